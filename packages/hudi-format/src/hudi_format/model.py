@@ -1,0 +1,101 @@
+"""The values that travel between packages: files, slices, write statistics.
+
+Plain, frozen, picklable: they cross to Spark executors.  Paths are relative to the table's base
+path and use "/" on every platform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+def join_path(partition: str, name: str) -> str:
+    """Path of a file below the base path; a non-partitioned table's partition is ""."""
+    return f"{partition}/{name}" if partition else name
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFile:
+    """One base file.  `size` is in bytes, -1 where it was not listed."""
+
+    partition: str
+    name: str
+    file_id: str
+    instant: str
+    write_token: str = ""
+    size: int = -1
+
+    @property
+    def path(self) -> str:
+        return join_path(self.partition, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One log file.  `instant` is the base instant (v6) or the delta commit's time (v8 and later)."""
+
+    partition: str
+    name: str
+    file_id: str
+    instant: str
+    version: int
+    write_token: str = ""
+    size: int = -1
+
+    @property
+    def path(self) -> str:
+        return join_path(self.partition, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """A base file and the log files written after it."""
+
+    partition: str
+    file_id: str
+    base_instant: str
+    base_file: BaseFile | None = None
+    log_files: tuple[LogFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleInstants:
+    """Which instants a read may see: completed ones, and all that are older than the timeline.
+
+    `first_active` is the oldest instant of the active timeline in any completed state; everything
+    before it was archived, hence completed.  "" means that nothing was ever archived.
+    """
+
+    completed: frozenset[str]
+    first_active: str = ""
+
+    def __contains__(self, instant: object) -> bool:
+        return instant in self.completed or (isinstance(instant, str) and instant < self.first_active)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteStat:
+    """What one file of a commit holds; the fields of Apache Hudi's HoodieWriteStat.
+
+    `prev_commit` is the base instant of the slice that was rewritten, "null" (the text) for a new
+    file group.  Sizes in bytes, times in milliseconds.
+    """
+
+    file_id: str
+    path: str
+    partition: str
+    prev_commit: str = "null"
+    num_writes: int = 0
+    num_deletes: int = 0
+    num_update_writes: int = 0
+    num_inserts: int = 0
+    total_write_bytes: int = 0
+    total_write_errors: int = 0
+    file_size_in_bytes: int = 0
+    min_event_time: int | None = None
+    max_event_time: int | None = None
+    create_time_ms: int = 0
+    upsert_time_ms: int = 0
+    scan_time_ms: int = 0
+    extra: Mapping[str, object] = field(default_factory=dict)

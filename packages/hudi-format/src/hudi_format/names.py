@@ -1,0 +1,67 @@
+"""File names of data files: how they are built and taken apart.
+
+Source: base files `<fileId>_<writeToken>_<instant>.<ext>`, log files
+`.<fileId>_<instant>.log.<version>[_<writeToken>][.cdc]` (Hudi format, "File naming").
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+from hudi_format.model import BaseFile, LogFile
+
+BASE_EXTENSIONS = ("parquet", "orc", "hfile")
+PARTITION_METADATA = ".hoodie_partition_metadata"
+META_DIR = ".hoodie"
+
+_BASE = re.compile(r"([^_/]+)_([^_/]+)_(\d+)\.(parquet|orc|hfile)\Z")
+_LOG = re.compile(r"\.([^_/]+)_(\d+)\.log\.(\d+)(?:_(\d+-\d+-\d+))?(\.cdc)?\Z")
+
+
+def base_file_name(file_id: str, write_token: str, instant: str, extension: str = "parquet") -> str:
+    return f"{file_id}_{write_token}_{instant}.{extension}"
+
+
+def new_file_id_prefix() -> str:
+    """A file group's identity without the running number of its insert bucket."""
+    return str(uuid.uuid4())
+
+
+def write_token(partition_id: int, stage_id: int, attempt_id: int) -> str:
+    return f"{partition_id}-{stage_id}-{attempt_id}"
+
+
+def parse_base_file(partition: str, name: str, size: int = -1) -> BaseFile | None:
+    """The base file that `name` names, or None where it names none (hidden, log, foreign)."""
+    match = _BASE.match(name)
+    if match is None or name.startswith("."):
+        return None
+    file_id, token, instant, _ = match.groups()
+    return BaseFile(partition, name, file_id, instant, token, size)
+
+
+def parse_log_file(partition: str, name: str, size: int = -1) -> LogFile | None:
+    """The log file that `name` names, or None; CDC logs are not part of a slice and give None."""
+    match = _LOG.match(name)
+    if match is None or match[5]:
+        return None
+    return LogFile(partition, name, match[1], match[2], int(match[3]), match[4] or "", size)
+
+
+def is_bucket_file_id(file_id: str) -> bool:
+    """Whether a file id has the shape that the bucket index gives: eight decimal digits first.
+
+    A random UUID has only decimal digits there with probability (10/16)^8, about 2 %; one group is
+    therefore no evidence, see `looks_bucketed`.
+    """
+    return len(file_id) > 8 and file_id[:8].isdigit() and file_id[8] == "-"
+
+
+def looks_bucketed(file_ids: list[str]) -> bool:
+    """Whether a partition's file ids are those of a bucket index.
+
+    Every id must have the shape, and the numbers must be small: bucket ids count from 0, while a
+    random UUID that happens to be all digits is spread over 0..99,999,999.
+    """
+    return bool(file_ids) and all(is_bucket_file_id(i) and int(i[:8]) < 1_000_000 for i in file_ids)

@@ -1,0 +1,111 @@
+"""Java properties files: the text of hoodie.properties and of partition metadata files.
+
+Source: java.util.Properties (ISO-8859-1, `\\uXXXX`, backslash escapes, line continuation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hudi_format.errors import CorruptFileError
+
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def parse(data: bytes, *, path: str = "") -> dict[str, str]:
+    """Keys and values of a properties file; a key that stands twice has its last value.
+
+    Raises:
+        CorruptFileError: a `\\u` escape without four hexadecimal digits, or a NUL byte, which no
+            writer of properties produces.
+    """
+    text = data.decode("iso-8859-1")
+    if "\x00" in text:
+        raise CorruptFileError("NUL byte in a properties file", file=path, offset=text.index("\x00"))
+    out: dict[str, str] = {}
+    for line in _logical_lines(text):
+        key, value = _split(line, path)
+        out[key] = value
+    return out
+
+
+def _logical_lines(text: str) -> list[str]:
+    lines: list[str] = []
+    pending = ""
+    continued = False
+    for raw in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+        line = raw.lstrip(" \t\f")
+        if not continued and (not line or line[0] in "#!"):
+            continue
+        slashes = len(line) - len(line.rstrip("\\"))
+        continued = slashes % 2 == 1
+        pending += line[:-1] if continued else line
+        if not continued:
+            lines.append(pending)
+            pending = ""
+    if pending:
+        lines.append(pending)
+    return lines
+
+
+def _split(line: str, path: str) -> tuple[str, str]:
+    end = 0
+    while end < len(line) and line[end] not in "=: \t\f":
+        end += 2 if line[end] == "\\" else 1
+    rest = line[end:].lstrip(" \t\f")
+    if rest[:1] in ("=", ":"):
+        rest = rest[1:].lstrip(" \t\f")
+    return _unescape(line[:end], path), _unescape(rest, path)
+
+
+def _unescape(text: str, path: str) -> str:
+    if "\\" not in text:
+        return text
+    out: list[str] = []
+    i = 0
+    while i < len(text):
+        c = text[i]
+        i += 1
+        if c != "\\" or i >= len(text):
+            if c != "\\":
+                out.append(c)
+            continue
+        c = text[i]
+        i += 1
+        if c == "u":
+            digits = text[i : i + 4]
+            try:
+                if len(digits) != 4:
+                    raise ValueError(digits)
+                out.append(chr(int(digits, 16)))
+            except ValueError:
+                raise CorruptFileError(f"bad \\u escape {digits!r} in a properties file", file=path) from None
+            i += 4
+        else:
+            out.append(_ESCAPES.get(c, c))
+    # Characters beyond the basic plane stand as two escapes, a surrogate pair.
+    return "".join(out).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def render(properties: Mapping[str, str], comments: list[str]) -> bytes:
+    """The text of a properties file, with leading comment lines."""
+    lines = [f"#{c}" for c in comments]
+    lines += [f"{_escape(k, key=True)}={_escape(v, key=False)}" for k, v in properties.items()]
+    return ("\n".join(lines) + "\n").encode("iso-8859-1")
+
+
+def _escape(text: str, *, key: bool) -> str:
+    out: list[str] = []
+    for i, c in enumerate(text):
+        if c == " ":
+            out.append("\\ " if key or i == 0 else " ")
+        elif c in "\\=:#!":
+            out.append("\\" + c)
+        elif c in "\t\n\r\f":
+            out.append({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}[c])
+        elif 0x20 <= ord(c) <= 0x7E:
+            out.append(c)
+        else:
+            units = c.encode("utf-16-be")
+            out += [f"\\u{units[n] << 8 | units[n + 1]:04X}" for n in range(0, len(units), 2)]
+    return "".join(out)

@@ -1,0 +1,24 @@
+"""C extensions only; everything declarative is in pyproject.toml."""
+
+import os
+
+from setuptools import Extension, setup
+
+ABI3 = os.environ.get("HUDI_ABI3") == "1"
+MACROS = [("CYTHON_LIMITED_API", "1"), ("Py_LIMITED_API", "0x030B0000")] if ABI3 else []
+
+
+def extension(name: str) -> Extension:
+    return Extension(
+        name,
+        ["src/" + name.replace(".", "/") + ".pyx"],
+        define_macros=MACROS,
+        py_limited_api=ABI3,
+        extra_compile_args=["/O2"] if os.name == "nt" else ["-O3", "-g0"],
+    )
+
+
+setup(
+    ext_modules=[extension(name) for name in ['hudi_index.bloom._filter', 'hudi_index.hashing._java']],
+    options={"bdist_wheel": {"py_limited_api": "cp311"}} if ABI3 else {},
+)

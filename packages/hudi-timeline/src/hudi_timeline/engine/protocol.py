@@ -1,0 +1,88 @@
+"""What an engine does for a write: the distributed part, and nothing else.
+
+`hudi_timeline.write.operation` decides what happens; an engine evaluates the incoming data, finds where its
+keys are, and runs workers (`hudi_timeline.write.workers`) on it.  The frame `F` is opaque to the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import pyarrow as pa
+
+from hudi_format.keys import KeySpec
+from hudi_format.model import BaseFile, WriteStat
+from hudi_format.storage import Storage
+from hudi_timeline.write.tasks import ProfileRow, Routing, WriteContext
+
+D = TypeVar("D", contravariant=True)
+F = TypeVar("F")
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareTask:
+    """What is wanted of the incoming rows.
+
+    Attributes:
+        schema: the columns to hand on, in order, in the types to write (without meta columns); the
+            engine conforms the data to it.  For deletes: the key and partition columns.
+        key_spec: record key and partition path.
+        ordering_field: must not be null in any row when `check_ordering`.
+        storage_level: Spark's name of the level at which the evaluated input is kept.
+    """
+
+    schema: pa.Schema
+    key_spec: KeySpec
+    ordering_field: str | None
+    check_ordering: bool
+    storage_level: str = "MEMORY_AND_DISK_SER"
+
+
+class Engine(Protocol[D, F]):
+    """Evaluates, tags, routes and writes.  One instance serves one write."""
+
+    name: str
+    parallelism: int
+
+    def schema(self, data: D) -> pa.Schema:
+        """The incoming data's schema as it is, meta columns included if it has them."""
+        ...
+
+    def prepare(self, data: D, task: PrepareTask) -> F:
+        """The rows, evaluated exactly once, with record key and partition path.
+
+        Raises:
+            RecordKeyError, OrderingValueError, PartitionPathError: naming column and first rows.
+        """
+        ...
+
+    def partition_counts(self, frame: F) -> dict[str, int]:
+        """Rows by partition path."""
+        ...
+
+    def tag(self, frame: F, storage: Storage, files: Mapping[str, Sequence[BaseFile]]) -> F:
+        """The frame with each row's file group: `files` are the latest base files by partition.
+
+        A key that is in several files of its partition gives a row for each.
+        """
+        ...
+
+    def profile(self, frame: F) -> list[ProfileRow]:
+        """Rows by (partition, file group); of an untagged frame all have file id ""."""
+        ...
+
+    def write(self, frame: F, context: WriteContext, routing: Routing) -> list[WriteStat]:
+        """Send every row to its bucket and run `write_bucket` there.  Rows without a bucket are dropped
+        (deletes of keys that are not in the table)."""
+        ...
+
+    def write_stream(self, data: D, task: PrepareTask, context: WriteContext) -> list[WriteStat]:
+        """bulk_insert: evaluate, key and write in one pass, no index, one open file per partition and
+        task.  Frees nothing and keeps nothing."""
+        ...
+
+    def release(self, frame: F) -> None:
+        """Free what `prepare` kept."""
+        ...

@@ -1,0 +1,143 @@
+"""What travels to workers: everything a writing task may know, as plain frozen values.
+
+A worker gets a `WriteContext`, its `Bucket` and its rows; it opens no table, reads no option and keeps
+no state, so that the same worker runs on threads and in Spark executors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from hudi_format.keys import KeySpec
+from hudi_format.model import BaseFile
+from hudi_format.parquet.config import ParquetConfig
+from hudi_format.storage import Storage
+
+CREATE = "CREATE"
+MERGE = "MERGE"
+CONCAT = "CONCAT"
+
+
+@dataclass(frozen=True, slots=True)
+class BloomSettings:
+    """How footers' bloom filters are made; the defaults are Apache Hudi's."""
+
+    type_code: str = "DYNAMIC_V0"
+    entries: int = 60000
+    fpp: float = 0.000000001
+    max_entries: int = 100000
+
+
+@dataclass(frozen=True, slots=True)
+class WriteContext:
+    """What every file of one write has in common.
+
+    Attributes:
+        storage: the table's storage.
+        instant: this write's instant time.
+        schema: columns of the data files without meta columns, in order.
+        avro_schema: the Avro text of `schema` with meta columns, for the footers.
+        parquet: codec, sizes.
+        bloom: footer filters, None for none.
+        key_spec: how record key and partition path come from a row.
+        ordering_field: column that decides between records of one key, None for "the later one".
+        combine: whether records of one key are reduced to one before they are written.
+        event_time: whether a stored record with a greater ordering value is kept
+            (DefaultHoodieRecordPayload); else the incoming record always wins.
+        delete_all: the rows are keys to delete (operation `delete`).
+        delete_field, delete_marker: rows in which this column has this text are deletes.
+    """
+
+    storage: Storage
+    instant: str
+    schema: pa.Schema
+    avro_schema: str
+    parquet: ParquetConfig
+    bloom: BloomSettings | None
+    key_spec: KeySpec
+    ordering_field: str | None = None
+    combine: bool = True
+    event_time: bool = False
+    delete_all: bool = False
+    delete_field: str = ""
+    delete_marker: str = ""
+
+    def row_schema(self) -> pa.Schema:
+        """Columns of the rows that a worker gets: record key, then the data columns it needs.
+
+        A delete needs no data columns but the ordering field's, and that only to choose between
+        equal keys, which for deletes makes no difference.
+        """
+        key = pa.field("_hoodie_record_key", pa.string())
+        return pa.schema([key] if self.delete_all else [key, *self.schema])
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """The rows that go to one file group.  `number` is dense from 0 within a write.
+
+    CREATE makes new files `<file_id_prefix>-0`, `-1` ...; MERGE rewrites `base_file` with the rows merged
+    into it by key; CONCAT rewrites it with the rows appended.
+    """
+
+    number: int
+    partition: str
+    kind: str
+    file_id: str
+    base_file: BaseFile | None = None
+    expected_rows: int = 0
+
+    @property
+    def expected_bytes(self) -> int:
+        """What this bucket costs, roughly: used to spread buckets over tasks."""
+        size = self.base_file.size if self.base_file is not None else 0
+        return max(size, 0) + 100 * self.expected_rows
+
+
+@dataclass(frozen=True, slots=True)
+class InsertShare:
+    """The part of a partition's new records that goes to one bucket: `upto` is a cumulative share.
+
+    A record goes to the first bucket with crc32(record key) < upto * 2**32.
+    """
+
+    upto: float
+    bucket: int
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """Which bucket every row goes to.
+
+    `located[(partition, file_id)]` for rows whose key is in that file group; `inserts[partition]` for the
+    others, shares ascending, the last with `upto` 1.0.
+    """
+
+    buckets: tuple[Bucket, ...]
+    located: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    inserts: Mapping[str, tuple[InsertShare, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRow:
+    """How many incoming rows go to a file group; `file_id` "" counts rows with a key not in the table."""
+
+    partition: str
+    file_id: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskToken:
+    """Which attempt of which task writes; makes the write token of file names and sequence numbers."""
+
+    partition_id: int = 0
+    stage_id: int = 0
+    attempt_id: int = 0
+
+    @property
+    def text(self) -> str:
+        return f"{self.partition_id}-{self.stage_id}-{self.attempt_id}"
