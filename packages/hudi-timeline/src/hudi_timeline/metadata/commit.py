@@ -1,0 +1,306 @@
+"""Commit metadata: the JSON of commit, deltacommit and replacecommit files.
+
+Read from any writer's file, written byte for byte as Jackson's pretty printer does it in Apache Hudi
+0.15 (HoodieCommitMetadata, HoodieReplaceCommitMetadata), so that a file that was read and written
+again is the same file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from hudi_format.errors import CorruptFileError, MissingFileError
+from hudi_format.model import WriteStat
+from hudi_format.storage import Storage
+
+from hudi_timeline.instant import REPLACE_COMMIT, Instant, empty_file_error
+
+SCHEMA_KEY = "schema"
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class CommitMetadata:
+    """What one write did.
+
+    Attributes:
+        partition_to_stats: the files written, by partition path ("" where not partitioned).
+        replaced: file ids that stop being visible from this instant on, by partition path.
+        extra: the `extraMetadata` of the commit: schema, checkpoints, the user's own keys.
+        operation: Apache Hudi's name of the operation, e.g. UPSERT.
+        compacted: whether a compaction made it.
+        is_replace: whether it has the form of a replacecommit, with `partitionToReplaceFileIds`.
+    """
+
+    partition_to_stats: Mapping[str, tuple[WriteStat, ...]] = field(default_factory=dict)
+    replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    extra: Mapping[str, str] = field(default_factory=dict)
+    operation: str = "UNKNOWN"
+    compacted: bool = False
+    is_replace: bool = False
+
+    @property
+    def schema_text(self) -> str:
+        """The writer's schema as Avro JSON, or "" where the commit has none."""
+        return self.extra.get(SCHEMA_KEY) or ""
+
+    @property
+    def stats(self) -> tuple[WriteStat, ...]:
+        """The files written, of all partitions."""
+        return tuple(s for stats in self.partition_to_stats.values() for s in stats)
+
+    def file_groups(self) -> frozenset[tuple[str, str]]:
+        """The (partition, file id) pairs that the write touched or replaced."""
+        groups = {(p, s.file_id) for p, stats in self.partition_to_stats.items() for s in stats if s.file_id}
+        groups |= {(p, file_id) for p, ids in self.replaced.items() for file_id in ids}
+        return frozenset(groups)
+
+    def to_json(self) -> bytes:
+        """The bytes of the commit's file, as Apache Hudi 0.15 writes them."""
+        value: dict[str, object] = {
+            "partitionToWriteStats": {
+                p: [stat_to_json(s) for s in stats] for p, stats in self.partition_to_stats.items()
+            },
+            "compacted": self.compacted,
+            "extraMetadata": dict(self.extra),
+            "operationType": self.operation,
+        }
+        if self.is_replace or self.replaced:
+            value["partitionToReplaceFileIds"] = {p: list(ids) for p, ids in self.replaced.items()}
+        out: list[str] = []
+        _pretty(value, "", out)
+        return "".join(out).encode()
+
+
+def stat_to_json(stat: WriteStat) -> dict[str, object]:
+    """The JSON object of a write statistic, in Apache Hudi's order; `extra` entries win."""
+    value: dict[str, object] = {
+        "fileId": stat.file_id,
+        # The profile in an inflight file names file groups, not files.
+        "path": stat.path or None,
+        "cdcStats": None,
+        "prevCommit": stat.prev_commit,
+        "numWrites": stat.num_writes,
+        "numDeletes": stat.num_deletes,
+        "numUpdateWrites": stat.num_update_writes,
+        "numInserts": stat.num_inserts,
+        "totalWriteBytes": stat.total_write_bytes,
+        "totalWriteErrors": stat.total_write_errors,
+        "tempPath": None,
+        "partitionPath": stat.partition if stat.path else None,
+        "totalLogRecords": 0,
+        "totalLogFilesCompacted": 0,
+        "totalLogSizeCompacted": 0,
+        "totalUpdatedRecordsCompacted": 0,
+        "totalLogBlocks": 0,
+        "totalCorruptLogBlock": 0,
+        "totalRollbackBlocks": 0,
+        "fileSizeInBytes": stat.file_size_in_bytes,
+        "minEventTime": stat.min_event_time,
+        "maxEventTime": stat.max_event_time,
+        "runtimeStats": {
+            "totalScanTime": stat.scan_time_ms,
+            "totalUpsertTime": stat.upsert_time_ms,
+            "totalCreateTime": stat.create_time_ms,
+        }
+        if stat.path
+        else None,
+    }
+    value.update(stat.extra)
+    return value
+
+
+def read_commit(storage: Storage, instant: Instant) -> CommitMetadata:
+    """The metadata in an instant's file; an empty inflight or requested file gives an empty object.
+
+    Raises:
+        CorruptFileError: a completed instant's file is empty, or is no commit metadata.
+        MissingFileError: the file is not there (any more).
+    """
+    try:
+        data = storage.read(instant.path)
+    except FileNotFoundError:
+        raise MissingFileError(
+            "the instant's file is not there",
+            table=storage.uri,
+            instant=instant.time,
+            file=instant.path,
+            remedy="read the table again: the instant was archived or rolled back meanwhile.",
+        ) from None
+    if not data:
+        if instant.completed:
+            raise empty_file_error(instant, storage.uri)
+        return CommitMetadata(is_replace=instant.action == REPLACE_COMMIT)
+    try:
+        return parse_commit(data)
+    except CorruptFileError as e:
+        raise e.at(table=storage.uri, instant=instant.time, file=instant.path) from None
+
+
+class _Number(float):
+    """A decimal number with the text it had, because Java and Python print some differently."""
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, text: str) -> _Number:
+        self = super().__new__(cls, text)
+        self.text = text
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _Number, (self.text,)
+
+
+def parse_commit(data: bytes, *, path: str = "") -> CommitMetadata:
+    """Commit metadata from the bytes of its file.
+
+    Raises:
+        CorruptFileError: not JSON, or JSON of another shape; the message names the place.
+    """
+    try:
+        value = json.loads(data.decode("utf-8"), parse_float=_Number)
+    except UnicodeDecodeError as e:
+        raise _corrupt("not UTF-8 text", path, e.start) from None
+    except json.JSONDecodeError as e:
+        raise _corrupt(f"not JSON: {e.msg}", path, e.pos) from None
+    except (RecursionError, ValueError) as e:  # nesting, or a number of thousands of digits
+        raise _corrupt(f"not JSON that can be read: {e}", path, 0) from None
+    top = _expect(value, dict, "the file", path)
+    stats: dict[str, tuple[WriteStat, ...]] = {}
+    for partition, entries in _expect(
+        top.get("partitionToWriteStats") or {}, dict, "partitionToWriteStats", path
+    ).items():
+        where = f"partitionToWriteStats[{partition!r}]"
+        stats[partition] = tuple(
+            _stat(_expect(e, dict, where, path), partition, where, path)
+            for e in _expect(entries, list, where, path)
+        )
+    replaced: dict[str, tuple[str, ...]] = {}
+    for partition, ids in _expect(
+        top.get("partitionToReplaceFileIds") or {}, dict, "partitionToReplaceFileIds", path
+    ).items():
+        where = f"partitionToReplaceFileIds[{partition!r}]"
+        replaced[partition] = tuple(_expect(i, str, where, path) for i in _expect(ids, list, where, path))
+    extra = _expect(top.get("extraMetadata") or {}, dict, "extraMetadata", path)
+    operation = top.get("operationType")
+    return CommitMetadata(
+        partition_to_stats=stats,
+        replaced=replaced,
+        extra=extra,
+        operation="UNKNOWN" if operation is None else _expect(operation, str, "operationType", path),
+        compacted=top.get("compacted") is True,
+        is_replace="partitionToReplaceFileIds" in top,
+    )
+
+
+_TEXT_FIELDS = (("fileId", "file_id"), ("path", "path"), ("partitionPath", "partition"))
+_NUMBER_FIELDS = (
+    ("numWrites", "num_writes"),
+    ("numDeletes", "num_deletes"),
+    ("numUpdateWrites", "num_update_writes"),
+    ("numInserts", "num_inserts"),
+    ("totalWriteBytes", "total_write_bytes"),
+    ("totalWriteErrors", "total_write_errors"),
+    ("fileSizeInBytes", "file_size_in_bytes"),
+)
+_EVENT_FIELDS = (("minEventTime", "min_event_time"), ("maxEventTime", "max_event_time"))
+_RUNTIME_FIELDS = (
+    ("totalScanTime", "scan_time_ms"),
+    ("totalUpsertTime", "upsert_time_ms"),
+    ("totalCreateTime", "create_time_ms"),
+)
+
+
+def _stat(value: dict[str, object], partition: str, where: str, path: str) -> WriteStat:
+    fields: dict[str, object] = {"partition": partition, "prev_commit": "null"}
+    if value.get("prevCommit") is not None:
+        fields["prev_commit"] = _expect(value["prevCommit"], str, f"{where}.prevCommit", path)
+    for key, name in _TEXT_FIELDS:
+        if value.get(key) is not None:
+            fields[name] = _expect(value[key], str, f"{where}.{key}", path)
+        elif name != "partition":
+            fields[name] = ""
+    for key, name in _NUMBER_FIELDS:
+        if value.get(key) is not None:
+            fields[name] = _expect(value[key], int, f"{where}.{key}", path)
+    for key, name in _EVENT_FIELDS:
+        if value.get(key) is not None:
+            fields[name] = _expect(value[key], int, f"{where}.{key}", path)
+    runtime = value.get("runtimeStats")
+    if runtime is not None:
+        times = _expect(runtime, dict, f"{where}.runtimeStats", path)
+        for key, name in _RUNTIME_FIELDS:
+            if times.get(key) is not None:
+                fields[name] = _expect(times[key], int, f"{where}.runtimeStats.{key}", path)
+    stat = WriteStat(**fields)  # type: ignore[arg-type]
+    # What these fields do not carry is kept beside them, so that nothing is lost on the way back.
+    usual = stat_to_json(stat)
+    extra = {k: v for k, v in value.items() if k not in usual or usual[k] != v}
+    return WriteStat(**fields, extra=extra) if extra else stat  # type: ignore[arg-type]
+
+
+def _expect(value: object, kind: type[_T], where: str, path: str) -> _T:
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise _corrupt(f"{where} is not {_KINDS[kind]}", path, 0)
+    return value
+
+
+_KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "a text", int: "a whole number"}
+
+
+def _corrupt(reason: str, path: str, offset: int) -> CorruptFileError:
+    return CorruptFileError(
+        f"no commit metadata: {reason}",
+        file=path,
+        remedy="restore the file from a backup of the table, or restore the table to a savepoint.",
+        offset=offset,
+    )
+
+
+def _quote(text: str) -> str:
+    # json escapes what Jackson escapes, but writes \u001f where Jackson writes \u001F.
+    quoted = json.dumps(text, ensure_ascii=False)
+    if "\\u00" not in quoted:
+        return quoted
+    body = "".join(
+        f"\\u{ord(c):04X}" if c < " " and c not in "\b\t\n\f\r" else json.dumps(c, ensure_ascii=False)[1:-1]
+        for c in text
+    )
+    return f'"{body}"'
+
+
+def _pretty(value: object, indent: str, out: list[str]) -> None:
+    """Append what Jackson's DefaultPrettyPrinter writes: two spaces, `"key" : value`, `[ a, b ]`."""
+    if isinstance(value, Mapping):
+        if not value:
+            out.append("{ }")
+            return
+        inner = indent + "  "
+        separator = "{\n"
+        for key, item in value.items():
+            out.append(f"{separator}{inner}{_quote(str(key))} : ")
+            _pretty(item, inner, out)
+            separator = ",\n"
+        out.append(f"\n{indent}}}")
+    elif isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        if not value:
+            out.append("[ ]")
+            return
+        separator = "[ "
+        for item in value:
+            out.append(separator)
+            _pretty(item, indent, out)
+            separator = ", "
+        out.append(" ]")
+    elif isinstance(value, str):
+        out.append(_quote(value))
+    elif isinstance(value, _Number):
+        out.append(value.text)
+    elif value is None or isinstance(value, (bool, int, float)):
+        out.append(json.dumps(value))
+    else:
+        raise TypeError(f"{type(value).__name__} has no place in commit metadata")

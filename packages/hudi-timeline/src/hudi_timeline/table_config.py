@@ -1,0 +1,328 @@
+"""The table's own configuration: `.hoodie/hoodie.properties`.
+
+Read with the checksum and backup rules of Apache Hudi 0.15 (HoodieTableConfig), changed with its
+update protocol, so that a reader meets a whole file at each moment of an update, and a crash in
+one leaves a table that the next reader or writer understands.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from hudi_format import properties as props
+from hudi_format.errors import CorruptFileError, NotAHudiTableError, TableExistsError
+from hudi_format.storage import Storage
+
+if TYPE_CHECKING:
+    from hudi_format.keys import KeySpec
+
+META_FOLDER = ".hoodie"
+PROPERTIES_FILE = ".hoodie/hoodie.properties"
+BACKUP_FILE = ".hoodie/hoodie.properties.backup"
+
+NAME = "hoodie.table.name"
+DATABASE = "hoodie.database.name"
+TYPE = "hoodie.table.type"
+VERSION = "hoodie.table.version"
+LAYOUT_VERSION = "hoodie.timeline.layout.version"
+RECORD_KEY_FIELDS = "hoodie.table.recordkey.fields"
+PARTITION_FIELDS = "hoodie.table.partition.fields"
+PRECOMBINE_FIELD = "hoodie.table.precombine.field"
+ORDERING_FIELDS = "hoodie.table.ordering.fields"  # the name that 1.1 and later give to it
+KEYGEN_CLASS = "hoodie.table.keygenerator.class"
+KEYGEN_TYPE = "hoodie.table.keygenerator.type"
+BASE_FILE_FORMAT = "hoodie.table.base.file.format"
+PAYLOAD_CLASS = "hoodie.compaction.payload.class"
+ARCHIVE_FOLDER = "hoodie.archivelog.folder"
+POPULATE_META_FIELDS = "hoodie.populate.meta.fields"
+TIMEZONE = "hoodie.table.timeline.timezone"
+PARTITION_METAFILE_BASE_FORMAT = "hoodie.partition.metafile.use.base.format"
+DROP_PARTITION_COLUMNS = "hoodie.datasource.write.drop.partition.columns"
+HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
+URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
+CDC_ENABLED = "hoodie.table.cdc.enabled"
+CREATE_SCHEMA = "hoodie.table.create.schema"
+BOOTSTRAP_BASE_PATH = "hoodie.bootstrap.base.path"
+METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
+METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
+CHECKSUM = "hoodie.table.checksum"
+
+# Readers of Apache Hudi try five times, a second apart, while another process updates the file.  An
+# update holds the file away for milliseconds, so a shorter pause serves as well.
+READ_TRIES = 5
+READ_PAUSE_S = 0.2
+
+# What Apache Hudi 0.15's datasource writes into a new table, apart from what the caller gives.
+_CREATION_DEFAULTS = {
+    TYPE: "COPY_ON_WRITE",
+    VERSION: "6",
+    LAYOUT_VERSION: "1",
+    DATABASE: "",
+    ARCHIVE_FOLDER: "archived",
+    BASE_FILE_FORMAT: "PARQUET",
+    POPULATE_META_FIELDS: "true",
+    TIMEZONE: "LOCAL",
+    PARTITION_METAFILE_BASE_FORMAT: "false",
+    DROP_PARTITION_COLUMNS: "false",
+    HIVE_STYLE: "false",
+    URL_ENCODE: "false",
+    CDC_ENABLED: "false",
+}
+
+
+@dataclass(frozen=True)
+class TableConfig:
+    """A table's configuration at one moment.
+
+    `properties` holds every key of the file, unknown ones too; the other attributes are its typed
+    values with Apache Hudi's defaults.  `version` is 0 where the key is missing.
+    """
+
+    properties: Mapping[str, str]
+    name: str = field(init=False)
+    database: str = field(init=False)
+    table_type: str = field(init=False)
+    version: int = field(init=False)
+    layout_version: int = field(init=False)
+    record_key_fields: tuple[str, ...] = field(init=False)
+    partition_fields: tuple[str, ...] = field(init=False)
+    ordering_field: str | None = field(init=False)
+    keygen_class: str | None = field(init=False)
+    hive_style: bool = field(init=False)
+    url_encode: bool = field(init=False)
+    populate_meta_fields: bool = field(init=False)
+    timezone: str = field(init=False)
+    base_file_format: str = field(init=False)
+    cdc_enabled: bool = field(init=False)
+    drop_partition_columns: bool = field(init=False)
+    partition_metafile_base_format: bool = field(init=False)
+    metadata_partitions: tuple[str, ...] = field(init=False)
+    metadata_partitions_inflight: tuple[str, ...] = field(init=False)
+    create_schema: str | None = field(init=False)
+    payload_class: str | None = field(init=False)
+    bootstrap_base_path: str | None = field(init=False)
+    archive_folder: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        p = dict(self.properties)
+        ordering = p.get(PRECOMBINE_FIELD) or p.get(ORDERING_FIELDS)
+        values: dict[str, object] = {
+            "properties": p,
+            "name": p.get(NAME, ""),
+            "database": p.get(DATABASE, ""),
+            "table_type": p.get(TYPE, "COPY_ON_WRITE"),
+            "version": _int(p, VERSION),
+            "layout_version": _int(p, LAYOUT_VERSION),
+            "record_key_fields": _list(p, RECORD_KEY_FIELDS),
+            "partition_fields": tuple(f.partition(":")[0] for f in _list(p, PARTITION_FIELDS)),
+            "ordering_field": ordering or None,
+            "keygen_class": p.get(KEYGEN_CLASS) or p.get(KEYGEN_TYPE) or None,
+            "hive_style": _bool(p, HIVE_STYLE),
+            "url_encode": _bool(p, URL_ENCODE),
+            "populate_meta_fields": _bool(p, POPULATE_META_FIELDS, default=True),
+            "timezone": p.get(TIMEZONE, "LOCAL").upper(),
+            "base_file_format": (
+                p.get(BASE_FILE_FORMAT) or p.get("hoodie.table.ro.file.format") or "PARQUET"
+            ).upper(),
+            "cdc_enabled": _bool(p, CDC_ENABLED),
+            "drop_partition_columns": _bool(p, DROP_PARTITION_COLUMNS),
+            "partition_metafile_base_format": _bool(p, PARTITION_METAFILE_BASE_FORMAT),
+            "metadata_partitions": _list(p, METADATA_PARTITIONS),
+            "metadata_partitions_inflight": _list(p, METADATA_PARTITIONS_INFLIGHT),
+            "create_schema": p.get(CREATE_SCHEMA) or None,
+            "payload_class": _renamed(p.get(PAYLOAD_CLASS)),
+            "bootstrap_base_path": p.get(BOOTSTRAP_BASE_PATH) or None,
+            "archive_folder": p.get(ARCHIVE_FOLDER) or "archived",
+        }
+        for key, value in values.items():
+            object.__setattr__(self, key, value)
+
+    def key_spec(self) -> KeySpec:
+        """How record keys and partition paths of this table are made.
+
+        Raises:
+            UnsupportedError: a key generator that is not built yet.
+        """
+        from hudi_format.keys import KeySpec
+
+        return KeySpec.from_class(
+            self.keygen_class,
+            key_fields=self.record_key_fields,
+            partition_fields=self.partition_fields,
+            hive_style=self.hive_style,
+            url_encode=self.url_encode,
+        )
+
+
+def _int(p: Mapping[str, str], key: str) -> int:
+    text = p.get(key, "").strip() or "0"
+    try:
+        return int(text)
+    except ValueError:
+        raise CorruptFileError(
+            f"{key}={text!r} is not a whole number", file=PROPERTIES_FILE, remedy=_REPAIR
+        ) from None
+
+
+def _bool(p: Mapping[str, str], key: str, *, default: bool = False) -> bool:
+    text = p.get(key, "").strip().lower()
+    return text == "true" if text else default
+
+
+def _list(p: Mapping[str, str], key: str) -> tuple[str, ...]:
+    return tuple(part for part in (s.strip() for s in p.get(key, "").split(",")) if part)
+
+
+def _renamed(payload: str | None) -> str | None:
+    """Tables from before Apache's incubation carry the old package name."""
+    return payload.replace("com.uber.hoodie", "org.apache.hudi") if payload else None
+
+
+_REPAIR = (
+    "restore .hoodie/hoodie.properties from a backup, or correct it by hand "
+    "(hoodie.table.checksum is the CRC-32 of '<database>.<table>')."
+)
+
+
+def checksum(p: Mapping[str, str]) -> str:
+    """The value of `hoodie.table.checksum`: CRC-32 of `<database>.<table>`, unsigned decimal."""
+    return str(zlib.crc32(f"{p.get(DATABASE, '')}.{p.get(NAME, '')}".encode()))
+
+
+def load(storage: Storage, *, pause: Callable[[float], None] = time.sleep) -> TableConfig:
+    """The configuration of the table at `storage`.
+
+    Args:
+        pause: waits some seconds between tries, while another process may be updating the file.
+
+    Raises:
+        NotAHudiTableError: no `.hoodie/hoodie.properties` and no backup of it.
+        CorruptFileError: neither the file nor its backup is whole.
+
+    Source: timeline format, "hoodie.properties"; HoodieTableConfig.fetchConfigs of 0.15.
+    """
+    problem: CorruptFileError | None = None
+    for attempt in range(READ_TRIES):
+        for path in (PROPERTIES_FILE, BACKUP_FILE):
+            try:
+                return TableConfig(_read(storage, path))
+            except FileNotFoundError:
+                continue
+            except CorruptFileError as e:
+                problem = problem or e
+        if problem is None and not storage.list(META_FOLDER):
+            break  # nothing that an update could bring back
+        if attempt + 1 < READ_TRIES:
+            pause(READ_PAUSE_S)
+    if problem is not None:
+        raise problem
+    raise NotAHudiTableError(
+        "no Hudi table: there is no .hoodie/hoodie.properties",
+        table=storage.uri,
+        remedy="check the path, or create the table by a first write to it.",
+    )
+
+
+def _read(storage: Storage, path: str) -> dict[str, str]:
+    try:
+        p = props.parse(storage.read(path), path=path)
+    except CorruptFileError as e:
+        e.remedy = e.remedy or _REPAIR
+        raise e.at(table=storage.uri, file=path) from None
+    if not p.get(NAME):
+        raise CorruptFileError(f"{NAME} is missing", table=storage.uri, file=path, remedy=_REPAIR)
+    stored = p.get(CHECKSUM)
+    if stored is not None and stored.strip() != checksum(p):
+        raise CorruptFileError(
+            f"checksum mismatch: {CHECKSUM}={stored}, but the names "
+            f"'{p.get(DATABASE, '')}.{p[NAME]}' give {checksum(p)}",
+            table=storage.uri,
+            file=path,
+            remedy=_REPAIR,
+        )
+    return p
+
+
+def create(storage: Storage, properties: Mapping[str, str]) -> TableConfig:
+    """Make a table: the folders of `.hoodie`, then hoodie.properties in one step.
+
+    Keys that are not given get what Apache Hudi 0.15 writes into a new copy-on-write table of
+    version 6; the checksum is always computed.
+
+    Raises:
+        ValueError: no `hoodie.table.name`.
+        TableExistsError: there is a table already, or another process made it first.
+    """
+    if not properties.get(NAME):
+        raise ValueError(f"{NAME} is required to create a table")
+    p = {**_CREATION_DEFAULTS, **properties}
+    p[CHECKSUM] = checksum(p)
+    config = TableConfig(p)
+    exists = TableExistsError("there is a Hudi table already", table=storage.uri)
+    if storage.info(PROPERTIES_FILE) is not None or storage.info(BACKUP_FILE) is not None:
+        raise exists
+    for folder in (".schema", config.archive_folder, ".temp", ".aux"):
+        storage.make_dir(f"{META_FOLDER}/{folder}")
+    try:
+        storage.create(PROPERTIES_FILE, _render(p, "Properties saved on"))
+    except FileExistsError:
+        raise exists from None
+    return config
+
+
+def update(storage: Storage, set: Mapping[str, str], remove: Iterable[str] = ()) -> TableConfig:
+    """Change keys of hoodie.properties; the caller holds the table's lock.
+
+    The steps are those of HoodieTableConfig.modify, so that Apache Hudi recovers from a crash in
+    ours and the other way round: a missing file means that the backup counts.
+
+    Raises:
+        NotAHudiTableError, CorruptFileError: as `load`.
+    """
+    _recover(storage)
+    current = dict(load(storage).properties)
+    changed = {k: v for k, v in {**current, **set}.items() if k not in frozenset(remove)}
+    changed[CHECKSUM] = checksum(changed)
+    if changed == current:
+        return TableConfig(current)
+    storage.publish(BACKUP_FILE, storage.read(PROPERTIES_FILE))
+    storage.delete(PROPERTIES_FILE)
+    storage.publish(PROPERTIES_FILE, _render(changed, "Updated at"))
+    try:
+        written = _read(storage, PROPERTIES_FILE)
+    except CorruptFileError:
+        storage.delete(PROPERTIES_FILE)  # the backup stays, and counts
+        raise
+    storage.delete(BACKUP_FILE)
+    return TableConfig(written)
+
+
+def _recover(storage: Storage) -> None:
+    """Finish or undo an update that did not come to its end."""
+    if storage.info(BACKUP_FILE) is None:
+        return
+    try:
+        _read(storage, PROPERTIES_FILE)
+    except (FileNotFoundError, CorruptFileError):
+        storage.publish(PROPERTIES_FILE, storage.read(BACKUP_FILE))
+    storage.delete(BACKUP_FILE)
+
+
+def _render(p: Mapping[str, str], verb: str) -> bytes:
+    now = datetime.now(UTC)
+    stamp = now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return props.render(p, [f"{verb} {stamp}", java_date(now)])
+
+
+def java_date(moment: datetime) -> str:
+    """The date line that java.util.Properties writes, e.g. `Sat Nov 21 05:37:48 UTC 2026`."""
+    # strftime's names follow the locale; Java's do not.
+    day = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")[moment.weekday()]
+    months = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+    zone = moment.tzname() or "UTC"
+    return f"{day} {months[moment.month - 1]} {moment:%d %H:%M:%S} {zone} {moment.year}"

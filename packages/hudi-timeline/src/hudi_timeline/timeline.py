@@ -1,0 +1,188 @@
+"""The active timeline of a table at one moment, and what follows from it.
+
+One listing of `.hoodie` makes a `Timeline`; it never refreshes itself.  Reading the files of
+instants is left to the functions below and to `hudi_timeline.metadata`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+from hudi_format.errors import UnsupportedError
+from hudi_format.model import VisibleInstants
+from hudi_format.storage import Storage
+
+from hudi_timeline.instant import (
+    COMPACTION,
+    REPLACE_COMMIT,
+    REQUESTED,
+    SAVEPOINT,
+    WRITE_ACTIONS,
+    Instant,
+    empty_file_error,
+    parse_instant_file,
+)
+from hudi_timeline.metadata.avro_records import is_clustering_request
+from hudi_timeline.metadata.commit import CommitMetadata, read_commit
+from hudi_timeline.table_config import META_FOLDER, TableConfig
+
+__all__ = [
+    "CommitMetadata",
+    "Timeline",
+    "is_clustering",
+    "latest_schema",
+    "load_timeline",
+    "read_commit",
+]
+
+# Operations whose `schema` is a copy of the one before, so they say nothing about the table's.
+_SCHEMA_NEUTRAL = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The instants of a table, oldest first.
+
+    `instants` has one entry for each (time, action), in the highest state whose file is there;
+    `files` has every file that is an instant's.
+    """
+
+    instants: tuple[Instant, ...] = ()
+    files: tuple[Instant, ...] = ()
+
+    @classmethod
+    def of_files(cls, files: Iterable[Instant]) -> Timeline:
+        """The timeline that these files make."""
+        ordered = tuple(sorted(files))
+        highest: dict[tuple[str, str], Instant] = {}
+        for instant in ordered:  # ascending states: the last one of a group is the highest
+            highest[instant.time, instant.comparable_action] = instant
+        return cls(tuple(highest.values()), ordered)
+
+    def completed_writes(self) -> tuple[Instant, ...]:
+        """Completed commit, deltacommit and replacecommit instants."""
+        return tuple(i for i in self.instants if i.completed and i.action in WRITE_ACTIONS)
+
+    def pending_writes(self) -> tuple[Instant, ...]:
+        """Pending commit, deltacommit and replacecommit instants; clusterings are among them."""
+        return tuple(i for i in self.instants if not i.completed and i.action in WRITE_ACTIONS)
+
+    def of(self, action: str) -> tuple[Instant, ...]:
+        """Instants of one action, in any state."""
+        return tuple(i for i in self.instants if i.action == action)
+
+    def pending(self, action: str) -> tuple[Instant, ...]:
+        """Instants of one action that are not completed."""
+        return tuple(i for i in self.instants if i.action == action and not i.completed)
+
+    def find(self, time: str) -> Instant | None:
+        """The instant at a time, writes before others, or None."""
+        found = [i for i in self.instants if i.time == time]
+        return next((i for i in found if i.action in WRITE_ACTIONS), found[0] if found else None)
+
+    def has_file(self, file_name: str) -> bool:
+        return any(f.file_name == file_name for f in self.files)
+
+    @property
+    def first_active(self) -> str:
+        """The time before which everything was archived, hence completed; "" where that is unknown.
+
+        It is the oldest write in any state: archival stops before the oldest pending one.  A
+        savepointed commit may have stayed while later ones were archived, so it does not count.
+        """
+        saved = {i.time for i in self.instants if i.action == SAVEPOINT}
+        writes = WRITE_ACTIONS | {COMPACTION}
+        times = (i.time for i in self.instants if i.action in writes and i.time not in saved)
+        return next(times, "")
+
+    @property
+    def newest_time(self) -> str:
+        """The greatest time of any instant, of any action, in any state; "" for an empty timeline."""
+        return max((i.time for i in self.files), default="")
+
+    def visible(self) -> VisibleInstants:
+        """The instants whose files a read may see."""
+        return VisibleInstants(frozenset(i.time for i in self.completed_writes()), self.first_active)
+
+
+def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
+    """The active timeline as it is now, from one listing.
+
+    Raises:
+        CorruptFileError: a completed write whose file is empty.
+        UnsupportedError: a timeline of layout version 2 (table versions 8 and 9), whose instants
+            lie elsewhere.
+    """
+    if config.layout_version > 1 or config.version > 6:
+        raise UnsupportedError(
+            f"table version {config.version} with timeline layout {config.layout_version} cannot be read yet",
+            table=storage.uri,
+            remedy="read the table with Apache Hudi 1.x, or take it down to version 6 with its "
+            "downgrade procedure.",
+        )
+    files = []
+    for entry in storage.list(META_FOLDER):
+        if entry.is_dir:
+            continue
+        instant = parse_instant_file(entry.name, mtime_ms=entry.mtime_ms, size=entry.size)
+        if instant is not None:
+            files.append(instant)
+    timeline = Timeline.of_files(files)
+    for instant in timeline.completed_writes():
+        if instant.size == 0:
+            raise empty_file_error(instant, storage.uri)
+    return timeline
+
+
+def is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> bool:
+    """Whether a pending replacecommit is a clustering; its requested file says so."""
+    if instant.action != REPLACE_COMMIT:
+        return False
+    name = f"{instant.time}.{REPLACE_COMMIT}.{REQUESTED.lower()}"
+    requested = next((f for f in timeline.files if f.file_name == name), None)
+    if requested is None or requested.size == 0:
+        return False
+    return is_clustering_request(storage.read(requested.path), path=requested.path)
+
+
+def latest_schema(
+    storage: Storage, timeline: Timeline, config: TableConfig, as_of: str | None = None
+) -> pa.Schema | None:
+    """The table's schema without meta columns, or None where the table says nothing about it.
+
+    The newest completed write (up to `as_of`) that carries a schema decides, then
+    `hoodie.table.create.schema`, then the footer of the newest base file.
+
+    Source: TableSchemaResolver of 0.15.
+    """
+    from hudi_format.parquet.footer import read_footer
+    from hudi_format.schema.avro import from_avro
+
+    writes = [i for i in timeline.completed_writes() if as_of is None or i.time <= as_of]
+    newest_file = ""
+    for instant in reversed(writes):
+        metadata = read_commit(storage, instant)
+        if metadata.operation not in _SCHEMA_NEUTRAL and metadata.schema_text:
+            return _table_schema(from_avro(metadata.schema_text), config)
+        if not newest_file:
+            paths = (s.path for stats in metadata.partition_to_stats.values() for s in stats)
+            newest_file = next((p for p in paths if p.endswith(".parquet")), "")
+    if config.create_schema:
+        return _table_schema(from_avro(config.create_schema), config)
+    if newest_file:
+        footer = read_footer(storage, newest_file)
+        return _table_schema(from_avro(footer.avro_schema) if footer.avro_schema else footer.schema, config)
+    return None
+
+
+def _table_schema(schema: pa.Schema, config: TableConfig) -> pa.Schema:
+    from hudi_format.schema.meta_columns import without_meta
+
+    schema = without_meta(schema)
+    if config.drop_partition_columns:  # then the commits' schema lacks them; they read back as text
+        for name in config.partition_fields:
+            if name not in schema.names:
+                schema = schema.append(pa.field(name, pa.string()))
+    return schema
