@@ -1,0 +1,77 @@
+"""The plan of a scan: which files are read and how their columns become the result's.
+
+One plan serves both ways of running it: `hudi_timeline.scan.result` reads the files with Arrow, the Spark
+engine makes a native Parquet scan of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+SNAPSHOT = "snapshot"
+INCREMENTAL = "incremental"
+
+FROM_PATH = "path"
+FROM_FILE = "file"
+
+FILES_SCHEMA = pa.schema(
+    [
+        pa.field("path", pa.string(), nullable=False),
+        pa.field("partition", pa.string(), nullable=False),
+        pa.field("size", pa.int64(), nullable=False),
+        pa.field("instant", pa.string(), nullable=False),
+        pa.field("file_id", pa.string(), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionColumn:
+    """One field of `hoodie.table.partition.fields`, in their order.
+
+    Attributes:
+        source: `FROM_PATH`: the value is the one that the partition path says, whatever the files hold
+            (snapshot and time travel of copy-on-write tables); `FROM_FILE`: read like any other column.
+        type: its type in the result.  A path value may have another one than the table's schema declares:
+            a TimestampBasedKeyGenerator's column is text.
+    """
+
+    name: str
+    source: str
+    type: pa.DataType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScanPlan:
+    """Everything a reader must know.  Plain values; picklable.
+
+    Attributes:
+        kind: SNAPSHOT (also time travel) or INCREMENTAL.
+        uri: the table's base path; paths in `files` are below it.
+        files: columns as `FILES_SCHEMA`; one row for each base file to read; `path` is relative to the
+            table, `size` in bytes as listed, `instant` the one in the file's name.
+        schema: the result's columns in their order and types when every column is selected; meta columns
+            first where the scan has them.
+        partition_columns: the table's partition fields, also those that a selection leaves out.
+        partition_values: one row for each partition that `files` names: `partition` (its path), then one
+            column of the type in `partition_columns` for each field with source FROM_PATH.
+        commit_time_range: only rows with first <= `_hoodie_commit_time` <= last count (both inclusive,
+            compared as text); None where all rows of a file do.
+        as_of: the instant of a time travel query, None for the newest state.
+        complete: False where rows that the question covers cannot be given any more, because instants
+            were archived.
+        warnings: one sentence each, for the user.
+    """
+
+    kind: str
+    uri: str
+    files: pa.Table
+    schema: pa.Schema
+    partition_columns: tuple[PartitionColumn, ...]
+    partition_values: pa.Table
+    commit_time_range: tuple[str, str] | None = None
+    as_of: str | None = None
+    complete: bool = True
+    warnings: tuple[str, ...] = ()
