@@ -19,6 +19,6 @@ def extension(name: str) -> Extension:
 
 
 setup(
-    ext_modules=[extension(name) for name in ['hudi_index.bloom._filter', 'hudi_index.hashing._java']],
+    ext_modules=[extension(name) for name in ['hudi_index.bloom._filter', 'hudi_index.hashing._java', 'hudi_index.hashing._crc']],
     options={"bdist_wheel": {"py_limited_api": "cp311"}} if ABI3 else {},
 )

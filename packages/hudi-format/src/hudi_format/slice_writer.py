@@ -1,0 +1,358 @@
+"""Write one base file of a file slice: new, or the old one with records merged into it.
+
+Rows come as Arrow tables whose first column is `_hoodie_record_key`, followed by the data columns;
+meta columns are made here.  A merge streams: it holds one row group of the old file and its result.
+
+Source: the create, merge and concat handles of Apache Hudi 0.15, compared with its files: row order of the
+old file is kept, updated rows stay in place, new ones follow; `_hoodie_file_name` is rewritten in every row.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_format.errors import SchemaError
+from hudi_format.merge.keys import KeyIndex, merge_positions
+from hudi_format.model import BaseFile, WriteStat, join_path
+from hudi_format.names import base_file_name
+from hudi_format.observer import NO_OBSERVER, KeyObserver
+from hudi_format.parquet.config import ParquetConfig
+from hudi_format.parquet.reader import iter_row_groups
+from hudi_format.parquet.writer import BaseFileWriter
+from hudi_format.schema.evolve import conform
+from hudi_format.schema.meta_columns import (
+    COMMIT_SEQNO,
+    COMMIT_TIME,
+    FILE_NAME,
+    META_COLUMNS,
+    PARTITION_PATH,
+    RECORD_KEY,
+    with_meta,
+)
+from hudi_format.storage import Storage
+
+# Constant in a whole file or in long runs: kept as dictionaries between reading and writing.
+_RUN_COLUMNS = (COMMIT_TIME, PARTITION_PATH, FILE_NAME)
+
+
+@dataclass(frozen=True, slots=True)
+class FileSpec:
+    """The base file to write.
+
+    Attributes:
+        schema: data columns, without meta columns.
+        sequence_prefix: what stands before the running number in `_hoodie_commit_seqno`.
+        entries: further footer entries, such as the Avro schema.
+    """
+
+    partition: str
+    file_id: str
+    write_token: str
+    instant: str
+    schema: pa.Schema
+    config: ParquetConfig
+    sequence_prefix: str
+    entries: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return base_file_name(self.file_id, self.write_token, self.instant)
+
+    @property
+    def path(self) -> str:
+        return join_path(self.partition, self.name)
+
+
+def _no_guard() -> None:
+    return
+
+
+class RowCounter:
+    """The running number of `_hoodie_commit_seqno` within one file."""
+
+    def __init__(self) -> None:
+        self.next = 0
+
+    def take(self, n: int) -> range:
+        start, self.next = self.next, self.next + n
+        return range(start, start + n)
+
+
+def _constant(text: str, n: int) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, dtype=np.int32)), pa.array([text], pa.string()))
+
+
+def _sequence_numbers(prefix: str, numbers: range) -> pa.Array:
+    counts = pa.array(np.arange(numbers.start, numbers.stop)).cast(pa.string())
+    return pc.binary_join_element_wise(pa.scalar(prefix), counts, "")
+
+
+def stamp(rows: pa.Table, spec: FileSpec, counter: RowCounter) -> pa.Table:
+    """New rows with their five meta columns; `rows` has the record key and the data columns."""
+    n = rows.num_rows
+    columns = [
+        _constant(spec.instant, n),
+        _sequence_numbers(spec.sequence_prefix, counter.take(n)),
+        rows.column(RECORD_KEY),
+        _constant(spec.partition, n),
+        _constant(spec.name, n),
+        *(rows.column(f.name) for f in spec.schema),
+    ]
+    return pa.table(columns, names=[*META_COLUMNS, *spec.schema.names])
+
+
+def create_file(
+    storage: Storage,
+    spec: FileSpec,
+    rows: Iterable[pa.Table],
+    *,
+    observer: KeyObserver = NO_OBSERVER,
+    guard: Callable[[], None] = _no_guard,
+) -> WriteStat:
+    """Write a new base file and return its statistics.
+
+    Args:
+        rows: record key and data columns, in the order to write.
+        guard: called before the file is closed; what it raises makes the file vanish.
+
+    Raises:
+        StorageError: the storage refused; the file is removed.
+    """
+    began = time.monotonic()
+    counter = RowCounter()
+    with BaseFileWriter(
+        storage, spec.path, with_meta(spec.schema), config=spec.config, observer=observer, entries=spec.entries
+    ) as writer:
+        for part in rows:
+            writer.write(stamp(part, spec, counter))
+        guard()
+        size = writer.close()
+        written = writer.num_rows
+    return WriteStat(
+        file_id=spec.file_id,
+        path=spec.path,
+        partition=spec.partition,
+        num_writes=written,
+        num_inserts=written,
+        total_write_bytes=size,
+        file_size_in_bytes=size,
+        create_time_ms=int((time.monotonic() - began) * 1000),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """Records to merge into one file: unique keys.
+
+    Attributes:
+        rows: record key and the data columns (no data columns where every record is a delete).
+        deleted: per row, whether it is a delete; None where none is.
+        ordering: per row, the ordering value; None where the incoming record always wins.
+        ordering_field: the column of the old file to compare it with.
+    """
+
+    rows: pa.Table
+    deleted: np.ndarray | None = None
+    ordering: pa.Array | None = None
+    ordering_field: str | None = None
+
+
+def merge_file(
+    storage: Storage,
+    spec: FileSpec,
+    old: BaseFile,
+    incoming: Incoming,
+    *,
+    observer: KeyObserver = NO_OBSERVER,
+    observe_all: bool = True,
+    guard: Callable[[], None] = _no_guard,
+) -> WriteStat:
+    """Rewrite a base file with records merged into it by key, and return its statistics.
+
+    A record that matches replaces the old row in place, or removes it; one whose ordering value is
+    smaller than the stored one's is dropped.  Records that match nothing are appended, deletes not.
+
+    Args:
+        observe_all: whether the observer sees every key, or only those that are appended (where it was
+            seeded with what the old file's footer holds).
+    """
+    began = time.monotonic()
+    counter = RowCounter()
+    index = KeyIndex(incoming.rows.column(RECORD_KEY))
+    deleted = incoming.deleted if incoming.deleted is not None and incoming.deleted.any() else None
+    seen = np.zeros(incoming.rows.num_rows, dtype=bool)
+    updates = deletes = 0
+    with BaseFileWriter(
+        storage, spec.path, with_meta(spec.schema), config=spec.config,
+        observer=observer if observe_all else NO_OBSERVER, entries=spec.entries,
+    ) as writer:  # fmt: skip
+        for group in _old_groups(storage, old, spec):
+            keys = group.column(RECORD_KEY)
+            found = index.find(keys)
+            seen[found[found >= 0]] = True
+            take = found
+            if incoming.ordering is not None and incoming.ordering_field is not None:
+                take = merge_positions(keys, group.column(incoming.ordering_field), index, incoming.ordering)
+            keep = None
+            if deleted is not None:
+                gone = (take >= 0) & deleted[np.maximum(take, 0)]
+                removed = int(gone.sum())
+                if removed:
+                    deletes += removed
+                    keep = ~gone
+            if keep is not None:
+                group, take = group.filter(pa.array(keep)), take[keep]
+            hits = take[take >= 0]
+            updates += len(hits)
+            writer.write(_with_updates(group, take, hits, incoming.rows, spec, counter))
+        fresh = ~seen if deleted is None else ~seen & ~deleted
+        inserts = int(fresh.sum())
+        if inserts:
+            if not observe_all:
+                writer.observer = observer
+            writer.write(stamp(incoming.rows.filter(pa.array(fresh)), spec, counter))
+        writer.observer = observer  # its entries go to the footer in either case
+        guard()
+        size = writer.close()
+        written = writer.num_rows
+    return WriteStat(
+        file_id=spec.file_id,
+        path=spec.path,
+        partition=spec.partition,
+        prev_commit=old.instant,
+        num_writes=written,
+        num_deletes=deletes,
+        num_update_writes=updates,
+        num_inserts=inserts,
+        total_write_bytes=size,
+        file_size_in_bytes=size,
+        upsert_time_ms=int((time.monotonic() - began) * 1000),
+    )
+
+
+def concat_file(
+    storage: Storage,
+    spec: FileSpec,
+    old: BaseFile,
+    rows: Iterable[pa.Table],
+    *,
+    observer: KeyObserver = NO_OBSERVER,
+    observe_all: bool = True,
+    guard: Callable[[], None] = _no_guard,
+) -> WriteStat:
+    """Rewrite a base file with rows appended, whatever their keys, and return its statistics."""
+    began = time.monotonic()
+    counter = RowCounter()
+    inserts = 0
+    with BaseFileWriter(
+        storage, spec.path, with_meta(spec.schema), config=spec.config,
+        observer=observer if observe_all else NO_OBSERVER, entries=spec.entries,
+    ) as writer:  # fmt: skip
+        none = np.empty(0, dtype=np.int64)
+        for group in _old_groups(storage, old, spec):
+            writer.write(_with_updates(group, none, none, None, spec, counter))
+        writer.observer = observer
+        for part in rows:
+            inserts += part.num_rows
+            writer.write(stamp(part, spec, counter))
+        guard()
+        size = writer.close()
+        written = writer.num_rows
+    return WriteStat(
+        file_id=spec.file_id,
+        path=spec.path,
+        partition=spec.partition,
+        prev_commit=old.instant,
+        num_writes=written,
+        num_inserts=inserts,
+        total_write_bytes=size,
+        file_size_in_bytes=size,
+        upsert_time_ms=int((time.monotonic() - began) * 1000),
+    )
+
+
+def _old_groups(storage: Storage, old: BaseFile, spec: FileSpec) -> Iterator[pa.Table]:
+    """Row groups of the old file in the schema to write, run columns as dictionaries."""
+    for group in iter_row_groups(storage, old.path, dictionary_columns=_RUN_COLUMNS):
+        columns = {}
+        for name in META_COLUMNS:
+            if group.schema.get_field_index(name) < 0:
+                raise SchemaError(
+                    f"the base file has no column {name}", file=old.path,
+                    remedy="tables without meta columns cannot be written by this version.",
+                )  # fmt: skip
+            columns[name] = group.column(name)
+        data = conform(group.select([n for n in group.schema.names if n not in columns]), spec.schema)
+        yield pa.table([*columns.values(), *data.columns], names=[*columns, *spec.schema.names])
+
+
+def _with_updates(
+    group: pa.Table,
+    take: np.ndarray,
+    hits: np.ndarray,
+    rows: pa.Table | None,
+    spec: FileSpec,
+    counter: RowCounter,
+) -> pa.Table:
+    """The group with `rows[take]` where take >= 0, and the new file name everywhere."""
+    n = group.num_rows
+    names = group.schema.names
+    columns: list[pa.ChunkedArray | pa.Array] = list(group.columns)
+    columns[names.index(FILE_NAME)] = _constant(spec.name, n)
+    counter_start = counter.take(n).start
+    if len(hits) and rows is not None:
+        mask_np = take >= 0
+        mask = pa.array(mask_np)
+        positions = np.flatnonzero(mask_np)
+        for i, name in enumerate(names):
+            if name == FILE_NAME or name == RECORD_KEY or name == PARTITION_PATH:
+                continue
+            if name == COMMIT_TIME:
+                columns[i] = _put_constant(columns[i], mask_np, spec.instant)
+            elif name == COMMIT_SEQNO:
+                numbers = pa.array(positions + counter_start).cast(pa.string())
+                texts = pc.binary_join_element_wise(pa.scalar(spec.sequence_prefix), numbers, "")
+                columns[i] = _replace(columns[i], mask, take, texts)
+            else:
+                columns[i] = _replace(columns[i], mask, take, rows.column(name).take(pa.array(hits)))
+    return pa.table(columns, names=names)
+
+
+def _combine(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    if isinstance(column, pa.Array):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    combined = column.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
+
+
+def _put_constant(column: pa.ChunkedArray | pa.Array, mask: np.ndarray, text: str) -> pa.Array:
+    """A text column, as a dictionary, with `text` where mask is set."""
+    array = _combine(column)
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    values = pa.concat_arrays([array.dictionary.cast(pa.string()), pa.array([text], pa.string())])
+    codes = pc.fill_null(array.indices.cast(pa.int32()), -1).to_numpy(zero_copy_only=False)
+    codes = np.where(mask, np.int32(len(values) - 1), codes).astype(np.int32, copy=False)
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), values)
+
+
+def _replace(column: pa.ChunkedArray | pa.Array, mask: pa.Array, take: np.ndarray, values: pa.Array) -> pa.Array:
+    """`column` with the next of `values` at each set place of `mask`."""
+    array, replacement = _combine(column), _combine(values)
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    if not pa.types.is_nested(array.type):
+        return pc.replace_with_mask(array, mask, replacement)
+    # Arrow replaces no nested values in place: gather from old and new laid end to end.
+    source = np.arange(len(array), dtype=np.int64)
+    hit = take >= 0
+    source[hit] = len(array) + np.arange(int(hit.sum()), dtype=np.int64)
+    return pa.concat_arrays([array, replacement.cast(array.type)]).take(pa.array(source))

@@ -1,0 +1,256 @@
+"""The engine without a JVM: threads of this process, Arrow tables.
+
+Data comes as anything with `__arrow_c_stream__` (pyarrow, polars, DuckDB), pandas, or a list of dicts.
+Kernels and Parquet release the GIL, so file groups are written side by side.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import count
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_format.errors import OrderingValueError, SchemaError
+from hudi_format.keys import partition_paths, record_keys
+from hudi_format.merge.keys import KeyIndex
+from hudi_format.model import BaseFile, WriteStat
+from hudi_format.parquet.reader import read_keys
+from hudi_format.schema.evolve import conform
+from hudi_format.schema.meta_columns import RECORD_KEY
+from hudi_format.storage import Storage
+from hudi_index.hashing.crc import crc32
+from hudi_timeline.engine.protocol import PrepareTask
+from hudi_timeline.write.bulk import path_codes, write_stream
+from hudi_timeline.write.tasks import ProfileRow, Routing, TaskToken, WriteContext
+from hudi_timeline.write.workers import write_bucket
+
+STREAM_BATCH_ROWS = 131_072
+
+
+@dataclass(frozen=True)
+class LocalFrame:
+    """Evaluated rows.
+
+    Attributes:
+        rows: record key, then the data columns.
+        codes: per row, the number of its partition in `partitions`.
+        files: file groups that rows were looked for in, as (number of the partition, file id).
+        location: per row, the number of its file group in `files`, -1 for none; None if untagged.
+    """
+
+    rows: pa.Table
+    codes: np.ndarray
+    partitions: tuple[str, ...]
+    files: tuple[tuple[int, str], ...] = ()
+    location: np.ndarray | None = None
+
+
+def as_reader(data: object) -> pa.RecordBatchReader | pa.Table:
+    """Arrow's view of whatever the user gave.
+
+    Raises:
+        SchemaError: no tabular data.
+    """
+    if isinstance(data, (pa.Table, pa.RecordBatchReader)):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(data)
+    if type(data).__module__.partition(".")[0] == "pandas":
+        return pa.Table.from_pandas(data, preserve_index=False)
+    if isinstance(data, list) and data and all(isinstance(r, dict) for r in data):
+        return pa.Table.from_pylist(data)
+    if isinstance(data, dict):
+        return pa.table(data)
+    raise SchemaError(
+        f"cannot read rows from {type(data).__name__}",
+        remedy="give a pyarrow Table or RecordBatchReader, a pandas or polars DataFrame, anything else with "
+        "__arrow_c_stream__, or a list of dicts.",
+    )
+
+
+class LocalEngine:
+    """Runs the workers on threads of this process."""
+
+    name = "python"
+
+    def __init__(self, threads: int | None = None) -> None:
+        self.parallelism = threads or len(os.sched_getaffinity(0))
+
+    def schema(self, data: pa.RecordBatchReader | pa.Table) -> pa.Schema:
+        return data.schema
+
+    def prepare(self, data: pa.RecordBatchReader | pa.Table, task: PrepareTask) -> LocalFrame:
+        table = data if isinstance(data, pa.Table) else data.read_all()
+        keys = record_keys(table, task.key_spec)
+        paths = partition_paths(table, task.key_spec)
+        check_ordering(table, task)
+        rows = conform(table, task.schema)
+        codes, names = path_codes(paths)
+        rows = pa.table([keys, *rows.columns], names=[RECORD_KEY, *task.schema.names])
+        return LocalFrame(rows, codes, tuple(names))
+
+    def partition_counts(self, frame: LocalFrame) -> dict[str, int]:
+        counts = np.bincount(frame.codes, minlength=len(frame.partitions))
+        return {p: int(n) for p, n in zip(frame.partitions, counts, strict=True) if n}
+
+    def tag(
+        self, frame: LocalFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]]
+    ) -> LocalFrame:
+        candidates = [(code, f) for code, p in enumerate(frame.partitions) for f in files.get(p, ())]
+        groups = tuple((code, f.file_id) for code, f in candidates)
+        n = frame.rows.num_rows
+        by_code = _rows_by_code(frame.codes, len(frame.partitions))
+        indexes = {}
+        for code in {code for code, _ in candidates}:
+            keys = frame.rows.column(RECORD_KEY).take(pa.array(by_code[code]))
+            indexes[code] = KeyIndex(keys), keys
+
+        def locate(candidate: tuple[int, BaseFile]) -> np.ndarray:
+            """Which of the partition's distinct keys (as the last row with it) are in the file."""
+            code, file = candidate
+            found = indexes[code][0].find(read_keys(storage, file.path))
+            return np.unique(found[found >= 0])
+
+        with ThreadPoolExecutor(self.parallelism) as pool:
+            hits = list(pool.map(locate, candidates))
+        # Equal keys of the input stand for one another: where the last of them is, all are.
+        canonical = {code: (idx.find(keys) if idx.duplicates else None) for code, (idx, keys) in indexes.items()}
+        pairs_rows: list[np.ndarray] = []
+        pairs_file: list[np.ndarray] = []
+        located = np.zeros(n, dtype=bool)
+        for number, ((code, _), hit) in enumerate(zip(candidates, hits, strict=True)):
+            same = canonical[code]
+            if same is not None:
+                flags = np.zeros(len(by_code[code]), dtype=bool)
+                flags[hit] = True
+                hit = np.flatnonzero(flags[same])
+            rows = by_code[code][hit]
+            located[rows] = True
+            pairs_rows.append(rows)
+            pairs_file.append(np.full(len(rows), number, dtype=np.int32))
+        rest = np.flatnonzero(~located)
+        pairs_rows.append(rest)
+        pairs_file.append(np.full(len(rest), -1, dtype=np.int32))
+        order = np.concatenate(pairs_rows)
+        location = np.concatenate(pairs_file)
+        if len(order) == n:  # no key in two files: keep the rows where they are
+            out = np.empty(n, dtype=np.int32)
+            out[order] = location
+            return replace(frame, files=groups, location=out)
+        back = np.argsort(order, kind="stable")
+        order, location = order[back], location[back]
+        return LocalFrame(
+            frame.rows.take(pa.array(order)), frame.codes[order], frame.partitions, groups, location
+        )
+
+    def profile(self, frame: LocalFrame) -> list[ProfileRow]:
+        if frame.location is None:
+            return [ProfileRow(p, "", n) for p, n in self.partition_counts(frame).items()]
+        free = frame.location < 0
+        fresh = np.bincount(frame.codes[free], minlength=len(frame.partitions))
+        known = np.bincount(frame.location[~free], minlength=len(frame.files))
+        out = [ProfileRow(p, "", int(n)) for p, n in zip(frame.partitions, fresh, strict=True) if n]
+        for (code, file_id), n in zip(frame.files, known, strict=True):
+            if n:
+                out.append(ProfileRow(frame.partitions[code], file_id, int(n)))
+        return out
+
+    def write(self, frame: LocalFrame, context: WriteContext, routing: Routing) -> list[WriteStat]:
+        numbers = bucket_numbers(frame, routing)
+        by_bucket = _rows_by_code(numbers + 1, len(routing.buckets) + 1)[1:]
+        wanted = context.row_schema().names
+        rows = frame.rows.select(wanted)
+        attempts = count()
+
+        def work(number: int) -> list[WriteStat]:
+            token = TaskToken(number, 0, next(attempts))
+            return write_bucket(context, routing.buckets[number], rows.take(pa.array(by_bucket[number])), token)
+
+        order = sorted(range(len(routing.buckets)), key=lambda i: -routing.buckets[i].expected_bytes)
+        with ThreadPoolExecutor(self.parallelism) as pool:
+            futures = [pool.submit(work, i) for i in order if len(by_bucket[i])]
+            try:
+                return [s for f in futures for s in f.result()]
+            except BaseException:
+                for f in futures:
+                    f.cancel()
+                raise
+
+    def write_stream(
+        self, data: pa.RecordBatchReader | pa.Table, task: PrepareTask, context: WriteContext
+    ) -> list[WriteStat]:
+        def batches() -> Iterator[pa.RecordBatch]:
+            source = data.to_batches(max_chunksize=STREAM_BATCH_ROWS) if isinstance(data, pa.Table) else data
+            for batch in source:
+                check_ordering(batch, task)
+                yield batch
+
+        with ThreadPoolExecutor(self.parallelism) as pool:
+            return write_stream(context, batches(), TaskToken(), pool)
+
+    def release(self, frame: LocalFrame) -> None:
+        return
+
+
+def check_ordering(rows: pa.Table | pa.RecordBatch, task: PrepareTask) -> None:
+    """Refuse null ordering values.
+
+    Raises:
+        OrderingValueError: naming the column and how many rows.
+    """
+    if not task.check_ordering or task.ordering_field is None:
+        return
+    column = rows.column(task.ordering_field)
+    if column.null_count:
+        raise OrderingValueError(
+            f"ordering field {task.ordering_field!r} is null in {column.null_count} of {rows.num_rows} rows",
+            remedy="fill the column, or choose another hoodie.datasource.write.precombine.field.",
+            column=task.ordering_field,
+        )
+
+
+def bucket_numbers(frame: LocalFrame, routing: Routing) -> np.ndarray:
+    """Per row, the number of its bucket; -1 for rows that go nowhere."""
+    n = frame.rows.num_rows
+    out = np.full(n, -1, dtype=np.int64)
+    free = np.ones(n, dtype=bool)
+    if frame.location is not None:
+        free = frame.location < 0
+        buckets = np.array(
+            [routing.located.get((frame.partitions[code], file_id), -1) for code, file_id in frame.files],
+            dtype=np.int64,
+        )
+        tagged = ~free
+        out[tagged] = buckets[frame.location[tagged]]
+    hashes: np.ndarray | None = None
+    for code, partition in enumerate(frame.partitions):
+        shares = routing.inserts.get(partition)
+        if shares is None:
+            continue
+        rows = np.flatnonzero(free & (frame.codes == code))
+        if len(shares) == 1:
+            out[rows] = shares[0].bucket
+            continue
+        if hashes is None:
+            hashes = crc32(frame.rows.column(RECORD_KEY)).to_numpy(zero_copy_only=False).astype(np.float64)
+        bounds = np.array([s.upto for s in shares]) * 2.0**32
+        which = np.minimum(np.searchsorted(bounds, hashes[rows], side="right"), len(shares) - 1)
+        out[rows] = np.array([s.bucket for s in shares])[which]
+    return out
+
+
+def _rows_by_code(codes: np.ndarray, n: int) -> list[np.ndarray]:
+    """For each code, the rows with it, ascending."""
+    order = np.argsort(codes, kind="stable")
+    ends = np.searchsorted(codes[order], np.arange(n), side="right")
+    starts = np.concatenate(([0], ends[:-1]))
+    return [order[s:e] for s, e in zip(starts, ends, strict=True)]
+
+

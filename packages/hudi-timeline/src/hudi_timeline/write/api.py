@@ -1,0 +1,147 @@
+"""The writing half of `HudiTable`: each method is one commit, run on the engine without a JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_format.config import parse_write_options
+from hudi_format.errors import OptionError
+from hudi_format.keys import KeySpec
+from hudi_format.schema.arrow import normalize_schema
+from hudi_format.schema.avro import to_avro
+from hudi_format.storage import Storage, open_storage
+from hudi_timeline import table_config
+from hudi_timeline.engine.local import LocalEngine, as_reader
+from hudi_timeline.table_config import TableConfig
+from hudi_timeline.write import operation
+from hudi_timeline.write.operation import execute
+from hudi_timeline.write.properties import table_properties
+from hudi_timeline.write.result import CommitResult
+
+OPERATION = "hoodie.datasource.write.operation"
+PARTITIONS_TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
+
+
+def as_options(options: Mapping[str, object] | None) -> dict[str, str]:
+    """Options as text: True and False as Java writes them."""
+    return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in (options or {}).items()}
+
+
+def create_table(
+    uri: str,
+    schema: pa.Schema,
+    *,
+    name: str,
+    table_type: str,
+    record_keys: Iterable[str],
+    partition_fields: Iterable[str],
+    ordering_fields: Iterable[str],
+    options: Mapping[str, object] | None,
+    storage_options: Mapping[str, Any] | None,
+) -> Storage:
+    """Make an empty table and return its storage; the first write needs no options then.
+
+    Raises:
+        TableExistsError: there is one already.
+        OptionError, SchemaError: what was given does not make a table.
+    """
+    storage = open_storage(uri, storage_options)
+    given = as_options(options)
+    keys, partitions, ordering = list(record_keys), list(partition_fields), list(ordering_fields)
+    if len(ordering) > 1:
+        raise OptionError(
+            f"a table of version 6 has one ordering field, not {len(ordering)}: {', '.join(ordering)}",
+            remedy="name the field that decides.",
+        )
+    merged = {
+        "hoodie.table.name": name,
+        "hoodie.datasource.write.table.type": table_type,
+        "hoodie.datasource.write.recordkey.field": ",".join(keys),
+        **({"hoodie.datasource.write.partitionpath.field": ",".join(partitions)} if partitions else {}),
+        **({"hoodie.datasource.write.precombine.field": ordering[0]} if ordering else {}),
+        **given,
+    }
+    config = parse_write_options(merged)
+    normal = normalize_schema(schema)
+    key_spec: KeySpec = operation.key_spec_of(config, None)
+    for fields, what in ((key_spec.key_fields, "record key"), (key_spec.partition_fields, "partition")):
+        operation.require(normal, fields, what, storage)
+    if ordering:
+        operation.require(normal, ordering, "ordering", storage)
+    properties = table_properties(config, key_spec, ordering[0] if ordering else None, storage)
+    properties[table_config.CREATE_SCHEMA] = to_avro(normal, name)
+    table_config.create(storage, properties)
+    return storage
+
+
+class WriteMethods:
+    """Mixed into `HudiTable`, which has `_storage` and refreshes itself by `_refresh`."""
+
+    if TYPE_CHECKING:  # what HudiTable has
+        _storage: Storage
+
+        @property
+        def config(self) -> TableConfig: ...
+
+        def _refresh(self) -> None: ...
+
+        def _rows_matching(self, filter: pc.Expression | str, columns: list[str]) -> pa.Table: ...
+
+    def _write(self, name: str, data: object | None, options: Mapping[str, object] | None) -> CommitResult:
+        given = {**as_options(options), OPERATION: name}
+        rows = None if data is None else as_reader(data)
+        try:
+            return execute(LocalEngine(), self._storage, rows, given)
+        finally:
+            self._refresh()
+
+    def insert(self, data: object, *, options: Mapping[str, object] | None = None) -> CommitResult:
+        """Add rows; keys are not looked up, so a key that is there already stands twice afterwards."""
+        return self._write("insert", data, options)
+
+    def upsert(self, data: object, *, options: Mapping[str, object] | None = None) -> CommitResult:
+        """Add rows whose key is new in their partition, and update the others."""
+        return self._write("upsert", data, options)
+
+    def bulk_insert(self, data: object, *, options: Mapping[str, object] | None = None) -> CommitResult:
+        """Add rows in one streaming pass, into new files only."""
+        return self._write("bulk_insert", data, options)
+
+    def insert_overwrite(self, data: object, *, options: Mapping[str, object] | None = None) -> CommitResult:
+        """Replace the partitions that the rows fall into by the rows."""
+        return self._write("insert_overwrite", data, options)
+
+    def insert_overwrite_table(
+        self, data: object, *, options: Mapping[str, object] | None = None
+    ) -> CommitResult:
+        """Replace all rows of the table; earlier states stay readable by time travel."""
+        return self._write("insert_overwrite_table", data, options)
+
+    def delete_partitions(
+        self, partitions: Iterable[str], *, options: Mapping[str, object] | None = None
+    ) -> CommitResult:
+        """Remove all rows of partitions, given by path; `*` stands for any text."""
+        names = list(partitions)
+        if not names:
+            raise OptionError("no partitions were given", table=self._storage.uri)
+        return self._write(
+            "delete_partition", None, {**(options or {}), PARTITIONS_TO_DELETE: ",".join(names)}
+        )
+
+    def delete(
+        self, rows_or_filter: object, *, options: Mapping[str, object] | None = None
+    ) -> CommitResult:
+        """Remove rows: by data that holds their key and partition columns, or by a filter.
+
+        A filter is a `pyarrow.compute.Expression` or a text such as `"city = 'oslo' and fare < 3"`.
+        """
+        if isinstance(rows_or_filter, (pc.Expression, str)):
+            config = self.config
+            columns = list(dict.fromkeys((*config.record_key_fields, *config.partition_fields)))
+            roots = list(dict.fromkeys(c.partition(".")[0] for c in columns))
+            rows_or_filter = self._rows_matching(rows_or_filter, roots)
+        return self._write("delete", rows_or_filter, options)

@@ -1,0 +1,232 @@
+"""bulk_insert: rows in any order, straight into new base files, one open file per partition.
+
+Bounded in memory: a partition's rows are gathered until they fill a row group, and all that is gathered
+together stays below `GATHER_BYTES`.  With an executor the row groups of different files are encoded at the
+same time; the order within a file is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_format.errors import HudiError
+from hudi_format.keys import partition_paths, record_keys
+from hudi_format.model import WriteStat
+from hudi_format.names import new_file_id_prefix
+from hudi_format.parquet.writer import BaseFileWriter
+from hudi_format.partition_metadata import write_if_absent
+from hudi_format.schema.evolve import conform
+from hudi_format.schema.meta_columns import RECORD_KEY, with_meta
+from hudi_format.slice_writer import FileSpec, RowCounter, stamp
+from hudi_timeline.write.tasks import CREATE, TaskToken, WriteContext
+from hudi_timeline.write.workers import deleted_rows, file_spec, new_observer, start_file
+
+GATHER_BYTES = 512 << 20
+# A row group is handed on when a partition has gathered this much; the writer cuts row groups itself.
+HAND_ON_BYTES = 32 << 20
+
+
+@dataclass
+class _OpenFile:
+    spec: FileSpec
+    writer: BaseFileWriter
+    counter: RowCounter = field(default_factory=RowCounter)
+
+
+class _PartitionWriter:
+    """The files of one partition: gathers rows, writes them in order, rolls over by size."""
+
+    def __init__(self, context: WriteContext, partition: str, prefix: str, token: TaskToken) -> None:
+        self.context = context
+        self.partition = partition
+        self.prefix = prefix
+        self.token = token
+        self.gathered: list[pa.Table] = []
+        self.gathered_bytes = 0
+        self.open: _OpenFile | None = None
+        self.guard = lambda: None
+        self.stats: list[WriteStat] = []
+        self.last: Future[None] | None = None
+
+    def write(self, rows: pa.Table) -> None:
+        if self.open is None:
+            if not self.stats:
+                write_if_absent(self.context.storage, self.partition, self.context.instant)
+            spec = file_spec(self.context, self.partition, f"{self.prefix}-{len(self.stats)}", self.token)
+            self.guard = start_file(self.context, self.partition, spec.name, CREATE)
+            writer = BaseFileWriter(
+                self.context.storage, spec.path, with_meta(spec.schema), config=spec.config,
+                observer=new_observer(self.context), entries=spec.entries,
+            )  # fmt: skip
+            self.open = _OpenFile(spec, writer)
+        self.open.writer.write(stamp(rows, self.open.spec, self.open.counter))
+        if self.open.writer.bytes_written >= self.context.parquet.max_file_bytes:
+            self.close()
+
+    def close(self) -> None:
+        if self.open is None:
+            return
+        current, self.open = self.open, None
+        try:
+            self.guard()
+            size = current.writer.close()
+        except BaseException:
+            current.writer.abort()
+            raise
+        n = current.writer.num_rows
+        self.stats.append(
+            WriteStat(
+                file_id=current.spec.file_id, path=current.spec.path, partition=self.partition,
+                num_writes=n, num_inserts=n, total_write_bytes=size, file_size_in_bytes=size,
+            )  # fmt: skip
+        )
+
+    def abort(self) -> None:
+        if self.open is not None:
+            current, self.open = self.open, None
+            current.writer.abort()
+
+
+class BulkWriter:
+    """Takes batches of data columns, and writes them by partition."""
+
+    def __init__(self, context: WriteContext, token: TaskToken, executor: Executor | None = None) -> None:
+        self._context = context
+        self._token = token
+        self._executor = executor
+        self._partitions: dict[str, _PartitionWriter] = {}
+        self._gathered = 0
+        self._pending: list[Future[None]] = []
+
+    def add(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Key a batch and gather its rows by partition.
+
+        Raises:
+            RecordKeyError, PartitionPathError: a row without a usable key or path.
+        """
+        context = self._context
+        if batch.num_rows == 0:
+            return
+        keys = record_keys(batch, context.key_spec)
+        paths = partition_paths(batch, context.key_spec)
+        data = conform(batch, context.schema)
+        rows = pa.table([keys, *data.columns], names=[RECORD_KEY, *context.schema.names])
+        deleted = deleted_rows(context, rows)
+        codes, names = path_codes(paths)
+        if deleted is not None:
+            rows, codes = rows.filter(pa.array(~deleted)), codes[~deleted]
+        for code, part in split_by_code(rows, codes, len(names)):
+            self._gather(names[code], part)
+
+    def _gather(self, partition: str, rows: pa.Table) -> None:
+        writer = self._partitions.get(partition)
+        if writer is None:
+            writer = _PartitionWriter(self._context, partition, new_file_id_prefix(), self._token)
+            self._partitions[partition] = writer
+        size = rows.nbytes
+        writer.gathered.append(rows)
+        writer.gathered_bytes += size
+        self._gathered += size
+        if writer.gathered_bytes >= HAND_ON_BYTES:
+            self._hand_on(writer)
+        while self._gathered >= GATHER_BYTES:
+            self._hand_on(max(self._partitions.values(), key=lambda w: w.gathered_bytes))
+
+    def _hand_on(self, writer: _PartitionWriter, *, close: bool = False) -> None:
+        rows = pa.concat_tables(writer.gathered) if writer.gathered else None
+        self._gathered -= writer.gathered_bytes
+        writer.gathered, writer.gathered_bytes = [], 0
+
+        def work(before: Future[None] | None) -> None:
+            if before is not None:
+                before.result()
+            if rows is not None and rows.num_rows:
+                writer.write(rows)
+            if close:
+                writer.close()
+
+        if self._executor is None:
+            work(None)
+            return
+        # What is handed on but not written counts too: wait for the oldest beyond a few.
+        while len(self._pending) >= 4:
+            self._pending.pop(0).result()
+        before = writer.last
+        if before is not None and not before.done():
+            before.result()
+        writer.last = self._executor.submit(work, None)
+        self._pending.append(writer.last)
+
+    def finish(self) -> list[WriteStat]:
+        """Write what is gathered, close all files, and return their statistics."""
+        for writer in self._partitions.values():
+            self._hand_on(writer, close=True)
+        for future in self._pending:
+            future.result()
+        return [s for w in self._partitions.values() for s in w.stats]
+
+    def abort(self) -> None:
+        """Drop all that is open; files that are complete stay for the rollback to remove."""
+        for future in self._pending:
+            future.cancel()
+        for future in self._pending:
+            if not future.cancelled():
+                future.exception()
+        for writer in self._partitions.values():
+            writer.abort()
+
+
+def path_codes(paths: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
+    """Partition paths as small numbers (one per row) and the texts that they stand for."""
+    array = paths if isinstance(paths, pa.Array) else pa.concat_arrays(paths.chunks)
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    return array.indices.to_numpy(zero_copy_only=False), array.dictionary.to_pylist()
+
+
+def split_by_code(rows: pa.Table, codes: np.ndarray, count: int) -> list[tuple[int, pa.Table]]:
+    """Rows by code, in the order they came; a code without rows is left out."""
+    if rows.num_rows == 0:
+        return []
+    first = codes[0]
+    if count == 1 or (codes == first).all():
+        return [(int(first), rows)]
+    order = np.argsort(codes, kind="stable")
+    ends = np.searchsorted(codes[order], np.arange(count), side="right")
+    sorted_rows = rows.take(pa.array(order))
+    out = []
+    start = 0
+    for code, end in enumerate(ends):
+        if end > start:
+            out.append((code, sorted_rows.slice(start, end - start)))
+        start = int(end)
+    return out
+
+
+def write_stream(
+    context: WriteContext,
+    batches: Iterable[pa.RecordBatch | pa.Table],
+    token: TaskToken,
+    executor: Executor | None = None,
+) -> list[WriteStat]:
+    """Write all batches as new files by partition, and return a statistic for each file.
+
+    Raises:
+        HudiError: with table and instant; no file of this attempt is left open.
+    """
+    writer = BulkWriter(context, token, executor)
+    try:
+        for batch in batches:
+            writer.add(batch)
+        return writer.finish()
+    except HudiError as e:
+        writer.abort()
+        raise e.at(table=context.storage.uri, instant=context.instant) from e.__cause__
+    except BaseException:
+        writer.abort()
+        raise

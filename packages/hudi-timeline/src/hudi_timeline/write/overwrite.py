@@ -1,0 +1,111 @@
+"""mode "overwrite": a table replaced by a new one, without losing the old one to a failure.
+
+Apache Hudi deletes the path and starts anew.  Here the old table's files are first moved into one hidden
+folder below the base path, and deleted only once the new table has its first commit; a write that fails, or
+whose process dies, gives the old table back.
+
+States, by what is on the storage: no aside folder - nothing to do; aside folder and a completed commit in the
+new table - the old one can go; aside folder and no completed commit - the old one comes back.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hudi_format.errors import ConcurrentWriterError, NotAHudiTableError
+from hudi_format.names import META_DIR
+from hudi_format.storage import LocalStorage, Storage
+from hudi_timeline import heartbeat, table_config
+from hudi_timeline.timeline import load_timeline
+
+ASIDE = ".hoodie_overwritten"
+
+
+def recover(storage: Storage) -> None:
+    """Finish or undo an overwrite whose process died.
+
+    Raises:
+        ConcurrentWriterError: the overwriting process is alive.
+    """
+    if storage.info(ASIDE) is None:
+        return
+    if _has_commit(storage):
+        storage.delete_dir(ASIDE)
+        return
+    _restore(storage)
+
+
+@contextmanager
+def aside(storage: Storage) -> Iterator[None]:
+    """Within: the base path is empty, to be filled with a new table.  An exception brings the old one back."""
+    if not isinstance(storage, LocalStorage):
+        # Object stores have no rename: what is there goes, as in Apache Hudi.
+        for entry in storage.list(""):
+            storage.delete_dir(entry.name) if entry.is_dir else storage.delete(entry.name)
+        yield
+        return
+    _set_aside(storage)
+    try:
+        yield
+    except BaseException:
+        if not _has_commit(storage):
+            _restore(storage, own=True)
+        raise
+    storage.delete_dir(ASIDE)
+
+
+def _set_aside(storage: LocalStorage) -> None:
+    storage.make_dir(ASIDE)
+    # The table's metadata goes first: from then on the path is no table, and `recover` knows what to do.
+    names = sorted((e.name for e in storage.list("") if e.name != ASIDE), key=lambda n: n != META_DIR)
+    for name in names:
+        os.rename(storage.full(name), storage.full(f"{ASIDE}/{name}"))
+
+
+def _restore(storage: Storage, *, own: bool = False) -> None:
+    if not isinstance(storage, LocalStorage):
+        return
+    if storage.info(f"{ASIDE}/{META_DIR}") is None:
+        # Died between making the folder and moving the metadata, or after moving it back.
+        _move_back(storage)
+        return
+    if not own:
+        _refuse_if_alive(storage)
+    for entry in storage.list(""):
+        if entry.name != ASIDE:
+            storage.delete_dir(entry.name) if entry.is_dir else storage.delete(entry.name)
+    _move_back(storage)
+
+
+def _move_back(storage: LocalStorage) -> None:
+    # The metadata comes last, so that the table is whole once it is a table.
+    names = sorted((e.name for e in storage.list(ASIDE)), key=lambda n: n == META_DIR)
+    for name in names:
+        os.rename(storage.full(f"{ASIDE}/{name}"), storage.full(name))
+    storage.delete_dir(ASIDE)
+
+
+def _refuse_if_alive(storage: Storage) -> None:
+    try:
+        config = table_config.load(storage)
+    except NotAHudiTableError:
+        return
+    for instant in load_timeline(storage, config).pending_writes():
+        state = heartbeat.liveness(storage, instant.time)
+        if state.alive:
+            raise ConcurrentWriterError(
+                "the table is being overwritten by another writer",
+                table=storage.uri,
+                instant=instant.time,
+                remedy="wait for it to end.",
+            )
+
+
+def _has_commit(storage: Storage) -> bool:
+    try:
+        config = table_config.load(storage)
+    except NotAHudiTableError:
+        return False
+    return bool(load_timeline(storage, config).completed_writes())

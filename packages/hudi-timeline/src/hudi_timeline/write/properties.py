@@ -1,0 +1,51 @@
+"""hoodie.properties of a table that a first write makes: what the options say, in Apache Hudi's keys."""
+
+from __future__ import annotations
+
+from hudi_format.config import WriteConfig
+from hudi_format.errors import MissingColumnError, UnsupportedError
+from hudi_format.keys import KeySpec
+from hudi_format.storage import Storage
+from hudi_timeline import table_config as keys
+
+
+def table_properties(
+    config: WriteConfig, key_spec: KeySpec, ordering_field: str | None, storage: Storage
+) -> dict[str, str]:
+    """The properties to create the table with; defaults that are not named here are `table_config`'s.
+
+    Raises:
+        MissingColumnError: no table name.
+        UnsupportedError: a table type that cannot be written yet.
+    """
+    if not config.table_name:
+        raise MissingColumnError(
+            "the table does not exist yet and has no name",
+            table=storage.uri,
+            remedy="set hoodie.table.name.",
+            option="hoodie.table.name",
+        )
+    table_type = (config.table_type or "COPY_ON_WRITE").upper()
+    if table_type != "COPY_ON_WRITE":
+        raise UnsupportedError(
+            f"tables of type {table_type} cannot be written yet",
+            table=storage.uri,
+            remedy="set hoodie.datasource.write.table.type=COPY_ON_WRITE, or leave it out.",
+        )
+    out = {
+        keys.NAME: config.table_name,
+        keys.DATABASE: config.database or "",
+        keys.TYPE: table_type,
+        keys.RECORD_KEY_FIELDS: ",".join(key_spec.key_fields),
+        keys.PARTITION_FIELDS: ",".join(key_spec.partition_fields),
+        keys.KEYGEN_CLASS: key_spec.class_name,
+        keys.HIVE_STYLE: str(key_spec.hive_style).lower(),
+        keys.URL_ENCODE: str(key_spec.url_encode).lower(),
+    }
+    if ordering_field:
+        out[keys.PRECOMBINE_FIELD] = ordering_field
+    if config.payload_class:
+        out[keys.PAYLOAD_CLASS] = config.payload_class
+    if config.table_timezone:
+        out[keys.TIMEZONE] = config.table_timezone
+    return out

@@ -1,0 +1,81 @@
+"""What a write gives back: the commit, and what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hudi_format.model import WriteStat
+
+
+@dataclass(frozen=True)
+class CommitResult:
+    """One completed write.
+
+    Attributes:
+        instant: the commit's instant time; "" where nothing was written (mode "ignore").
+        action: `commit` or `replacecommit`.
+        operation: Hudi's operation name, lower case.
+        write_stats: a statistic for each file written.
+        replaced: file groups that are no longer visible, by partition.
+        timings: seconds by phase.
+        warnings: what the user should know, one sentence each.
+        ordering_field: the column that decided between records of one key, or None.
+    """
+
+    instant: str
+    action: str
+    operation: str
+    table: str
+    write_stats: tuple[WriteStat, ...] = ()
+    replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    timings: Mapping[str, float] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    ordering_field: str | None = None
+
+    @property
+    def inserted(self) -> int:
+        return sum(s.num_inserts for s in self.write_stats)
+
+    @property
+    def updated(self) -> int:
+        return sum(s.num_update_writes for s in self.write_stats)
+
+    @property
+    def deleted(self) -> int:
+        return sum(s.num_deletes for s in self.write_stats)
+
+    @property
+    def files_written(self) -> int:
+        """New file groups."""
+        return sum(s.prev_commit == "null" for s in self.write_stats)
+
+    @property
+    def files_rewritten(self) -> int:
+        """New versions of existing file groups."""
+        return sum(s.prev_commit != "null" for s in self.write_stats)
+
+    @property
+    def bytes_written(self) -> int:
+        return sum(s.total_write_bytes for s in self.write_stats)
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """Partitions with a written or replaced file, sorted."""
+        return tuple(sorted({s.partition for s in self.write_stats} | set(self.replaced)))
+
+    def __repr__(self) -> str:
+        if not self.instant:
+            return f"CommitResult(nothing written to {self.table})"
+        parts = [f"{n:,} {what}" for n, what in self._counts() if n] or ["no rows changed"]
+        files = f"{self.files_written} new and {self.files_rewritten} rewritten files"
+        replaced = sum(len(ids) for ids in self.replaced.values())
+        if replaced:
+            files += f", {replaced} replaced"
+        return (
+            f"CommitResult({self.operation} {self.instant}: {', '.join(parts)}; {files}, "
+            f"{self.bytes_written / 1e6:.1f} MB, {sum(self.timings.values()):.2f} s)"
+        )
+
+    def _counts(self) -> list[tuple[int, str]]:
+        return [(self.inserted, "inserted"), (self.updated, "updated"), (self.deleted, "deleted")]

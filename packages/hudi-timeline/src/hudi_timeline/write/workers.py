@@ -1,0 +1,203 @@
+"""The worker of one bucket: reduce its records to one per key, then write the file group.
+
+Runs on a thread or in a Spark executor, from a `WriteContext`, a `Bucket` and rows.  Every file gets a
+marker before its first byte, and the marker is looked at again before the file is closed: an attempt whose
+write was rolled back, or committed without it, removes its file and fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_format.errors import ConcurrentWriterError, HudiError
+from hudi_format.merge.keys import precombine
+from hudi_format.model import BaseFile, WriteStat, join_path
+from hudi_format.names import base_file_name
+from hudi_format.observer import KeyObserver
+from hudi_format.parquet.footer import read_footer
+from hudi_format.partition_metadata import write_if_absent
+from hudi_format.schema.meta_columns import RECORD_KEY
+from hudi_format.slice_writer import FileSpec, Incoming, concat_file, create_file, merge_file
+from hudi_index.bloom.observer import BloomObserver, MinMaxObserver, seeded_observer
+from hudi_timeline.markers import marker_path
+from hudi_timeline.write.tasks import CONCAT, CREATE, MERGE, Bucket, TaskToken, WriteContext
+
+IS_DELETED = "_hoodie_is_deleted"
+
+# The key may stay in a footer's filter after its record was deleted: the filter then answers "maybe" for
+# it.  Past this share of such keys a rewrite builds the filter anew.
+STALE_KEYS_ALLOWED = 0.1
+
+
+def write_bucket(context: WriteContext, bucket: Bucket, rows: pa.Table, token: TaskToken) -> list[WriteStat]:
+    """Write a bucket's rows and return a statistic for each file; [] where nothing was to be written.
+
+    Args:
+        rows: the columns of `context.row_schema()`; any order of rows, later rows are newer.
+    """
+    try:
+        rows = _one_per_key(context, rows) if context.combine or bucket.kind == MERGE else rows
+        deleted = deleted_rows(context, rows)
+        if bucket.kind == CREATE:
+            if deleted is not None:
+                rows = rows.filter(pa.array(~deleted))
+            return _create(context, bucket, rows, token)
+        assert_base(bucket)
+        if bucket.kind == CONCAT:
+            if deleted is not None:
+                rows = rows.filter(pa.array(~deleted))
+            return [_concat(context, bucket, rows, token)]
+        return [_merge(context, bucket, rows, deleted, token)]
+    except HudiError as e:
+        raise e.at(table=context.storage.uri, instant=context.instant) from e.__cause__
+
+
+def assert_base(bucket: Bucket) -> BaseFile:
+    """The base file that a bucket rewrites."""
+    if bucket.base_file is None:
+        raise ValueError(f"bucket {bucket.number} rewrites {bucket.file_id} but names no base file")
+    return bucket.base_file
+
+
+def _one_per_key(context: WriteContext, rows: pa.Table) -> pa.Table:
+    keys = rows.column(RECORD_KEY)
+    ordering = None
+    if context.combine and context.ordering_field and context.ordering_field in rows.schema.names:
+        ordering = rows.column(context.ordering_field)
+    survivors = precombine(keys, ordering)
+    return rows if len(survivors) == rows.num_rows else rows.take(pa.array(survivors))
+
+
+def deleted_rows(context: WriteContext, rows: pa.Table) -> np.ndarray | None:
+    """Which rows are deletes (bool, one per row), None where none is."""
+    if context.delete_all:
+        return np.ones(rows.num_rows, dtype=bool)
+    mask: np.ndarray | None = None
+    if IS_DELETED in rows.schema.names:
+        mask = pc.fill_null(rows.column(IS_DELETED), False).to_numpy()
+    if context.delete_field and context.delete_field in rows.schema.names:
+        text = rows.column(context.delete_field).cast(pa.string())
+        marked = pc.fill_null(pc.equal(text, context.delete_marker), False).to_numpy()
+        mask = marked if mask is None else mask | marked
+    return mask if mask is not None and mask.any() else None
+
+
+def start_file(context: WriteContext, partition: str, name: str, kind: str) -> Callable[[], None]:
+    """Leave the marker of a file about to be written, and give the check to make before it is closed."""
+    marker = marker_path(context.instant, partition, name, kind)
+    context.storage.touch(marker)
+
+    def guard() -> None:
+        if context.storage.info(marker) is None:
+            raise ConcurrentWriterError(
+                "the marker of a file that was being written is gone: the write was finished without this "
+                "attempt, or rolled back by another writer",
+                table=context.storage.uri, instant=context.instant, file=join_path(partition, name),
+                remedy="run the write again if it failed; nothing of this attempt is visible.",
+            )  # fmt: skip
+
+    return guard
+
+
+def new_observer(context: WriteContext) -> KeyObserver:
+    """What collects the footer's filter and key range of a new file."""
+    bloom = context.bloom
+    if bloom is None:
+        return MinMaxObserver()
+    return BloomObserver(bloom.type_code, bloom.entries, bloom.fpp, bloom.max_entries)
+
+
+def file_spec(context: WriteContext, partition: str, file_id: str, token: TaskToken) -> FileSpec:
+    return FileSpec(
+        partition=partition,
+        file_id=file_id,
+        write_token=token.text,
+        instant=context.instant,
+        schema=context.schema,
+        config=context.parquet,
+        sequence_prefix=f"{context.instant}_{token.partition_id}_",
+        entries={"parquet.avro.schema": context.avro_schema, "writer.model.name": "avro"},
+    )
+
+
+def _create(context: WriteContext, bucket: Bucket, rows: pa.Table, token: TaskToken) -> list[WriteStat]:
+    if rows.num_rows == 0:
+        return []
+    write_if_absent(context.storage, bucket.partition, context.instant)
+    stats: list[WriteStat] = []
+    for part in _file_sized(rows, context.parquet.max_file_bytes):
+        file_id = f"{bucket.file_id}-{len(stats)}"
+        spec = file_spec(context, bucket.partition, file_id, token)
+        guard = start_file(context, bucket.partition, spec.name, CREATE)
+        stats.append(
+            create_file(context.storage, spec, [part], observer=new_observer(context), guard=guard)
+        )
+    return stats
+
+
+def _file_sized(rows: pa.Table, max_bytes: int) -> Iterator[pa.Table]:
+    """Cut rows so that a file stays near its greatest size, at a third of Arrow's bytes once encoded."""
+    files = max(1, -(-rows.nbytes // (3 * max_bytes)))
+    step = -(-rows.num_rows // files)
+    for start in range(0, rows.num_rows, step):
+        yield rows.slice(start, step)
+
+
+def _concat(context: WriteContext, bucket: Bucket, rows: pa.Table, token: TaskToken) -> WriteStat:
+    old = assert_base(bucket)
+    spec = file_spec(context, bucket.partition, bucket.file_id, token)
+    guard = start_file(context, bucket.partition, spec.name, MERGE)
+    observer, carried = _carried_observer(context, old, any_deleted=False)
+    return concat_file(
+        context.storage, spec, old, [rows], observer=observer, observe_all=not carried, guard=guard
+    )
+
+
+def _merge(
+    context: WriteContext, bucket: Bucket, rows: pa.Table, deleted: np.ndarray | None, token: TaskToken
+) -> WriteStat:
+    old = assert_base(bucket)
+    spec = file_spec(context, bucket.partition, bucket.file_id, token)
+    guard = start_file(context, bucket.partition, spec.name, MERGE)
+    field = context.ordering_field
+    compare = context.event_time and not context.delete_all and field is not None
+    incoming = Incoming(
+        rows=rows,
+        deleted=deleted,
+        ordering=rows.column(field).combine_chunks() if compare and field is not None else None,
+        ordering_field=field if compare else None,
+    )
+    observer, carried = _carried_observer(
+        context, old, any_deleted=deleted is not None, most_deleted=0 if deleted is None else int(deleted.sum())
+    )
+    return merge_file(
+        context.storage, spec, old, incoming, observer=observer, observe_all=not carried, guard=guard
+    )
+
+
+def _carried_observer(
+    context: WriteContext, old: BaseFile, *, any_deleted: bool, most_deleted: int = 0
+) -> tuple[KeyObserver, bool]:
+    """An observer that goes on from the old file's footer where that is sound, and whether it does.
+
+    Keys of a file group are only ever added or deleted.  Without deletes the old filter is exactly that of
+    the old keys; with few, it holds some keys too many, which is allowed of a bloom filter.
+    """
+    if context.bloom is None:
+        return MinMaxObserver(), False
+    footer = read_footer(context.storage, old.path)
+    observer = seeded_observer(
+        footer.entries,
+        context.bloom.type_code,
+        context.bloom.entries,
+        context.bloom.fpp,
+        context.bloom.max_entries,
+        num_rows=footer.num_rows,
+        most_deleted=most_deleted if any_deleted else 0,
+        stale_allowed=STALE_KEYS_ALLOWED,
+    )
+    return (observer, True) if observer is not None else (new_observer(context), False)
