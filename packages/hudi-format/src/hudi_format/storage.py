@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import unquote, urlparse
 
+import fsspec
 import pyarrow as pa
 import pyarrow.fs as pafs
 
@@ -85,6 +87,10 @@ class Storage(Protocol):
         ...
 
     def make_dir(self, path: str) -> None: ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Move a file or folder; in one step where `is_local`, else by copying."""
+        ...
 
 
 def open_storage(uri: str, storage_options: Mapping[str, Any] | None = None) -> Storage:
@@ -230,8 +236,6 @@ class LocalStorage:
         return True
 
     def delete_dir(self, path: str) -> None:
-        import shutil
-
         with _named(self._root, path):
             try:
                 shutil.rmtree(self.full(path))
@@ -241,6 +245,10 @@ class LocalStorage:
     def make_dir(self, path: str) -> None:
         with _named(self._root, path):
             os.makedirs(self.full(path), exist_ok=True)
+
+    def rename(self, source: str, target: str) -> None:
+        with _named(self._root, source):
+            os.rename(self.full(source), self.full(target))
 
 
 def _unlink_quietly(path: str) -> None:
@@ -256,8 +264,6 @@ class FsspecStorage:
     is_local = False
 
     def __init__(self, uri: str, storage_options: Mapping[str, Any] | None = None) -> None:
-        import fsspec
-
         self._uri = uri.rstrip("/")
         self._options = dict(storage_options or {})
         scheme = urlparse(uri).scheme
@@ -351,6 +357,10 @@ class FsspecStorage:
     def make_dir(self, path: str) -> None:
         with _named(self._uri, path):
             self._fs.makedirs(self.full(path), exist_ok=True)
+
+    def rename(self, source: str, target: str) -> None:
+        with _named(self._uri, source):
+            self._fs.mv(self.full(source), self.full(target), recursive=True)
 
 
 def _info(entry: Mapping[str, Any]) -> FileInfo:

@@ -10,13 +10,12 @@ new table - the old one can go; aside folder and no completed commit - the old o
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hudi_format.errors import ConcurrentWriterError, NotAHudiTableError
 from hudi_format.names import META_DIR
-from hudi_format.storage import LocalStorage, Storage
+from hudi_format.storage import Storage
 from hudi_timeline import heartbeat, table_config
 from hudi_timeline.timeline import load_timeline
 
@@ -40,7 +39,7 @@ def recover(storage: Storage) -> None:
 @contextmanager
 def aside(storage: Storage) -> Iterator[None]:
     """Within: the base path is empty, to be filled with a new table.  An exception brings the old one back."""
-    if not isinstance(storage, LocalStorage):
+    if not storage.is_local:
         # Object stores have no rename: what is there goes, as in Apache Hudi.
         for entry in storage.list(""):
             storage.delete_dir(entry.name) if entry.is_dir else storage.delete(entry.name)
@@ -56,17 +55,15 @@ def aside(storage: Storage) -> Iterator[None]:
     storage.delete_dir(ASIDE)
 
 
-def _set_aside(storage: LocalStorage) -> None:
+def _set_aside(storage: Storage) -> None:
     storage.make_dir(ASIDE)
     # The table's metadata goes first: from then on the path is no table, and `recover` knows what to do.
     names = sorted((e.name for e in storage.list("") if e.name != ASIDE), key=lambda n: n != META_DIR)
     for name in names:
-        os.rename(storage.full(name), storage.full(f"{ASIDE}/{name}"))
+        storage.rename(name, f"{ASIDE}/{name}")
 
 
 def _restore(storage: Storage, *, own: bool = False) -> None:
-    if not isinstance(storage, LocalStorage):
-        return
     if storage.info(f"{ASIDE}/{META_DIR}") is None:
         # Died between making the folder and moving the metadata, or after moving it back.
         _move_back(storage)
@@ -79,11 +76,11 @@ def _restore(storage: Storage, *, own: bool = False) -> None:
     _move_back(storage)
 
 
-def _move_back(storage: LocalStorage) -> None:
+def _move_back(storage: Storage) -> None:
     # The metadata comes last, so that the table is whole once it is a table.
     names = sorted((e.name for e in storage.list(ASIDE)), key=lambda n: n == META_DIR)
     for name in names:
-        os.rename(storage.full(f"{ASIDE}/{name}"), storage.full(name))
+        storage.rename(f"{ASIDE}/{name}", name)
     storage.delete_dir(ASIDE)
 
 
