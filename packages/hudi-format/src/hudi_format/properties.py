@@ -6,6 +6,7 @@ Source: java.util.Properties (ISO-8859-1, `\\uXXXX`, backslash escapes, line con
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 
 from hudi_format.errors import CorruptFileError
 
@@ -109,3 +110,12 @@ def _escape(text: str, *, key: bool) -> str:
             units = c.encode("utf-16-be")
             out += [f"\\u{units[n] << 8 | units[n + 1]:04X}" for n in range(0, len(units), 2)]
     return "".join(out)
+
+
+def java_date(moment: datetime) -> str:
+    """The date line that java.util.Properties writes, e.g. `Sat Nov 21 05:37:48 UTC 2026`."""
+    # strftime's names follow the locale; Java's do not.
+    day = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")[moment.weekday()]
+    months = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+    zone = moment.tzname() or "UTC"
+    return f"{day} {months[moment.month - 1]} {moment:%d %H:%M:%S} {zone} {moment.year}"

@@ -316,13 +316,4 @@ def _recover(storage: Storage) -> None:
 def _render(p: Mapping[str, str], verb: str) -> bytes:
     now = datetime.now(UTC)
     stamp = now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    return props.render(p, [f"{verb} {stamp}", java_date(now)])
-
-
-def java_date(moment: datetime) -> str:
-    """The date line that java.util.Properties writes, e.g. `Sat Nov 21 05:37:48 UTC 2026`."""
-    # strftime's names follow the locale; Java's do not.
-    day = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")[moment.weekday()]
-    months = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-    zone = moment.tzname() or "UTC"
-    return f"{day} {months[moment.month - 1]} {moment:%d %H:%M:%S} {zone} {moment.year}"
+    return props.render(p, [f"{verb} {stamp}", props.java_date(now)])

@@ -1,0 +1,40 @@
+"""The file that makes a folder a partition: `.hoodie_partition_metadata`.
+
+Source: Hudi format, "Partition metadata"; HoodiePartitionMetadata of Apache Hudi 0.15.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hudi_format import properties
+from hudi_format.model import join_path
+from hudi_format.names import PARTITION_METADATA
+from hudi_format.storage import Storage
+
+
+def depth_of(partition: str) -> int:
+    """The number of folders between the base path and the partition; 0 where not partitioned."""
+    return partition.count("/") + 1 if partition else 0
+
+
+def render(commit_time: str, depth: int) -> bytes:
+    """The file's text."""
+    values = {"commitTime": commit_time, "partitionDepth": str(depth)}
+    return properties.render(values, ["partition metadata", properties.java_date(datetime.now(UTC))])
+
+
+def write_if_absent(storage: Storage, partition: str, instant: str) -> bool:
+    """Mark a folder as a partition; False where it is marked already.
+
+    An existing file is left alone, whichever instant it names: readers look at its presence and
+    depth, and a concurrent writer may have made it.
+    """
+    path = join_path(partition, PARTITION_METADATA)
+    if storage.info(path) is not None:
+        return False
+    try:
+        storage.create(path, render(instant, depth_of(partition)))
+    except FileExistsError:
+        return False
+    return True

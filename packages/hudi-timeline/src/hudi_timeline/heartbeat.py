@@ -1,0 +1,282 @@
+"""Heartbeats: a file that a running write renews, so that others know that it lives.
+
+`.hoodie/.heartbeat/<instant>`; Apache Hudi looks at its modification time only.  Ours says in JSON who
+writes it, so that the write of a process that died on this machine counts as dead at once.
+
+Source: HoodieHeartbeatClient of Apache Hudi 0.15.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+from hudi_format.errors import ConcurrentWriterError, StorageError
+from hudi_format.storage import Storage
+
+FOLDER = ".hoodie/.heartbeat"
+DEFAULT_INTERVAL_MS = 60_000
+DEFAULT_MISSES = 2
+
+# Writes of this process that are running; a heartbeat file of this process that is not here is left over.
+_running: set[str] = set()
+_running_lock = threading.Lock()
+
+
+def heartbeat_path(instant: str) -> str:
+    return f"{FOLDER}/{instant}"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The process behind a heartbeat, and what tells it from every other.
+
+    `boot` and `namespace` say in which numbering `pid` counts, `started` (kernel ticks since boot)
+    tells two processes with one number apart; they are "" where the system does not say.
+    """
+
+    host: str = ""
+    boot: str = ""
+    namespace: str = ""
+    pid: int = 0
+    started: str = ""
+    token: str = ""
+    interval_ms: int = 0
+    misses: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Liveness:
+    """Whether the writer of an instant is at work.
+
+    `age_ms` is the time since the last beat, None without a heartbeat file; `reason` says in words why
+    the writer counts as dead or alive.
+    """
+
+    alive: bool
+    age_ms: int | None
+    reason: str
+    owner: Owner | None = None
+
+
+def _this_process() -> Owner:
+    return Owner(
+        host=socket.gethostname(),
+        boot=_text("/proc/sys/kernel/random/boot_id"),
+        namespace=_link("/proc/self/ns/pid"),
+        pid=os.getpid(),
+        started=_start_and_state(os.getpid())[0],
+    )
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="ascii", errors="replace") as f:
+            return f.read().strip()
+    except OSError:  # not Linux, or hidden by the container
+        return ""
+
+
+def _link(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
+
+
+def _start_and_state(pid: int) -> tuple[str, str]:
+    """Start time and state letter of a process, ("", "") where the system does not tell."""
+    # The second field is the command in parentheses, which may hold anything.
+    fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return (fields[19], fields[0]) if len(fields) > 19 else ("", "")
+
+
+def _proved_dead(owner: Owner) -> bool:
+    """Whether the owner was a process of this machine that is no more."""
+    here = _this_process()
+    if not owner.boot or (owner.boot, owner.namespace) != (here.boot, here.namespace) or owner.pid <= 0:
+        return False
+    if owner.pid == here.pid and owner.started == here.started:
+        with _running_lock:
+            return owner.token not in _running
+    try:
+        os.kill(owner.pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:  # another user's process: it exists
+        pass
+    started, state = _start_and_state(owner.pid)
+    return bool(started) and (started != owner.started or state in "ZX")
+
+
+class Heartbeat:
+    """A heartbeat that is kept up by a thread from its making until `stop`."""
+
+    def __init__(
+        self, storage: Storage, instant: str, interval_ms: int, misses: int, clock: Callable[[], float]
+    ) -> None:
+        self._storage = storage
+        self.instant = instant
+        self._tolerance_s = interval_ms * misses / 1000
+        self._interval_s = interval_ms / 1000
+        self._clock = clock
+        self._stopping = threading.Event()
+        self._lost = ""
+        me = _this_process()
+        self.owner = Owner(
+            me.host, me.boot, me.namespace, me.pid, me.started, uuid.uuid4().hex, interval_ms, misses
+        )
+        self._content = json.dumps(asdict(self.owner)).encode()
+        with _running_lock:
+            _running.add(self.owner.token)
+        try:
+            self._write()
+        except BaseException:
+            self._forget()
+            raise
+        self._thread = threading.Thread(target=self._run, name=f"hudi-heartbeat-{instant}", daemon=True)
+        self._thread.start()
+
+    def _write(self) -> None:
+        self._storage.publish(heartbeat_path(self.instant), self._content)
+        self._last_beat = self._clock()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self._interval_s):
+            self.beat()
+
+    def beat(self) -> None:
+        """Renew the heartbeat; a file that is gone is not made again, because another writer took it away."""
+        try:
+            if self._storage.info(heartbeat_path(self.instant)) is None:
+                self._lost = "its heartbeat file was removed"
+                self._stopping.set()
+                return
+            self._write()
+        except StorageError as e:
+            # The storage may come back; `check` counts the missed beats.
+            self._problem = str(e)
+
+    _problem = ""
+
+    def check(self) -> None:
+        """Make sure that no other writer can have taken this write for dead.
+
+        Raises:
+            ConcurrentWriterError: beats were missed, or the heartbeat is gone or another's.
+        """
+        late_s = self._clock() - self._last_beat
+        reason = self._lost
+        if not reason and late_s > self._tolerance_s:
+            reason = f"its last heartbeat was {late_s:.0f} s ago, more than {self._tolerance_s:.0f} s"
+            reason += f" ({self._problem})" if self._problem else ""
+        if not reason:
+            owner = _read_owner(self._storage, self.instant)
+            if owner is None or owner.token != self.owner.token:
+                reason = "its heartbeat file was removed" if owner is None else "another writer holds it"
+        if reason:
+            raise ConcurrentWriterError(
+                f"this write may have been rolled back by another writer: {reason}",
+                table=self._storage.uri,
+                instant=self.instant,
+                remedy="run the write again; raise hoodie.client.heartbeat.interval_in_ms where beats come late.",
+            )
+
+    def stop(self) -> None:
+        """End the thread and remove the file.  May be called again."""
+        self._stopping.set()
+        if self._thread is not threading.current_thread():
+            # A beat that hangs in the storage must not hang the writer; its file expires by itself.
+            self._thread.join(timeout=10)
+        try:
+            self._storage.delete(heartbeat_path(self.instant))
+        finally:
+            self._forget()
+
+    def _forget(self) -> None:
+        with _running_lock:
+            _running.discard(self.owner.token)
+
+
+def start(
+    storage: Storage,
+    instant: str,
+    interval_ms: int = DEFAULT_INTERVAL_MS,
+    misses: int = DEFAULT_MISSES,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+) -> Heartbeat:
+    """Begin the heartbeat of a write; done before its requested file is made.
+
+    Args:
+        clock: seconds that only grow, to tell missed beats.
+
+    Raises:
+        StorageError: the first beat cannot be written.
+    """
+    return Heartbeat(storage, instant, interval_ms, misses, clock)
+
+
+def _read_owner(storage: Storage, instant: str) -> Owner | None:
+    """Who keeps the heartbeat up: None without a file, an empty Owner where it does not say."""
+    try:
+        data = storage.read(heartbeat_path(instant))
+    except FileNotFoundError:
+        return None
+    try:
+        value = json.loads(data)
+        owner = Owner(**value)
+        return Owner(
+            str(owner.host),
+            str(owner.boot),
+            str(owner.namespace),
+            int(owner.pid),
+            str(owner.started),
+            str(owner.token),
+            int(owner.interval_ms),
+            int(owner.misses),
+        )
+    except (ValueError, TypeError, RecursionError):  # Apache Hudi's, which are empty, and any other
+        return Owner()
+
+
+def liveness(
+    storage: Storage,
+    instant: str,
+    interval_ms: int = DEFAULT_INTERVAL_MS,
+    misses: int = DEFAULT_MISSES,
+    *,
+    now: Callable[[], float] = time.time,
+) -> Liveness:
+    """Whether the writer of `instant` is at work.
+
+    It is not without a heartbeat file, with one older than interval times misses (the longer of the
+    writer's own and the given ones), or when its process is known to have ended.
+    """
+    info = storage.info(heartbeat_path(instant))
+    owner = _read_owner(storage, instant) if info is not None else None
+    if info is None or owner is None:
+        return Liveness(False, None, "it has no heartbeat")
+    age_ms = int(now() * 1000) - info.mtime_ms
+    if _proved_dead(owner):
+        return Liveness(False, age_ms, f"process {owner.pid} on {owner.host} has ended", owner)
+    limit_ms = max(interval_ms * misses, owner.interval_ms * owner.misses)
+    if age_ms > limit_ms:
+        return Liveness(False, age_ms, f"its last heartbeat is {age_ms // 1000} s old", owner)
+    return Liveness(True, age_ms, f"its last heartbeat is {max(age_ms, 0) // 1000} s old", owner)
+
+
+def list_instants(storage: Storage) -> list[str]:
+    """The instants that have a heartbeat file, in order."""
+    return sorted(e.name for e in storage.list(FOLDER) if not e.is_dir and e.name.isdigit())
+
+
+def delete(storage: Storage, instant: str) -> None:
+    """Remove the heartbeat file of a write that is over."""
+    storage.delete(heartbeat_path(instant))

@@ -1,0 +1,104 @@
+"""The lock of tables on this machine's file systems, when no other is configured.
+
+Between threads an in-process lock, between processes flock() on the `.hoodie` folder itself: the kernel
+takes it back when the process ends, however it ends, and it leaves no file behind.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+
+from hudi_format.errors import LockError
+from hudi_format.storage import Storage
+from hudi_timeline.locks.in_process import InProcessLock
+
+_NO_FLOCK = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+
+# Descriptors of locks that are held: a forked child closes its copies, so that the lock does not
+# outlive the process that took it.
+_open_descriptors: set[int] = set()
+
+
+def _close_inherited() -> None:
+    for descriptor in _open_descriptors:
+        os.close(descriptor)
+    _open_descriptors.clear()
+
+
+os.register_at_fork(after_in_child=_close_inherited)
+
+
+class LocalLock:
+    """The lock of a table in a folder of this machine."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._folder = f"{storage.uri.rstrip('/')}/.hoodie"
+        # The same folder may be reached by several paths.
+        self._threads = InProcessLock(os.path.realpath(self._folder))
+        self._descriptor = -1
+
+    @property
+    def name(self) -> str:
+        return f"flock on {self._folder}"
+
+    def try_acquire(self) -> bool:
+        if not self._threads.try_acquire():
+            return False
+        try:
+            taken = self._flock()
+        except BaseException:
+            self._threads.release()
+            raise
+        if not taken:
+            self._threads.release()
+        return taken
+
+    def _flock(self) -> bool:
+        try:
+            descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as e:
+            raise LockError(f"cannot open {self._folder} to lock it: {e.strerror}") from e
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        except OSError as e:
+            os.close(descriptor)
+            remedy = (
+                "set hoodie.write.lock.provider=org.apache.hudi.client.transaction.lock."
+                "FileSystemBasedLockProvider."
+                if e.errno in _NO_FLOCK
+                else ""
+            )
+            raise LockError(f"the file system cannot lock {self._folder}: {e.strerror}", remedy=remedy) from e
+        self._descriptor = descriptor
+        _open_descriptors.add(descriptor)
+        return True
+
+    def verify(self) -> None:
+        self._threads.verify()
+        held = os.fstat(self._descriptor)
+        try:
+            there = os.stat(self._folder)
+        except FileNotFoundError:
+            there = None
+        if there is None or (there.st_dev, there.st_ino) != (held.st_dev, held.st_ino):
+            raise LockError(
+                f"{self._folder} was removed or replaced while it was locked",
+                remedy="run the write again on the table that is there now.",
+            )
+
+    def release(self) -> None:
+        if self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
+            _open_descriptors.discard(descriptor)
+            # Explicitly, because a child may hold a copy of the descriptor.
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            os.close(descriptor)
+        self._threads.release()
+
+    def holder(self) -> str:
+        return self._threads.holder() or "another process on this machine"

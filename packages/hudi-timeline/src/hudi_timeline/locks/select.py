@@ -1,0 +1,48 @@
+"""Which lock a write uses: the configured provider, or the default for the storage."""
+
+from __future__ import annotations
+
+from hudi_format.errors import UnsupportedError
+from hudi_format.storage import Storage, open_storage
+from hudi_timeline.locks.file_system import FileSystemLock
+from hudi_timeline.locks.in_process import InProcessLock
+from hudi_timeline.locks.protocol import Lock
+
+PROVIDER = "hoodie.write.lock.provider"
+_PACKAGE = "org.apache.hudi.client.transaction.lock."
+IN_PROCESS = _PACKAGE + "InProcessLockProvider"
+FILE_SYSTEM = _PACKAGE + "FileSystemBasedLockProvider"
+
+
+def lock_for(
+    storage: Storage, provider: str | None = None, *, path: str | None = None, expire_minutes: int = 0
+) -> Lock:
+    """The lock of a table.
+
+    Args:
+        provider: class name of Apache Hudi's lock provider; None for the default: `LocalLock` for
+            folders of this machine, else a lock within this process, as Apache Hudi's single-writer mode.
+        path, expire_minutes: `hoodie.write.lock.filesystem.path` and `.expire`.
+
+    Raises:
+        UnsupportedError: another provider.
+    """
+    if not provider:
+        if storage.is_local:
+            from hudi_timeline.locks.local import LocalLock  # fcntl is not there on every system
+
+            return LocalLock(storage)
+        return InProcessLock(storage.uri)
+    if provider == IN_PROCESS:
+        return InProcessLock(storage.uri)
+    if provider == FILE_SYSTEM:
+        if path:
+            return FileSystemLock(open_storage(path), "", expire_minutes=expire_minutes)
+        return FileSystemLock(storage, expire_minutes=expire_minutes)
+    raise UnsupportedError(
+        f"{PROVIDER}={provider} is not provided yet",
+        table=storage.uri,
+        remedy=f"use {FILE_SYSTEM}, or leave the option out: tables on local file systems are then locked "
+        "between processes by flock.",
+        option=PROVIDER,
+    )
