@@ -24,6 +24,10 @@ FOLDER = ".hoodie/.heartbeat"
 DEFAULT_INTERVAL_MS = 60_000
 DEFAULT_MISSES = 2
 
+# Below this, a late beat of the own thread says more about a busy machine than about the writer.  What
+# another writer did meanwhile shows in the files, which are looked at too.
+_LEAST_TOLERANCE_S = 5.0
+
 # Writes of this process that are running; a heartbeat file of this process that is not here is left over.
 _running: set[str] = set()
 _running_lock = threading.Lock()
@@ -123,11 +127,12 @@ class Heartbeat:
     ) -> None:
         self._storage = storage
         self.instant = instant
-        self._tolerance_s = interval_ms * misses / 1000
+        self._tolerance_s = max(interval_ms * misses / 1000, _LEAST_TOLERANCE_S)
         self._interval_s = interval_ms / 1000
         self._clock = clock
         self._stopping = threading.Event()
         self._lost = ""
+        self._problem = ""
         me = _this_process()
         self.owner = Owner(
             me.host, me.boot, me.namespace, me.pid, me.started, uuid.uuid4().hex, interval_ms, misses
@@ -136,16 +141,14 @@ class Heartbeat:
         with _running_lock:
             _running.add(self.owner.token)
         try:
-            self._write()
+            # Not published: an instant that another writer has taken must stay its own.
+            storage.create(heartbeat_path(instant), self._content)
         except BaseException:
             self._forget()
             raise
+        self._last_beat = clock()
         self._thread = threading.Thread(target=self._run, name=f"hudi-heartbeat-{instant}", daemon=True)
         self._thread.start()
-
-    def _write(self) -> None:
-        self._storage.publish(heartbeat_path(self.instant), self._content)
-        self._last_beat = self._clock()
 
     def _run(self) -> None:
         while not self._stopping.wait(self._interval_s):
@@ -158,12 +161,12 @@ class Heartbeat:
                 self._lost = "its heartbeat file was removed"
                 self._stopping.set()
                 return
-            self._write()
+            self._storage.publish(heartbeat_path(self.instant), self._content)
+            self._last_beat = self._clock()
+            self._problem = ""
         except StorageError as e:
             # The storage may come back; `check` counts the missed beats.
             self._problem = str(e)
-
-    _problem = ""
 
     def check(self) -> None:
         """Make sure that no other writer can have taken this write for dead.
@@ -185,7 +188,8 @@ class Heartbeat:
                 f"this write may have been rolled back by another writer: {reason}",
                 table=self._storage.uri,
                 instant=self.instant,
-                remedy="run the write again; raise hoodie.client.heartbeat.interval_in_ms where beats come late.",
+                remedy="run the write again; where beats come late, raise "
+                "hoodie.client.heartbeat.interval_in_ms.",
             )
 
     def stop(self) -> None:
@@ -218,6 +222,7 @@ def start(
         clock: seconds that only grow, to tell missed beats.
 
     Raises:
+        FileExistsError: there is a heartbeat of this instant.
         StorageError: the first beat cannot be written.
     """
     return Heartbeat(storage, instant, interval_ms, misses, clock)

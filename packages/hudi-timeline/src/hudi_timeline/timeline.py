@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
+
 from hudi_format.errors import UnsupportedError
 from hudi_format.model import VisibleInstants
 from hudi_format.storage import Storage
-
 from hudi_timeline.instant import (
     COMPACTION,
     REPLACE_COMMIT,

@@ -1,0 +1,534 @@
+"""Transactions: the only way in which a write changes a table's timeline.
+
+    begin:  lock { repair what died, new instant, heartbeat, requested }
+    write:  inflight; data files with markers, by the engine, without the lock
+    commit: lock { still ours? conflict? participants prepare, files of failed attempts deleted,
+                   completed file = the commit, participants publish, markers deleted } heartbeat ends
+
+Until the completed file is there, nothing of the write is visible and everything can be found and undone;
+afterwards every step left may be repeated or left to the next writer.
+
+Source: HoodieWriteClient of Apache Hudi 0.15, "Commit protocol".
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol
+
+from hudi_format.errors import (
+    ConcurrentWriterError,
+    HudiError,
+    InvalidOptionError,
+    StorageError,
+    WriteFailedError,
+)
+from hudi_format.model import WriteStat
+from hudi_format.storage import Storage
+from hudi_timeline import conflict, gate, heartbeat, markers, metadata_table, rollback, table_config
+from hudi_timeline.clock import new_instant
+from hudi_timeline.heartbeat import Heartbeat
+from hudi_timeline.instant import (
+    COMMIT,
+    COMPLETED,
+    INFLIGHT,
+    REPLACE_COMMIT,
+    REQUESTED,
+    Instant,
+    file_name,
+    instant_path,
+)
+from hudi_timeline.locks import protocol as locks
+from hudi_timeline.locks.select import lock_for
+from hudi_timeline.metadata.avro_records import empty_replace_request
+from hudi_timeline.metadata.commit import SCHEMA_KEY, CommitMetadata
+from hudi_timeline.table_config import TableConfig
+from hudi_timeline.timeline import Timeline, is_clustering, load_timeline
+
+log = logging.getLogger("hudi")
+
+EAGER, LAZY, NEVER = "EAGER", "LAZY", "NEVER"
+
+# A requested file that is there already belongs to a writer that does not take our lock; the next
+# millisecond is free.
+_TRIES_FOR_INSTANT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOptions:
+    """How a transaction behaves; the defaults are Apache Hudi's.
+
+    Attributes:
+        failed_writes: EAGER rolls back dead pending writes at the beginning and refuses to run beside a
+            live one; LAZY and NEVER leave them alone.
+        lock_wait_ms: how long to wait for the lock, in all.
+        allow_empty: whether a write of nothing is committed.
+        raw: what the user gave, for the feature gate.
+    """
+
+    heartbeat_interval_ms: int = heartbeat.DEFAULT_INTERVAL_MS
+    heartbeat_misses: int = heartbeat.DEFAULT_MISSES
+    failed_writes: str = EAGER
+    lock_provider: str | None = None
+    lock_path: str | None = None
+    lock_expire_minutes: int = 0
+    lock_wait_ms: int = locks.DEFAULT_WAIT_MS
+    allow_empty: bool = True
+    raw: Mapping[str, str] | None = None
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> CommitOptions:
+        """The options that concern transactions, out of all of a write's.
+
+        Raises:
+            InvalidOptionError: a value that cannot be parsed.
+        """
+
+        def number(key: str, default: int, least: int) -> int:
+            text = options.get(key, "").strip()
+            if not text:
+                return default
+            if not text.isascii() or not text.isdigit() or int(text) < least:
+                raise InvalidOptionError(f"{key}={text!r} is not a whole number from {least}", option=key)
+            return int(text)
+
+        policy = (
+            options.get("hoodie.cleaner.policy.failed.writes")
+            or options.get("hoodie.clean.failed.writes.policy")
+            or EAGER
+        ).upper()
+        if policy not in (EAGER, LAZY, NEVER):
+            raise InvalidOptionError(
+                f"hoodie.cleaner.policy.failed.writes={policy} is none of EAGER, LAZY, NEVER",
+                option="hoodie.cleaner.policy.failed.writes",
+            )
+        mode = options.get("hoodie.write.concurrency.mode", "").upper()
+        if mode == "OPTIMISTIC_CONCURRENCY_CONTROL" and policy == EAGER:
+            policy = LAZY  # writers must not roll back each other
+        return cls(
+            heartbeat_interval_ms=number(
+                "hoodie.client.heartbeat.interval_in_ms", heartbeat.DEFAULT_INTERVAL_MS, 1
+            ),
+            heartbeat_misses=number("hoodie.client.heartbeat.tolerable.misses", heartbeat.DEFAULT_MISSES, 1),
+            failed_writes=policy,
+            lock_provider=options.get("hoodie.write.lock.provider") or None,
+            lock_path=options.get("hoodie.write.lock.filesystem.path") or None,
+            lock_expire_minutes=number("hoodie.write.lock.filesystem.expire", 0, 0),
+            lock_wait_ms=number("hoodie.write.lock.wait_time_ms", locks.DEFAULT_WAIT_MS, 0),
+            allow_empty=options.get("hoodie.allow.empty.commit", "true").strip().lower() != "false",
+            raw=options,
+        )
+
+
+class Participant(Protocol):
+    """Something that is committed together with the data, such as an index or a callback."""
+
+    @property
+    def name(self) -> str: ...
+
+    def prepare(self, transaction: Transaction, metadata: CommitMetadata) -> None:
+        """Do what may fail, so that nothing of it counts unless the commit's completed file appears."""
+        ...
+
+    def publish(self) -> None:
+        """Called once the commit is visible; may be missed by a crash."""
+        ...
+
+    def undo(self) -> None:
+        """Take back what `prepare` did, also when it failed half way."""
+        ...
+
+
+def begin(
+    storage: Storage,
+    table: TableConfig,
+    *,
+    operation: str,
+    action: str = COMMIT,
+    options: CommitOptions | None = None,
+    config: gate.RawOptions | None = None,
+    now: Callable[[], float] = time.time,
+) -> Transaction:
+    """Begin a write: repair what died before, take an instant, announce it.
+
+    Args:
+        table: as the caller knows it; it is read again under the lock.
+        operation: Apache Hudi's name of the operation, e.g. UPSERT.
+        action: `commit` or `replacecommit`.
+        options: how the transaction behaves; made from `config.raw` where it is not given.
+        config: the write's parsed options.
+        now: seconds since the epoch.
+
+    Raises:
+        UnsupportedError: the feature gate, see `hudi_timeline.gate`.
+        ConcurrentWriterError: another write is running (policy EAGER).
+        LockError, ClockError, CorruptFileError, StorageError.
+    """
+    if action not in (COMMIT, REPLACE_COMMIT):
+        raise ValueError(f"a copy-on-write table takes commit or replacecommit, not {action!r}")
+    if options is None:
+        options = CommitOptions.from_options(config.raw) if config is not None else CommitOptions()
+    lock = lock_for(
+        storage, options.lock_provider, path=options.lock_path, expire_minutes=options.lock_expire_minutes
+    )
+    with locks.hold(lock, options.lock_wait_ms):
+        # Before the timeline: a marker folder that is seen here had its instant before that.
+        marked = markers.list_instants(storage)
+        beating = heartbeat.list_instants(storage)
+        table = table_config.load(storage)
+        timeline = load_timeline(storage, table)
+        gate.check_write(storage, table, timeline, options.raw, operation)
+        dead: list[Instant] = []
+        if options.failed_writes == EAGER:
+            dead = _dead_writes(storage, timeline, options)
+        table, warning = metadata_table.drop(storage, table)
+        if options.failed_writes == EAGER:
+            timeline = _repair(storage, table, timeline, dead, marked, beating, options)
+        instant, beat = _announce(storage, table, timeline, action, options, now)
+    warnings = (warning,) if warning else ()
+    return Transaction(storage, table, timeline, instant, action, operation, options, lock, beat, warnings)
+
+
+def _dead_writes(storage: Storage, timeline: Timeline, options: CommitOptions) -> list[Instant]:
+    """The pending writes to roll back, newest first.
+
+    Raises:
+        ConcurrentWriterError: the writer of one of them is alive.
+    """
+    dead = []
+    for pending in reversed(timeline.pending_writes()):
+        if is_clustering(storage, timeline, pending):
+            continue
+        state = heartbeat.liveness(
+            storage, pending.time, options.heartbeat_interval_ms, options.heartbeat_misses, now=time.time
+        )
+        if state.alive:
+            owner = state.owner
+            who = f" by process {owner.pid} on {owner.host}" if owner is not None and owner.pid else ""
+            age = max(state.age_ms or 0, 0) / 1000
+            raise ConcurrentWriterError(
+                f"another write is running{who}: {pending.action} since {pending.time}, last heartbeat "
+                f"{age:.0f} s ago",
+                table=storage.uri,
+                instant=pending.time,
+                remedy="wait for it to end and run the write again; if its writer is known to be dead, "
+                f"delete {heartbeat.heartbeat_path(pending.time)}, and the next write rolls it back.",
+                heartbeat_age_ms=state.age_ms,
+                host=owner.host if owner else "",
+                pid=owner.pid if owner else 0,
+            )
+        dead.append(pending)
+    return dead
+
+
+def _repair(
+    storage: Storage,
+    table: TableConfig,
+    timeline: Timeline,
+    dead: list[Instant],
+    marked: list[str],
+    beating: list[str],
+    options: CommitOptions,
+) -> Timeline:
+    """Finish or undo what dead writers left, and give the timeline afterwards."""
+    timeline = rollback.finish_pending(storage, table, timeline)
+    for instant in dead:
+        if timeline.find(instant.time) is not None:  # else a pending rollback has undone it just now
+            rollback.rollback_instant(storage, table, timeline, instant)
+            timeline = load_timeline(storage, table)
+    there = {f.time for f in timeline.files}
+    for time_ in marked:
+        if time_ in there:
+            found = timeline.find(time_)
+            if found is not None and found.completed:
+                markers.delete(storage, time_)
+        elif time_ > timeline.first_active:
+            # Files of an instant that is nowhere, left by tasks that outlived its rollback.  Older ones than
+            # the timeline may belong to commits that were archived.
+            rollback.remove_leftovers(storage, time_)
+        else:
+            markers.delete(storage, time_)
+    for time_ in beating:
+        pending = any(i.time == time_ and not i.completed for i in timeline.instants)
+        if not pending and not _is_alive(storage, time_, options):
+            heartbeat.delete(storage, time_)
+    return timeline
+
+
+def _is_alive(storage: Storage, instant: str, options: CommitOptions) -> bool:
+    return heartbeat.liveness(storage, instant, options.heartbeat_interval_ms, options.heartbeat_misses).alive
+
+
+def _announce(
+    storage: Storage,
+    table: TableConfig,
+    timeline: Timeline,
+    action: str,
+    options: CommitOptions,
+    now: Callable[[], float],
+) -> tuple[str, Heartbeat]:
+    """Take an instant: its heartbeat first, so that it is never pending without one."""
+    content = empty_replace_request() if action == REPLACE_COMMIT else b""
+    for _ in range(_TRIES_FOR_INSTANT):
+        instant = new_instant(timeline, table, now, table=storage.uri)
+        try:
+            beat = heartbeat.start(storage, instant, options.heartbeat_interval_ms, options.heartbeat_misses)
+        except FileExistsError:
+            continue
+        try:
+            storage.create(instant_path(instant, action, REQUESTED), content)
+        except FileExistsError:
+            beat.stop()
+            continue
+        except BaseException:
+            beat.stop()
+            raise
+        return instant, beat
+    raise ConcurrentWriterError(
+        "other writers took each of the instants tried",
+        table=storage.uri,
+        remedy="run the write again; configure the same lock provider for all writers.",
+    )
+
+
+class Transaction:
+    """One write between its announcement and its commit or rollback.
+
+    As a context manager it is rolled back when the block ends without `commit`.
+
+    Attributes:
+        storage, config: the table; `config` as it was read under the lock.
+        instant, action, operation: of this write.
+        snapshot_timeline: the timeline as of the beginning, without this write.
+        warnings: what the user should know, one sentence each.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        config: TableConfig,
+        timeline: Timeline,
+        instant: str,
+        action: str,
+        operation: str,
+        options: CommitOptions,
+        lock: locks.Lock,
+        beat: Heartbeat,
+        warnings: tuple[str, ...] = (),
+    ) -> None:
+        self.storage = storage
+        self.config = config
+        self.snapshot_timeline = timeline
+        self.instant = instant
+        self.action = action
+        self.operation = operation
+        self.warnings = list(warnings)
+        self._options = options
+        self._lock = lock
+        self._heartbeat = beat
+        self._open = True
+        self.committed = False
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._open:
+            return
+        try:
+            self.abort(repr(error) if error is not None else "it ended without a commit")
+        except (HudiError, OSError) as e:
+            if error is None:
+                raise
+            error.add_note(
+                f"The failed write {self.instant} could not be rolled back at once ({e}); nothing of it is "
+                "visible, and the next write rolls it back."
+            )
+
+    def inflight(self, profile: Mapping[str, Sequence[WriteStat]] | None) -> None:
+        """Say that the write goes on to its data files.
+
+        Args:
+            profile: planned inserts and updates by partition, as in Apache Hudi's inflight files; None
+                for an empty file, as its bulk_insert makes.
+
+        Raises:
+            ConcurrentWriterError: another writer rolled this write back.
+        """
+        content = b""
+        if profile is not None:
+            planned = {p: tuple(stats) for p, stats in profile.items()}
+            content = CommitMetadata(planned, operation=self.operation).to_json()
+        if self.storage.info(instant_path(self.instant, self.action, REQUESTED)) is None:
+            raise self._taken_away("its requested file is gone")
+        try:
+            self.storage.create(instant_path(self.instant, self.action, INFLIGHT), content)
+        except FileExistsError:
+            raise self._taken_away("it is inflight already") from None
+
+    def commit(
+        self,
+        stats: Iterable[WriteStat],
+        *,
+        replaced: Mapping[str, Sequence[str]] | None = None,
+        schema_text: str,
+        extra: Mapping[str, str] | None = None,
+        participants: Sequence[Participant] = (),
+    ) -> CommitMetadata:
+        """Make the write visible, all of it at once.
+
+        Args:
+            stats: one for each file that belongs to the write; files of other attempts are deleted.
+            replaced: file ids that the write replaces, by partition (replacecommit only).
+            schema_text: the writer's Avro schema without meta columns.
+            extra: further entries of the commit's metadata.
+            participants: prepared in this order before the commit, undone in reverse if it fails.
+
+        Raises:
+            WriteConflictError: another write changed the same file groups first.
+            ConcurrentWriterError: this write was taken for dead by another writer.
+            LockError, StorageError: before the commit; nothing is visible.
+
+        An exception after the commit, from a participant's `publish`, has a note that says so.
+        """
+        if not self._open:
+            raise ValueError(f"transaction {self.instant} has ended")
+        by_partition: dict[str, list[WriteStat]] = {}
+        for stat in stats:
+            by_partition.setdefault(stat.partition, []).append(stat)
+        metadata = CommitMetadata(
+            partition_to_stats={p: tuple(of) for p, of in by_partition.items()},
+            replaced={p: tuple(ids) for p, ids in (replaced or {}).items()},
+            extra={**(extra or {}), SCHEMA_KEY: schema_text},
+            operation=self.operation,
+            is_replace=self.action == REPLACE_COMMIT,
+        )
+        if metadata.replaced and self.action != REPLACE_COMMIT:
+            raise ValueError("only a replacecommit replaces file groups")
+        if not self._options.allow_empty and not by_partition and not metadata.replaced:
+            self.abort("hoodie.allow.empty.commit=false")
+            return metadata
+        with locks.hold(self._lock, self._options.lock_wait_ms):
+            self._commit_locked(metadata, participants)
+        return metadata
+
+    def _commit_locked(self, metadata: CommitMetadata, participants: Sequence[Participant]) -> None:
+        self._check_ours(metadata)
+        prepared: list[Participant] = []
+        try:
+            for participant in participants:
+                prepared.append(participant)
+                participant.prepare(self, metadata)
+            self._delete_other_attempts(metadata)
+            # The last moment: preparing may have taken long.
+            self._lock.verify()
+            self._heartbeat.check()
+            self._publish(metadata)
+        except BaseException as e:
+            for participant in reversed(prepared):
+                try:
+                    participant.undo()
+                except (HudiError, OSError) as undo_error:
+                    e.add_note(f"{participant.name} could not be undone: {undo_error}")
+            raise
+        self._open = False
+        self.committed = True
+        try:
+            for participant in participants:
+                participant.publish()
+        except BaseException as e:
+            e.add_note(f"The write itself is completed and visible as {self.instant}.")
+            raise
+        finally:
+            self._tidy()
+
+    def _check_ours(self, metadata: CommitMetadata) -> None:
+        """Make sure that the write may be completed."""
+        self._lock.verify()
+        self._heartbeat.check()
+        timeline = load_timeline(self.storage, table_config.load(self.storage))
+        for state in (REQUESTED, INFLIGHT):
+            if not timeline.has_file(file_name(self.instant, self.action, state)):
+                raise self._taken_away(f"its {state.lower()} file is gone")
+        conflict.check(self.storage, self.instant, metadata, self.snapshot_timeline, timeline)
+
+    def _delete_other_attempts(self, metadata: CommitMetadata) -> None:
+        """Delete files that markers announce and the commit does not name: failed and repeated attempts."""
+        kept = {s.path for s in metadata.stats}
+        found = markers.list_markers(self.storage, self.instant)
+        for marker in markers.base_files(found, self.instant):
+            if marker.path not in kept:
+                self.storage.delete(marker.path)
+
+    def _publish(self, metadata: CommitMetadata) -> None:
+        path = instant_path(self.instant, self.action, COMPLETED)
+        content = metadata.to_json()
+        try:
+            self.storage.create(path, content)
+        except (FileExistsError, StorageError) as e:
+            # A store may report a failure after it has done the work (a repeated conditional request).
+            if not self._is_published(path, content):
+                if isinstance(e, StorageError):
+                    raise
+                raise self._taken_away("another completed file is there") from None
+
+    def _is_published(self, path: str, content: bytes) -> bool:
+        try:
+            return self.storage.read(path) == content
+        except (FileNotFoundError, StorageError):
+            return False
+
+    def _tidy(self) -> None:
+        """Remove what a completed write no longer needs; what stays is removed by the next writer."""
+        try:
+            markers.delete(self.storage, self.instant)
+            self._heartbeat.stop()
+        except (StorageError, OSError) as e:
+            self.warnings.append(f"leftovers of the completed write {self.instant} could not be removed: {e}")
+
+    def abort(self, reason: str = "") -> None:
+        """Roll the write back; nothing happens if it has ended.
+
+        Args:
+            reason: for the log.
+
+        Raises:
+            HudiError: it could not be undone now; the next writer does it.
+        """
+        if not self._open:
+            return
+        self._open = False
+        log.info("%s: write %s is rolled back: %s", self.storage.uri, self.instant, reason or "it failed")
+        try:
+            with locks.hold(self._lock, self._options.lock_wait_ms):
+                timeline = load_timeline(self.storage, self.config)
+                own = next(
+                    (i for i in timeline.instants if i.time == self.instant and i.action == self.action), None
+                )
+                if own is None:  # rolled back by another writer
+                    rollback.remove_leftovers(self.storage, self.instant)
+                elif own.completed:
+                    raise WriteFailedError(
+                        "the write was completed although its commit reported a failure",
+                        table=self.storage.uri,
+                        instant=self.instant,
+                        remedy="read the table: the write is visible; do not run it again.",
+                    )
+                else:
+                    rollback.rollback_instant(self.storage, self.config, timeline, own)
+        finally:
+            self._heartbeat.stop()
+
+    def _taken_away(self, what: str) -> ConcurrentWriterError:
+        return ConcurrentWriterError(
+            f"this write was rolled back, or completed, by another writer: {what}",
+            table=self.storage.uri,
+            instant=self.instant,
+            remedy="run the write again; configure the same lock provider for all writers.",
+        )

@@ -1,0 +1,290 @@
+"""The feature gate: what a table may have so that this version reads or writes it without damage.
+
+One table of entries.  An entry finds its feature in a table and says what to do instead; a later version
+that handles the feature removes the entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from hudi_format.errors import UnsupportedError
+from hudi_format.names import looks_bucketed
+from hudi_format.storage import Storage
+from hudi_timeline import metadata_table
+from hudi_timeline.instant import COMPACTION, LOG_COMPACTION, RESTORE
+from hudi_timeline.metadata.commit import read_commit
+from hudi_timeline.table_config import TableConfig
+from hudi_timeline.timeline import Timeline, is_clustering
+
+READ = "read"
+WRITE = "write"
+BOTH = (READ, WRITE)
+
+METADATA_ENABLE = "hoodie.metadata.enable"
+METADATA_BOOTSTRAP_INSTANT = "00000000000001"
+READ_OPTIMIZED = "read_optimized"
+
+# Above this many groups, numbers below `looks_bucketed`'s bound cannot be chance; for fewer, only small ones
+# count: a random id would pass for a bucket's in one of 400,000 tables of one file group.
+_FEW_GROUPS = 3
+_SMALL_BUCKET = 10_000
+
+
+class RawOptions(Protocol):
+    """Parsed options that still know what the user gave."""
+
+    @property
+    def raw(self) -> Mapping[str, str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What entries may look at.  `timeline` is empty where only the configuration is checked."""
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+    options: Mapping[str, str]
+    operation: str = ""
+    query: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One feature.  `detect` gives "" where the table does not have it, else words that show it."""
+
+    feature: str
+    applies: tuple[str, ...]
+    detect: Callable[[Facts], str]
+    remedy: str
+
+
+def _version(*versions: int) -> Callable[[Facts], str]:
+    def detect(facts: Facts) -> str:
+        return f"table version {facts.config.version}" if facts.config.version in versions else ""
+
+    return detect
+
+
+def _unknown_version(facts: Facts) -> str:
+    return "" if facts.config.version in (5, 6, 8, 9) else f"table version {facts.config.version}"
+
+
+def _layout(facts: Facts) -> str:
+    # Versions 8 and 9 have entries of their own, with a better remedy.
+    layout = facts.config.layout_version
+    return f"timeline layout version {layout}" if layout != 1 and facts.config.version < 8 else ""
+
+
+def _table_type(facts: Facts) -> str:
+    known = ("COPY_ON_WRITE", "MERGE_ON_READ")
+    return "" if facts.config.table_type in known else f"table type {facts.config.table_type}"
+
+
+def _merge_on_read(facts: Facts) -> str:
+    return "a merge-on-read table" if facts.config.table_type == "MERGE_ON_READ" else ""
+
+
+def _base_format(facts: Facts) -> str:
+    return "" if facts.config.base_file_format == "PARQUET" else f"{facts.config.base_file_format} base files"
+
+
+def _cdc(facts: Facts) -> str:
+    return "change data capture (hoodie.table.cdc.enabled)" if facts.config.cdc_enabled else ""
+
+
+def _no_meta_fields(facts: Facts) -> str:
+    return "" if facts.config.populate_meta_fields else "virtual keys (hoodie.populate.meta.fields=false)"
+
+
+def _dropped_partition_columns(facts: Facts) -> str:
+    if not facts.config.drop_partition_columns:
+        return ""
+    return "partition columns left out of the files (hoodie.datasource.write.drop.partition.columns)"
+
+
+def _key_generator(facts: Facts) -> str:
+    try:
+        facts.config.key_spec()
+    except UnsupportedError as e:
+        return e.message
+    return ""
+
+
+def _bootstrap(facts: Facts) -> str:
+    return "a bootstrapped table" if facts.config.bootstrap_base_path else ""
+
+
+def _metadata_bootstrap(facts: Facts) -> str:
+    has_instant = facts.timeline.find(METADATA_BOOTSTRAP_INSTANT) is not None
+    if has_instant or (
+        facts.config.bootstrap_base_path and facts.storage.list(".hoodie/.aux/.bootstrap/.partitions")
+    ):
+        return "a metadata-only bootstrap: data columns lie in the source files"
+    return ""
+
+
+def _schema_history(facts: Facts) -> str:
+    if any(e.name.endswith(".schemacommit") for e in facts.storage.list(".hoodie/.schema")):
+        return "a schema-on-read history (.hoodie/.schema)"
+    return ""
+
+
+def _bucket_index(facts: Facts) -> str:
+    if facts.storage.list(".hoodie/.bucket_index"):
+        return "a consistent-hashing bucket index (.hoodie/.bucket_index)"
+    ids: list[str] = []
+    for instant in reversed(facts.timeline.completed_writes()):
+        ids = sorted({s.file_id for s in read_commit(facts.storage, instant).stats if s.file_id})
+        if ids:
+            break
+    small = len(ids) > _FEW_GROUPS or all(i[:8].isdigit() and int(i[:8]) < _SMALL_BUCKET for i in ids)
+    return f"file ids of a bucket index, such as {ids[0]}" if small and looks_bucketed(ids) else ""
+
+
+def _pending_restore(facts: Facts) -> str:
+    pending = facts.timeline.pending(RESTORE)
+    return f"a restore that is not finished ({pending[0].time})" if pending else ""
+
+
+def _pending_compaction(facts: Facts) -> str:
+    pending = (*facts.timeline.pending(COMPACTION), *facts.timeline.pending(LOG_COMPACTION))
+    return f"a compaction that is not finished ({pending[0].time})" if pending else ""
+
+
+def _pending_clustering(facts: Facts) -> str:
+    for instant in facts.timeline.pending_writes():
+        if is_clustering(facts.storage, facts.timeline, instant):
+            return f"a clustering that is not finished ({instant.time})"
+    return ""
+
+
+def _metadata_indexes(facts: Facts) -> str:
+    if facts.options.get(METADATA_ENABLE, "").strip().lower() == "false":
+        return ""
+    others = [p for p in metadata_table.built(facts.config) if p != metadata_table.FILES]
+    return f"a metadata table with {', '.join(others)}" if others else ""
+
+
+_APACHE_WRITE = "write to it with Apache Hudi."
+_APACHE_READ = "read it with Apache Hudi."
+
+GATE: tuple[Entry, ...] = (
+    Entry(
+        "table version 5",
+        (WRITE,),
+        _version(5),
+        "let Apache Hudi 0.14 or 0.15 write to it once: that takes the table up to version 6.",
+    ),
+    Entry(
+        "table version 8",
+        BOTH,
+        _version(8),
+        "use Apache Hudi 1.0, or take the table down to version 6 with its downgrade procedure "
+        "(upgrade_or_downgrade, hoodie.write.table.version=6).",
+    ),
+    Entry(
+        "table version 9",
+        BOTH,
+        _version(9),
+        "use Apache Hudi 1.1 or later, or take the table down to version 6 with its downgrade procedure "
+        "(upgrade_or_downgrade, hoodie.write.table.version=6).",
+    ),
+    Entry(
+        "unknown table version",
+        BOTH,
+        _unknown_version,
+        "tables of versions 5 and 6 can be read, of version 6 written; upgrade an older table with "
+        "Apache Hudi 0.15.",
+    ),
+    Entry("timeline layout", BOTH, _layout, "upgrade the table with Apache Hudi 0.15."),
+    Entry("table type", BOTH, _table_type, "correct hoodie.table.type in .hoodie/hoodie.properties."),
+    Entry(
+        "merge on read",
+        BOTH,
+        _merge_on_read,
+        "use Apache Hudi for this table; base files alone would leave out what its logs hold.",
+    ),
+    Entry("base file format", BOTH, _base_format, "use Apache Hudi for this table."),
+    Entry("change data capture", (WRITE,), _cdc, _APACHE_WRITE),
+    Entry("virtual keys", (WRITE,), _no_meta_fields, _APACHE_WRITE),
+    Entry("dropped partition columns", BOTH, _dropped_partition_columns, "use Apache Hudi for this table."),
+    Entry("key generator", (WRITE,), _key_generator, _APACHE_WRITE),
+    Entry("metadata-only bootstrap", BOTH, _metadata_bootstrap, "use Apache Hudi for this table."),
+    Entry("bootstrap", (WRITE,), _bootstrap, _APACHE_WRITE),
+    Entry("schema on read", BOTH, _schema_history, "use Apache Hudi for this table."),
+    Entry("bucket index", (WRITE,), _bucket_index, _APACHE_WRITE),
+    Entry(
+        "pending restore",
+        (WRITE,),
+        _pending_restore,
+        "finish the restore with Apache Hudi (run the same restore again), then write.",
+    ),
+    Entry(
+        "pending compaction",
+        (WRITE,),
+        _pending_compaction,
+        "run or unschedule the compaction with Apache Hudi, then write.",
+    ),
+    Entry(
+        "pending clustering",
+        (WRITE,),
+        _pending_clustering,
+        "run the clustering with Apache Hudi, or roll it back there, then write.",
+    ),
+    Entry(
+        "metadata table indexes",
+        (WRITE,),
+        _metadata_indexes,
+        f"set {METADATA_ENABLE}=false to let the metadata table be removed (Apache Hudi builds it again), "
+        "or write with Apache Hudi.",
+    ),
+)
+
+
+def check_write(
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline | None = None,
+    options: Mapping[str, str] | RawOptions | None = None,
+    operation: str = "",
+) -> None:
+    """Make sure that a write does the table no harm.
+
+    Args:
+        timeline: None to look at what needs no timeline only, before one can be loaded.
+        options: what the user gave, as a mapping or as parsed options that keep it in `raw`.
+
+    Raises:
+        UnsupportedError: the table has a feature that a write would damage; `details["feature"]`.
+    """
+    given = options if isinstance(options, Mapping) else options.raw if options is not None else {}
+    _check(WRITE, Facts(storage, config, timeline or Timeline(), given, operation=operation))
+
+
+def check_read(
+    storage: Storage, config: TableConfig, timeline: Timeline | None = None, *, query: str = "snapshot"
+) -> None:
+    """Make sure that a read gives the right rows.
+
+    Raises:
+        UnsupportedError: the table has a feature that this version would read wrong.
+    """
+    _check(READ, Facts(storage, config, timeline or Timeline(), {}, query=query))
+
+
+def _check(access: str, facts: Facts) -> None:
+    for entry in GATE:
+        if access not in entry.applies:
+            continue
+        found = entry.detect(facts)
+        if found:
+            raise UnsupportedError(
+                f"cannot {access} this table yet: {found}",
+                table=facts.storage.uri,
+                remedy=entry.remedy,
+                feature=entry.feature,
+            )

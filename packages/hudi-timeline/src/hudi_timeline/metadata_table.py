@@ -1,0 +1,51 @@
+"""The table's metadata table, as long as no write of ours maintains it: it is taken away.
+
+A stale metadata table gives other engines wrong file listings, so before the first change to the table its
+two properties are cleared, which switches it off for every reader, and then its folder is deleted.  A crash
+between the two leaves a folder that nobody reads; the next write removes it.  Apache Hudi builds the
+metadata table anew at its next write.
+"""
+
+from __future__ import annotations
+
+from hudi_format.storage import Storage
+from hudi_timeline import table_config
+from hudi_timeline.table_config import (
+    METADATA_PARTITIONS,
+    METADATA_PARTITIONS_INFLIGHT,
+    TableConfig,
+)
+
+FOLDER = ".hoodie/metadata"
+FILES = "files"
+
+
+def built(config: TableConfig) -> tuple[str, ...]:
+    """The metadata partitions that are built or being built."""
+    return tuple(dict.fromkeys((*config.metadata_partitions, *config.metadata_partitions_inflight)))
+
+
+def only_files(config: TableConfig) -> bool:
+    """Whether nothing but the file listing is built, which is cheap to build again."""
+    return set(built(config)) <= {FILES}
+
+
+def drop(storage: Storage, config: TableConfig) -> tuple[TableConfig, str]:
+    """Take the metadata table away; the caller holds the table's lock and has passed the feature gate.
+
+    Returns:
+        the table's configuration afterwards, and a sentence for the user ("" where there was none).
+    """
+    partitions = built(config)
+    folder = storage.info(FOLDER)
+    if not partitions and folder is None:
+        return config, ""
+    if partitions:
+        config = table_config.update(storage, {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ""})
+    if folder is not None:
+        storage.delete_dir(FOLDER)
+    what = f" ({', '.join(partitions)})" if partitions else ""
+    return config, (
+        f"the metadata table{what} was removed, because this version does not keep it up to date; "
+        "Apache Hudi builds it again at its next write"
+    )
