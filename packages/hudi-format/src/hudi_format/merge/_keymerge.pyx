@@ -1,0 +1,342 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: initializedcheck=False, freethreading_compatible=True
+"""Hash tables over record keys: find keys, keep one row per key, decide by ordering value.
+
+A table is a power of two of 64-bit slots: the upper half of the key's hash, and its row plus one; 0 is an
+empty slot.  At most half of the slots are used, so a probe ends at an empty one.  The doors in
+`hudi_format.merge.keys` say what is computed; the loops run without the GIL.
+"""
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.string cimport memcmp
+
+cdef extern from * nogil:
+    """
+    #include <stdint.h>
+    #include <string.h>
+    #if defined(_MSC_VER) && defined(_M_X64)
+      #include <intrin.h>
+    #endif
+    #if defined(__GNUC__)
+      #define hudi_prefetch(p) __builtin_prefetch(p)
+    #else
+      #define hudi_prefetch(p) ((void)(p))
+    #endif
+
+    static inline uint64_t hudi_mix(uint64_t a, uint64_t b) {
+    #if defined(__SIZEOF_INT128__)
+        unsigned __int128 r = (unsigned __int128)a * b;
+        return (uint64_t)r ^ (uint64_t)(r >> 64);
+    #elif defined(_MSC_VER) && defined(_M_X64)
+        uint64_t hi, lo = _umul128(a, b, &hi);
+        return lo ^ hi;
+    #else
+        uint64_t ah = a >> 32, al = (uint32_t)a, bh = b >> 32, bl = (uint32_t)b;
+        uint64_t ll = al * bl, hl = ah * bl, lh = al * bh;
+        uint64_t mid = (ll >> 32) + (uint32_t)hl + (uint32_t)lh;
+        uint64_t lo = (mid << 32) | (uint32_t)ll;
+        return lo ^ (ah * bh + (hl >> 32) + (lh >> 32) + (mid >> 32));
+    #endif
+    }
+    static inline uint64_t hudi_read8(const uint8_t *p) { uint64_t v; memcpy(&v, p, 8); return v; }
+    static inline uint64_t hudi_read4(const uint8_t *p) { uint32_t v; memcpy(&v, p, 4); return v; }
+
+    /* The mixing of wyhash (final version 3, public domain): two words per multiplication, every read
+       within [p, p + n).  It never leaves this process, so byte order does not matter. */
+    static inline uint64_t hudi_text_hash(const uint8_t *p, int64_t n, uint64_t seed) {
+        const uint64_t s0 = 0xa0761d6478bd642fULL, s1 = 0xe7037ed1a0b428dbULL;
+        uint64_t a, b;
+        int64_t i = n;
+        seed ^= s0;
+        if (n <= 16) {
+            if (n >= 4) {
+                int64_t half = (n >> 3) << 2;
+                a = (hudi_read4(p) << 32) | hudi_read4(p + half);
+                b = (hudi_read4(p + n - 4) << 32) | hudi_read4(p + n - 4 - half);
+            } else if (n > 0) {
+                a = ((uint64_t)p[0] << 16) | ((uint64_t)p[n >> 1] << 8) | p[n - 1];
+                b = 0;
+            } else {
+                a = b = 0;
+            }
+        } else {
+            do {
+                seed = hudi_mix(hudi_read8(p) ^ s1, hudi_read8(p + 8) ^ seed);
+                p += 16;
+                i -= 16;
+            } while (i > 16);
+            a = hudi_read8(p + i - 16);
+            b = hudi_read8(p + i - 8);
+        }
+        return hudi_mix(s1 ^ (uint64_t)n, hudi_mix(a ^ s1, b ^ seed));
+    }
+    """
+    void hudi_prefetch(const void* p)
+    uint64_t hudi_text_hash(const uint8_t* p, int64_t n, uint64_t seed)
+
+cdef enum:
+    BATCH = 32          # probes in flight: enough to hide a cache miss, few enough for L1
+
+cdef uint64_t TAG = 0xFFFFFFFF00000000u
+
+cdef enum Order:
+    BY_POSITION, BY_NUMBER, BY_TEXT
+
+
+cdef struct Text:
+    const uint8_t* data       # borrowed
+    const int64_t* offsets    # rows + 1, checked by _sound
+    const uint8_t* valid      # NULL where no row is null
+    int64_t rows
+
+
+cdef struct Ordering:
+    Order kind
+    const int64_t* numbers
+    Text text
+
+
+cdef inline bint _present(const Text* t, int64_t row) noexcept nogil:
+    return t.valid == NULL or t.valid[row] != 0
+
+
+cdef inline bint _equal(const Text* a, int64_t i, const Text* b, int64_t j) noexcept nogil:
+    cdef int64_t n = a.offsets[i + 1] - a.offsets[i]
+    if n != b.offsets[j + 1] - b.offsets[j]:
+        return False
+    return n == 0 or memcmp(a.data + a.offsets[i], b.data + b.offsets[j], <size_t>n) == 0
+
+
+cdef inline int _compare_utf16(const Text* a, int64_t i, const Text* b, int64_t j) noexcept nogil:
+    """Order of two texts as Java's String.compareTo: by UTF-16 units.
+
+    UTF-8 bytes have the order of code points.  The orders differ only where U+E000..U+FFFF (lead bytes EE
+    and EF) meets what UTF-16 writes with surrogates, D800..DFFF (lead bytes F0..F4).
+    """
+    cdef const uint8_t* p = a.data + a.offsets[i]
+    cdef const uint8_t* q = b.data + b.offsets[j]
+    cdef int64_t n = a.offsets[i + 1] - a.offsets[i], m = b.offsets[j + 1] - b.offsets[j]
+    cdef int64_t k = 0, common = n if n < m else m
+    cdef int x, y
+    while k < common and p[k] == q[k]:
+        k += 1
+    if k == common:
+        return (n > m) - (n < m)
+    x = p[k]
+    y = q[k]
+    if x >= 0xEE and y >= 0xEE:
+        x += 0x10 if x <= 0xEF else 0
+        y += 0x10 if y <= 0xEF else 0
+    return (x > y) - (x < y)
+
+
+cdef inline int _compare(const Ordering* a, int64_t i, const Ordering* b, int64_t j) noexcept nogil:
+    if a.kind == BY_NUMBER:
+        return (a.numbers[i] > b.numbers[j]) - (a.numbers[i] < b.numbers[j])
+    if a.kind == BY_TEXT:
+        return _compare_utf16(&a.text, i, &b.text, j)
+    return 0
+
+
+cdef bint _sound(const Text* t, int64_t size) noexcept nogil:
+    """Whether every row lies within `size` bytes of data."""
+    cdef int64_t i
+    cdef bint ok = t.offsets[0] >= 0 and t.offsets[t.rows] <= size
+    for i in range(t.rows):
+        ok &= t.offsets[i] <= t.offsets[i + 1]
+    return ok
+
+
+# The pointers that these two give live as long as the arrays, which the caller's arguments hold.
+cdef Text _text(const uint8_t[::1] data, const int64_t[::1] offsets, const uint8_t[::1] valid) except *:
+    cdef Text t
+    cdef bint ok
+    if offsets.shape[0] < 1:
+        raise ValueError("no offsets")
+    t.rows = offsets.shape[0] - 1
+    t.offsets = &offsets[0]
+    t.data = &data[0] if data.shape[0] else NULL
+    t.valid = NULL
+    if valid is not None:
+        if valid.shape[0] != t.rows:
+            raise ValueError("one validity byte per row is needed")
+        if t.rows:
+            t.valid = &valid[0]
+    cdef int64_t size = data.shape[0]
+    with nogil:
+        ok = _sound(&t, size)
+    if not ok:
+        raise ValueError("offsets leave the data")
+    return t
+
+
+cdef Ordering _ordering(object numbers, object text, int64_t rows) except *:
+    cdef Ordering o = Ordering(
+        kind=BY_POSITION, numbers=NULL, text=Text(data=NULL, offsets=NULL, valid=NULL, rows=0)
+    )
+    cdef const int64_t[::1] values
+    if numbers is not None:
+        values = numbers
+        if values.shape[0] != rows:
+            raise ValueError("one ordering value per row is needed")
+        o.kind = BY_NUMBER
+        if rows:
+            o.numbers = &values[0]
+    elif text is not None:
+        o.text = _text(text[0], text[1], text[2])
+        if o.text.rows != rows:
+            raise ValueError("one ordering value per row is needed")
+        o.kind = BY_TEXT
+    return o
+
+
+cdef uint64_t _mask(uint64_t[::1] slots, int64_t rows) except 0:
+    cdef uint64_t size = slots.shape[0]
+    if size < 2 or size & (size - 1) or <uint64_t>rows > size // 2 or rows >= 0xFFFFFFFF:
+        raise ValueError("the number of slots must be a power of two, and twice the rows at least")
+    return size - 1
+
+
+cdef int64_t _build(
+    const Text* keys, uint64_t* slots, uint64_t mask, uint64_t seed, const Ordering* order, uint8_t* dead
+) noexcept nogil:
+    """Put every key into the table and mark the rows that lose; returns how many do.
+
+    The row in the table is the winner so far: a later row wins unless its ordering value is smaller.
+    """
+    cdef uint64_t hashes[BATCH]
+    cdef int64_t start = 0, i, n, row, rival, lost = 0
+    cdef uint64_t at, slot, h
+    while start < keys.rows:
+        n = min(<int64_t>BATCH, keys.rows - start)
+        for i in range(n):
+            row = start + i
+            hashes[i] = hudi_text_hash(
+                keys.data + keys.offsets[row], keys.offsets[row + 1] - keys.offsets[row], seed
+            )
+            hudi_prefetch(&slots[hashes[i] & mask])
+        for i in range(n):
+            row = start + i
+            if not _present(keys, row):
+                continue
+            h = hashes[i]
+            at = h & mask
+            while True:
+                slot = slots[at]
+                if slot == 0:
+                    slots[at] = (h & TAG) | <uint64_t>(row + 1)
+                    break
+                if (slot ^ h) & TAG == 0:
+                    rival = <int64_t>(slot & ~TAG) - 1
+                    if _equal(keys, row, keys, rival):
+                        lost += 1
+                        if _compare(order, row, order, rival) >= 0:
+                            slots[at] = (h & TAG) | <uint64_t>(row + 1)
+                            rival, row = row, rival
+                        if dead != NULL:
+                            dead[row] = 1
+                        break
+                at = (at + 1) & mask
+        start += n
+    return lost
+
+
+cdef void _find(
+    const Text* keys, const Text* probes, const uint64_t* slots, uint64_t mask, uint64_t seed, int64_t* out
+) noexcept nogil:
+    cdef uint64_t hashes[BATCH]
+    cdef int64_t start = 0, i, n, row, found
+    cdef uint64_t at, slot, h
+    while start < probes.rows:
+        n = min(<int64_t>BATCH, probes.rows - start)
+        for i in range(n):
+            row = start + i
+            hashes[i] = hudi_text_hash(
+                probes.data + probes.offsets[row], probes.offsets[row + 1] - probes.offsets[row], seed
+            )
+            hudi_prefetch(&slots[hashes[i] & mask])
+        for i in range(n):
+            row = start + i
+            h = hashes[i]
+            at = h & mask
+            found = -1
+            while True:
+                slot = slots[at]
+                if slot == 0:
+                    break
+                if (slot ^ h) & TAG == 0:
+                    if _equal(probes, row, keys, <int64_t>(slot & ~TAG) - 1):
+                        found = <int64_t>(slot & ~TAG) - 1
+                        break
+                at = (at + 1) & mask
+            out[row] = found if _present(probes, row) else -1
+        start += n
+
+
+def build(keys, uint64_t[::1] slots not None, uint64_t seed):
+    cdef Text t = _text(keys[0], keys[1], keys[2])
+    cdef uint64_t mask = _mask(slots, t.rows)
+    cdef Ordering by_position = _ordering(None, None, t.rows)
+    cdef int64_t lost
+    with nogil:
+        lost = _build(&t, &slots[0], mask, seed, &by_position, NULL)
+    return lost
+
+
+def find(keys, const uint64_t[::1] slots not None, uint64_t seed, probes, int64_t[::1] out not None):
+    cdef Text t = _text(keys[0], keys[1], keys[2])
+    cdef Text p = _text(probes[0], probes[1], probes[2])
+    cdef uint64_t size = slots.shape[0]
+    if size < 2 or size & (size - 1):
+        raise ValueError("the number of slots must be a power of two")
+    if out.shape[0] != p.rows:
+        raise ValueError("one result per probed key is needed")
+    if p.rows == 0:
+        return
+    with nogil:
+        _find(&t, &p, &slots[0], size - 1, seed, &out[0])
+
+
+def losers(keys, uint64_t[::1] slots not None, uint64_t seed, numbers, text, uint8_t[::1] dead not None):
+    cdef Text t = _text(keys[0], keys[1], keys[2])
+    cdef uint64_t mask = _mask(slots, t.rows)
+    cdef Ordering order = _ordering(numbers, text, t.rows)
+    cdef int64_t lost
+    if dead.shape[0] != t.rows:
+        raise ValueError("one mark per row is needed")
+    if t.rows == 0:
+        return 0
+    with nogil:
+        lost = _build(&t, &slots[0], mask, seed, &order, &dead[0])
+    return lost
+
+
+def keep_newer(
+    int64_t[::1] take not None,
+    old_numbers, old_text, const uint8_t[::1] old_valid,
+    new_numbers, new_text, int64_t new_rows,
+):
+    cdef int64_t n = take.shape[0], i, row
+    cdef Ordering old = _ordering(old_numbers, old_text, n)
+    cdef Ordering new = _ordering(new_numbers, new_text, new_rows)
+    cdef const uint8_t* valid = NULL
+    cdef bint ok = True
+    if old.kind != new.kind:
+        raise ValueError("ordering values of two kinds")
+    if n == 0:
+        return
+    if old_valid is not None:
+        if old_valid.shape[0] != n:
+            raise ValueError("one validity byte per row is needed")
+        valid = &old_valid[0]
+    with nogil:
+        for i in range(n):
+            row = take[i]
+            if row < 0:
+                continue
+            if row >= new_rows:
+                ok = False
+                break
+            if (valid == NULL or valid[i] != 0) and _compare(&old, i, &new, row) > 0:
+                take[i] = -1
+    if not ok:
+        raise ValueError("a position that is no incoming row")

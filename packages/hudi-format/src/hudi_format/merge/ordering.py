@@ -1,0 +1,170 @@
+"""Ordering values as the merge kernels compare them: 64-bit numbers, or text in the order of Java's strings.
+
+Source: `compareTo` of the Java values that Apache Hudi holds: Integer, Long, Boolean, BigDecimal, LocalDate,
+String (by UTF-16 units), and Float and Double (-0.0 before 0.0, NaN after all else and equal to itself).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_format.errors import SchemaError
+from hudi_format.text import TextBuffers, one_text_array, text_buffers
+
+_UNITS = ("s", "ms", "us", "ns")
+_SIGN = np.int64(-(2**63))
+
+
+@dataclass(frozen=True, slots=True)
+class OrderingValues:
+    """Values of one column, comparable with those that came from the same call.
+
+    Attributes:
+        numbers: int64 in the values' order, or None where `text` is used.
+        text: the values themselves.
+        valid: uint8, 1 where a value is not null; None where none is null.
+        source: the Arrow array that `text` borrows from.
+    """
+
+    numbers: np.ndarray | None
+    text: TextBuffers | None
+    valid: np.ndarray | None
+    source: pa.Array | None = None
+
+
+def ordering_values(*columns: pa.Array | pa.ChunkedArray) -> list[OrderingValues]:
+    """Columns made comparable with one another.
+
+    Raises:
+        SchemaError: a type without an order, or types that do not compare with one another.
+    """
+    arrays = _common([_plain(c) for c in columns])
+    kind = arrays[0].type
+    if pa.types.is_string(kind):
+        texts = [one_text_array(a) for a in arrays]
+        return [OrderingValues(None, text_buffers(t), _valid(t), t) for t in texts]
+    if pa.types.is_decimal(kind) and not (pa.types.is_decimal128(kind) and kind.precision <= 18):
+        # Beyond 64 bits: places in the sorted order of all values together.
+        ranks = pc.rank(pa.concat_arrays(arrays), sort_keys="ascending", tiebreaker="dense")
+        numbers = ranks.to_numpy(zero_copy_only=False).astype(np.int64)
+        ends = np.cumsum([len(a) for a in arrays])[:-1]
+        parts = np.split(numbers, ends)
+        return [
+            OrderingValues(np.ascontiguousarray(p), None, _valid(a))
+            for p, a in zip(parts, arrays, strict=True)
+        ]
+    return [OrderingValues(_numbers(a), None, _valid(a)) for a in arrays]
+
+
+def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """One array, neither chunked nor dictionary-encoded; text always as string."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+        if isinstance(column, pa.ChunkedArray):  # more text than one string array holds
+            column = pa.concat_arrays([c.cast(pa.large_string()) for c in column.chunks])
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if _family(column.type) == "text" and not pa.types.is_large_string(column.type):
+        return column.cast(pa.string())
+    return column
+
+
+def _family(kind: pa.DataType) -> str:
+    checks = {
+        "null": pa.types.is_null,
+        "whole number": pa.types.is_integer,
+        "fraction": pa.types.is_floating,
+        "boolean": pa.types.is_boolean,
+        "decimal": pa.types.is_decimal,
+        "date": pa.types.is_date,
+        "timestamp": pa.types.is_timestamp,
+    }
+    for name, check in checks.items():
+        if check(kind):
+            return name
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return "text"
+    raise SchemaError(
+        f"values of type {kind} have no order",
+        remedy="choose an ordering field that is a number, a date, a timestamp, a boolean or text.",
+        type=str(kind),
+    )
+
+
+def _common(arrays: Sequence[pa.Array]) -> list[pa.Array]:
+    """Arrays of one type, to which every value converts without loss of order."""
+    kinds = [a.type for a in arrays if not pa.types.is_null(a.type)] or [pa.int64()]
+    families = {_family(k) for k in kinds}
+    target = kinds[0]
+    if families == {"text"}:
+        target = pa.large_string() if any(pa.types.is_large_string(k) for k in kinds) else pa.string()
+    elif families == {"whole number"}:
+        if len(set(kinds)) > 1 or target != pa.uint64():
+            target = pa.int64()
+    elif families <= {"whole number", "fraction"}:
+        target = pa.float64()
+    elif families == {"decimal"}:
+        scale = max(k.scale for k in kinds)
+        whole = max(k.precision - k.scale for k in kinds)
+        target = pa.decimal128(whole + scale, scale) if whole + scale <= 38 else pa.decimal256(76, scale)
+    elif families == {"date"}:
+        target = pa.date32()
+    elif families == {"timestamp"}:
+        target = pa.timestamp(max((k.unit for k in kinds), key=_UNITS.index))
+    elif len(families) > 1:
+        raise SchemaError(
+            f"ordering values of types {' and '.join(str(k) for k in kinds)} do not compare",
+            remedy="give the ordering field the type that it has in the table.",
+        )
+    return [_cast(a, target) for a in arrays]
+
+
+def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
+    if array.type == target:
+        return array
+    if pa.types.is_timestamp(target) and pa.types.is_timestamp(array.type):
+        array = array.view(pa.timestamp(array.type.unit))  # the zone does not change the moment
+    try:
+        return array.cast(target)
+    except pa.ArrowInvalid as e:
+        raise SchemaError(f"ordering values of type {array.type} do not fit {target}: {e}") from e
+
+
+def _numbers(array: pa.Array) -> np.ndarray:
+    kind = array.type
+    if pa.types.is_decimal128(kind):
+        # Up to 18 digits the low word of the two's complement is the value.
+        words = np.frombuffer(array.buffers()[1] or b"", dtype="<i8")
+        start = 2 * array.offset
+        return words[start : start + 2 * len(array) : 2].astype(np.int64)
+    if pa.types.is_floating(kind):
+        return _float_order(pc.fill_null(array.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False))
+    if pa.types.is_boolean(kind) or pa.types.is_date32(kind):
+        array = array.cast(pa.int8() if pa.types.is_boolean(kind) else pa.int32()).cast(pa.int64())
+    elif kind == pa.uint64():
+        raw = pc.fill_null(array, 0).to_numpy(zero_copy_only=False)
+        return np.ascontiguousarray(raw).view(np.int64) ^ _SIGN
+    elif kind != pa.int64():
+        array = array.cast(pa.int64())
+    if array.null_count:
+        array = pc.fill_null(array, 0)
+    return np.ascontiguousarray(array.to_numpy(zero_copy_only=False))
+
+
+def _float_order(values: np.ndarray) -> np.ndarray:
+    """Numbers in the order of Java's Double.compare."""
+    bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
+    # Negative doubles have descending bit patterns; turn all bits but the sign.
+    return bits ^ ((bits >> np.int64(63)) & np.int64(2**63 - 1))
+
+
+def _valid(array: pa.Array) -> np.ndarray | None:
+    if not array.null_count:
+        return None
+    out: np.ndarray = array.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
+    return out

@@ -1,0 +1,109 @@
+"""Values as text, the way Apache Hudi writes them into record keys and partition paths.
+
+Source: `HoodieAvroUtils.getNestedFieldValAsString` of Apache Hudi 0.15, which is `toString` of the Avro value
+after logical types are applied: LocalDate, BigDecimal, but for a timestamp the plain number of microseconds
+(hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled=false).  Bytes are hexadecimal;
+Apache Hudi's bulk_insert by rows writes an object's address there, which no reader can reproduce.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_format.errors import SchemaError
+from hudi_format.java_number import double_text, float_text
+
+# LocalDate.toString has four digits within these years, and a sign beyond.
+_FIRST_DAY = -719528  # 0000-01-01
+_LAST_DAY = 2932896  # 9999-12-31
+_DAY_2000 = 10957
+_ORDINAL_2000 = date(2000, 1, 1).toordinal()
+
+
+def to_text(array: pa.Array | pa.ChunkedArray) -> pa.StringArray:
+    """Each value's text; null stays null.  Text of more than 2 GiB comes as large_string.
+
+    Raises:
+        SchemaError: a type that has no text in a key: lists, maps, structs, times, durations.
+    """
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
+        if isinstance(array, pa.ChunkedArray):
+            array = pa.concat_arrays([c.cast(pa.large_string()) for c in array.chunks])
+    kind = array.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return array
+    if pa.types.is_dictionary(kind):
+        texts = to_text(array.dictionary)
+        return pc.take(texts, array.indices)
+    if pa.types.is_string_view(kind) or pa.types.is_null(kind):
+        return array.cast(pa.string())
+    # Arrow's text of these is Java's: BigDecimal's exponent for less than 1E-6 too.
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind):
+        return array.cast(pa.string())
+    if pa.types.is_date(kind):
+        return _dates(array.cast(pa.date32()))
+    if pa.types.is_timestamp(kind):
+        return _micros(array).cast(pa.string())
+    if pa.types.is_floating(kind):
+        return _fractions(array)
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return _distinct(array, bytes.hex)
+    raise SchemaError(
+        f"a column of type {kind} cannot be part of a record key or partition path",
+        remedy="use a column of text, numbers, dates or timestamps.",
+        type=str(kind),
+    )
+
+
+def _dates(array: pa.Array) -> pa.Array:
+    days = array.cast(pa.int32())
+    bounds = pc.min_max(days)
+    low, high = bounds["min"].as_py(), bounds["max"].as_py()
+    if low is None or (low >= _FIRST_DAY and high <= _LAST_DAY):
+        return array.cast(pa.string())
+    return _distinct(days, _local_date)
+
+
+def _local_date(day: int) -> str:
+    """LocalDate.toString for any day since 1970-01-01."""
+    # The calendar repeats every 400 years of 146,097 days: compute in 2000..2399.
+    cycles, rest = divmod(day - _DAY_2000, 146097)
+    moment = date.fromordinal(_ORDINAL_2000 + rest)
+    year = moment.year + 400 * cycles
+    sign = "-" if year < 0 else "+" if year > 9999 else ""
+    return f"{sign}{abs(year):04d}-{moment.month:02d}-{moment.day:02d}"
+
+
+def _micros(array: pa.Array) -> pa.Array:
+    """Microseconds since the epoch; what is below is cut off towards the past."""
+    unit = array.type.unit
+    numbers = array.view(pa.int64())
+    if unit == "ns":
+        values = pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False) // 1000
+        return pa.array(values, mask=numbers.is_null().to_numpy(zero_copy_only=False))
+    factor = {"s": 1_000_000, "ms": 1000, "us": 1}[unit]
+    return numbers if factor == 1 else pc.multiply_checked(numbers, factor)
+
+
+def _fractions(array: pa.Array) -> pa.Array:
+    """Java's text of floats or doubles, made once per distinct bit pattern (0.0 and -0.0 are two)."""
+    single = not pa.types.is_float64(array.type)
+    bits = (array.cast(pa.float32()) if single else array).view(pa.int32() if single else pa.int64())
+    encoded = bits.dictionary_encode()
+    values = encoded.dictionary.to_numpy().view(np.float32 if single else np.float64)
+    text = float_text if single else double_text
+    return pc.take(pa.array([text(v) for v in values.tolist()], pa.string()), encoded.indices)
+
+
+def _distinct(array: pa.Array, text: Callable[[Any], str]) -> pa.Array:
+    """`text` of each value, called once per distinct one."""
+    encoded = array.dictionary_encode()
+    texts = [None if v is None else text(v) for v in encoded.dictionary.to_pylist()]
+    return pc.take(pa.array(texts, pa.string()), encoded.indices)
