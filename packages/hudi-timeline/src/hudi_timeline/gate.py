@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from hudi_format.errors import UnsupportedError
+from hudi_format.errors import OptionError, UnsupportedError
 from hudi_format.names import looks_bucketed
 from hudi_format.storage import Storage
 from hudi_timeline import metadata_table
@@ -109,7 +109,7 @@ def _dropped_partition_columns(facts: Facts) -> str:
 def _key_generator(facts: Facts) -> str:
     try:
         facts.config.key_spec()
-    except UnsupportedError as e:
+    except (UnsupportedError, OptionError) as e:  # not built, or made-up keys without a key field
         return e.message
     return ""
 

@@ -73,10 +73,15 @@ def rollback_instant(
             _execute(storage, pending.time, plan)
             return pending.time
     plan = _plan(storage, timeline, instant)
-    time_ = new_instant(timeline, config, now, table=storage.uri)
-    storage.create(instant_path(time_, ROLLBACK, REQUESTED), avro_records.render("HoodieRollbackPlan", plan))
-    _execute(storage, time_, plan)
-    return time_
+    content = avro_records.render("HoodieRollbackPlan", plan)
+    while True:
+        time_ = new_instant(timeline, config, now, table=storage.uri)
+        try:
+            storage.create(instant_path(time_, ROLLBACK, REQUESTED), content)
+        except FileExistsError:  # taken by a writer without our lock; the next millisecond is free
+            continue
+        _execute(storage, time_, plan)
+        return time_
 
 
 def finish_pending(storage: Storage, config: TableConfig, timeline: Timeline) -> Timeline:

@@ -12,14 +12,11 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from hudi_format import properties as props
 from hudi_format.errors import CorruptFileError, NotAHudiTableError, TableExistsError
+from hudi_format.keys import KeySpec
 from hudi_format.storage import Storage
-
-if TYPE_CHECKING:
-    from hudi_format.keys import KeySpec
 
 META_FOLDER = ".hoodie"
 PROPERTIES_FILE = ".hoodie/hoodie.properties"
@@ -147,9 +144,8 @@ class TableConfig:
 
         Raises:
             UnsupportedError: a key generator that is not built yet.
+            OptionError: fields that do not fit the generator, or no record key field.
         """
-        from hudi_format.keys import KeySpec
-
         return KeySpec.from_class(
             self.keygen_class,
             key_fields=self.record_key_fields,

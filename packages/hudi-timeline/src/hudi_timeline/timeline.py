@@ -144,7 +144,11 @@ def is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> boo
     requested = next((f for f in timeline.files if f.file_name == name), None)
     if requested is None or requested.size == 0:
         return False
-    return is_clustering_request(storage.read(requested.path), path=requested.path)
+    try:
+        data = storage.read(requested.path)
+    except FileNotFoundError:  # rolled back since the listing
+        return False
+    return is_clustering_request(data, path=requested.path)
 
 
 def latest_schema(

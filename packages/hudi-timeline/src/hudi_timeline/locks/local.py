@@ -10,7 +10,7 @@ import errno
 import fcntl
 import os
 
-from hudi_format.errors import LockError
+from hudi_format.errors import LockError, NotAHudiTableError
 from hudi_format.storage import Storage
 from hudi_timeline.locks.in_process import InProcessLock
 
@@ -58,6 +58,8 @@ class LocalLock:
     def _flock(self) -> bool:
         try:
             descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise NotAHudiTableError(f"there is no folder {self._folder} to lock") from None
         except OSError as e:
             raise LockError(f"cannot open {self._folder} to lock it: {e.strerror}") from e
         try:

@@ -12,12 +12,13 @@ import json
 import os
 import struct
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import fastavro
 from fastavro.schema import SchemaParseException
-from hudi_format.errors import CorruptFileError
 
+from hudi_format.errors import CorruptFileError
 from hudi_timeline.metadata import avro_schemas as schemas
 
 _MAGIC = b"Obj\x01"
@@ -90,7 +91,9 @@ def parse(name: str, data: bytes, *, path: str = "") -> Record:
     try:
         reader = fastavro.reader(io.BytesIO(data))
         found = reader.writer_schema
-        records = list(reader)
+        if _takes_no_bytes(found, set()):
+            raise ValueError("a list of its schema has elements without bytes")
+        records = list(islice(reader, 2))
     # What fastavro raises on damaged input is not documented; these are the kinds seen under fuzzing.
     except (
         ArithmeticError,
@@ -112,6 +115,40 @@ def parse(name: str, data: bytes, *, path: str = "") -> Record:
     if len(records) != 1 or not isinstance(records[0], dict):
         raise _corrupt(name, f"it holds {len(records)} records instead of one", path)
     return records[0]
+
+
+def _takes_no_bytes(schema: object, empty: set[str]) -> bool:
+    """Whether the schema has an array whose elements take no bytes, so that a few bytes of input could
+    stand for any number of them.  `empty` collects the names of types without bytes."""
+    if isinstance(schema, list):
+        return any(_takes_no_bytes(s, empty) for s in schema)
+    if not isinstance(schema, dict):
+        return False
+    kind = schema.get("type")
+    if kind == "record":
+        fields = [f.get("type") for f in schema["fields"]]
+        found = any(_takes_no_bytes(f, empty) for f in fields)
+        if all(_is_empty(f, empty) for f in fields):
+            empty.add(schema["name"])
+        return found
+    if kind == "array":
+        return _takes_no_bytes(schema["items"], empty) or _is_empty(schema["items"], empty)
+    if kind == "map":
+        return _takes_no_bytes(schema["values"], empty)
+    return isinstance(kind, (dict, list)) and _takes_no_bytes(kind, empty)
+
+
+def _is_empty(schema: object, empty: set[str]) -> bool:
+    if isinstance(schema, str):
+        return schema == "null" or schema in empty
+    if not isinstance(schema, dict):
+        return False
+    kind = schema.get("type")
+    if kind == "record":
+        return schema["name"] in empty
+    if kind == "fixed":
+        return schema.get("size") == 0
+    return kind == "null" or (isinstance(kind, dict) and _is_empty(kind, empty))
 
 
 def _corrupt(name: str, reason: str, path: str) -> CorruptFileError:

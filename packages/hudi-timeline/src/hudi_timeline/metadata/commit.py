@@ -15,7 +15,6 @@ from typing import TypeVar
 from hudi_format.errors import CorruptFileError, MissingFileError
 from hudi_format.model import WriteStat
 from hudi_format.storage import Storage
-
 from hudi_timeline.instant import REPLACE_COMMIT, Instant, empty_file_error
 
 SCHEMA_KEY = "schema"
@@ -171,21 +170,21 @@ def parse_commit(data: bytes, *, path: str = "") -> CommitMetadata:
         raise _corrupt(f"not JSON that can be read: {e}", path, 0) from None
     top = _expect(value, dict, "the file", path)
     stats: dict[str, tuple[WriteStat, ...]] = {}
-    for partition, entries in _expect(
-        top.get("partitionToWriteStats") or {}, dict, "partitionToWriteStats", path
-    ).items():
+    for partition, entries in _object(top, "partitionToWriteStats", path).items():
         where = f"partitionToWriteStats[{partition!r}]"
         stats[partition] = tuple(
             _stat(_expect(e, dict, where, path), partition, where, path)
             for e in _expect(entries, list, where, path)
         )
     replaced: dict[str, tuple[str, ...]] = {}
-    for partition, ids in _expect(
-        top.get("partitionToReplaceFileIds") or {}, dict, "partitionToReplaceFileIds", path
-    ).items():
+    for partition, ids in _object(top, "partitionToReplaceFileIds", path).items():
         where = f"partitionToReplaceFileIds[{partition!r}]"
         replaced[partition] = tuple(_expect(i, str, where, path) for i in _expect(ids, list, where, path))
-    extra = _expect(top.get("extraMetadata") or {}, dict, "extraMetadata", path)
+    extra = {
+        key: _expect(text, str, f"extraMetadata[{key!r}]", path)
+        for key, text in _object(top, "extraMetadata", path).items()
+        if text is not None
+    }
     operation = top.get("operationType")
     return CommitMetadata(
         partition_to_stats=stats,
@@ -195,6 +194,12 @@ def parse_commit(data: bytes, *, path: str = "") -> CommitMetadata:
         compacted=top.get("compacted") is True,
         is_replace="partitionToReplaceFileIds" in top,
     )
+
+
+def _object(top: dict[str, object], key: str, path: str) -> dict[str, object]:
+    """A map of the file, empty where it is missing or null."""
+    value = top.get(key)
+    return {} if value is None else _expect(value, dict, key, path)
 
 
 _TEXT_FIELDS = (("fileId", "file_id"), ("path", "path"), ("partitionPath", "partition"))

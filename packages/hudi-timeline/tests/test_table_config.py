@@ -1,0 +1,203 @@
+"""hoodie.properties: typed values, checksum, backup, creation, update protocol."""
+
+import pytest
+
+from hudi_format import properties as props
+from hudi_format.errors import CorruptFileError, NotAHudiTableError, TableExistsError
+from hudi_format.storage import LocalStorage
+from hudi_timeline import table_config
+from hudi_timeline.table_config import BACKUP_FILE, PROPERTIES_FILE, TableConfig, load, update
+
+pytestmark = pytest.mark.req("TL-02")
+
+
+def no_pause(seconds):
+    """Tests do not wait for another process."""
+
+
+@pytest.mark.parametrize(
+    ("database", "table", "crc"),
+    [("", "cow", "121430431"), ("", "mor", "2110273562"), ("default", "sor", "142400695")],
+)
+def test_the_checksum_is_that_of_apache_hudi(database, table, crc):
+    assert table_config.checksum({"hoodie.database.name": database, "hoodie.table.name": table}) == crc
+
+
+def test_every_golden_configuration_loads_and_keeps_its_keys(golden_timelines):
+    tables = sorted(golden_timelines.glob("v?/*"))
+    assert len(tables) == 56
+    for folder in tables:
+        config = load(LocalStorage(str(folder)), pause=no_pause)
+        assert config.version == int(folder.parent.name[1:])
+        assert config.name
+        assert config.layout_version == 1
+        text = (folder / PROPERTIES_FILE).read_bytes()
+        assert dict(config.properties) == props.parse(text)
+
+
+def test_typed_values_of_a_golden_table(golden_timelines):
+    config = load(LocalStorage(str(golden_timelines / "v6/cow_complex_keys_hive_style_urlencoded")))
+    assert config.table_type == "COPY_ON_WRITE"
+    assert config.record_key_fields == ("uuid", "rider")
+    assert config.partition_fields == ("city", "kind")
+    assert config.ordering_field == "ts"
+    assert config.hive_style
+    assert config.url_encode
+    assert config.populate_meta_fields
+    assert config.timezone == "LOCAL"
+    assert config.base_file_format == "PARQUET"
+    assert not config.cdc_enabled
+    assert config.create_schema is None
+    assert config.metadata_partitions == ("files",)
+    assert config.metadata_partitions_inflight == ()
+
+
+def test_missing_keys_have_apache_hudis_defaults():
+    config = TableConfig({"hoodie.table.name": "t"})
+    assert (config.version, config.layout_version, config.table_type) == (0, 0, "COPY_ON_WRITE")
+    assert config.populate_meta_fields
+    assert config.archive_folder == "archived"
+    assert config.partition_fields == ()
+    assert config.ordering_field is None
+
+
+def test_types_of_custom_partition_fields_are_left_out():
+    config = TableConfig({"hoodie.table.name": "t", "hoodie.table.partition.fields": "a:SIMPLE, b:TIMESTAMP"})
+    assert config.partition_fields == ("a", "b")
+
+
+def test_the_old_package_name_of_payloads_is_renamed():
+    config = TableConfig({"hoodie.table.name": "t", "hoodie.compaction.payload.class": "com.uber.hoodie.X"})
+    assert config.payload_class == "org.apache.hudi.X"
+
+
+def test_the_key_spec_follows_the_table(storage):
+    spec = load(storage).key_spec()
+    assert spec.key_fields == ("id",)
+    assert spec.partition_fields == ("p",)
+    assert spec.kind == "SIMPLE"
+
+
+def test_an_empty_folder_is_no_table_and_is_told_at_once(tmp_path):
+    def fail(seconds):
+        raise AssertionError("nothing to wait for")
+
+    with pytest.raises(NotAHudiTableError, match=r"hoodie\.properties"):
+        load(LocalStorage(str(tmp_path)), pause=fail)
+
+
+def test_a_meta_folder_without_properties_is_waited_for_then_no_table(tmp_path):
+    (tmp_path / ".hoodie").mkdir()
+    (tmp_path / ".hoodie/.temp").mkdir()
+    pauses = []
+    with pytest.raises(NotAHudiTableError):
+        load(LocalStorage(str(tmp_path)), pause=pauses.append)
+    assert len(pauses) == table_config.READ_TRIES - 1
+
+
+@pytest.mark.req("TL-03")
+def test_a_wrong_checksum_names_both_values_and_the_remedy(storage):
+    text = storage.read(PROPERTIES_FILE)
+    storage.publish(PROPERTIES_FILE, text.replace(b"hoodie.table.name=t", b"hoodie.table.name=other"))
+    with pytest.raises(CorruptFileError, match="checksum mismatch") as e:
+        load(storage, pause=no_pause)
+    assert e.value.file == PROPERTIES_FILE
+    assert e.value.table == storage.uri
+    assert "backup" in e.value.remedy
+
+
+@pytest.mark.req("TL-03")
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\x00\x00",
+        b"#only a comment\n",
+        b"hoodie.table.name=t\\u12",
+        b"hoodie.table.name=t\nhoodie.table.version=six\n",
+    ],
+)
+def test_damaged_files_are_typed_errors(storage, content):
+    storage.publish(PROPERTIES_FILE, content)
+    with pytest.raises(CorruptFileError) as e:
+        load(storage, pause=no_pause)
+    assert e.value.remedy
+
+
+def test_a_damaged_file_with_a_whole_backup_is_read_from_the_backup(storage):
+    storage.publish(BACKUP_FILE, storage.read(PROPERTIES_FILE))
+    storage.publish(PROPERTIES_FILE, b"")
+    assert load(storage, pause=no_pause).name == "t"
+
+
+def test_a_file_that_comes_back_during_the_tries_is_read(storage):
+    text = storage.read(PROPERTIES_FILE)
+    storage.delete(PROPERTIES_FILE)
+    assert load(storage, pause=lambda s: storage.publish(PROPERTIES_FILE, text)).name == "t"
+
+
+def test_creation_makes_the_folders_and_a_valid_file(storage):
+    assert {e.name for e in storage.list(".hoodie")} == {
+        ".schema", ".temp", ".aux", "archived", "hoodie.properties"
+    }  # fmt: skip
+    config = load(storage)
+    assert (config.version, config.layout_version, config.table_type) == (6, 1, "COPY_ON_WRITE")
+    assert config.properties["hoodie.table.checksum"] == table_config.checksum(config.properties)
+    first = storage.read(PROPERTIES_FILE).decode().splitlines()[:2]
+    assert first[0].startswith("#Properties saved on 2")
+    assert first[1].endswith(first[0][21:25])  # Java's date line ends with the year
+
+
+def test_a_second_creation_is_refused_and_changes_nothing(storage):
+    before = storage.read(PROPERTIES_FILE)
+    with pytest.raises(TableExistsError):
+        table_config.create(storage, {"hoodie.table.name": "u"})
+    assert storage.read(PROPERTIES_FILE) == before
+
+
+def test_an_update_sets_and_removes_keys_and_leaves_no_backup(storage):
+    config = update(storage, {"hoodie.table.metadata.partitions": "files"}, ["hoodie.table.precombine.field"])
+    assert config == load(storage)
+    assert config.metadata_partitions == ("files",)
+    assert config.ordering_field is None
+    assert storage.info(BACKUP_FILE) is None
+    assert storage.read(PROPERTIES_FILE).startswith(b"#Updated at ")
+
+
+def test_an_update_that_changes_nothing_writes_nothing(storage):
+    before = storage.read(PROPERTIES_FILE)
+    update(storage, {"hoodie.table.name": "t"}, ["not.there"])
+    assert storage.read(PROPERTIES_FILE) == before
+
+
+class _Stopped(BaseException):
+    pass
+
+
+class _StoppingStorage(LocalStorage):
+    """Stops before its n-th change."""
+
+    left = 0
+
+    def __getattribute__(self, name):
+        if name in ("publish", "delete", "create"):
+            self.left -= 1
+            if self.left < 0:
+                raise _Stopped
+        return super().__getattribute__(name)
+
+
+@pytest.mark.parametrize("steps", range(5))
+def test_an_update_cut_off_at_any_step_leaves_the_old_or_the_new_configuration(storage, steps):
+    cut = _StoppingStorage(storage.uri)
+    cut.left = steps
+    finished = True
+    try:
+        update(cut, {"x": "new"})
+    except _Stopped:
+        finished = False
+    assert finished == (steps == 4)
+    assert load(storage, pause=no_pause).properties.get("x") in (None, "new")
+    update(storage, {"y": "later"})
+    assert load(storage, pause=no_pause).properties["y"] == "later"
+    assert storage.info(BACKUP_FILE) is None
