@@ -1,0 +1,113 @@
+"""Typed values of partition columns, from partition paths.
+
+Source: HoodieSparkUtils.parsePartitionColumnValues of Apache Hudi 0.15 and Spark's reading of partition
+paths with given types; checked on the golden tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from hudi_format.errors import PartitionPathError
+from hudi_format.partition_path import split_values
+
+from hudi_timeline.scan.plan import FROM_FILE, FROM_PATH, PartitionColumn
+from hudi_timeline.table_config import TableConfig
+
+PARTITION = "partition"
+
+
+def path_type(config: TableConfig, declared: pa.DataType) -> pa.DataType:
+    """The type that a partition column has when its value comes from the path."""
+    generator = (config.keygen_class or "").rpartition(".")[2]
+    if generator in ("TimestampBasedKeyGenerator", "TimestampBasedAvroKeyGenerator", "TIMESTAMP"):
+        return pa.string()  # the path holds a formatted date, whatever the column's own type is
+    return declared
+
+
+def partition_columns(config: TableConfig, schema: pa.Schema, *, from_path: bool) -> tuple[PartitionColumn, ...]:
+    """The table's partition columns as a scan gives them.
+
+    Args:
+        schema: the table's schema; a partition field that it lacks is text.
+    """
+    out = []
+    for name in config.partition_fields:
+        index = schema.get_field_index(name)
+        declared = schema.field(index).type if index >= 0 else pa.string()
+        # A nested field (`address.city`) is part of a struct, which only the files hold.
+        if from_path and (index >= 0 or "." not in name):
+            out.append(PartitionColumn(name, FROM_PATH, path_type(config, declared)))
+        else:
+            out.append(PartitionColumn(name, FROM_FILE, declared))
+    return tuple(out)
+
+
+def partition_table(paths: Sequence[str], columns: Sequence[PartitionColumn], *, uri: str = "") -> pa.Table:
+    """One row for each path: `partition`, then a column for each of `columns` with source FROM_PATH.
+
+    Args:
+        columns: all partition columns, in the order of the path's segments.
+
+    Raises:
+        PartitionPathError: a path that does not say all values, or a value that is not of its type.
+    """
+    fields = [c.name for c in columns]
+    texts: list[list[str | None]] = []
+    for path in paths:
+        values = split_values(path, fields)
+        if values is None:
+            raise PartitionPathError(
+                f"cannot tell the values of {', '.join(fields)} from the partition path {path!r}",
+                table=uri,
+                remedy="the values probably hold slashes: write the table with "
+                "hoodie.datasource.write.partitionpath.urlencode=true.",
+            )
+        texts.append(values)
+    arrays: list[pa.Array] = [pa.array(list(paths), pa.string())]
+    names = [PARTITION]
+    for nth, column in enumerate(columns):
+        if column.source == FROM_PATH:
+            names.append(column.name)
+            text = pa.array([row[nth] for row in texts], pa.string())
+            arrays.append(_typed(text, column, paths, uri))
+    return pa.table(arrays, names=names)
+
+
+def _typed(text: pa.Array, column: PartitionColumn, paths: Sequence[str], uri: str) -> pa.Array:
+    try:
+        return cast_text(text, column.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as whole:
+        for path, value in zip(paths, text, strict=True):
+            try:
+                cast_text(pa.array([value.as_py()], pa.string()), column.type)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
+                raise PartitionPathError(
+                    f"the partition path {path!r} says {value.as_py()!r} for column {column.name}, "
+                    f"which is no {column.type}: {str(e).splitlines()[0]}",
+                    table=uri,
+                    remedy="check the table's key generator; rename the folder if it is not the table's.",
+                ) from None
+        raise PartitionPathError(f"column {column.name}: {whole}", table=uri) from None
+
+
+def cast_text(text: pa.Array, to: pa.DataType) -> pa.Array:
+    """Text as values of a type.
+
+    Dates and timestamps are ISO text, or what Apache Hudi's key generators make of them: the days and
+    the microseconds since 1970.  Timestamps of a zone are UTC, in which Hudi keeps them.
+    """
+    if pa.types.is_timestamp(to):
+        plain = pa.timestamp("us")
+        numeric = pc.match_substring_regex(text, "^-?[0-9]{5,}$")
+        micros = pc.if_else(numeric, text, None).cast(pa.int64()).cast(plain)
+        iso = pc.if_else(numeric, None, pc.replace_substring_regex(text, "(Z|[+]00:?00)$", ""))
+        value = pc.coalesce(micros, iso.cast(plain))
+        return pc.assume_timezone(value, "UTC").cast(to) if to.tz is not None else value.cast(to)
+    if pa.types.is_date(to):
+        numeric = pc.match_substring_regex(text, "^-?[0-9]+$")
+        days = pc.if_else(numeric, text, None).cast(pa.int32()).cast(pa.date32())
+        return pc.coalesce(days, pc.if_else(numeric, None, text).cast(pa.date32())).cast(to)
+    return text.cast(to)

@@ -1,0 +1,202 @@
+"""Which partitions and row groups cannot hold a row that a filter keeps.
+
+Both questions are put to Arrow's own simplification of an expression under a guarantee (`city == "sf"`, or
+`3 <= ts <= 7`), so any filter that Arrow can evaluate prunes; what it cannot decide is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+from hudi_format.errors import PartitionPathError
+from hudi_format.partition_path import split_values
+
+from hudi_timeline.partition_values import partition_table
+from hudi_timeline.scan.plan import FROM_PATH, PartitionColumn
+from hudi_timeline.table_config import TableConfig
+
+
+def may_match(
+    filter: pc.Expression, guarantees: Sequence[pc.Expression | None], schema: pa.Schema
+) -> list[bool]:
+    """For each guarantee: whether a row for which it holds may pass the filter; None guarantees nothing."""
+    # Fragments are never opened: only their partition expressions are looked at.
+    parquet, files = ds.ParquetFileFormat(), pafs.LocalFileSystem()
+    fragments = [
+        parquet.make_fragment(str(n), files, partition_expression=g)
+        for n, g in enumerate(guarantees)
+        if g is not None
+    ]
+    dataset = ds.FileSystemDataset(fragments, schema, parquet, files)
+    kept = {int(f.path) for f in dataset.get_fragments(filter=filter)}
+    return [g is None or n in kept for n, g in enumerate(guarantees)]
+
+
+class PartitionPruner:
+    """A `listing.PartitionFilter` made from a row filter.
+
+    Only partition columns whose value comes from the path decide: elsewhere path and files may differ.
+    """
+
+    def __init__(
+        self,
+        filter: pc.Expression,
+        schema: pa.Schema,
+        config: TableConfig,
+        columns: Sequence[PartitionColumn],
+    ) -> None:
+        self._filter = filter
+        self._schema = schema
+        self._config = config
+        self._columns = columns
+        self._decides = any(c.source == FROM_PATH for c in columns)
+
+    def keep(self, partitions: Sequence[str]) -> Sequence[bool]:
+        if not self._decides:
+            return [True] * len(partitions)
+        fields = [c.name for c in self._columns]
+        known = [n for n, p in enumerate(partitions) if split_values(p, fields) is not None]
+        guarantees: list[pc.Expression | None] = [None] * len(partitions)
+        found = _guarantees([partitions[n] for n in known], self._columns)
+        for n, guarantee in zip(known, found, strict=True):
+            guarantees[n] = guarantee
+        return may_match(self._filter, guarantees, self._schema)
+
+    def keep_below(self, folders: Sequence[str]) -> Sequence[bool]:
+        if not self._decides or len(self._columns) < 2:
+            return [True] * len(folders)
+        return may_match(self._filter, [self._prefix(f) for f in folders], self._schema)
+
+    def _prefix(self, folder: str) -> pc.Expression | None:
+        """What a folder on the way to a partition says for sure."""
+        segments = folder.split("/")
+        count = len(segments)
+        if count >= len(self._columns):  # may be a whole path
+            return None
+        if self._config.hive_style:
+            heads = zip(self._columns, segments, strict=False)
+            if not all(s.startswith(f"{c.name}=") for c, s in heads):
+                return None
+            if not self._config.url_encode:
+                # `a=1/2` may go on: a value is known once the next field's segment follows.
+                count -= 1
+        known = [
+            g
+            for column, segment in zip(self._columns[:count], segments, strict=False)
+            if column.source == FROM_PATH
+            for g in _guarantees([segment], [column])
+            if g is not None
+        ]
+        return _all(known)
+
+
+def _guarantees(paths: list[str], columns: Sequence[PartitionColumn]) -> list[pc.Expression | None]:
+    if not paths:
+        return []
+    try:
+        values = partition_table(paths, columns)
+    except PartitionPathError:
+        # One of them is no partition of this table; if it is read, that will say so.
+        return [None] if len(paths) == 1 else [g for p in paths for g in _guarantees([p], columns)]
+    names = values.column_names[1:]
+    rows = zip(*(values.column(n).combine_chunks() for n in names), strict=True)
+    return [_all([_equals(name, value) for name, value in zip(names, row, strict=True)]) for row in rows]
+
+
+def _equals(name: str, value: pa.Scalar) -> pc.Expression:
+    return pc.field(name) == pc.scalar(value) if value.is_valid else pc.field(name).is_null()
+
+
+def _all(parts: Sequence[pc.Expression]) -> pc.Expression | None:
+    out: pc.Expression | None = None
+    for part in parts:
+        out = part if out is None else out & part
+    return out
+
+
+def matching_row_groups(
+    metadata: pq.FileMetaData,
+    filter: pc.Expression,
+    columns: Sequence[str],
+    schema: pa.Schema,
+    constants: pa.RecordBatch | None = None,
+) -> list[int]:
+    """Numbers of the row groups that may hold a row which passes the filter, by the footer's statistics.
+
+    Args:
+        columns: columns that the filter needs.
+        schema: the schema that the filter is written for; statistics are compared in its types.
+        constants: one row with the columns whose value is the same in the whole file.
+    """
+    fixed: list[pc.Expression] = []
+    if constants is not None:
+        fixed = [_equals(n, constants.column(n)[0]) for n in constants.schema.names if n in columns]
+    leaves = {
+        metadata.schema.column(i).path: i
+        for i in range(len(metadata.schema))
+        if metadata.schema.column(i).path in columns
+    }
+    arrow = metadata.schema.to_arrow_schema() if leaves else None
+    # A NaN is outside of every range, and `not (x <= 5)` holds for it.
+    inverted = "invert(" in str(filter)
+    guarantees: list[pc.Expression | None] = []
+    for group in range(metadata.num_row_groups):
+        parts = list(fixed)
+        for name, leaf in leaves.items():
+            if arrow is None or (constants is not None and name in constants.schema.names):
+                continue
+            stored, wanted = arrow.field(name).type, schema.field(name).type
+            if inverted and pa.types.is_floating(wanted):
+                continue
+            parts += _range(metadata.row_group(group).column(leaf), name, stored, wanted)
+        guarantees.append(_all(parts))
+    kept = may_match(filter, guarantees, schema)
+    return [n for n, keep in enumerate(kept) if keep]
+
+
+def _range(
+    chunk: pq.ColumnChunkMetaData, name: str, stored: pa.DataType, wanted: pa.DataType
+) -> list[pc.Expression]:
+    """What a column chunk's statistics say of its values."""
+    statistics = chunk.statistics
+    if statistics is None:
+        return []
+    field = pc.field(name)
+    nulls = statistics.null_count if statistics.has_null_count else None
+    if nulls == chunk.num_values and nulls:
+        return [field.is_null()]
+    if not statistics.has_min_max:
+        return []
+    low, high = _bound(statistics.min_raw, stored, wanted), _bound(statistics.max_raw, stored, wanted)
+    if low is None or high is None:
+        return []
+    at_least, at_most = field >= pc.scalar(low), field <= pc.scalar(high)
+    if nulls == 0:
+        return [at_least, at_most]
+    # This form of a range with nulls is one that Arrow's simplification knows; an outer `or` is not.
+    return [at_least | field.is_null(), at_most | field.is_null()]
+
+
+def _bound(raw: object, stored: pa.DataType, wanted: pa.DataType) -> pa.Scalar | None:
+    """A statistic as a value of the type that the filter compares with; None where that is not known."""
+    if pa.types.is_string(stored) and isinstance(raw, (str, bytes)):
+        try:
+            text = raw.decode() if isinstance(raw, bytes) else raw
+        except UnicodeDecodeError:  # a bound may be cut in the middle of a character
+            return None
+        return pa.scalar(text, stored) if wanted == stored else None
+    if isinstance(raw, bool) or not isinstance(raw, (int, float)) or raw != raw:
+        return None
+    if pa.types.is_date32(stored) or pa.types.is_timestamp(stored):
+        width = pa.int32() if pa.types.is_date32(stored) else pa.int64()
+        return pa.scalar(raw, width).cast(stored) if wanted == stored else None
+    numeric = pa.types.is_signed_integer(stored) or pa.types.is_floating(stored)
+    if numeric and (pa.types.is_signed_integer(wanted) or pa.types.is_floating(wanted)):
+        # Promotions keep the order of values; float32 -> float64 and int64 -> double as well.
+        return pa.scalar(raw, stored).cast(wanted, safe=False)
+    return None

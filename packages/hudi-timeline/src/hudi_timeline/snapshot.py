@@ -1,0 +1,185 @@
+"""A table at one moment: configuration, timeline and schema read once, files listed on demand.
+
+A snapshot never refreshes itself: a new state of the table is a new snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from hudi_format.errors import MissingFileError, SchemaError
+from hudi_format.model import FileSlice, VisibleInstants
+from hudi_format.names import parse_base_file
+from hudi_format.storage import Storage
+
+from hudi_timeline.instant import Instant
+from hudi_timeline.listing import Listing, PartitionFilter, list_partition_files, list_table
+from hudi_timeline.metadata.commit import CommitMetadata, read_commit
+from hudi_timeline.table_config import TableConfig, load
+from hudi_timeline.timeline import Timeline, latest_schema, load_timeline
+from hudi_timeline.view import FileView, Group, WrittenFile, check_written, file_slices
+
+
+class CommitCache:
+    """Commit metadata by instant file, read once.  A completed instant's file never changes."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._read: dict[tuple[str, int], CommitMetadata] = {}
+
+    def get(self, instant: Instant) -> CommitMetadata:
+        """Raises CorruptFileError, MissingFileError: see `read_commit`."""
+        key = (instant.file_name, instant.mtime_ms)
+        found = self._read.get(key)
+        if found is None:
+            found = self._read[key] = read_commit(self._storage, instant)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What the active commits up to an instant say about file groups.
+
+    Attributes:
+        newest: the newest base file of each file group that is not replaced.
+        replaced: the instant that replaced a file group.
+        paths: every base file that these commits wrote.
+    """
+
+    newest: Mapping[Group, WrittenFile]
+    replaced: Mapping[Group, str]
+    paths: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TableSnapshot:
+    """The table as of an instant.
+
+    Attributes:
+        schema: the table's schema at that instant, without meta columns; empty where the table says nothing.
+        as_of: files and replacements of later instants do not count; None for all completed ones.
+    """
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+    schema: pa.Schema
+    as_of: str | None = None
+    commits: CommitCache = field(compare=False, repr=False, default=None)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.commits is None:
+            object.__setattr__(self, "commits", CommitCache(self.storage))
+
+    @property
+    def instants(self) -> tuple[Instant, ...]:
+        """The completed writes that count, oldest first."""
+        return tuple(
+            i for i in self.timeline.completed_writes() if self.as_of is None or i.time <= self.as_of
+        )
+
+    @property
+    def instant(self) -> str:
+        """The newest completed write that counts; "" where there is none."""
+        instants = self.instants
+        return instants[-1].time if instants else ""
+
+    def visible(self) -> VisibleInstants:
+        return self.timeline.visible()
+
+    def written(self) -> Written:
+        """What the active commits say about file groups; reads each once."""
+        newest: dict[Group, WrittenFile] = {}
+        replaced: dict[Group, str] = {}
+        paths: set[str] = set()
+        for instant in self.instants:
+            metadata = self.commits.get(instant)
+            for partition, stats in metadata.partition_to_stats.items():
+                for stat in stats:
+                    if stat.path and is_base_file(stat.path):
+                        file = WrittenFile(stat.path.lstrip("/"), stat.file_size_in_bytes, instant.time)
+                        newest[partition, stat.file_id] = file
+                        paths.add(file.path)
+            for partition, file_ids in metadata.replaced.items():
+                for file_id in file_ids:
+                    replaced[partition, file_id] = instant.time
+                    newest.pop((partition, file_id), None)
+        return Written(newest, replaced, frozenset(paths))
+
+    def list(self, wanted: PartitionFilter | None = None) -> Listing:
+        """The files in the table's partitions, or in those that are wanted, now."""
+        return list_table(self.storage, self.config, wanted=wanted, also={p for p, _ in self.written().newest})
+
+    def files(
+        self, partitions: Iterable[str] | None = None, *, wanted: PartitionFilter | None = None
+    ) -> pa.Table:
+        """The base file of each file slice: a table of `view.SCHEMA`.
+
+        Args:
+            partitions: paths of the partitions to look at; None for all.
+            wanted: or those that a filter admits.
+
+        Raises:
+            MissingFileError, CorruptFileError: a committed file is not there, or not as it was written.
+        """
+        if partitions is None:
+            listing: Mapping[str, Iterable[object]] = self.list(wanted).files
+        else:
+            listing = list_partition_files(self.storage, partitions)
+        return self.latest_of(FileView.of_listing(listing), list(listing))  # type: ignore[arg-type]
+
+    def latest_of(self, view: FileView, partitions: list[str]) -> pa.Table:
+        """The newest files of a view of some partitions, checked against the commits."""
+        written = self.written()
+        latest = view.latest(
+            self.visible(), as_of=self.as_of, replaced=written.replaced, committed=written.paths
+        )
+        check_written(latest, written.newest, partitions, self.storage.uri)
+        return latest
+
+    def slices(self, partitions: Iterable[str] | None = None) -> list[FileSlice]:
+        """The file slices of the table, or of some partitions, sorted by partition and file id."""
+        return file_slices(self.files(partitions))
+
+
+def is_base_file(path: str) -> bool:
+    """Whether the path in a write statistic names a base file."""
+    partition, _, name = path.rpartition("/")
+    return parse_base_file(partition, name) is not None
+
+
+def open_snapshot(
+    storage: Storage, as_of: str | None = None, *, commits: CommitCache | None = None
+) -> TableSnapshot:
+    """The table as it is now, or as of an instant.
+
+    Args:
+        as_of: an instant time (digits); whether it can be answered is not checked here.
+
+    Raises:
+        NotAHudiTableError, CorruptFileError: as `table_config.load`.
+        UnsupportedError: a table that cannot be read yet.
+    """
+    config = load(storage)
+    timeline = load_timeline(storage, config)
+    return snapshot_of(storage, config, timeline, as_of, commits=commits)
+
+
+def snapshot_of(
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    as_of: str | None = None,
+    *,
+    commits: CommitCache | None = None,
+) -> TableSnapshot:
+    """The snapshot of a configuration and a timeline that were read already."""
+    schema = latest_schema(storage, timeline, config, as_of)
+    if schema is None and as_of is not None:
+        # Before the first commit there were no rows, of the table's later schema.
+        schema = latest_schema(storage, timeline, config)
+    return TableSnapshot(
+        storage, config, timeline, pa.schema([]) if schema is None else schema, as_of, commits or CommitCache(storage)
+    )
