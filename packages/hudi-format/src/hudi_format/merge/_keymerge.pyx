@@ -7,7 +7,7 @@ empty slot.  At most half of the slots are used, so a probe ends at an empty one
 `hudi_format.merge.keys` say what is computed; the loops run without the GIL.
 """
 from libc.stdint cimport int64_t, uint8_t, uint64_t
-from libc.string cimport memcmp
+from libc.string cimport memcmp, memcpy
 
 cdef extern from * nogil:
     """
@@ -117,6 +117,13 @@ cdef inline int _compare_utf16(const Text* a, int64_t i, const Text* b, int64_t 
     cdef int64_t n = a.offsets[i + 1] - a.offsets[i], m = b.offsets[j + 1] - b.offsets[j]
     cdef int64_t k = 0, common = n if n < m else m
     cdef int x, y
+    cdef uint64_t eight, other
+    while common - k >= 8:
+        memcpy(&eight, p + k, 8)
+        memcpy(&other, q + k, 8)
+        if eight != other:
+            break
+        k += 8
     while k < common and p[k] == q[k]:
         k += 1
     if k == common:

@@ -1,0 +1,278 @@
+"""Bloom filters that Apache Hudi reads, and those that it wrote.
+
+SIMPLE is one row of bits; DYNAMIC_V0 starts with one row and adds another for every `entries` keys, up to
+`max_entries`, after which keys go to the rows in turn.
+
+Source: Apache Hudi 0.15 (SimpleBloomFilter, InternalDynamicBloomFilter, HoodieDynamicBoundedBloomFilter);
+filters in the footers of the golden tables come out bit for bit when built again from the keys.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_format.errors import CorruptFileError, RecordKeyError
+from hudi_format.text import text_buffers, text_chunks
+
+try:
+    from hudi_index.bloom import _filter
+except ImportError as e:
+    raise ImportError(
+        "hudi_index.bloom._filter, a compiled part of hudi-index, is missing; install a wheel, or build it in "
+        "a checkout: cd packages/hudi-index && python setup.py build_ext --inplace"
+    ) from e
+
+SIMPLE: Final = "SIMPLE"
+DYNAMIC: Final = "DYNAMIC_V0"
+
+_VERSION = -1
+_JENKINS, _MURMUR = 0, 1
+_HEADER = struct.Struct(">iibi")  # version, hashes, hash type, bits
+_OLD_HEADER = struct.Struct(">ii")  # hashes, bits; Jenkins
+_GROWTH = struct.Struct(">iii")  # entries per row, entries in the last row, rows
+
+_MAX_BITS = 2**31 - 1
+# -log2 of the smallest positive double: no false positive rate asks for more hashes.
+_MAX_HASHES = 1075
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What is alike in all rows of a filter: bits, hashes per key, and the hash function."""
+
+    bits: int
+    hashes: int
+    murmur: bool = True
+
+    @property
+    def nbytes(self) -> int:
+        return (self.bits + 7) // 8
+
+
+def shape_for(entries: int, fpp: float) -> Shape:
+    """The shape for so many keys and such a rate of false positives (Hudi's BloomFilterUtils).
+
+    Raises:
+        ValueError: no positive number of entries, a rate outside ]0, 1[, or a filter beyond 2^31 bits.
+    """
+    if entries < 1:
+        raise ValueError(f"a bloom filter needs one entry at least, not {entries}")
+    if not 0.0 < fpp < 1.0:
+        raise ValueError(f"the rate of false positives lies between 0 and 1, not at {fpp}")
+    bits = math.ceil(entries * (-math.log(fpp) / (math.log(2) * math.log(2))))
+    if bits > _MAX_BITS:
+        raise ValueError(f"a bloom filter for {entries} keys at {fpp} has {bits} bits, more than {_MAX_BITS}")
+    return Shape(bits, math.ceil(math.log(2) * bits / entries))
+
+
+class BloomFilter:
+    """Tells which keys may be in a file.  Not for concurrent `add`; `might_contain` may run on any thread.
+
+    Attributes:
+        type_code: SIMPLE or DYNAMIC_V0.
+        shape: bits, hashes, hash function.
+        entries: keys per row (DYNAMIC_V0; for SIMPLE what it was made for, 0 if it was parsed).
+        count: keys added to the newest row, and all that followed (DYNAMIC_V0); for SIMPLE all that this
+            object was given.
+        max_entries: beyond that many keys no row is added.
+        rows: the bits, uint8, bit i in byte i // 8 with mask 1 << (i % 8).
+    """
+
+    __slots__ = ("count", "entries", "max_entries", "rows", "shape", "type_code")
+
+    def __init__(
+        self, type_code: str, shape: Shape, entries: int, count: int, max_entries: int, rows: list[np.ndarray]
+    ) -> None:
+        self.type_code = type_code
+        self.shape = shape
+        self.entries = entries
+        self.count = count
+        self.max_entries = max_entries
+        self.rows = rows
+
+    @classmethod
+    def create(
+        cls,
+        type_code: str = DYNAMIC,
+        entries: int = 60000,
+        fpp: float = 0.000000001,
+        max_entries: int = 100000,
+    ) -> BloomFilter:
+        """An empty filter; the defaults are Apache Hudi's.
+
+        Raises:
+            ValueError: an unknown type, or a size that no filter has (`shape_for`).
+        """
+        if type_code not in (SIMPLE, DYNAMIC):
+            raise ValueError(f"bloom filter types are {SIMPLE} and {DYNAMIC}, not {type_code!r}")
+        shape = shape_for(entries, fpp)
+        return cls(type_code, shape, entries, 0, max_entries, [_empty_row(shape)])
+
+    @property
+    def total(self) -> int:
+        """Keys added so far, repeated ones counted again; of a parsed SIMPLE filter only those since then."""
+        return (len(self.rows) - 1) * self.entries + self.count if self.type_code == DYNAMIC else self.count
+
+    def copy(self) -> BloomFilter:
+        """Another filter with the same keys."""
+        rows = [row.copy() for row in self.rows]
+        return BloomFilter(self.type_code, self.shape, self.entries, self.count, self.max_entries, rows)
+
+    def add(self, keys: pa.Array | pa.ChunkedArray) -> None:
+        """Add record keys.
+
+        Raises:
+            RecordKeyError: a null or empty key; nothing of that chunk is added.
+        """
+        for chunk in text_chunks(keys):
+            buffers = text_buffers(chunk)
+            n = buffers.rows
+            lengths = np.diff(buffers.offsets)
+            if buffers.valid is not None or (n and not lengths.all()):
+                raise RecordKeyError(f"{chunk.null_count + int((lengths == 0).sum())} keys are null or empty")
+            start = 0
+            while start < n:
+                start += self._fill(buffers.data, buffers.offsets, start, n - start)
+
+    def _fill(self, data: np.ndarray, offsets: np.ndarray, start: int, left: int) -> int:
+        """Add the next keys, as many as go to the rows in the same way; gives how many."""
+        if self.type_code == SIMPLE:
+            self._add(0, data, offsets, start, 1, left)
+            self.count += left
+            return left
+        room = self.entries - self.count
+        if room <= 0 and len(self.rows) * self.entries < self.max_entries:
+            self.rows.append(_empty_row(self.shape))
+            self.count, room = 0, self.entries
+        if room > 0:
+            taken = min(room, left)
+            self._add(len(self.rows) - 1, data, offsets, start, 1, taken)
+            self.count += taken
+            return taken
+        # Full: the first key beyond goes to row 0, and the ones after it to rows 0, 1, 2 ... 0, 1 ...
+        beyond = self.count - self.entries
+        rows = len(self.rows)
+        self.count += left
+        taken = 0
+        if beyond == 0:
+            self._add(0, data, offsets, start, 1, 1)
+            taken, beyond = 1, 1
+        for i in range(min(rows, left - taken)):
+            row = (beyond - 1 + i) % rows
+            first = taken + i
+            self._add(row, data, offsets, start + first, rows, -(-(left - first) // rows))
+        return left
+
+    def _add(
+        self, row: int, data: np.ndarray, offsets: np.ndarray, start: int, step: int, count: int
+    ) -> None:
+        shape = self.shape
+        _filter.add(self.rows[row], shape.bits, shape.hashes, shape.murmur, data, offsets, start, step, count)
+
+    def might_contain(self, keys: pa.Array | pa.ChunkedArray) -> pa.BooleanArray:
+        """Per key: False means that it was never added; null for a null key, False for an empty one."""
+        parts = [self._test(chunk) for chunk in text_chunks(keys)]
+        return pa.concat_arrays(parts) if parts else pa.array([], pa.bool_())
+
+    def _test(self, keys: pa.Array) -> pa.BooleanArray:
+        data, offsets, valid = text_buffers(keys)
+        shape = self.shape
+        found = np.zeros(len(keys), dtype=np.uint8)
+        for row in self.rows:
+            _filter.contains(row, shape.bits, shape.hashes, shape.murmur, data, offsets, found)
+        return pa.array(found.view(np.bool_), mask=None if valid is None else valid == 0)
+
+    def to_bytes(self) -> bytes:
+        """The filter as Apache Hudi serialises it, before base64."""
+        header = _header(self.shape)
+        if self.type_code == SIMPLE:
+            return header + self.rows[0].tobytes()
+        growth = _GROWTH.pack(self.entries, self.count, len(self.rows))
+        return b"".join([header, growth, *(part for row in self.rows for part in (header, row.tobytes()))])
+
+    def to_base64(self) -> str:
+        """The text that stands in a base file's footer."""
+        return base64.b64encode(self.to_bytes()).decode("ascii")
+
+
+def _header(shape: Shape) -> bytes:
+    if shape.murmur:
+        return _HEADER.pack(_VERSION, shape.hashes, _MURMUR, shape.bits)
+    return _HEADER.pack(_VERSION, shape.hashes, _JENKINS, shape.bits)
+
+
+def _empty_row(shape: Shape) -> np.ndarray:
+    return np.zeros(shape.nbytes, dtype=np.uint8)
+
+
+def parse_filter(text: str, type_code: str | None = None, *, max_entries: int = 100000) -> BloomFilter:
+    """The filter that a footer's text holds.
+
+    Args:
+        text: base64.
+        type_code: the footer's `hoodie_bloom_filter_type_code`; None (absent) means SIMPLE.
+        max_entries: where a DYNAMIC_V0 filter stops growing if keys are added; the text does not say.
+
+    Raises:
+        CorruptFileError: no base64, an unknown type, sizes that do not fit the length, or bytes after the
+            end; `details["offset"]` counts decoded bytes.
+    """
+    try:
+        data = base64.b64decode(text.encode("ascii"), validate=True)
+    except (binascii.Error, UnicodeEncodeError) as e:
+        raise CorruptFileError(f"the bloom filter is not base64: {e}", offset=0) from e
+    code = type_code or SIMPLE
+    if code not in (SIMPLE, DYNAMIC):
+        raise CorruptFileError(f"unknown bloom filter type {code!r}", offset=0)
+    shape, at = _parse_header(data, 0)
+    if code == SIMPLE:
+        row, at = _parse_bits(data, at, shape)
+        _require(at == len(data), "bytes after the bloom filter's end", at)
+        return BloomFilter(SIMPLE, shape, 0, 0, 0, [row])
+    _require(len(data) - at >= _GROWTH.size, "the bloom filter is cut off", at)
+    entries, count, number = _GROWTH.unpack_from(data, at)
+    _require(entries > 0 and count >= 0 and number > 0, "a bloom filter without rows or entries", at)
+    at += _GROWTH.size
+    rows = []
+    while len(rows) < number:
+        begin = at
+        row_shape, at = _parse_header(data, at)
+        _require(row_shape == shape, "a row of another shape than the bloom filter's", begin)
+        row, at = _parse_bits(data, at, shape)
+        rows.append(row)
+    _require(at == len(data), "bytes after the bloom filter's end", at)
+    return BloomFilter(DYNAMIC, shape, entries, count, max_entries, rows)
+
+
+def _parse_header(data: bytes, at: int) -> tuple[Shape, int]:
+    _require(len(data) - at >= _OLD_HEADER.size, "the bloom filter is cut off", at)
+    hashes, bits = _OLD_HEADER.unpack_from(data, at)
+    size, murmur = _OLD_HEADER.size, False
+    if hashes <= 0:
+        _require(hashes == _VERSION, f"bloom filter version {hashes} is unknown", at)
+        _require(len(data) - at >= _HEADER.size, "the bloom filter is cut off", at)
+        _, hashes, kind, bits = _HEADER.unpack_from(data, at)
+        _require(kind in (_JENKINS, _MURMUR), f"hash function {kind} is unknown", at + 8)
+        size, murmur = _HEADER.size, kind == _MURMUR
+    _require(0 < hashes <= _MAX_HASHES, f"{hashes} hashes per key", at)
+    _require(bits > 0, f"a bloom filter of {bits} bits", at)
+    return Shape(bits, hashes, murmur), at + size
+
+
+def _parse_bits(data: bytes, at: int, shape: Shape) -> tuple[np.ndarray, int]:
+    end = at + shape.nbytes
+    _require(end <= len(data), f"{shape.bits} bits do not fit into the {len(data) - at} bytes left", at)
+    return np.frombuffer(data, dtype=np.uint8, count=shape.nbytes, offset=at).copy(), end
+
+
+def _require(condition: bool, message: str, offset: int) -> None:
+    if not condition:
+        raise CorruptFileError(message, offset=offset)

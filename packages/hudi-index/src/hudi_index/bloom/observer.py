@@ -1,0 +1,179 @@
+"""What a base file's footer says about its keys: a bloom filter, the least and the greatest key.
+
+Source: footers written by Apache Hudi 0.15 (HoodieBloomFilterWriteSupport); the type code is left out for
+SIMPLE, the range for a file without rows.  Keys are compared as Java's strings, by UTF-16 units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from hudi_format.errors import CorruptFileError
+from hudi_index.bloom.filter import DYNAMIC, SIMPLE, BloomFilter, parse_filter
+from hudi_index.hashing.java import min_max
+
+BLOOM = "org.apache.hudi.bloomfilter"
+OLD_BLOOM = "com.uber.hoodie.bloomfilter"
+TYPE_CODE = "hoodie_bloom_filter_type_code"
+MIN_KEY = "hoodie_min_record_key"
+MAX_KEY = "hoodie_max_record_key"
+
+
+class MinMaxObserver:
+    """Collects the least and the greatest key.
+
+    Args:
+        seed_range: the range of keys that are in the file and are not shown to the observer.
+    """
+
+    def __init__(self, *, seed_range: tuple[str, str] | None = None) -> None:
+        self._range = seed_range
+
+    def add(self, keys: pa.Array | pa.ChunkedArray) -> None:
+        """Take the keys of further rows; null ones have no part in the range."""
+        found = min_max(keys)
+        if found is None:
+            return
+        if self._range is None:
+            self._range = found
+            return
+        merged = min_max(pa.array([*self._range, *found], pa.string()))
+        self._range = merged if merged is not None else found
+
+    def finish(self) -> Mapping[str, str]:
+        """The footer's entries; none where there were no keys."""
+        return {} if self._range is None else {MIN_KEY: self._range[0], MAX_KEY: self._range[1]}
+
+
+class BloomObserver:
+    """Collects the bloom filter and the range of the keys.
+
+    Args:
+        type_code, entries, fpp, max_entries: as `BloomFilter.create`.
+        seed, seed_range: filter and range of keys that are in the file too, before all that `add` is given,
+            and are not shown to the observer.  The filter is copied.  What `finish` gives is then equal to
+            what a new observer that sees all keys would give, if the seed was made with the same settings
+            from exactly these keys in their order; `seeded_observer` checks that.
+    """
+
+    def __init__(
+        self,
+        type_code: str = DYNAMIC,
+        entries: int = 60000,
+        fpp: float = 0.000000001,
+        max_entries: int = 100000,
+        *,
+        seed: BloomFilter | None = None,
+        seed_range: tuple[str, str] | None = None,
+    ) -> None:
+        if seed is None:
+            self._filter = BloomFilter.create(type_code, entries, fpp, max_entries)
+        else:
+            self._filter = seed.copy()
+            self._filter.max_entries = max_entries
+        self._range = MinMaxObserver(seed_range=seed_range)
+
+    def add(self, keys: pa.Array | pa.ChunkedArray) -> None:
+        """Take the keys of further rows.
+
+        Raises:
+            RecordKeyError: a null or empty key.
+        """
+        self._filter.add(keys)
+        self._range.add(keys)
+
+    def finish(self) -> Mapping[str, str]:
+        """The footer's entries."""
+        out = {BLOOM: self._filter.to_base64()}
+        if self._filter.type_code != SIMPLE:
+            out[TYPE_CODE] = self._filter.type_code
+        return {**out, **self._range.finish()}
+
+
+def footer_filter(entries: Mapping[str, str], *, max_entries: int = 100000) -> BloomFilter | None:
+    """The bloom filter of a footer, None where it has none.
+
+    Raises:
+        CorruptFileError: an entry that is no filter.
+    """
+    text = entries.get(BLOOM) or entries.get(OLD_BLOOM)
+    return parse_filter(text, entries.get(TYPE_CODE), max_entries=max_entries) if text else None
+
+
+def footer_range(entries: Mapping[str, str]) -> tuple[str, str] | None:
+    """Least and greatest key of a footer, None where it does not say."""
+    if MIN_KEY in entries and MAX_KEY in entries:
+        return entries[MIN_KEY], entries[MAX_KEY]
+    return None
+
+
+def seeded_observer(
+    entries: Mapping[str, str],
+    type_code: str = DYNAMIC,
+    bloom_entries: int = 60000,
+    fpp: float = 0.000000001,
+    max_entries: int = 100000,
+    *,
+    num_rows: int,
+    most_deleted: int = 0,
+    stale_allowed: float = 0.0,
+) -> BloomObserver | None:
+    """An observer for a file rewritten from an old one: it needs only the keys that are appended.
+
+    Its filter is the one that a new observer would build from all keys, bit for bit, when nothing was ever
+    deleted from the file group.  With deletes the filter and the range may hold keys that are gone, so that
+    they say "maybe" more often than they must; `stale_allowed` bounds the share of such keys.
+
+    Args:
+        entries: footer of the old file.
+        num_rows: rows of the old file, all of which stay, in their order, but for those deleted.
+        most_deleted: how many rows the rewrite deletes at most.
+        stale_allowed: how many keys that are gone, as a share of `num_rows`, the new filter may hold.
+
+    Returns:
+        None where the observer must see all keys: the footer has no sound filter and range, it was made
+        with other settings, does not count `num_rows` keys, holds too many that are gone, or its range was
+        taken in another order than Java's (Apache Hudi's bulk_insert by rows compares bytes).
+    """
+    wanted = BloomFilter.create(type_code, bloom_entries, fpp, max_entries)
+    try:
+        old = footer_filter(entries, max_entries=max_entries)
+    except CorruptFileError:
+        return None  # built anew from the keys, the next file has a sound one
+    if old is None or old.type_code != wanted.type_code or old.shape != wanted.shape:
+        return None
+    key_range = footer_range(entries)
+    if (key_range is None) != (num_rows == 0) or (key_range is not None and _order_differs(*key_range)):
+        return None
+    if old.type_code == SIMPLE:
+        # It does not count its keys, so nothing shows how many are gone: it is carried on without deletes.
+        if most_deleted:
+            return None
+    elif not _grown_alike(old, wanted, num_rows, most_deleted, stale_allowed):
+        return None
+    old.entries = bloom_entries
+    return BloomObserver(type_code, bloom_entries, fpp, max_entries, seed=old, seed_range=key_range)
+
+
+def _grown_alike(
+    old: BloomFilter, wanted: BloomFilter, num_rows: int, most_deleted: int, stale_allowed: float
+) -> bool:
+    """Whether a filter with `wanted`'s settings would have the rows of `old`, but for a few keys too many."""
+    stale = old.total - num_rows + most_deleted
+    if old.entries != wanted.entries or old.total < num_rows or stale > stale_allowed * num_rows:
+        return False
+    rows = len(old.rows)
+    may_grow_to = max(1, -(-wanted.max_entries // wanted.entries))
+    overflowed = old.count > old.entries
+    return rows == may_grow_to if overflowed else rows <= may_grow_to
+
+
+def _order_differs(least: str, greatest: str) -> bool:
+    """Whether bytes and UTF-16 units may disagree about a range with these ends.
+
+    They do only if keys differ first at a character above U+FFFF in one and one of U+E000..U+FFFF in the
+    other; then one of the two is in an end of the range, whichever order was used.
+    """
+    return any(c >= "\ue000" for c in least + greatest)
