@@ -6,9 +6,14 @@ engine makes a native Parquet scan of them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_format.model import BaseFile
 
 SNAPSHOT = "snapshot"
 INCREMENTAL = "incremental"
@@ -75,3 +80,46 @@ class ScanPlan:
     as_of: str | None = None
     complete: bool = True
     warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A filter that fits a schema.
+
+    Attributes:
+        expression: true for the rows to keep; rows for which it is null are not kept.
+        columns: the top-level columns that it needs, in the schema's order; never too few.
+        text: for people.
+    """
+
+    expression: pc.Expression
+    columns: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """Why a scan reads a file, or does not."""
+
+    file: BaseFile
+    read: bool
+    reason: str
+
+
+class ScanSource(Protocol):
+    """A query that can be planned: what `Scan` runs."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The result's columns when all are selected."""
+        ...
+
+    @property
+    def predicate(self) -> Predicate | None: ...
+
+    @property
+    def title(self) -> str: ...
+
+    def plan(self) -> ScanPlan: ...
+
+    def fates(self) -> Iterator[Fate]: ...

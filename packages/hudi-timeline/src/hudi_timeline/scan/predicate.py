@@ -20,23 +20,9 @@ import pyarrow.compute as pc
 from hudi_format.errors import MissingColumnError, SchemaError
 
 from hudi_timeline.partition_values import cast_text
+from hudi_timeline.scan.plan import Predicate
 
 _HELP = "write e.g. \"city = 'sf' and ts > 5\"; see hudi_timeline.scan.predicate for all that is understood."
-
-
-@dataclass(frozen=True, slots=True)
-class Predicate:
-    """A filter that fits a schema.
-
-    Attributes:
-        expression: true for the rows to keep; rows for which it is null are not kept.
-        columns: the top-level columns that it needs, in the schema's order; never too few.
-        text: for people.
-    """
-
-    expression: pc.Expression
-    columns: tuple[str, ...]
-    text: str
 
 
 def make_predicate(filter: str | pc.Expression, schema: pa.Schema) -> Predicate:

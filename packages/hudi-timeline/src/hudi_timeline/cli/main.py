@@ -1,0 +1,190 @@
+"""The `hudi` command: look at a table from a shell.
+
+Exit codes: 0 done; 1 the table or the request is at fault (one line on standard error, with the error's
+code); 2 the command line is at fault.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import pyarrow as pa
+import typer
+
+from hudi_format.errors import HudiError
+from hudi_timeline import __version__
+from hudi_timeline.cli.output import Format, show_facts, show_rows
+from hudi_timeline.table import HudiTable
+
+app = typer.Typer(
+    name="hudi", help="Look at Apache Hudi tables, without a JVM.", no_args_is_help=True, add_completion=False,
+    pretty_exceptions_enable=False, rich_markup_mode=None,
+)  # fmt: skip
+
+Path = Annotated[str, typer.Argument(help="The table's path or URL.", metavar="PATH", show_default=False)]
+Output = Annotated[Format, typer.Option("--output", "-o", help="How to print.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=0, help="Rows to print at most; 0 for all.")]
+STORAGE_HELP = "A storage option, e.g. endpoint_url=http://localhost:9000; may be repeated."
+StorageOptions = Annotated[
+    list[str] | None, typer.Option("--storage-option", help=STORAGE_HELP, metavar="NAME=VALUE")
+]
+
+
+def _open(path: str, storage: list[str] | None) -> HudiTable:
+    given = dict(_pair(text) for text in storage or [])
+    return HudiTable.open(path, storage_options=given)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise typer.BadParameter(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
+def _head(rows: pa.Table, limit: int, *, newest_first: bool = False) -> pa.Table:
+    if newest_first:
+        rows = rows.take(pa.array(range(rows.num_rows - 1, -1, -1), pa.int64()))
+    return rows.slice(0, limit) if limit else rows
+
+
+@app.command()
+def show(path: Path, output: Output = Format.table, storage: StorageOptions = None) -> None:
+    """What the table is: name, type, version, keys, newest commit, size."""
+    table = _open(path, storage)
+    config = table.config
+    commits = [c for c in table.inspect.commits().to_pylist() if c["state"] == "COMPLETED"]
+    partitions = table.inspect.partitions()
+    pending = [str(i) for i in table.timeline.instants if not i.completed]
+    facts: dict[str, object] = {
+        "name": config.name,
+        "path": table.uri,
+        "type": config.table_type,
+        "version": config.version,
+        "record key": ", ".join(config.record_key_fields),
+        "partitioned by": ", ".join(config.partition_fields),
+        "ordering field": config.ordering_field or "",
+        "columns": len(table.schema),
+        "partitions": partitions.num_rows,
+        "files": sum(partitions.column("files").to_pylist()),
+        "bytes": sum(partitions.column("bytes").to_pylist()),
+        "active commits": len(commits),
+        "newest commit": f"{commits[-1]['instant']} {commits[-1]['operation']}" if commits else "",
+        "pending": pending,
+        "metadata table": ", ".join(config.metadata_partitions),
+    }
+    show_facts(facts, output)
+
+
+@app.command()
+def schema(path: Path, output: Output = Format.table, storage: StorageOptions = None) -> None:
+    """The table's columns and their types."""
+    config_and_schema = _open(path, storage)
+    config, columns = config_and_schema.config, config_and_schema.schema
+    roles = {name: "partition" for name in config.partition_fields}
+    roles.update({name: "key" for name in config.record_key_fields})
+    if config.ordering_field:
+        roles.setdefault(config.ordering_field, "ordering")
+    rows = pa.table(
+        {
+            "column": pa.array(columns.names, pa.string()),
+            "type": pa.array([str(f.type) for f in columns], pa.string()),
+            "nullable": pa.array([f.nullable for f in columns], pa.bool_()),
+            "role": pa.array([roles.get(n) for n in columns.names], pa.string()),
+        }
+    )
+    show_rows(rows, output)
+
+
+@app.command()
+def timeline(
+    path: Path, output: Output = Format.table, limit: Limit = 0, storage: StorageOptions = None
+) -> None:
+    """The actions on the table, newest first."""
+    show_rows(_head(_open(path, storage).inspect.timeline(), limit, newest_first=True), output)
+
+
+@app.command()
+def commits(
+    path: Path, output: Output = Format.table, limit: Limit = 0, storage: StorageOptions = None
+) -> None:
+    """What each commit did, newest first."""
+    rows = _head(_open(path, storage).inspect.commits(), limit, newest_first=True)
+    show_rows(rows if output is Format.json else rows.drop_columns(["extra"]), output)
+
+
+@app.command()
+def partitions(
+    path: Path, output: Output = Format.table, limit: Limit = 0, storage: StorageOptions = None
+) -> None:
+    """The table's partitions, with files and bytes."""
+    show_rows(_head(_open(path, storage).inspect.partitions(), limit), output)
+
+
+@app.command()
+def files(
+    path: Path,
+    output: Output = Format.table,
+    limit: Limit = 0,
+    every: Annotated[bool, typer.Option("--all", help="Also files of older versions and open commits.")] = False,
+    storage: StorageOptions = None,
+) -> None:
+    """The base files of the table's newest state."""
+    inspect = _open(path, storage).inspect
+    show_rows(_head(inspect.file_slices() if every else inspect.files(), limit), output)
+
+
+@app.command()
+def head(
+    path: Path,
+    output: Output = Format.table,
+    limit: Limit = 10,
+    columns: Annotated[str | None, typer.Option("--columns", "-c", help="Column names, with commas.")] = None,
+    where: Annotated[str | None, typer.Option("--where", "-w", help="A filter, as in SQL.")] = None,
+    as_of: Annotated[str | None, typer.Option("--as-of", help="An instant or a time.")] = None,
+    meta: Annotated[bool, typer.Option("--meta", help="Also the _hoodie_* columns.")] = False,
+    storage: StorageOptions = None,
+) -> None:
+    """Some rows of the table."""
+    names = [c.strip() for c in columns.split(",")] if columns else None
+    scan = _open(path, storage).read(names, where, as_of=as_of, meta_columns=meta)
+    show_rows(_first_rows(scan.to_batches(), limit), output)
+
+
+def _first_rows(reader: pa.RecordBatchReader, limit: int) -> pa.Table:
+    batches: list[pa.RecordBatch] = []
+    rows = 0
+    with reader:
+        for batch in reader:
+            batches.append(batch)
+            rows += batch.num_rows
+            if limit and rows >= limit:
+                break
+    table = pa.Table.from_batches(batches, reader.schema)
+    return table.slice(0, limit) if limit else table
+
+
+def _version(value: bool) -> None:
+    if value:
+        print(f"hudi-timeline {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False,
+) -> None:
+    """Look at Apache Hudi tables, without a JVM."""
+
+
+def main() -> None:
+    """The entry point: errors of ours are one line on standard error and exit code 1."""
+    try:
+        app()
+    except HudiError as e:
+        print(" ".join(str(e).split()), file=sys.stderr)
+        sys.exit(1)
+    except BrokenPipeError:  # `hudi files | head`
+        sys.stderr.close()
+        sys.exit(1)

@@ -1,0 +1,91 @@
+"""Tables as text, JSON or CSV on standard output."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from datetime import date, datetime, time
+from decimal import Decimal
+from enum import StrEnum
+
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+
+
+class Format(StrEnum):
+    table = "table"
+    json = "json"
+    csv = "csv"
+
+
+def plain(value: object) -> object:
+    """A value as JSON knows it."""
+    if isinstance(value, (datetime, date, time)):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        # Arrow gives maps as lists of pairs.
+        if value and all(isinstance(v, tuple) and len(v) == 2 and isinstance(v[0], str) for v in value):
+            return {str(k): plain(v) for k, v in value}
+        return [plain(v) for v in value]
+    return value
+
+
+def text(value: object) -> str:
+    """A value for a cell; null is empty."""
+    value = plain(value)
+    if value is None:
+        return ""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list, bool)) else str(value)
+
+
+def show_rows(rows: pa.Table, format: Format, *, title: str = "") -> None:
+    """Print the rows of a table."""
+    if format is Format.json:
+        print(json.dumps([plain(r) for r in rows.to_pylist()], ensure_ascii=False, indent=2))
+    elif format is Format.csv:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(rows.column_names)
+        writer.writerows([text(v) for v in r.values()] for r in rows.to_pylist())
+    else:
+        console = _console()
+        drawn = Table(title=title or None, title_justify="left", title_style="bold")
+        for field in rows.schema:
+            number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
+            drawn.add_column(field.name, justify="right" if number else "left", overflow="fold")
+        for row in rows.to_pylist():
+            drawn.add_row(*(_cell(v) for v in row.values()))
+        console.print(drawn)
+
+
+def show_facts(facts: dict[str, object], format: Format) -> None:
+    """Print names and values: one object in JSON, two columns otherwise."""
+    if format is Format.json:
+        print(json.dumps(plain(facts), ensure_ascii=False, indent=2))
+    elif format is Format.csv:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(["name", "value"])
+        writer.writerows([name, text(value)] for name, value in facts.items())
+    else:
+        drawn = Table(show_header=False, box=None, pad_edge=False)
+        drawn.add_column(style="bold", no_wrap=True)
+        drawn.add_column(overflow="fold")
+        for name, value in facts.items():
+            drawn.add_row(name, _cell(value))
+        _console().print(drawn)
+
+
+def _cell(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else text(value)
+
+
+def _console() -> Console:
+    # Into a pipe there is no width to fit into: lines stay whole.
+    return Console(markup=False, highlight=False, width=None if sys.stdout.isatty() else 10_000, soft_wrap=False)

@@ -1,0 +1,182 @@
+"""What a table consists of, as Arrow tables: commits, timeline, files, slices, partitions, statistics.
+
+Every call looks at the table anew.  Times of instants are text, sizes are bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+
+from hudi_format.parquet.footer import read_footer
+from hudi_format.storage import Storage
+from hudi_timeline.instant import WRITE_ACTIONS
+from hudi_timeline.listing import on_threads
+from hudi_timeline.metadata.commit import CommitMetadata
+from hudi_timeline.partition_values import partition_columns, partition_table
+from hudi_timeline.snapshot import CommitCache, TableSnapshot, open_snapshot
+from hudi_timeline.view import FileView, base_files, paths_of
+
+COMMITS = pa.schema(
+    [
+        ("instant", pa.string()), ("action", pa.string()), ("state", pa.string()), ("operation", pa.string()),
+        ("partitions", pa.int64()), ("files_added", pa.int64()), ("files_updated", pa.int64()),
+        ("file_groups_replaced", pa.int64()), ("rows_written", pa.int64()), ("rows_inserted", pa.int64()),
+        ("rows_updated", pa.int64()), ("rows_deleted", pa.int64()), ("bytes_written", pa.int64()),
+        ("write_errors", pa.int64()), ("completed_at", pa.timestamp("ms", "UTC")),
+        ("extra", pa.map_(pa.string(), pa.string())),
+    ]
+)  # fmt: skip
+TIMELINE = pa.schema(
+    [
+        ("instant", pa.string()), ("action", pa.string()), ("state", pa.string()), ("file", pa.string()),
+        ("modified_at", pa.timestamp("ms", "UTC")), ("size", pa.int64()),
+    ]
+)  # fmt: skip
+FILES = pa.schema(
+    [
+        ("path", pa.string()), ("partition", pa.string()), ("file_id", pa.string()), ("instant", pa.string()),
+        ("write_token", pa.string()), ("size", pa.int64()),
+    ]
+)  # fmt: skip
+FILE_SLICES = pa.schema(
+    [
+        ("partition", pa.string()), ("file_id", pa.string()), ("base_instant", pa.string()),
+        ("base_file", pa.string()), ("size", pa.int64()), ("latest", pa.bool_()), ("completed", pa.bool_()),
+    ]
+)  # fmt: skip
+STATS = pa.schema(
+    [
+        ("path", pa.string()), ("partition", pa.string()), ("rows", pa.int64()), ("row_groups", pa.int64()),
+        ("size", pa.int64()), ("min_key", pa.string()), ("max_key", pa.string()), ("bloom_filter", pa.string()),
+    ]
+)  # fmt: skip
+
+_BLOOM = "org.apache.hudi.bloomfilter"
+_BLOOM_TYPE = "hoodie_bloom_filter_type_code"
+
+
+class Inspector:
+    """Questions about one table; `HudiTable.inspect` is one."""
+
+    def __init__(self, storage: Storage, commits: CommitCache | None = None) -> None:
+        self._storage = storage
+        self._commits = commits or CommitCache(storage)
+
+    def _snapshot(self) -> TableSnapshot:
+        return open_snapshot(self._storage, commits=self._commits)
+
+    def commits(self) -> pa.Table:
+        """One row for each write of the active timeline, oldest first, pending ones too (columns: COMMITS).
+
+        A pending write counts nothing.  `extra` is its extra metadata without the
+        schema.
+        """
+        rows = []
+        snapshot = self._snapshot()
+        for instant in snapshot.timeline.instants:
+            if instant.action not in WRITE_ACTIONS:
+                continue
+            # A requested replacecommit is an Avro plan; only completed files hold the write's metadata.
+            metadata = self._commits.get(instant) if instant.completed else CommitMetadata()
+            stats = metadata.stats
+            rows.append(
+                {
+                    "instant": instant.time,
+                    "action": instant.action,
+                    "state": instant.state,
+                    "operation": metadata.operation if instant.completed else None,
+                    "partitions": len({s.partition for s in stats} | set(metadata.replaced)),
+                    "files_added": sum(s.prev_commit == "null" for s in stats),
+                    "files_updated": sum(s.prev_commit != "null" for s in stats),
+                    "file_groups_replaced": sum(len(ids) for ids in metadata.replaced.values()),
+                    "rows_written": sum(s.num_writes for s in stats),
+                    "rows_inserted": sum(s.num_inserts for s in stats),
+                    "rows_updated": sum(s.num_update_writes for s in stats),
+                    "rows_deleted": sum(s.num_deletes for s in stats),
+                    "bytes_written": sum(s.total_write_bytes for s in stats),
+                    "write_errors": sum(s.total_write_errors for s in stats),
+                    "completed_at": instant.mtime_ms if instant.completed else None,
+                    "extra": [(k, v) for k, v in metadata.extra.items() if k != "schema"],
+                }
+            )
+        return pa.Table.from_pylist(rows, COMMITS)
+
+    def timeline(self) -> pa.Table:
+        """One row for each action of the active timeline in its highest state (columns: TIMELINE)."""
+        rows = [
+            {
+                "instant": i.time,
+                "action": i.action,
+                "state": i.state,
+                "file": i.file_name,
+                "modified_at": i.mtime_ms,
+                "size": i.size,
+            }
+            for i in self._snapshot().timeline.instants
+        ]
+        return pa.Table.from_pylist(rows, TIMELINE)
+
+    def files(self) -> pa.Table:
+        """One row for each base file of the newest state (columns: FILES)."""
+        files = self._snapshot().files()
+        columns = [paths_of(files), *(files.column(n) for n in FILES.names[1:])]
+        return pa.table(columns, schema=FILES)
+
+    def file_slices(self) -> pa.Table:
+        """One row for each base file in the table's folders, of every instant (columns: FILE_SLICES)."""
+        snapshot = self._snapshot()
+        listing = snapshot.list()
+        view = FileView.of_listing(listing.files)
+        latest = {b.path for b in base_files(snapshot.latest_of(view, list(listing.files)))}
+        visible = snapshot.visible()
+        rows = [
+            {
+                "partition": b.partition,
+                "file_id": b.file_id,
+                "base_instant": b.instant,
+                "base_file": b.name,
+                "size": b.size,
+                "latest": b.path in latest,
+                "completed": b.instant in visible,
+            }
+            for b in sorted(base_files(view.files), key=lambda b: (b.partition, b.file_id, b.instant))
+        ]
+        return pa.Table.from_pylist(rows, FILE_SLICES)
+
+    def partitions(self) -> pa.Table:
+        """One row for each partition: path, typed values of the partition columns, files, bytes, newest instant."""
+        snapshot = self._snapshot()
+        listing = snapshot.list()
+        paths = sorted(listing.files)
+        latest = base_files(snapshot.latest_of(FileView.of_listing(listing.files), paths))
+        columns = partition_columns(snapshot.config, snapshot.schema, from_path=True)
+        table = partition_table(paths, columns, uri=self._storage.uri)
+        facts: Mapping[str, list[tuple[int, str]]] = {p: [] for p in paths}
+        for base in latest:
+            facts[base.partition].append((base.size, base.instant))
+        of = [facts[p] for p in paths]
+        table = table.append_column("files", pa.array([len(f) for f in of], pa.int64()))
+        table = table.append_column("bytes", pa.array([sum(s for s, _ in f) for f in of], pa.int64()))
+        newest = [max((i for _, i in f), default=None) for f in of]
+        return table.append_column("newest_instant", pa.array(newest, pa.string()))
+
+    def stats(self, partitions: Iterable[str] | None = None) -> pa.Table:
+        """One row for each base file of the newest state, from its footer (columns: STATS)."""
+        files = base_files(self._snapshot().files(partitions))
+        footers = on_threads(self._storage, lambda b: read_footer(self._storage, b.path), files)
+        rows = [
+            {
+                "path": b.path,
+                "partition": b.partition,
+                "rows": f.num_rows,
+                "row_groups": f.num_row_groups,
+                "size": b.size,
+                "min_key": f.entries.get("hoodie_min_record_key"),
+                "max_key": f.entries.get("hoodie_max_record_key"),
+                "bloom_filter": f.entries.get(_BLOOM_TYPE, "SIMPLE") if _BLOOM in f.entries else None,
+            }
+            for b, f in zip(files, footers, strict=True)
+        ]
+        return pa.Table.from_pylist(rows, STATS)

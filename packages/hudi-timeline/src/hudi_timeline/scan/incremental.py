@@ -1,0 +1,235 @@
+"""Plan an incremental query: the rows written by the commits in (begin, end], each in its newest state.
+
+Source: spec "Queries", section 4; IncrementalRelation of Apache Hudi 0.15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hudi_format.errors import HollowCommitError, InstantNotFoundError, MissingFileError, UnsupportedError
+from hudi_format.model import BaseFile
+from hudi_format.names import parse_base_file
+from hudi_format.schema.meta_columns import with_meta
+from hudi_timeline.instant import Instant
+from hudi_timeline.listing import list_partition_files
+from hudi_timeline.partition_values import partition_columns, partition_table
+from hudi_timeline.scan.options import BLOCK, FULL_SCAN_FALLBACK, HOLLOW_POLICY, ReadOptions
+from hudi_timeline.scan.plan import FILES_SCHEMA, INCREMENTAL, Fate, Predicate, ScanPlan
+from hudi_timeline.scan.snapshot import distinct, plan_files_table
+from hudi_timeline.scan.time_travel import first_open_write, has_archive
+from hudi_timeline.snapshot import TableSnapshot, is_base_file
+from hudi_timeline.view import Group, WrittenFile, check_size, missing_file
+
+START = "000"
+"""A begin before every instant."""
+
+
+def is_start(begin: str) -> bool:
+    """Whether a begin means "from the first commit on": zeros only."""
+    return begin.strip("0") == ""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What an incremental query covers.
+
+    Attributes:
+        begin: exclusive.
+        end: inclusive; "" for the newest completed instant.
+        instants: the completed writes in it, oldest first.
+        complete: False where instants in it were archived.
+    """
+
+    begin: str
+    end: str
+    instants: tuple[Instant, ...]
+    complete: bool
+
+
+def incremental_range(
+    snapshot: TableSnapshot, begin: str, end: str | None, options: ReadOptions
+) -> Range:
+    """The commits in (begin, end].
+
+    Raises:
+        UnsupportedError: a table without meta columns, whose rows do not say when they were written.
+        InstantNotFoundError: begin is before the active timeline (but not its start), unless the options allow
+            a full scan; the message names the oldest instant that can be begun from.
+        HollowCommitError: see `ReadOptions.hollow_policy`.
+    """
+    uri = snapshot.storage.uri
+    if not snapshot.config.populate_meta_fields:
+        raise UnsupportedError(
+            "incremental queries need the meta columns, which this table does not fill",
+            table=uri,
+            remedy="compare two snapshots (as_of), or rewrite the table with hoodie.populate.meta.fields=true.",
+        )
+    timeline = snapshot.timeline
+    writes = timeline.completed_writes()
+    if end is not None:
+        writes = tuple(i for i in writes if i.time <= end)
+    pending = first_open_write(snapshot.storage, timeline)
+    if pending is not None and any(i.time > pending.time for i in writes):
+        if options.hollow_policy != BLOCK:
+            raise HollowCommitError(
+                f"the {pending.action} {pending.time} is not completed, later ones are: "
+                "what comes after it could be read now and its own rows be missed for ever",
+                table=uri,
+                instant=pending.time,
+                remedy=f"end before {pending.time}, set {HOLLOW_POLICY}={BLOCK} to read up to it, "
+                "or let a next write roll it back if its writer is dead.",
+            )
+        writes = tuple(i for i in writes if i.time < pending.time)
+    first = timeline.first_active
+    archived = begin < first and has_archive(snapshot.storage, snapshot.config)
+    if archived and not is_start(begin) and not options.full_scan_fallback:
+        raise InstantNotFoundError(
+            f"cannot read from {begin}: instants after it are archived",
+            table=uri,
+            instant=begin,
+            remedy=f"begin at {first}, the oldest active instant, or later; begin at {START} gives the rows "
+            f"of all active instants; {FULL_SCAN_FALLBACK}=true reads the whole table.",
+            oldest=first,
+        )
+    return Range(begin, end or "", tuple(i for i in writes if i.time > begin), not archived)
+
+
+def incremental_schema(snapshot: TableSnapshot) -> pa.Schema:
+    """The result's columns: meta columns, then the table's in its order; values come from the files."""
+    return with_meta(snapshot.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class IncrementalSource:
+    """An incremental query: plans and explains itself."""
+
+    snapshot: TableSnapshot
+    range: Range
+    schema: pa.Schema
+    options: ReadOptions
+    predicate: Predicate | None = None
+
+    @property
+    def title(self) -> str:
+        end = self.range.end or "the newest commit"
+        return f"changes of table {self.snapshot.config.name} after {self.range.begin}, up to {end}"
+
+    def plan(self) -> ScanPlan:
+        """The files to read.
+
+        Raises:
+            MissingFileError, CorruptFileError: a committed file is not there, or not as it was written.
+        """
+        if not self.range.complete and self.options.full_scan_fallback:
+            return self._full_scan()
+        written, _ = self._written()
+        try:
+            files = self._existing(written)
+        except MissingFileError:
+            if self.options.full_scan_fallback:
+                return self._full_scan()
+            raise
+        instants = self.range.instants
+        warnings: tuple[str, ...] = ()
+        if not self.range.complete:
+            warnings = (
+                f"the result holds no rows of instants before {self.snapshot.timeline.first_active}: they are "
+                f"archived ({FULL_SCAN_FALLBACK}=true reads the whole table instead)",
+            )
+        times = (instants[0].time, instants[-1].time) if instants else None
+        return self._plan_of(files, times, complete=self.range.complete, warnings=warnings)
+
+    def _written(self) -> tuple[dict[Group, WrittenFile], dict[Group, str]]:
+        """The newest file of each file group written in the range, and the groups replaced in it."""
+        newest: dict[Group, WrittenFile] = {}
+        replaced: dict[Group, str] = {}
+        for instant in self.range.instants:
+            metadata = self.snapshot.commits.get(instant)
+            for partition, stats in metadata.partition_to_stats.items():
+                for stat in stats:
+                    if stat.path and is_base_file(stat.path):
+                        file = WrittenFile(stat.path.lstrip("/"), stat.file_size_in_bytes, instant.time)
+                        newest[partition, stat.file_id] = file
+            for partition, file_ids in metadata.replaced.items():
+                for file_id in file_ids:
+                    replaced[partition, file_id] = instant.time
+        return {g: f for g, f in newest.items() if g not in replaced}, replaced
+
+    def _existing(self, written: dict[Group, WrittenFile]) -> list[BaseFile]:
+        storage = self.snapshot.storage
+        sizes: dict[str, int] = {}
+        for partition, found in list_partition_files(storage, {p for p, _ in written}).items():
+            prefix = f"{partition}/" if partition else ""
+            sizes.update((prefix + f.name, f.size) for f in found)
+        out = []
+        for (partition, _), file in written.items():
+            if file.path not in sizes:
+                error = missing_file(file, storage.uri)
+                error.remedy = (
+                    "if the cleaner removed it, begin at a later instant or set "
+                    f"{FULL_SCAN_FALLBACK}=true to read the whole table; else {error.remedy}"
+                )
+                raise error
+            check_size(file, sizes[file.path], storage.uri)
+            base = parse_base_file(partition, file.path.rpartition("/")[2], sizes[file.path])
+            if base is not None:
+                out.append(base)
+        return sorted(out, key=lambda b: (b.partition, b.file_id))
+
+    def _full_scan(self) -> ScanPlan:
+        """The whole table at the end of the range, rows filtered by their commit time."""
+        at = self.range.end or (self.range.instants[-1].time if self.range.instants else "")
+        snapshot = self.snapshot
+        whole = TableSnapshot(
+            snapshot.storage, snapshot.config, snapshot.timeline, snapshot.schema, at, snapshot.commits
+        )
+        # Nothing sorts between `begin` and `begin` with a digit after it.
+        return self._plan_of(plan_files_table(whole.files()), (f"{self.range.begin}0", at))
+
+    def _plan_of(
+        self,
+        files: list[BaseFile] | pa.Table,
+        times: tuple[str, str] | None,
+        *,
+        complete: bool = True,
+        warnings: tuple[str, ...] = (),
+    ) -> ScanPlan:
+        if isinstance(files, list):
+            rows = [(b.path, b.partition, b.size, b.instant, b.file_id) for b in files]
+            columns = list(zip(*rows, strict=True)) or [()] * len(FILES_SCHEMA)
+            files = pa.table([pa.array(c, f.type) for c, f in zip(columns, FILES_SCHEMA, strict=True)], FILES_SCHEMA)
+        snapshot = self.snapshot
+        columns_ = partition_columns(snapshot.config, snapshot.schema, from_path=False)
+        return ScanPlan(
+            kind=INCREMENTAL,
+            uri=snapshot.storage.uri,
+            files=files,
+            schema=self.schema,
+            partition_columns=columns_,
+            partition_values=partition_table(distinct(files.column("partition")), columns_, uri=snapshot.storage.uri),
+            commit_time_range=times,
+            complete=complete,
+            warnings=warnings,
+        )
+
+    def fates(self) -> Iterator[Fate]:
+        """Every file that the commits of the range wrote, and why it is read or not."""
+        newest, replaced = self._written()
+        read = {f.path for f in newest.values()}
+        for instant in self.range.instants:
+            for stat in self.snapshot.commits.get(instant).stats:
+                partition, _, name = stat.path.lstrip("/").rpartition("/")
+                file = parse_base_file(partition, name, stat.file_size_in_bytes)
+                if file is None:
+                    continue
+                group = (stat.partition, stat.file_id)
+                if file.path in read:
+                    yield Fate(file, True, f"the newest file of its group that {instant.time} or later wrote")
+                elif group in replaced:
+                    yield Fate(file, False, f"its file group was replaced at {replaced[group]}")
+                else:
+                    yield Fate(file, False, f"replaced by the group's file of {newest[group].instant}")

@@ -1,0 +1,82 @@
+"""Rows by record key: files that cannot hold a key are told by their footers and not read.
+
+Source: spec "Base files", section 3: a file can be left out if a key is outside its key range or its bloom
+filter says no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_format.keys import record_keys
+from hudi_format.parquet.footer import read_footer
+from hudi_format.schema.meta_columns import RECORD_KEY
+from hudi_format.storage import Storage
+from hudi_index.bloom import parse_filter
+from hudi_timeline.scan.result import Scan
+from hudi_timeline.scan.task import ReadTask, read_whole
+from hudi_timeline.table_config import TableConfig
+
+Keys = Sequence[str] | pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch
+
+_BLOOM = "org.apache.hudi.bloomfilter"
+_BLOOM_TYPE = "hoodie_bloom_filter_type_code"
+_MIN, _MAX = "hoodie_min_record_key", "hoodie_max_record_key"
+THREADS = 8
+
+
+def look_up(scan_of: Callable[..., Scan], storage: Storage, config: TableConfig, keys: Keys) -> pa.Table:
+    """The newest rows with these record keys.
+
+    Args:
+        scan_of: `HudiTable.read`.
+        keys: record keys, or rows with the key columns.
+
+    Raises:
+        MissingColumnError, RecordKeyError: `keys` are rows without key columns, or with a null in one.
+    """
+    wanted = _key_texts(keys, config)
+    scan = scan_of(filter=pc.field(RECORD_KEY).isin(wanted))
+    tasks = scan.plan_files()
+    texts = [k for k in wanted.to_pylist() if k is not None]
+
+    def rows(task: ReadTask) -> pa.Table | None:
+        return read_whole(task) if _may_hold(storage, task.path, texts, wanted) else None
+
+    with ThreadPoolExecutor(THREADS, thread_name_prefix="hudi-get") as pool:
+        found = [t for t in pool.map(rows, tasks) if t is not None]
+    return pa.concat_tables(found) if found else scan.schema.empty_table()
+
+
+def _key_texts(keys: Keys, config: TableConfig) -> pa.Array:
+    if isinstance(keys, (pa.Table, pa.RecordBatch)):
+        made = record_keys(keys, config.key_spec())
+    elif isinstance(keys, str):
+        raise TypeError("keys must be a list of record keys, not one text")
+    else:
+        made = keys if isinstance(keys, (pa.Array, pa.ChunkedArray)) else pa.array(list(keys), pa.string())
+    return pc.unique(made.cast(pa.string()))
+
+
+def _may_hold(storage: Storage, path: str, texts: Sequence[str], keys: pa.Array) -> bool:
+    """Whether a file's footer leaves it open that one of the keys is in it."""
+    entries = read_footer(storage, path).entries
+    low, high = entries.get(_MIN), entries.get(_MAX)
+    if low is not None and high is not None and not any(_between(k, low, high) for k in texts):
+        return False
+    bloom = entries.get(_BLOOM)
+    if not bloom:
+        return True
+    return bool(pc.any(parse_filter(bloom, entries.get(_BLOOM_TYPE)).might_contain(keys)).as_py())
+
+
+def _between(key: str, low: str, high: str) -> bool:
+    # Upserts order keys by UTF-16 units, as Java does, bulk inserts by UTF-8 bytes, that is by code points.
+    if low <= key <= high:
+        return True
+    units = [t.encode("utf-16-be", "surrogatepass") for t in (low, key, high)]
+    return units[0] <= units[1] <= units[2]

@@ -1,0 +1,186 @@
+"""A scan: what a read gives back.  Planned at its first use, run as often as asked.
+
+It stands for one state of the table: what is committed after it was made is not in it.
+"""
+
+from __future__ import annotations
+
+import warnings as python_warnings
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from hudi_format.storage import Storage
+from hudi_timeline.scan.explain import Explanation, explain
+from hudi_timeline.scan.plan import ScanPlan, ScanSource
+from hudi_timeline.scan.predicate import missing_column
+from hudi_timeline.scan.task import BATCH_ROWS, ReadTask, make_tasks, read_slice, read_whole
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+# Measured (2 cores, 8 files, 2,000,000 rows of 17 columns): two files at a time, each decoded by Arrow's own
+# threads, takes 0.28 s; one at a time 0.34 s, four 0.43 s, two without Arrow's threads 0.30 s.
+MOST_LOCAL_FILES = 8
+REMOTE_FILES = 16
+# Batches that are read ahead of the consumer.
+AHEAD = 2
+
+
+class Scan:
+    """Rows of a table, not read yet.
+
+    `to_arrow`, `to_batches`, `to_pandas` and `to_polars` read them; DuckDB, Polars and others take the scan
+    itself, by the Arrow stream protocol.
+    """
+
+    def __init__(self, storage: Storage, source: ScanSource, columns: Sequence[str] | None = None) -> None:
+        """
+        Args:
+            columns: names of the columns to give, in that order; None for all.
+
+        Raises:
+            MissingColumnError: a column that there is not, with the nearest name.
+            ValueError: a column that is named twice.
+        """
+        self._storage = storage
+        self._source = source
+        self._lock = Lock()
+        self._plan: ScanPlan | None = None
+        self.schema: pa.Schema = source.schema if columns is None else _selected(source.schema, columns)
+
+    @property
+    def plan(self) -> ScanPlan:
+        """The plan, made at the first call by listing storage.
+
+        Raises:
+            MissingFileError, CorruptFileError: a committed file is not there, or not as it was written.
+        """
+        with self._lock:
+            if self._plan is None:
+                self._plan = self._source.plan()
+                for text in self._plan.warnings:
+                    python_warnings.warn(text, stacklevel=3)
+            return self._plan
+
+    @property
+    def files(self) -> pa.Table:
+        """The files that are read: columns as `scan.plan.FILES_SCHEMA`."""
+        return self.plan.files
+
+    @property
+    def complete(self) -> bool:
+        """False where rows that the question covers cannot be given any more."""
+        return self.plan.complete
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return self.plan.warnings
+
+    def plan_files(self) -> list[ReadTask]:
+        """One picklable task for each file; `task.to_batches()` reads it, here or in another process."""
+        return make_tasks(self._storage, self.plan, self.schema, self._source.predicate)
+
+    def to_arrow(self) -> pa.Table:
+        """All rows, in memory.
+
+        Raises:
+            MissingFileError, CorruptFileError, SchemaError: naming the file; nothing is left out.
+        """
+        tasks = self.plan_files()
+        if not tasks:
+            return self.schema.empty_table()
+        if len(tasks) == 1:
+            return read_whole(tasks[0])
+        with ThreadPoolExecutor(self._files_at_once(tasks), thread_name_prefix="hudi-read") as pool:
+            futures = [pool.submit(read_whole, t) for t in tasks]
+            try:
+                tables = [f.result() for f in futures]
+            finally:
+                for future in futures:
+                    future.cancel()
+        return pa.concat_tables(tables)
+
+    def _files_at_once(self, tasks: Sequence[ReadTask]) -> int:
+        most = min(pa.cpu_count(), MOST_LOCAL_FILES) if self._storage.is_local else REMOTE_FILES
+        return max(1, min(most, len(tasks)))
+
+    def to_batches(self, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
+        """A stream of the rows, file after file; holds a few batches, whatever the table's size.
+
+        Closing it, or dropping it, ends the reading.
+        """
+        tasks = self.plan_files()
+        return pa.RecordBatchReader.from_batches(self.schema, self._stream(tasks, batch_rows))
+
+    def _stream(self, tasks: Sequence[ReadTask], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        batches = (batch for task in tasks for batch in read_slice(task, batch_rows))
+        # One thread reads ahead; Arrow's threads decode the columns of each batch.
+        pool = ThreadPoolExecutor(1, thread_name_prefix="hudi-read")
+        ahead: deque[Future[pa.RecordBatch | None]] = deque()
+        try:
+            while True:
+                while len(ahead) < AHEAD:
+                    ahead.append(pool.submit(next, batches, None))
+                batch = ahead.popleft().result()
+                if batch is None:
+                    return
+                if batch.num_rows:
+                    yield batch
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+            batches.close()
+
+    def count(self) -> int:
+        """The number of rows; without a filter it is in the files' footers."""
+        tasks = make_tasks(self._storage, self.plan, pa.schema([]), self._source.predicate)
+        if not tasks:
+            return 0
+        with ThreadPoolExecutor(self._files_at_once(tasks), thread_name_prefix="hudi-read") as pool:
+            return sum(table.num_rows for table in pool.map(read_whole, tasks))
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """All rows as a pandas frame; pandas must be installed."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> polars.DataFrame:
+        """All rows as a Polars frame; Polars must be installed."""
+        try:
+            import polars
+        except ImportError as e:
+            raise ImportError("to_polars() needs Polars: pip install polars") from e
+        frame = polars.from_arrow(self.to_arrow())
+        if not isinstance(frame, polars.DataFrame):
+            raise TypeError(f"Polars gave a {type(frame).__name__}")
+        return frame
+
+    def explain(self) -> Explanation:
+        """Which files are read or not, and why; with a filter also how many of their row groups."""
+        return explain(self._source, self.plan_files())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.to_batches().__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        if self._plan is None:
+            return f"Scan({self._source.title}; not planned yet; columns: {', '.join(self.schema.names)})"
+        return f"Scan({self._source.title}; {self._plan.files.num_rows} files)"
+
+
+def _selected(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
+    if isinstance(columns, str):
+        raise TypeError("columns must be a list of names, not one text")
+    fields = []
+    for name in columns:
+        index = schema.get_field_index(name)
+        if index < 0:
+            raise missing_column(name, schema)
+        fields.append(schema.field(index))
+    if len({f.name for f in fields}) < len(fields):
+        raise ValueError(f"a column is named twice in {list(columns)}")
+    return pa.schema(fields)

@@ -1,0 +1,125 @@
+"""Plan a snapshot or time travel query: the newest base file of each file group.
+
+Source: spec "Queries", sections 2, 3 and 8; BaseFileOnlyRelation of Apache Hudi 0.15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_format.schema.meta_columns import with_meta
+from hudi_timeline.partition_values import partition_columns, partition_table
+from hudi_timeline.scan.plan import FILES_SCHEMA, FROM_PATH, SNAPSHOT, Fate, PartitionColumn, Predicate, ScanPlan
+from hudi_timeline.scan.prune import PartitionPruner
+from hudi_timeline.snapshot import TableSnapshot
+from hudi_timeline.table_config import TableConfig
+from hudi_timeline.view import FileView, base_files, paths_of
+
+
+def snapshot_schema(config: TableConfig, table: pa.Schema) -> pa.Schema:
+    """The result's columns: meta columns, data columns, and last the partition columns in their own order.
+
+    That is where Apache Hudi 0.15 puts columns whose value comes from the path.
+    """
+    columns = partition_columns(config, table, from_path=True)
+    moved = {c.name: c for c in columns if c.source == FROM_PATH}
+    fields = [f for f in table if f.name not in moved]
+    fields += [pa.field(c.name, c.type) for c in moved.values()]
+    schema = pa.schema(fields)
+    return with_meta(schema) if config.populate_meta_fields else schema
+
+
+def plan_files_table(files: pa.Table) -> pa.Table:
+    """A table of `view.SCHEMA` as one of `FILES_SCHEMA`."""
+    columns = [paths_of(files), *(files.column(n) for n in ("partition", "size", "instant", "file_id"))]
+    return pa.table(columns, schema=FILES_SCHEMA).combine_chunks()
+
+
+def distinct(column: pa.ChunkedArray) -> list[str]:
+    """The values of a text column, sorted, each once."""
+    return sorted(pc.unique(column).to_pylist())
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotSource:
+    """A snapshot query: plans and explains itself.
+
+    Attributes:
+        schema: see `snapshot_schema`.
+    """
+
+    snapshot: TableSnapshot
+    schema: pa.Schema
+    predicate: Predicate | None = None
+
+    @property
+    def columns(self) -> tuple[PartitionColumn, ...]:
+        return partition_columns(self.snapshot.config, self.snapshot.schema, from_path=True)
+
+    @property
+    def title(self) -> str:
+        at = f" as of {self.snapshot.as_of}" if self.snapshot.as_of else ""
+        return f"snapshot{at} of table {self.snapshot.config.name}"
+
+    def _pruner(self) -> PartitionPruner | None:
+        if self.predicate is None:
+            return None
+        return PartitionPruner(self.predicate.expression, self.schema, self.snapshot.config, self.columns)
+
+    def plan(self) -> ScanPlan:
+        """The files to read.
+
+        Raises:
+            MissingFileError, CorruptFileError: a committed file is not there, or not as it was written.
+            PartitionPathError: a folder whose name is no value of the partition columns.
+        """
+        return self._plan_of(self.snapshot.files(wanted=self._pruner()))
+
+    def _plan_of(self, files: pa.Table) -> ScanPlan:
+        snapshot = self.snapshot
+        return ScanPlan(
+            kind=SNAPSHOT,
+            uri=snapshot.storage.uri,
+            files=plan_files_table(files),
+            schema=self.schema,
+            partition_columns=self.columns,
+            partition_values=partition_table(
+                distinct(files.column("partition")), self.columns, uri=snapshot.storage.uri
+            ),
+            as_of=snapshot.as_of,
+        )
+
+    def fates(self) -> Iterator[Fate]:
+        """Every base file in the table's folders, and why it is read or not."""
+        snapshot = self.snapshot
+        listing = snapshot.list()
+        partitions = sorted(listing.files)
+        pruner = self._pruner()
+        wanted = dict(zip(partitions, pruner.keep(partitions), strict=True)) if pruner else {}
+        view = FileView.of_listing(listing.files)
+        newest = {b.path: b for b in base_files(snapshot.latest_of(view, partitions))}
+        latest = {(b.partition, b.file_id): b for b in newest.values()}
+        written = snapshot.written()
+        visible = snapshot.visible()
+        for file in sorted(base_files(view.files), key=lambda b: b.path):
+            group = (file.partition, file.file_id)
+            after = snapshot.as_of is not None and file.instant > snapshot.as_of
+            if file.path in newest:
+                if wanted.get(file.partition, True):
+                    yield Fate(file, True, "the newest file of its group")
+                else:
+                    yield Fate(file, False, "no row of its partition can pass the filter")
+            elif file.instant not in visible:
+                yield Fate(file, False, f"its instant {file.instant} is not completed")
+            elif after:
+                yield Fate(file, False, f"written after {snapshot.as_of}")
+            elif group in written.replaced and group not in latest:
+                yield Fate(file, False, f"its file group was replaced at {written.replaced[group]}")
+            elif file.instant in visible.completed and file.path not in written.paths:
+                yield Fate(file, False, "not among the files of its commit")
+            else:
+                yield Fate(file, False, f"replaced by the group's file of {latest[group].instant}")

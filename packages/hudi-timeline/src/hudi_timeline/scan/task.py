@@ -1,0 +1,243 @@
+"""One file's part of a scan: a frozen value, and the worker that turns it into rows.
+
+A task holds everything its worker may know, so the same worker runs on threads and in other processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hudi_format.errors import CorruptFileError, HudiError, MissingFileError
+from hudi_format.schema.evolve import conform
+from hudi_format.schema.meta_columns import COMMIT_TIME
+from hudi_format.storage import Storage
+from hudi_timeline.scan.plan import FROM_PATH, Predicate, ScanPlan
+from hudi_timeline.scan.prune import matching_row_groups
+
+BATCH_ROWS = 131_072
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadTask:
+    """Rows of one base file.
+
+    Attributes:
+        storage: the table's.
+        path, partition, size, instant, file_id: the file, see `plan.FILES_SCHEMA`.
+        schema: the columns to give, in order.
+        needed: all columns that are looked at, with those of the filter; types of the table.
+        constants: one row with the columns that have one value in the whole file, or None.
+        filter: rows to keep, over `needed`; None for all.
+        filter_columns: the columns of `filter`.
+    """
+
+    storage: Storage
+    path: str
+    partition: str
+    size: int
+    instant: str
+    file_id: str
+    schema: pa.Schema
+    needed: pa.Schema
+    constants: pa.RecordBatch | None = None
+    filter: pc.Expression | None = None
+    filter_columns: tuple[str, ...] = ()
+
+    def to_batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """The rows in batches; see `read_slice`."""
+        return read_slice(self, batch_rows)
+
+
+def make_tasks(
+    storage: Storage, plan: ScanPlan, schema: pa.Schema, predicate: Predicate | None
+) -> list[ReadTask]:
+    """A task for each file of a plan.
+
+    Args:
+        schema: the columns that are wanted, in order.
+    """
+    filter = None if predicate is None else predicate.expression
+    filter_columns = () if predicate is None else predicate.columns
+    if plan.commit_time_range is not None:
+        first, last = plan.commit_time_range
+        time = pc.field(COMMIT_TIME)
+        in_range = (time >= pa.scalar(first)) & (time <= pa.scalar(last))
+        filter = in_range if filter is None else in_range & filter
+        filter_columns = tuple(dict.fromkeys((COMMIT_TIME, *filter_columns)))
+    extra = [plan.schema.field(n) for n in filter_columns if n not in schema.names]
+    needed = pa.schema([*schema, *extra])
+    constant = [c.name for c in plan.partition_columns if c.source == FROM_PATH and c.name in needed.names]
+    values = {
+        row.column("partition")[0].as_py(): row.select(constant)
+        for row in _rows(plan.partition_values)
+    }
+    columns = (plan.files.column(n).to_pylist() for n in ("path", "partition", "size", "instant", "file_id"))
+    return [
+        ReadTask(
+            storage, path, partition, size, instant, file_id, schema, needed,
+            values[partition] if constant else None, filter, filter_columns,
+        )
+        for path, partition, size, instant, file_id in zip(*columns, strict=True)
+    ]  # fmt: skip
+
+
+def _rows(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    for batch in table.combine_chunks().to_batches():
+        for n in range(batch.num_rows):
+            # A slice would keep, and pickle, the whole column.
+            yield batch.take(pa.array([n]))
+
+
+class SliceFile:
+    """An open base file and what a task wants of it.  The caller closes it."""
+
+    def __init__(self, task: ReadTask) -> None:
+        """Opens the file and reads its footer.
+
+        Raises:
+            MissingFileError, CorruptFileError: naming the file.
+        """
+        self.task = task
+        self._source = _open(task)
+        try:
+            # Remote stores: one request for the column chunks of a row group instead of one for each.
+            self._file = pq.ParquetFile(self._source, pre_buffer=not task.storage.is_local)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as e:
+            self._source.close()
+            raise _corrupt(task, e) from None
+        fixed = set(task.constants.schema.names) if task.constants is not None else set()
+        stored = set(self._file.schema_arrow.names)
+        self._from_file = [f for f in task.needed if f.name not in fixed]
+        self._columns = [f.name for f in self._from_file if f.name in stored]
+        self.row_groups = list(range(self._file.num_row_groups))
+        if task.filter is not None and self.row_groups:
+            self.row_groups = matching_row_groups(
+                self._file.metadata, task.filter, task.filter_columns, task.needed, task.constants
+            )
+
+    @property
+    def num_row_groups(self) -> int:
+        """Row groups in the file; those that are read are `row_groups`."""
+        return int(self._file.num_row_groups)
+
+    def close(self) -> None:
+        self._file.close()
+        self._source.close()
+
+    def read(self) -> pa.Table:
+        """All rows at once."""
+        try:
+            if len(self.row_groups) == self._file.num_row_groups:
+                raw = self._file.read(columns=self._columns)
+            else:
+                raw = self._file.read_row_groups(self.row_groups, columns=self._columns)
+            rows = sum(self._file.metadata.row_group(n).num_rows for n in self.row_groups)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as e:
+            raise _corrupt(self.task, e) from None
+        return self._finish(raw, rows)
+
+    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows in batches of at most `batch_rows`; holds one batch and the row group's bytes."""
+        if not self.row_groups:
+            return
+        if not self._columns:  # nothing to decode: only the count of the rows matters
+            yield from self.read().to_batches(max_chunksize=batch_rows)
+            return
+        raw = self._file.iter_batches(
+            batch_size=batch_rows, row_groups=self.row_groups, columns=self._columns, use_threads=True
+        )
+        while True:
+            try:
+                batch = next(raw, None)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as e:
+                raise _corrupt(self.task, e) from None
+            if batch is None:
+                return
+            yield from self._finish(pa.Table.from_batches([batch]), batch.num_rows).to_batches(
+                max_chunksize=batch_rows
+            )
+
+    def _finish(self, raw: pa.Table, rows: int) -> pa.Table:
+        """File columns to the task's columns: table types, constants in place, filter applied."""
+        task = self.task
+        wanted = pa.schema(self._from_file)
+        try:
+            if raw.schema.types != wanted.types or raw.schema.names != wanted.names:
+                raw = conform(raw, wanted) if raw.num_columns else _nulls(wanted, rows)
+        except HudiError as e:
+            raise e.at(table=task.storage.uri, instant=task.instant, file=task.path) from None
+        columns: list[pa.ChunkedArray | pa.Array] = []
+        for field in task.needed:
+            if task.constants is not None and field.name in task.constants.schema.names:
+                columns.append(_repeated(task.constants.column(field.name)[0], rows))
+            else:
+                columns.append(raw.column(field.name))
+        table = pa.table(columns, schema=task.needed) if columns else _no_columns(rows)
+        if task.filter is not None:
+            table = table.filter(task.filter)
+        return table if len(task.needed) == len(task.schema) else table.select(task.schema.names)
+
+
+def _repeated(value: pa.Scalar, rows: int) -> pa.Array:
+    return pa.repeat(value, rows) if value.is_valid else pa.nulls(rows, value.type)
+
+
+def _nulls(schema: pa.Schema, rows: int) -> pa.Table:
+    return pa.table([pa.nulls(rows, f.type) for f in schema], schema=schema)
+
+
+def _no_columns(rows: int) -> pa.Table:
+    """A table of no columns that knows its number of rows."""
+    return pa.table({"": pa.nulls(rows)}).select([])
+
+
+def _open(task: ReadTask) -> pa.NativeFile:
+    try:
+        return task.storage.open_input(task.path)
+    except FileNotFoundError:
+        raise MissingFileError(
+            "a file of the scan is gone",
+            table=task.storage.uri,
+            instant=task.instant,
+            file=task.path,
+            remedy="read the table again: a cleaner may have removed the file since the scan was planned.",
+        ) from None
+    except pa.ArrowInvalid as e:  # an empty file cannot be mapped
+        raise _corrupt(task, e) from None
+
+
+def _corrupt(task: ReadTask, error: Exception) -> CorruptFileError:
+    return CorruptFileError(
+        f"cannot read the base file: {str(error).splitlines()[0]}",
+        table=task.storage.uri,
+        instant=task.instant,
+        file=task.path,
+        remedy="restore the file from a backup, or restore the table to a savepoint before that instant.",
+    )
+
+
+def read_slice(task: ReadTask, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+    """The rows of one file in batches of `task.schema`, in the file's order.
+
+    Raises:
+        MissingFileError, CorruptFileError, SchemaError: naming table, instant and file.
+    """
+    file = SliceFile(task)
+    try:
+        yield from file.batches(batch_rows)
+    finally:
+        file.close()
+
+
+def read_whole(task: ReadTask) -> pa.Table:
+    """The rows of one file at once; errors as `read_slice`."""
+    file = SliceFile(task)
+    try:
+        return file.read()
+    finally:
+        file.close()

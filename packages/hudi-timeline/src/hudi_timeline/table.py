@@ -1,0 +1,268 @@
+"""`HudiTable`: a Hudi table without a JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_format.errors import InvalidOptionError, NotAHudiTableError, UnsupportedError
+from hudi_format.instant_time import parse_query_instant, zone_of
+from hudi_format.schema.meta_columns import META_COLUMNS
+from hudi_format.storage import Storage, open_storage
+from hudi_timeline import gate
+from hudi_timeline.inspect import Inspector
+from hudi_timeline.scan.incremental import IncrementalSource, incremental_range, incremental_schema, is_start
+from hudi_timeline.scan.lookup import look_up
+from hudi_timeline.scan.options import parse_read_options
+from hudi_timeline.scan.predicate import make_predicate
+from hudi_timeline.scan.result import Scan
+from hudi_timeline.scan.snapshot import SnapshotSource, snapshot_schema
+from hudi_timeline.scan.time_travel import check_as_of
+from hudi_timeline.snapshot import CommitCache, TableSnapshot, open_snapshot, snapshot_of
+from hudi_timeline.table_config import META_FOLDER, TableConfig, load
+from hudi_timeline.timeline import Timeline, latest_schema, load_timeline
+
+SNAPSHOT = "snapshot"
+READ_OPTIMIZED = "read_optimized"
+
+Instant = str | datetime
+"""An instant time (digits), `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's time zone, or a datetime."""
+
+
+class HudiTable:
+    """A table at a path.  Each read looks at the table anew; a scan stands for the state it was made in."""
+
+    def __init__(self, storage: Storage, options: Mapping[str, str] | None = None) -> None:
+        """Use `HudiTable.open`.  `options` apply to every call, under those of the call itself."""
+        self._storage = storage
+        self._options = {k: str(v) for k, v in (options or {}).items()}
+        self._commits = CommitCache(storage)
+
+    @classmethod
+    def open(
+        cls,
+        uri: str,
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> HudiTable:
+        """The table at `uri`, which may be a local path or any URL that fsspec knows.
+
+        Args:
+            storage_options: for fsspec: credentials, endpoints.
+            options: `hoodie.*` options for all reads and writes through this object.
+
+        Raises:
+            NotAHudiTableError: nothing is there, or something else.
+            CorruptFileError: hoodie.properties cannot be read.
+            UnsupportedError: a table that this version would read wrong.
+        """
+        storage = open_storage(str(uri), storage_options)
+        try:
+            config = load(storage)
+        except NotAHudiTableError as e:
+            raise _what_is_there(storage, e) from None
+        gate.check_read(storage, config)
+        return cls(storage, options)
+
+    @property
+    def uri(self) -> str:
+        return self._storage.uri
+
+    @property
+    def storage(self) -> Storage:
+        return self._storage
+
+    @property
+    def config(self) -> TableConfig:
+        """The table's configuration, as it is now."""
+        return load(self._storage)
+
+    @property
+    def timeline(self) -> Timeline:
+        """The active timeline, as it is now."""
+        return load_timeline(self._storage, self.config)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The newest schema, without meta columns, in the table's own column order."""
+        return self._snapshot().schema
+
+    @property
+    def name(self) -> str:
+        return self.config.name
+
+    @property
+    def table_type(self) -> str:
+        """COPY_ON_WRITE or MERGE_ON_READ."""
+        return self.config.table_type
+
+    @property
+    def table_version(self) -> int:
+        return self.config.version
+
+    @property
+    def inspect(self) -> Inspector:
+        """What the table consists of, as Arrow tables."""
+        return Inspector(self._storage, self._commits)
+
+    def _snapshot(self) -> TableSnapshot:
+        return open_snapshot(self._storage, commits=self._commits)
+
+    def read(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: str | pc.Expression | None = None,
+        *,
+        query: str = SNAPSHOT,
+        as_of: Instant | None = None,
+        meta_columns: bool = True,
+        options: Mapping[str, str] | None = None,
+    ) -> Scan:
+        """The table's rows, of its newest completed state or of an earlier one.
+
+        Args:
+            columns: the columns to give, in that order; None for all.  Values of partition columns are those
+                of the partition path, and they come last, as in Apache Hudi.
+            filter: the rows to give: text such as "city = 'sf' and ts > 5" (see scan.predicate), or a pyarrow
+                expression.  It may name columns that are not given.
+            query: "snapshot", or "read_optimized", which is the same for copy-on-write tables.
+            as_of: time travel: what the table held at that time.
+            meta_columns: whether the `_hoodie_*` columns are among all columns.
+            options: `hoodie.*` read options.
+
+        Raises:
+            MissingColumnError, SchemaError: columns or filter do not fit the table.
+            HollowCommitError, InstantNotFoundError: the table cannot be read as of that time.
+        """
+        if query not in (SNAPSHOT, READ_OPTIMIZED):
+            raise InvalidOptionError(
+                f"query={query!r} is no query",
+                remedy=f"use {SNAPSHOT!r} or {READ_OPTIMIZED!r}; read_incremental() gives changes.",
+            )
+        parse_read_options({**self._options, **(options or {})})
+        config = load(self._storage)
+        gate.check_read(self._storage, config, query=query)
+        timeline = load_timeline(self._storage, config)
+        gate.check_read(self._storage, config, timeline, query=query)
+        at = None
+        if as_of is not None:
+            at = parse_query_instant(as_of, zone_of(config.timezone))
+            check_as_of(self._storage, config, timeline, at)
+        snapshot = snapshot_of(self._storage, config, timeline, at, commits=self._commits)
+        schema = snapshot_schema(config, snapshot.schema)
+        predicate = None if filter is None else make_predicate(filter, schema)
+        source = SnapshotSource(snapshot, schema, predicate)
+        return Scan(self._storage, source, _columns(schema, columns, meta_columns))
+
+    def read_incremental(
+        self,
+        begin: Instant,
+        end: Instant | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: str | pc.Expression | None = None,
+        meta_columns: bool = True,
+        options: Mapping[str, str] | None = None,
+    ) -> Scan:
+        """The rows written by the commits after `begin` up to `end`, each once, in its newest state.
+
+        Deletes do not show.  All values come from the files, columns are in the table's order.
+
+        Args:
+            begin: exclusive; "000" for the table's start.
+            end: inclusive; None for the newest completed commit.
+            options: `hoodie.read.timeline.holes.resolution.policy` (FAIL or BLOCK),
+                `hoodie.datasource.read.incr.fallback.fulltablescan.enable`,
+                `hoodie.datasource.read.schema.use.end.instanttime`.
+
+        Raises:
+            InstantNotFoundError: commits after `begin` are archived; names the oldest instant to begin at.
+            HollowCommitError: a commit in the range is still open.
+            MissingColumnError, SchemaError: columns or filter do not fit the table.
+        """
+        parsed = parse_read_options({**self._options, **(options or {})})
+        snapshot = self._snapshot()
+        zone = zone_of(snapshot.config.timezone)
+        start, stop = _bound(begin, zone), None if end is None else _bound(end, zone)
+        range = incremental_range(snapshot, start, stop, parsed)
+        if parsed.use_end_schema and range.instants:
+            at_end = latest_schema(
+                self._storage, snapshot.timeline, snapshot.config, range.instants[-1].time
+            )
+            if at_end is not None:
+                snapshot = TableSnapshot(
+                    self._storage, snapshot.config, snapshot.timeline, at_end, None, self._commits
+                )
+        schema = incremental_schema(snapshot)
+        predicate = None if filter is None else make_predicate(filter, schema)
+        source = IncrementalSource(snapshot, range, schema, parsed, predicate)
+        return Scan(self._storage, source, _columns(schema, columns, meta_columns))
+
+    def get(self, keys: Sequence[str] | pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch) -> pa.Table:
+        """The newest rows with the given record keys; keys that are not in the table give none.
+
+        Key ranges and bloom filters in the files' footers tell which files need not be read.
+
+        Args:
+            keys: record keys as text (`_hoodie_record_key`), or a table that holds the record key columns.
+
+        Raises:
+            MissingColumnError: a table without one of the record key columns.
+            UnsupportedError: a table without meta columns.
+        """
+        config = load(self._storage)
+        if not config.populate_meta_fields:
+            raise UnsupportedError(
+                "look-ups by key need the meta columns, which this table does not fill",
+                table=self.uri,
+                remedy="read with a filter on the key columns.",
+            )
+        return look_up(self.read, self._storage, config, keys)
+
+    def __repr__(self) -> str:
+        config = self.config
+        kind = config.table_type.lower().replace("_", "-")
+        return f"HudiTable({config.name!r} at {self.uri}, {kind}, version {config.version})"
+
+
+def _columns(
+    schema: pa.Schema, columns: Sequence[str] | None, meta_columns: bool
+) -> Sequence[str] | None:
+    if columns is not None or meta_columns:
+        return columns
+    return [n for n in schema.names if n not in META_COLUMNS]
+
+
+def _bound(value: Instant, zone: Any) -> str:
+    """A bound of a range as an instant; digits of any length are taken as they are."""
+    if isinstance(value, str) and value.strip().isdigit():
+        return value.strip()
+    return parse_query_instant(value, zone)
+
+
+def _what_is_there(storage: Storage, error: NotAHudiTableError) -> NotAHudiTableError:
+    """The error, with what lies at the path instead."""
+    entries = storage.list("")
+    names = {e.name for e in entries}
+    if META_FOLDER in names:
+        return error
+    if "_delta_log" in names:
+        found = "it is a Delta Lake table"
+    elif "metadata" in names and "data" in names:
+        found = "it looks like an Iceberg table"
+    elif names:
+        found = f"it holds other data, such as {min(names)!r}"
+    elif storage.info("") is not None and not storage.info("").is_dir:  # type: ignore[union-attr]
+        found = "it is a file"
+    elif storage.info("") is not None:
+        found = "the folder is empty"
+    else:
+        found = "there is nothing"
+    return NotAHudiTableError(
+        f"no Hudi table: {found}", table=error.table, remedy=error.remedy, found=found
+    )
