@@ -61,7 +61,7 @@ def _step_over(newest: str, moment: datetime, config: TableConfig, table: str) -
         ahead = timedelta.max
     if ahead <= TOLERANCE:
         return next_instant(newest)
-    by = "" if ahead == timedelta.max else f" by {ahead.total_seconds():,.1f} s"
+    by = "" if ahead == timedelta.max else f" {ahead.total_seconds():,.1f} s"
     raise ClockError(
         f"the clock says {format_instant(moment)} ({TIMEZONE}={config.timezone}), which is{by} "
         f"before the table's instant {newest}",

@@ -116,7 +116,9 @@ def _proved_dead(owner: Owner) -> bool:
     except PermissionError:  # another user's process: it exists
         pass
     started, state = _start_and_state(owner.pid)
-    return bool(started) and (started != owner.started or state in "ZX")
+    if not started or not owner.started:  # not told: its age decides
+        return False
+    return started != owner.started or state in "ZX"
 
 
 class Heartbeat:
