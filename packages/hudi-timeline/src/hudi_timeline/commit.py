@@ -179,6 +179,7 @@ def begin(
         # Before the timeline: a marker folder that is seen here had its instant before that.
         marked = markers.list_instants(storage)
         beating = heartbeat.list_instants(storage)
+        table_config.recover(storage)
         table = table_config.load(storage)
         timeline = load_timeline(storage, table)
         gate.check_write(storage, table, timeline, options.raw, operation)

@@ -280,7 +280,7 @@ def update(storage: Storage, set: Mapping[str, str], remove: Iterable[str] = ())
     Raises:
         NotAHudiTableError, CorruptFileError: as `load`.
     """
-    _recover(storage)
+    recover(storage)
     current = dict(load(storage).properties)
     changed = {k: v for k, v in {**current, **set}.items() if k not in frozenset(remove)}
     changed[CHECKSUM] = checksum(changed)
@@ -298,8 +298,8 @@ def update(storage: Storage, set: Mapping[str, str], remove: Iterable[str] = ())
     return TableConfig(written)
 
 
-def _recover(storage: Storage) -> None:
-    """Finish or undo an update that did not come to its end."""
+def recover(storage: Storage) -> None:
+    """Finish or undo an update that did not come to its end; the caller holds the table's lock."""
     if storage.info(BACKUP_FILE) is None:
         return
     try:
