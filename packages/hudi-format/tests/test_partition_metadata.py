@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
+
 from hudi_format import properties
 from hudi_format.partition_metadata import depth_of, render, write_if_absent
 from hudi_format.storage import LocalStorage
