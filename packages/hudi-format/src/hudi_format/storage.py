@@ -181,6 +181,7 @@ class LocalStorage:
         full = self.full(path)
         with _named(self._root, path):
             os.makedirs(os.path.dirname(full), exist_ok=True)
+            _drop_checksum(full)
             return pa.OSFile(full, "wb")
 
     def _write_temporary(self, full: str, data: bytes) -> str:
@@ -202,6 +203,8 @@ class LocalStorage:
         with _named(self._root, path):
             temporary = self._write_temporary(full, data)
             try:
+                if not os.path.lexists(full):
+                    _drop_checksum(full)
                 os.link(temporary, full)  # fails where there is a file, unlike rename
             finally:
                 _unlink_quietly(temporary)
@@ -211,6 +214,7 @@ class LocalStorage:
         with _named(self._root, path):
             temporary = self._write_temporary(full, data)
             try:
+                _drop_checksum(full)
                 os.replace(temporary, full)
             except OSError:
                 _unlink_quietly(temporary)
@@ -219,6 +223,7 @@ class LocalStorage:
     def touch(self, path: str, data: bytes = b"") -> None:
         full = self.full(path)
         with _named(self._root, path):
+            _drop_checksum(full)
             try:
                 f = open(full, "wb")
             except FileNotFoundError:
@@ -233,6 +238,7 @@ class LocalStorage:
                 os.unlink(self.full(path))
             except FileNotFoundError:
                 return False
+            _drop_checksum(self.full(path))
         return True
 
     def delete_dir(self, path: str) -> None:
@@ -251,10 +257,20 @@ class LocalStorage:
             os.rename(self.full(source), self.full(target))
 
 
+def _drop_checksum(full: str) -> None:
+    """Remove the `.<name>.crc` that Hadoop keeps beside a local file.
+
+    One that does not fit the file's new content makes Hadoop, and so Apache Hudi, refuse to read it; without
+    one the file is read unchecked.
+    """
+    folder, _, name = full.rpartition("/")
+    _unlink_quietly(f"{folder}/.{name}.crc")
+
+
 def _unlink_quietly(path: str) -> None:
     try:
         os.unlink(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return
 
 
