@@ -49,7 +49,8 @@ FILE_SLICES = pa.schema(
 STATS = pa.schema(
     [
         ("path", pa.string()), ("partition", pa.string()), ("rows", pa.int64()), ("row_groups", pa.int64()),
-        ("size", pa.int64()), ("min_key", pa.string()), ("max_key", pa.string()), ("bloom_filter", pa.string()),
+        ("size", pa.int64()), ("min_key", pa.string()), ("max_key", pa.string()),
+        ("bloom_filter", pa.string()),
     ]
 )  # fmt: skip
 
@@ -127,7 +128,7 @@ class Inspector:
     def file_slices(self) -> pa.Table:
         """One row for each base file in the table's folders, of every instant (columns: FILE_SLICES)."""
         snapshot = self._snapshot()
-        listing = snapshot.list()
+        listing = snapshot.listing()
         view = FileView.of_listing(listing.files)
         latest = {b.path for b in base_files(snapshot.latest_of(view, list(listing.files)))}
         visible = snapshot.visible()
@@ -146,9 +147,9 @@ class Inspector:
         return pa.Table.from_pylist(rows, FILE_SLICES)
 
     def partitions(self) -> pa.Table:
-        """One row for each partition: path, typed values of the partition columns, files, bytes, newest instant."""
+        """One row for each partition: path, values of the partition columns, files, bytes, newest instant."""
         snapshot = self._snapshot()
-        listing = snapshot.list()
+        listing = snapshot.listing()
         paths = sorted(listing.files)
         latest = base_files(snapshot.latest_of(FileView.of_listing(listing.files), paths))
         columns = partition_columns(snapshot.config, snapshot.schema, from_path=True)

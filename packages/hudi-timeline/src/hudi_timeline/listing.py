@@ -16,7 +16,6 @@ from typing import Protocol, TypeVar
 from hudi_format.model import join_path
 from hudi_format.names import META_DIR, PARTITION_METADATA
 from hudi_format.storage import FileInfo, Storage
-
 from hudi_timeline.table_config import TableConfig
 
 # Listing calls of object stores take some 50 ms and no CPU.  On a local disk the calls are the CPU.

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
 from hudi_format.errors import PartitionPathError
 from hudi_format.partition_path import split_values
-
 from hudi_timeline.scan.plan import FROM_FILE, FROM_PATH, PartitionColumn
 from hudi_timeline.table_config import TableConfig
 
@@ -27,7 +27,9 @@ def path_type(config: TableConfig, declared: pa.DataType) -> pa.DataType:
     return declared
 
 
-def partition_columns(config: TableConfig, schema: pa.Schema, *, from_path: bool) -> tuple[PartitionColumn, ...]:
+def partition_columns(
+    config: TableConfig, schema: pa.Schema, *, from_path: bool
+) -> tuple[PartitionColumn, ...]:
     """The table's partition columns as a scan gives them.
 
     Args:

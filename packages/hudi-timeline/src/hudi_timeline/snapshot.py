@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from hudi_format.errors import MissingFileError, SchemaError
+
 from hudi_format.model import FileSlice, VisibleInstants
 from hudi_format.names import parse_base_file
 from hudi_format.storage import Storage
-
+from hudi_timeline import gate
 from hudi_timeline.instant import Instant
 from hudi_timeline.listing import Listing, PartitionFilter, list_partition_files, list_table
 from hudi_timeline.metadata.commit import CommitMetadata, read_commit
@@ -108,9 +108,11 @@ class TableSnapshot:
                     newest.pop((partition, file_id), None)
         return Written(newest, replaced, frozenset(paths))
 
-    def list(self, wanted: PartitionFilter | None = None) -> Listing:
+    def listing(self, wanted: PartitionFilter | None = None) -> Listing:
         """The files in the table's partitions, or in those that are wanted, now."""
-        return list_table(self.storage, self.config, wanted=wanted, also={p for p, _ in self.written().newest})
+        return list_table(
+            self.storage, self.config, wanted=wanted, also={p for p, _ in self.written().newest}
+        )
 
     def files(
         self, partitions: Iterable[str] | None = None, *, wanted: PartitionFilter | None = None
@@ -125,7 +127,7 @@ class TableSnapshot:
             MissingFileError, CorruptFileError: a committed file is not there, or not as it was written.
         """
         if partitions is None:
-            listing: Mapping[str, Iterable[object]] = self.list(wanted).files
+            listing: Mapping[str, Iterable[object]] = self.listing(wanted).files
         else:
             listing = list_partition_files(self.storage, partitions)
         return self.latest_of(FileView.of_listing(listing), list(listing))  # type: ignore[arg-type]
@@ -151,7 +153,11 @@ def is_base_file(path: str) -> bool:
 
 
 def open_snapshot(
-    storage: Storage, as_of: str | None = None, *, commits: CommitCache | None = None
+    storage: Storage,
+    as_of: str | None = None,
+    *,
+    commits: CommitCache | None = None,
+    query: str = "snapshot",
 ) -> TableSnapshot:
     """The table as it is now, or as of an instant.
 
@@ -160,10 +166,11 @@ def open_snapshot(
 
     Raises:
         NotAHudiTableError, CorruptFileError: as `table_config.load`.
-        UnsupportedError: a table that cannot be read yet.
+        UnsupportedError: a table that this version would read wrong.
     """
     config = load(storage)
     timeline = load_timeline(storage, config)
+    gate.check_read(storage, config, timeline, query=query)
     return snapshot_of(storage, config, timeline, as_of, commits=commits)
 
 
@@ -181,5 +188,10 @@ def snapshot_of(
         # Before the first commit there were no rows, of the table's later schema.
         schema = latest_schema(storage, timeline, config)
     return TableSnapshot(
-        storage, config, timeline, pa.schema([]) if schema is None else schema, as_of, commits or CommitCache(storage)
+        storage,
+        config,
+        timeline,
+        pa.schema([]) if schema is None else schema,
+        as_of,
+        commits or CommitCache(storage),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +15,7 @@ from hudi_format.schema.meta_columns import META_COLUMNS
 from hudi_format.storage import Storage, open_storage
 from hudi_timeline import gate
 from hudi_timeline.inspect import Inspector
-from hudi_timeline.scan.incremental import IncrementalSource, incremental_range, incremental_schema, is_start
+from hudi_timeline.scan.incremental import IncrementalSource, incremental_range, incremental_schema
 from hudi_timeline.scan.lookup import look_up
 from hudi_timeline.scan.options import parse_read_options
 from hudi_timeline.scan.predicate import make_predicate
@@ -29,7 +29,7 @@ from hudi_timeline.timeline import Timeline, latest_schema, load_timeline
 SNAPSHOT = "snapshot"
 READ_OPTIMIZED = "read_optimized"
 
-Instant = str | datetime
+Instant: TypeAlias = str | datetime
 """An instant time (digits), `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's time zone, or a datetime."""
 
 
@@ -145,16 +145,13 @@ class HudiTable:
                 remedy=f"use {SNAPSHOT!r} or {READ_OPTIMIZED!r}; read_incremental() gives changes.",
             )
         parse_read_options({**self._options, **(options or {})})
-        config = load(self._storage)
-        gate.check_read(self._storage, config, query=query)
-        timeline = load_timeline(self._storage, config)
-        gate.check_read(self._storage, config, timeline, query=query)
-        at = None
+        snapshot = open_snapshot(self._storage, commits=self._commits, query=query)
         if as_of is not None:
+            config, timeline = snapshot.config, snapshot.timeline
             at = parse_query_instant(as_of, zone_of(config.timezone))
             check_as_of(self._storage, config, timeline, at)
-        snapshot = snapshot_of(self._storage, config, timeline, at, commits=self._commits)
-        schema = snapshot_schema(config, snapshot.schema)
+            snapshot = snapshot_of(self._storage, config, timeline, at, commits=self._commits)
+        schema = snapshot_schema(snapshot.config, snapshot.schema)
         predicate = None if filter is None else make_predicate(filter, schema)
         source = SnapshotSource(snapshot, schema, predicate)
         return Scan(self._storage, source, _columns(schema, columns, meta_columns))
@@ -191,9 +188,7 @@ class HudiTable:
         start, stop = _bound(begin, zone), None if end is None else _bound(end, zone)
         range = incremental_range(snapshot, start, stop, parsed)
         if parsed.use_end_schema and range.instants:
-            at_end = latest_schema(
-                self._storage, snapshot.timeline, snapshot.config, range.instants[-1].time
-            )
+            at_end = latest_schema(self._storage, snapshot.timeline, snapshot.config, range.instants[-1].time)
             if at_end is not None:
                 snapshot = TableSnapshot(
                     self._storage, snapshot.config, snapshot.timeline, at_end, None, self._commits
@@ -230,9 +225,7 @@ class HudiTable:
         return f"HudiTable({config.name!r} at {self.uri}, {kind}, version {config.version})"
 
 
-def _columns(
-    schema: pa.Schema, columns: Sequence[str] | None, meta_columns: bool
-) -> Sequence[str] | None:
+def _columns(schema: pa.Schema, columns: Sequence[str] | None, meta_columns: bool) -> Sequence[str] | None:
     if columns is not None or meta_columns:
         return columns
     return [n for n in schema.names if n not in META_COLUMNS]
@@ -263,6 +256,4 @@ def _what_is_there(storage: Storage, error: NotAHudiTableError) -> NotAHudiTable
         found = "the folder is empty"
     else:
         found = "there is nothing"
-    return NotAHudiTableError(
-        f"no Hudi table: {found}", table=error.table, remedy=error.remedy, found=found
-    )
+    return NotAHudiTableError(f"no Hudi table: {found}", table=error.table, remedy=error.remedy, found=found)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
 from hudi_format.errors import CorruptFileError, MissingFileError
 from hudi_format.model import BaseFile, FileSlice, VisibleInstants
 from hudi_format.storage import FileInfo
@@ -126,7 +127,8 @@ class FileView:
         )
         if not texts:
             return np.zeros(0, np.bool_)
-        return good[coded.indices.to_numpy()]
+        shown: np.ndarray = good[coded.indices.to_numpy()]
+        return shown
 
 
 def _last_of_group(files: pa.Table) -> np.ndarray:

@@ -18,8 +18,8 @@ from hudi_timeline.cli.output import Format, show_facts, show_rows
 from hudi_timeline.table import HudiTable
 
 app = typer.Typer(
-    name="hudi", help="Look at Apache Hudi tables, without a JVM.", no_args_is_help=True, add_completion=False,
-    pretty_exceptions_enable=False, rich_markup_mode=None,
+    name="hudi", help="Look at Apache Hudi tables, without a JVM.", no_args_is_help=True,
+    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
 )  # fmt: skip
 
 Path = Annotated[str, typer.Argument(help="The table's path or URL.", metavar="PATH", show_default=False)]
@@ -82,8 +82,8 @@ def schema(path: Path, output: Output = Format.table, storage: StorageOptions = 
     """The table's columns and their types."""
     config_and_schema = _open(path, storage)
     config, columns = config_and_schema.config, config_and_schema.schema
-    roles = {name: "partition" for name in config.partition_fields}
-    roles.update({name: "key" for name in config.record_key_fields})
+    roles = dict.fromkeys(config.partition_fields, "partition")
+    roles.update(dict.fromkeys(config.record_key_fields, "key"))
     if config.ordering_field:
         roles.setdefault(config.ordering_field, "ordering")
     rows = pa.table(
@@ -127,7 +127,9 @@ def files(
     path: Path,
     output: Output = Format.table,
     limit: Limit = 0,
-    every: Annotated[bool, typer.Option("--all", help="Also files of older versions and open commits.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Also files of older versions and open commits.")
+    ] = False,
     storage: StorageOptions = None,
 ) -> None:
     """The base files of the table's newest state."""

@@ -88,4 +88,6 @@ def _cell(value: object) -> str:
 
 def _console() -> Console:
     # Into a pipe there is no width to fit into: lines stay whole.
-    return Console(markup=False, highlight=False, width=None if sys.stdout.isatty() else 10_000, soft_wrap=False)
+    return Console(
+        markup=False, highlight=False, width=None if sys.stdout.isatty() else 10_000, soft_wrap=False
+    )

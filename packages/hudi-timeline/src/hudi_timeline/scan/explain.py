@@ -34,7 +34,9 @@ class Explanation:
             f"reads {len(read)} of {len(rows)} files, {size:,} bytes",
         ]
         for r in sorted(rows, key=lambda r: not r["read"])[:MOST_LINES]:
-            groups = "" if r["row_groups"] is None else f"; row groups {r['row_groups_read']}/{r['row_groups']}"
+            groups = (
+                "" if r["row_groups"] is None else f"; row groups {r['row_groups_read']}/{r['row_groups']}"
+            )
             lines.append(f"  {'read' if r['read'] else 'skip'}  {r['path']}  {r['reason']}{groups}")
         if len(rows) > MOST_LINES:
             lines.append(f"  ... and {len(rows) - MOST_LINES} more, see .files")

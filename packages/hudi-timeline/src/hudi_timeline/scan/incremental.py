@@ -50,15 +50,13 @@ class Range:
     complete: bool
 
 
-def incremental_range(
-    snapshot: TableSnapshot, begin: str, end: str | None, options: ReadOptions
-) -> Range:
+def incremental_range(snapshot: TableSnapshot, begin: str, end: str | None, options: ReadOptions) -> Range:
     """The commits in (begin, end].
 
     Raises:
         UnsupportedError: a table without meta columns, whose rows do not say when they were written.
-        InstantNotFoundError: begin is before the active timeline (but not its start), unless the options allow
-            a full scan; the message names the oldest instant that can be begun from.
+        InstantNotFoundError: begin is before the active timeline (but not the table's start), unless the
+            options allow a full scan; the message names the oldest instant that can be begun from.
         HollowCommitError: see `ReadOptions.hollow_policy`.
     """
     uri = snapshot.storage.uri
@@ -66,7 +64,8 @@ def incremental_range(
         raise UnsupportedError(
             "incremental queries need the meta columns, which this table does not fill",
             table=uri,
-            remedy="compare two snapshots (as_of), or rewrite the table with hoodie.populate.meta.fields=true.",
+            remedy="compare two snapshots (as_of), or rewrite the table with "
+            "hoodie.populate.meta.fields=true.",
         )
     timeline = snapshot.timeline
     writes = timeline.completed_writes()
@@ -100,7 +99,7 @@ def incremental_range(
 
 def incremental_schema(snapshot: TableSnapshot) -> pa.Schema:
     """The result's columns: meta columns, then the table's in its order; values come from the files."""
-    return with_meta(snapshot.schema)
+    return with_meta(pa.schema([f.with_nullable(True) for f in snapshot.schema]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +136,8 @@ class IncrementalSource:
         warnings: tuple[str, ...] = ()
         if not self.range.complete:
             warnings = (
-                f"the result holds no rows of instants before {self.snapshot.timeline.first_active}: they are "
-                f"archived ({FULL_SCAN_FALLBACK}=true reads the whole table instead)",
+                f"the result holds no rows of instants before {self.snapshot.timeline.first_active}: they "
+                f"are archived ({FULL_SCAN_FALLBACK}=true reads the whole table instead)",
             )
         times = (instants[0].time, instants[-1].time) if instants else None
         return self._plan_of(files, times, complete=self.range.complete, warnings=warnings)
@@ -201,7 +200,9 @@ class IncrementalSource:
         if isinstance(files, list):
             rows = [(b.path, b.partition, b.size, b.instant, b.file_id) for b in files]
             columns = list(zip(*rows, strict=True)) or [()] * len(FILES_SCHEMA)
-            files = pa.table([pa.array(c, f.type) for c, f in zip(columns, FILES_SCHEMA, strict=True)], FILES_SCHEMA)
+            files = pa.table(
+                [pa.array(c, f.type) for c, f in zip(columns, FILES_SCHEMA, strict=True)], FILES_SCHEMA
+            )
         snapshot = self.snapshot
         columns_ = partition_columns(snapshot.config, snapshot.schema, from_path=False)
         return ScanPlan(
@@ -210,7 +211,9 @@ class IncrementalSource:
             files=files,
             schema=self.schema,
             partition_columns=columns_,
-            partition_values=partition_table(distinct(files.column("partition")), columns_, uri=snapshot.storage.uri),
+            partition_values=partition_table(
+                distinct(files.column("partition")), columns_, uri=snapshot.storage.uri
+            ),
             commit_time_range=times,
             complete=complete,
             warnings=warnings,
@@ -228,8 +231,8 @@ class IncrementalSource:
                     continue
                 group = (stat.partition, stat.file_id)
                 if file.path in read:
-                    yield Fate(file, True, f"the newest file of its group that {instant.time} or later wrote")
+                    yield Fate(file, True, "the newest file of its group in the range")
                 elif group in replaced:
                     yield Fate(file, False, f"its file group was replaced at {replaced[group]}")
                 else:
-                    yield Fate(file, False, f"replaced by the group's file of {newest[group].instant}")
+                    yield Fate(file, False, f"an older version; the newest is of {newest[group].instant}")

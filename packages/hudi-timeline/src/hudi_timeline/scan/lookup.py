@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,12 +17,12 @@ from hudi_format.keys import record_keys
 from hudi_format.parquet.footer import read_footer
 from hudi_format.schema.meta_columns import RECORD_KEY
 from hudi_format.storage import Storage
-from hudi_index.bloom import parse_filter
+from hudi_index.bloom.filter import parse_filter
 from hudi_timeline.scan.result import Scan
 from hudi_timeline.scan.task import ReadTask, read_whole
 from hudi_timeline.table_config import TableConfig
 
-Keys = Sequence[str] | pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch
+Keys: TypeAlias = Sequence[str] | pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch
 
 _BLOOM = "org.apache.hudi.bloomfilter"
 _BLOOM_TYPE = "hoodie_bloom_filter_type_code"

@@ -17,8 +17,8 @@ from decimal import Decimal, InvalidOperation
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from hudi_format.errors import MissingColumnError, SchemaError
 
+from hudi_format.errors import InvalidOptionError, MissingColumnError, SchemaError
 from hudi_timeline.partition_values import cast_text
 from hudi_timeline.scan.plan import Predicate
 
@@ -30,7 +30,8 @@ def make_predicate(filter: str | pc.Expression, schema: pa.Schema) -> Predicate:
 
     Raises:
         MissingColumnError: a column that the schema lacks, with the nearest name.
-        SchemaError: the text cannot be parsed, or a comparison does not fit the column's type.
+        InvalidOptionError: the text cannot be parsed, or a value is not of its column's type.
+        SchemaError: an expression does not fit the columns' types.
         TypeError: neither text nor a pyarrow expression.
     """
     if isinstance(filter, str):
@@ -38,9 +39,7 @@ def make_predicate(filter: str | pc.Expression, schema: pa.Schema) -> Predicate:
     elif isinstance(filter, pc.Expression):
         expression, text = filter, str(filter)
     else:
-        raise TypeError(
-            f"filter must be text or a pyarrow.compute.Expression, not {type(filter).__name__}"
-        )
+        raise TypeError(f"filter must be text or a pyarrow.compute.Expression, not {type(filter).__name__}")
     try:
         schema.empty_table().filter(expression)
     except pa.ArrowInvalid as e:
@@ -106,7 +105,9 @@ _COMPARE: dict[str, Callable[[pc.Expression, pc.Expression], pc.Expression]] = {
     ">=": lambda a, b: a >= b,
 }
 _OPERATORS = {"=": "==", "<>": "!=", **{o: o for o in _COMPARE}}
-_KEYWORDS = frozenset("and or not in between like is null true false date timestamp escape".split())
+_KEYWORDS = frozenset(
+    ["and", "or", "not", "in", "between", "like", "is", "null", "true", "false", "date", "timestamp"]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ def parse(text: str, schema: pa.Schema) -> pc.Expression:
     """The expression that a filter text means.
 
     Raises:
-        SchemaError: with the place at fault; `details["offset"]` counts characters from 0.
+        InvalidOptionError: with the place at fault; `details["offset"]` counts characters from 0.
         MissingColumnError: see `make_predicate`.
     """
     return _Parser(text, schema).whole()(False)
@@ -175,8 +176,8 @@ class _Parser:
         out.append(_Token("end", "", len(self._text)))
         return out
 
-    def _error(self, reason: str, offset: int) -> SchemaError:
-        return SchemaError(
+    def _error(self, reason: str, offset: int) -> InvalidOptionError:
+        return InvalidOptionError(
             f"cannot read the filter {self._text!r}: {reason}, at character {offset + 1}",
             remedy=_HELP,
             offset=offset,
@@ -309,11 +310,10 @@ class _Parser:
         return lambda negated: ~matches if negated else matches
 
     def _compare(self, op: str, left: _Column | _Literal, right: _Column | _Literal, start: int) -> _Node:
-        if isinstance(left, _Literal) and isinstance(right, _Literal):
-            raise self._error("one side of a comparison must be a column", start)
         if isinstance(left, _Literal):
             left, right, op = right, left, _FLIPPED[op]
-        assert isinstance(left, _Column)  # noqa: S101 - narrows for the type checker; both cases are above
+        if isinstance(left, _Literal):
+            raise self._error("one side of a comparison must be a column", start)
         if isinstance(right, _Column):
             return _comparison_node(op, left.expression, right.expression)
         if right.value is None:
@@ -347,7 +347,8 @@ class _Parser:
 
     def _column(self, token: _Token) -> _Column:
         parts = [
-            a or b for a, b in re.findall(r"`([^`]+)`|([^\W\d]\w*)", self._text[token.start :][: len(token.text)])
+            a or b
+            for a, b in re.findall(r"`([^`]+)`|([^\W\d]\w*)", self._text[token.start :][: len(token.text)])
         ]
         # A dotted name may also be one column's whole name.
         if ".".join(parts) in self._schema.names:

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
+
 from hudi_format.errors import PartitionPathError
 from hudi_format.partition_path import split_values
-
 from hudi_timeline.partition_values import partition_table
 from hudi_timeline.scan.plan import FROM_PATH, PartitionColumn
 from hudi_timeline.table_config import TableConfig

@@ -13,7 +13,15 @@ import pyarrow.compute as pc
 
 from hudi_format.schema.meta_columns import with_meta
 from hudi_timeline.partition_values import partition_columns, partition_table
-from hudi_timeline.scan.plan import FILES_SCHEMA, FROM_PATH, SNAPSHOT, Fate, PartitionColumn, Predicate, ScanPlan
+from hudi_timeline.scan.plan import (
+    FILES_SCHEMA,
+    FROM_PATH,
+    SNAPSHOT,
+    Fate,
+    PartitionColumn,
+    Predicate,
+    ScanPlan,
+)
 from hudi_timeline.scan.prune import PartitionPruner
 from hudi_timeline.snapshot import TableSnapshot
 from hudi_timeline.table_config import TableConfig
@@ -23,13 +31,16 @@ from hudi_timeline.view import FileView, base_files, paths_of
 def snapshot_schema(config: TableConfig, table: pa.Schema) -> pa.Schema:
     """The result's columns: meta columns, data columns, and last the partition columns in their own order.
 
-    That is where Apache Hudi 0.15 puts columns whose value comes from the path.
+    That is where Apache Hudi 0.15 puts columns whose value comes from the path; only in a bootstrapped table
+    they stay where they are.  All are nullable: a path may say null.
     """
     columns = partition_columns(config, table, from_path=True)
-    moved = {c.name: c for c in columns if c.source == FROM_PATH}
-    fields = [f for f in table if f.name not in moved]
-    fields += [pa.field(c.name, c.type) for c in moved.values()]
-    schema = pa.schema(fields)
+    from_path = {c.name: pa.field(c.name, c.type) for c in columns if c.source == FROM_PATH}
+    if config.bootstrap_base_path:
+        fields = [from_path.pop(f.name, f) for f in table]
+    else:
+        fields = [f for f in table if f.name not in from_path]
+    schema = pa.schema([f.with_nullable(True) for f in (*fields, *from_path.values())])
     return with_meta(schema) if config.populate_meta_fields else schema
 
 
@@ -96,7 +107,7 @@ class SnapshotSource:
     def fates(self) -> Iterator[Fate]:
         """Every base file in the table's folders, and why it is read or not."""
         snapshot = self.snapshot
-        listing = snapshot.list()
+        listing = snapshot.listing()
         partitions = sorted(listing.files)
         pruner = self._pruner()
         wanted = dict(zip(partitions, pruner.keep(partitions), strict=True)) if pruner else {}
@@ -122,4 +133,4 @@ class SnapshotSource:
             elif file.instant in visible.completed and file.path not in written.paths:
                 yield Fate(file, False, "not among the files of its commit")
             else:
-                yield Fate(file, False, f"replaced by the group's file of {latest[group].instant}")
+                yield Fate(file, False, f"an older version; the newest is of {latest[group].instant}")

@@ -73,8 +73,7 @@ def make_tasks(
     needed = pa.schema([*schema, *extra])
     constant = [c.name for c in plan.partition_columns if c.source == FROM_PATH and c.name in needed.names]
     values = {
-        row.column("partition")[0].as_py(): row.select(constant)
-        for row in _rows(plan.partition_values)
+        row.column("partition")[0].as_py(): row.select(constant) for row in _rows(plan.partition_values)
     }
     columns = (plan.files.column(n).to_pylist() for n in ("path", "partition", "size", "instant", "file_id"))
     return [

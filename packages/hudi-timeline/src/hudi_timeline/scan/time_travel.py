@@ -25,7 +25,7 @@ def has_archive(storage: Storage, config: TableConfig) -> bool:
 
 
 def earliest_retained(storage: Storage, timeline: Timeline) -> str:
-    """The oldest instant whose files the last clean kept; "" where it does not say, or nothing was cleaned."""
+    """The oldest instant whose files the last clean kept; "" where no clean says."""
     completed = [i for i in timeline.of(CLEAN) if i.completed and i.size != 0]
     if not completed:
         return ""

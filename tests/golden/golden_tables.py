@@ -1,0 +1,143 @@
+"""The golden tables: find them, unpack them, and compare answers with Apache Hudi's."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+ROOT = Path(__file__).parent
+
+SNAPSHOT = "snapshot"
+READ_OPTIMIZED = "read_optimized"
+AS_OF = "asof"
+INCREMENTAL = "incremental"
+CDC = "cdc"
+
+
+@dataclass(frozen=True)
+class Question:
+    """One expected answer: its file, and what was asked.
+
+    `instant` is that of a time travel query; `begin` (exclusive) and `end` (inclusive, None for open) are
+    those of an incremental query.
+    """
+
+    file: Path
+    kind: str
+    instant: str | None = None
+    begin: str | None = None
+    end: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.file.stem
+
+    def expected(self) -> pa.Table:
+        return pq.read_table(self.file)
+
+
+@dataclass(frozen=True)
+class GoldenTable:
+    """One scenario of one table version."""
+
+    version: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.version}-{self.name}"
+
+    @cached_property
+    def meta(self) -> dict[str, Any]:
+        """`meta.json`: operations, options, key and partition fields, instants."""
+        loaded: dict[str, Any] = json.loads((self._expected / "meta.json").read_text())
+        return loaded
+
+    @property
+    def _expected(self) -> Path:
+        return ROOT / self.version / f"{self.name}.expected"
+
+    def unpack(self, folder: Path) -> Path:
+        """The table's path, after it was unzipped into `folder`."""
+        with zipfile.ZipFile(ROOT / self.version / f"{self.name}.zip") as archive:
+            archive.extractall(folder)
+        return folder / self.name
+
+    def questions(self, *kinds: str) -> list[Question]:
+        """The answers that there are, of some kinds or of all."""
+        found = (_question(f) for f in sorted(self._expected.glob("*.parquet")))
+        return [q for q in found if not kinds or q.kind in kinds]
+
+    def question(self, name: str) -> Question:
+        """One answer by the name of its file, without `.parquet`."""
+        return _question(self._expected / f"{name}.parquet")
+
+    def unanswered(self) -> dict[str, str]:
+        """Questions that Apache Hudi could not answer, with its reason."""
+        reasons: dict[str, str] = self.meta["hudi_could_not_answer"]
+        return reasons
+
+
+def golden(version: str, *names: str) -> list[GoldenTable]:
+    """Tables of a version by name, or all that are there."""
+    there = sorted(p.stem for p in (ROOT / version).glob("*.zip"))
+    missing = set(names) - set(there)
+    if missing:
+        raise ValueError(f"no golden table {', '.join(sorted(missing))} in {version}")
+    return [GoldenTable(version, n) for n in there if not names or n in names]
+
+
+def _question(file: Path) -> Question:
+    kind, *rest = file.stem.split("_") if file.stem != READ_OPTIMIZED else (READ_OPTIMIZED,)
+    if kind == AS_OF:
+        return Question(file, kind, instant=rest[0])
+    if kind == INCREMENTAL:
+        return Question(file, kind, begin=rest[0], end=None if rest[1] == "open" else rest[1])
+    if kind == CDC:
+        return Question(file, kind, begin=rest[0])
+    return Question(file, kind)
+
+
+def assert_same_answer(actual: pa.Table, expected: pa.Table, keys: list[str] | None = None) -> None:
+    """Column names, their order, their types and all rows are the same; the order of rows is free.
+
+    Args:
+        keys: columns that identify a row where there are no meta columns.
+    """
+    assert actual.column_names == expected.column_names
+    types = [(f.name, _plain(f.type)) for f in actual.schema]
+    assert types == [(f.name, _plain(f.type)) for f in expected.schema]
+    assert actual.num_rows == expected.num_rows
+    by = keys or ["_hoodie_record_key", "_hoodie_partition_path"]
+    found, wanted = _sorted(actual, by), _sorted(expected, by)
+    for n, (mine, theirs) in enumerate(zip(found, wanted, strict=True)):
+        assert mine == theirs, f"row {n} (by {', '.join(by)})"
+
+
+def _plain(kind: pa.DataType) -> Any:
+    """A type without what says nothing about its values: names inside lists and maps, nullability."""
+    if pa.types.is_struct(kind):
+        return ("struct", *((f.name, _plain(f.type)) for f in kind))
+    if pa.types.is_map(kind):
+        return ("map", _plain(kind.key_type), _plain(kind.item_type))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return ("list", _plain(kind.value_type))
+    if pa.types.is_timestamp(kind):
+        # Apache Hudi's answers were stored by Spark, which may have used another unit.
+        return ("timestamp", kind.tz)
+    return str(kind)
+
+
+def _sorted(table: pa.Table, by: list[str]) -> list[dict[str, Any]]:
+    columns = [
+        pa.field(f.name, pa.timestamp("us", f.type.tz)) if pa.types.is_timestamp(f.type) else f
+        for f in table.schema
+    ]
+    rows = table.cast(pa.schema(columns)).to_pylist() if table.num_columns else []
+    return sorted(rows, key=lambda r: tuple(("" if r[b] is None else str(r[b])) for b in by))

@@ -1,0 +1,172 @@
+"""Golden tables read through `HudiTable`: the answers are Apache Hudi's own."""
+
+import warnings
+
+import pytest
+from golden_tables import AS_OF, INCREMENTAL, READ_OPTIMIZED, SNAPSHOT, assert_same_answer, golden
+
+from hudi_format.errors import HudiError, InstantNotFoundError, MissingFileError, UnsupportedError
+from hudi_timeline.table import HudiTable
+
+READABLE = [
+    "all_types_cow",
+    "bootstrap_full_record",
+    "bucket_simple_cow",
+    "cdc_cow_data_before",
+    "cdc_cow_data_before_after",
+    "cdc_cow_op_key_only",
+    "cow_archived",
+    "cow_bulk_insert",
+    "cow_cleaned",
+    "cow_clustered",
+    "cow_complex_keys_hive_style_urlencoded",
+    "cow_insert_overwrite",
+    "cow_no_metadata_table",
+    "cow_nonpartitioned",
+    "cow_partitioned",
+    "cow_rollback",
+    "cow_timestamp_keygen",
+    "custom_keygen",
+    "empty_first_write",
+    "empty_table",
+    "global_bloom_partition_move",
+    "multi_file_groups",
+    "record_index",
+    "savepoint_restore",
+    "schema_evolution_add_promote",
+    "single_commit_large_row_groups",
+    "virtual_keys",
+]
+READABLE_V5 = ["cow_complex_keys_hive_style_urlencoded", "cow_insert_overwrite", "cow_partitioned"]
+TABLES = golden("v6", *READABLE) + golden("v5", *READABLE_V5)
+REFUSED = [t for v in ("v5", "v6", "v8", "v9") for t in golden(v) if t not in TABLES]
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory):
+    """Tables by name, unpacked once."""
+    tables = {}
+
+    def open_table(table):
+        if table not in tables:
+            folder = tmp_path_factory.mktemp(str(table))
+            tables[table] = HudiTable.open(str(table.unpack(folder)))
+        return tables[table]
+
+    return open_table
+
+
+def ask(table, question):
+    if question.kind in (SNAPSHOT, READ_OPTIMIZED):
+        return table.read(query=question.kind)
+    if question.kind == AS_OF:
+        return table.read(as_of=question.instant)
+    return table.read_incremental(question.begin, question.end)
+
+
+QUESTIONS = [(t, q) for t in TABLES for q in t.questions(SNAPSHOT, AS_OF, INCREMENTAL)]
+
+
+@pytest.mark.req("QR-01", "QR-03", "QR-07")
+@pytest.mark.parametrize(("table", "question"), QUESTIONS, ids=[f"{t}-{q.name}" for t, q in QUESTIONS])
+def test_an_answer_is_the_one_that_apache_hudi_gives(opened, table, question):
+    keys = None if table.name != "virtual_keys" else table.meta["key_fields"].split(",")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # instants of cow_archived are archived
+        scan = ask(opened(table), question)
+        assert_same_answer(scan.to_arrow(), question.expected(), keys)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=str)
+def test_the_stream_holds_the_rows_of_the_table(opened, table):
+    question = table.question(SNAPSHOT)
+    keys = None if table.name != "virtual_keys" else table.meta["key_fields"].split(",")
+    scan = opened(table).read()
+    assert_same_answer(scan.to_batches(batch_rows=7).read_all(), question.expected(), keys)
+    assert scan.count() == question.expected().num_rows
+
+
+UNANSWERED = [(t, name) for t in TABLES for name in t.unanswered()]
+
+
+@pytest.mark.parametrize(("table", "name"), UNANSWERED, ids=[f"{t}-{n}" for t, n in UNANSWERED])
+def test_what_apache_hudi_could_not_answer_is_refused_with_a_remedy(opened, table, name):
+    with pytest.raises((InstantNotFoundError, MissingFileError, UnsupportedError)) as e:
+        ask(opened(table), table.question(name)).to_arrow()
+    assert e.value.remedy
+
+
+@pytest.mark.parametrize("table", REFUSED, ids=str)
+def test_a_table_that_would_be_read_wrong_is_refused(opened, table):
+    with pytest.raises(UnsupportedError) as e:
+        opened(table)
+    assert e.value.remedy
+    assert e.value.table
+
+
+def test_rows_of_archived_instants_are_missed_out_loud(opened):
+    """From the start, Apache Hudi 0.15 silently gives the rows of active instants only; so do we, with a word."""
+    (table,) = golden("v6", "cow_archived")
+    read = opened(table)
+    scan = read.read_incremental("000")
+    with pytest.warns(UserWarning, match="archived"):
+        assert scan.to_arrow().num_rows == 24
+    assert not scan.complete
+
+
+def test_a_full_scan_finds_the_rows_of_archived_instants(opened):
+    (table,) = golden("v6", "cow_archived")
+    options = {"hoodie.datasource.read.incr.fallback.fulltablescan.enable": "true"}
+    scan = opened(table).read_incremental("000", options=options)
+    snapshot = table.question(SNAPSHOT).expected()
+    # Values come from the files and columns stand in the table's order.
+    assert_same_answer(scan.to_arrow().select(snapshot.column_names), snapshot)
+    assert scan.complete
+
+
+def test_a_begin_between_archived_instants_names_the_oldest_that_can_be_read(opened):
+    (table,) = golden("v6", "cow_archived")
+    read = opened(table)
+    with pytest.raises(InstantNotFoundError) as e:
+        read.read_incremental("20261121053700000")
+    assert read.timeline.first_active in str(e.value)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=str)
+def test_inspection_answers_for_every_table(opened, table):
+    inspect = opened(table).inspect
+    assert inspect.files().num_rows == inspect.stats().num_rows
+    assert sum(inspect.partitions().column("files").to_pylist()) == inspect.files().num_rows
+    rows = sum(inspect.stats().column("rows").to_pylist())
+    assert rows == table.question(SNAPSHOT).expected().num_rows
+    assert inspect.commits().num_rows <= inspect.timeline().num_rows
+    latest = [s for s in inspect.file_slices().to_pylist() if s["latest"]]
+    assert len(latest) == inspect.files().num_rows
+
+
+@pytest.mark.parametrize("table", TABLES, ids=str)
+def test_every_row_is_found_by_its_key(opened, table):
+    read = opened(table)
+    if not read.config.populate_meta_fields:
+        with pytest.raises(UnsupportedError):
+            read.get(["x"])
+        return
+    rows = table.question(SNAPSHOT).expected()
+    keys = rows.column("_hoodie_record_key").to_pylist()[::5]
+    found = read.get([*keys, "no such key"])
+    assert sorted(found.column("_hoodie_record_key").to_pylist()) == sorted(
+        k for k in rows.column("_hoodie_record_key").to_pylist() if k in set(keys)
+    )
+
+
+@pytest.mark.parametrize("table", TABLES, ids=str)
+def test_a_truncated_base_file_is_an_error_and_never_left_out(table, tmp_path):
+    read = HudiTable.open(str(table.unpack(tmp_path)))
+    files = read.inspect.files().column("path").to_pylist()
+    if not files:
+        return
+    path = tmp_path / table.name / files[0]
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(HudiError) as e:
+        read.read().to_arrow()
+    assert files[0] in str(e.value)
