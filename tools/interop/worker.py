@@ -1,0 +1,127 @@
+"""The process in which Apache Hudi runs: one Spark session, told what to do by lines of JSON.
+
+Started by `interop.apache_hudi`.  A request is one line on standard input, `{"command": ..., ...}`; its answer
+is one line on what was standard output, `{"ok": true, "result": ...}` or `{"ok": false, "error": ...}`.  Rows
+go in and out as Parquet files, whose paths stand in the lines.  What Spark and Hudi print goes to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+HUDI = {
+    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+    "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+    "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+}
+
+
+def session(jar: str, scratch: str) -> SparkSession:
+    """A small session on the loopback interface."""
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .appName("apache-hudi")
+        .config("spark.jars", jar)
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.default.parallelism", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+        .config("spark.sql.warehouse.dir", f"{scratch}/warehouse")
+        .config("spark.local.dir", f"{scratch}/local")
+        .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={scratch}/derby")
+    )
+    for key, value in HUDI.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+class Commands:
+    """What the process can be told; each method is a command, its arguments those of the request."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+
+    def ping(self) -> str:
+        return str(self.spark.version)
+
+    def read(self, path: str, options: dict[str, str], out: str) -> int:
+        """Write the rows of a table to the folder `out` as Parquet; gives the number of milliseconds."""
+        return self._save(self.spark.read.format("hudi").options(**options).load(path), out)
+
+    def sql(self, text: str, out: str) -> int:
+        """Run a statement and write its rows to the folder `out`."""
+        return self._save(self.spark.sql(text), out)
+
+    def write(self, path: str, rows: str, options: dict[str, str], mode: str) -> int:
+        """Write the rows of a Parquet file to a table; gives the number of milliseconds."""
+        frame = self.spark.read.parquet(rows)
+        began = time.monotonic()
+        frame.write.format("hudi").options(**options).mode(mode).save(path)
+        return round((time.monotonic() - began) * 1000)
+
+    def timeline(self, path: str) -> list[list[str]]:
+        """`[time, action, state]` of each instant of the active timeline, as Apache Hudi's own code sees it."""
+        # Apache Hudi has no Python interface to its timeline but the one that py4j makes.
+        jvm = self.spark._jvm
+        conf = self.spark._jsc.hadoopConfiguration()
+        storage = jvm.org.apache.hudi.storage.hadoop.HadoopStorageConfiguration(conf)
+        client = (
+            jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder()
+            .setConf(storage)
+            .setBasePath(path)
+            .build()
+        )
+        instants = client.getActiveTimeline().getInstants()
+        out = []
+        for i in range(instants.size()):
+            instant = instants.get(i)
+            # Renamed in 1.0; py4j's `hasattr` is always true, its `dir` is not.
+            renamed = "requestedTime" in dir(instant)
+            when = instant.requestedTime() if renamed else instant.getTimestamp()
+            out.append([when, instant.getAction(), instant.getState().name()])
+        return out
+
+    def _save(self, frame: DataFrame, out: str) -> int:
+        began = time.monotonic()
+        frame.coalesce(1).write.parquet(out)
+        return round((time.monotonic() - began) * 1000)
+
+
+def main() -> None:
+    jar, scratch = sys.argv[1:3]
+    # The protocol keeps standard output for itself; whatever else prints there goes to standard error.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
+    os.dup2(2, 1)
+    spark = session(jar, scratch)
+    commands = Commands(spark)
+    for line in sys.stdin:
+        request: dict[str, Any] = json.loads(line)
+        command: Callable[..., Any] = getattr(commands, request.pop("command"))
+        try:
+            answer = {"ok": True, "result": command(**request)}
+        except (Py4JError, PySparkException) as e:
+            text = "".join(traceback.format_exception_only(e)).strip()
+            answer = {"ok": False, "error": text}
+        answers.write(json.dumps(answer) + "\n")
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
