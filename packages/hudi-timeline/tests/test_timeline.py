@@ -1,8 +1,13 @@
 """The active timeline: layout filter, what is pending, what is visible, the table's schema."""
 
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedError
+from hudi_format.model import WriteStat
 from hudi_format.storage import LocalStorage
 from hudi_timeline import table_config
 from hudi_timeline.instant import Instant, parse_instant_file
@@ -213,3 +218,13 @@ def test_golden_schemas_have_no_meta_columns(golden_timelines):
         names = schema_of(LocalStorage(str(golden_timelines / "v6" / name)))
         assert names
         assert not any(n.startswith("_hoodie") for n in names)
+
+
+def test_without_any_text_the_newest_base_file_tells_the_schema(storage):
+    columns = pa.schema([("_hoodie_commit_time", pa.string()), ("id", pa.string()), ("v", pa.int64())])
+    (Path(storage.uri) / "p").mkdir()
+    pq.write_table(columns.empty_table(), f"{storage.uri}/p/f.parquet", store_schema=False)
+    written = CommitMetadata({"p": (WriteStat("f", "p/f.parquet", "p"),)})
+    put(storage, "1.commit", data=written.to_json())
+    put(storage, "2.commit", data=CommitMetadata().to_json())
+    assert schema_of(storage) == ["id", "v"]

@@ -13,6 +13,9 @@ import pyarrow as pa
 
 from hudi_format.errors import UnsupportedError
 from hudi_format.model import VisibleInstants
+from hudi_format.parquet.footer import read_footer
+from hudi_format.schema.avro import from_avro
+from hudi_format.schema.meta_columns import without_meta
 from hudi_format.storage import Storage
 from hudi_timeline.instant import (
     COMPACTION,
@@ -161,9 +164,6 @@ def latest_schema(
 
     Source: TableSchemaResolver of 0.15.
     """
-    from hudi_format.parquet.footer import read_footer
-    from hudi_format.schema.avro import from_avro
-
     writes = [i for i in timeline.completed_writes() if as_of is None or i.time <= as_of]
     newest_file = ""
     for instant in reversed(writes):
@@ -182,8 +182,6 @@ def latest_schema(
 
 
 def _table_schema(schema: pa.Schema, config: TableConfig) -> pa.Schema:
-    from hudi_format.schema.meta_columns import without_meta
-
     schema = without_meta(schema)
     if config.drop_partition_columns:  # then the commits' schema lacks them; they read back as text
         for name in config.partition_fields:
