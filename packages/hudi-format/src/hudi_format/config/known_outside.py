@@ -1,5 +1,6 @@
-"""Options of catalog sync and metrics: name, default of Apache Hudi 0.15 (- for none), other names.
+"""Options of catalog sync and metrics.
 
+A line is: name, default of Apache Hudi 0.15 (- for none), other names of the same option.
 Source: the configuration classes of Apache Hudi 0.15.0, compared with 1.1.1.
 """
 

@@ -1,5 +1,6 @@
-"""Options of table services, locks, validators, callbacks and memory: name, default of Apache Hudi 0.15 (- for none), other names.
+"""Options of table services, locks, validators, callbacks and memory.
 
+A line is: name, default of Apache Hudi 0.15 (- for none), other names of the same option.
 Source: the configuration classes of Apache Hudi 0.15.0, compared with 1.1.1.
 """
 

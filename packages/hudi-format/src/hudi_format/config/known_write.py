@@ -1,5 +1,6 @@
-"""Options of writers, readers, tables, key generators, files and indexes: name, default of Apache Hudi 0.15 (- for none), other names.
+"""Options of writers, readers, tables, key generators, files and indexes.
 
+A line is: name, default of Apache Hudi 0.15 (- for none), other names of the same option.
 Source: the configuration classes of Apache Hudi 0.15.0, compared with 1.1.1.
 """
 
