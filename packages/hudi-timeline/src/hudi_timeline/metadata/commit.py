@@ -268,44 +268,55 @@ def _corrupt(reason: str, path: str, offset: int) -> CorruptFileError:
 
 def _quote(text: str) -> str:
     # json escapes what Jackson escapes, but writes \u001f where Jackson writes \u001F.
-    quoted = json.dumps(text, ensure_ascii=False)
+    quoted = _encode(text)
     if "\\u00" not in quoted:
         return quoted
     body = "".join(
-        f"\\u{ord(c):04X}" if c < " " and c not in "\b\t\n\f\r" else json.dumps(c, ensure_ascii=False)[1:-1]
-        for c in text
+        f"\\u{ord(c):04X}" if c < " " and c not in "\b\t\n\f\r" else _encode(c)[1:-1] for c in text
     )
     return f'"{body}"'
 
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
 def _pretty(value: object, indent: str, out: list[str]) -> None:
     """Append what Jackson's DefaultPrettyPrinter writes: two spaces, `"key" : value`, `[ a, b ]`."""
-    if isinstance(value, Mapping):
-        if not value:
-            out.append("{ }")
-            return
+    scalar = _scalar(value)
+    if scalar is not None:
+        out.append(scalar)
+    elif isinstance(value, Mapping):
         inner = indent + "  "
         separator = "{\n"
         for key, item in value.items():
-            out.append(f"{separator}{inner}{_quote(str(key))} : ")
-            _pretty(item, inner, out)
+            text = _scalar(item)  # most entries are: spare them the call
+            out.append(f"{separator}{inner}{_quote(key)} : {text or ''}")
+            if text is None:
+                _pretty(item, inner, out)
             separator = ",\n"
-        out.append(f"\n{indent}}}")
-    elif isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
-        if not value:
-            out.append("[ ]")
-            return
+        out.append(f"\n{indent}}}" if value else "{ }")
+    elif isinstance(value, Sequence):
         separator = "[ "
         for item in value:
             out.append(separator)
             _pretty(item, indent, out)
             separator = ", "
-        out.append(" ]")
-    elif isinstance(value, str):
-        out.append(_quote(value))
-    elif isinstance(value, _Number):
-        out.append(value.text)
-    elif value is None or isinstance(value, (bool, int, float)):
-        out.append(json.dumps(value))
+        out.append(" ]" if value else "[ ]")
     else:
         raise TypeError(f"{type(value).__name__} has no place in commit metadata")
+
+
+def _scalar(value: object) -> str | None:
+    """The JSON text of a value that is neither a map nor a list, None for those."""
+    if value is None:
+        return "null"
+    kind = type(value)
+    if kind is int:
+        return str(value)
+    if kind is str:
+        return _quote(str(value))
+    if kind is bool:
+        return "true" if value else "false"
+    if isinstance(value, _Number):
+        return value.text
+    return json.dumps(value) if kind is float else None
