@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from hudi_format.parquet.footer import read_footer
 from hudi_format.storage import Storage
+from hudi_index.bloom.observer import BLOOM, MAX_KEY, MIN_KEY, TYPE_CODE
 from hudi_timeline.instant import WRITE_ACTIONS
 from hudi_timeline.listing import on_threads
 from hudi_timeline.metadata.commit import CommitMetadata
@@ -53,9 +54,6 @@ STATS = pa.schema(
         ("bloom_filter", pa.string()),
     ]
 )  # fmt: skip
-
-_BLOOM = "org.apache.hudi.bloomfilter"
-_BLOOM_TYPE = "hoodie_bloom_filter_type_code"
 
 
 class Inspector:
@@ -174,9 +172,9 @@ class Inspector:
                 "rows": f.num_rows,
                 "row_groups": f.num_row_groups,
                 "size": b.size,
-                "min_key": f.entries.get("hoodie_min_record_key"),
-                "max_key": f.entries.get("hoodie_max_record_key"),
-                "bloom_filter": f.entries.get(_BLOOM_TYPE, "SIMPLE") if _BLOOM in f.entries else None,
+                "min_key": f.entries.get(MIN_KEY),
+                "max_key": f.entries.get(MAX_KEY),
+                "bloom_filter": f.entries.get(TYPE_CODE, "SIMPLE") if BLOOM in f.entries else None,
             }
             for b, f in zip(files, footers, strict=True)
         ]

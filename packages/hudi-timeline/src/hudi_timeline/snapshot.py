@@ -5,14 +5,14 @@ A snapshot never refreshes itself: a new state of the table is a new snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from hudi_format.model import FileSlice, VisibleInstants
 from hudi_format.names import parse_base_file
-from hudi_format.storage import Storage
+from hudi_format.storage import FileInfo, Storage
 from hudi_timeline import gate
 from hudi_timeline.instant import Instant
 from hudi_timeline.listing import Listing, PartitionFilter, list_partition_files, list_table
@@ -21,6 +21,9 @@ from hudi_timeline.table_config import TableConfig, load
 from hudi_timeline.timeline import Timeline, latest_schema, load_timeline
 from hudi_timeline.view import FileView, Group, WrittenFile, check_written, file_slices
 
+# Of all commits together: some 100 MB.
+MOST_CACHED_STATS = 200_000
+
 
 class CommitCache:
     """Commit metadata by instant file, read once.  A completed instant's file never changes."""
@@ -28,13 +31,19 @@ class CommitCache:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._read: dict[tuple[str, int], CommitMetadata] = {}
+        self._stats = 0
 
     def get(self, instant: Instant) -> CommitMetadata:
         """Raises CorruptFileError, MissingFileError: see `read_commit`."""
         key = (instant.file_name, instant.mtime_ms)
         found = self._read.get(key)
         if found is None:
-            found = self._read[key] = read_commit(self._storage, instant)
+            found = read_commit(self._storage, instant)
+            if self._stats > MOST_CACHED_STATS:
+                self._read.clear()
+                self._stats = 0
+            self._read[key] = found
+            self._stats += len(found.stats)
         return found
 
 
@@ -108,11 +117,10 @@ class TableSnapshot:
                     newest.pop((partition, file_id), None)
         return Written(newest, replaced, frozenset(paths))
 
-    def listing(self, wanted: PartitionFilter | None = None) -> Listing:
+    def listing(self, wanted: PartitionFilter | None = None, *, written: Written | None = None) -> Listing:
         """The files in the table's partitions, or in those that are wanted, now."""
-        return list_table(
-            self.storage, self.config, wanted=wanted, also={p for p, _ in self.written().newest}
-        )
+        written = written or self.written()
+        return list_table(self.storage, self.config, wanted=wanted, also={p for p, _ in written.newest})
 
     def files(
         self, partitions: Iterable[str] | None = None, *, wanted: PartitionFilter | None = None
@@ -126,15 +134,19 @@ class TableSnapshot:
         Raises:
             MissingFileError, CorruptFileError: a committed file is not there, or not as it was written.
         """
-        if partitions is None:
-            listing: Mapping[str, Iterable[object]] = self.listing(wanted).files
-        else:
-            listing = list_partition_files(self.storage, partitions)
-        return self.latest_of(FileView.of_listing(listing), list(listing))  # type: ignore[arg-type]
-
-    def latest_of(self, view: FileView, partitions: list[str]) -> pa.Table:
-        """The newest files of a view of some partitions, checked against the commits."""
         written = self.written()
+        files: Mapping[str, Sequence[FileInfo]]
+        if partitions is None:
+            files = self.listing(wanted, written=written).files
+        else:
+            files = list_partition_files(self.storage, partitions)
+        return self.latest_of(FileView.of_listing(files), list(files), written=written)
+
+    def latest_of(
+        self, view: FileView, partitions: Sequence[str], *, written: Written | None = None
+    ) -> pa.Table:
+        """The newest files of a view of some partitions, checked against the commits."""
+        written = written or self.written()
         latest = view.latest(
             self.visible(), as_of=self.as_of, replaced=written.replaced, committed=written.paths
         )

@@ -25,6 +25,7 @@ from hudi_timeline.scan.time_travel import check_as_of
 from hudi_timeline.snapshot import CommitCache, TableSnapshot, open_snapshot, snapshot_of
 from hudi_timeline.table_config import META_FOLDER, TableConfig, load
 from hudi_timeline.timeline import Timeline, latest_schema, load_timeline
+from hudi_timeline.write.api import WriteMethods, create_table
 
 SNAPSHOT = "snapshot"
 READ_OPTIMIZED = "read_optimized"
@@ -33,7 +34,7 @@ Instant: TypeAlias = str | datetime
 """An instant time (digits), `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's time zone, or a datetime."""
 
 
-class HudiTable:
+class HudiTable(WriteMethods):
     """A table at a path.  Each read looks at the table anew; a scan stands for the state it was made in."""
 
     def __init__(self, storage: Storage, options: Mapping[str, str] | None = None) -> None:
@@ -68,6 +69,48 @@ class HudiTable:
             raise _what_is_there(storage, e) from None
         gate.check_read(storage, config)
         return cls(storage, options)
+
+    @classmethod
+    def create(
+        cls,
+        uri: str,
+        schema: pa.Schema,
+        *,
+        name: str,
+        table_type: str = "COPY_ON_WRITE",
+        record_keys: Sequence[str],
+        partition_fields: Sequence[str] = (),
+        ordering_fields: Sequence[str] = (),
+        options: Mapping[str, object] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> HudiTable:
+        """A new, empty table at `uri`.
+
+        Args:
+            schema: the data columns, without meta columns.
+            record_keys: columns that identify a record within its partition; nested ones by dot path.
+            partition_fields: columns of the partition path.
+            ordering_fields: the column that decides between records of one key; at most one.
+            options: Apache Hudi's write options that shape a table, such as
+                `hoodie.datasource.write.hive_style_partitioning`.
+
+        Raises:
+            TableExistsError: there is a table already.
+            MissingColumnError, SchemaError, OptionError: what was given does not make a table.
+            UnsupportedError: a kind of table that cannot be written yet.
+        """
+        storage = create_table(
+            str(uri),
+            schema,
+            name=name,
+            table_type=table_type,
+            record_keys=record_keys,
+            partition_fields=partition_fields,
+            ordering_fields=ordering_fields,
+            options=options,
+            storage_options=storage_options,
+        )
+        return cls(storage)
 
     @property
     def uri(self) -> str:

@@ -18,15 +18,13 @@ from hudi_format.parquet.footer import read_footer
 from hudi_format.schema.meta_columns import RECORD_KEY
 from hudi_format.storage import Storage
 from hudi_index.bloom.filter import parse_filter
+from hudi_index.bloom.observer import BLOOM, MAX_KEY, MIN_KEY, TYPE_CODE
 from hudi_timeline.scan.result import Scan
 from hudi_timeline.scan.task import ReadTask, read_whole
 from hudi_timeline.table_config import TableConfig
 
 Keys: TypeAlias = Sequence[str] | pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch
 
-_BLOOM = "org.apache.hudi.bloomfilter"
-_BLOOM_TYPE = "hoodie_bloom_filter_type_code"
-_MIN, _MAX = "hoodie_min_record_key", "hoodie_max_record_key"
 THREADS = 8
 
 
@@ -66,13 +64,13 @@ def _key_texts(keys: Keys, config: TableConfig) -> pa.Array:
 def _may_hold(storage: Storage, path: str, texts: Sequence[str], keys: pa.Array) -> bool:
     """Whether a file's footer leaves it open that one of the keys is in it."""
     entries = read_footer(storage, path).entries
-    low, high = entries.get(_MIN), entries.get(_MAX)
+    low, high = entries.get(MIN_KEY), entries.get(MAX_KEY)
     if low is not None and high is not None and not any(_between(k, low, high) for k in texts):
         return False
-    bloom = entries.get(_BLOOM)
+    bloom = entries.get(BLOOM)
     if not bloom:
         return True
-    return bool(pc.any(parse_filter(bloom, entries.get(_BLOOM_TYPE)).might_contain(keys)).as_py())
+    return bool(pc.any(parse_filter(bloom, entries.get(TYPE_CODE)).might_contain(keys)).as_py())
 
 
 def _between(key: str, low: str, high: str) -> bool:

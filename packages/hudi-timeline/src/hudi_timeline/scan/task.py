@@ -169,7 +169,7 @@ class SliceFile:
             if raw.schema.types != wanted.types or raw.schema.names != wanted.names:
                 raw = conform(raw, wanted) if raw.num_columns else _nulls(wanted, rows)
         except HudiError as e:
-            raise e.at(table=task.storage.uri, instant=task.instant, file=task.path) from None
+            raise _placed(e, task) from None
         columns: list[pa.ChunkedArray | pa.Array] = []
         for field in task.needed:
             if task.constants is not None and field.name in task.constants.schema.names:
@@ -199,25 +199,24 @@ def _open(task: ReadTask) -> pa.NativeFile:
     try:
         return task.storage.open_input(task.path)
     except FileNotFoundError:
-        raise MissingFileError(
-            "a file of the scan is gone",
-            table=task.storage.uri,
-            instant=task.instant,
-            file=task.path,
-            remedy="read the table again: a cleaner may have removed the file since the scan was planned.",
-        ) from None
-    except pa.ArrowInvalid as e:  # an empty file cannot be mapped
+        raise _placed(MissingFileError("a file of the scan is gone"), task) from None
+    except (pa.ArrowInvalid, ValueError) as e:  # an empty file cannot be mapped
         raise _corrupt(task, e) from None
 
 
-def _corrupt(task: ReadTask, error: Exception) -> CorruptFileError:
-    return CorruptFileError(
-        f"cannot read the base file: {str(error).splitlines()[0]}",
-        table=task.storage.uri,
-        instant=task.instant,
-        file=task.path,
-        remedy="restore the file from a backup, or restore the table to a savepoint before that instant.",
-    )
+def _corrupt(task: ReadTask, error: Exception) -> HudiError:
+    reason = str(error).splitlines()[0]
+    return _placed(CorruptFileError(f"the base file cannot be read as Parquet: {reason}"), task)
+
+
+def _placed(error: HudiError, task: ReadTask) -> HudiError:
+    """The error with the file's place, and what to do."""
+    if isinstance(error, MissingFileError):
+        remedy = "read the table again: a cleaner may have removed the file since the scan was planned."
+    else:
+        remedy = "restore the file from a backup, or restore the table to a savepoint before that instant."
+    error.remedy = error.remedy or remedy
+    return error.at(table=task.storage.uri, instant=task.instant, file=task.path)
 
 
 def read_slice(task: ReadTask, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
