@@ -431,7 +431,7 @@ def test_every_type_survives_a_write_and_a_merge(tmp_path):
 
 @pytest.mark.req("TL-12", "IX-05")
 def test_footers_carry_filter_key_range_and_schema(tmp_path):
-    from hudi_index.bloom import parse_filter
+    from hudi_index.bloom.filter import parse_filter
 
     table = make(tmp_path / "t")
     table.bulk_insert(trips(30))

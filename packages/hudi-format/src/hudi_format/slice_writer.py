@@ -9,6 +9,7 @@ old file is kept, updated rows stay in place, new ones follow; `_hoodie_file_nam
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -74,13 +75,15 @@ def _no_guard() -> None:
 
 
 class RowCounter:
-    """The running number of `_hoodie_commit_seqno` within one file."""
+    """The running number of `_hoodie_commit_seqno` within one task, which may write files on several threads."""
 
     def __init__(self) -> None:
-        self.next = 0
+        self._next = 0
+        self._lock = threading.Lock()
 
     def take(self, n: int) -> range:
-        start, self.next = self.next, self.next + n
+        with self._lock:
+            start, self._next = self._next, self._next + n
         return range(start, start + n)
 
 
@@ -114,18 +117,20 @@ def create_file(
     *,
     observer: KeyObserver = NO_OBSERVER,
     guard: Callable[[], None] = _no_guard,
+    counter: RowCounter | None = None,
 ) -> WriteStat:
     """Write a new base file and return its statistics.
 
     Args:
         rows: record key and data columns, in the order to write.
         guard: called before the file is closed; what it raises makes the file vanish.
+        counter: numbers the rows; shared by the files of a task.
 
     Raises:
         StorageError: the storage refused; the file is removed.
     """
     began = time.monotonic()
-    counter = RowCounter()
+    counter = counter or RowCounter()
     with BaseFileWriter(
         storage, spec.path, with_meta(spec.schema), config=spec.config, observer=observer, entries=spec.entries
     ) as writer:
@@ -172,6 +177,7 @@ def merge_file(
     observer: KeyObserver = NO_OBSERVER,
     observe_all: bool = True,
     guard: Callable[[], None] = _no_guard,
+    counter: RowCounter | None = None,
 ) -> WriteStat:
     """Rewrite a base file with records merged into it by key, and return its statistics.
 
@@ -183,7 +189,7 @@ def merge_file(
             seeded with what the old file's footer holds).
     """
     began = time.monotonic()
-    counter = RowCounter()
+    counter = counter or RowCounter()
     index = KeyIndex(incoming.rows.column(RECORD_KEY))
     deleted = incoming.deleted if incoming.deleted is not None and incoming.deleted.any() else None
     seen = np.zeros(incoming.rows.num_rows, dtype=bool)
@@ -245,10 +251,11 @@ def concat_file(
     observer: KeyObserver = NO_OBSERVER,
     observe_all: bool = True,
     guard: Callable[[], None] = _no_guard,
+    counter: RowCounter | None = None,
 ) -> WriteStat:
     """Rewrite a base file with rows appended, whatever their keys, and return its statistics."""
     began = time.monotonic()
-    counter = RowCounter()
+    counter = counter or RowCounter()
     inserts = 0
     with BaseFileWriter(
         storage, spec.path, with_meta(spec.schema), config=spec.config,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,6 +21,9 @@ from hudi_timeline.write import operation
 from hudi_timeline.write.operation import execute
 from hudi_timeline.write.properties import table_properties
 from hudi_timeline.write.result import CommitResult
+
+if TYPE_CHECKING:
+    from hudi_timeline.scan.result import Scan
 
 OPERATION = "hoodie.datasource.write.operation"
 PARTITIONS_TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
@@ -79,7 +82,7 @@ def create_table(
 
 
 class WriteMethods:
-    """Mixed into `HudiTable`, which has `_storage` and refreshes itself by `_refresh`."""
+    """Mixed into `HudiTable`, which reads."""
 
     if TYPE_CHECKING:  # what HudiTable has
         _storage: Storage
@@ -87,17 +90,20 @@ class WriteMethods:
         @property
         def config(self) -> TableConfig: ...
 
-        def _refresh(self) -> None: ...
+        _options: Mapping[str, str]
 
-        def _rows_matching(self, filter: pc.Expression | str, columns: list[str]) -> pa.Table: ...
+        def read(
+            self,
+            columns: Sequence[str] | None = None,
+            filter: str | pc.Expression | None = None,
+            *,
+            meta_columns: bool = True,
+        ) -> Scan: ...
 
     def _write(self, name: str, data: object | None, options: Mapping[str, object] | None) -> CommitResult:
-        given = {**as_options(options), OPERATION: name}
+        given = {**self._options, **as_options(options), OPERATION: name}
         rows = None if data is None else as_reader(data)
-        try:
-            return execute(LocalEngine(), self._storage, rows, given)
-        finally:
-            self._refresh()
+        return execute(LocalEngine(), self._storage, rows, given)
 
     def insert(self, data: object, *, options: Mapping[str, object] | None = None) -> CommitResult:
         """Add rows; keys are not looked up, so a key that is there already stands twice afterwards."""
@@ -143,5 +149,5 @@ class WriteMethods:
             config = self.config
             columns = list(dict.fromkeys((*config.record_key_fields, *config.partition_fields)))
             roots = list(dict.fromkeys(c.partition(".")[0] for c in columns))
-            rows_or_filter = self._rows_matching(rows_or_filter, roots)
+            rows_or_filter = self.read(roots, rows_or_filter, meta_columns=False).to_arrow()
         return self._write("delete", rows_or_filter, options)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -35,16 +35,16 @@ HAND_ON_BYTES = 32 << 20
 class _OpenFile:
     spec: FileSpec
     writer: BaseFileWriter
-    counter: RowCounter = field(default_factory=RowCounter)
 
 
 class _PartitionWriter:
     """The files of one partition: gathers rows, writes them in order, rolls over by size."""
 
-    def __init__(self, context: WriteContext, partition: str, prefix: str, token: TaskToken) -> None:
+    def __init__(self, context: WriteContext, partition: str, token: TaskToken, counter: RowCounter) -> None:
         self.context = context
+        self.counter = counter
         self.partition = partition
-        self.prefix = prefix
+        self.prefix = new_file_id_prefix()
         self.token = token
         self.gathered: list[pa.Table] = []
         self.gathered_bytes = 0
@@ -64,7 +64,7 @@ class _PartitionWriter:
                 observer=new_observer(self.context), entries=spec.entries,
             )  # fmt: skip
             self.open = _OpenFile(spec, writer)
-        self.open.writer.write(stamp(rows, self.open.spec, self.open.counter))
+        self.open.writer.write(stamp(rows, self.open.spec, self.counter))
         if self.open.writer.bytes_written >= self.context.parquet.max_file_bytes:
             self.close()
 
@@ -99,6 +99,7 @@ class BulkWriter:
         self._context = context
         self._token = token
         self._executor = executor
+        self._counter = RowCounter()
         self._partitions: dict[str, _PartitionWriter] = {}
         self._gathered = 0
         self._pending: list[Future[None]] = []
@@ -126,7 +127,7 @@ class BulkWriter:
     def _gather(self, partition: str, rows: pa.Table) -> None:
         writer = self._partitions.get(partition)
         if writer is None:
-            writer = _PartitionWriter(self._context, partition, new_file_id_prefix(), self._token)
+            writer = _PartitionWriter(self._context, partition, self._token, self._counter)
             self._partitions[partition] = writer
         size = rows.nbytes
         writer.gathered.append(rows)

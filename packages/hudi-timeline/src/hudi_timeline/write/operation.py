@@ -41,7 +41,8 @@ from hudi_format.schema.meta_columns import with_meta, without_meta
 from hudi_format.storage import Storage
 from hudi_timeline import commit, gate, table_config
 from hudi_timeline.engine.protocol import Engine, PrepareTask
-from hudi_timeline.snapshot import TableSnapshot, open_snapshot
+from hudi_timeline.listing import list_partitions
+from hudi_timeline.snapshot import TableSnapshot, snapshot_of
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import latest_schema, load_timeline, read_commit
 from hudi_timeline.write import overwrite
@@ -197,7 +198,7 @@ def _plan(
     old = None if recreate else table
     if old is not None:
         check_against_table(config.raw, old.properties)
-        gate.check_write(storage, old, load_timeline(storage, old), config)
+        gate.check_write(storage, old, load_timeline(storage, old), config.raw, operation.upper())
     if data is None and not (operation == "delete_partition" and config.partitions_to_delete):
         raise OptionError("no rows were given", table=storage.uri)
 
@@ -427,7 +428,7 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, plan: _Plan, phases: _Pha
             check_safe(partition)
     with _transaction(plan) as (transaction, table):
         context = _context(plan, transaction.instant, table)
-        snapshot = open_snapshot(plan.storage, config=table, timeline=transaction.snapshot_timeline)
+        snapshot = snapshot_of(plan.storage, table, transaction.snapshot_timeline)
         if plan.operation in _REPLACING:
             return _replace(engine, frame, counts, plan, phases, transaction, table, context, snapshot)
         with phases("list"):
@@ -534,7 +535,7 @@ def _replace(
 
 def _partitions_to_delete(plan: _Plan, counts: Mapping[str, int], snapshot: TableSnapshot) -> list[str]:
     """Existing partitions that are named, by pattern or by the rows given."""
-    existing = snapshot.partitions()
+    existing = list_partitions(plan.storage, snapshot.config)
     wanted: set[str] = set()
     for name in plan.config.partitions_to_delete:
         pattern = name.replace("%2A", "*").strip("/")

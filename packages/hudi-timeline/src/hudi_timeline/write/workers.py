@@ -21,7 +21,7 @@ from hudi_format.observer import KeyObserver
 from hudi_format.parquet.footer import read_footer
 from hudi_format.partition_metadata import write_if_absent
 from hudi_format.schema.meta_columns import RECORD_KEY
-from hudi_format.slice_writer import FileSpec, Incoming, concat_file, create_file, merge_file
+from hudi_format.slice_writer import FileSpec, Incoming, RowCounter, concat_file, create_file, merge_file
 from hudi_index.bloom.observer import BloomObserver, MinMaxObserver, seeded_observer
 from hudi_timeline.markers import marker_path
 from hudi_timeline.write.tasks import CONCAT, CREATE, MERGE, Bucket, TaskToken, WriteContext
@@ -33,25 +33,33 @@ IS_DELETED = "_hoodie_is_deleted"
 STALE_KEYS_ALLOWED = 0.1
 
 
-def write_bucket(context: WriteContext, bucket: Bucket, rows: pa.Table, token: TaskToken) -> list[WriteStat]:
+def write_bucket(
+    context: WriteContext,
+    bucket: Bucket,
+    rows: pa.Table,
+    token: TaskToken,
+    counter: RowCounter | None = None,
+) -> list[WriteStat]:
     """Write a bucket's rows and return a statistic for each file; [] where nothing was to be written.
 
     Args:
         rows: the columns of `context.row_schema()`; any order of rows, later rows are newer.
+        counter: numbers the rows; a task with several buckets gives the same to all.
     """
+    counter = counter or RowCounter()
     try:
         rows = _one_per_key(context, rows) if context.combine or bucket.kind == MERGE else rows
         deleted = deleted_rows(context, rows)
         if bucket.kind == CREATE:
             if deleted is not None:
                 rows = rows.filter(pa.array(~deleted))
-            return _create(context, bucket, rows, token)
+            return _create(context, bucket, rows, token, counter)
         assert_base(bucket)
         if bucket.kind == CONCAT:
             if deleted is not None:
                 rows = rows.filter(pa.array(~deleted))
-            return [_concat(context, bucket, rows, token)]
-        return [_merge(context, bucket, rows, deleted, token)]
+            return [_concat(context, bucket, rows, token, counter)]
+        return [_merge(context, bucket, rows, deleted, token, counter)]
     except HudiError as e:
         raise e.at(table=context.storage.uri, instant=context.instant) from e.__cause__
 
@@ -124,7 +132,9 @@ def file_spec(context: WriteContext, partition: str, file_id: str, token: TaskTo
     )
 
 
-def _create(context: WriteContext, bucket: Bucket, rows: pa.Table, token: TaskToken) -> list[WriteStat]:
+def _create(
+    context: WriteContext, bucket: Bucket, rows: pa.Table, token: TaskToken, counter: RowCounter
+) -> list[WriteStat]:
     if rows.num_rows == 0:
         return []
     write_if_absent(context.storage, bucket.partition, context.instant)
@@ -134,7 +144,9 @@ def _create(context: WriteContext, bucket: Bucket, rows: pa.Table, token: TaskTo
         spec = file_spec(context, bucket.partition, file_id, token)
         guard = start_file(context, bucket.partition, spec.name, CREATE)
         stats.append(
-            create_file(context.storage, spec, [part], observer=new_observer(context), guard=guard)
+            create_file(
+                context.storage, spec, [part], observer=new_observer(context), guard=guard, counter=counter
+            )
         )
     return stats
 
@@ -147,18 +159,26 @@ def _file_sized(rows: pa.Table, max_bytes: int) -> Iterator[pa.Table]:
         yield rows.slice(start, step)
 
 
-def _concat(context: WriteContext, bucket: Bucket, rows: pa.Table, token: TaskToken) -> WriteStat:
+def _concat(
+    context: WriteContext, bucket: Bucket, rows: pa.Table, token: TaskToken, counter: RowCounter
+) -> WriteStat:
     old = assert_base(bucket)
     spec = file_spec(context, bucket.partition, bucket.file_id, token)
     guard = start_file(context, bucket.partition, spec.name, MERGE)
     observer, carried = _carried_observer(context, old, any_deleted=False)
     return concat_file(
-        context.storage, spec, old, [rows], observer=observer, observe_all=not carried, guard=guard
-    )
+        context.storage, spec, old, [rows],
+        observer=observer, observe_all=not carried, guard=guard, counter=counter,
+    )  # fmt: skip
 
 
 def _merge(
-    context: WriteContext, bucket: Bucket, rows: pa.Table, deleted: np.ndarray | None, token: TaskToken
+    context: WriteContext,
+    bucket: Bucket,
+    rows: pa.Table,
+    deleted: np.ndarray | None,
+    token: TaskToken,
+    counter: RowCounter,
 ) -> WriteStat:
     old = assert_base(bucket)
     spec = file_spec(context, bucket.partition, bucket.file_id, token)
@@ -175,8 +195,9 @@ def _merge(
         context, old, any_deleted=deleted is not None, most_deleted=0 if deleted is None else int(deleted.sum())
     )
     return merge_file(
-        context.storage, spec, old, incoming, observer=observer, observe_all=not carried, guard=guard
-    )
+        context.storage, spec, old, incoming,
+        observer=observer, observe_all=not carried, guard=guard, counter=counter,
+    )  # fmt: skip
 
 
 def _carried_observer(
