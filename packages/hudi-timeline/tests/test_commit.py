@@ -20,7 +20,7 @@ from hudi_format.errors import (
     WriteConflictError,
 )
 from hudi_format.model import WriteStat
-from hudi_format.storage import LocalStorage
+from hudi_format.storage import LocalStorage, open_storage
 from hudi_timeline import commit, heartbeat, markers, metadata_table, table_config
 from hudi_timeline.commit import CommitOptions, begin
 from hudi_timeline.locks.local import LocalLock
@@ -723,3 +723,18 @@ def test_an_abort_is_logged(storage, caplog):
     with caplog.at_level(logging.INFO, logger="hudi"), pytest.raises(KeyError), start(storage):
         raise KeyError("because")
     assert "because" in caplog.text
+
+
+def test_a_table_in_another_kind_of_store_works_the_same():
+    remote = open_storage("memory://transactions/t")
+    table_config.create(remote, {"hoodie.table.name": "t", "hoodie.table.recordkey.fields": "id"})
+    first = write(remote, 1)
+    dead = start(remote)
+    dead.inflight({})
+    write_file(dead, "p", 2)
+    die(dead)
+    second = write(remote, 3)
+    assert [i.time for i in timeline(remote).completed_writes()] == [first.instant, second.instant]
+    assert [i.completed for i in timeline(remote).of("rollback")] == [True]
+    assert len([e for e in remote.list("p") if e.name.endswith(".parquet")]) == 2
+    assert markers.list_instants(remote) == []
