@@ -18,7 +18,9 @@ def extension(name: str) -> Extension:
     )
 
 
+EXTENSIONS = ("hudi_index.bloom._filter", "hudi_index.hashing._crc", "hudi_index.hashing._java")
+
 setup(
-    ext_modules=[extension(name) for name in ['hudi_index.bloom._filter', 'hudi_index.hashing._java', 'hudi_index.hashing._crc']],
+    ext_modules=[extension(name) for name in EXTENSIONS],
     options={"bdist_wheel": {"py_limited_api": "cp311"}} if ABI3 else {},
 )

@@ -2,9 +2,10 @@ import zlib
 
 import pyarrow as pa
 import pytest
-from hudi_index.hashing.crc import crc32
 from hypothesis import given
 from hypothesis import strategies as st
+
+from hudi_index.hashing.crc import crc32
 
 
 @given(st.lists(st.one_of(st.none(), st.text())), st.integers(0, 5))
@@ -20,6 +21,7 @@ def test_crc32_of_chunks_and_large_texts():
 
 def test_offsets_that_leave_the_data_are_refused():
     import numpy as np
+
     from hudi_index.hashing._crc import crc32_of
 
     with pytest.raises(ValueError, match="leave"):

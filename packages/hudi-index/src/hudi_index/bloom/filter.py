@@ -26,8 +26,8 @@ try:
     from hudi_index.bloom import _filter
 except ImportError as e:
     raise ImportError(
-        "hudi_index.bloom._filter, a compiled part of hudi-index, is missing; install a wheel, or build it in "
-        "a checkout: cd packages/hudi-index && python setup.py build_ext --inplace"
+        "hudi_index.bloom._filter, a compiled part of hudi-index, is missing; install a wheel, or build it "
+        "in a checkout: cd packages/hudi-index && python setup.py build_ext --inplace"
     ) from e
 
 SIMPLE: Final = "SIMPLE"
@@ -241,7 +241,7 @@ def parse_filter(text: str, type_code: str | None = None, *, max_entries: int = 
     entries, count, number = _GROWTH.unpack_from(data, at)
     _require(entries > 0 and count >= 0 and number > 0, "a bloom filter without rows or entries", at)
     at += _GROWTH.size
-    rows = []
+    rows: list[np.ndarray] = []
     while len(rows) < number:
         begin = at
         row_shape, at = _parse_header(data, at)

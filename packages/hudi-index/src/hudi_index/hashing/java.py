@@ -17,8 +17,8 @@ try:
     from hudi_index.hashing import _java
 except ImportError as e:
     raise ImportError(
-        "hudi_index.hashing._java, a compiled part of hudi-index, is missing; install a wheel, or build it in "
-        "a checkout: cd packages/hudi-index && python setup.py build_ext --inplace"
+        "hudi_index.hashing._java, a compiled part of hudi-index, is missing; install a wheel, or build it "
+        "in a checkout: cd packages/hudi-index && python setup.py build_ext --inplace"
     ) from e
 
 
