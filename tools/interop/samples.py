@@ -157,10 +157,16 @@ class Model:
 
 
 class Rows:
-    """Makes rows of a shape; the same seed makes the same rows."""
+    """Makes rows of a shape; the same seed makes the same rows.
 
-    def __init__(self, shape: Shape, seed: int = 1) -> None:
+    Args:
+        null_elements: whether lists hold nulls.  Apache Hudi's own writer cannot: it writes lists in Parquet's
+            old structure, unless `parquet.avro.write-old-list-structure` is false.
+    """
+
+    def __init__(self, shape: Shape, seed: int = 1, *, null_elements: bool = False) -> None:
         self.shape = shape
+        self._null_elements = null_elements
         self._rng = random.Random(f"{shape.name}/{seed}")
         self._next, self._clock = 1, 1000
 
@@ -185,7 +191,7 @@ class Rows:
     def _row(self, uuid: str) -> Row:
         rng, out = self._rng, {}
         for column in self.shape.schema:
-            out[column.name] = None if rng.random() < 0.15 else _value(rng, column.type)
+            out[column.name] = None if rng.random() < 0.15 else _value(rng, column.type, self._null_elements)
         return out | {
             "uuid": uuid,
             "city": rng.choice(self.shape.cities),
@@ -195,7 +201,7 @@ class Rows:
         }
 
 
-def _value(rng: random.Random, kind: pa.DataType) -> Any:
+def _value(rng: random.Random, kind: pa.DataType, null_elements: bool) -> Any:
     """A value of a type, null inside nested ones now and then, extremes too."""
     if pa.types.is_boolean(kind):
         return rng.random() < 0.5
@@ -219,14 +225,15 @@ def _value(rng: random.Random, kind: pa.DataType) -> Any:
     if pa.types.is_string(kind):
         return rng.choice(["", "x", "日本語", "\U0001f6b2", "a\nb"])
     if pa.types.is_list(kind):
-        return [_maybe(rng, kind.value_type) for _ in range(rng.randint(0, 3))]
+        make = _maybe if null_elements else _value
+        return [make(rng, kind.value_type, null_elements) for _ in range(rng.randint(0, 3))]
     if pa.types.is_map(kind):
         names = rng.sample(["a", "b", "ключ", ""], rng.randint(0, 3))
-        return [(n, _maybe(rng, kind.item_type)) for n in names]
+        return [(n, _maybe(rng, kind.item_type, null_elements)) for n in names]
     if pa.types.is_struct(kind):
-        return {f.name: _maybe(rng, f.type) for f in kind}
+        return {f.name: _maybe(rng, f.type, null_elements) for f in kind}
     raise TypeError(f"no sample value for {kind}")
 
 
-def _maybe(rng: random.Random, kind: pa.DataType) -> Any:
-    return None if rng.random() < 0.2 else _value(rng, kind)
+def _maybe(rng: random.Random, kind: pa.DataType, null_elements: bool) -> Any:
+    return None if rng.random() < 0.2 else _value(rng, kind, null_elements)

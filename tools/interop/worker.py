@@ -117,7 +117,9 @@ def main() -> None:
         try:
             answer = {"ok": True, "result": command(**request)}
         except (Py4JError, PySparkException) as e:
-            text = "".join(traceback.format_exception_only(e)).strip()
+            # Messages and causes; the frames between them fill pages and say nothing here.
+            lines = "".join(traceback.format_exception_only(e)).splitlines()
+            text = "\n".join(line for line in lines if not line.lstrip().startswith(("at ", "... ")))
             answer = {"ok": False, "error": text}
         answers.write(json.dumps(answer) + "\n")
     spark.stop()

@@ -1,0 +1,77 @@
+"""Apache Hudi and hudi-rs as fixtures.  One JVM at a time: asking for another version ends the first."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from interop import hudi_rs
+from interop.apache_hudi import ApacheHudi
+
+WRITER = "0.15.0"  # the newest Apache Hudi that writes table version 6 by default
+READERS = ("hudi-rs", WRITER, "1.0.2")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.interop)
+
+
+class Pool:
+    """Starts Apache Hudi in the version that is asked for, and keeps it for the next test."""
+
+    def __init__(self) -> None:
+        self._running: ApacheHudi | None = None
+
+    def get(self, version: str) -> ApacheHudi:
+        if self._running is None or self._running.version != version:
+            self.close()
+            self._running = ApacheHudi(version)
+        return self._running
+
+    def close(self) -> None:
+        if self._running is not None:
+            self._running.close()
+            self._running = None
+
+
+@pytest.fixture(scope="session")
+def pool() -> Iterator[Pool]:
+    pool = Pool()
+    yield pool
+    pool.close()
+
+
+@pytest.fixture
+def apache(pool: Pool) -> ApacheHudi:
+    """Apache Hudi 0.15.0, which reads and writes."""
+    return pool.get(WRITER)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Another engine that reads our tables.
+
+    `keeps_order` is false where it gives partition columns in another place than Apache Hudi 0.15 does.
+    """
+
+    name: str
+    read: Callable[..., pa.Table]
+    keeps_order: bool
+
+
+# Session scope makes pytest run all tests of one reader in a row: each JVM starts once.
+@pytest.fixture(scope="session", params=READERS)
+def reader(request: pytest.FixtureRequest, pool: Pool) -> Reader:
+    """Each of the engines that read our tables, in turn."""
+    name = request.param
+    if name == "hudi-rs":
+        return Reader(name, hudi_rs.read, False)
+
+    def read(path: Path, *, as_of: str | None = None) -> pa.Table:
+        options = {} if as_of is None else {"as.of.instant": as_of}
+        return pool.get(name).read(path, **options)
+
+    return Reader(name, read, name == WRITER)

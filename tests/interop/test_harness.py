@@ -1,0 +1,68 @@
+"""The harness itself: what Apache Hudi writes, all readers give back, and the comparison sees what differs."""
+
+import pyarrow as pa
+import pytest
+from interop.apache_hudi import ApacheHudiError
+from interop.rows import assert_same_rows, without_meta
+from interop.samples import SHAPES, Model, Rows
+
+
+@pytest.fixture(scope="module")
+def apache_table(pool, tmp_path_factory):
+    shape = SHAPES["all_types"]
+    rows, model = Rows(shape), Model(shape)
+    path = tmp_path_factory.mktemp("apache") / "t"
+    first = rows.new(20)
+    second = rows.changed(first, 8) + rows.new(4)
+    for operation, given in (("insert", first), ("upsert", second)):
+        model.apply(operation, given)
+        pool.get("0.15.0").write(
+            path,
+            pa.Table.from_pylist(given, schema=shape.schema),
+            shape.write_options() | {"hoodie.datasource.write.operation": operation},
+        )
+    return path, model
+
+
+def test_readers_give_back_what_apache_hudi_wrote(apache_table, reader):
+    path, model = apache_table
+    assert_same_rows(without_meta(reader.read(path)), model.table(), ["uuid"], ordered_columns=False)
+
+
+def test_the_timeline_is_seen_by_apache_hudi(apache_table, apache):
+    timeline = apache.timeline(apache_table[0])
+    assert [i[1:] for i in timeline] == [("commit", "COMPLETED")] * 2
+
+
+def test_an_error_of_apache_hudi_arrives_and_the_process_lives_on(apache, tmp_path):
+    with pytest.raises(ApacheHudiError, match="nothing does not exist"):
+        apache.read(tmp_path / "nothing")
+    assert apache.sql("select 1 as a").to_pylist() == [{"a": 1}]
+
+
+def _table(**columns):
+    return pa.table({"k": ["a", "b"], **columns})
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "message"),
+    [
+        (_table(x=[1, 2]), _table(x=[1, 3]), "x: 2 != 3"),
+        (_table(x=[1, 2]), _table(x=pa.array([1, 2], pa.int32())), "columns differ"),
+        (_table(x=[0.0, 1.0]), _table(x=[-0.0, 1.0]), "x:"),
+        (_table(x=[1, 2]), _table(x=[1, 2]).slice(0, 1), "only got"),
+        (pa.concat_tables([_table(x=[1, 2])] * 2), _table(x=[1, 2]), "number of copies|only got"),
+        (_table(x=[[1, None], None]), _table(x=[[1], None]), "x:"),
+    ],
+)
+def test_the_comparison_sees_what_differs(got, want, message):
+    with pytest.raises(AssertionError, match=message):
+        assert_same_rows(got, want, ["k"])
+
+
+def test_the_comparison_ignores_order_and_names_of_list_items():
+    nan = float("nan")
+    a = pa.table({"k": ["a", "b"], "x": [[1], [2, 3]], "m": [{"p": 1.0}, {"p": nan}]})
+    other = pa.list_(pa.field("array", pa.int64(), nullable=False))
+    b = a.take([1, 0]).cast(a.schema.set(1, pa.field("x", other, nullable=False)))
+    assert_same_rows(b, a, ["k"])
