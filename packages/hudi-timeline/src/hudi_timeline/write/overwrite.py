@@ -20,6 +20,8 @@ from hudi_timeline import heartbeat, table_config
 from hudi_timeline.timeline import load_timeline
 
 ASIDE = ".hoodie_overwritten"
+# There while everything of the old table, and nothing of the new one, lies in the aside folder.
+MOVED = f"{ASIDE}/.moved"
 
 
 def recover(storage: Storage) -> None:
@@ -61,18 +63,18 @@ def _set_aside(storage: Storage) -> None:
     names = sorted((e.name for e in storage.list("") if e.name != ASIDE), key=lambda n: n != META_DIR)
     for name in names:
         storage.rename(name, f"{ASIDE}/{name}")
+    storage.touch(MOVED)
 
 
 def _restore(storage: Storage, *, own: bool = False) -> None:
-    if storage.info(f"{ASIDE}/{META_DIR}") is None:
-        # Died between making the folder and moving the metadata, or after moving it back.
-        _move_back(storage)
-        return
-    if not own:
-        _refuse_if_alive(storage)
-    for entry in storage.list(""):
-        if entry.name != ASIDE:
-            storage.delete_dir(entry.name) if entry.is_dir else storage.delete(entry.name)
+    if storage.info(MOVED) is not None:
+        # What lies beside the aside folder is the new table's; without the mark it is still the old one's.
+        if not own:
+            _refuse_if_alive(storage)
+        for entry in storage.list(""):
+            if entry.name != ASIDE:
+                storage.delete_dir(entry.name) if entry.is_dir else storage.delete(entry.name)
+        storage.delete(MOVED)
     _move_back(storage)
 
 
