@@ -19,6 +19,6 @@ def extension(name: str) -> Extension:
 
 
 setup(
-    ext_modules=[extension(name) for name in ['hudi_format.merge._keymerge']],
+    ext_modules=[extension(name) for name in ["hudi_format.merge._keymerge"]],
     options={"bdist_wheel": {"py_limited_api": "cp311"}} if ABI3 else {},
 )

@@ -45,7 +45,7 @@ def ordering_values(*columns: pa.Array | pa.ChunkedArray) -> list[OrderingValues
     """
     arrays = _common([_plain(c) for c in columns])
     kind = arrays[0].type
-    if pa.types.is_string(kind):
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         texts = [one_text_array(a) for a in arrays]
         return [OrderingValues(None, text_buffers(t), _valid(t), t) for t in texts]
     if pa.types.is_decimal(kind) and not (pa.types.is_decimal128(kind) and kind.precision <= 18):
