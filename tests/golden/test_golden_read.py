@@ -105,7 +105,7 @@ def test_a_table_that_would_be_read_wrong_is_refused(opened, table):
 
 
 def test_rows_of_archived_instants_are_missed_out_loud(opened):
-    """From the start, Apache Hudi 0.15 silently gives the rows of active instants only; so do we, with a word."""
+    """Apache Hudi 0.15 silently gives the rows of active instants only; so do we, and say so."""
     (table,) = golden("v6", "cow_archived")
     read = opened(table)
     scan = read.read_incremental("000")

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.errors import InvalidOptionError, NotAHudiTableError, UnsupportedError
+from hudi_format.errors import InvalidOptionError, NotAHudiTableError, StorageError, UnsupportedError
 from hudi_format.instant_time import parse_query_instant, zone_of
 from hudi_format.schema.meta_columns import META_COLUMNS
 from hudi_format.storage import Storage, open_storage
@@ -67,6 +67,13 @@ class HudiTable(WriteMethods):
             config = load(storage)
         except NotAHudiTableError as e:
             raise _what_is_there(storage, e) from None
+        except StorageError:
+            root = storage.info("")
+            if root is None or root.is_dir:
+                raise
+            raise NotAHudiTableError(
+                "no Hudi table: it is a file", table=storage.uri, remedy="give the table's folder."
+            ) from None
         gate.check_read(storage, config)
         return cls(storage, options)
 
@@ -293,8 +300,6 @@ def _what_is_there(storage: Storage, error: NotAHudiTableError) -> NotAHudiTable
         found = "it looks like an Iceberg table"
     elif names:
         found = f"it holds other data, such as {min(names)!r}"
-    elif storage.info("") is not None and not storage.info("").is_dir:  # type: ignore[union-attr]
-        found = "it is a file"
     elif storage.info("") is not None:
         found = "the folder is empty"
     else:
