@@ -1,4 +1,7 @@
-"""How base files are written: codec, level, sizes."""
+"""How a Parquet base file is laid out: the part of the write options that its writer needs.
+
+Source: hoodie.parquet.* options; spec of base files, "Physical defaults".
+"""
 
 from __future__ import annotations
 
@@ -6,50 +9,77 @@ from dataclasses import dataclass
 
 from hudi_format.errors import InvalidOptionError, UnsupportedError
 
-# Arrow's names by Hudi's.  Levels are those of the Java codecs, so that files compare.
-_CODECS = {
-    "zstd": ("zstd", 3),
-    "gzip": ("gzip", 6),
-    "snappy": ("snappy", None),
-    "lz4_raw": ("lz4", None),
-    "uncompressed": ("none", None),
-    "": ("none", None),
+MIB = 1 << 20
+
+# Name of the option's value -> (name that Arrow knows, level where none is given).  Levels are parquet-mr's:
+# zlib's default for gzip, 3 for zstd.  Apache Hudi names the codecs after parquet-mr's enumeration.
+_CODECS: dict[str, tuple[str, int | None]] = {
+    "": ("NONE", None),
+    "none": ("NONE", None),
+    "uncompressed": ("NONE", None),
+    "snappy": ("SNAPPY", None),
+    "gzip": ("GZIP", 6),
+    "zstd": ("ZSTD", 3),
+    # Arrow writes both as LZ4_RAW, the codec of the Parquet format.  parquet-mr's own LZ4 is Hadoop's private
+    # framing, which the format has deprecated; Arrow does not write it.  parquet-mr >= 1.13 (Spark >= 3.5)
+    # reads LZ4_RAW.
+    "lz4": ("LZ4", None),
+    "lz4_raw": ("LZ4", None),
 }
+_LEVELS: dict[str, tuple[int, int]] = {"GZIP": (1, 9), "ZSTD": (-7, 22)}
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetConfig:
-    """Sizes in bytes; the defaults are Apache Hudi's but for the codec.
+    """Layout of base files.
 
     Attributes:
-        codec: Hudi's name of the codec.
-        level: its level, None for the level that parquet-mr takes (zstd 3, gzip 6).
-        row_group_bytes: bound of a row group, counted in Arrow's memory.
-        max_file_bytes: a writer that can roll over starts the next file past this size.
+        codec: one of gzip, snappy, zstd, lz4 (written as LZ4_RAW), uncompressed or ""; any case.
+        level: compression level of gzip (1 to 9) and zstd (-7 to 22); None: 6 and 3.
+        row_group_bytes: a row group is cut where its rows take this much memory in Arrow's format.  Apache
+            Hudi measures the encoded size, so that its row groups hold more rows at the same figure.
+        row_group_rows: a row group has no more rows than this.
+        page_bytes: data pages, and dictionaries, are cut at this many encoded bytes.
+        max_file_bytes: for the caller, who starts another file there.
+        dictionary: whether columns are dictionary-encoded while that pays.
+
+    Raises:
+        UnsupportedError: a codec of Parquet that this version does not write.
+        InvalidOptionError: no codec of Parquet, a level out of range, or a size below 1.
     """
 
     codec: str = "zstd"
     level: int | None = None
-    row_group_bytes: int = 125829120
-    page_bytes: int = 1 << 20
-    max_file_bytes: int = 125829120
+    row_group_bytes: int = 120 * MIB
+    row_group_rows: int = MIB
+    page_bytes: int = MIB
+    max_file_bytes: int = 120 * MIB
     dictionary: bool = True
 
-    def arrow_codec(self) -> tuple[str, int | None]:
-        """Arrow's codec name and level.
-
-        Raises:
-            UnsupportedError, InvalidOptionError: a codec that is not written.
-        """
+    def __post_init__(self) -> None:
         name = self.codec.lower()
-        if name in ("lz4", "lzo", "brotli"):
+        if name in ("brotli", "lzo"):
             raise UnsupportedError(
-                f"codec {self.codec!r} cannot be written so that every reader of Hudi tables reads it",
-                remedy="set hoodie.parquet.compression.codec to zstd, snappy or gzip.",
+                f"the Parquet codec {name} is not written",
+                remedy="choose zstd, gzip, snappy, lz4 or uncompressed.",
+                option="hoodie.parquet.compression.codec",
             )
         if name not in _CODECS:
             raise InvalidOptionError(
-                f"unknown codec {self.codec!r}", remedy="use zstd, gzip, snappy, lz4_raw or uncompressed."
+                f"{self.codec!r} is no Parquet codec",
+                remedy="choose zstd, gzip, snappy, lz4 or uncompressed.",
+                option="hoodie.parquet.compression.codec",
             )
-        codec, level = _CODECS[name]
-        return codec, self.level if self.level is not None and level is not None else level
+        bounds = _LEVELS.get(_CODECS[name][0])
+        if self.level is not None and bounds is not None and not bounds[0] <= self.level <= bounds[1]:
+            raise InvalidOptionError(
+                f"compression level {self.level} of {name} is not within {bounds[0]} to {bounds[1]}"
+            )
+        for attribute in ("row_group_bytes", "row_group_rows", "page_bytes", "max_file_bytes"):
+            if getattr(self, attribute) < 1:
+                raise InvalidOptionError(f"{attribute} must be positive, not {getattr(self, attribute)}")
+
+    def arrow_codec(self) -> tuple[str, int | None]:
+        """The codec's name in pyarrow, and the level to give; None for codecs without levels."""
+        name, default = _CODECS[self.codec.lower()]
+        return name, (self.level if self.level is not None else default) if name in _LEVELS else None

@@ -1,13 +1,18 @@
-"""Footers of base files: what they say besides the data."""
+"""Footers of base files, and opening the files.
+
+Source: Parquet format, "File metadata"; Hudi format, "Parquet footer key-value metadata".
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_format.errors import CorruptFileError, MissingFileError
+from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, StorageError, UnsupportedError
 from hudi_format.storage import Storage
 
 AVRO_SCHEMA = "parquet.avro.schema"
@@ -17,14 +22,17 @@ BLOOM_TYPE = "hoodie_bloom_filter_type_code"
 MIN_KEY = "hoodie_min_record_key"
 MAX_KEY = "hoodie_max_record_key"
 
+_ARROW_SCHEMA = "ARROW:schema"
+
 
 @dataclass(frozen=True)
 class Footer:
     """A base file's footer.
 
     Attributes:
-        schema: Arrow schema as Parquet's types say, all columns.
-        entries: key-value entries that are text (`ARROW:schema` and others that are not are left out).
+        schema: Arrow schema as Parquet's types say, all columns, without metadata.
+        entries: key-value entries that are text; Arrow's copy of its own schema is left out.
+        size: of the file, in bytes.
         metadata: Arrow's own view, with row groups and their statistics.
     """
 
@@ -41,31 +49,70 @@ class Footer:
         return self.entries.get(AVRO_SCHEMA)
 
 
-def open_parquet(storage: Storage, path: str, **arguments: object) -> pq.ParquetFile:
+def open_parquet(storage: Storage, path: str, *, dictionary_columns: tuple[str, ...] = ()) -> pq.ParquetFile:
     """Arrow's reader of a base file; the caller closes it.
+
+    Args:
+        dictionary_columns: text columns to hand out as dictionaries, without decoding each row.
 
     Raises:
         MissingFileError: there is no such file.
-        CorruptFileError: it is no Parquet file.
+        CorruptFileError: it is no Parquet file, or is cut off.
+        UnsupportedError: it is encrypted, or otherwise beyond what Arrow reads.
+        StorageError: the storage refused.
+    """
+    with reading(storage, path):
+        source = storage.open_input(path)
+        try:
+            # Remote stores: one request for the column chunks of a row group instead of one for each.
+            return pq.ParquetFile(
+                source,
+                pre_buffer=not storage.is_local,
+                read_dictionary=list(dictionary_columns),
+                coerce_int96_timestamp_unit="us",
+            )
+        except BaseException:
+            source.close()
+            raise
+
+
+@contextmanager
+def reading(storage: Storage, path: str) -> Iterator[None]:
+    """Turn what Arrow raises while it reads a file into an error that names the file.
+
+    Arrow raises OSError both where the operating system refuses, then with an error number, and for bytes
+    that it cannot decode, then without one.
     """
     try:
-        source = storage.open_input(path)
+        yield
+    except HudiError:
+        raise
     except FileNotFoundError:
         raise MissingFileError("the base file is missing", table=storage.uri, file=path) from None
-    except (pa.ArrowInvalid, ValueError):  # a memory map of an empty file
-        raise CorruptFileError("the base file is empty", table=storage.uri, file=path, offset=0) from None
-    try:
-        return pq.ParquetFile(source, **arguments)
-    except (pa.ArrowInvalid, OSError) as e:
-        source.close()
+    except pa.ArrowNotImplementedError as e:
+        raise UnsupportedError(
+            f"the base file uses a feature of Parquet that is not read: {_first_line(e)}",
+            table=storage.uri,
+            file=path,
+            remedy="have the engine that wrote it write it again without that feature.",
+        ) from None
+    except (pa.ArrowException, ValueError) as e:
+        raise corrupt(storage, path, e) from None
+    except OSError as e:
+        if e.errno:
+            raise StorageError(f"the storage refused: {e.strerror or e}", table=storage.uri, file=path) from e
         raise corrupt(storage, path, e) from None
 
 
 def corrupt(storage: Storage, path: str, error: Exception) -> CorruptFileError:
     """The error for bytes that Arrow's reader refuses."""
     return CorruptFileError(
-        f"the base file cannot be read as Parquet: {str(error).splitlines()[0]}", table=storage.uri, file=path
+        f"the base file cannot be read as Parquet: {_first_line(error)}", table=storage.uri, file=path
     )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def entries_of(metadata: pq.FileMetaData) -> dict[str, str]:
@@ -76,6 +123,7 @@ def entries_of(metadata: pq.FileMetaData) -> dict[str, str]:
             out[key.decode()] = value.decode()
         except UnicodeDecodeError:
             continue  # no entry of Hudi's
+    out.pop(_ARROW_SCHEMA, None)
     return out
 
 
@@ -83,16 +131,15 @@ def read_footer(storage: Storage, path: str) -> Footer:
     """A base file's footer.
 
     Raises:
-        MissingFileError, CorruptFileError: as `open_parquet`.
+        MissingFileError, CorruptFileError, UnsupportedError, StorageError: as `open_parquet`.
     """
-    with open_parquet(storage, path) as file:
-        metadata = file.metadata
+    with reading(storage, path), open_parquet(storage, path) as file:
         info = storage.info(path)
         return Footer(
-            metadata.num_rows,
-            metadata.num_row_groups,
+            file.metadata.num_rows,
+            file.metadata.num_row_groups,
             file.schema_arrow.remove_metadata(),
-            entries_of(metadata),
+            entries_of(file.metadata),
             info.size if info is not None else -1,
-            metadata,
+            file.metadata,
         )

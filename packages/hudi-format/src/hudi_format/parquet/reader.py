@@ -1,17 +1,25 @@
-"""Read base files into Arrow: columns by name, in the schema that is wanted."""
+"""Read base files into Arrow: columns by name, in the schema that is wanted.
+
+Arrow's reader is called directly and nothing is converted where the file's types are the wanted ones.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pyarrow.types as pt
 
-from hudi_format.parquet.footer import corrupt, open_parquet
+from hudi_format.errors import CorruptFileError, HudiError, MissingColumnError
+from hudi_format.parquet.footer import open_parquet, reading
 from hudi_format.schema.evolve import conform
 from hudi_format.schema.meta_columns import RECORD_KEY
 from hudi_format.storage import Storage
+
+Batch = TypeVar("Batch", pa.RecordBatch, pa.Table)
 
 
 def read_table(
@@ -22,41 +30,38 @@ def read_table(
     schema: pa.Schema | None = None,
     filter: pc.Expression | None = None,
     use_threads: bool = True,
+    dictionary_columns: Sequence[str] = (),
 ) -> pa.Table:
     """A base file's rows.
 
     Args:
-        columns: those to read, None for all; with `schema`, its columns.
-        schema: the wanted columns and types; a column that the file lacks is null.
-        filter: only rows for which it is true, over wanted columns.
+        columns: those to give, in this order; None for all.
+        schema: columns and types of the table; a column that the file lacks is null.  Without `columns` all
+            of them are given.
+        filter: only rows for which it is true, over any columns of the file or of `schema`.
+        use_threads: decode columns in parallel; to be switched off where files are read in parallel.
+        dictionary_columns: text columns to give as dictionaries, without decoding each row.
 
     Raises:
-        MissingFileError, CorruptFileError: no file, or no Parquet file.
+        MissingFileError, CorruptFileError, UnsupportedError, StorageError: as `open_parquet`.
+        MissingColumnError: a column of `columns` or `filter` that is neither in the file nor in `schema`.
         SchemaError: the file's types do not fit `schema`.
     """
-    with open_parquet(storage, path, pre_buffer=not storage.is_local) as file:
-        wanted = _present(file, columns if schema is None else schema.names)
+    with _File(storage, path, schema, dictionary_columns) as file:
+        wanted = file.wanted(columns)
+        if filter is None:
+            return file.finish(file.read(None, wanted, use_threads), wanted)
+        # The filter does not say which columns it looks at; those that are not wanted are dropped after it.
+        everything = file.wanted(None)
+        table = file.finish(file.read(None, everything, use_threads), everything)
         try:
-            table = file.read(columns=wanted, use_threads=use_threads)
-        except (pa.ArrowInvalid, OSError) as e:
-            raise corrupt(storage, path, e) from None
-        if schema is not None:
-            table = conform(_with_rows(table, file.metadata.num_rows), schema)
-    return table if filter is None else table.filter(filter)
-
-
-def _present(file: pq.ParquetFile, columns: Sequence[str] | None) -> list[str] | None:
-    if columns is None:
-        return None
-    there = set(file.schema_arrow.names)
-    return [c for c in columns if c in there]
-
-
-def _with_rows(table: pa.Table, rows: int) -> pa.Table:
-    """A table read without any column has forgotten how many rows it has."""
-    if table.num_columns or not rows:
-        return table
-    return pa.table({"": pa.nulls(rows)})
+            return table.filter(filter).select(wanted)
+        except pa.ArrowInvalid as e:
+            if "FieldRef" in str(e):
+                raise MissingColumnError(
+                    f"the filter names a column that is not there: {e}", table=storage.uri, file=path
+                ) from None
+            raise
 
 
 def iter_batches(
@@ -65,30 +70,29 @@ def iter_batches(
     *,
     columns: Sequence[str] | None = None,
     schema: pa.Schema | None = None,
-    batch_rows: int = 65536,
+    batch_rows: int | None = 65536,
     row_groups: Sequence[int] | None = None,
     use_threads: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """A base file's rows in batches, one row group in memory at a time.
+    """A base file's rows in batches, holding one row group's bytes at a time.
+
+    Args:
+        batch_rows: rows of a batch at most; None for batches as long as their row group, where Arrow can.
+        row_groups: numbers of those to read, None for all.
 
     Raises:
         as `read_table`, while iterating.
     """
-    with open_parquet(storage, path, pre_buffer=not storage.is_local) as file:
-        wanted = _present(file, columns if schema is None else schema.names)
-        groups = range(file.metadata.num_row_groups) if row_groups is None else row_groups
+    with _File(storage, path, schema) as file:
+        wanted = file.wanted(columns)
+        groups = range(file.num_row_groups) if row_groups is None else row_groups
         for group in groups:
-            rows = file.metadata.row_group(group).num_rows
-            if schema is not None and not wanted:
-                yield conform(pa.RecordBatch.from_arrays([pa.nulls(rows)], names=[""]), schema)
+            if batch_rows is None or not file.stored(wanted):
+                table = file.finish(file.read(group, wanted, use_threads), wanted)
+                yield from table.to_batches(max_chunksize=batch_rows)
                 continue
-            try:
-                for batch in file.iter_batches(
-                    batch_rows, row_groups=[group], columns=wanted, use_threads=use_threads
-                ):
-                    yield batch if schema is None else conform(batch, schema)
-            except (pa.ArrowInvalid, OSError) as e:
-                raise corrupt(storage, path, e) from None
+            for batch in file.batches(group, wanted, batch_rows, use_threads):
+                yield file.finish(batch, wanted)
 
 
 def iter_row_groups(
@@ -96,36 +100,114 @@ def iter_row_groups(
     path: str,
     *,
     columns: Sequence[str] | None = None,
+    schema: pa.Schema | None = None,
     dictionary_columns: Sequence[str] = (),
     use_threads: bool = False,
 ) -> Iterator[pa.Table]:
-    """A base file row group by row group.
-
-    Args:
-        dictionary_columns: text columns to hand out as dictionaries, without decoding each row.
-
-    Raises:
-        as `read_table`, while iterating.
-    """
-    with open_parquet(
-        storage, path, pre_buffer=not storage.is_local, read_dictionary=list(dictionary_columns)
-    ) as file:
-        wanted = _present(file, columns)
-        for group in range(file.metadata.num_row_groups):
-            try:
-                yield file.read_row_group(group, columns=wanted, use_threads=use_threads)
-            except (pa.ArrowInvalid, OSError) as e:
-                raise corrupt(storage, path, e) from None
+    """A base file row group by row group; arguments and errors as of `read_table`."""
+    with _File(storage, path, schema, dictionary_columns) as file:
+        wanted = file.wanted(columns)
+        for group in range(file.num_row_groups):
+            yield file.finish(file.read(group, wanted, use_threads), wanted)
 
 
 def read_keys(storage: Storage, path: str) -> pa.ChunkedArray:
     """The record keys of a base file, in its order; no other column is read.
 
     Raises:
-        as `read_table`.
+        MissingFileError, CorruptFileError, UnsupportedError, StorageError: as `open_parquet`; a file
+            without that column counts as corrupt.
     """
-    with open_parquet(storage, path, pre_buffer=not storage.is_local) as file:
+    with _File(storage, path, None) as file:
+        if not file.stored([RECORD_KEY]):
+            raise CorruptFileError(f"the base file has no column {RECORD_KEY}", table=storage.uri, file=path)
+        return file.read(None, [RECORD_KEY], False).column(0)
+
+
+class _File:
+    """An open base file, and the schema it is read in.  Closes itself as a context manager."""
+
+    def __init__(
+        self, storage: Storage, path: str, schema: pa.Schema | None, dictionary_columns: Sequence[str] = ()
+    ) -> None:
+        self._storage = storage
+        self._path = path
+        self._file: pq.ParquetFile = open_parquet(storage, path, dictionary_columns=tuple(dictionary_columns))
+        with reading(storage, path):
+            self._own: pa.Schema = self._file.schema_arrow
+        self._schema = schema
+        self._keep_dictionaries = bool(dictionary_columns)
+        self.num_row_groups = int(self._file.num_row_groups)
+
+    def __enter__(self) -> _File:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close(force=True)  # the source too: ParquetFile closes only what it opened itself
+
+    def wanted(self, columns: Sequence[str] | None) -> list[str]:
+        """Names of the columns to give."""
+        known = self._own if self._schema is None else self._schema
+        if columns is None:
+            return list(known.names)
+        for name in columns:
+            if name not in known.names:
+                raise MissingColumnError(
+                    f"there is no column {name}", table=self._storage.uri, file=self._path, column=name
+                )
+        return list(columns)
+
+    def stored(self, names: Sequence[str]) -> list[str]:
+        """Those of the columns that the file has."""
+        there = set(self._own.names)
+        return [n for n in names if n in there]
+
+    def read(self, group: int | None, names: Sequence[str], use_threads: bool) -> pa.Table:
+        """Stored columns of a row group, or of all of them."""
+        stored = self.stored(names)
+        metadata = self._file.metadata
+        if not stored:
+            rows = metadata.num_rows if group is None else metadata.row_group(group).num_rows
+            return pa.table({"": pa.nulls(rows)})
+        with reading(self._storage, self._path):
+            if group is None:
+                return self._file.read(columns=stored, use_threads=use_threads)
+            return self._file.read_row_group(group, columns=stored, use_threads=use_threads)
+
+    def batches(
+        self, group: int, names: Sequence[str], batch_rows: int, use_threads: bool
+    ) -> Iterator[pa.RecordBatch]:
+        with reading(self._storage, self._path):
+            found = self._file.iter_batches(
+                batch_rows, row_groups=[group], columns=self.stored(names), use_threads=use_threads
+            )
+        while True:
+            with reading(self._storage, self._path):
+                batch = next(found, None)
+            if batch is None:
+                return
+            yield batch
+
+    def finish(self, rows: Batch, names: Sequence[str]) -> Batch:
+        """Rows as they were read, in the wanted columns and types."""
+        if self._schema is None:
+            rows = rows.replace_schema_metadata(None) if rows.schema.metadata else rows
+            return rows if rows.schema.names == list(names) else rows.select(list(names))
+        target = pa.schema([self._schema.field(n) for n in names])
         try:
-            return file.read(columns=[RECORD_KEY], use_threads=False).column(RECORD_KEY)
-        except (pa.ArrowInvalid, OSError, KeyError) as e:
-            raise corrupt(storage, path, e) from None
+            return conform(
+                rows, target, keep_dictionaries=self._keep_dictionaries, naive_is_utc=self._has_int96()
+            )
+        except HudiError as e:
+            raise e.at(table=self._storage.uri, file=self._path) from None
+
+    def _has_int96(self) -> bool:
+        """Whether timestamps are stored in Parquet's oldest form, which Arrow reads without a time zone.
+
+        It always means an instant.  Other timestamps of the same file would be taken for instants too; no
+        writer mixes the two.
+        """
+        if not any(pt.is_timestamp(t) or pt.is_nested(t) for t in self._own.types):
+            return False
+        parquet = self._file.schema
+        return any(parquet.column(i).physical_type == "INT96" for i in range(len(parquet)))

@@ -1,33 +1,45 @@
 """Write base files: whole row groups out of any sizes of batches, with Hudi's footer entries.
 
-Differences from Arrow's own writer that matter here: no `ARROW:schema` entry (readers go by Parquet's types and
-`parquet.avro.schema`), no dictionaries for columns whose values hardly repeat (half of the encoding time of a
-key column is a dictionary that is thrown away), row groups cut by bytes.
+What differs from Arrow's own writer with its defaults:
+
+- no `ARROW:schema` entry: readers go by Parquet's types and by `parquet.avro.schema`;
+- lists have three levels (`list.element`), maps are `key_value`, decimals are fixed-length bytes, timestamps
+  are microseconds: what Apache Hudi (parquet-avro), Spark and hudi-rs read;
+- a column gets a dictionary only if one will be kept: half of the encoding time of a key column is a
+  dictionary that is thrown away in the end;
+- row groups are cut by bytes, and small writes are gathered until one is full.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from contextlib import suppress
 from types import TracebackType
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pyarrow.types as pt
 
-from hudi_format.errors import StorageError
+from hudi_format.errors import HudiError, StorageError
 from hudi_format.observer import NO_OBSERVER, KeyObserver
 from hudi_format.parquet.config import ParquetConfig
+from hudi_format.schema.cast import convert
+from hudi_format.schema.evolve import conform
 from hudi_format.schema.meta_columns import COMMIT_SEQNO, RECORD_KEY
 from hudi_format.storage import Storage
 
-MAX_ROW_GROUP_ROWS = 1 << 20
-_SAMPLE_ROWS = 4096
-# A sampled column with more distinct values than this share gets no dictionary.
-_DISTINCT_SHARE = 0.5
+# Dictionaries are foreseen from this many rows, taken in pieces from all over the first row group.
+_SAMPLE_PIECES, _PIECE_ROWS = 8, 1024
+# A column with more different values than this share of its rows gains nothing from a dictionary.
+_DISTINCT_SHARE = 0.25
+# Arrow writes a column chunk by chunk of the table; below this average they are put together first.
+_MIN_CHUNK_ROWS = 4096
 
 
 class BaseFileWriter:
-    """One base file being written.
+    """One base file being written.  As a context manager, an error removes the file.
 
     Attributes:
         observer: sees the record keys of what is written; may be exchanged between two writes, the one set
@@ -45,6 +57,15 @@ class BaseFileWriter:
         observer: KeyObserver = NO_OBSERVER,
         entries: Mapping[str, str] | None = None,
     ) -> None:
+        """Open the file.
+
+        Args:
+            schema: the file's columns in types as they are stored, meta columns included.
+            entries: further footer entries, such as `parquet.avro.schema`.
+
+        Raises:
+            StorageError: the storage refused.
+        """
         self.observer = observer
         self.num_rows = 0
         self._storage = storage
@@ -52,45 +73,59 @@ class BaseFileWriter:
         self._schema = schema.remove_metadata()
         self._config = config
         self._entries = dict(entries or {})
-        self._codec, self._level = config.arrow_codec()
+        self._has_keys = RECORD_KEY in schema.names
         self._gathered: list[pa.Table] = []
         self._gathered_bytes = 0
         self._gathered_rows = 0
+        self._size = -1
         self._open = True
         self._writer: pq.ParquetWriter | None = None
         self._sink = storage.open_output(path)
 
     def write(self, rows: pa.RecordBatch | pa.Table) -> None:
-        """Take rows with the columns of the schema; text columns may come as dictionaries.
+        """Take rows that have the columns of the schema, in any order and any representation.
+
+        Text columns that come as dictionaries are written without being decoded.
 
         Raises:
             StorageError: the storage refused.
+            SchemaError: a column is missing or does not fit.
         """
-        table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
-        if table.num_rows == 0:
+        if not self._open:
+            raise ValueError(f"{self._path} is closed")
+        if rows.num_rows == 0:
             return
-        if self.observer is not NO_OBSERVER:
-            for chunk in table.column(RECORD_KEY).chunks:
-                self.observer.add(chunk)
+        table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+        try:
+            table = conform(table, self._schema, keep_dictionaries=True)
+        except HudiError as e:
+            raise e.at(table=self._storage.uri, file=self._path) from None
+        if self._has_keys and self.observer is not NO_OBSERVER:
+            self._observe(table.column(RECORD_KEY))
         self.num_rows += table.num_rows
         self._gathered.append(table)
-        self._gathered_bytes += table.nbytes
+        self._gathered_bytes += _row_bytes(table)
         self._gathered_rows += table.num_rows
         while self._gathered_rows and (
-            self._gathered_bytes >= self._config.row_group_bytes or self._gathered_rows >= MAX_ROW_GROUP_ROWS
+            self._gathered_bytes >= self._config.row_group_bytes
+            or self._gathered_rows >= self._config.row_group_rows
         ):
             self._flush(whole=False)
 
+    def _observe(self, keys: pa.ChunkedArray) -> None:
+        for chunk in convert(keys, pa.string(), RECORD_KEY).chunks:
+            self.observer.add(chunk.drop_null() if chunk.null_count else chunk)
+
     @property
     def bytes_written(self) -> int:
-        """Bytes that have reached the file, without what is still gathered."""
-        return int(self._sink.tell()) if self._open else 0
+        """Bytes that have reached the file, without what is still gathered for the next row group."""
+        return int(self._sink.tell()) if self._open else max(self._size, 0)
 
     def _flush(self, *, whole: bool) -> None:
-        """Write gathered rows as one row group; all of them if `whole`, else at most a row group's bytes."""
-        table = pa.concat_tables(_alike(self._gathered))
+        """Write gathered rows as one row group: at most its bytes, or all of them if `whole` and they fit."""
+        table = pa.concat_tables(self._alike(self._gathered))
         per_row = max(1.0, self._gathered_bytes / self._gathered_rows)
-        limit = max(1, min(int(self._config.row_group_bytes / per_row), MAX_ROW_GROUP_ROWS))
+        limit = max(1, min(int(self._config.row_group_bytes / per_row), self._config.row_group_rows))
         head = table if whole and table.num_rows <= limit else table.slice(0, limit)
         rest = table.slice(head.num_rows)
         self._gathered = [rest] if rest.num_rows else []
@@ -99,68 +134,85 @@ class BaseFileWriter:
         try:
             if self._writer is None:
                 self._writer = self._parquet(head)
-            self._writer.write_table(head.cast(self._writer.schema), row_group_size=head.num_rows)
+            head = _few_chunks(_as_schema(head, self._writer.schema))
+            self._writer.write_table(head, row_group_size=head.num_rows)
         except OSError as e:
             raise self._refused(e) from e
 
-    def _parquet(self, first: pa.Table | None) -> pq.ParquetWriter:
-        # Dictionaries that come in are written as they are, without decoding; Parquet sees plain text.
-        fields = [
-            first.schema.field(f.name) if first is not None and pa.types.is_dictionary(first.schema.field(f.name).type)
-            else f
-            for f in self._schema
-        ]  # fmt: skip
+    def _alike(self, tables: list[pa.Table]) -> list[pa.Table]:
+        """Tables in one schema: a column is a dictionary if it is in all of them, or was from the start."""
+        if self._writer is not None:
+            target = self._writer.schema
+        else:
+            fields = []
+            for i, field in enumerate(self._schema):
+                kinds = {t.schema.field(i).type for t in tables}
+                fields.append(field.with_type(kinds.pop()) if len(kinds) == 1 else field)
+            target = pa.schema(fields)
+        return [_as_schema(t, target) for t in tables]
+
+    def _parquet(self, first: pa.Table) -> pq.ParquetWriter:
+        # Parquet sees plain text where the Arrow column is a dictionary.
+        codec, level = self._config.arrow_codec()
         return pq.ParquetWriter(
             self._sink,
-            pa.schema([f.with_nullable(self._schema.field(f.name).nullable) for f in fields]),
-            compression=self._codec,
-            compression_level=self._level,
+            first.schema,
+            compression=codec,
+            compression_level=level,
             use_dictionary=self._dictionaries(first),
             data_page_size=self._config.page_bytes,
             dictionary_pagesize_limit=self._config.page_bytes,
             store_schema=False,
             write_statistics=True,
+            write_page_index=True,
         )
 
-    def _dictionaries(self, first: pa.Table | None) -> list[str] | bool:
-        """Columns worth a dictionary, judged by the first rows."""
-        if not self._config.dictionary or first is None:
+    def _dictionaries(self, first: pa.Table) -> list[str] | bool:
+        """Parquet's paths of the columns worth a dictionary, judged by rows from all over `first`."""
+        if not self._config.dictionary:
             return False
-        sample = first.slice(0, _SAMPLE_ROWS)
+        sample = _sample(first)
         out: list[str] = []
-        for field in self._schema:
-            column = sample.column(field.name)
-            if field.name in (RECORD_KEY, COMMIT_SEQNO) or pa.types.is_boolean(field.type):
+        for field in first.schema:
+            if field.name in (RECORD_KEY, COMMIT_SEQNO) or pt.is_boolean(field.type):
                 continue
-            if pa.types.is_nested(field.type):
+            if pt.is_nested(field.type):
                 out += _leaves(field.type, field.name)
-            elif (
-                pa.types.is_dictionary(column.type)
-                or pc.count_distinct(column).as_py() <= _DISTINCT_SHARE * sample.num_rows
-            ):
+            elif pt.is_dictionary(field.type) or self._repeats(sample.column(field.name), first.num_rows):
                 out.append(field.name)
         return out or False
 
+    def _repeats(self, sample: pa.ChunkedArray, rows: int) -> bool:
+        values = sample.drop_null()
+        seen = pc.count_distinct(values).as_py()
+        distinct = min(_distinct(len(values), seen), rows)
+        width = values.nbytes / len(values) if len(values) else 0
+        return bool(
+            distinct <= max(1, _DISTINCT_SHARE * rows) and distinct * width <= self._config.page_bytes
+        )
+
     def close(self) -> int:
-        """Write what is left and the footer, and return the file's size in bytes.
+        """Write what is left and the footer, and give the file's size in bytes.
 
         Raises:
-            StorageError: the storage refused; the file is no base file then and is removed.
+            StorageError: the storage refused; the file is no base file then, and is removed.
         """
+        if not self._open:
+            return self._size
+        while self._gathered:
+            self._flush(whole=True)
         try:
-            while self._gathered:
-                self._flush(whole=True)
             if self._writer is None:
-                self._writer = self._parquet(None)
+                self._writer = self._parquet(self._schema.empty_table())
             self._writer.add_key_value_metadata({**self._entries, **self.observer.finish()})
             self._writer.close()
-            size = int(self._sink.tell())
+            self._size = int(self._sink.tell())
             self._sink.close()
         except OSError as e:
             self.abort()
             raise self._refused(e) from e
         self._open = False
-        return size
+        return self._size
 
     def abort(self) -> None:
         """Drop the file; nothing happens if it is closed."""
@@ -168,11 +220,9 @@ class BaseFileWriter:
             return
         self._open = False
         self._gathered = []
-        # Arrow's writer would write a footer when it is collected: the sink goes first.
-        try:
+        # The sink goes first: Arrow's writer would write a footer when it is collected.
+        with suppress(OSError):  # the file is removed below, whatever could not be flushed to it
             self._sink.close()
-        except OSError:
-            pass  # the file is removed below, whatever could not be flushed to it
         self._storage.delete(self._path)
 
     def __enter__(self) -> BaseFileWriter:
@@ -183,43 +233,89 @@ class BaseFileWriter:
     ) -> None:
         if error is not None:
             self.abort()
-        elif self._open:
+            return
+        try:
             self.close()
+        except BaseException:
+            self.abort()
+            raise
 
     def _refused(self, error: OSError) -> StorageError:
+        reason = error.strerror or (str(error).splitlines() or [type(error).__name__])[0]
         return StorageError(
-            f"the storage refused: {str(error).splitlines()[0]}",
+            f"the storage refused: {reason}",
             table=self._storage.uri,
             file=self._path,
             remedy="see that the storage has space and is reachable, then run the write again.",
         )
 
 
+def _row_bytes(table: pa.Table) -> int:
+    """Memory of the rows; of a dictionary only the codes, since small batches share one."""
+    size = 0
+    for column in table.columns:
+        if pt.is_dictionary(column.type):
+            size += column.type.index_type.bit_width // 8 * len(column)
+        else:
+            size += column.nbytes
+    return size
+
+
+def _as_schema(table: pa.Table, target: pa.Schema) -> pa.Table:
+    """The table with its text columns encoded, or decoded, as the target has them."""
+    if table.schema.equals(target):
+        return table
+    columns = [
+        c if c.type == f.type else c.dictionary_encode() if pt.is_dictionary(f.type) else c.cast(f.type)
+        for c, f in zip(table.columns, target, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=target)
+
+
+def _few_chunks(table: pa.Table) -> pa.Table:
+    """The rows of one row group in chunks that are worth their overhead, with one dictionary per column.
+
+    Arrow's writer falls back to plain text at the first chunk with another dictionary.
+    """
+    chunks = max((c.num_chunks for c in table.columns), default=0)
+    if chunks > 1 and any(pt.is_dictionary(t) for t in table.schema.types):
+        table = table.unify_dictionaries()
+    return table.combine_chunks() if chunks > 1 and table.num_rows < chunks * _MIN_CHUNK_ROWS else table
+
+
+def _sample(table: pa.Table) -> pa.Table:
+    rows = table.num_rows
+    if rows <= _SAMPLE_PIECES * _PIECE_ROWS:
+        return table
+    step = rows // _SAMPLE_PIECES
+    return pa.concat_tables([table.slice(n * step, _PIECE_ROWS) for n in range(_SAMPLE_PIECES)])
+
+
+def _distinct(drawn: int, seen: int) -> float:
+    """How many different values there are, when `drawn` of them held `seen` different ones.
+
+    For equally frequent values: `seen = n (1 - exp(-drawn / n))`, solved for n by halving.
+    """
+    if seen >= drawn:
+        return math.inf if drawn > 1 else seen
+    low, high = float(seen), float(seen)
+    while high * -math.expm1(-drawn / high) < seen - 0.5 and high < 1e12:
+        high *= 2
+    for _ in range(40):
+        middle = (low + high) / 2
+        if middle * -math.expm1(-drawn / middle) < seen - 0.5:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
 def _leaves(kind: pa.DataType, path: str) -> list[str]:
     """Parquet's column paths of a nested type's leaves."""
-    if pa.types.is_struct(kind):
-        return [p for i in range(kind.num_fields) for p in _leaves(kind.field(i).type, f"{path}.{kind.field(i).name}")]
-    if pa.types.is_list(kind):
+    if pt.is_struct(kind):
+        return [p for f in kind for p in _leaves(f.type, f"{path}.{f.name}")]
+    if pt.is_list(kind):
         return _leaves(kind.value_type, f"{path}.list.element")
-    if pa.types.is_map(kind):
+    if pt.is_map(kind):
         return [f"{path}.key_value.key", *_leaves(kind.item_type, f"{path}.key_value.value")]
     return [path]
-
-
-def _alike(tables: list[pa.Table]) -> list[pa.Table]:
-    """Tables in one schema: where only some have a column as a dictionary, all get it plain."""
-    first = tables[0].schema
-    if all(t.schema.equals(first) for t in tables):
-        return tables
-    mixed = {
-        name for i, name in enumerate(first.names) if len({str(t.schema.field(i).type) for t in tables}) > 1
-    }
-    out = []
-    for table in tables:
-        for i, name in enumerate(table.schema.names):
-            kind = table.schema.field(i).type
-            if name in mixed and pa.types.is_dictionary(kind):
-                table = table.set_column(i, pa.field(name, kind.value_type), table.column(i).cast(kind.value_type))
-        out.append(table)
-    base = out[0].schema
-    return [t if t.schema.equals(base) else t.cast(base) for t in out]

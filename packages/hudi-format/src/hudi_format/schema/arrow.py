@@ -1,166 +1,164 @@
-"""Which Arrow types a Hudi table stores, and how others become one of them.
+"""Arrow schemas as users bring them, and as tables hold them.
 
-Source: the Avro and Parquet conventions of Apache Hudi's writers ("Avro and parquet conventions"): no unsigned
-numbers, microsecond timestamps, decimals up to 38 digits, texts as text.
+A table holds: boolean, int32, int64, float32, float64, string, binary, date32, timestamps in
+microseconds (UTC, or without a zone), decimals of up to 38 digits, lists, maps with text as keys, and
+structs.  Other types are turned into one of these where every value survives, and refused elsewhere.
+Two more are only kept where a table already has them: timestamps in milliseconds and fixed-size binary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
+from typing import TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.types as pt
 
-from hudi_format.errors import SchemaError
+from hudi_format.errors import MissingColumnError, SchemaError
+from hudi_format.schema.cast import convert, is_any_list, stored_leaf, unwrapped
 from hudi_format.schema.meta_columns import META_COLUMNS
+
+Batch = TypeVar("Batch", pa.RecordBatch, pa.Table)
+
+_RESERVED = frozenset(META_COLUMNS)
 
 
 def normalize_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema in storable types; names, order and nullability stay.
+    """The schema that data of the given one is stored with; metadata is dropped.
 
     Raises:
-        SchemaError: a type that Hudi has no place for, or a name twice (in any case), naming column and remedy.
+        SchemaError: a type that no column can have, a name that Avro or Apache Hudi does not allow, or two
+            names that differ in case only.  Names the column, its type and the remedy.
     """
-    seen: dict[str, str] = {}
+    _check_names((f.name for f in schema), "")
     for name in schema.names:
-        other = seen.setdefault(name.lower(), name)
-        if other is not name or schema.names.count(name) > 1:
+        if name.lower() in _RESERVED:
             raise SchemaError(
-                f"columns {other!r} and {name!r} differ at most in case",
-                remedy="rename one of them; Spark and Hive do not tell such columns apart.",
+                f"column {name} has the name of a meta column",
+                remedy="drop it before writing; the table fills it itself.",
                 column=name,
             )
-        if name in META_COLUMNS:
-            raise SchemaError(f"column {name!r} is Hudi's own", remedy="leave it out.", column=name)
-        if not name:
-            raise SchemaError("a column has no name", remedy="name it.")
     return pa.schema([pa.field(f.name, normalize_type(f.type, f.name), f.nullable) for f in schema])
 
 
-def normalize_type(kind: pa.DataType, column: str) -> pa.DataType:
-    """The storable type that holds all values of `kind`.
+def _check_names(names: Iterable[str], path: str) -> None:
+    seen: dict[str, str] = {}
+    for name in names:
+        full = path + name
+        # Java's rule for Avro names: letters and digits of any script.
+        if not name or not all(c == "_" or c.isalpha() or c.isdecimal() for c in name) or name[0].isdecimal():
+            raise SchemaError(
+                f"column {full!r} has a name that Avro does not allow",
+                remedy="rename it: letters, digits and underscores, no digit first.",
+                column=full,
+            )
+        other = seen.setdefault(name.lower(), full)
+        if other is not full:
+            raise SchemaError(
+                f"columns {other} and {full} have the same name but for case"
+                if other != full
+                else f"column {full} is there twice",
+                remedy="rename or drop one of them.",
+                column=full,
+            )
 
-    Raises:
-        SchemaError: there is none.
-    """
-    for test, target in _SIMPLE:
-        if test(kind):
-            return target
-    if pa.types.is_dictionary(kind):
-        return normalize_type(kind.value_type, column)
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", "UTC" if kind.tz else None)
-    if pa.types.is_decimal(kind):
-        if kind.precision <= 38 and 0 <= kind.scale <= kind.precision:
-            return pa.decimal128(kind.precision, kind.scale)
-        raise _refused(column, kind, "decimals have at most 38 digits and a scale from 0 to the precision")
-    if _is_list(kind):
-        item = kind.value_field
-        return pa.list_(pa.field("element", normalize_type(item.type, f"{column}.element"), item.nullable))
-    if pa.types.is_map(kind):
-        key = normalize_type(kind.key_type, f"{column}.key")
-        if not pa.types.is_string(key):
-            raise _refused(column, kind, "keys of maps are texts")
-        value = kind.item_field
-        return pa.map_(key, pa.field("value", normalize_type(value.type, f"{column}.value"), value.nullable))
-    if pa.types.is_struct(kind):
-        if kind.num_fields == 0:
-            raise _refused(column, kind, "a struct has at least one field")
-        fields = [kind.field(i) for i in range(kind.num_fields)]
+
+def normalize_type(kind: pa.DataType, path: str) -> pa.DataType:
+    """The type that values of `kind` are stored with; SchemaError naming `path` where there is none."""
+    kind = unwrapped(kind)
+    if is_any_list(kind):
+        field = kind.value_field
+        return pa.list_(pa.field("element", normalize_type(field.type, f"{path}.element"), field.nullable))
+    if pt.is_map(kind):
+        key = normalize_type(kind.key_type, f"{path}.key")
+        if not pt.is_string(key):
+            raise _refused(
+                path, kind, "only maps with text as keys can be stored", "turn the keys into text."
+            )
+        item = kind.item_field
+        return pa.map_(key, pa.field("value", normalize_type(item.type, f"{path}.value"), item.nullable))
+    if pt.is_struct(kind):
+        fields = list(kind)
+        if not fields:
+            raise _refused(path, kind, "a struct without fields cannot be stored", "drop the column.")
+        _check_names((f.name for f in fields), f"{path}.")
         return pa.struct(
-            [pa.field(f.name, normalize_type(f.type, f"{column}.{f.name}"), f.nullable) for f in fields]
+            [pa.field(f.name, normalize_type(f.type, f"{path}.{f.name}"), f.nullable) for f in fields]
         )
-    if isinstance(kind, pa.BaseExtensionType):
-        return normalize_type(kind.storage_type, column)
-    raise _refused(column, kind, _ADVICE.get(kind.id, "cast it to a type that Hudi stores"))
+    if pt.is_fixed_size_binary(kind):
+        return pa.binary()
+    if pt.is_timestamp(kind):
+        return pa.timestamp("us", "UTC" if kind.tz is not None else None)
+    stored = stored_leaf(kind)
+    if stored is None:
+        raise _unstorable(path, kind)
+    return stored
 
 
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_list(kind)
-        or pa.types.is_large_list(kind)
-        or pa.types.is_fixed_size_list(kind)
-        or pa.types.is_list_view(kind)
-        or pa.types.is_large_list_view(kind)
-    )
+def _unstorable(path: str, kind: pa.DataType) -> SchemaError:
+    if pt.is_uint64(kind):
+        return _refused(path, kind, "Hudi has no unsigned 64-bit type", "cast it to decimal(20, 0) or int64.")
+    if pt.is_time(kind):
+        return _refused(path, kind, "Spark and Hudi have no time of day", "cast it to int64 or to text.")
+    if pt.is_duration(kind) or pt.is_interval(kind):
+        return _refused(path, kind, "Hudi has no duration type", "cast it to int64.")
+    if pt.is_null(kind):
+        return _refused(
+            path, kind, "a column of nulls only has no type", "cast it to the type it is to have."
+        )
+    if pt.is_decimal(kind):
+        if kind.precision > 38:
+            return _refused(path, kind, "decimals have 38 digits at most", "cast it to a smaller decimal.")
+        return _refused(
+            path, kind, "a decimal's scale lies between 0 and its precision", "cast it to such a decimal."
+        )
+    return _refused(path, kind, "Hudi has no such type", "cast it, for example to text.")
 
 
-def _refused(column: str, kind: pa.DataType, advice: str) -> SchemaError:
+def _refused(path: str, kind: pa.DataType, reason: str, remedy: str) -> SchemaError:
     return SchemaError(
-        f"column {column!r} has type {kind}, which a Hudi table cannot store", remedy=f"{advice}.", column=column
+        f"column {path} has type {kind}: {reason}", remedy=remedy, column=path, source=str(kind)
     )
 
 
-_t = pa.types
-_SIMPLE: tuple[tuple[Callable[[pa.DataType], bool], pa.DataType], ...] = (
-    (_t.is_string, pa.string()),
-    (_t.is_large_string, pa.string()),
-    (_t.is_string_view, pa.string()),
-    (_t.is_boolean, pa.bool_()),
-    (_t.is_int32, pa.int32()),
-    (_t.is_int64, pa.int64()),
-    (_t.is_int8, pa.int32()),
-    (_t.is_int16, pa.int32()),
-    (_t.is_uint8, pa.int32()),
-    (_t.is_uint16, pa.int32()),
-    (_t.is_uint32, pa.int64()),
-    (_t.is_float16, pa.float32()),
-    (_t.is_float32, pa.float32()),
-    (_t.is_float64, pa.float64()),
-    (_t.is_date, pa.date32()),
-    (_t.is_binary, pa.binary()),
-    (_t.is_large_binary, pa.binary()),
-    (_t.is_fixed_size_binary, pa.binary()),
-    (_t.is_binary_view, pa.binary()),
-)
-_ADVICE = {
-    pa.uint64().id: "cast it to int64, or to decimal(20, 0) where values exceed it",
-    pa.time32("ms").id: "cast it to int64 or to text; Spark has no time of day",
-    pa.time64("us").id: "cast it to int64 or to text; Spark has no time of day",
-    pa.duration("us").id: "cast it to int64",
-    pa.null().id: "give the column a type, for example by casting it to string",
-}
-
-
-def normalize_batch(batch: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.RecordBatch | pa.Table:
-    """The rows in the types of `schema` (same columns); a value that does not fit is an error.
+def normalize_batch(batch: Batch, schema: pa.Schema) -> Batch:
+    """The rows with the columns of `schema`, a schema that `normalize_schema` gave for them.
 
     Raises:
-        SchemaError: a lossy cast, naming the column.
+        MissingColumnError: a column of `schema` is not there.
+        SchemaError: a value does not survive, such as nanoseconds; names the column.
     """
-    if batch.schema.equals(schema):
+    if batch.schema.equals(schema, check_metadata=True):
         return batch
-    columns = [cast_column(batch.column(f.name), f) for f in schema]
+    columns = []
+    for field in schema:
+        index = batch.schema.get_field_index(field.name)
+        if index < 0:
+            raise MissingColumnError(f"the data has no column {field.name}", column=field.name)
+        columns.append(required(convert(batch.column(index), field.type, field.name), field))
     return type(batch).from_arrays(columns, schema=schema)
 
 
-def cast_column(column: pa.Array | pa.ChunkedArray, field: pa.Field) -> pa.Array | pa.ChunkedArray:
-    """`column` in the field's type.
-
-    Raises:
-        SchemaError: there is no such cast, or it would lose something.
-    """
-    if column.type.equals(field.type):
-        return column
-    try:
-        return pc.cast(column, field.type, safe=True)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as e:
+def required(column: pa.Array | pa.ChunkedArray, field: pa.Field) -> pa.Array | pa.ChunkedArray:
+    """The column, if it has a value everywhere or need not; SchemaError otherwise."""
+    if not field.nullable and column.null_count:
         raise SchemaError(
-            f"column {field.name!r} of type {column.type} does not fit {field.type}: {str(e).splitlines()[0]}",
-            remedy="cast it before writing.",
+            f"column {field.name} must not be null, but {column.null_count} of its values are",
             column=field.name,
-        ) from None
+        )
+    return column
 
 
 def equal_types(a: pa.DataType, b: pa.DataType) -> bool:
-    """Whether two types hold the same values: names of list and map children and nullability apart."""
-    if _is_list(a) and _is_list(b):
+    """Whether two types hold the same values; nullability and inner names of lists and maps do not count."""
+    if a == b:
+        return True
+    if pt.is_list(a) and pt.is_list(b):
         return equal_types(a.value_type, b.value_type)
-    if pa.types.is_map(a) and pa.types.is_map(b):
+    if pt.is_map(a) and pt.is_map(b):
         return equal_types(a.key_type, b.key_type) and equal_types(a.item_type, b.item_type)
-    if pa.types.is_struct(a) and pa.types.is_struct(b):
+    if pt.is_struct(a) and pt.is_struct(b):
         return a.num_fields == b.num_fields and all(
-            a.field(i).name == b.field(i).name and equal_types(a.field(i).type, b.field(i).type)
-            for i in range(a.num_fields)
+            x.name == y.name and equal_types(x.type, y.type) for x, y in zip(a, b, strict=True)
         )
-    return bool(a.equals(b))
+    return False

@@ -1,22 +1,25 @@
-"""Avro schemas of Hudi's writers, to and from Arrow.
+"""Avro schemas, as Apache Hudi stores them in commits and footers, and Arrow's.
 
-Source: what Apache Hudi 0.15 writes into commits, footers and hoodie.properties: record `<table>_record` in
-namespace `hoodie.<table>`, nullable as ["null", T] with default null, decimals as the smallest fixed, nested
-records named after their column below the namespace of the record around them.
+Source: Hudi format, "Avro and Parquet conventions"; names and order of attributes as in files of Apache
+Hudi 0.15 (Spark's SchemaConverters), so that a schema that went through Arrow is the same text again.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from hudi_format.errors import CorruptFileError, SchemaError
 from hudi_format.schema.meta_columns import META_COLUMNS
 
-_PRIMITIVES = {
+Json: TypeAlias = Any
+
+_PRIMITIVES: dict[str, pa.DataType] = {
     "boolean": pa.bool_(),
     "int": pa.int32(),
     "long": pa.int64(),
@@ -25,155 +28,236 @@ _PRIMITIVES = {
     "string": pa.string(),
     "bytes": pa.binary(),
 }
-_NOT_A_NAME = re.compile(r"[^A-Za-z0-9_]")
+_LOGICAL_LONGS: dict[str, pa.DataType] = {
+    "timestamp-micros": pa.timestamp("us", "UTC"),
+    "timestamp-millis": pa.timestamp("ms", "UTC"),
+    "local-timestamp-micros": pa.timestamp("us"),
+    "local-timestamp-millis": pa.timestamp("ms"),
+}
+_NO_ARROW = ("time-millis", "time-micros", "timestamp-nanos", "local-timestamp-nanos")
+_NAMES: dict[pa.DataType, str] = {kind: name for name, kind in _PRIMITIVES.items()}
+
+
+def decimal_bytes(precision: int) -> int:
+    """The least number of bytes that hold a signed number of so many decimal digits."""
+    largest: int = 10**precision - 1
+    return (largest.bit_length() + 8) // 8
+
+
+def record_name(table_name: str) -> tuple[str, str]:
+    """Name and namespace of a table's Avro record.
+
+    Source: HoodieAvroUtils.sanitizeName of 0.15: two underscores for each character that Avro forbids.
+    """
+    name = re.sub(r"\A[^A-Za-z_]", "__", table_name)
+    name = re.sub(r"[^A-Za-z0-9_]", "__", name)
+    return f"{name}_record", f"hoodie.{name}"
 
 
 def to_avro(schema: pa.Schema, table_name: str) -> str:
-    """The Avro schema of rows with this Arrow schema (of storable types), as JSON text."""
-    name = _NOT_A_NAME.sub("_", table_name)
-    full = f"hoodie.{name}.{name}_record"
+    """The Avro schema's JSON text, without spaces, as Apache Hudi writes it.
+
+    Args:
+        schema: types as they are stored (`normalize_schema`, `from_avro`); meta columns may be among them.
+
+    Raises:
+        SchemaError: a type that has no Avro form.
+    """
+    name, namespace = record_name(table_name)
     record = {
         "type": "record",
-        "name": f"{name}_record",
-        "namespace": f"hoodie.{name}",
-        "fields": [_field(f, full) for f in schema],
+        "name": name,
+        "namespace": namespace,
+        "fields": [_field(f, f"{namespace}.{name}", f.name) for f in schema],
     }
     return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
 
 
-def _field(field: pa.Field, around: str) -> dict[str, Any]:
-    out: dict[str, Any] = {"name": field.name, "type": _nullable(field, field.name, around)}
-    if field.name in META_COLUMNS:
+def _field(field: pa.Field, namespace: str, path: str) -> dict[str, Json]:
+    out: dict[str, Json] = {"name": field.name, "type": _nullable(field, field.name, namespace, path)}
+    if field.name in META_COLUMNS and path == field.name:
         out["doc"] = ""
     if field.nullable:
         out["default"] = None
     return out
 
 
-def _nullable(field: pa.Field, name: str, around: str) -> Any:
-    kind = _avro_type(field.type, name, around)
+def _nullable(field: pa.Field, name: str, namespace: str, path: str) -> Json:
+    kind = _avro_type(field.type, name, namespace, path)
     return ["null", kind] if field.nullable else kind
 
 
-def _avro_type(kind: pa.DataType, name: str, around: str) -> Any:
-    for text, arrow in _PRIMITIVES.items():
-        if kind.equals(arrow):
-            return text
-    if pa.types.is_date(kind):
+def _avro_type(kind: pa.DataType, name: str, namespace: str, path: str) -> Json:
+    """`name`, `namespace`: of the nearest field above, which records and fixed types are named after."""
+    if kind in _NAMES:
+        return _NAMES[kind]
+    if pt.is_date32(kind):
         return {"type": "int", "logicalType": "date"}
-    if pa.types.is_timestamp(kind):
-        return {"type": "long", "logicalType": "timestamp-micros" if kind.tz else "local-timestamp-micros"}
-    if pa.types.is_decimal(kind):
+    if pt.is_timestamp(kind) and kind.unit in ("us", "ms"):
+        unit = "micros" if kind.unit == "us" else "millis"
+        return {"type": "long", "logicalType": f"timestamp-{unit}" if kind.tz else f"local-timestamp-{unit}"}
+    if pt.is_decimal128(kind):
+        fixed = {"type": "fixed", "name": "fixed", "namespace": f"{namespace}.{name}"}
+        size = decimal_bytes(kind.precision)
         return {
-            "type": "fixed",
-            "name": "fixed",
-            "namespace": f"{around}.{name}",
-            "size": decimal_bytes(kind.precision),
-            "logicalType": "decimal",
-            "precision": kind.precision,
-            "scale": kind.scale,
+            **fixed, "size": size, "logicalType": "decimal", "precision": kind.precision, "scale": kind.scale,
+        }  # fmt: skip
+    if pt.is_fixed_size_binary(kind):
+        return {"type": "fixed", "name": "fixed", "namespace": f"{namespace}.{name}", "size": kind.byte_width}
+    if pt.is_list(kind):
+        return {"type": "array", "items": _nullable(kind.value_field, name, namespace, f"{path}.element")}
+    if pt.is_map(kind) and pt.is_string(kind.key_type):
+        return {"type": "map", "values": _nullable(kind.item_field, name, namespace, f"{path}.value")}
+    if pt.is_struct(kind) and kind.num_fields:
+        return {
+            "type": "record",
+            "name": name,
+            "namespace": namespace,
+            "fields": [_field(f, f"{namespace}.{name}", f"{path}.{f.name}") for f in kind],
         }
-    if pa.types.is_list(kind):
-        return {"type": "array", "items": _nullable(kind.value_field, name, around)}
-    if pa.types.is_map(kind):
-        return {"type": "map", "values": _nullable(kind.item_field, name, around)}
-    if pa.types.is_struct(kind):
-        own = f"{around}.{name}"
-        fields = [kind.field(i) for i in range(kind.num_fields)]
-        return {"type": "record", "name": name, "namespace": around, "fields": [_field(f, own) for f in fields]}
-    raise SchemaError(f"column {name!r} of type {kind} has no Avro type", column=name)
-
-
-def decimal_bytes(precision: int) -> int:
-    """The least number of bytes that hold every decimal of this precision, with its sign."""
-    size = 1
-    while 2 ** (8 * size - 1) - 1 < 10**precision - 1:
-        size += 1
-    return size
+    raise SchemaError(f"column {path} has type {kind}, which has no Avro form", column=path, source=str(kind))
 
 
 def from_avro(text: str) -> pa.Schema:
-    """The Arrow schema of an Avro record schema, of any Hudi writer; meta columns stay.
+    """The Arrow schema of a record's Avro schema, whoever wrote it.
+
+    Unions may name null first or last; decimals may be on fixed or on bytes; enumerations and UUIDs are text.
 
     Raises:
-        CorruptFileError: no Avro record schema.
-        SchemaError: a type that Spark tables do not have (times of day, unions of several types).
+        CorruptFileError: the text is no Avro schema, or not that of a record.
+        SchemaError: a type that Arrow columns of a table cannot have; names the column.
     """
     try:
-        parsed = json.loads(text)
-    except json.JSONDecodeError as e:
-        raise CorruptFileError(f"the Avro schema is no JSON: {e}") from None
-    if not isinstance(parsed, dict) or parsed.get("type") != "record":
-        raise CorruptFileError("the Avro schema is no record")
+        root = json.loads(text)
+    except (ValueError, RecursionError) as e:
+        raise CorruptFileError(f"not an Avro schema: {e}") from e
+    root = root[0] if isinstance(root, list) and len(root) == 1 else root
+    if not isinstance(root, dict) or root.get("type") not in ("record", "error"):
+        raise CorruptFileError("not the Avro schema of a record")
     try:
-        return pa.schema(_fields(parsed, {}, ""))
-    except (KeyError, TypeError, AttributeError, RecursionError) as e:
-        raise CorruptFileError(f"the Avro schema is malformed: {e!r}") from None
+        kind = _Reader().record(root, "", "")
+    except RecursionError as e:
+        raise CorruptFileError("an Avro schema nested too deeply") from e
+    return pa.schema(list(kind))
 
 
-def _fields(record: dict[str, Any], named: dict[str, pa.DataType], path: str) -> list[pa.Field]:
-    out = []
-    for f in record["fields"]:
-        kind, nullable = _arrow(f["type"], named, f"{path}{f['name']}")
-        out.append(pa.field(f["name"], kind, nullable))
-    return out
+class _Reader:
+    """Turns one schema's JSON into Arrow types; remembers the named types it met."""
 
+    def __init__(self) -> None:
+        self._named: dict[str, pa.DataType | None] = {}  # None: being defined
 
-def _arrow(avro: Any, named: dict[str, pa.DataType], path: str) -> tuple[pa.DataType, bool]:
-    """The Arrow type and whether it may be null."""
-    if isinstance(avro, list):
-        others = [a for a in avro if a != "null"]
-        if len(others) != 1:
-            raise SchemaError(f"column {path!r} is a union of {len(others)} types", column=path)
-        return _arrow(others[0], named, path)[0], len(others) < len(avro)
-    if isinstance(avro, str):
-        if avro in _PRIMITIVES:
-            return _PRIMITIVES[avro], False
-        known = named.get(avro) or named.get(avro.rpartition(".")[2])
+    def record(self, node: Mapping[str, Json], namespace: str, path: str) -> pa.StructType:
+        full, inner = _full_name(node, namespace, path)
+        self._named[full] = None
+        fields = node.get("fields")
+        if not isinstance(fields, list):
+            raise CorruptFileError(f"an Avro record without a list of fields ({path or full})")
+        out: dict[str, pa.Field] = {}
+        for f in fields:
+            if not isinstance(f, dict) or not isinstance(f.get("name"), str) or "type" not in f:
+                raise CorruptFileError(f"an Avro field without a name or a type ({path or full})")
+            name = f["name"]
+            if name in out:
+                raise CorruptFileError(f"an Avro record with two fields {name} ({path or full})")
+            kind, nullable = self._optional(f["type"], inner, f"{path}.{name}" if path else name)
+            out[name] = pa.field(name, kind, nullable)
+        struct = pa.struct(list(out.values()))
+        self._named[full] = struct
+        return struct
+
+    def _optional(self, node: Json, namespace: str, path: str) -> tuple[pa.DataType, bool]:
+        if not isinstance(node, list):
+            return self._type(node, namespace, path), node == "null"
+        branches = [b for b in node if b != "null"]
+        if len(branches) != 1:
+            raise SchemaError(
+                f"column {path} is a union of {len(branches)} types, which no column can hold", column=path
+            )
+        return self._type(branches[0], namespace, path), len(branches) < len(node)
+
+    def _type(self, node: Json, namespace: str, path: str) -> pa.DataType:
+        if isinstance(node, str):
+            return self._by_name(node, namespace, path)
+        if not isinstance(node, dict):
+            raise CorruptFileError(f"an Avro type that is neither a name nor an object ({path})")
+        kind = node.get("type")
+        if isinstance(kind, (dict, list)):  # {"type": {"type": "long", ...}}: one level too many, allowed
+            return self._optional(kind, namespace, path)[0]
+        if kind in ("record", "error"):
+            return self.record(node, namespace, path)
+        if kind == "array":
+            inner, nullable = self._optional(node.get("items"), namespace, f"{path}.element")
+            return pa.list_(pa.field("element", inner, nullable))
+        if kind == "map":
+            inner, nullable = self._optional(node.get("values"), namespace, f"{path}.value")
+            return pa.map_(pa.string(), pa.field("value", inner, nullable))
+        if kind == "enum":
+            self._named[_full_name(node, namespace, path)[0]] = pa.string()
+            return pa.string()
+        if kind == "fixed":
+            size = node.get("size")
+            if not isinstance(size, int) or isinstance(size, bool) or not 0 < size < 1 << 31:
+                raise CorruptFileError(f"an Avro fixed type of size {size!r} ({path})")
+            fixed = _decimal(node, path) if node.get("logicalType") == "decimal" else pa.binary(size)
+            self._named[_full_name(node, namespace, path)[0]] = fixed
+            return fixed
+        if not isinstance(kind, str):
+            raise CorruptFileError(f"an Avro type without a kind ({path})")
+        return self._logical(node, kind, path) or self._by_name(kind, namespace, path)
+
+    def _logical(self, node: Mapping[str, Json], kind: str, path: str) -> pa.DataType | None:
+        """The type that an annotation gives; None for annotations to be ignored, as Avro asks for."""
+        logical = node.get("logicalType")
+        if logical in _NO_ARROW and kind in ("int", "long"):
+            raise SchemaError(
+                f"column {path} has Avro's type {logical}, which is not read",
+                remedy="use the column as long or text in the job that writes the table.",
+                column=path,
+            )
+        if kind == "int" and logical == "date":
+            return pa.date32()
+        if kind == "long" and isinstance(logical, str):
+            return _LOGICAL_LONGS.get(logical)
+        if kind == "bytes" and logical == "decimal":
+            return _decimal(node, path)
+        return None
+
+    def _by_name(self, name: str, namespace: str, path: str) -> pa.DataType:
+        if name in _PRIMITIVES:
+            return _PRIMITIVES[name]
+        if name == "null":
+            raise SchemaError(f"column {path} has Avro's type null, which no column can hold", column=path)
+        full = name if "." in name or not namespace else f"{namespace}.{name}"
+        if full not in self._named:
+            full = name
+        if full not in self._named:
+            raise CorruptFileError(f"an Avro type {name!r} that is defined nowhere ({path})")
+        known = self._named[full]
         if known is None:
-            raise SchemaError(f"column {path!r} has the unknown Avro type {avro!r}", column=path)
-        return known, False
-    logical = avro.get("logicalType")
-    kind = avro["type"]
-    if isinstance(kind, (dict, list)):
-        return _arrow(kind, named, path)
-    result = _logical(logical, avro, path) or _complex(kind, avro, named, path)
-    if kind in ("record", "enum", "fixed"):
-        full = f"{avro['namespace']}.{avro['name']}" if avro.get("namespace") else avro["name"]
-        named[full] = named[avro["name"]] = result
-    return result, False
+            raise SchemaError(f"column {path} holds itself, which no column can", column=path)
+        return known
 
 
-def _logical(logical: str | None, avro: dict[str, Any], path: str) -> pa.DataType | None:
-    if logical == "decimal":
-        return pa.decimal128(int(avro["precision"]), int(avro.get("scale", 0)))
-    if logical == "date":
-        return pa.date32()
-    if logical in ("timestamp-micros", "timestamp-millis"):
-        return pa.timestamp("us", "UTC")
-    if logical in ("local-timestamp-micros", "local-timestamp-millis"):
-        return pa.timestamp("us")
-    if logical in ("time-micros", "time-millis"):
-        raise SchemaError(f"column {path!r} is a time of day, which Spark tables do not have", column=path)
-    return None
+def _full_name(node: Mapping[str, Json], namespace: str, path: str) -> tuple[str, str]:
+    """A named type's full name, and the namespace for what it holds."""
+    name, own = node.get("name"), node.get("namespace", namespace)
+    if not isinstance(name, str) or not isinstance(own, str):
+        raise CorruptFileError(f"an Avro {node.get('type')} without a name ({path})")
+    if "." in name:
+        own = name.rpartition(".")[0]
+        return name, own
+    return (f"{own}.{name}" if own else name), own
 
 
-def _complex(kind: str, avro: dict[str, Any], named: dict[str, pa.DataType], path: str) -> pa.DataType:
-    if kind in _PRIMITIVES:
-        return _PRIMITIVES[kind]
-    if kind == "fixed":
-        return pa.binary()
-    if kind == "enum":
-        return pa.string()
-    if kind == "array":
-        item, nullable = _arrow(avro["items"], named, f"{path}.element")
-        return pa.list_(pa.field("element", item, nullable))
-    if kind == "map":
-        value, nullable = _arrow(avro["values"], named, f"{path}.value")
-        return pa.map_(pa.string(), pa.field("value", value, nullable))
-    if kind == "record":
-        return pa.struct(_fields(avro, named, f"{path}."))
-    known = named.get(kind) or named.get(kind.rpartition(".")[2])
-    if known is None:
-        raise SchemaError(f"column {path!r} has the unknown Avro type {kind!r}", column=path)
-    return known
+def _decimal(node: Mapping[str, Json], path: str) -> pa.DataType:
+    precision, scale = node.get("precision"), node.get("scale", 0)
+    if not isinstance(precision, int) or not isinstance(scale, int) or not 0 <= scale <= precision:
+        raise CorruptFileError(f"an Avro decimal of precision {precision!r} and scale {scale!r} ({path})")
+    if not 1 <= precision <= 38:
+        raise SchemaError(
+            f"column {path} is a decimal of {precision} digits; 38 are the most",
+            column=path,
+            source="decimal",
+        )
+    return pa.decimal128(precision, scale)

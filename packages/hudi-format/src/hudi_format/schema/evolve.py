@@ -1,21 +1,38 @@
-"""Schemas that differ: what an incoming one does to the table's, and rows from one to the other.
+"""What becomes of a table's schema when data of another schema is written to it, and how rows follow.
 
-Source: Apache Hudi 0.15's schema handling on write: columns may be added, reordered and widened
-(int to long to float to double); missing ones need an option; nothing is narrowed.
+Rules, from the defaults of Apache Hudi 0.15 (spec of the write path, "Schema handling"; tried with 0.15.0):
+
+- Columns are matched by name at every level; their order in the data becomes the table's.
+- A column that the table lacks is added, nullable.  One that the data lacks is an error, unless an option
+  fills it with null or drops it.
+- Types only grow: int, long, float, double.  Where the table's type is the wider one it stays.  Whole numbers
+  may be written to text columns, smaller decimals to larger ones, text and bytes to each other; then too
+  the table's type stays.
+- A column is nullable where either side says so.
+
+Apache Hudi also turns a numeric column of the table into text, or an integer column into a date, when the
+data has such a column.  Both are refused here: not every engine would read the files written before right.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TypeVar
+
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.types as pt
 
-from hudi_format.errors import SchemaError
-from hudi_format.schema.arrow import equal_types
+from hudi_format.errors import MissingColumnError, SchemaError
+from hudi_format.schema.arrow import equal_types, required
+from hudi_format.schema.cast import convert, promotes
 
-SET_NULL = "hoodie.write.set.null.for.missing.columns"
-ALLOW_DROP = "hoodie.datasource.write.schema.allow.auto.evolution.column.drop"
+Batch = TypeVar("Batch", pa.RecordBatch, pa.Table)
 
-_RANK = {pa.int32(): 0, pa.int64(): 1, pa.float32(): 2, pa.float64(): 3}
+SET_NULL_OPTION = "hoodie.write.set.null.for.missing.columns"
+DROP_OPTION = "hoodie.datasource.write.schema.allow.auto.evolution.column.drop"
+RECONCILE_OPTION = "hoodie.datasource.write.reconcile.schema"
+
+_RANK: dict[pa.DataType, int] = {pa.int32(): 0, pa.int64(): 1, pa.float32(): 2, pa.float64(): 3}
 
 
 def reconcile(
@@ -26,195 +43,175 @@ def reconcile(
     allow_column_drop: bool = False,
     reconcile: bool = False,
 ) -> pa.Schema:
-    """The schema to write incoming rows with, both given without meta columns.
+    """The schema to write with; it becomes the table's.
 
-    The table's columns come first, in their order, each in the wider of both types; new columns follow.
-    A column is nullable if it is in either schema, or is not in the incoming one.
+    Args:
+        incoming: the data's schema, as `normalize_schema` gives it, without meta columns.
+        table: the table's schema, without meta columns.
+        set_null_for_missing: columns that the data lacks are null in its rows.
+        allow_column_drop: columns that the data lacks leave the table's schema.
+        reconcile: as `set_null_for_missing`.  With either, the table's columns keep their order and new
+            ones come after the column that they follow in the data.
 
     Raises:
-        SchemaError: a column is missing, or its types do not fit, naming the option that would allow it.
+        SchemaError: types that do not go together (names the column and both types), or a column that
+            differs from one of the table's in case only.
+        MissingColumnError: the data lacks a column; the remedy names the options.
     """
-    by_name = {f.name: f for f in incoming}
-    folded = {f.name.lower(): f.name for f in incoming}
-    out: list[pa.Field] = []
-    for old in table:
-        new = by_name.pop(old.name, None)
-        if new is None:
-            other = folded.get(old.name.lower())
-            if other is not None and other in by_name:
-                raise SchemaError(
-                    f"column {other!r} is {old.name!r} in the table: they differ in case",
-                    remedy=f"rename it to {old.name!r}.",
-                    column=other,
-                )
-            if allow_column_drop and not (set_null_for_missing or reconcile):
+    rules = _Rules(keep_missing=set_null_for_missing or reconcile, drop_missing=allow_column_drop)
+    return pa.schema(rules.fields(list(incoming), list(table), ""))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    keep_missing: bool
+    drop_missing: bool
+
+    def fields(self, incoming: list[pa.Field], table: list[pa.Field], path: str) -> list[pa.Field]:
+        ours = {f.name: f for f in table}
+        folded = {f.name.lower(): f.name for f in table}
+        theirs = {f.name for f in incoming}
+        missing = [f for f in table if f.name not in theirs]
+        merged: dict[str, pa.Field] = {}
+        for field in incoming:
+            full = path + field.name
+            known = ours.get(field.name)
+            if known is not None:
+                merged[field.name] = self.field(field, known, full)
                 continue
-            if not (set_null_for_missing or reconcile):
+            twin = folded.get(field.name.lower())
+            if twin is not None:
                 raise SchemaError(
-                    f"column {old.name!r} of the table ({old.type}) is not in the data",
-                    remedy=f"add it, or set {SET_NULL}=true to fill it with nulls.",
-                    column=old.name,
+                    f"column {full} differs from the table's column {path}{twin} in case only",
+                    remedy=f"rename it to {twin}.",
+                    column=full,
                 )
-            out.append(old.with_nullable(True))
-            continue
-        out.append(pa.field(old.name, merge_types(new.type, old.type, old.name), old.nullable or new.nullable))
-    out += [f.with_nullable(True) for f in by_name.values()]
-    return pa.schema(out)
+            merged[field.name] = _all_nullable(field)
+        if missing and not self.keep_missing and not self.drop_missing:
+            raise _missing(missing, path)
+        if not self.keep_missing:
+            return list(merged.values())
+        return _in_table_order(merged, incoming, table)
+
+    def field(self, incoming: pa.Field, table: pa.Field, path: str) -> pa.Field:
+        kind = self.type(incoming.type, table.type, path)
+        return pa.field(table.name, kind, incoming.nullable or table.nullable)
+
+    def type(self, incoming: pa.DataType, table: pa.DataType, path: str) -> pa.DataType:
+        if incoming == table:
+            return table
+        if pt.is_struct(incoming) and pt.is_struct(table):
+            return pa.struct(self.fields(list(incoming), list(table), f"{path}."))
+        if pt.is_list(incoming) and pt.is_list(table):
+            return pa.list_(self.field(incoming.value_field, table.value_field, f"{path}.element"))
+        if pt.is_map(incoming) and pt.is_map(table):
+            if not equal_types(incoming.key_type, table.key_type):
+                raise _incompatible(f"{path}.key", incoming.key_type, table.key_type)
+            item = self.field(incoming.item_field, table.item_field, f"{path}.value")
+            return pa.map_(table.key_type, item)
+        if incoming in _RANK and table in _RANK:
+            return max(incoming, table, key=_RANK.__getitem__)
+        if not pt.is_nested(incoming) and not pt.is_nested(table) and promotes(incoming, table):
+            return table
+        raise _incompatible(path, incoming, table)
 
 
-def merge_types(new: pa.DataType, old: pa.DataType, column: str) -> pa.DataType:
-    """The type that holds the values of both.
+def _in_table_order(
+    merged: dict[str, pa.Field], incoming: list[pa.Field], table: list[pa.Field]
+) -> list[pa.Field]:
+    """The table's order; each new column after the one before it in the data."""
+    out = [merged.get(f.name) or f.with_nullable(True) for f in table]
+    known = {f.name for f in table}
+    before = ""
+    for field in incoming:
+        if field.name not in known:
+            names = [f.name for f in out]
+            out.insert(names.index(before) + 1 if before else 0, merged[field.name])
+        before = field.name
+    return out
 
-    Raises:
-        SchemaError: there is none that Hudi allows.
-    """
-    if equal_types(new, old):
-        return _loosened(new, old, column)
-    if new in _RANK and old in _RANK:
-        return max(new, old, key=lambda t: _RANK[t])
-    if pa.types.is_decimal(new) and pa.types.is_decimal(old) and new.scale == old.scale:
-        return new if new.precision > old.precision else old
-    if _nested(new) and _nested(old) and new.id == old.id:
-        return _loosened(new, old, column)
-    raise SchemaError(
-        f"column {column!r} is {new} in the data and {old} in the table",
-        remedy=f"cast it to {old}; a type may only be widened (int, long, float, double).",
-        column=column,
+
+def _all_nullable(field: pa.Field) -> pa.Field:
+    # Rows of older files have no value here.  What lies inside is only there where the column itself is.
+    return field.with_nullable(True)
+
+
+def _missing(fields: list[pa.Field], path: str) -> MissingColumnError:
+    shown = [f"{path}{f.name} ({f.type})" for f in fields]
+    text = ", ".join(shown[:5]) + (f" and {len(shown) - 5} more" if len(shown) > 5 else "")
+    return MissingColumnError(
+        f"the data lacks columns that the table has: {text}",
+        remedy=f"add them, set {SET_NULL_OPTION}=true for nulls, or {DROP_OPTION}=true to drop them.",
+        columns=[path + f.name for f in fields],
     )
 
 
-def _nested(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_nested(kind))
+def _incompatible(path: str, incoming: pa.DataType, table: pa.DataType) -> SchemaError:
+    remedy = f"cast the column to {table} before it is written."
+    if pt.is_timestamp(incoming) and pt.is_timestamp(table):
+        remedy = (
+            "give the column's values the time zone UTC before they are written."
+            if incoming.tz is None
+            else "take the time zone off the column's values before they are written."
+        )
+    return SchemaError(
+        f"column {path} has type {incoming} in the data and {table} in the table, which do not go together",
+        remedy=f"{remedy} No option changes the type of a table's column in this way.",
+        column=path,
+        source=str(incoming),
+        target=str(table),
+    )
 
 
-def _loosened(new: pa.DataType, old: pa.DataType, column: str) -> pa.DataType:
-    """Equal or nested types with their children merged, nullable where either is."""
-    if pa.types.is_list(old):
-        a, b = new.value_field, old.value_field
-        merged = merge_types(a.type, b.type, f"{column}.element")
-        return pa.list_(pa.field("element", merged, a.nullable or b.nullable))
-    if pa.types.is_map(old):
-        a, b = new.item_field, old.item_field
-        merged = merge_types(a.type, b.type, f"{column}.value")
-        return pa.map_(old.key_type, pa.field("value", merged, a.nullable or b.nullable))
-    if pa.types.is_struct(old):
-        fields = {new.field(i).name: new.field(i) for i in range(new.num_fields)}
-        out = []
-        for i in range(old.num_fields):
-            b = old.field(i)
-            a = fields.pop(b.name, None)
-            if a is None:
-                out.append(b.with_nullable(True))
-                continue
-            merged = merge_types(a.type, b.type, f"{column}.{b.name}")
-            out.append(pa.field(b.name, merged, a.nullable or b.nullable))
-        return pa.struct([*out, *(f.with_nullable(True) for f in fields.values())])
-    return old
+def conform(
+    batch: Batch, schema: pa.Schema, *, keep_dictionaries: bool = False, naive_is_utc: bool = False
+) -> Batch:
+    """The rows with the columns of `schema`: reordered, added as null, promoted, at every level.
 
+    Nothing is copied where types are equal.  The data may also be in any representation that
+    `normalize_schema` accepts.
 
-Rows = pa.RecordBatch | pa.Table
-
-
-def conform(rows: Rows, schema: pa.Schema) -> Rows:
-    """The rows in exactly this schema: columns chosen by name, missing ones null, types widened.
+    Args:
+        schema: types as they are stored.
+        keep_dictionaries: text columns that are dictionary-encoded stay so.
+        naive_is_utc: take timestamps without a zone for UTC.
 
     Raises:
-        SchemaError: a value that does not fit, or a null in a column that takes none.
+        MissingColumnError: a column that must not be null is not there.
+        SchemaError: a column cannot be converted, or is there twice; names it.
     """
-    if rows.schema.equals(schema):
-        return rows
-    n = rows.num_rows
+    own = batch.schema
+    if own.equals(schema, check_metadata=False):
+        return batch
     columns = []
+    fields = []
     for field in schema:
-        index = rows.schema.get_field_index(field.name)
-        column = rows.column(index) if index >= 0 else pa.nulls(n, field.type)
-        if not column.type.equals(field.type):
-            column = convert(column, field.type, field.name)
-        if not field.nullable and column.null_count:
-            raise SchemaError(
-                f"column {field.name!r} takes no nulls and has {column.null_count} of them", column=field.name
-            )
-        columns.append(column)
-    if isinstance(rows, pa.RecordBatch):
-        flat = [c if isinstance(c, pa.Array) else _one(c) for c in columns]
-        return pa.RecordBatch.from_arrays(flat, schema=schema)
-    return pa.Table.from_arrays(columns, schema=schema)
+        index = own.get_field_index(field.name)
+        if index < 0:
+            columns.append(_absent(batch, field))
+        else:
+            column = batch.column(index)
+            if column.type != field.type:
+                column = convert(
+                    column,
+                    field.type,
+                    field.name,
+                    keep_dictionary=keep_dictionaries,
+                    naive_is_utc=naive_is_utc,
+                )
+            columns.append(required(column, field))
+        fields.append(field.with_type(columns[-1].type))
+    if not columns:  # Arrow gives a table without columns no rows
+        return batch.select([])
+    return type(batch).from_arrays(columns, schema=pa.schema(fields))
 
 
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    combined = column.combine_chunks()
-    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
-
-
-def convert(column: pa.Array | pa.ChunkedArray, target: pa.DataType, path: str) -> pa.Array | pa.ChunkedArray:
-    """A column in the target type: numbers widened, nested children matched by name, others cast safely.
-
-    Raises:
-        SchemaError: no such conversion, or a value that it would change.
-    """
-    if column.type.equals(target):
-        return column
-    if isinstance(column, pa.ChunkedArray):
-        return pa.chunked_array([convert(c, target, path) for c in column.chunks], target)
-    if pa.types.is_dictionary(column.type):
-        return convert(column.dictionary_decode(), target, path)
-    if isinstance(column, pa.ExtensionArray):
-        return convert(column.storage, target, path)
-    if pa.types.is_struct(target) and pa.types.is_struct(column.type):
-        return _convert_struct(column, target, path)
-    if pa.types.is_list(target) and pa.types.is_nested(column.type) and not pa.types.is_map(column.type):
-        return _convert_list(column, target, path)
-    if pa.types.is_map(target) and pa.types.is_map(column.type):
-        return _convert_map(column, target, path)
-    # Widening int64 to a float may round; Hudi's promotion allows it.
-    safe = not (pa.types.is_integer(column.type) and pa.types.is_floating(target))
-    try:
-        return pc.cast(column, target, safe=safe)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as e:
-        raise SchemaError(
-            f"column {path!r} of type {column.type} does not fit {target}: {str(e).splitlines()[0]}",
-            remedy="cast it before writing.",
-            column=path,
-        ) from None
-
-
-def _validity(array: pa.Array) -> pa.Array | None:
-    return array.is_null() if array.null_count else None
-
-
-def _convert_struct(array: pa.StructArray, target: pa.StructType, path: str) -> pa.Array:
-    children = []
-    for i in range(target.num_fields):
-        field = target.field(i)
-        index = array.type.get_field_index(field.name)
-        child = array.field(index) if index >= 0 else pa.nulls(len(array), field.type)
-        children.append(convert(child, field.type, f"{path}.{field.name}"))
-    fields = [target.field(i) for i in range(target.num_fields)]
-    return pa.StructArray.from_arrays(children, fields=fields, mask=_validity(array))
-
-
-def _convert_list(array: pa.Array, target: pa.ListType, path: str) -> pa.Array:
-    if not pa.types.is_list(array.type):
-        array = array.cast(pa.list_(array.type.value_field))
-    # Offsets of a slice do not begin at 0: values from the first offset on, offsets moved to match.
-    values = convert(_values(array), target.value_type, f"{path}.element")
-    offsets = pc.subtract(array.offsets, array.offsets[0])
-    return pa.ListArray.from_arrays(offsets, values, type=target, mask=_validity(array))
-
-
-def _values(array: pa.Array) -> pa.Array:
-    """Child values between the first and last offset, those under nulls too."""
-    first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
-    return array.values.slice(first, last - first)
-
-
-def _convert_map(array: pa.MapArray, target: pa.MapType, path: str) -> pa.Array:
-    first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
-    keys = convert(array.keys.slice(first, last - first), target.key_type, f"{path}.key")
-    items = convert(array.items.slice(first, last - first), target.item_type, f"{path}.value")
-    offsets = pc.subtract(array.offsets, array.offsets[0])
-    # from_arrays takes no mask: a null entry is one whose offset is null.
-    if array.null_count:
-        null = pa.concat_arrays([array.is_null(), pa.array([False])])
-        offsets = pc.if_else(null, pa.scalar(None, pa.int32()), offsets)
-    return pa.MapArray.from_arrays(offsets, keys, items, type=target)
+def _absent(batch: pa.RecordBatch | pa.Table, field: pa.Field) -> pa.Array | pa.ChunkedArray:
+    if batch.schema.names.count(field.name) > 1:
+        raise SchemaError(f"column {field.name} is there twice", column=field.name)
+    if not field.nullable:
+        raise MissingColumnError(
+            f"the data has no column {field.name}, which must not be null", column=field.name
+        )
+    nulls = pa.nulls(batch.num_rows, field.type)
+    return pa.chunked_array([nulls]) if isinstance(batch, pa.Table) else nulls

@@ -1,0 +1,310 @@
+"""One Arrow column turned into another type, without losing a value unseen.
+
+Three things need this: input in representations that are not stored (dictionaries, views, 64-bit
+offsets, small integers), files older than a type promotion, and files whose lists and maps name their
+inner fields otherwise.  Nested columns are taken apart and put together around their leaves; leaves
+that need no conversion are not copied.
+
+Source: Avro 1.11 schema resolution (promotions), as Apache Hudi 0.15 applies it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from hudi_format.errors import SchemaError
+
+Column: TypeAlias = pa.Array | pa.ChunkedArray
+
+# Arrow's 32-bit offsets end here; columns with longer text are cut into chunks before they are converted.
+_MAX_CHUNK_BYTES = (1 << 31) - 1
+
+_INTEGERS: dict[pa.DataType, pa.DataType] = {
+    pa.int8(): pa.int32(),
+    pa.int16(): pa.int32(),
+    pa.int32(): pa.int32(),
+    pa.int64(): pa.int64(),
+    pa.uint8(): pa.int32(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+}
+_RANK: dict[pa.DataType, int] = {pa.int32(): 0, pa.int64(): 1, pa.float32(): 2, pa.float64(): 3}
+
+
+def is_any_list(kind: pa.DataType) -> bool:
+    """Whether a type is one of Arrow's list layouts (a map is none)."""
+    return bool(
+        pt.is_list(kind)
+        or pt.is_large_list(kind)
+        or pt.is_fixed_size_list(kind)
+        or (pt.is_list_view(kind) or pt.is_large_list_view(kind))
+    )
+
+
+def unwrapped(kind: pa.DataType) -> pa.DataType:
+    """The type behind an encoding: a dictionary's values, a run-end encoding's values, JSON's text."""
+    if pt.is_dictionary(kind):
+        return unwrapped(kind.value_type)
+    if pt.is_run_end_encoded(kind):
+        return unwrapped(kind.value_type)
+    if isinstance(kind, pa.BaseExtensionType) and kind.extension_name == "arrow.json":
+        return unwrapped(kind.storage_type)
+    return kind
+
+
+def stored_leaf(kind: pa.DataType) -> pa.DataType | None:
+    """The type that a column of a flat type is stored with; None where there is none.
+
+    Fixed-size binary and timestamps in milliseconds are left as they are: both occur in tables.
+    """
+    if kind in _INTEGERS:
+        return _INTEGERS[kind]
+    if pt.is_float16(kind):
+        return pa.float32()
+    if pt.is_boolean(kind) or kind in _RANK:
+        return kind
+    if pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind):
+        return pa.string()
+    if pt.is_fixed_size_binary(kind):
+        return kind
+    if pt.is_binary(kind) or pt.is_large_binary(kind) or pt.is_binary_view(kind):
+        return pa.binary()
+    if pt.is_date(kind):
+        return pa.date32()
+    if pt.is_timestamp(kind):
+        zone = "UTC" if kind.tz is not None else None
+        return pa.timestamp("ms" if kind.unit == "ms" else "us", zone)
+    if pt.is_decimal(kind) and kind.precision <= 38 and 0 <= kind.scale <= kind.precision:
+        return pa.decimal128(kind.precision, kind.scale)
+    return None
+
+
+def promotes(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether values of a stored flat type may be turned into those of another one.
+
+    Numbers go up int, long, float, double; whole numbers become text; text and bytes become each other
+    (bytes must be UTF-8 then); decimals gain digits; timestamps change their unit where no digit is lost.
+    """
+    if source == target:
+        return True
+    if source in _RANK and target in _RANK:
+        return _RANK[source] < _RANK[target]
+    if pt.is_string(target):
+        return bool(source in (pa.int32(), pa.int64(), pa.binary()) or pt.is_fixed_size_binary(source))
+    if pt.is_binary(target) or pt.is_fixed_size_binary(target):
+        return bool(pt.is_string(source) or pt.is_binary(source) or pt.is_fixed_size_binary(source))
+    if pt.is_decimal(source) and pt.is_decimal(target):
+        whole = source.precision - source.scale
+        return bool(whole <= target.precision - target.scale and source.scale <= target.scale)
+    if pt.is_timestamp(source) and pt.is_timestamp(target):
+        return (source.tz is None) == (target.tz is None)
+    return False
+
+
+def refusal(path: str, source: pa.DataType, target: pa.DataType, reason: str = "") -> SchemaError:
+    """The error for a column that cannot take the wanted type."""
+    text = f"column {path} has type {source}, which cannot become {target}"
+    remedy = "cast the column before it is written."
+    if pt.is_timestamp(source) and pt.is_timestamp(target) and (source.tz is None) != (target.tz is None):
+        remedy = (
+            "give its values the time zone UTC before they are written."
+            if source.tz is None
+            else "take the time zone off its values before they are written."
+        )
+    return SchemaError(
+        f"{text}: {reason}" if reason else text,
+        remedy=remedy,
+        column=path,
+        source=str(source),
+        target=str(target),
+    )
+
+
+def convert(
+    column: Column,
+    target: pa.DataType,
+    path: str,
+    *,
+    naive_is_utc: bool = False,
+    keep_dictionary: bool = False,
+) -> Column:
+    """The column with the type `target`; itself where it has it already.
+
+    Args:
+        target: a type as it is stored; inner field names and nullability are taken over.
+        path: the column's name, dots between levels; for error messages.
+        naive_is_utc: take timestamps without a zone for UTC (Parquet's INT96 is read as such).
+        keep_dictionary: leave text that is dictionary-encoded so, with 32-bit codes and plain text.
+
+    Raises:
+        SchemaError: the types do not go together, or a value does not survive; names the column.
+    """
+    if column.type == target:
+        return column
+    if keep_dictionary and pt.is_string(target) and pt.is_dictionary(column.type):
+        return _each_chunk(column, pa.dictionary(pa.int32(), target), _plain_dictionary)
+    source = unwrapped(column.type)
+    if pt.is_nested(source) or pt.is_nested(target):
+        check_nested(source, target, path)
+        return _each_chunk(column, target, lambda a: _nested(_decoded(a), target, path, naive_is_utc))
+    stored = stored_leaf(source)
+    if naive_is_utc and stored is not None and pt.is_timestamp(stored) and stored.tz is None:
+        stored = pa.timestamp(stored.unit, target.tz if pt.is_timestamp(target) else None)
+    if stored is None or not promotes(stored, target):
+        raise refusal(path, source, target)
+    return _each_chunk(column, target, lambda a: _leaf(_decoded(a), target, path))
+
+
+def check_nested(source: pa.DataType, target: pa.DataType, path: str) -> None:
+    """Refuse a nested type that is not of the same kind as the wanted one."""
+    same = (
+        (is_any_list(source) and is_any_list(target))
+        or (pt.is_map(source) and pt.is_map(target))
+        or (pt.is_struct(source) and pt.is_struct(target))
+    )
+    if not same:
+        raise refusal(path, source, target)
+
+
+def _each_chunk(column: Column, target: pa.DataType, function: Callable[[pa.Array], pa.Array]) -> Column:
+    if isinstance(column, pa.Array):
+        return function(column)
+    pieces = [function(piece) for chunk in column.chunks for piece in _bounded(chunk)]
+    return pa.chunked_array(pieces, type=target)
+
+
+def _bounded(chunk: pa.Array) -> list[pa.Array]:
+    """The chunk in pieces whose text and lists fit 32-bit offsets."""
+    if len(chunk) < 2 or chunk.nbytes <= _MAX_CHUNK_BYTES or not _has_wide_offsets(chunk.type):
+        return [chunk]
+    half = len(chunk) // 2
+    return [*_bounded(chunk.slice(0, half)), *_bounded(chunk.slice(half))]
+
+
+def _has_wide_offsets(kind: pa.DataType) -> bool:
+    if pt.is_nested(kind):
+        return True
+    return bool(
+        pt.is_large_string(kind) or pt.is_large_binary(kind)
+        or pt.is_string_view(kind) or pt.is_binary_view(kind)
+        or pt.is_dictionary(kind) or pt.is_run_end_encoded(kind)
+    )  # fmt: skip
+
+
+def _decoded(array: pa.Array) -> pa.Array:
+    while True:
+        if isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        elif pt.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        elif pt.is_run_end_encoded(array.type):
+            array = pc.run_end_decode(array)
+        else:
+            return array
+
+
+def _plain_dictionary(array: pa.DictionaryArray) -> pa.DictionaryArray:
+    if array.type == pa.dictionary(pa.int32(), pa.string()) and not array.dictionary.null_count:
+        return array
+    if array.dictionary.null_count:  # Arrow's Parquet writer knows nulls among the codes only
+        return _decoded(array).cast(pa.string()).dictionary_encode()
+    values = _decoded(array.dictionary).cast(pa.string())
+    return pa.DictionaryArray.from_arrays(array.indices.cast(pa.int32()), values)
+
+
+def _leaf(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
+    if array.type == target:
+        return array
+    # Whole numbers round to the nearest float, as Avro's promotion does; everything else must be exact.
+    rounds = pt.is_floating(target) and pt.is_integer(array.type)
+    try:
+        if pt.is_fixed_size_binary(array.type) and pt.is_string(target):
+            array = array.cast(pa.binary())
+        return array.cast(target, safe=not rounds)
+    except pa.ArrowException as e:
+        raise refusal(path, array.type, target, str(e)) from e
+
+
+def _nested(array: pa.Array, target: pa.DataType, path: str, naive_is_utc: bool) -> pa.Array:
+    if array.type == target:
+        return array
+    if pt.is_struct(target):
+        return _struct(array, target, path, naive_is_utc)
+    if pt.is_map(target):
+        return _map(array, target, path, naive_is_utc)
+    return _list(array, target, path, naive_is_utc)
+
+
+def _inner(array: pa.Array, field: pa.Field, path: str, naive_is_utc: bool) -> pa.Array:
+    out = convert(array, field.type, path, naive_is_utc=naive_is_utc)
+    if not field.nullable and out.null_count:
+        raise SchemaError(
+            f"column {path} must not be null, but {out.null_count} of its values are", column=path
+        )
+    return out
+
+
+def _struct(array: pa.StructArray, target: pa.StructType, path: str, naive_is_utc: bool) -> pa.Array:
+    gone = array.is_null() if array.null_count else None
+    children = []
+    for field in target:
+        index = array.type.get_field_index(field.name)
+        inner = f"{path}.{field.name}"
+        if index >= 0:
+            child = convert(array.field(index), field.type, inner, naive_is_utc=naive_is_utc)
+        else:
+            child = pa.nulls(len(array), field.type)
+        if not field.nullable and child.null_count:
+            missing = child.is_null() if gone is None else pc.and_(child.is_null(), pc.invert(gone))
+            if pc.any(missing).as_py():
+                raise SchemaError(
+                    f"column {inner} must not be null, but has no value in some rows", column=inner
+                )
+        children.append(child)
+    return pa.StructArray.from_arrays(children, fields=list(target), mask=gone)
+
+
+def _offsets(array: pa.Array) -> tuple[pa.Array, int, int]:
+    """32-bit offsets that begin at 0, and the span of the child that they mean."""
+    offsets = array.offsets
+    start, end = offsets[0].as_py(), offsets[-1].as_py()
+    if start or array.offset or offsets.offset:
+        offsets = pc.subtract(offsets, start)
+    return offsets.cast(pa.int32()), start, end
+
+
+def _list(array: pa.Array, target: pa.ListType, path: str, naive_is_utc: bool) -> pa.Array:
+    kind = array.type
+    if not (pt.is_list(kind) or pt.is_large_list(kind)):
+        try:
+            array = array.cast(pa.list_(kind.value_field))
+        except pa.ArrowException as e:
+            raise refusal(path, kind, target, str(e)) from e
+    if not len(array):
+        return pa.array([], target)
+    offsets, start, end = _offsets(array)
+    values = array.values.slice(start, end - start)
+    values = _inner(values, target.value_field, f"{path}.{target.value_field.name}", naive_is_utc)
+    mask = array.is_null() if array.null_count else None
+    return pa.ListArray.from_arrays(offsets, values, type=target, mask=mask)
+
+
+def _map(array: pa.MapArray, target: pa.MapType, path: str, naive_is_utc: bool) -> pa.Array:
+    if not len(array):
+        return pa.array([], target)
+    offsets, start, end = _offsets(array)
+    keys = _inner(array.keys.slice(start, end - start), target.key_field, f"{path}.key", naive_is_utc)
+    items = _inner(array.items.slice(start, end - start), target.item_field, f"{path}.value", naive_is_utc)
+    mask = array.is_null() if array.null_count else None
+    if mask is None:
+        return pa.MapArray.from_arrays(offsets, keys, items, type=target)
+    entries = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
+    validity = pc.invert(mask).buffers()[1]
+    return pa.Array.from_buffers(
+        target, len(array), [validity, offsets.buffers()[1]], array.null_count, children=[entries]
+    )
