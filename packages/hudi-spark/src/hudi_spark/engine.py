@@ -1,0 +1,233 @@
+"""The engine on Spark: evaluates, tags and routes with native plans, and writes in Python workers.
+
+The incoming rows cross from the JVM to Python once, as Arrow, in the task that writes them.  Base files are read
+where they are merged.  The driver sees counts, routing and statistics, never rows.
+
+Source: design, "Spark: where the work runs".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from hudi_format.errors import OrderingValueError, RecordKeyError, SchemaError
+from hudi_format.model import BaseFile, WriteStat
+from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
+from hudi_format.storage import Storage
+from hudi_spark import expressions
+from hudi_spark.files import base_files
+from hudi_spark.jobs import run_job
+from hudi_spark.routing import slots, spread
+from hudi_spark.tasks import BUCKET, STATUS_DDL, AddKeys, WriteBuckets, WriteStream, statuses
+from hudi_timeline.engine.protocol import PrepareTask
+from hudi_timeline.write.tasks import ProfileRow, Routing, WriteContext
+
+FILE_ID = "_hudi_file_id"
+SLOT = "_hudi_slot"
+ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+# Spark's default of 10,000 rows a batch costs a third of the crossing; a user's own setting stays.
+BATCH_ROWS = "65536"
+_SPARK_DEFAULT_ROWS = "10000"
+# Key sets up to this size go to every task as a broadcast; above it Spark chooses the join.
+BROADCAST_ROWS = 500_000
+
+
+@dataclass(frozen=True)
+class SparkFrame:
+    """Evaluated rows: record key, partition path, data columns; `tags` is None until they are tagged."""
+
+    rows: DataFrame
+    counts: Mapping[str, int]
+    tags: DataFrame | None = None
+    kept: tuple[DataFrame, ...] = field(default=())
+
+
+class SparkEngine:
+    """Runs one write on the session of its input."""
+
+    name = "spark"
+
+    def __init__(self, data: DataFrame) -> None:
+        self._spark = data.sparkSession
+        self.parallelism = self._spark.sparkContext.defaultParallelism
+
+    def schema(self, data: DataFrame) -> pa.Schema:
+        try:
+            return to_arrow_schema(data.schema)
+        except (TypeError, ValueError) as e:
+            raise SchemaError(f"the data has a column that cannot be stored: {str(e).splitlines()[0]}") from None
+
+    # --- evaluate ------------------------------------------------------------------------------------
+
+    def prepare(self, data: DataFrame, task: PrepareTask) -> SparkFrame:
+        rows = _keyed(data, task)
+        rows = rows.persist(_storage_level(task.storage_level))
+        try:
+            counts = self._count(rows, task)
+        except BaseException:
+            rows.unpersist()
+            raise
+        return SparkFrame(rows, counts, kept=(rows,))
+
+    def _count(self, rows: DataFrame, task: PrepareTask) -> dict[str, int]:
+        """One pass that fills the cache, counts by partition, and finds rows that cannot be written."""
+        no_key = F.sum(F.when(F.col(RECORD_KEY).isNull(), 1).otherwise(0))
+        no_order = F.lit(0)
+        if task.check_ordering and task.ordering_field:
+            no_order = F.sum(F.when(expressions.column(task.ordering_field).isNull(), 1).otherwise(0))
+        grouped = rows.groupBy(PARTITION_PATH).agg(F.count(F.lit(1)), no_key, no_order)
+        found = self._run(grouped.collect, "evaluate")
+        keyless, orderless = sum(r[2] for r in found), sum(r[3] for r in found)
+        total = sum(r[1] for r in found)
+        if keyless:
+            fields = ", ".join(repr(f) for f in task.key_spec.key_fields)
+            raise RecordKeyError(
+                f"the record key, made of {fields}, is null or empty in {keyless:,} of {total:,} rows",
+                remedy="fill the column(s), or leave such rows out.",
+                columns=list(task.key_spec.key_fields),
+            )
+        if orderless:
+            raise OrderingValueError(
+                f"ordering field {task.ordering_field!r} is null in {orderless:,} of {total:,} rows",
+                remedy="fill the column, or choose another hoodie.datasource.write.precombine.field.",
+                column=task.ordering_field,
+            )
+        return {r[0]: r[1] for r in found}
+
+    def partition_counts(self, frame: SparkFrame) -> dict[str, int]:
+        return dict(frame.counts)
+
+    # --- tag -----------------------------------------------------------------------------------------
+
+    def tag(self, frame: SparkFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]]) -> SparkFrame:
+        paths = [f.path for of in files.values() for f in of]
+        if not paths:
+            return frame
+        key_columns = T.StructType(
+            [T.StructField(RECORD_KEY, T.StringType()), T.StructField(PARTITION_PATH, T.StringType())]
+        )
+        stored = base_files(self._spark, storage, paths, key_columns).select(
+            RECORD_KEY, PARTITION_PATH, F.substring_index(F.col("_metadata.file_name"), "_", 1).alias(FILE_ID)
+        )
+        few = sum(frame.counts.values()) <= BROADCAST_ROWS
+        keys = frame.rows.select(RECORD_KEY, PARTITION_PATH)
+        tags = stored.join(F.broadcast(keys) if few else keys, [RECORD_KEY, PARTITION_PATH], "left_semi")
+        tags = tags.persist(StorageLevel.MEMORY_AND_DISK)
+        return replace(frame, tags=tags, kept=(*frame.kept, tags))
+
+    def _tagged(self, frame: SparkFrame) -> DataFrame:
+        if frame.tags is None:
+            return frame.rows.withColumn(FILE_ID, F.lit(""))
+        few = sum(frame.counts.values()) <= BROADCAST_ROWS
+        tags = F.broadcast(frame.tags) if few else frame.tags
+        rows = frame.rows.join(tags, [RECORD_KEY, PARTITION_PATH], "left")
+        return rows.withColumn(FILE_ID, F.coalesce(F.col(FILE_ID), F.lit("")))
+
+    def profile(self, frame: SparkFrame) -> list[ProfileRow]:
+        if frame.tags is None:
+            return [ProfileRow(p, "", n) for p, n in frame.counts.items()]
+        counted = self._tagged(frame).groupBy(PARTITION_PATH, FILE_ID).count()
+        return [ProfileRow(r[0], r[1], r[2]) for r in self._run(counted.collect, "tag")]
+
+    # --- write ---------------------------------------------------------------------------------------
+
+    def write(self, frame: SparkFrame, context: WriteContext, routing: Routing) -> list[WriteStat]:
+        if not routing.buckets:
+            return []
+        task_of = spread(routing.buckets, self.parallelism)
+        tasks = max(task_of) + 1
+        number = slots(tasks)
+        places = self._places(routing)
+        rows = self._tagged(frame).join(F.broadcast(places), [PARTITION_PATH, FILE_ID])
+        rows = rows.withColumn(BUCKET, _bucket())
+        slot_of = F.array(*[F.lit(number[t]) for t in task_of]) if len(task_of) <= 256 else None
+        if slot_of is not None:
+            rows = rows.withColumn(SLOT, F.element_at(slot_of, F.col(BUCKET) + 1))
+        else:
+            table = self._spark.createDataFrame(
+                [(b, number[t]) for b, t in enumerate(task_of)], f"{BUCKET} int, {SLOT} int"
+            )
+            rows = rows.join(F.broadcast(table), BUCKET)
+        wanted = [n for n in context.row_schema().names if n in rows.columns]
+        rows = rows.select(BUCKET, SLOT, *(_quoted(n) for n in wanted)).repartition(tasks, SLOT)
+        if tasks < len(routing.buckets):
+            rows = rows.sortWithinPartitions(BUCKET)
+        worker = WriteBuckets(context, routing.buckets)
+        return self._write(rows.drop(SLOT), worker)
+
+    def _places(self, routing: Routing) -> DataFrame:
+        """Where rows go, by partition and file group: bounds and buckets of the shares."""
+        known = [(p, f, [1.0], [b]) for (p, f), b in routing.located.items()]
+        fresh = [(p, "", [s.upto for s in of], [s.bucket for s in of]) for p, of in routing.inserts.items()]
+        ddl = f"{PARTITION_PATH} string, {FILE_ID} string, _bounds array<double>, _buckets array<int>"
+        return self._spark.createDataFrame(known + fresh, ddl)
+
+    def write_stream(self, data: DataFrame, task: PrepareTask, context: WriteContext) -> list[WriteStat]:
+        present = [n for n in task.schema.names if n in data.columns]
+        return self._write(data.select(*(_quoted(n) for n in present)), WriteStream(context, task))
+
+    def _write(self, rows: DataFrame, worker: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]) -> list[WriteStat]:
+        with self._large_batches():
+            status = rows.mapInArrow(worker, STATUS_DDL)
+            found = self._run(status.collect, "write", settle=True)
+        return statuses([(r[0], bytes(r[1])) for r in found])
+
+    def _run(self, action: Callable[[], list[T.Row]], what: str, *, settle: bool = False) -> list[T.Row]:
+        return run_job(self._spark, action, f"hudi: {what}", settle=settle)
+
+    @contextmanager
+    def _large_batches(self) -> Iterator[None]:
+        before = self._spark.conf.get(ARROW_ROWS)
+        if before != _SPARK_DEFAULT_ROWS:
+            yield
+            return
+        self._spark.conf.set(ARROW_ROWS, BATCH_ROWS)
+        try:
+            yield
+        finally:
+            self._spark.conf.set(ARROW_ROWS, before)
+
+    def release(self, frame: SparkFrame) -> None:
+        for kept in frame.kept:
+            kept.unpersist()
+
+
+def _quoted(name: str) -> Column:
+    return F.col(f"`{name}`")
+
+
+def _keyed(data: DataFrame, task: PrepareTask) -> DataFrame:
+    """Record key, partition path and the wanted columns."""
+    present = [_quoted(n) for n in task.schema.names if n in data.columns]
+    if expressions.native(task.key_spec, data.schema):
+        return data.select(
+            expressions.record_key(task.key_spec).alias(RECORD_KEY),
+            expressions.partition_path(task.key_spec).alias(PARTITION_PATH),
+            *present,
+        )
+    rows = data.select(*present)
+    fields = [T.StructField(RECORD_KEY, T.StringType()), T.StructField(PARTITION_PATH, T.StringType())]
+    schema = T.StructType([*fields, *rows.schema.fields])
+    return rows.mapInArrow(AddKeys(task, to_arrow_schema(schema)), schema)
+
+
+def _bucket() -> Column:
+    """The bucket among a place's shares, by CRC-32 of the record key, as `InsertShare` says."""
+    hashed = F.crc32(F.col(RECORD_KEY).cast("binary")).cast("double")
+    passed = F.size(F.filter(F.col("_bounds"), lambda upto: upto * F.lit(2.0**32) <= hashed))
+    chosen = F.element_at(F.col("_buckets"), F.least(passed + 1, F.size("_buckets")))
+    return F.when(F.size("_buckets") == 1, F.element_at(F.col("_buckets"), 1)).otherwise(chosen)
+
+
+def _storage_level(name: str) -> StorageLevel:
+    level: StorageLevel = getattr(StorageLevel, name)
+    return level

@@ -1,0 +1,46 @@
+"""Native Parquet scans of a list of base files.
+
+Spark is kept from listing the files once more in a job of its own, and from reading partition values off their
+paths.  Names are taken as they are: no character of theirs is a wildcard.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from hudi_format.storage import Storage
+
+DISCOVERY_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+_WILDCARDS = re.compile(r"([\\*?\[\]{}])")
+
+
+def file_uri(storage: Storage, path: str) -> str:
+    """A file's path as Hadoop's Path takes it: not encoded, with its scheme."""
+    return f"file://{storage.uri}/{path}" if storage.is_local else f"{storage.uri}/{path}"
+
+
+@contextmanager
+def _no_parallel_discovery(spark: SparkSession) -> Iterator[None]:
+    before = spark.conf.get(DISCOVERY_THRESHOLD)
+    spark.conf.set(DISCOVERY_THRESHOLD, str(1 << 30))
+    try:
+        yield
+    finally:
+        spark.conf.set(DISCOVERY_THRESHOLD, before)
+
+
+def base_files(spark: SparkSession, storage: Storage, paths: Sequence[str], schema: T.StructType) -> DataFrame:
+    """The rows of base files, in this schema, with Spark's `_metadata` column.
+
+    Args:
+        paths: relative to the table; one at least.
+    """
+    uris = [_WILDCARDS.sub(r"\\\1", file_uri(storage, p)) for p in paths]
+    with _no_parallel_discovery(spark):
+        reader = spark.read.schema(schema).option("recursiveFileLookup", "true")
+        return reader.format("parquet").load(uris)

@@ -1,0 +1,97 @@
+"""Run an action of Spark's as one job group, and answer its failures with errors of ours."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import Callable
+from typing import TypeVar
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from hudi_format import errors
+from hudi_format.errors import HudiError, WriteFailedError
+
+R = TypeVar("R")
+GROUP, DESCRIPTION, INTERRUPT = "spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"
+
+_OURS = re.compile(r"hudi_format\.errors\.(\w+): \[(HUDI-E\d+)\] (.*)")
+_PYTHON = re.compile(r"^(?:pyspark\.errors\.[\w.]+: )?([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)): (.*)$", re.MULTILINE)
+_DIED = re.compile(r"Python worker exited unexpectedly|Python worker failed|SparkException: Python worker")
+
+# How long the attempts of a finished job may take to end before it is gone on without them: each looks at its
+# marker again before it closes its file.
+SETTLE_SECONDS = 10.0
+
+
+def run_job(spark: SparkSession, action: Callable[[], R], what: str, *, settle: bool = False) -> R:
+    """Run an action.
+
+    Args:
+        settle: wait until no attempt of the job runs any more, speculative copies among them.
+
+    Raises:
+        HudiError: the one that a worker raised; WriteFailedError in one line for other failures.
+    """
+    context = spark.sparkContext
+    before = {key: context.getLocalProperty(key) for key in (GROUP, DESCRIPTION, INTERRUPT)}
+    group = f"hudi-{uuid.uuid4().hex}"
+    context.setJobGroup(group, what, interruptOnCancel=True)
+    try:
+        result = action()
+        if settle:
+            _wait(spark, group)
+        return result
+    except (Py4JJavaError, PySparkException) as e:
+        context.cancelJobGroup(group)
+        _wait(spark, group)
+        raise translate(str(e)) from None
+    except BaseException:
+        context.cancelJobGroup(group)
+        _wait(spark, group)
+        raise
+    finally:
+        for key, value in before.items():
+            context.setLocalProperty(key, value)
+
+
+def _wait(spark: SparkSession, group: str) -> None:
+    """Wait until the tasks of a job group have ended, some seconds at most."""
+    tracker = spark.sparkContext.statusTracker()
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while time.monotonic() < deadline:
+        running = 0
+        for job in tracker.getJobIdsForGroup(group):
+            info = tracker.getJobInfo(job)
+            for stage in info.stageIds if info is not None else ():
+                at = tracker.getStageInfo(stage)
+                running += at.numActiveTasks if at is not None else 0
+        if not running:
+            return
+        time.sleep(0.02)
+
+
+def translate(text: str) -> HudiError:
+    """The error of ours that a text of Spark's tells about: the one raised in a worker, or its own cause."""
+    ours = _OURS.findall(text)
+    if ours:
+        name, code, message = ours[-1]
+        cls = getattr(errors, name, WriteFailedError)
+        if isinstance(cls, type) and issubclass(cls, HudiError) and cls.code == code:
+            body, _, remedy = message.partition(" Remedy: ")
+            return cls(body, remedy=remedy)
+    if _DIED.search(text):
+        return WriteFailedError(
+            "a Python worker of Spark died and no attempt was left",
+            remedy="see the executor's log for the reason (often memory: raise spark.executor.memoryOverhead), and "
+            "run the write again; nothing of it is visible.",
+        )
+    causes = _PYTHON.findall(text)
+    cause = ": ".join(causes[-1]) if causes else next((s for s in text.splitlines() if s.strip()), "no reason given")
+    return WriteFailedError(
+        f"the Spark job failed: {cause.strip()[:500]}",
+        remedy="see the driver's log for the whole of it; nothing of the write is visible.",
+    )
