@@ -100,6 +100,14 @@ def test_a_wrong_command_line_is_exit_code_2(hudi, arguments):
     assert err
 
 
+def test_options_are_explained(hudi):
+    out = hudi("config", "explain", "hoodie.table.name", "hoodie.cleaner.comits.retained", "-o", "json")[1]
+    known, unknown = json.loads(out)
+    assert known["taken_as"] == "meaning"
+    assert unknown["taken_as"] == "unknown"
+    assert "hoodie.cleaner.commits.retained" in unknown["note"]
+
+
 def test_help_and_version(hudi):
     code, out, _ = hudi("--help")
     assert code == 0

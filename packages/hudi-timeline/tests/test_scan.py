@@ -10,12 +10,14 @@ import pytest
 from made_tables import MadeTable, at, file_id, ids
 
 from hudi_format.errors import (
+    ConflictingOptionError,
     CorruptFileError,
     InvalidOptionError,
     MissingColumnError,
     MissingFileError,
     NotAHudiTableError,
     PartitionPathError,
+    UnknownOptionError,
     UnsupportedError,
 )
 from hudi_format.schema.avro import to_avro
@@ -333,6 +335,38 @@ def test_a_folder_that_is_no_partition_of_the_table_is_named(tmp_path):
     table.commit(at(1), {("seven", file_id(0)): [{"id": "1", "n": 7}]})
     with pytest.raises(PartitionPathError, match="'seven'"):
         table.open().read().to_arrow()
+
+
+def test_options_say_what_arguments_say(made):
+    table = made.open()
+    assert ids(table.read(options={"as.of.instant": at(1)}).to_arrow()) == ["1", "2", "3", "4", "5", "6"]
+    assert table.read(filter="v = 20", options={"as.of.instant": at(1)}).count() == 0
+    chosen = {"hudi.read.columns": "id,v", "hudi.read.filter": "v = 20"}
+    assert table.read(options=chosen).to_arrow().to_pydict() == {"id": ["2"], "v": [20]}
+    everywhere = HudiTable.open(str(made.path), options={"as.of.instant": at(1), "_note": "mine"})
+    assert everywhere.read(filter="v = 20").count() == 0
+    with pytest.raises(ConflictingOptionError):
+        everywhere.read_incremental("000")
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"hoodie.datasource.qery.type": "snapshot"}, UnknownOptionError),
+        ({"hoodie.datasource.query.type": "sometimes"}, InvalidOptionError),
+        (
+            {
+                "hoodie.datasource.query.type": "incremental",
+                "hoodie.datasource.read.begin.instanttime": "000",
+            },
+            ConflictingOptionError,
+        ),
+        ({"hoodie.schema.on.read.enable": True}, UnsupportedError),
+    ],
+)
+def test_options_that_a_read_cannot_follow_are_refused(made, options, error):
+    with pytest.raises(error):
+        made.open().read(options=options)
 
 
 def test_other_queries_are_refused_by_name(made):

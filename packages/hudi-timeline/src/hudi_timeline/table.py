@@ -9,7 +9,24 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.errors import InvalidOptionError, NotAHudiTableError, StorageError, UnsupportedError
+from hudi_format.config.read import (
+    AS_OF,
+    BEGIN,
+    END,
+    INCREMENTAL,
+    QUERY_TYPE,
+    READ_OPTIMIZED,
+    SNAPSHOT,
+    ReadConfig,
+    parse_read_options,
+)
+from hudi_format.errors import (
+    ConflictingOptionError,
+    InvalidOptionError,
+    NotAHudiTableError,
+    StorageError,
+    UnsupportedError,
+)
 from hudi_format.instant_time import parse_query_instant, zone_of
 from hudi_format.schema.meta_columns import META_COLUMNS
 from hudi_format.storage import Storage, open_storage
@@ -17,7 +34,6 @@ from hudi_timeline import gate
 from hudi_timeline.inspect import Inspector
 from hudi_timeline.scan.incremental import IncrementalSource, incremental_range, incremental_schema
 from hudi_timeline.scan.lookup import look_up
-from hudi_timeline.scan.options import parse_read_options
 from hudi_timeline.scan.predicate import make_predicate
 from hudi_timeline.scan.result import Scan
 from hudi_timeline.scan.snapshot import SnapshotSource, snapshot_schema
@@ -25,22 +41,19 @@ from hudi_timeline.scan.time_travel import check_as_of
 from hudi_timeline.snapshot import CommitCache, TableSnapshot, open_snapshot, snapshot_of
 from hudi_timeline.table_config import META_FOLDER, TableConfig, load
 from hudi_timeline.timeline import Timeline, latest_schema, load_timeline
-from hudi_timeline.write.api import WriteMethods, create_table
+from hudi_timeline.write.api import WriteMethods, as_options, create_table
 
-SNAPSHOT = "snapshot"
-READ_OPTIMIZED = "read_optimized"
-
-Instant: TypeAlias = str | datetime
+Moment: TypeAlias = str | datetime
 """An instant time (digits), `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's time zone, or a datetime."""
 
 
 class HudiTable(WriteMethods):
     """A table at a path.  Each read looks at the table anew; a scan stands for the state it was made in."""
 
-    def __init__(self, storage: Storage, options: Mapping[str, str] | None = None) -> None:
+    def __init__(self, storage: Storage, options: Mapping[str, object] | None = None) -> None:
         """Use `HudiTable.open`.  `options` apply to every call, under those of the call itself."""
         self._storage = storage
-        self._options = {k: str(v) for k, v in (options or {}).items()}
+        self._options = as_options(options)
         self._commits = CommitCache(storage)
 
     @classmethod
@@ -49,7 +62,7 @@ class HudiTable(WriteMethods):
         uri: str,
         *,
         storage_options: Mapping[str, Any] | None = None,
-        options: Mapping[str, str] | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> HudiTable:
         """The table at `uri`, which may be a local path or any URL that fsspec knows.
 
@@ -163,15 +176,20 @@ class HudiTable(WriteMethods):
     def _snapshot(self) -> TableSnapshot:
         return open_snapshot(self._storage, commits=self._commits)
 
+    def _asked(self, options: Mapping[str, object] | None, without: Sequence[str] = ()) -> ReadConfig:
+        given = {**self._options, **as_options(options)}
+        # Keys with "_" are a write's own metadata, given for all calls.
+        return parse_read_options({k: v for k, v in given.items() if k not in without and k[:1] != "_"})
+
     def read(
         self,
         columns: Sequence[str] | None = None,
         filter: str | pc.Expression | None = None,
         *,
         query: str = SNAPSHOT,
-        as_of: Instant | None = None,
+        as_of: Moment | None = None,
         meta_columns: bool = True,
-        options: Mapping[str, str] | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> Scan:
         """The table's rows, of its newest completed state or of an earlier one.
 
@@ -188,13 +206,23 @@ class HudiTable(WriteMethods):
         Raises:
             MissingColumnError, SchemaError: columns or filter do not fit the table.
             HollowCommitError, InstantNotFoundError: the table cannot be read as of that time.
+            OptionError: an option that is unknown, has a wrong value or says another query.
         """
         if query not in (SNAPSHOT, READ_OPTIMIZED):
             raise InvalidOptionError(
                 f"query={query!r} is no query",
                 remedy=f"use {SNAPSHOT!r} or {READ_OPTIMIZED!r}; read_incremental() gives changes.",
             )
-        parse_read_options({**self._options, **(options or {})})
+        asked = self._asked(options)
+        if asked.query_type == INCREMENTAL:
+            raise ConflictingOptionError(
+                f"{QUERY_TYPE}={INCREMENTAL} is given to read()",
+                remedy="use read_incremental(begin, end).",
+                option=QUERY_TYPE,
+            )
+        as_of = asked.as_of if as_of is None else as_of
+        columns = asked.columns if columns is None else columns
+        filter = asked.filter if filter is None else filter
         snapshot = open_snapshot(self._storage, commits=self._commits, query=query)
         if as_of is not None:
             config, timeline = snapshot.config, snapshot.timeline
@@ -208,13 +236,13 @@ class HudiTable(WriteMethods):
 
     def read_incremental(
         self,
-        begin: Instant,
-        end: Instant | None = None,
+        begin: Moment,
+        end: Moment | None = None,
         *,
         columns: Sequence[str] | None = None,
         filter: str | pc.Expression | None = None,
         meta_columns: bool = True,
-        options: Mapping[str, str] | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> Scan:
         """The rows written by the commits after `begin` up to `end`, each once, in its newest state.
 
@@ -232,12 +260,18 @@ class HudiTable(WriteMethods):
             HollowCommitError: a commit in the range is still open.
             MissingColumnError, SchemaError: columns or filter do not fit the table.
         """
-        parsed = parse_read_options({**self._options, **(options or {})})
+        asked = self._asked(options, without=(QUERY_TYPE, BEGIN, END))
+        if asked.as_of is not None:
+            raise ConflictingOptionError(
+                f"{AS_OF} and an incremental query exclude each other", remedy="use end as the upper bound."
+            )
+        columns = asked.columns if columns is None else columns
+        filter = asked.filter if filter is None else filter
         snapshot = self._snapshot()
         zone = zone_of(snapshot.config.timezone)
         start, stop = _bound(begin, zone), None if end is None else _bound(end, zone)
-        range = incremental_range(snapshot, start, stop, parsed)
-        if parsed.use_end_schema and range.instants:
+        range = incremental_range(snapshot, start, stop, asked)
+        if asked.use_end_schema and range.instants:
             at_end = latest_schema(self._storage, snapshot.timeline, snapshot.config, range.instants[-1].time)
             if at_end is not None:
                 snapshot = TableSnapshot(
@@ -245,7 +279,7 @@ class HudiTable(WriteMethods):
                 )
         schema = incremental_schema(snapshot)
         predicate = None if filter is None else make_predicate(filter, schema)
-        source = IncrementalSource(snapshot, range, schema, parsed, predicate)
+        source = IncrementalSource(snapshot, range, schema, asked, predicate)
         return Scan(self._storage, source, _columns(schema, columns, meta_columns))
 
     def get(self, keys: Sequence[str] | pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch) -> pa.Table:
@@ -281,7 +315,7 @@ def _columns(schema: pa.Schema, columns: Sequence[str] | None, meta_columns: boo
     return [n for n in schema.names if n not in META_COLUMNS]
 
 
-def _bound(value: Instant, zone: Any) -> str:
+def _bound(value: Moment, zone: Any) -> str:
     """A bound of a range as an instant; digits of any length are taken as they are."""
     if isinstance(value, str) and value.strip().isdigit():
         return value.strip()

@@ -14,6 +14,9 @@ QUERY_TYPE = "hoodie.datasource.query.type"
 BEGIN = "hoodie.datasource.read.begin.instanttime"
 END = "hoodie.datasource.read.end.instanttime"
 AS_OF = "as.of.instant"
+HOLLOW_POLICY = "hoodie.read.timeline.holes.resolution.policy"
+FULL_SCAN_FALLBACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
+USE_END_SCHEMA = "hoodie.datasource.read.schema.use.end.instanttime"
 COLUMNS = "hudi.read.columns"
 FILTER = "hudi.read.filter"
 
@@ -26,7 +29,10 @@ class ReadConfig:
         begin, end: bounds of an incremental read, (begin, end]; end None for the newest.
         columns, filter: our own options `hudi.read.columns` (comma list) and `hudi.read.filter` (SQL-like
             text), for doors that push down neither.
+        fallback_full_scan: an incremental read whose instants or files are gone reads the whole table and
+            keeps the rows of the range.
         hollow_policy: FAIL or BLOCK, what an incremental read does at a commit that is still open.
+        use_end_schema: an incremental read's columns are those of its last instant, not the newest.
     """
 
     query_type: str = SNAPSHOT
@@ -39,6 +45,7 @@ class ReadConfig:
     filter: str | None = None
     fallback_full_scan: bool = False
     hollow_policy: str = "FAIL"
+    use_end_schema: bool = False
     extract_partition_values_from_path: bool = False
     metadata_enable: bool | None = None
     raw: Mapping[str, str] = field(default_factory=dict)
@@ -76,10 +83,9 @@ def parse_read_options(options: Mapping[str, str]) -> ReadConfig:
         incr_path_glob=o.get("hoodie.datasource.read.incr.path.glob", ""),
         columns=values.names(o, COLUMNS),
         filter=o.get(FILTER) or None,
-        fallback_full_scan=values.boolean(o, "hoodie.datasource.read.incr.fallback.fulltablescan.enable", False),
-        hollow_policy=values.choice(
-            o, "hoodie.read.timeline.holes.resolution.policy", "FAIL", ("FAIL", "BLOCK", "USE_TRANSITION_TIME")
-        ),
+        fallback_full_scan=values.boolean(o, FULL_SCAN_FALLBACK, False),
+        hollow_policy=values.choice(o, HOLLOW_POLICY, "FAIL", ("FAIL", "BLOCK", "USE_TRANSITION_TIME")),
+        use_end_schema=values.boolean(o, USE_END_SCHEMA, False),
         extract_partition_values_from_path=values.boolean(
             o, "hoodie.datasource.read.extract.partition.values.from.path", False
         ),
@@ -94,10 +100,8 @@ def _refuse(o: Mapping[str, str]) -> None:
 
     if o.get("hoodie.datasource.query.incremental.format", "latest_state").lower() != "latest_state":
         raise no("reading change data capture", "use the incremental format latest_state.")
-    if o.get("hoodie.read.timeline.holes.resolution.policy", "").upper() == "USE_TRANSITION_TIME":
+    if o.get(HOLLOW_POLICY, "").upper() == "USE_TRANSITION_TIME":
         raise no("ordering by transition time", "use FAIL or BLOCK.")
-    if values.boolean(o, "hoodie.datasource.read.incr.fallback.fulltablescan.enable", False):
-        raise no("the full-scan fallback of incremental queries", "leave it out; read from an instant that is kept.")
     if o.get("hoodie.datasource.read.paths") or o.get("hoodie.datasource.read.incr.path.glob"):
         raise no("choosing files by path", "filter on the partition columns; their files alone are read.")
     if o.get("hoodie.datasource.read.incr.filters"):

@@ -7,11 +7,13 @@ code); 2 the command line is at fault.
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from typing import Annotated
 
 import pyarrow as pa
 import typer
 
+from hudi_format.config import describe
 from hudi_format.errors import HudiError
 from hudi_timeline import __version__
 from hudi_timeline.cli.output import Format, show_facts, show_rows
@@ -165,6 +167,24 @@ def _first_rows(reader: pa.RecordBatchReader, limit: int) -> pa.Table:
                 break
     table = pa.Table.from_batches(batches, reader.schema)
     return table.slice(0, limit) if limit else table
+
+
+config_app = typer.Typer(no_args_is_help=True, help="About options.", rich_markup_mode=None)
+app.add_typer(config_app, name="config")
+
+
+@config_app.command()
+def explain(
+    options: Annotated[list[str], typer.Argument(help="Option names, or NAME=VALUE.", metavar="OPTION...")],
+    output: Output = Format.table,
+) -> None:
+    """What options mean here: their default, and whether they are followed, tuning or not provided."""
+    facts = []
+    for option in options:
+        name, equals, value = option.partition("=")
+        facts.append(asdict(describe(name, value if equals else None)))
+    schema = pa.schema([(n, pa.string()) for n in ("key", "value", "default", "taken_as", "note")])
+    show_rows(pa.Table.from_pylist(facts, schema), output)
 
 
 def _version(value: bool) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from hudi_format.config.read import FULL_SCAN_FALLBACK, HOLLOW_POLICY, ReadConfig
 from hudi_format.errors import HollowCommitError, InstantNotFoundError, MissingFileError, UnsupportedError
 from hudi_format.model import BaseFile
 from hudi_format.names import parse_base_file
@@ -17,13 +18,13 @@ from hudi_format.schema.meta_columns import with_meta
 from hudi_timeline.instant import Instant
 from hudi_timeline.listing import list_partition_files
 from hudi_timeline.partition_values import partition_columns, partition_table
-from hudi_timeline.scan.options import BLOCK, FULL_SCAN_FALLBACK, HOLLOW_POLICY, ReadOptions
 from hudi_timeline.scan.plan import FILES_SCHEMA, INCREMENTAL, Fate, Predicate, ScanPlan
 from hudi_timeline.scan.snapshot import distinct, plan_files_table
 from hudi_timeline.scan.time_travel import first_open_write, has_archive
 from hudi_timeline.snapshot import TableSnapshot, is_base_file
 from hudi_timeline.view import Group, WrittenFile, check_size, missing_file
 
+BLOCK = "BLOCK"
 START = "000"
 """A begin before every instant."""
 
@@ -50,14 +51,14 @@ class Range:
     complete: bool
 
 
-def incremental_range(snapshot: TableSnapshot, begin: str, end: str | None, options: ReadOptions) -> Range:
+def incremental_range(snapshot: TableSnapshot, begin: str, end: str | None, options: ReadConfig) -> Range:
     """The commits in (begin, end].
 
     Raises:
         UnsupportedError: a table without meta columns, whose rows do not say when they were written.
         InstantNotFoundError: begin is before the active timeline (but not the table's start), unless the
             options allow a full scan; the message names the oldest instant that can be begun from.
-        HollowCommitError: see `ReadOptions.hollow_policy`.
+        HollowCommitError: see `ReadConfig.hollow_policy`.
     """
     uri = snapshot.storage.uri
     if not snapshot.config.populate_meta_fields:
@@ -85,7 +86,7 @@ def incremental_range(snapshot: TableSnapshot, begin: str, end: str | None, opti
         writes = tuple(i for i in writes if i.time < pending.time)
     first = timeline.first_active
     archived = begin < first and has_archive(snapshot.storage, snapshot.config)
-    if archived and not is_start(begin) and not options.full_scan_fallback:
+    if archived and not is_start(begin) and not options.fallback_full_scan:
         raise InstantNotFoundError(
             f"cannot read from {begin}: instants after it are archived",
             table=uri,
@@ -109,7 +110,7 @@ class IncrementalSource:
     snapshot: TableSnapshot
     range: Range
     schema: pa.Schema
-    options: ReadOptions
+    options: ReadConfig
     predicate: Predicate | None = None
 
     @property
@@ -123,13 +124,13 @@ class IncrementalSource:
         Raises:
             MissingFileError, CorruptFileError: a committed file is not there, or not as it was written.
         """
-        if not self.range.complete and self.options.full_scan_fallback:
+        if not self.range.complete and self.options.fallback_full_scan:
             return self._full_scan()
         written, _ = self._written()
         try:
             files = self._existing(written)
         except MissingFileError:
-            if self.options.full_scan_fallback:
+            if self.options.fallback_full_scan:
                 return self._full_scan()
             raise
         instants = self.range.instants
