@@ -41,6 +41,7 @@ from hudi_format.schema.meta_columns import with_meta, without_meta
 from hudi_format.storage import Storage
 from hudi_timeline import commit, gate, table_config
 from hudi_timeline.engine.protocol import Engine, PrepareTask
+from hudi_timeline.instant import INFLIGHT, instant_path
 from hudi_timeline.listing import list_partitions
 from hudi_timeline.snapshot import TableSnapshot, snapshot_of
 from hudi_timeline.table_config import TableConfig
@@ -321,14 +322,15 @@ def _combines(plan: _Plan) -> bool:
     return plan.config.combine_before_insert
 
 
-def _context(plan: _Plan, instant: str, table: TableConfig) -> WriteContext:
+def _context(plan: _Plan, transaction: commit.Transaction, table: TableConfig) -> WriteContext:
     c = plan.config
     bloom = None
     if c.bloom_enabled:
         bloom = BloomSettings(c.bloom_type, c.bloom_entries, c.bloom_fpp, c.bloom_max_entries)
     return WriteContext(
         storage=plan.storage,
-        instant=instant,
+        instant=transaction.instant,
+        inflight=instant_path(transaction.instant, transaction.action, INFLIGHT),
         schema=plan.schema,
         avro_schema=to_avro(with_meta(plan.schema), table.name),
         parquet=ParquetConfig(
@@ -414,7 +416,7 @@ def _finish(
 
 def _bulk_insert(engine: Engine[Any, Any], data: Any, plan: _Plan, phases: _Phases) -> CommitResult:
     with _transaction(plan) as (transaction, table):
-        context = _context(plan, transaction.instant, table)
+        context = _context(plan, transaction, table)
         transaction.inflight(None)  # Apache Hudi's row writer leaves it empty too
         with phases("write"):
             stats = engine.write_stream(data, _prepare_task(plan), context)
@@ -427,7 +429,7 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, plan: _Plan, phases: _Pha
         for partition in counts:
             check_safe(partition)
     with _transaction(plan) as (transaction, table):
-        context = _context(plan, transaction.instant, table)
+        context = _context(plan, transaction, table)
         snapshot = snapshot_of(plan.storage, table, transaction.snapshot_timeline)
         if plan.operation in _REPLACING:
             return _replace(engine, frame, counts, plan, phases, transaction, table, context, snapshot)

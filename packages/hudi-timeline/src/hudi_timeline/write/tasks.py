@@ -38,6 +38,7 @@ class WriteContext:
     Attributes:
         storage: the table's storage.
         instant: this write's instant time.
+        inflight: path of its inflight file; without it no file is begun.
         schema: columns of the data files without meta columns, in order.
         avro_schema: the Avro text of `schema` with meta columns, for the footers.
         parquet: codec, sizes.
@@ -53,6 +54,7 @@ class WriteContext:
 
     storage: Storage
     instant: str
+    inflight: str
     schema: pa.Schema
     avro_schema: str
     parquet: ParquetConfig

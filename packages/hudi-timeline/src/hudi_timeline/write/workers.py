@@ -95,20 +95,25 @@ def deleted_rows(context: WriteContext, rows: pa.Table) -> np.ndarray | None:
 
 
 def start_file(context: WriteContext, partition: str, name: str, kind: str) -> Callable[[], None]:
-    """Leave the marker of a file about to be written, and give the check to make before it is closed."""
-    marker = marker_path(context.instant, partition, name, kind)
-    context.storage.touch(marker)
+    """Leave the marker of a file about to be written, and give the check to make before it is closed.
 
-    def guard() -> None:
-        if context.storage.info(marker) is None:
+    Raises:
+        ConcurrentWriterError: the write is over: completed without this attempt, or rolled back.
+    """
+    marker = marker_path(context.instant, partition, name, kind)
+
+    def check(path: str) -> None:
+        if context.storage.info(path) is None:
             raise ConcurrentWriterError(
-                "the marker of a file that was being written is gone: the write was finished without this "
-                "attempt, or rolled back by another writer",
+                f"{path} is gone: the write was completed without this attempt, or rolled back by another writer",
                 table=context.storage.uri, instant=context.instant, file=join_path(partition, name),
                 remedy="run the write again if it failed; nothing of this attempt is visible.",
             )  # fmt: skip
 
-    return guard
+    # A task that outlives its write must not even begin: what it leaves would have no instant to belong to.
+    check(context.inflight)
+    context.storage.touch(marker)
+    return lambda: check(marker)
 
 
 def new_observer(context: WriteContext) -> KeyObserver:
