@@ -32,7 +32,9 @@ def _source_hash() -> str:
     for package in PACKAGES:
         folder = ROOT / "packages" / package
         files = [folder / "pyproject.toml", folder / "setup.py", folder / "README.md"]
-        files += sorted(p for p in (folder / "src").rglob("*") if p.suffix in {".py", ".pyx", ".pxd", ".pyi", ".typed"})
+        files += sorted(
+            p for p in (folder / "src").rglob("*") if p.suffix in {".py", ".pyx", ".pxd", ".pyi", ".typed"}
+        )
         for path in files:
             if path.is_file():
                 digest.update(str(path.relative_to(ROOT)).encode())
@@ -60,9 +62,7 @@ def _wheels(session: nox.Session) -> dict[str, Path]:
 
 
 def _version(session: nox.Session) -> tuple[int, int]:
-    text = session.run(
-        "python", "-c", "import sys; print(*sys.version_info[:2])", silent=True, log=False
-    )
+    text = session.run("python", "-c", "import sys; print(*sys.version_info[:2])", silent=True, log=False)
     major, minor = str(text).split()
     return int(major), int(minor)
 
@@ -73,7 +73,9 @@ def _install(session: nox.Session, package: str, *extra: str) -> None:
     wanted = PACKAGES[: PACKAGES.index(package) + 1]
     session.install(*(str(wheels[p]) for p in wanted), *extra)
     # A wheel of the same version but other content is not taken for new.
-    arguments = ("--reinstall", "--no-deps") if session.venv_backend == "uv" else ("--force-reinstall", "--no-deps")
+    arguments = (
+        ("--reinstall", "--no-deps") if session.venv_backend == "uv" else ("--force-reinstall", "--no-deps")
+    )
     session.install(*arguments, *(str(wheels[p]) for p in wanted))
 
 

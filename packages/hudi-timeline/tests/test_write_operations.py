@@ -2,12 +2,13 @@
 
 import json
 import random
-from decimal import Decimal
 from datetime import UTC, date, datetime
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
 from hudi_format.errors import (
     ConflictingOptionError,
     HudiError,
@@ -128,7 +129,9 @@ def test_overwrite_with_latest_ignores_the_stored_ordering_value(tmp_path):
 
 @pytest.mark.req("PM-03")
 def test_default_payload_keeps_a_stored_record_with_a_greater_ordering_value(tmp_path):
-    payload = {"hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload"}
+    payload = {
+        "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+    }
     table = make(tmp_path / "t", options=payload)
     table.upsert(trips(4, ts=5))
     mixed = pa.concat_tables([trips(1, ts=4, rider="old"), trips(1, start=1, ts=5, rider="tie"),
@@ -275,7 +278,9 @@ def test_random_operations_agree_with_a_dictionary(tmp_path, seed):
 
 
 def _bad(change, error, operation="upsert", options=None):
-    return pytest.param(change, error, operation, options or {}, id=f"{operation}-{error.__name__}-{options or ''}")
+    return pytest.param(
+        change, error, operation, options or {}, id=f"{operation}-{error.__name__}-{options or ''}"
+    )
 
 
 def _column(name, values, type=None):
@@ -322,9 +327,9 @@ def test_bad_input_is_a_typed_error_and_changes_nothing(tmp_path, change, error,
 
 
 def test_a_failed_first_write_leaves_no_table(tmp_path):
+    from hudi_format.storage import open_storage
     from hudi_timeline.engine.local import LocalEngine
     from hudi_timeline.write.operation import execute
-    from hudi_format.storage import open_storage
 
     storage = open_storage(str(tmp_path / "t"))
     options = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "uuid",
@@ -337,9 +342,9 @@ def test_a_failed_first_write_leaves_no_table(tmp_path):
 
 
 def test_a_path_with_something_else_is_refused(tmp_path):
+    from hudi_format.storage import open_storage
     from hudi_timeline.engine.local import LocalEngine
     from hudi_timeline.write.operation import execute
-    from hudi_format.storage import open_storage
 
     (tmp_path / "t").mkdir()
     (tmp_path / "t" / "part-0.parquet").write_bytes(b"x")
@@ -353,9 +358,9 @@ def test_a_path_with_something_else_is_refused(tmp_path):
 
 
 def run(path, data, mode, **options):
+    from hudi_format.storage import open_storage
     from hudi_timeline.engine.local import LocalEngine
     from hudi_timeline.write.operation import execute
-    from hudi_format.storage import open_storage
 
     base = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "uuid",
             "hoodie.datasource.write.partitionpath.field": "city"}  # fmt: skip

@@ -88,7 +88,9 @@ class RowCounter:
 
 
 def _constant(text: str, n: int) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, dtype=np.int32)), pa.array([text], pa.string()))
+    return pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(n, dtype=np.int32)), pa.array([text], pa.string())
+    )
 
 
 def _sequence_numbers(prefix: str, numbers: range) -> pa.Array:
@@ -132,7 +134,12 @@ def create_file(
     began = time.monotonic()
     counter = counter or RowCounter()
     with BaseFileWriter(
-        storage, spec.path, with_meta(spec.schema), config=spec.config, observer=observer, entries=spec.entries
+        storage,
+        spec.path,
+        with_meta(spec.schema),
+        config=spec.config,
+        observer=observer,
+        entries=spec.entries,
     ) as writer:
         for part in rows:
             writer.write(stamp(part, spec, counter))
@@ -318,7 +325,7 @@ def _with_updates(
         mask = pa.array(mask_np)
         positions = np.flatnonzero(mask_np)
         for i, name in enumerate(names):
-            if name == FILE_NAME or name == RECORD_KEY or name == PARTITION_PATH:
+            if name in (FILE_NAME, RECORD_KEY, PARTITION_PATH):
                 continue
             if name == COMMIT_TIME:
                 columns[i] = _put_constant(columns[i], mask_np, spec.instant)
@@ -351,7 +358,9 @@ def _put_constant(column: pa.ChunkedArray | pa.Array, mask: np.ndarray, text: st
     return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), values)
 
 
-def _replace(column: pa.ChunkedArray | pa.Array, mask: pa.Array, take: np.ndarray, values: pa.Array) -> pa.Array:
+def _replace(
+    column: pa.ChunkedArray | pa.Array, mask: pa.Array, take: np.ndarray, values: pa.Array
+) -> pa.Array:
     """`column` with the next of `values` at each set place of `mask`."""
     array, replacement = _combine(column), _combine(values)
     if pa.types.is_dictionary(array.type):

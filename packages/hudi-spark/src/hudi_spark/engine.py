@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import pyarrow as pa
 from pyspark import StorageLevel
@@ -37,6 +38,7 @@ ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 # Spark's default of 10,000 rows a batch costs a third of the crossing; a user's own setting stays.
 BATCH_ROWS = "65536"
 _SPARK_DEFAULT_ROWS = "10000"
+Worker: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 # Key sets up to this size go to every task as a broadcast; above it Spark chooses the join.
 BROADCAST_ROWS = 500_000
 
@@ -64,7 +66,9 @@ class SparkEngine:
         try:
             return to_arrow_schema(data.schema)
         except (TypeError, ValueError) as e:
-            raise SchemaError(f"the data has a column that cannot be stored: {str(e).splitlines()[0]}") from None
+            raise SchemaError(
+                f"the data has a column that cannot be stored: {str(e).splitlines()[0]}"
+            ) from None
 
     # --- evaluate ------------------------------------------------------------------------------------
 
@@ -175,7 +179,9 @@ class SparkEngine:
         present = [n for n in task.schema.names if n in data.columns]
         return self._write(data.select(*(_quoted(n) for n in present)), WriteStream(context, task))
 
-    def _write(self, rows: DataFrame, worker: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]) -> list[WriteStat]:
+    def _write(
+        self, rows: DataFrame, worker: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+    ) -> list[WriteStat]:
         with self._large_batches():
             status = rows.mapInArrow(worker, STATUS_DDL)
             found = self._run(status.collect, "write", settle=True)

@@ -34,7 +34,9 @@ def _no_parallel_discovery(spark: SparkSession) -> Iterator[None]:
         spark.conf.set(DISCOVERY_THRESHOLD, before)
 
 
-def base_files(spark: SparkSession, storage: Storage, paths: Sequence[str], schema: T.StructType) -> DataFrame:
+def base_files(
+    spark: SparkSession, storage: Storage, paths: Sequence[str], schema: T.StructType
+) -> DataFrame:
     """The rows of base files, in this schema, with Spark's `_metadata` column.
 
     Args:

@@ -19,7 +19,9 @@ R = TypeVar("R")
 GROUP, DESCRIPTION, INTERRUPT = "spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"
 
 _OURS = re.compile(r"hudi_format\.errors\.(\w+): \[(HUDI-E\d+)\] (.*)")
-_PYTHON = re.compile(r"^(?:pyspark\.errors\.[\w.]+: )?([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)): (.*)$", re.MULTILINE)
+_PYTHON = re.compile(
+    r"^(?:pyspark\.errors\.[\w.]+: )?([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)): (.*)$", re.MULTILINE
+)
 _DIED = re.compile(r"Python worker exited unexpectedly|Python worker failed|SparkException: Python worker")
 
 # How long the attempts of a finished job may take to end before it is gone on without them: each looks at its
@@ -90,7 +92,11 @@ def translate(text: str) -> HudiError:
             "run the write again; nothing of it is visible.",
         )
     causes = _PYTHON.findall(text)
-    cause = ": ".join(causes[-1]) if causes else next((s for s in text.splitlines() if s.strip()), "no reason given")
+    cause = (
+        ": ".join(causes[-1])
+        if causes
+        else next((s for s in text.splitlines() if s.strip()), "no reason given")
+    )
     return WriteFailedError(
         f"the Spark job failed: {cause.strip()[:500]}",
         remedy="see the driver's log for the whole of it; nothing of the write is visible.",

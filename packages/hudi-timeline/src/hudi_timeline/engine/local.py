@@ -100,9 +100,7 @@ class LocalEngine:
         counts = np.bincount(frame.codes, minlength=len(frame.partitions))
         return {p: int(n) for p, n in zip(frame.partitions, counts, strict=True) if n}
 
-    def tag(
-        self, frame: LocalFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]]
-    ) -> LocalFrame:
+    def tag(self, frame: LocalFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]]) -> LocalFrame:
         candidates = [(code, f) for code, p in enumerate(frame.partitions) for f in files.get(p, ())]
         groups = tuple((code, f.file_id) for code, f in candidates)
         n = frame.rows.num_rows
@@ -121,7 +119,9 @@ class LocalEngine:
         with ThreadPoolExecutor(self.parallelism) as pool:
             hits = list(pool.map(locate, candidates))
         # Equal keys of the input stand for one another: where the last of them is, all are.
-        canonical = {code: (idx.find(keys) if idx.duplicates else None) for code, (idx, keys) in indexes.items()}
+        canonical = {
+            code: (idx.find(keys) if idx.duplicates else None) for code, (idx, keys) in indexes.items()
+        }
         pairs_rows: list[np.ndarray] = []
         pairs_file: list[np.ndarray] = []
         located = np.zeros(n, dtype=bool)
@@ -171,7 +171,9 @@ class LocalEngine:
 
         def work(number: int) -> list[WriteStat]:
             token = TaskToken(number, 0, next(attempts))
-            return write_bucket(context, routing.buckets[number], rows.take(pa.array(by_bucket[number])), token)
+            return write_bucket(
+                context, routing.buckets[number], rows.take(pa.array(by_bucket[number])), token
+            )
 
         order = sorted(range(len(routing.buckets)), key=lambda i: -routing.buckets[i].expected_bytes)
         with ThreadPoolExecutor(self.parallelism) as pool:
@@ -252,5 +254,3 @@ def _rows_by_code(codes: np.ndarray, n: int) -> list[np.ndarray]:
     ends = np.searchsorted(codes[order], np.arange(n), side="right")
     starts = np.concatenate(([0], ends[:-1]))
     return [order[s:e] for s, e in zip(starts, ends, strict=True)]
-
-

@@ -138,9 +138,7 @@ class WriteMethods:
             "delete_partition", None, {**(options or {}), PARTITIONS_TO_DELETE: ",".join(names)}
         )
 
-    def delete(
-        self, rows_or_filter: object, *, options: Mapping[str, object] | None = None
-    ) -> CommitResult:
+    def delete(self, rows_or_filter: object, *, options: Mapping[str, object] | None = None) -> CommitResult:
         """Remove rows: by data that holds their key and partition columns, or by a filter.
 
         A filter is a `pyarrow.compute.Expression` or a text such as `"city = 'oslo' and fare < 3"`.

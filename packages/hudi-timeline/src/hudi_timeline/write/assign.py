@@ -129,6 +129,7 @@ def assign(
         inserts[row.partition] = tuple(out)
 
     sized = tuple(
-        Bucket(b.number, b.partition, b.kind, b.file_id, b.base_file, rows_of.get(b.number, 0)) for b in buckets
+        Bucket(b.number, b.partition, b.kind, b.file_id, b.base_file, rows_of.get(b.number, 0))
+        for b in buckets
     )
     return Routing(sized, located, inserts)

@@ -81,9 +81,14 @@ class _PartitionWriter:
         n = current.writer.num_rows
         self.stats.append(
             WriteStat(
-                file_id=current.spec.file_id, path=current.spec.path, partition=self.partition,
-                num_writes=n, num_inserts=n, total_write_bytes=size, file_size_in_bytes=size,
-            )  # fmt: skip
+                file_id=current.spec.file_id,
+                path=current.spec.path,
+                partition=self.partition,
+                num_writes=n,
+                num_inserts=n,
+                total_write_bytes=size,
+                file_size_in_bytes=size,
+            )
         )
 
     def abort(self) -> None:

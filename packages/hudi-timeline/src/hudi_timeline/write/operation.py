@@ -12,8 +12,8 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from fnmatch import fnmatchcase
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pyarrow as pa
@@ -220,7 +220,9 @@ def _plan(
 
     if operation in ("delete", "delete_partition"):
         if stored is None:
-            raise NotAHudiTableError("the table has no schema yet, so it has no rows to delete", table=storage.uri)
+            raise NotAHudiTableError(
+                "the table has no schema yet, so it has no rows to delete", table=storage.uri
+            )
         schema = stored
         roots = dict.fromkeys(n.partition(".")[0] for n in (*key_spec.key_fields, *key_spec.partition_fields))
         input_schema = pa.schema([incoming.field(n) for n in roots]) if data is not None else pa.schema([])

@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from hudi_format.errors import ConcurrentWriterError, HudiError
 from hudi_format.merge.keys import precombine
 from hudi_format.model import BaseFile, WriteStat, join_path
-from hudi_format.names import base_file_name
 from hudi_format.observer import KeyObserver
 from hudi_format.parquet.footer import read_footer
 from hudi_format.partition_metadata import write_if_absent
@@ -197,7 +196,10 @@ def _merge(
         ordering_field=field if compare else None,
     )
     observer, carried = _carried_observer(
-        context, old, any_deleted=deleted is not None, most_deleted=0 if deleted is None else int(deleted.sum())
+        context,
+        old,
+        any_deleted=deleted is not None,
+        most_deleted=0 if deleted is None else int(deleted.sum()),
     )
     return merge_file(
         context.storage, spec, old, incoming,
