@@ -1,0 +1,99 @@
+"""The options of one read or write: the session's `hoodie.*` settings below what the call says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import SparkSession
+
+from hudi_format.errors import ConflictingOptionError, OptionError
+
+FORMATS = ("hudi", "org.apache.hudi", "org.apache.hudi.defaultsource")
+PARTITION_FIELD = "hoodie.datasource.write.partitionpath.field"
+_JAR_SETTINGS = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
+# Settings that a session of Apache Hudi's bundle has, and that its writer does not look at.
+_NOT_OPTIONS = ("hoodie.filesystem.view.remote.host", "hoodie.filesystem.view.remote.port")
+
+
+def is_hudi(name: str | None) -> bool:
+    """Whether a format's name means Hudi; names are compared without case, as Spark does."""
+    return name is not None and name.strip().lower() in FORMATS
+
+
+def session_options(spark: SparkSession) -> dict[str, str]:
+    """The session's `hoodie.*` settings, from the builder or `spark.conf.set`."""
+    # The one public way to list settings on all versions; values may come masked, so each is asked for.
+    names = [row[0] for row in spark.sql("SET").collect() if row[0].lower().startswith("hoodie.")]
+    found = {}
+    for name in names:
+        value = spark.conf.get(name, None)
+        if value is not None and name not in _NOT_OPTIONS:
+            found[name] = value
+    return found
+
+
+def has_bundle(spark: SparkSession) -> bool:
+    """Whether the session's settings put Apache Hudi's own Spark bundle on the class path."""
+    settings = spark.sparkContext.getConf()
+    return any("hudi-spark" in (settings.get(name, "") or "") for name in _JAR_SETTINGS)
+
+
+def merged(session: Mapping[str, str], explicit: Mapping[str, str]) -> dict[str, str]:
+    """Explicit options over the session's; names are compared without case, the explicit spelling stays."""
+    taken = {name.lower() for name in explicit}
+    return {**{k: v for k, v in session.items() if k.lower() not in taken}, **explicit}
+
+
+def add_option(options: dict[str, str], name: str, value: object) -> None:
+    """Record an option: the last one with a name counts, whatever its case; None takes nothing back."""
+    if value is None:
+        return
+    lowered = name.lower()
+    for known in [k for k in options if k.lower() == lowered]:
+        del options[known]
+    options[name] = str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def take_option(options: dict[str, str], name: str) -> str | None:
+    """Remove an option, whatever its case, and return its value."""
+    for known in list(options):
+        if known.lower() == name:
+            return options.pop(known)
+    return None
+
+
+def with_partition_by(options: Mapping[str, str], columns: Sequence[str]) -> dict[str, str]:
+    """Options in which the columns of `partitionBy` are the partition field.
+
+    Raises:
+        ConflictingOptionError: the option says something else.
+    """
+    out = dict(options)
+    if not columns:
+        return out
+    given = take_option(out, PARTITION_FIELD)
+    wanted = ",".join(columns)
+    if given is not None and [f.strip() for f in given.split(",")] != list(columns):
+        raise ConflictingOptionError(
+            f"partitionBy({', '.join(map(repr, columns))}) and {PARTITION_FIELD}={given} say different things",
+            remedy="leave one of them out.",
+            option=PARTITION_FIELD,
+        )
+    out[PARTITION_FIELD] = wanted
+    return out
+
+
+def table_path(spark: SparkSession, path: str | None, *, what: str) -> str:
+    """The path to read or write, with the default file system's scheme where the session names one.
+
+    Raises:
+        OptionError: no path is given.
+    """
+    if path is None or not path.strip():
+        raise OptionError(f"no path is given to {what}", remedy=f"use {what}(path).", option="path")
+    if "://" in path or path.startswith("file:"):
+        return path
+    default = spark.conf.get("spark.hadoop.fs.defaultFS", "") or ""
+    if path.startswith("/") and "://" in default and not default.startswith("file:"):
+        return default.rstrip("/") + path
+    return path

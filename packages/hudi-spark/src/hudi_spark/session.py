@@ -1,0 +1,98 @@
+"""Switch `format("hudi")` on and off for the sessions of this process."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from hudi_format.errors import UnsupportedError
+from hudi_spark import intercept
+from hudi_spark.compat import HAS_DATA_SOURCES, is_connect
+from hudi_spark.config import has_bundle
+
+log = logging.getLogger("hudi")
+
+_WORKER_PYTHON = "PYSPARK_PYTHON"
+_PYTHON_FROM_PATH = "python3"
+_said: set[str] = set()
+
+
+def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
+    """The builder itself, whose `getOrCreate()` now also enables `format("hudi")`.
+
+    Sets `PYSPARK_PYTHON` to this interpreter where it is unset: with another Python on the workers nothing of
+    this package could run there.
+    """
+    _set_worker_python()
+    target: Any = builder
+    if getattr(target, "_hudi_configured", False):
+        return builder
+    target._hudi_configured = True
+    for name in ("getOrCreate", "create"):  # `create` exists from 4.0 on
+        original = getattr(target, name, None)
+        if original is not None:
+            setattr(target, name, _enabling(original))
+    return builder
+
+
+def _enabling(make: Any) -> Any:
+    def made(*args: Any, **kwargs: Any) -> SparkSession:
+        session: SparkSession = make(*args, **kwargs)
+        enable(session)
+        return session
+
+    return made
+
+
+def enable(spark: SparkSession | None = None) -> None:
+    """Make `read.format("hudi")` and `write.format("hudi")` of all classic sessions of this process ours.
+
+    May be called any number of times, before or after the session is made.  Where Apache Hudi's own bundle is
+    on the class path too, ours is used for `load` and `save`; `disable()` gives the bundle's back.
+
+    Raises:
+        UnsupportedError: a Spark Connect session.
+    """
+    if spark is None:
+        spark = SparkSession.getActiveSession()
+    if spark is not None and is_connect(spark):
+        remedy = "use a classic session, without remote() or SPARK_REMOTE"
+        if HAS_DATA_SOURCES:
+            remedy += "; or install hudi-spark on the server, whose Spark then finds format('hudi') by itself"
+        raise UnsupportedError("Spark Connect sessions are not supported yet", remedy=f"{remedy}.")
+    _set_worker_python()
+    if spark is not None:
+        _correct_worker_python(spark)
+        if has_bundle(spark) and "bundle" not in _said:
+            _said.add("bundle")
+            log.warning(
+                "Apache Hudi's bundle is on the class path: load and save of format('hudi') are hudi_spark's, "
+                "SQL, tables and streams stay the bundle's; hudi_spark.disable() gives all to the bundle"
+            )
+    intercept.install()
+
+
+def disable() -> None:
+    """Undo `enable`: `format("hudi")` is again what Spark finds by itself."""
+    intercept.uninstall()
+
+
+def enabled() -> bool:
+    """Whether `format("hudi")` is ours now."""
+    return intercept.installed()
+
+
+def _set_worker_python() -> None:
+    if not os.environ.get(_WORKER_PYTHON):
+        os.environ[_WORKER_PYTHON] = sys.executable
+
+
+def _correct_worker_python(spark: SparkSession) -> None:
+    """A session that was made before PYSPARK_PYTHON was set would look for `python3` on PATH."""
+    context: Any = spark.sparkContext
+    if getattr(context, "pythonExec", None) == _PYTHON_FROM_PATH:
+        context.pythonExec = os.environ[_WORKER_PYTHON]

@@ -1,0 +1,110 @@
+"""Column types between Arrow and Spark.
+
+Spark's own converters are not part of its public interface and name no column in their errors.  Timestamps with
+a zone are instants in microseconds UTC on both sides, those without are TIMESTAMP_NTZ.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import types as T
+
+from hudi_format.errors import SchemaError
+
+_TO_ARROW: tuple[tuple[type[T.DataType], pa.DataType], ...] = (
+    (T.BooleanType, pa.bool_()),
+    (T.ByteType, pa.int8()),
+    (T.ShortType, pa.int16()),
+    (T.IntegerType, pa.int32()),
+    (T.LongType, pa.int64()),
+    (T.FloatType, pa.float32()),
+    (T.DoubleType, pa.float64()),
+    (T.StringType, pa.string()),  # CHAR and VARCHAR are of this kind in a frame's schema
+    (T.CharType, pa.string()),
+    (T.VarcharType, pa.string()),
+    (T.BinaryType, pa.binary()),
+    (T.DateType, pa.date32()),
+    (T.TimestampType, pa.timestamp("us", tz="UTC")),
+    (T.TimestampNTZType, pa.timestamp("us")),
+)
+
+
+def to_arrow_schema(schema: T.StructType) -> pa.Schema:
+    """The Arrow schema of a frame, nullability kept.
+
+    Raises:
+        SchemaError: a type that no Hudi table stores; names the column and a way round.
+    """
+    return pa.schema([_arrow_field(f, f.name) for f in schema.fields])
+
+
+def _arrow_field(field: T.StructField, path: str) -> pa.Field:
+    return pa.field(field.name, to_arrow_type(field.dataType, path), nullable=field.nullable)
+
+
+def to_arrow_type(kind: T.DataType, column: str = "") -> pa.DataType:
+    """The Arrow type of a Spark type; errors as `to_arrow_schema`."""
+    if isinstance(kind, T.DecimalType):
+        return pa.decimal128(kind.precision, kind.scale)
+    if isinstance(kind, T.ArrayType):
+        element = to_arrow_type(kind.elementType, f"{column}.element")
+        return pa.list_(pa.field("element", element, nullable=kind.containsNull))
+    if isinstance(kind, T.MapType):
+        value = to_arrow_type(kind.valueType, f"{column}.value")
+        return pa.map_(
+            to_arrow_type(kind.keyType, f"{column}.key"),
+            pa.field("value", value, nullable=kind.valueContainsNull),
+        )
+    if isinstance(kind, T.StructType):
+        return pa.struct([_arrow_field(f, f"{column}.{f.name}") for f in kind.fields])
+    if isinstance(kind, T.UserDefinedType):
+        return to_arrow_type(kind.sqlType(), column)
+    for spark, arrow in _TO_ARROW:
+        if isinstance(kind, spark):
+            return arrow
+    if isinstance(kind, T.NullType):
+        remedy = f"give it a type, such as df.withColumn({column!r}, F.lit(None).cast('string'))."
+    else:
+        remedy = "cast it to a type that Hudi tables have, such as string, or leave the column out."
+    raise SchemaError(
+        f"column {column!r} has type {kind.simpleString()}, which no Hudi table can store",
+        remedy=remedy,
+        column=column,
+    )
+
+
+def to_spark_schema(schema: pa.Schema) -> T.StructType:
+    """The Spark schema of columns that a table has; all are nullable, as everything that Spark reads.
+
+    Raises:
+        SchemaError: a type that Spark does not have.
+    """
+    return T.StructType([T.StructField(f.name, to_spark_type(f.type, f.name), True) for f in schema])
+
+
+def to_spark_type(kind: pa.DataType, column: str = "") -> T.DataType:
+    """The Spark type of an Arrow type; nested fields are nullable."""
+    if pa.types.is_decimal(kind):
+        return T.DecimalType(kind.precision, kind.scale)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return T.ArrayType(to_spark_type(kind.value_type, f"{column}.element"), True)
+    if pa.types.is_map(kind):
+        return T.MapType(
+            to_spark_type(kind.key_type, f"{column}.key"),
+            to_spark_type(kind.item_type, f"{column}.value"),
+            True,
+        )
+    if pa.types.is_struct(kind):
+        return T.StructType(
+            [T.StructField(f.name, to_spark_type(f.type, f"{column}.{f.name}"), True) for f in kind]
+        )
+    if pa.types.is_timestamp(kind):
+        return T.TimestampNTZType() if kind.tz is None else T.TimestampType()
+    if pa.types.is_large_string(kind):
+        return T.StringType()
+    if pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return T.BinaryType()
+    for spark, arrow in _TO_ARROW:
+        if arrow.equals(kind):
+            return spark()
+    raise SchemaError(f"column {column!r} has type {kind}, which Spark does not have", column=column)
