@@ -3,69 +3,101 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from hudi_format.config.registry import canonical
+from hudi_format.config.registry import canonical, known_options, parse
 from hudi_format.errors import ConflictingOptionError
 
-_LISTS = frozenset({"hoodie.table.recordkey.fields", "hoodie.table.partition.fields"})
-_CLASSES = frozenset({"hoodie.table.keygenerator.class", "hoodie.compaction.payload.class"})
-_BOOLEANS = frozenset(
-    {"hoodie.datasource.write.hive_style_partitioning", "hoodie.datasource.write.partitionpath.urlencode"}
-)
 
-# (option, property of the table)
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """An option and the properties of the table that it is compared with, the first that is stored.
+
+    `absent` is what a table means that stores none of them; None: what is not stored contradicts nothing.  A
+    copy-on-write table of Apache Hudi stores neither its payload class, nor an ordering field if it has none.
+    """
+
+    option: str
+    properties: tuple[str, ...]
+    absent: str | None = None
+
+
 _PAIRS = (
-    ("hoodie.table.name", "hoodie.table.name"),
-    ("hoodie.database.name", "hoodie.database.name"),
-    ("hoodie.datasource.write.table.type", "hoodie.table.type"),
-    ("hoodie.datasource.write.recordkey.field", "hoodie.table.recordkey.fields"),
-    ("hoodie.datasource.write.partitionpath.field", "hoodie.table.partition.fields"),
-    ("hoodie.datasource.write.precombine.field", "hoodie.table.precombine.field"),
-    ("hoodie.datasource.write.keygenerator.class", "hoodie.table.keygenerator.class"),
-    ("hoodie.datasource.write.payload.class", "hoodie.compaction.payload.class"),
-    ("hoodie.datasource.write.hive_style_partitioning", "hoodie.datasource.write.hive_style_partitioning"),
-    ("hoodie.datasource.write.partitionpath.urlencode", "hoodie.datasource.write.partitionpath.urlencode"),
-    ("hoodie.table.timeline.timezone", "hoodie.table.timeline.timezone"),
+    _Pair("hoodie.table.name", ("hoodie.table.name",)),
+    _Pair("hoodie.database.name", ("hoodie.database.name",)),
+    _Pair("hoodie.datasource.write.table.type", ("hoodie.table.type",), "COPY_ON_WRITE"),
+    _Pair("hoodie.table.version", ("hoodie.table.version",)),
+    _Pair("hoodie.datasource.write.recordkey.field", ("hoodie.table.recordkey.fields",), ""),
+    _Pair("hoodie.datasource.write.partitionpath.field", ("hoodie.table.partition.fields",), ""),
+    _Pair(
+        "hoodie.datasource.write.precombine.field",
+        ("hoodie.table.precombine.field", "hoodie.table.ordering.fields"),
+    ),
+    _Pair("hoodie.payload.ordering.field", ("hoodie.table.precombine.field", "hoodie.table.ordering.fields")),
+    _Pair(
+        "hoodie.datasource.write.keygenerator.class",
+        ("hoodie.table.keygenerator.class", "hoodie.table.keygenerator.type"),
+    ),
+    _Pair(
+        "hoodie.datasource.write.keygenerator.type",
+        ("hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class"),
+    ),
+    _Pair(
+        "hoodie.datasource.write.hive_style_partitioning",
+        ("hoodie.datasource.write.hive_style_partitioning",),
+        "false",
+    ),
+    _Pair(
+        "hoodie.datasource.write.partitionpath.urlencode",
+        ("hoodie.datasource.write.partitionpath.urlencode",),
+        "false",
+    ),
+    _Pair("hoodie.table.timeline.timezone", ("hoodie.table.timeline.timezone",)),
 )
-# A copy-on-write table of Apache Hudi does not store its payload class, nor one without ordering the field:
-# what is not stored contradicts nothing.
-_ONLY_IF_STORED = frozenset(
-    {"hoodie.compaction.payload.class", "hoodie.table.precombine.field", "hoodie.database.name",
-     "hoodie.table.timeline.timezone", "hoodie.table.keygenerator.class"}
-)  # fmt: skip
+_KEYGEN_NAMES = {
+    "nonpartitioned": "non_partition",
+    "globaldelete": "global_delete",
+    "timestampbased": "timestamp",
+}
 
 
 def check_against_table(options: Mapping[str, str], properties: Mapping[str, str]) -> None:
     """Compare options with the table's own properties.
 
+    The payload class may differ from write to write, as in Apache Hudi.
+
     Raises:
-        ConflictingOptionError: with every key that differs, and both values.
+        ConflictingOptionError: one, with every key that differs, and both values.
     """
-    given, _ = canonical({k: v for k, v in options.items() if not k.startswith("_")})
+    given = canonical(options)
     found = []
-    for option, stored_key in _PAIRS:
-        value = given.get(option, given.get(stored_key))
-        stored = properties.get(stored_key, "")
-        if value is None or (stored_key in _ONLY_IF_STORED and not stored):
+    for pair in _PAIRS:
+        if pair.option not in given.text:
             continue
-        if _normal(stored_key, value) != _normal(stored_key, stored):
-            found.append((option, stored, value))
+        stored = next((properties[p] for p in pair.properties if properties.get(p, "").strip()), pair.absent)
+        value = given.text[pair.option]
+        if stored is not None and _normal(pair.option, value) != _normal(pair.option, stored):
+            found.append((given.given_as[pair.option], value, stored))
     if not found:
         return
-    lines = "; ".join(f"{key}: the table has {stored!r}, given is {value!r}" for key, stored, value in found)
+    lines = "; ".join(f"{key}: {stored!r}, {value!r}" for key, value, stored in found)
     raise ConflictingOptionError(
-        f"Config conflict (key, current value, given value): {lines}",
+        f"Config conflict (option: the table's value, the given value): {lines}",
         remedy='leave the option out, or write with mode("overwrite") to make the table anew.',
         options=[key for key, _, _ in found],
     )
 
 
-def _normal(key: str, value: str) -> str:
-    text = value.strip()
-    if key in _LISTS:
-        return ",".join(part.strip().partition(":")[0] for part in text.split(",") if part.strip())
-    if key in _CLASSES:
-        return text.rpartition(".")[2]
-    if key in _BOOLEANS:
-        return text.lower() or "false"
-    return text.upper() if key in ("hoodie.table.type", "hoodie.table.timeline.timezone") else text
+def _normal(option: str, text: str) -> object:
+    """A value in the form in which it is compared."""
+    if option.startswith("hoodie.datasource.write.keygenerator."):
+        short = text.strip().rpartition(".")[2].removesuffix("KeyGenerator").removesuffix("Avro").lower()
+        return _KEYGEN_NAMES.get(short, short)
+    if option == "hoodie.datasource.write.partitionpath.field":
+        # The 1.x line stores `field:TYPE` for a custom key generator.
+        return tuple(f.partition(":")[0].strip() for f in text.split(",") if f.strip())
+    if option.endswith((".recordkey.field", ".precombine.field")):
+        return tuple(f.strip() for f in text.split(",") if f.strip())
+    if option == "hoodie.payload.ordering.field" or not text.strip():
+        return text.strip()
+    return parse(known_options()[option], text)

@@ -1,4 +1,4 @@
-"""Options that ask for an effect which this version does not provide: refused before anything is written.
+"""Options that ask for an effect which this version does not provide: refused before anything is done.
 
 Only a value that asks for the effect is refused; `hoodie.datasource.hive_sync.enable=false` is fine.
 """
@@ -7,125 +7,420 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 
+from hudi_format.config.kinds import LATER_OPERATIONS, OPERATIONS
+from hudi_format.config.registry import Given, shown
 from hudi_format.errors import UnsupportedError
+
+WRITE, READ = "write", "read"
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What an option asks for, when it does, and what to do instead."""
+    """What an option asks for, for which values, and what to do instead.
+
+    Attributes:
+        key: main name.
+        asks: whether a parsed value asks for it.
+        scopes: the calls that are refused; a writer's option does not stop a read.
+    """
 
     key: str
-    asks: Callable[[str], bool]
+    asks: Callable[[object], bool]
     what: str
     way_round: str
+    scopes: frozenset[str] = frozenset({WRITE})
 
 
-def _true(value: str) -> bool:
-    return value.strip().lower() == "true"
+def _true(value: object) -> bool:
+    return value is True
 
 
-def _given(value: str) -> bool:
-    return bool(value.strip())
+def _false(value: object) -> bool:
+    return value is False
 
 
-def _other_than(*allowed: str) -> Callable[[str], bool]:
-    """Whether a value, a class with or without package, is none of these."""
-    lowered = {a.lower() for a in allowed}
-    return lambda value: bool(value.strip()) and value.strip().rpartition(".")[2].lower() not in lowered
+def _given(value: object) -> bool:
+    return bool(value.strip() if isinstance(value, str) else value)
 
 
-_SYNC = "leave it out, and register the table in the catalog by other means, for example with Apache Hudi's sync tool"
+def _other_than(*allowed: str) -> Callable[[object], bool]:
+    """Whether a value is none of these; nothing given is nothing asked."""
+    return lambda value: _given(value) and value not in allowed
+
+
+def _java(package: str, *names: str) -> Callable[[object], bool]:
+    """Whether a class is none of these, of Apache Hudi's own package."""
+    return _other_than(*(package + name for name in names))
+
+
+def _version_but_6(value: object) -> bool:
+    return str(value).strip().upper() not in ("6", "SIX")
+
+
+_SYNC = (
+    "leave it out, and register the table in the catalog by other means, for example Apache Hudi's sync tool"
+)
 _LATER = "leave it out; Apache Hudi can do it on the same table"
-_SERVICES = "leave it out, and run the service with Apache Hudi on the same table"
+_SERVICE = "leave it out, and run the service with Apache Hudi on the same table"
+_NO_LOGS = "leave it out; a copy-on-write table has nothing to compact"
+_UPSERT = "use the operation upsert, which keeps one record per key"
+_SORT = "leave it out, and sort or repartition the data before the write"
+_BEFORE = "leave it out, and do it to the data before the write"
+_PAYLOADS = ("OverwriteWithLatestAvroPayload", "DefaultHoodieRecordPayload")
+_MODELS = "org.apache.hudi.common.model."
+_KEYGENS = "org.apache.hudi.keygen."
+_LOCKS = "org.apache.hudi.client.transaction.lock."
+_V6 = "leave it out; tables are written in version 6, which every engine reads"
+_PAYLOAD_INSTEAD = (
+    "leave it out, and set hoodie.datasource.write.payload.class to DefaultHoodieRecordPayload (the greatest "
+    "ordering value wins) or OverwriteWithLatestAvroPayload (the latest write wins)"
+)
+_BOTH = frozenset({WRITE, READ})
+_ONLY_READ = frozenset({READ})
 
 EFFECTS: tuple[Effect, ...] = (
-    Effect("hoodie.datasource.hive_sync.enable", _true, "syncing to Hive", _SYNC),
-    Effect("hoodie.datasource.meta.sync.enable", _true, "syncing to a catalog", _SYNC),
-    Effect("hoodie.datasource.write.table.type", _other_than("COPY_ON_WRITE"), "merge-on-read tables",
-           "set it to COPY_ON_WRITE"),
-    Effect("hoodie.table.type", _other_than("COPY_ON_WRITE"), "merge-on-read tables", "set it to COPY_ON_WRITE"),
-    Effect("hoodie.index.type", _other_than("SIMPLE"), "an index other than SIMPLE",
-           "set it to SIMPLE, which finds the same records"),
-    Effect("hoodie.index.class", _given, "an index class of the user", "set hoodie.index.type=SIMPLE"),
-    Effect("hoodie.storage.layout.type", _other_than("DEFAULT"), "the bucket layout", "set it to DEFAULT"),
-    Effect("hoodie.datasource.write.payload.class",
-           _other_than("OverwriteWithLatestAvroPayload", "DefaultHoodieRecordPayload"), "another payload class",
-           "use OverwriteWithLatestAvroPayload or DefaultHoodieRecordPayload"),
-    Effect("hoodie.compaction.payload.class",
-           _other_than("OverwriteWithLatestAvroPayload", "DefaultHoodieRecordPayload"), "another payload class",
-           "use OverwriteWithLatestAvroPayload or DefaultHoodieRecordPayload"),
-    Effect("hoodie.datasource.write.record.merger.impls",
-           _other_than("HoodieAvroRecordMerger", "HoodieSparkRecordMerger"), "a record merger of the user", _LATER),
-    Effect("hoodie.record.merge.mode", _given, "merge modes of table version 8",
-           "set the payload class instead; tables are written in version 6"),
-    Effect("hoodie.write.record.merge.mode", _given, "merge modes of table version 8",
-           "set the payload class instead; tables are written in version 6"),
-    Effect("hoodie.write.table.version", lambda v: v.strip() != "6", "another table version", "set it to 6"),
-    Effect("hoodie.table.base.file.format", _other_than("PARQUET"), "base files other than Parquet",
-           "set it to PARQUET"),
-    Effect("hoodie.datasource.write.keygenerator.class",
-           _other_than("SimpleKeyGenerator", "ComplexKeyGenerator", "NonpartitionedKeyGenerator"),
-           "another key generator", "use SimpleKeyGenerator, ComplexKeyGenerator or NonpartitionedKeyGenerator"),
-    Effect("hoodie.datasource.write.keygenerator.type", _other_than("SIMPLE", "COMPLEX", "NON_PARTITION"),
-           "another key generator", "use SIMPLE, COMPLEX or NON_PARTITION"),
-    Effect("hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled", _true,
-           "timestamp keys as text", "cast the timestamp to string in the data"),
-    Effect("hoodie.populate.meta.fields", lambda v: v.strip().lower() == "false", "virtual keys", "set it to true"),
-    Effect("hoodie.datasource.write.drop.partition.columns", _true, "dropping partition columns", "set it to false"),
+    # --- what is written
+    Effect(
+        "hoodie.datasource.write.operation",
+        lambda v: v in LATER_OPERATIONS,
+        "an operation",
+        f"use one of {', '.join(OPERATIONS)}",
+    ),
+    Effect(
+        "hoodie.datasource.write.table.type",
+        _other_than("COPY_ON_WRITE"),
+        "merge-on-read tables",
+        "set it to COPY_ON_WRITE",
+    ),
+    Effect("hoodie.table.version", _version_but_6, "another table version", _V6),
+    Effect("hoodie.write.table.version", _version_but_6, "another table version", _V6),
+    Effect("hoodie.timeline.layout.version", lambda v: v != 1, "another timeline layout", _V6),
+    Effect("hoodie.table.format", _other_than("native"), "another table format", "leave it out"),
+    Effect(
+        "hoodie.table.base.file.format",
+        _other_than("PARQUET"),
+        "base files other than Parquet",
+        "set it to PARQUET",
+    ),
+    Effect("hoodie.table.multiple.base.file.formats.enable", _true, "several base file formats", _LATER),
+    Effect(
+        "hoodie.archivelog.folder",
+        _other_than("archived"),
+        "another folder for archived instants",
+        "leave it out",
+    ),
+    Effect("hoodie.populate.meta.fields", _false, "virtual keys", "set it to true"),
     Effect("hoodie.allow.operation.metadata.field", _true, "the operation meta column", _LATER),
+    Effect(
+        "hoodie.datasource.write.drop.partition.columns",
+        _true,
+        "dropping partition columns",
+        "set it to false",
+    ),
+    Effect(
+        "hoodie.partition.metafile.use.base.format", _true, "partition metadata in Parquet", "set it to false"
+    ),
+    Effect(
+        "hoodie.parquet.compression.codec",
+        lambda v: v in ("brotli", "lzo"),
+        "a Parquet codec",
+        "use zstd, gzip, snappy, lz4 or uncompressed",
+    ),
+    Effect(
+        "hoodie.parquet.outputtimestamptype",
+        _other_than("TIMESTAMP_MICROS"),
+        "timestamps in another form",
+        "leave it out; timestamps are written with microseconds, which every engine reads",
+    ),
     Effect("hoodie.table.cdc.enabled", _true, "change data capture", _LATER),
-    Effect("hoodie.schema.on.read.enable", _true, "schema on read", "leave it out; columns may be added and widened"),
-    Effect("hoodie.datasource.write.insert.drop.duplicates", _true, "dropping duplicates on insert",
-           "use the operation upsert"),
-    Effect("hoodie.datasource.insert.dup.policy", _other_than("none"), "a policy for duplicates on insert",
-           "use the operation upsert"),
-    Effect("hoodie.bulkinsert.sort.mode", _other_than("NONE"), "sorting in bulk_insert",
-           "leave it out, and sort or repartition the data before the write"),
-    Effect("hoodie.bulkinsert.user.defined.partitioner.class", _given, "a partitioner of the user",
-           "sort or repartition the data before the write"),
-    Effect("hoodie.write.lock.provider", _other_than("InProcessLockProvider", "FileSystemBasedLockProvider"),
-           "this lock provider",
-           "use org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider where all writers share a file "
-           "system, or write from one process at a time"),
-    Effect("hoodie.write.concurrency.mode", _other_than("SINGLE_WRITER"), "concurrent writers",
-           "set it to SINGLE_WRITER; a second writer gets ConcurrentWriterError and may try again"),
-    Effect("hoodie.write.concurrency.early.conflict.detection.enable", _true, "early conflict detection", _LATER),
-    Effect("hoodie.clustering.inline", _true, "clustering", _SERVICES),
-    Effect("hoodie.clustering.async.enabled", _true, "clustering", _SERVICES),
-    Effect("hoodie.clustering.schedule.inline", _true, "clustering", _SERVICES),
-    Effect("hoodie.compact.inline", _true, "compaction", "leave it out; copy-on-write tables need none"),
-    Effect("hoodie.compact.schedule.inline", _true, "compaction", "leave it out; copy-on-write tables need none"),
-    Effect("hoodie.log.compaction.inline", _true, "log compaction", "leave it out; copy-on-write tables need none"),
-    Effect("hoodie.clean.async", _true, "asynchronous cleaning", _SERVICES),
-    Effect("hoodie.archive.async", _true, "asynchronous archival", _SERVICES),
+    Effect("hoodie.avro.schema", _given, "writing with a given schema", "cast the data before the write"),
+    Effect("hoodie.write.schema", _given, "writing with a given schema", "cast the data before the write"),
+    Effect("hoodie.avro.schema.external.transformation", _true, "transforming the schema", _BEFORE),
+    Effect(
+        "hoodie.internal.schema", _given, "schema on read", "leave it out; columns may be added and widened"
+    ),
+    Effect(
+        "hoodie.schema.on.read.enable",
+        _true,
+        "schema on read",
+        "leave it out; columns may be added and widened",
+        _BOTH,
+    ),
+    Effect(
+        "hoodie.table.create.schema",
+        _given,
+        "a schema as an option",
+        "create the table with HudiTable.create, or let the first write make it",
+    ),
+    # --- keys and merging
+    Effect(
+        "hoodie.datasource.write.keygenerator.class",
+        _java(
+            _KEYGENS,
+            "SimpleKeyGenerator",
+            "SimpleAvroKeyGenerator",
+            "ComplexKeyGenerator",
+            "ComplexAvroKeyGenerator",
+            "NonpartitionedKeyGenerator",
+            "NonpartitionedAvroKeyGenerator",
+        ),
+        "another key generator",
+        "use SimpleKeyGenerator, ComplexKeyGenerator or NonpartitionedKeyGenerator, on a column that holds "
+        "the partition value as it should appear",
+    ),
+    Effect(
+        "hoodie.datasource.write.keygenerator.type",
+        _other_than("SIMPLE", "COMPLEX", "NON_PARTITION"),
+        "another key generator",
+        "use SIMPLE, COMPLEX or NON_PARTITION, on a column that holds the partition "
+        "value as it should appear",
+    ),
+    Effect(
+        "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled",
+        _true,
+        "timestamps in keys as text",
+        "cast the timestamp to string in the data",
+    ),
+    Effect(
+        "hoodie.write.complex.keygen.new.encoding", _true, "another encoding of complex keys", "leave it out"
+    ),
+    Effect(
+        "hoodie.datasource.write.payload.class",
+        _java(_MODELS, *_PAYLOADS),
+        "a payload class",
+        f"use {' or '.join(_PAYLOADS)}",
+    ),
+    Effect(
+        "hoodie.datasource.write.record.merger.impls",
+        lambda v: v not in ((), ("HoodieAvroRecordMerger",), (_MODELS + "HoodieAvroRecordMerger",)),
+        "a record merger",
+        _PAYLOAD_INSTEAD,
+    ),
+    Effect(
+        "hoodie.datasource.write.record.merger.strategy",
+        _other_than("eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"),
+        "a merge strategy",
+        _PAYLOAD_INSTEAD,
+    ),
+    Effect(
+        "hoodie.compaction.record.merger.strategy",
+        _other_than("eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"),
+        "a merge strategy",
+        _PAYLOAD_INSTEAD,
+    ),
+    Effect("hoodie.record.merge.mode", _given, "merge modes of table version 8", _PAYLOAD_INSTEAD),
+    Effect("hoodie.write.record.merge.mode", _given, "merge modes of table version 8", _PAYLOAD_INSTEAD),
+    Effect("hoodie.table.partial.update.mode", _given, "partial updates", "write whole rows"),
+    Effect("hoodie.write.partial.update.schema", _given, "partial updates", "write whole rows"),
+    Effect("hoodie.datasource.write.insert.drop.duplicates", _true, "dropping duplicates on insert", _UPSERT),
+    Effect(
+        "hoodie.datasource.insert.dup.policy",
+        _other_than("none"),
+        "a policy for duplicates on insert",
+        _UPSERT,
+    ),
+    Effect("hoodie.merge.data.validation.enabled", _true, "counting rows after each merge", "leave it out"),
+    Effect(
+        "hoodie.fail.job.on.duplicate.data.file.detection",
+        _true,
+        "looking for duplicate data files",
+        "leave it out",
+    ),
+    Effect(
+        "hoodie.bulkinsert.overwrite.operation.type",
+        _given,
+        "overwriting by bulk_insert",
+        "use the operation insert_overwrite or insert_overwrite_table",
+    ),
+    Effect("hoodie.bulkinsert.sort.mode", _other_than("NONE"), "sorting in bulk_insert", _SORT),
+    Effect("hoodie.bulkinsert.user.defined.partitioner.class", _given, "a partitioner of the user", _SORT),
+    Effect(
+        "hoodie.fileid.prefix.provider.class",
+        _other_than("org.apache.hudi.table.RandomFileIdPrefixProvider"),
+        "a provider of file ids",
+        "leave it out",
+    ),
+    Effect(
+        "hoodie.writestatus.class",
+        _other_than("org.apache.hudi.client.WriteStatus"),
+        "a class of the JVM",
+        "leave it out",
+    ),
+    # --- index and layout
+    Effect(
+        "hoodie.index.type",
+        _other_than("SIMPLE"),
+        "an index other than SIMPLE",
+        "set it to SIMPLE, which finds the same records within a partition, or leave it out",
+    ),
+    Effect(
+        "hoodie.index.class",
+        _other_than("org.apache.hudi.index.simple.HoodieSimpleIndex"),
+        "an index class",
+        "set hoodie.index.type=SIMPLE",
+    ),
+    Effect("hoodie.storage.layout.type", _other_than("DEFAULT"), "the bucket layout", "set it to DEFAULT"),
+    Effect("hoodie.storage.layout.partitioner.class", _given, "a layout partitioner", "leave it out"),
     Effect("hoodie.metadata.index.column.stats.enable", _true, "the column_stats index", _LATER),
     Effect("hoodie.metadata.index.bloom.filter.enable", _true, "the bloom_filters index", _LATER),
+    Effect("hoodie.metadata.bloom.filter.enable", _true, "the bloom_filters index", _LATER),
     Effect("hoodie.metadata.record.index.enable", _true, "the record index", _LATER),
+    Effect("hoodie.metadata.record.level.index.enable", _true, "the record index", _LATER),
+    Effect("hoodie.metadata.index.expression.enable", _true, "expression indexes", _LATER),
+    Effect("hoodie.metadata.index.secondary.column", _given, "secondary indexes", _LATER),
+    Effect("hoodie.datasource.write.secondarykey.column", _given, "secondary indexes", _LATER),
+    Effect("hoodie.expression.index.function", _given, "expression indexes", _LATER),
+    Effect("hoodie.table.secondary.indexes.metadata", _given, "secondary indexes", _LATER),
     Effect("hoodie.metadata.index.async", _true, "asynchronous indexing", _LATER),
-    Effect("hoodie.precommit.validators", _given, "pre-commit validators", "validate the data before the write"),
-    Effect("hoodie.write.commit.callback.on", _true, "commit callbacks",
-           "act on what the write returns, for example its CommitResult"),
+    Effect("hoodie.metadata.index.drop", _given, "dropping an index", _LATER),
+    # --- transactions
+    Effect("hoodie.auto.commit", _false, "a commit by the caller", "leave it out; each write is one commit"),
+    Effect(
+        "hoodie.write.concurrency.mode",
+        _other_than("SINGLE_WRITER"),
+        "concurrent writers",
+        "set it to SINGLE_WRITER; a second writer gets ConcurrentWriterError and may try again",
+    ),
+    Effect(
+        "hoodie.write.concurrency.early.conflict.detection.enable",
+        _true,
+        "early conflict detection",
+        "leave it out; overlapping writes are refused when they commit",
+    ),
+    Effect(
+        "hoodie.write.lock.provider",
+        _java(_LOCKS, "InProcessLockProvider", "FileSystemBasedLockProvider"),
+        "a lock provider",
+        f"use {_LOCKS}FileSystemBasedLockProvider where all writers share a file system, or "
+        "write from one process at a time",
+    ),
+    Effect(
+        "hoodie.rollback.instant.backup.enabled", _true, "backups of rolled back instants", "leave it out"
+    ),
+    Effect(
+        "_.hoodie.allow.multi.write.on.same.instant", _true, "several writes of one instant", "leave it out"
+    ),
+    # --- services, checks and callbacks
+    Effect("hoodie.datasource.hive_sync.enable", _true, "syncing to Hive", _SYNC),
+    Effect("hoodie.datasource.meta.sync.enable", _true, "syncing to a catalog", _SYNC),
+    Effect("hoodie.clustering.inline", _true, "clustering", _SERVICE),
+    Effect("hoodie.clustering.async.enabled", _true, "clustering", _SERVICE),
+    Effect("hoodie.clustering.schedule.inline", _true, "clustering", _SERVICE),
+    Effect("hoodie.layout.optimize.enable", _true, "sorting by a space-filling curve", _SERVICE),
+    Effect("hoodie.compact.inline", _true, "compaction", _NO_LOGS),
+    Effect("hoodie.compact.schedule.inline", _true, "compaction", _NO_LOGS),
+    Effect("hoodie.log.compaction.enable", _true, "log compaction", _NO_LOGS),
+    Effect("hoodie.log.compaction.inline", _true, "log compaction", _NO_LOGS),
+    Effect("hoodie.clean.async", _true, "asynchronous cleaning", _SERVICE),
+    Effect("hoodie.archive.async", _true, "asynchronous archival", _SERVICE),
+    Effect(
+        "hoodie.partition.ttl.inline",
+        _true,
+        "dropping old partitions by age",
+        "use the operation delete_partition",
+    ),
+    Effect("hoodie.table.service.manager.enabled", _true, "the table service manager", _LATER),
+    Effect("hoodie.metaserver.enabled", _true, "the metaserver", "leave it out", _BOTH),
+    Effect("hoodie.precommit.validators", _given, "validators before the commit", _BEFORE),
+    Effect(
+        "hoodie.write.commit.callback.on",
+        _true,
+        "commit callbacks",
+        "act on what the write returns, for example its CommitResult",
+    ),
+    Effect("hoodie.client.init.callback.classes", _given, "callbacks of the JVM", "leave it out"),
     Effect("hoodie.errortable.enable", _true, "error tables", "separate bad rows before the write"),
+    Effect("hoodie.metrics.on", _true, "reporting metrics", "read timings and counts from the CommitResult"),
     Effect("hoodie.bootstrap.base.path", _given, "bootstrap", "write the source's rows with bulk_insert"),
-    Effect("hoodie.partition.ttl.inline", _true, "dropping old partitions by age", "use delete_partition"),
-    Effect("hoodie.metrics.on", _true, "metrics reporters", "read timings and counts from the CommitResult"),
-    Effect("hoodie.partition.metafile.use.base.format", _true, "partition metadata in Parquet", "set it to false"),
-)  # fmt: skip
+    Effect(
+        "hoodie.datasource.write.streaming.ignore.failed.batch",
+        _true,
+        "streaming that skips failed batches",
+        "set it to false",
+    ),
+    # --- reading
+    Effect(
+        "hoodie.datasource.query.incremental.format",
+        _other_than("latest_state"),
+        "reading change data capture",
+        "use latest_state",
+        _ONLY_READ,
+    ),
+    Effect(
+        "hoodie.read.timeline.holes.resolution.policy",
+        _other_than("FAIL", "BLOCK"),
+        "ordering by transition time",
+        "use FAIL or BLOCK",
+        _ONLY_READ,
+    ),
+    Effect(
+        "hoodie.datasource.read.paths",
+        _given,
+        "choosing files by path",
+        "filter on the partition columns; their files alone are read",
+        _ONLY_READ,
+    ),
+    Effect(
+        "hoodie.datasource.read.incr.path.glob",
+        _given,
+        "choosing files by path",
+        "filter on the partition columns; their files alone are read",
+        _ONLY_READ,
+    ),
+    Effect(
+        "hoodie.datasource.read.incr.filters",
+        _given,
+        "filters as an option",
+        "filter the result instead",
+        _ONLY_READ,
+    ),
+    Effect(
+        "hoodie.datasource.read.incr.skip_cluster",
+        _true,
+        "skipping clustering commits",
+        "set it to false",
+        _ONLY_READ,
+    ),
+    Effect(
+        "hoodie.datasource.read.table.valued.function.timeline.relation",
+        _true,
+        "reading the timeline as a table",
+        "use HudiTable.inspect.commits()",
+        _ONLY_READ,
+    ),
+    Effect(
+        "hoodie.datasource.read.create.filesystem.relation",
+        _true,
+        "reading the file listing as a table",
+        "use HudiTable.inspect.files()",
+        _ONLY_READ,
+    ),
+)
 
 
-def refuse_effects(options: Mapping[str, str]) -> None:
-    """Check options (under their main names).
+@cache
+def effects_by_key() -> Mapping[str, Effect]:
+    """The effects by the main name of their option."""
+    return {effect.key: effect for effect in EFFECTS}
+
+
+def refuse_effects(given: Given, scope: str) -> None:
+    """Check the options of a call.
 
     Raises:
         UnsupportedError: naming option, value and way round.
     """
-    for effect in EFFECTS:
-        value = options.get(effect.key)
-        if value is not None and effect.asks(value):
-            raise UnsupportedError(
-                f"{effect.key}={value} asks for {effect.what}, which this version does not provide",
-                remedy=f"{effect.way_round}.",
-                option=effect.key,
-                value=value,
-            )
+    for key, parsed in given.parsed.items():
+        effect = effects_by_key().get(key)
+        if effect is None or scope not in effect.scopes or not effect.asks(parsed):
+            continue
+        name = given.given_as[key]
+        value = shown(name, given.text[key])
+        raise UnsupportedError(
+            f"{name}={value} asks for {effect.what}, which this version does not provide",
+            remedy=f"{effect.way_round}.",
+            option=name,
+            value=value,
+        )

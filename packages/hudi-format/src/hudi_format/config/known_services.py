@@ -1,3 +1,4 @@
+# ruff: noqa: E501 -- a line is an option
 """Options of table services, locks, validators, callbacks and memory.
 
 A line is: name, default of Apache Hudi 0.15 (- for none), other names of the same option.
@@ -255,11 +256,15 @@ hoodie.index.hbase.zknode.path -
 hoodie.index.hbase.zkpath.qps_root /QPS_ROOT
 hoodie.index.hbase.zkport -
 hoodie.index.hbase.zkquorum -
-# DynamoDB lock (cloud module, not in the Spark bundle)
-hoodie.write.lock.dynamodb.table —(required)
-hoodie.write.lock.dynamodb.partition_key tablename
-hoodie.write.lock.dynamodb.region regionoftheruntime,else`us-east-1
+# DynamoDB lock
+hoodie.write.lock.dynamodb.table -
+hoodie.write.lock.dynamodb.partition_key -
+hoodie.write.lock.dynamodb.region us-east-1
 hoodie.write.lock.dynamodb.billing_mode PAY_PER_REQUEST
+hoodie.write.lock.dynamodb.read_capacity 20
+hoodie.write.lock.dynamodb.write_capacity 10
 hoodie.write.lock.dynamodb.table_creation_timeout 120000
-hoodie.write.lock.dynamodb.endpoint_url <service>.<region>`defaultendpoint
+hoodie.write.lock.dynamodb.endpoint_url -
+# Storage lock
+hoodie.write.lock.storage.heartbeat.poll.secs 30
 """

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 -- a line is an option
 """Options of writers, readers, tables, key generators, files and indexes.
 
 A line is: name, default of Apache Hudi 0.15 (- for none), other names of the same option.

@@ -1,31 +1,57 @@
-"""Write options, parsed once."""
+"""Write options, parsed once; inside, only `WriteConfig` travels."""
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from hudi_format.config import values
-from hudi_format.config.effects import refuse_effects
-from hudi_format.config.registry import canonical, names_of
+from hudi_format.config.effects import WRITE, refuse_effects
+from hudi_format.config.heeded import (
+    CODEC,
+    DELETE_FIELD,
+    DELETE_MARKER,
+    KEYGEN_CLASS,
+    KEYGEN_TYPE,
+    OPERATION,
+    PARALLELISM,
+    PARTITIONS_TO_DELETE,
+    PAYLOAD,
+    PAYLOAD_ORDERING,
+    PRECOMBINE,
+    RECORD_KEY,
+    STATIC_PARTITIONS,
+    STORAGE_LEVEL,
+    WRITE_FIELDS,
+    ZSTD_LEVEL,
+)
+from hudi_format.config.notice import say_tuning
+from hudi_format.config.registry import Given, canonical
 from hudi_format.errors import ConflictingOptionError, InvalidOptionError, UnsupportedError
 
-log = logging.getLogger("hudi")
-
-OPERATIONS = (
-    "upsert", "insert", "bulk_insert", "delete", "insert_overwrite", "insert_overwrite_table", "delete_partition",
-)  # fmt: skip
-LATER_OPERATIONS = ("bootstrap", "insert_prepped", "upsert_prepped", "bulk_insert_prepped", "delete_prepped")
-ZSTD_LEVEL = "parquet.compression.codec.zstd.level"
+_KEYGEN_TYPES = {"Simple": "SIMPLE", "Complex": "COMPLEX", "Nonpartitioned": "NON_PARTITION"}
 
 
 @dataclass(frozen=True)
 class WriteConfig:
-    """What a write was asked for.  None means "not given": the table, or Apache Hudi's default, decides.
+    """What a write was asked for; plain values, so that it crosses to executors.
 
-    Sizes in bytes, times in milliseconds.  `raw` holds what was given, under the main names.
+    None means "not given": the table, or Apache Hudi's default, decides.  Sizes in bytes, times in
+    milliseconds, unless the name says otherwise.
+
+    Attributes:
+        partition_fields: `()` where the option was given empty: not partitioned, on purpose.
+        ordering_field: None with `ordering_given` where the option was given empty: no ordering, on purpose.
+        keygen_class, payload_class, lock_provider: full names of Java classes.
+        codec_level: of zstd only.
+        small_file_limit_bytes: base files below it take new records; 0 or less: none does.
+        record_size_threshold: share of the small-file limit that a commit must have written to count.
+        insert_split_size: records of a new file group, unless `auto_split` computes it.
+        lock_expire_minutes: age at which a lock file counts as left over; 0: never.
+        delete_field, delete_marker: a row whose `delete_field` has the text `delete_marker` is a delete.
+        shuffle_parallelism: of the operation; None leaves it to the engine.
+        extra_metadata: goes into the commit's extraMetadata.
+        raw: what was given, under the main names, class names with their package.
     """
 
     table_name: str | None = None
@@ -42,6 +68,7 @@ class WriteConfig:
     hive_style: bool | None = None
     url_encode: bool | None = None
     payload_class: str | None = None
+    index_type: str | None = None
     combine_before_insert: bool = False
     combine_before_upsert: bool = True
     combine_before_delete: bool = True
@@ -62,9 +89,17 @@ class WriteConfig:
     bloom_entries: int = 60000
     bloom_fpp: float = 0.000000001
     bloom_max_entries: int = 100000
+    heartbeat_interval_ms: int = 60000
+    heartbeat_misses: int = 2
+    failed_writes_policy: str = "EAGER"
+    lock_provider: str | None = None
+    lock_path: str | None = None
+    lock_expire_minutes: int = 0
+    lock_wait_ms: int = 60000
     metadata_enable: bool | None = None
     partitions_to_delete: tuple[str, ...] = ()
     static_overwrite_partitions: tuple[str, ...] = ()
+    overwrite_mode: str | None = None
     allow_empty_commit: bool = True
     set_null_for_missing_columns: bool = False
     allow_column_drop: bool = False
@@ -74,6 +109,7 @@ class WriteConfig:
     table_timezone: str | None = None
     storage_level: str = "MEMORY_AND_DISK"
     shuffle_parallelism: int | None = None
+    bulk_insert_sort_mode: str = "NONE"
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     raw: Mapping[str, str] = field(default_factory=dict)
 
@@ -83,183 +119,104 @@ def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
 
     Raises:
         UnknownOptionError: a name that no release of Apache Hudi knows; the remedy is the nearest one.
-        InvalidOptionError: a value that is not allowed.
+        InvalidOptionError: a value that its option does not take.
         ConflictingOptionError: two options that contradict each other.
         UnsupportedError: an option that asks for something not provided yet.
     """
-    prefix = options.get("hoodie.datasource.write.commitmeta.key.prefix", "_")
-    o, extra = canonical(options, prefix)
-    operation = o.get("hoodie.datasource.write.operation", "upsert").strip().lower()
-    if operation in LATER_OPERATIONS:
-        raise UnsupportedError(
-            f"operation {operation!r} is not provided yet", remedy=f"use one of {', '.join(OPERATIONS)}."
-        )
-    if operation not in OPERATIONS:
-        raise InvalidOptionError(
-            f"unknown operation {operation!r}", remedy=f"use one of {', '.join(OPERATIONS)}.",
-            option="hoodie.datasource.write.operation",
-        )  # fmt: skip
-    refuse_effects(o)
-    _say_tuning(o)
-    policy = values.choice(o, "hoodie.cleaner.policy.failed.writes", "EAGER", ("EAGER", "LAZY", "NEVER"))
-    overwrite = o.get("hoodie.datasource.overwrite.mode", "").upper()
-    if overwrite not in ("", "STATIC", "DYNAMIC"):
-        raise InvalidOptionError(f"hoodie.datasource.overwrite.mode={overwrite} is not STATIC or DYNAMIC")
-    if operation == "insert_overwrite" and overwrite == "STATIC":
-        operation = "insert_overwrite_table"
-    delete_field, delete_marker = o.get("hoodie.payload.delete.field"), o.get("hoodie.payload.delete.marker")
-    if (delete_field is None) != (delete_marker is None):
-        raise ConflictingOptionError(
-            "hoodie.payload.delete.field and hoodie.payload.delete.marker go together", remedy="give both or none."
-        )
-    ordering = o.get("hoodie.datasource.write.precombine.field", o.get("hoodie.table.precombine.field"))
-    ordering = ordering.strip() if ordering else None
-    if ordering and "," in ordering:
-        raise UnsupportedError(
-            f"several ordering fields ({ordering}) need table version 9",
-            remedy="name the one field that decides in hoodie.datasource.write.precombine.field.",
-        )
-    v = values
+    given = canonical(options)
+    refuse_effects(given, WRITE)
+    values: dict[str, Any] = {
+        name: given.parsed[key] for name, key in WRITE_FIELDS.items() if key in given.parsed
+    }
+    operation = str(values.get("operation", "upsert"))
+    _refuse_contradictions(given, operation)
+    if operation == "insert_overwrite" and values.get("overwrite_mode") == "STATIC":
+        values["operation"] = operation = "insert_overwrite_table"
+    say_tuning(given)
+    codec = str(given.parsed.get(CODEC, "zstd"))
+    if codec in ("", "none"):
+        codec = "uncompressed"
+    if codec == "zstd":
+        values["codec_level"] = given.parsed.get(ZSTD_LEVEL)
+    # An empty text is "none" for what may be missing.
+    for name in ("database", "lock_path"):
+        if not values.get(name):
+            values.pop(name, None)
+    tasks = given.parsed.get(PARALLELISM.get(operation, PARALLELISM["insert"]))
+    level = str(given.parsed.get(STORAGE_LEVEL, "MEMORY_AND_DISK_SER"))
     return WriteConfig(
-        table_name=o.get("hoodie.table.name"),
-        database=o.get("hoodie.database.name"),
-        table_type=o.get("hoodie.datasource.write.table.type", o.get("hoodie.table.type")),
-        operation=operation,
-        operation_given="hoodie.datasource.write.operation" in o,
-        record_key_fields=_either(
-            o, "hoodie.datasource.write.recordkey.field", "hoodie.table.recordkey.fields"
-        ),
-        partition_fields=_either(
-            o, "hoodie.datasource.write.partitionpath.field", "hoodie.table.partition.fields"
-        ),
-        ordering_field=ordering,
-        ordering_given=ordering is not None,
-        keygen_class=o.get("hoodie.datasource.write.keygenerator.class", o.get("hoodie.table.keygenerator.class")),
-        keygen_type=o.get("hoodie.datasource.write.keygenerator.type"),
-        hive_style=v.optional_boolean(o, "hoodie.datasource.write.hive_style_partitioning"),
-        url_encode=v.optional_boolean(o, "hoodie.datasource.write.partitionpath.urlencode"),
-        payload_class=_payload(
-            o.get("hoodie.datasource.write.payload.class", o.get("hoodie.compaction.payload.class"))
-        ),
-        combine_before_insert=v.boolean(o, "hoodie.combine.before.insert", False),
-        combine_before_upsert=v.boolean(o, "hoodie.combine.before.upsert", True),
-        combine_before_delete=v.boolean(o, "hoodie.combine.before.delete", True),
-        allow_duplicate_on_inserts=v.boolean(o, "hoodie.merge.allow.duplicate.on.inserts", True),
-        codec=o.get("hoodie.parquet.compression.codec", "zstd").strip().lower(),
-        codec_level=v.optional_integer(o, ZSTD_LEVEL),
-        parquet_block_bytes=v.integer(o, "hoodie.parquet.block.size", 125829120, least=1024, unit="bytes"),
-        parquet_page_bytes=v.integer(o, "hoodie.parquet.page.size", 1048576, least=1024, unit="bytes"),
-        parquet_max_file_bytes=v.integer(o, "hoodie.parquet.max.file.size", 125829120, least=1024, unit="bytes"),
-        dictionary=v.boolean(o, "hoodie.parquet.dictionary.enabled", True),
-        small_file_limit_bytes=v.integer(o, "hoodie.parquet.small.file.limit", 104857600, unit="bytes"),
-        record_size_estimate=v.integer(o, "hoodie.copyonwrite.record.size.estimate", 1024, least=1, unit="bytes"),
-        record_size_threshold=v.decimal(
-            o, "hoodie.record.size.estimation.threshold", 1.0, above=-1e-9, below=1e9
-        ),
-        insert_split_size=v.integer(o, "hoodie.copyonwrite.insert.split.size", 500000, least=1, unit="records"),
-        auto_split=v.boolean(o, "hoodie.copyonwrite.insert.auto.split", True),
-        bloom_enabled=v.boolean(o, "hoodie.parquet.bloom.filter.enabled", True),
-        bloom_type=v.choice(o, "hoodie.bloom.index.filter.type", "DYNAMIC_V0", ("SIMPLE", "DYNAMIC_V0")),
-        bloom_entries=v.integer(o, "hoodie.index.bloom.num_entries", 60000, least=1, unit="entries"),
-        bloom_fpp=v.decimal(o, "hoodie.index.bloom.fpp", 0.000000001, above=0.0, below=1.0),
-        bloom_max_entries=v.integer(o, "hoodie.bloom.index.filter.dynamic.max.entries", 100000, least=1),
-        metadata_enable=v.optional_boolean(o, "hoodie.metadata.enable"),
-        partitions_to_delete=v.names(o, "hoodie.datasource.write.partitions.to.delete") or (),
-        static_overwrite_partitions=v.names(o, "hoodie.static.overwrite.partition.paths") or (),
-        allow_empty_commit=v.boolean(o, "hoodie.allow.empty.commit", True),
-        set_null_for_missing_columns=v.boolean(o, "hoodie.write.set.null.for.missing.columns", False),
-        allow_column_drop=v.boolean(
-            o, "hoodie.datasource.write.schema.allow.auto.evolution.column.drop", False
-        ),
-        reconcile_schema=v.boolean(o, "hoodie.datasource.write.reconcile.schema", False),
-        delete_field=delete_field,
-        delete_marker=delete_marker,
-        table_timezone=(
-            v.choice(o, "hoodie.table.timeline.timezone", "LOCAL", ("LOCAL", "UTC"))
-            if "hoodie.table.timeline.timezone" in o
-            else None
-        ),
-        storage_level=_storage_level(o.get("hoodie.write.tagged.record.storage.level", "MEMORY_AND_DISK_SER")),
-        shuffle_parallelism=_parallelism(o, operation),
-        extra_metadata=extra,
-        raw={**o, "hoodie.cleaner.policy.failed.writes": policy} if policy != "EAGER" else o,
+        **values,
+        operation_given=OPERATION in given.parsed,
+        ordering_field=_ordering(given),
+        ordering_given=PRECOMBINE in given.parsed,
+        codec=codec,
+        # Rows of a DataFrame are kept in one form; the levels with and without SER are the same there.
+        storage_level=level.replace("_SER", ""),
+        shuffle_parallelism=tasks if isinstance(tasks, int) and tasks > 0 else None,
+        extra_metadata=given.extra,
+        raw=given.text,
     )
 
 
-def _either(o: Mapping[str, str], *keys: str) -> tuple[str, ...] | None:
-    for key in keys:
-        if key in o:
-            return values.names(o, key)
-    return None
-
-
-def _payload(name: str | None) -> str | None:
-    """A payload class with its package, which options may leave out."""
-    if not name:
+def _ordering(given: Given) -> str | None:
+    fields = given.parsed.get(PRECOMBINE)
+    if not isinstance(fields, tuple) or not fields:
         return None
-    return name if "." in name else f"org.apache.hudi.common.model.{name}"
-
-
-def _storage_level(text: str) -> str:
-    # Rows of a DataFrame are kept in one form; the levels with and without SER are the same there.
-    name = text.strip().upper().removesuffix("_SER")
-    allowed = ("MEMORY_AND_DISK", "MEMORY_ONLY", "DISK_ONLY", "MEMORY_AND_DISK_2", "DISK_ONLY_2", "OFF_HEAP")
-    if name not in allowed:
-        raise InvalidOptionError(
-            f"hoodie.write.tagged.record.storage.level={text!r} is no storage level",
-            remedy=f"use one of {', '.join(allowed)}.",
+    if len(fields) > 1:
+        raise UnsupportedError(
+            f"several ordering fields ({', '.join(fields)}) need table version 9",
+            remedy=f"name the one field that decides in {PRECOMBINE}.",
+            option=given.given_as[PRECOMBINE],
         )
-    return name
+    return str(fields[0])
 
 
-def _parallelism(o: Mapping[str, str], operation: str) -> int | None:
-    key = {"upsert": "hoodie.upsert.shuffle.parallelism", "delete": "hoodie.delete.shuffle.parallelism",
-           "bulk_insert": "hoodie.bulkinsert.shuffle.parallelism"}.get(operation, "hoodie.insert.shuffle.parallelism")  # fmt: skip
-    return values.optional_integer(o, key, least=0) or None
+def _refuse_contradictions(given: Given, operation: str) -> None:
+    """Options of one map that cannot both be meant.
 
-
-# Options that this version honours; all other known ones are tuning of the JVM or of services without effect.
-HONOURED = frozenset(
+    Raises:
+        ConflictingOptionError, InvalidOptionError.
     """
-    hoodie.table.name hoodie.database.name hoodie.datasource.write.table.type hoodie.table.type
-    hoodie.datasource.write.operation hoodie.datasource.write.recordkey.field hoodie.table.recordkey.fields
-    hoodie.datasource.write.partitionpath.field hoodie.table.partition.fields
-    hoodie.datasource.write.precombine.field hoodie.table.precombine.field
-    hoodie.datasource.write.keygenerator.class hoodie.datasource.write.keygenerator.type
-    hoodie.table.keygenerator.class hoodie.datasource.write.hive_style_partitioning
-    hoodie.datasource.write.partitionpath.urlencode hoodie.datasource.write.payload.class
-    hoodie.compaction.payload.class hoodie.combine.before.insert hoodie.combine.before.upsert
-    hoodie.combine.before.delete hoodie.merge.allow.duplicate.on.inserts hoodie.parquet.compression.codec
-    hoodie.parquet.block.size hoodie.parquet.page.size hoodie.parquet.max.file.size
-    hoodie.parquet.dictionary.enabled hoodie.parquet.small.file.limit hoodie.copyonwrite.record.size.estimate
-    hoodie.record.size.estimation.threshold hoodie.copyonwrite.insert.split.size
-    hoodie.copyonwrite.insert.auto.split hoodie.parquet.bloom.filter.enabled hoodie.bloom.index.filter.type
-    hoodie.index.bloom.num_entries hoodie.index.bloom.fpp hoodie.bloom.index.filter.dynamic.max.entries
-    hoodie.metadata.enable hoodie.datasource.write.partitions.to.delete hoodie.static.overwrite.partition.paths
-    hoodie.allow.empty.commit hoodie.write.set.null.for.missing.columns
-    hoodie.datasource.write.schema.allow.auto.evolution.column.drop hoodie.datasource.write.reconcile.schema
-    hoodie.payload.delete.field hoodie.payload.delete.marker hoodie.table.timeline.timezone
-    hoodie.write.tagged.record.storage.level hoodie.upsert.shuffle.parallelism hoodie.insert.shuffle.parallelism
-    hoodie.delete.shuffle.parallelism hoodie.bulkinsert.shuffle.parallelism
-    hoodie.client.heartbeat.interval_in_ms hoodie.client.heartbeat.tolerable.misses
-    hoodie.cleaner.policy.failed.writes hoodie.write.lock.provider hoodie.write.lock.filesystem.path
-    hoodie.write.lock.filesystem.expire hoodie.write.lock.wait_time_ms hoodie.datasource.overwrite.mode
-    hoodie.datasource.write.commitmeta.key.prefix hoodie.index.type parquet.compression.codec.zstd.level
-    """.split()
-)
-_said: set[str] = set()
-_said_lock = threading.Lock()
+    parsed = given.parsed
+    if parsed.get(PARTITIONS_TO_DELETE) and operation != "delete_partition":
+        raise _conflict(
+            f"{PARTITIONS_TO_DELETE} is given, but the operation is {operation}",
+            f"set {OPERATION}=delete_partition, or leave the partitions out.",
+        )
+    if parsed.get(STATIC_PARTITIONS) and operation != "insert_overwrite":
+        raise _conflict(
+            f"{STATIC_PARTITIONS} is given, but the operation is {operation}",
+            f"set {OPERATION}=insert_overwrite, or leave the partitions out.",
+        )
+    if (DELETE_FIELD in parsed) != (DELETE_MARKER in parsed):
+        raise _conflict(f"{DELETE_FIELD} and {DELETE_MARKER} go together", "give both or none.")
+    payload = str(parsed.get(PAYLOAD, ""))
+    if DELETE_FIELD in parsed and payload.endswith(".OverwriteWithLatestAvroPayload"):
+        raise _conflict(
+            f"{DELETE_FIELD} needs DefaultHoodieRecordPayload, but {given.given_as[PAYLOAD]} is {payload}",
+            f"set {PAYLOAD}=org.apache.hudi.common.model.DefaultHoodieRecordPayload.",
+        )
+    ordering, fields = parsed.get(PAYLOAD_ORDERING), parsed.get(PRECOMBINE)
+    if ordering and isinstance(fields, tuple) and fields and ordering != fields[0]:
+        raise _conflict(
+            f"{PAYLOAD_ORDERING} is {ordering}, but {given.given_as[PRECOMBINE]} is {fields[0]}",
+            f"leave {PAYLOAD_ORDERING} out; it follows the other.",
+        )
+    kind, class_name = parsed.get(KEYGEN_TYPE), parsed.get(KEYGEN_CLASS)
+    if kind and class_name:
+        short = str(class_name).rpartition(".")[2].removesuffix("KeyGenerator").removesuffix("Avro")
+        if _KEYGEN_TYPES.get(short) != kind:
+            raise _conflict(
+                f"{given.given_as[KEYGEN_TYPE]} is {kind}, {given.given_as[KEYGEN_CLASS]} is {class_name}",
+                "give one of them.",
+            )
+    if parsed.get(RECORD_KEY) == ():
+        raise InvalidOptionError(
+            "the record key field is given, but empty",
+            remedy="name the column(s) that identify a record.",
+            option=RECORD_KEY,
+        )
 
 
-def _say_tuning(o: Mapping[str, str]) -> None:
-    """List options that are accepted without effect, each once per process."""
-    with _said_lock:
-        fresh = {k for k in o if k not in HONOURED and k.startswith(("hoodie.", "_hoodie."))} - _said
-        _said.update(fresh)
-        metadata = o.get("hoodie.metadata.enable", "").lower() == "true" and "hoodie.metadata.enable" not in _said
-        if metadata:
-            _said.add("hoodie.metadata.enable")
-    if fresh:
-        log.info("options accepted without effect here: %s", names_of(fresh))
-    if metadata:
-        log.warning("hoodie.metadata.enable=true: files are listed instead; no metadata table is kept up to date yet")
+def _conflict(text: str, remedy: str) -> ConflictingOptionError:
+    return ConflictingOptionError(text, remedy=remedy)

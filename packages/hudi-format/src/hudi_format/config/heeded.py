@@ -1,0 +1,209 @@
+"""The options that have a meaning here: what each is for, and which attribute of the value holds it."""
+
+from __future__ import annotations
+
+OPERATION = "hoodie.datasource.write.operation"
+RECORD_KEY = "hoodie.datasource.write.recordkey.field"
+PARTITION = "hoodie.datasource.write.partitionpath.field"
+PRECOMBINE = "hoodie.datasource.write.precombine.field"
+PAYLOAD = "hoodie.datasource.write.payload.class"
+PAYLOAD_ORDERING = "hoodie.payload.ordering.field"
+DELETE_FIELD, DELETE_MARKER = "hoodie.payload.delete.field", "hoodie.payload.delete.marker"
+KEYGEN_CLASS = "hoodie.datasource.write.keygenerator.class"
+KEYGEN_TYPE = "hoodie.datasource.write.keygenerator.type"
+STORAGE_LEVEL = "hoodie.write.tagged.record.storage.level"
+PARTITIONS_TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
+STATIC_PARTITIONS = "hoodie.static.overwrite.partition.paths"
+CODEC, ZSTD_LEVEL = "hoodie.parquet.compression.codec", "parquet.compression.codec.zstd.level"
+METADATA_ENABLE = "hoodie.metadata.enable"
+METADATA_PREFIX = "hoodie.datasource.write.commitmeta.key.prefix"
+STAGING_LIMIT = "hudi.write.staging.limit.bytes"
+QUERY_TYPE = "hoodie.datasource.query.type"
+AS_OF = "as.of.instant"
+BEGIN = "hoodie.datasource.read.begin.instanttime"
+END = "hoodie.datasource.read.end.instanttime"
+HOLLOW_POLICY = "hoodie.read.timeline.holes.resolution.policy"
+FULL_SCAN_FALLBACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
+USE_END_SCHEMA = "hoodie.datasource.read.schema.use.end.instanttime"
+COLUMNS, FILTER = "hudi.read.columns", "hudi.read.filter"
+PARALLELISM = {
+    "upsert": "hoodie.upsert.shuffle.parallelism",
+    "delete": "hoodie.delete.shuffle.parallelism",
+    "bulk_insert": "hoodie.bulkinsert.shuffle.parallelism",
+    "insert": "hoodie.insert.shuffle.parallelism",
+}
+
+# Attribute of WriteConfig -> the option that it is the parsed value of.
+WRITE_FIELDS = {
+    "table_name": "hoodie.table.name",
+    "database": "hoodie.database.name",
+    "table_type": "hoodie.datasource.write.table.type",
+    "operation": OPERATION,
+    "record_key_fields": RECORD_KEY,
+    "partition_fields": PARTITION,
+    "keygen_class": KEYGEN_CLASS,
+    "keygen_type": KEYGEN_TYPE,
+    "hive_style": "hoodie.datasource.write.hive_style_partitioning",
+    "url_encode": "hoodie.datasource.write.partitionpath.urlencode",
+    "payload_class": PAYLOAD,
+    "index_type": "hoodie.index.type",
+    "combine_before_insert": "hoodie.combine.before.insert",
+    "combine_before_upsert": "hoodie.combine.before.upsert",
+    "combine_before_delete": "hoodie.combine.before.delete",
+    "allow_duplicate_on_inserts": "hoodie.merge.allow.duplicate.on.inserts",
+    "parquet_block_bytes": "hoodie.parquet.block.size",
+    "parquet_page_bytes": "hoodie.parquet.page.size",
+    "parquet_max_file_bytes": "hoodie.parquet.max.file.size",
+    "dictionary": "hoodie.parquet.dictionary.enabled",
+    "small_file_limit_bytes": "hoodie.parquet.small.file.limit",
+    "record_size_estimate": "hoodie.copyonwrite.record.size.estimate",
+    "record_size_threshold": "hoodie.record.size.estimation.threshold",
+    "insert_split_size": "hoodie.copyonwrite.insert.split.size",
+    "auto_split": "hoodie.copyonwrite.insert.auto.split",
+    "bloom_enabled": "hoodie.parquet.bloom.filter.enabled",
+    "bloom_type": "hoodie.bloom.index.filter.type",
+    "bloom_entries": "hoodie.index.bloom.num_entries",
+    "bloom_fpp": "hoodie.index.bloom.fpp",
+    "bloom_max_entries": "hoodie.bloom.index.filter.dynamic.max.entries",
+    "heartbeat_interval_ms": "hoodie.client.heartbeat.interval_in_ms",
+    "heartbeat_misses": "hoodie.client.heartbeat.tolerable.misses",
+    "failed_writes_policy": "hoodie.cleaner.policy.failed.writes",
+    "lock_provider": "hoodie.write.lock.provider",
+    "lock_path": "hoodie.write.lock.filesystem.path",
+    "lock_expire_minutes": "hoodie.write.lock.filesystem.expire",
+    "lock_wait_ms": "hoodie.write.lock.wait_time_ms",
+    "metadata_enable": METADATA_ENABLE,
+    "partitions_to_delete": PARTITIONS_TO_DELETE,
+    "static_overwrite_partitions": STATIC_PARTITIONS,
+    "overwrite_mode": "hoodie.datasource.overwrite.mode",
+    "allow_empty_commit": "hoodie.allow.empty.commit",
+    "set_null_for_missing_columns": "hoodie.write.set.null.for.missing.columns",
+    "allow_column_drop": "hoodie.datasource.write.schema.allow.auto.evolution.column.drop",
+    "reconcile_schema": "hoodie.datasource.write.reconcile.schema",
+    "delete_field": DELETE_FIELD,
+    "delete_marker": DELETE_MARKER,
+    "table_timezone": "hoodie.table.timeline.timezone",
+    "bulk_insert_sort_mode": "hoodie.bulkinsert.sort.mode",
+}
+# Attribute of ReadConfig -> its option.
+READ_FIELDS = {
+    "query_type": QUERY_TYPE,
+    "as_of": AS_OF,
+    "begin": BEGIN,
+    "end": END,
+    "paths": "hoodie.datasource.read.paths",
+    "incr_path_glob": "hoodie.datasource.read.incr.path.glob",
+    "columns": COLUMNS,
+    "filter": FILTER,
+    "fallback_full_scan": FULL_SCAN_FALLBACK,
+    "use_end_schema": USE_END_SCHEMA,
+    "hollow_policy": HOLLOW_POLICY,
+    "extract_partition_values_from_path": "hoodie.datasource.read.extract.partition.values.from.path",
+    "metadata_enable": METADATA_ENABLE,
+}
+
+DOCS = {
+    "hoodie.table.name": "Name of the table; needed by its first write, and the same ever after.",
+    "hoodie.database.name": "Database that the table belongs to; kept in hoodie.properties.",
+    "hoodie.datasource.write.table.type": "Type of the table that a first write makes.",
+    OPERATION: "What the write does with the rows.",
+    RECORD_KEY: (
+        "Column(s) that identify a record; dots reach into structs. Taken from the table once it exists."
+    ),
+    PARTITION: "Column(s) whose values make the folder of a record; empty: not partitioned.",
+    PRECOMBINE: (
+        "Column that decides between records of one key: the greatest value wins, of equal ones the later "
+        "row. Not given: `ts`, if a new table has that column."
+    ),
+    KEYGEN_CLASS: (
+        "How record key and partition path are made; follows from the number of fields if not given."
+    ),
+    KEYGEN_TYPE: "Short form of the key generator's class.",
+    "hoodie.datasource.write.hive_style_partitioning": "Folders are named `column=value` instead of `value`.",
+    "hoodie.datasource.write.partitionpath.urlencode": "Partition values are URL-encoded in folder names.",
+    PAYLOAD: (
+        "How an incoming record meets the stored one: the latest write wins "
+        "(OverwriteWithLatestAvroPayload), or the greatest ordering value (DefaultHoodieRecordPayload)."
+    ),
+    PAYLOAD_ORDERING: "Ordering column of the payload; follows the precombine field.",
+    DELETE_FIELD: "Column that marks deletes, together with its marker.",
+    DELETE_MARKER: "Text in the delete field that makes a row a delete.",
+    "hoodie.index.type": "How the file of an incoming key is found.",
+    "hoodie.combine.before.insert": "Of rows with one key in the input, insert and bulk_insert keep one.",
+    "hoodie.combine.before.upsert": "Of rows with one key in the input, upsert keeps one.",
+    "hoodie.combine.before.delete": "Keys that stand twice in the input are deleted once.",
+    "hoodie.merge.allow.duplicate.on.inserts": (
+        "Inserts into small files are appended without comparing keys."
+    ),
+    CODEC: "Compression of base files. zstd here, gzip in Apache Hudi.",
+    ZSTD_LEVEL: "Compression level of zstd.",
+    "hoodie.parquet.block.size": "Size of a row group.",
+    "hoodie.parquet.page.size": "Size of a page.",
+    "hoodie.parquet.max.file.size": "Size at which a base file ends and the next begins.",
+    "hoodie.parquet.dictionary.enabled": "Columns are dictionary-encoded while that pays.",
+    "hoodie.parquet.small.file.limit": (
+        "Base files below it take new records; 0: new records go to new files."
+    ),
+    "hoodie.copyonwrite.record.size.estimate": "Size of a record until a commit tells a better one.",
+    "hoodie.record.size.estimation.threshold": (
+        "Share of the small-file limit that a commit must have written for its record size to count."
+    ),
+    "hoodie.copyonwrite.insert.split.size": "New records of a file group when auto split is off.",
+    "hoodie.copyonwrite.insert.auto.split": "New records of a file group follow from the record size.",
+    "hoodie.parquet.bloom.filter.enabled": "Base files carry a bloom filter of their keys.",
+    "hoodie.bloom.index.filter.type": "Bloom filter of one size, or one that grows.",
+    "hoodie.index.bloom.num_entries": "Keys that a bloom filter is made for, at first.",
+    "hoodie.index.bloom.fpp": "False positive rate of a bloom filter.",
+    "hoodie.bloom.index.filter.dynamic.max.entries": "Keys up to which a dynamic bloom filter grows.",
+    "hoodie.client.heartbeat.interval_in_ms": "How often a running write shows that it is alive.",
+    "hoodie.client.heartbeat.tolerable.misses": "Missed heartbeats after which a write counts as dead.",
+    "hoodie.cleaner.policy.failed.writes": "EAGER: a write first rolls back what dead writes left.",
+    "hoodie.write.lock.provider": (
+        "Lock between writers; not given: flock on local file systems, else within the process."
+    ),
+    "hoodie.write.lock.filesystem.path": "Folder of the lock file; not given: the table's .hoodie.",
+    "hoodie.write.lock.filesystem.expire": (
+        "Age in minutes at which a lock file counts as left over; 0: never."
+    ),
+    "hoodie.write.lock.wait_time_ms": "How long to wait for the lock.",
+    METADATA_ENABLE: (
+        "Folders are listed whatever it says; false also lets a write drop a metadata table that holds "
+        "indexes."
+    ),
+    METADATA_PREFIX: "Options that begin with it go into the commit's metadata.",
+    PARTITIONS_TO_DELETE: "Partitions of the operation delete_partition; * stands for any text.",
+    STATIC_PARTITIONS: "Partitions that insert_overwrite replaces even if no row falls into them.",
+    "hoodie.datasource.overwrite.mode": (
+        "insert_overwrite replaces the partitions of its rows (DYNAMIC), or the whole table (STATIC)."
+    ),
+    "hoodie.allow.empty.commit": "A write without rows makes a commit.",
+    "hoodie.write.set.null.for.missing.columns": "Columns of the table that the rows lack become null.",
+    "hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "Rows may lack columns of the table.",
+    "hoodie.datasource.write.reconcile.schema": "The table's schema is kept and widened, never narrowed.",
+    "hoodie.table.timeline.timezone": "Time zone of the instants of a new table.",
+    "hoodie.bulkinsert.sort.mode": "Order of the rows of a bulk_insert.",
+    STORAGE_LEVEL: "Where Spark keeps the input while it is written.",
+    PARALLELISM["upsert"]: "Tasks of an upsert.",
+    PARALLELISM["insert"]: "Tasks of an insert or an overwrite.",
+    PARALLELISM["bulk_insert"]: "Tasks of a bulk_insert.",
+    PARALLELISM["delete"]: "Tasks of a delete.",
+    STAGING_LIMIT: "Size up to which the data source without interception takes an append.",
+    QUERY_TYPE: "What a read answers.",
+    AS_OF: "Instant or date to read the table at.",
+    BEGIN: "Start of an incremental query, exclusive; 000 is the beginning.",
+    END: "End of an incremental query, inclusive; the newest if not given.",
+    "hoodie.datasource.read.paths": "Paths and globs to read; not provided yet.",
+    "hoodie.datasource.read.incr.path.glob": "Files that an incremental query reads; not provided yet.",
+    COLUMNS: "Columns to read, for doors that push down none.",
+    FILTER: "Rows to read, such as `city = 'oslo' and fare < 3`, for doors that push down none.",
+    FULL_SCAN_FALLBACK: ("An incremental query whose files are gone reads the whole table."),
+    USE_END_SCHEMA: ("Incremental rows have the schema of the last instant."),
+    HOLLOW_POLICY: (
+        "What an incremental query does where a commit is still open: FAIL, or read up to it (BLOCK)."
+    ),
+    "hoodie.datasource.read.extract.partition.values.from.path": (
+        "Partition columns hold the text of the folder."
+    ),
+}
+
+HEEDED = frozenset(DOCS)

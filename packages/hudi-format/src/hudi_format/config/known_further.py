@@ -1,0 +1,46 @@
+# ruff: noqa: E501 -- a line is an option
+"""Options that stand in no configuration class of the 0.15 bundle: of payloads, callbacks, sessions, older releases.
+
+A line is: name, default of Apache Hudi (- for none), other names of the same option.
+Source: Apache Hudi's documentation of payloads, commit callbacks and of releases 0.7 to 0.14.
+"""
+
+TEXT = """\
+# Payload
+hoodie.payload.delete.field -
+hoodie.payload.delete.marker -
+# Spark datasource read
+hoodie.fileIndex.dataSkippingFailureMode fallback
+hoodie.datasource.read.handle.hollow.commit -
+hoodie.query.as.ro.table false
+# Commit callback
+hoodie.write.commit.callback.kafka.bootstrap.servers -
+hoodie.write.commit.callback.kafka.topic -
+hoodie.write.commit.callback.kafka.partition -
+hoodie.write.commit.callback.kafka.retries 3
+hoodie.write.commit.callback.kafka.acks all
+hoodie.write.commit.callback.pulsar.broker.service.url -
+hoodie.write.commit.callback.pulsar.topic -
+# Bootstrap
+hoodie.bootstrap.keygen.class -
+# Table (hoodie.properties)
+hoodie.table.partition_extractor_class -
+# Metadata table
+hoodie.metadata.validate false
+hoodie.metadata.clean.async false
+hoodie.metadata.cleaner.commits.retained 3
+hoodie.metadata.insert.parallelism 1
+hoodie.metadata.keep.max.commits 30
+hoodie.metadata.keep.min.commits 20
+hoodie.metadata.populate.meta.fields false
+hoodie.metadata.enable.full.scan.log.files true
+# Clustering
+hoodie.clustering.preserve.commit.metadata true
+# Storage / files
+hoodie.parquet.avro.write-old-list-structure false
+parquet.compression.codec.zstd.level -
+# Of this project
+hudi.read.columns -
+hudi.read.filter -
+hudi.write.staging.limit.bytes -
+"""

@@ -1,0 +1,256 @@
+"""Options of writes: what they become, what is refused, what contradicts."""
+
+import pickle
+
+import pytest
+from hudi_format.config.heeded import WRITE_FIELDS
+from hudi_format.config.kinds import BOOLEAN
+
+from hudi_format.config import WriteConfig, parse_read_options, parse_write_options
+from hudi_format.config.effects import EFFECTS, WRITE
+from hudi_format.config.registry import known_options
+from hudi_format.errors import ConflictingOptionError, InvalidOptionError, UnsupportedError
+
+DEFAULTS = WriteConfig()
+MODELS = "org.apache.hudi.common.model."
+
+
+def test_no_options_give_apache_hudis_defaults_except_the_codec():
+    config = parse_write_options({})
+    assert config == DEFAULTS
+    for attribute, key in WRITE_FIELDS.items():
+        option = known_options()[key]
+        if getattr(DEFAULTS, attribute) not in (None, ()) and option.default is not None:
+            assert option.kind.parse(option.default) == getattr(DEFAULTS, attribute), attribute
+    assert config.codec == "zstd"
+
+
+def test_an_ordinary_script_is_understood():
+    given = {
+        "hoodie.table.name": "trips",
+        "hoodie.datasource.write.recordkey.field": "uuid, day",
+        "hoodie.datasource.write.partitionpath.field": "city",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.datasource.write.operation": "Bulk_Insert",
+        "hoodie.datasource.write.table.type": "copy_on_write",
+        "hoodie.datasource.write.hive_style_partitioning": "True",
+        "hoodie.datasource.write.keygenerator.class": "ComplexKeyGenerator",
+        "hoodie.datasource.write.payload.class": "com.uber.hoodie.common.model.DefaultHoodieRecordPayload",
+        "hoodie.datasource.hive_sync.enable": "false",
+        "hoodie.datasource.hive_sync.database": "default",
+        "hoodie.upsert.shuffle.parallelism": "2",
+        "hoodie.bulkinsert.shuffle.parallelism": "4",
+        "hoodie.parquet.compression.codec": "ZSTD",
+        "parquet.compression.codec.zstd.level": "9",
+        "_source": "kafka:7",
+        "path": "/tmp/trips",
+    }
+    config = parse_write_options(given)
+    assert config.table_name == "trips"
+    assert config.record_key_fields == ("uuid", "day")
+    assert config.partition_fields == ("city",)
+    assert (config.ordering_field, config.ordering_given) == ("ts", True)
+    assert (config.operation, config.operation_given) == ("bulk_insert", True)
+    assert config.table_type == "COPY_ON_WRITE"
+    assert config.hive_style is True
+    assert config.url_encode is None
+    assert config.keygen_class == "org.apache.hudi.keygen.ComplexKeyGenerator"
+    assert config.payload_class == "org.apache.hudi" + ".common.model.DefaultHoodieRecordPayload"
+    assert config.shuffle_parallelism == 4
+    assert (config.codec, config.codec_level) == ("zstd", 9)
+    assert config.extra_metadata == {"_source": "kafka:7"}
+    assert (
+        config.raw["hoodie.datasource.write.keygenerator.class"]
+        == "org.apache.hudi.keygen.ComplexKeyGenerator"
+    )
+    assert pickle.loads(pickle.dumps(config)) == config
+
+
+def test_sizes_rules_and_filters_are_numbers():
+    config = parse_write_options({
+        "hoodie.parquet.max.file.size": "1000",
+        "hoodie.parquet.small.file.limit": "-1",
+        "hoodie.record.size.estimation.threshold": "0.5",
+        "hoodie.index.bloom.fpp": "1e-3",
+        "hoodie.bloom.index.filter.type": "simple",
+        "hoodie.client.heartbeat.interval_in_ms": "500",
+        "hoodie.write.lock.provider": "FileSystemBasedLockProvider",
+        "hoodie.clean.failed.writes.policy": "lazy",
+        "hoodie.write.tagged.record.storage.level": "MEMORY_AND_DISK_SER",
+    })  # fmt: skip
+    assert (config.parquet_max_file_bytes, config.small_file_limit_bytes) == (1000, -1)
+    assert (config.record_size_threshold, config.bloom_fpp, config.bloom_type) == (0.5, 0.001, "SIMPLE")
+    assert (config.heartbeat_interval_ms, config.failed_writes_policy) == (500, "LAZY")
+    assert config.lock_provider == "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
+    assert config.storage_level == "MEMORY_AND_DISK"
+
+
+def test_given_empty_is_not_the_same_as_not_given():
+    config = parse_write_options(
+        {"hoodie.datasource.write.partitionpath.field": "", "hoodie.datasource.write.precombine.field": ""}
+    )
+    assert config.partition_fields == ()
+    assert (config.ordering_field, config.ordering_given) == (None, True)
+    assert (DEFAULTS.partition_fields, DEFAULTS.ordering_given) == (None, False)
+
+
+def test_the_level_of_zstd_is_not_a_level_of_another_codec():
+    config = parse_write_options(
+        {"parquet.compression.codec.zstd.level": "19", "hoodie.parquet.compression.codec": "gzip"}
+    )
+    assert (config.codec, config.codec_level) == ("gzip", None)
+
+
+@pytest.mark.parametrize("text", ["", "none", "UNCOMPRESSED"])
+def test_no_compression_has_three_names(text):
+    assert parse_write_options({"hoodie.parquet.compression.codec": text}).codec == "uncompressed"
+
+
+def test_the_prefix_of_commit_metadata_can_be_chosen():
+    config = parse_write_options({"hoodie.datasource.write.commitmeta.key.prefix": "job.", "job.run": "7"})
+    assert config.extra_metadata == {"job.run": "7"}
+
+
+REFUSED = [
+    ("hoodie.datasource.hive_sync.enable", "TRUE"),
+    ("hoodie.datasource.meta.sync.enable", "true"),
+    ("hoodie.datasource.write.table.type", "MERGE_ON_READ"),
+    ("hoodie.datasource.write.storage.type", "MERGE_ON_READ"),
+    ("hoodie.table.type", "merge_on_read"),
+    ("hoodie.index.type", "BLOOM"),
+    ("hoodie.index.type", "global_simple"),
+    ("hoodie.index.type", "BUCKET_HASH_INDEX"),
+    ("hoodie.index.type", "RECORD_INDEX"),
+    ("hoodie.write.lock.provider", "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"),
+    ("hoodie.write.lock.provider", "org.acme.InProcessLockProvider"),
+    ("hoodie.write.concurrency.mode", "optimistic_concurrency_control"),
+    ("hoodie.datasource.write.payload.class", MODELS + "PartialUpdateAvroPayload"),
+    ("hoodie.datasource.write.payload.class", "org.acme.DefaultHoodieRecordPayload"),
+    ("hoodie.compaction.payload.class", "AWSDmsAvroPayload"),
+    ("hoodie.datasource.write.record.merger.impls", "org.apache.hudi.HoodieSparkRecordMerger"),
+    ("hoodie.record.merge.mode", "EVENT_TIME_ORDERING"),
+    ("hoodie.datasource.write.keygenerator.class", "org.apache.hudi.keygen.TimestampBasedKeyGenerator"),
+    ("hoodie.datasource.write.keygenerator.type", "CUSTOM"),
+    ("hoodie.populate.meta.fields", "false"),
+    ("hoodie.datasource.write.drop.partition.columns", "true"),
+    ("hoodie.table.cdc.enabled", "true"),
+    ("hoodie.schema.on.read.enable", "true"),
+    ("hoodie.clustering.inline", "true"),
+    ("hoodie.datasource.clustering.async.enable", "true"),
+    ("hoodie.compact.inline", "true"),
+    ("hoodie.datasource.write.insert.drop.duplicates", "true"),
+    ("hoodie.datasource.insert.dup.policy", "fail"),
+    ("hoodie.bulkinsert.sort.mode", "GLOBAL_SORT"),
+    ("hoodie.precommit.validators", "org.apache.hudi.client.validator.SqlQueryEqualityPreCommitValidator"),
+    ("hoodie.write.commit.callback.on", "true"),
+    ("hoodie.metadata.index.column.stats.enable", "true"),
+    ("hoodie.metadata.record.index.enable", "true"),
+    ("hoodie.metrics.on", "true"),
+    ("hoodie.auto.commit", "false"),
+    ("hoodie.write.table.version", "8"),
+    ("hoodie.table.base.file.format", "ORC"),
+    ("hoodie.datasource.write.operation", "bootstrap"),
+    ("hoodie.datasource.write.operation", "upsert_prepped"),
+    ("hoodie.parquet.compression.codec", "brotli"),
+    ("hoodie.datasource.write.precombine.field", "ts,seq"),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), REFUSED)
+def test_an_effect_that_is_not_provided_is_refused_with_a_way_round(key, value):
+    with pytest.raises(UnsupportedError) as e:
+        parse_write_options({key: value})
+    assert key in str(e.value) or "ordering fields" in str(e.value)
+    assert e.value.remedy.endswith(".")
+    assert "\n" not in str(e.value)
+
+
+@pytest.mark.parametrize("effect", [e for e in EFFECTS if WRITE in e.scopes], ids=lambda e: e.key)
+def test_only_a_value_that_asks_for_the_effect_is_refused(effect):
+    option = known_options()[effect.key]
+    if option.kind is BOOLEAN:
+        harmless = "false" if effect.asks(True) else "true"
+    else:
+        harmless = {
+            "hoodie.datasource.write.operation": "insert",
+            "hoodie.datasource.write.table.type": "COPY_ON_WRITE",
+            "hoodie.table.version": "6",
+            "hoodie.write.table.version": "6",
+            "hoodie.timeline.layout.version": "1",
+            "hoodie.index.type": "SIMPLE",
+            "hoodie.write.lock.provider": "InProcessLockProvider",
+            "hoodie.datasource.write.payload.class": "DefaultHoodieRecordPayload",
+            "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator",
+            "hoodie.write.concurrency.mode": "single_writer",
+        }.get(effect.key, option.default or "")
+    if harmless or effect.asks("x"):
+        try:
+            parse_write_options({effect.key: harmless})
+        except InvalidOptionError:
+            assert harmless == ""  # an enumeration without default: it cannot be given empty
+
+
+def test_a_writers_effects_do_not_stop_a_read():
+    options = {"hoodie.datasource.hive_sync.enable": "true", "hoodie.index.type": "BLOOM"}
+    assert parse_read_options(options).query_type == "snapshot"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"hoodie.datasource.write.partitions.to.delete": "a"},
+        {"hoodie.static.overwrite.partition.paths": "a", "hoodie.datasource.write.operation": "upsert"},
+        {"hoodie.payload.delete.field": "op"},
+        {"hoodie.payload.delete.marker": "D"},
+        {
+            "hoodie.payload.delete.field": "op",
+            "hoodie.payload.delete.marker": "D",
+            "hoodie.datasource.write.payload.class": MODELS + "OverwriteWithLatestAvroPayload",
+        },
+        {"hoodie.payload.ordering.field": "a", "hoodie.datasource.write.precombine.field": "b"},
+        {
+            "hoodie.datasource.write.keygenerator.class": "SimpleKeyGenerator",
+            "hoodie.datasource.write.keygenerator.type": "COMPLEX",
+        },
+        {"hoodie.table.recordkey.fields": "a", "hoodie.datasource.write.recordkey.field": "b"},
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(options):
+    with pytest.raises(ConflictingOptionError) as e:
+        parse_write_options(options)
+    assert "hoodie." in str(e.value)
+
+
+def test_options_that_go_together_are_taken():
+    config = parse_write_options({
+        "hoodie.payload.delete.field": "op",
+        "hoodie.payload.delete.marker": "D",
+        "hoodie.payload.ordering.field": "ts",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.datasource.write.keygenerator.class": "NonpartitionedKeyGenerator",
+        "hoodie.datasource.write.keygenerator.type": "NON_PARTITION",
+    })  # fmt: skip
+    assert (config.delete_field, config.delete_marker) == ("op", "D")
+
+
+def test_a_static_overwrite_is_an_overwrite_of_the_table():
+    options = {
+        "hoodie.datasource.overwrite.mode": "static",
+        "hoodie.datasource.write.operation": "insert_overwrite",
+    }
+    assert parse_write_options(options).operation == "insert_overwrite_table"
+
+
+def test_partitions_to_delete_are_a_list():
+    config = parse_write_options(
+        {
+            "hoodie.datasource.write.operation": "delete_partition",
+            "hoodie.datasource.write.partitions.to.delete": "2024/01/*, 2024/02/01",
+        }
+    )
+    assert config.partitions_to_delete == ("2024/01/*", "2024/02/01")
+
+
+def test_an_empty_record_key_is_refused():
+    with pytest.raises(InvalidOptionError, match="record key"):
+        parse_write_options({"hoodie.datasource.write.recordkey.field": " , "})
