@@ -211,7 +211,8 @@ def merge_file(
             seen[found[found >= 0]] = True
             take = found
             if incoming.ordering is not None and incoming.ordering_field is not None:
-                take = merge_positions(keys, group.column(incoming.ordering_field), index, incoming.ordering)
+                stored = group.column(incoming.ordering_field)
+                take = merge_positions(keys, stored, index, incoming.ordering, found=found)
             keep = None
             if deleted is not None:
                 gone = (take >= 0) & deleted[np.maximum(take, 0)]
