@@ -1,4 +1,4 @@
-# ruff: noqa: E501 -- a line is an option
+
 """Options that only Apache Hudi 1.x knows.
 
 A line is: name, default of Apache Hudi 0.15 (- for none), other names of the same option.
