@@ -175,12 +175,12 @@ def wheels(session: nox.Session) -> None:
         extra = [PYSPARKS["3.5"]] if package == "hudi-spark" else []
         pip = ["uv", "pip", "install", "--quiet", "--python", python]
         session.run(*pip, *(str(built[p]) for p in below), str(built[package]), *extra, external=True)
-        check = f"import {package.replace('-', '_')} as m; print(m.__name__, m.__version__)"
-        session.run(python, "-I", "-c", check, external=True)
+        check = (python, "-I", "tools/check_imports.py", package.replace("-", "_"))
+        session.run(*check, external=True)
         sdist = str(next(out.glob(f"{package.replace('-', '_')}-*.tar.gz")))
         session.run(*pip, *BUILDING, external=True)
         session.run(*pip, "--reinstall", "--no-deps", "--no-build-isolation", sdist, external=True)
-        session.run(python, "-I", "-c", check, external=True)
+        session.run(*check, external=True)
 
 
 @nox.session
