@@ -166,7 +166,8 @@ class LocalEngine:
         numbers = bucket_numbers(frame, routing)
         by_bucket = _rows_by_code(numbers + 1, len(routing.buckets) + 1)[1:]
         wanted = context.row_schema().names
-        rows = frame.rows.select(wanted)
+        # One chunk: a take from many chunks puts them together anew for every bucket.
+        rows = frame.rows.select(wanted).combine_chunks()
         attempts = count()
 
         def work(number: int) -> list[WriteStat]:
