@@ -160,7 +160,9 @@ def _environment() -> dict[str, str]:
 
 
 def _load(folder: Path) -> pa.Table:
-    """The rows of a folder that Spark wrote, which is removed."""
+    """The rows of a folder that Spark wrote, which is removed; none where there is no folder."""
+    if not folder.is_dir():
+        return pa.table({})
     parts: Sequence[Path] = sorted(folder.glob("*.parquet"))
     try:
         return pa.concat_tables([pq.ParquetFile(p).read() for p in parts])

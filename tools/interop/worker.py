@@ -100,7 +100,8 @@ class Commands:
 
     def _save(self, frame: DataFrame, out: str) -> int:
         began = time.monotonic()
-        frame.coalesce(1).write.parquet(out)
+        if frame.columns:  # a command such as CREATE TABLE has none, and has run by now
+            frame.coalesce(1).write.parquet(out)
         return round((time.monotonic() - began) * 1000)
 
 
