@@ -141,6 +141,11 @@ class HudiTable(WriteMethods):
         return self._storage
 
     @property
+    def commits(self) -> CommitCache:
+        """The metadata of completed instants, each read once by this object."""
+        return self._commits
+
+    @property
     def config(self) -> TableConfig:
         """The table's configuration, as it is now."""
         return load(self._storage)
