@@ -153,5 +153,5 @@ def _whole_digits(exponent: int, fraction: int, significant: int) -> tuple[str, 
 
 def _estimate(exponent: int, fraction: int) -> int:
     """The power of ten of the first digit, or one more."""
-    (d2,) = struct.unpack("<d", struct.pack("<Q", 0x3FF0000000000000 | (fraction & (_HIDDEN_BIT - 1))))
+    d2: float = struct.unpack("<d", struct.pack("<Q", 0x3FF0000000000000 | (fraction & (_HIDDEN_BIT - 1))))[0]
     return math.floor((d2 - 1.5) * 0.289529654 + 0.176091259 + exponent * 0.301029995663981)

@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 from urllib.parse import unquote, urlparse
 
@@ -383,7 +384,7 @@ def _info(entry: Mapping[str, Any]) -> FileInfo:
     name = str(entry["name"]).rstrip("/").rpartition("/")[2]
     is_dir = entry.get("type") == "directory"
     moment = entry.get("mtime") or entry.get("LastModified") or entry.get("created")
-    if hasattr(moment, "timestamp"):
+    if isinstance(moment, datetime):
         moment = moment.timestamp()
     mtime_ms = int(moment * 1000) if isinstance(moment, (int, float)) else 0
     return FileInfo(name, is_dir, -1 if is_dir else int(entry.get("size") or 0), mtime_ms)

@@ -8,7 +8,7 @@ Source: design, "Spark: where the work runs".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -38,7 +38,7 @@ ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 # Spark's default of 10,000 rows a batch costs a third of the crossing; a user's own setting stays.
 BATCH_ROWS = "65536"
 _SPARK_DEFAULT_ROWS = "10000"
-Worker: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Worker: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 # Key sets up to this size go to every task as a broadcast; above it Spark chooses the join.
 BROADCAST_ROWS = 500_000
 
@@ -180,7 +180,7 @@ class SparkEngine:
         return self._write(data.select(*(_quoted(n) for n in present)), WriteStream(context, task))
 
     def _write(
-        self, rows: DataFrame, worker: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+        self, rows: DataFrame, worker: Worker
     ) -> list[WriteStat]:
         with self._large_batches():
             status = rows.mapInArrow(worker, STATUS_DDL)

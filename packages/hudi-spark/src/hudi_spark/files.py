@@ -16,6 +16,7 @@ from pyspark.sql import types as T
 from hudi_format.storage import Storage
 
 DISCOVERY_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+_SPARK_DEFAULT = "32"
 _WILDCARDS = re.compile(r"([\\*?\[\]{}])")
 
 
@@ -26,7 +27,7 @@ def file_uri(storage: Storage, path: str) -> str:
 
 @contextmanager
 def _no_parallel_discovery(spark: SparkSession) -> Iterator[None]:
-    before = spark.conf.get(DISCOVERY_THRESHOLD)
+    before = spark.conf.get(DISCOVERY_THRESHOLD) or _SPARK_DEFAULT
     spark.conf.set(DISCOVERY_THRESHOLD, str(1 << 30))
     try:
         yield

@@ -57,7 +57,7 @@ def run_job(spark: SparkSession, action: Callable[[], R], what: str, *, settle: 
         raise
     finally:
         for key, value in before.items():
-            context.setLocalProperty(key, value)
+            context.setLocalProperty(key, value)  # type: ignore[arg-type]  # None takes it away
 
 
 def _wait(spark: SparkSession, group: str) -> None:

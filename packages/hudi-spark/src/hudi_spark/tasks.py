@@ -7,7 +7,7 @@ an error of ours that no retry would mend.  Other failures are raised, so that S
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -75,7 +75,7 @@ class WriteBuckets:
     context: WriteContext
     buckets: tuple[Bucket, ...]
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         token, counter = current_token(), RowCounter()
         schema = self.context.row_schema()
         number, parts = -1, list[pa.Table]()
@@ -119,7 +119,7 @@ class WriteStream:
     context: WriteContext
     task: PrepareTask
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         def checked() -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 check_ordering(batch, self.task)
@@ -138,7 +138,7 @@ class AddKeys:
     task: PrepareTask
     schema: pa.Schema
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             keys = record_keys(batch, self.task.key_spec)
             paths = partition_paths(batch, self.task.key_spec).cast(pa.string())

@@ -7,7 +7,7 @@ same time; the order within a file is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 
@@ -37,6 +37,10 @@ class _OpenFile:
     writer: BaseFileWriter
 
 
+def _no_guard() -> None:
+    return
+
+
 class _PartitionWriter:
     """The files of one partition: gathers rows, writes them in order, rolls over by size."""
 
@@ -49,7 +53,7 @@ class _PartitionWriter:
         self.gathered: list[pa.Table] = []
         self.gathered_bytes = 0
         self.open: _OpenFile | None = None
-        self.guard = lambda: None
+        self.guard: Callable[[], None] = _no_guard
         self.stats: list[WriteStat] = []
         self.last: Future[None] | None = None
 

@@ -297,6 +297,8 @@ def _ordering_field(
     if given and field:
         require(columns, (field,), "ordering", storage)
         return field, ()
+    if config.ordering_given:  # given empty: none on purpose
+        return None, ()
     if table is None and DEFAULT_ORDERING_FIELD in columns.names:
         return DEFAULT_ORDERING_FIELD, (
             f"no ordering field was given: column {DEFAULT_ORDERING_FIELD!r} is used, as Apache Hudi does; name it "
