@@ -17,7 +17,6 @@ from hudi_format.schema.avro import from_avro
 from hudi_spark.types import to_spark_type
 from hudi_timeline.scan.plan import ScanPlan
 from hudi_timeline.table import HudiTable
-from hudi_timeline.timeline import read_commit
 
 THREADS = 8
 
@@ -52,7 +51,7 @@ def _schemas(table: HudiTable, sample: dict[str, str]) -> dict[str, pa.Schema]:
     out: dict[str, pa.Schema] = {}
     unknown: list[str] = []
     for instant in sample:
-        text = read_commit(table.storage, completed[instant]).schema_text if instant in completed else None
+        text = table.commits.get(completed[instant]).schema_text if instant in completed else None
         if text:
             if text not in parsed:
                 parsed[text] = from_avro(text)

@@ -18,7 +18,6 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from hudi_format.partition_path import HIVE_DEFAULT
 from hudi_spark.types import to_spark_type
@@ -117,7 +116,7 @@ def _converted(text: _Text, name: str, kind: pa.DataType, values: Sequence[objec
     if any(t is None for t in texts):
         column = F.when(~null, column)
     if pa.types.is_timestamp(kind):
-        column = F.timestamp_micros(column.cast(T.LongType()))
+        column = F.timestamp_micros(column.cast("long"))
     return column
 
 
@@ -165,7 +164,7 @@ def _looked_up(uri: str, paths: Sequence[str], kind: pa.DataType, values: Sequen
     path = _file_path()
     below = path.substr(F.locate(base, path) + len(base), F.length(path))
     folder = below.substr(F.lit(1), F.length(below) - F.length(F.substring_index(below, "/", -1)) - 1)
-    found = F.element_at(F.from_json(F.lit(table), T.MapType(T.StringType(), T.StringType())), folder)
+    found = F.element_at(F.from_json(F.lit(table), "map<string,string>"), folder)
     if numeric:
-        return F.timestamp_micros(found.cast(T.LongType()))
+        return F.timestamp_micros(found.cast("long"))
     return F.unhex(found) if pa.types.is_binary(kind) else found

@@ -10,7 +10,7 @@ Source: design, "Spark: where the work runs"; spec "Queries".
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from hudi_format.config import ReadConfig, parse_read_options
+from hudi_format.config.read import INCREMENTAL
 from hudi_format.errors import OptionError, UnsupportedError
 from hudi_format.schema.meta_columns import COMMIT_TIME
 from hudi_spark.config import merged, session_options, table_path
@@ -94,19 +95,16 @@ def _struct_type(spark: SparkSession, schema: Any) -> T.StructType:
 def _scan(table: HudiTable, config: ReadConfig, wanted: T.StructType | None) -> Scan:
     """The scan that the options mean; with a schema of the user's only its columns are read."""
     options = dict(config.raw)
-    if config.query_type == "incremental":
-        scan = table.read_incremental(
-            config.begin or "", config.end, columns=config.columns, filter=config.filter, options=options
-        )
-    else:
-        scan = table.read(
-            config.columns, config.filter, query=config.query_type, as_of=config.as_of, options=options
-        )
+
+    def ask(columns: Sequence[str] | None) -> Scan:
+        if config.query_type == INCREMENTAL:
+            return table.read_incremental(config.begin or "", config.end, columns=columns, options=options)
+        return table.read(columns, query=config.query_type, as_of=config.as_of, options=options)
+
+    scan = ask(None)
     if wanted is None:
         return scan
-    names = [f.name for f in wanted.fields if f.name in scan.schema.names]
-    scan.schema = pa.schema([scan.schema.field(n) for n in names])
-    return scan
+    return ask([f.name for f in wanted.fields if f.name in scan.schema.names])
 
 
 def _chosen(have: T.StructType, wanted: T.StructType) -> list[Column]:
@@ -174,7 +172,7 @@ class ReadFiles:
 
     groups: tuple[tuple[ReadTask, ...], ...]
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for task in self.groups[number]:

@@ -1,0 +1,109 @@
+"""One Spark session for all tests of this package, and what they share."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import hudi_spark
+from hudi_spark.types import to_arrow_schema
+
+
+@pytest.fixture(scope="session")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A classic session of two cores; a failed task is tried again, as on a cluster."""
+    before = os.environ.get("TZ")
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    folder = tmp_path_factory.mktemp("spark")
+    builder = (
+        SparkSession.builder.master("local[2,4]")
+        .appName("hudi-spark tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "1g")
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .config("spark.driver.extraJavaOptions", f"-Duser.timezone=UTC -Dderby.system.home={folder}")
+    )
+    made = hudi_spark.configure(builder).getOrCreate()
+    made.sparkContext.setLogLevel("ERROR")
+    yield made
+    made.stop()
+    hudi_spark.disable()
+    if before is None:
+        del os.environ["TZ"]
+    else:
+        os.environ["TZ"] = before
+    time.tzset()
+
+
+@pytest.fixture
+def spark(session: SparkSession) -> Iterator[SparkSession]:
+    """The session, with `format("hudi")` enabled and no settings of other tests."""
+    hudi_spark.enable(session)
+    yield session
+    for row in session.sql("SET").collect():
+        if row[0].lower().startswith("hoodie."):
+            session.conf.unset(row[0])
+
+
+@pytest.fixture
+def to_arrow() -> Callable[[DataFrame], pa.Table]:
+    """A frame's rows as Arrow."""
+
+    def collect(frame: DataFrame) -> pa.Table:
+        if hasattr(frame, "toArrow"):
+            table = frame.toArrow()
+        else:
+            table = pa.Table.from_batches(frame._collect_as_arrow(), to_arrow_schema(frame.schema))
+        return table.cast(to_arrow_schema(frame.schema))
+
+    return collect
+
+
+@pytest.fixture
+def files_read() -> Callable[[DataFrame], int]:
+    """Runs a frame and gives the number of files that its Parquet scans opened, by their own metrics."""
+
+    def count(frame: DataFrame) -> int:
+        execution = frame._jdf.queryExecution()
+        frame._jdf.collectToPython()
+        return sum(_scans(execution.executedPlan()))
+
+    return count
+
+
+def _scans(plan: object) -> Iterator[int]:
+    name = plan.nodeName()  # type: ignore[attr-defined]
+    if name.startswith("AdaptiveSparkPlan"):
+        yield from _scans(plan.executedPlan())  # type: ignore[attr-defined]
+    elif "QueryStage" in name:
+        yield from _scans(plan.plan())  # type: ignore[attr-defined]
+    elif name.startswith("Scan parquet"):
+        yield plan.metrics().apply("numFiles").value()  # type: ignore[attr-defined]
+    children = plan.children()  # type: ignore[attr-defined]
+    for n in range(children.size()):
+        yield from _scans(children.apply(n))
+
+
+@pytest.fixture
+def trips() -> dict[str, str]:
+    """Options of a simple table: key `id`, ordering `ts`, partitioned by `city`."""
+    return {
+        "hoodie.table.name": "trips",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.datasource.write.partitionpath.field": "city",
+    }
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "table")
