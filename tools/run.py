@@ -19,7 +19,17 @@ VENV = ROOT / ".venv"
 BOOTSTRAP = ("nox>=2025.5", "uv>=0.5")
 
 # What `test` runs, in this order; each is a nox session that can be run alone: `.venv/bin/nox -s NAME`.
-TEST_SESSIONS = ("lint", "layers", "wheels", "unit-3.11", "types", "spark", "scenario", "interop", "bench_smoke")
+TEST_SESSIONS = (
+    "lint",
+    "layers",
+    "wheels",
+    "unit-3.11",
+    "types",
+    "spark",
+    "scenario",
+    "interop",
+    "bench_smoke",
+)
 
 
 def main() -> int:
@@ -35,7 +45,10 @@ def main() -> int:
         print(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}.", file=sys.stderr)
         return 2
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        print("Java is needed to run Spark (17 is what is tested): put it on PATH or set JAVA_HOME.", file=sys.stderr)
+        print(
+            "Java is needed to run Spark (17 is what is tested): put it on PATH or set JAVA_HOME.",
+            file=sys.stderr,
+        )
         return 2
     nox = bootstrap()
     if given.command == "demo":
