@@ -124,6 +124,18 @@ def read_keys(storage: Storage, path: str) -> pa.ChunkedArray:
         return file.read(None, [RECORD_KEY], False).column(0)
 
 
+def has_int96(file: pq.ParquetFile) -> bool:
+    """Whether timestamps are stored in Parquet's oldest form, which Arrow reads without a time zone.
+
+    It always means an instant.  Other timestamps of the same file would be taken for instants too; no
+    writer mixes the two.
+    """
+    if not any(pt.is_timestamp(t) or pt.is_nested(t) for t in file.schema_arrow.types):
+        return False
+    columns = file.schema
+    return any(columns.column(i).physical_type == "INT96" for i in range(len(columns)))
+
+
 class _File:
     """An open base file, and the schema it is read in.  Closes itself as a context manager."""
 
@@ -196,18 +208,7 @@ class _File:
         target = pa.schema([self._schema.field(n) for n in names])
         try:
             return conform(
-                rows, target, keep_dictionaries=self._keep_dictionaries, naive_is_utc=self._has_int96()
+                rows, target, keep_dictionaries=self._keep_dictionaries, naive_is_utc=has_int96(self._file)
             )
         except HudiError as e:
             raise e.at(table=self._storage.uri, file=self._path) from None
-
-    def _has_int96(self) -> bool:
-        """Whether timestamps are stored in Parquet's oldest form, which Arrow reads without a time zone.
-
-        It always means an instant.  Other timestamps of the same file would be taken for instants too; no
-        writer mixes the two.
-        """
-        if not any(pt.is_timestamp(t) or pt.is_nested(t) for t in self._own.types):
-            return False
-        parquet = self._file.schema
-        return any(parquet.column(i).physical_type == "INT96" for i in range(len(parquet)))

@@ -220,7 +220,8 @@ class BaseFileWriter:
             return
         self._open = False
         self._gathered = []
-        # The sink goes first: Arrow's writer would write a footer when it is collected.
+        if self._writer is not None:
+            self._writer.is_open = False  # or it would write its footer when it is collected
         with suppress(OSError):  # the file is removed below, whatever could not be flushed to it
             self._sink.close()
         self._storage.delete(self._path)

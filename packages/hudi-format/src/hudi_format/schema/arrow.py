@@ -52,15 +52,13 @@ def _check_names(names: Iterable[str], path: str) -> None:
                 remedy="rename it: letters, digits and underscores, no digit first.",
                 column=full,
             )
-        other = seen.setdefault(name.lower(), full)
-        if other is not full:
-            raise SchemaError(
-                f"columns {other} and {full} have the same name but for case"
-                if other != full
-                else f"column {full} is there twice",
-                remedy="rename or drop one of them.",
-                column=full,
-            )
+        other = seen.get(name.lower())
+        if other is not None:
+            what = f"column {full} is there twice"
+            if other != full:
+                what = f"columns {other} and {full} differ in case only, which Spark does not tell apart"
+            raise SchemaError(what, remedy="rename or drop one of them.", column=full)
+        seen[name.lower()] = full
 
 
 def normalize_type(kind: pa.DataType, path: str) -> pa.DataType:

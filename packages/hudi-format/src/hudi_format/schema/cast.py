@@ -279,18 +279,17 @@ def _offsets(array: pa.Array) -> tuple[pa.Array, int, int]:
 
 
 def _list(array: pa.Array, target: pa.ListType, path: str, naive_is_utc: bool) -> pa.Array:
-    kind = array.type
-    if not (pt.is_list(kind) or pt.is_large_list(kind)):
-        try:
-            array = array.cast(pa.list_(kind.value_field))
-        except pa.ArrowException as e:
-            raise refusal(path, kind, target, str(e)) from e
     if not len(array):
         return pa.array([], target)
-    offsets, start, end = _offsets(array)
-    values = array.values.slice(start, end - start)
-    values = _inner(values, target.value_field, f"{path}.{target.value_field.name}", naive_is_utc)
     mask = array.is_null() if array.null_count else None
+    if pt.is_list(array.type) or pt.is_large_list(array.type):
+        offsets, start, end = _offsets(array)
+        values = array.values.slice(start, end - start)
+    else:  # Arrow 26 casts views with nulls to invalid lists, so they are laid out anew
+        ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64()))
+        offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends]).cast(pa.int32())
+        values = array.flatten()
+    values = _inner(values, target.value_field, f"{path}.{target.value_field.name}", naive_is_utc)
     return pa.ListArray.from_arrays(offsets, values, type=target, mask=mask)
 
 
