@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+
 from interop import hudi_rs
 from interop.apache_hudi import ApacheHudi
 

@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 import pytest
+
 from interop.apache_hudi import ApacheHudiError
 from interop.rows import assert_same_rows, without_meta
 from interop.samples import SHAPES, Model, Rows

@@ -10,6 +10,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+
 from hudi_format.storage import open_storage
 from hudi_timeline.engine.local import LocalEngine
 from hudi_timeline.write.operation import execute
@@ -121,7 +122,9 @@ def typed(name, key, partition, **options):
     n = len(key)
     table = pa.table({"id": key, "p": partition, "ts": pa.array(range(n), pa.int64()), "v": ["x"] * n})
     newer = table.set_column(3, "v", pa.array(["y"] * n)).slice(1)
-    return Case(name, [("insert", table), ("upsert", newer)], {k.replace("__", "."): v for k, v in options.items()})
+    return Case(
+        name, [("insert", table), ("upsert", newer)], {k.replace("__", "."): v for k, v in options.items()}
+    )
 
 
 DATES = pa.array([date(2024, 2, 29), date(1969, 12, 31), None], pa.date32())

@@ -5,6 +5,7 @@ After every step both read the table, and a plain model says what it must hold.
 
 import pyarrow as pa
 import pytest
+
 from hudi_timeline import HudiTable
 from interop import hudi_rs, ours
 from interop.rows import assert_same_rows, without_meta
@@ -111,7 +112,10 @@ STARTS = {"us": STARTED_BY_US, "apache": STARTED_BY_APACHE}
     ("steps", "shape"),
     [
         pytest.param(
-            steps, shape, id=f"started-by-{who}-{shape}", marks=[] if (who, shape) in IN_CI else [pytest.mark.slow]
+            steps,
+            shape,
+            id=f"started-by-{who}-{shape}",
+            marks=[] if (who, shape) in IN_CI else [pytest.mark.slow],
         )
         for who, steps in STARTS.items()
         for shape in SHAPES

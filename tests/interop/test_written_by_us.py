@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+
 from hudi_timeline import HudiTable
 from interop import ours
 from interop.rows import assert_same_rows, without_meta
