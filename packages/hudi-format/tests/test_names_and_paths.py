@@ -2,13 +2,14 @@ import pickle
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from hudi_format import errors, instant_time, names
 from hudi_format.errors import CorruptFileError, HudiError, InstantNotFoundError, PartitionPathError
 from hudi_format.model import VisibleInstants
 from hudi_format.partition_path import check_safe, escape, segment, split_values
 from hudi_format.properties import parse, render
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 @pytest.mark.req("FS-03")
@@ -21,7 +22,9 @@ def test_base_file_names_come_apart():
 
 
 @pytest.mark.req("FS-03")
-@pytest.mark.parametrize("name", [".hidden_0-0-0_1.parquet", "a_b.parquet", "a_0-0-0_x.parquet", "a_0-0-0_1.txt", ""])
+@pytest.mark.parametrize(
+    "name", [".hidden_0-0-0_1.parquet", "a_b.parquet", "a_0-0-0_x.parquet", "a_0-0-0_1.txt", ""]
+)
 def test_other_names_are_no_base_files(name):
     assert names.parse_base_file("", name) is None
 
@@ -29,14 +32,22 @@ def test_other_names_are_no_base_files(name):
 @pytest.mark.req("FS-04")
 def test_log_file_names_come_apart():
     file = names.parse_log_file("p", ".abc-0_20240101000000000.log.12_1-2-3")
-    assert (file.file_id, file.instant, file.version, file.write_token) == ("abc-0", "20240101000000000", 12, "1-2-3")
+    assert (file.file_id, file.instant, file.version, file.write_token) == (
+        "abc-0",
+        "20240101000000000",
+        12,
+        "1-2-3",
+    )
     assert names.parse_log_file("p", ".abc-0_1.log.1").write_token == ""
     assert names.parse_log_file("p", ".abc-0_1.log.1_1-0-1.cdc") is None
 
 
 def test_bucket_ids_are_told_from_uuids():
-    assert names.looks_bucketed(["00000000-5724-4d7b-89a7-01b6b3b68831-0", "00000007-5724-4d7b-89a7-01b6b3b68831-0"])
-    assert not names.looks_bucketed(["00000000-5724-4d7b-89a7-01b6b3b68831-0", "0000000a-5724-4d7b-89a7-01b6b3b68831-0"])
+    assert names.looks_bucketed(
+        ["00000000-5724-4d7b-89a7-01b6b3b68831-0", "00000007-5724-4d7b-89a7-01b6b3b68831-0"]
+    )
+    mixed = ["00000000-5724-4d7b-89a7-01b6b3b68831-0", "0000000a-5724-4d7b-89a7-01b6b3b68831-0"]
+    assert not names.looks_bucketed(mixed)
     assert not names.looks_bucketed(["91234567-5724-4d7b-89a7-01b6b3b68831-0"])
     assert not names.looks_bucketed([])
 
@@ -70,7 +81,9 @@ def test_a_datetime_with_a_zone_is_turned_into_the_tables_zone():
     assert instant_time.parse_query_instant(moment, UTC) == "20240305000000000"
 
 
-@pytest.mark.parametrize("text", ["yesterday", "2024-13-01", "2024-03-05 10", "123", "", "20240305101112.123"])
+@pytest.mark.parametrize(
+    "text", ["yesterday", "2024-13-01", "2024-03-05 10", "123", "", "20240305101112.123"]
+)
 def test_other_forms_are_refused_with_the_forms_accepted(text):
     with pytest.raises(InstantNotFoundError, match="yyyy-MM-dd"):
         instant_time.parse_query_instant(text)
@@ -97,7 +110,9 @@ def test_partition_values_are_escaped_as_apache_hudi_does():
 def test_encoded_partition_values_come_back(values, hive):
     values = [v if v != "__HIVE_DEFAULT_PARTITION__" else "x" for v in values]
     fields = [f"f{i}" for i in range(len(values))]
-    path = "/".join(segment(f, v, hive_style=hive, url_encode=True) for f, v in zip(fields, values, strict=True))
+    path = "/".join(
+        segment(f, v, hive_style=hive, url_encode=True) for f, v in zip(fields, values, strict=True)
+    )
     assert split_values(path, fields) == values
 
 

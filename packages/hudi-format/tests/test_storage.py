@@ -4,6 +4,7 @@ import pickle
 import uuid
 
 import pytest
+
 from hudi_format.errors import StorageError
 from hudi_format.storage import FsspecStorage, LocalStorage, open_storage
 

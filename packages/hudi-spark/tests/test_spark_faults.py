@@ -103,7 +103,7 @@ def test_an_input_that_differs_each_time_it_is_evaluated_is_evaluated_once(tmp_p
 def test_an_error_in_a_worker_is_ours_in_one_line_and_the_table_is_as_it_was(tmp_path):
     found = run(tmp_path, """
         from hudi_format.errors import RecordKeyError
-        good = spark.range(100).select(F.col("id").cast("string").alias("id"), F.lit("p").alias("p"), F.lit(1).alias("ts"))
+        good = spark.range(100).selectExpr("cast(id as string) id", "'p' p", "1 ts")
         save(good, "bulk_insert")
         bad = good.withColumn("id", F.when(F.col("id") != "7", F.col("id")))
         out = []

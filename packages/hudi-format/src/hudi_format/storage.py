@@ -226,12 +226,10 @@ class LocalStorage:
         with _named(self._root, path):
             _drop_checksum(full)
             try:
-                f = open(full, "wb")
+                _overwrite(full, data)
             except FileNotFoundError:
                 os.makedirs(os.path.dirname(full), exist_ok=True)
-                f = open(full, "wb")
-            with f:
-                f.write(data)
+                _overwrite(full, data)
 
     def delete(self, path: str) -> bool:
         with _named(self._root, path):
@@ -266,6 +264,11 @@ def _drop_checksum(full: str) -> None:
     """
     folder, _, name = full.rpartition("/")
     _unlink_quietly(f"{folder}/.{name}.crc")
+
+
+def _overwrite(path: str, data: bytes) -> None:
+    with open(path, "wb") as f:
+        f.write(data)
 
 
 def _unlink_quietly(path: str) -> None:
