@@ -58,19 +58,29 @@ class _PartitionWriter:
         self.last: Future[None] | None = None
 
     def write(self, rows: pa.Table) -> None:
-        if self.open is None:
-            if not self.stats:
-                write_if_absent(self.context.storage, self.partition, self.context.instant)
-            spec = file_spec(self.context, self.partition, f"{self.prefix}-{len(self.stats)}", self.token)
-            self.guard = start_file(self.context, self.partition, spec.name, CREATE)
-            writer = BaseFileWriter(
-                self.context.storage, spec.path, with_meta(spec.schema), config=spec.config,
-                observer=new_observer(self.context), entries=spec.entries,
-            )  # fmt: skip
-            self.open = _OpenFile(spec, writer)
-        self.open.writer.write(stamp(rows, self.open.spec, self.counter))
-        if self.open.writer.bytes_written >= self.context.parquet.max_file_bytes:
-            self.close()
+        # The size of a file is known when a row group is full, so no more than one is handed on at a time.
+        step = max(1, int(rows.num_rows * self.context.parquet.row_group_bytes / max(1, rows.nbytes)))
+        for start in range(0, rows.num_rows, step):
+            current = self.open or self._begin()
+            current.writer.write(stamp(rows.slice(start, step), current.spec, self.counter))
+            if current.writer.bytes_written >= self.context.parquet.max_file_bytes:
+                self.close()
+
+    def _begin(self) -> _OpenFile:
+        if not self.stats:
+            write_if_absent(self.context.storage, self.partition, self.context.instant)
+        spec = file_spec(self.context, self.partition, f"{self.prefix}-{len(self.stats)}", self.token)
+        self.guard = start_file(self.context, self.partition, spec.name, CREATE)
+        writer = BaseFileWriter(
+            self.context.storage,
+            spec.path,
+            with_meta(spec.schema),
+            config=spec.config,
+            observer=new_observer(self.context),
+            entries=spec.entries,
+        )
+        self.open = _OpenFile(spec, writer)
+        return self.open
 
     def close(self) -> None:
         if self.open is None:
