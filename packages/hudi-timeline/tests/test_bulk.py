@@ -32,7 +32,7 @@ def test_files_roll_over_at_their_greatest_size(tmp_path):
     table = make(tmp_path / "t")
     options = {"hoodie.parquet.max.file.size": "65536", "hoodie.parquet.block.size": "65536"}
     result = table.bulk_insert(rows(20_000, partitions=2), options=options)
-    assert result.files_written > 4
+    assert result.files_written >= 4
     sizes = [f["size"] for f in table.inspect.files().to_pylist()]
     assert max(sizes) < 2 * 65536 + 400_000  # the footer's bloom filter comes on top
     got = table.read(columns=["id"]).to_arrow()["id"].to_pylist()
