@@ -73,9 +73,9 @@ def files_read() -> Callable[[DataFrame], int]:
     """Runs a frame and gives the number of files that its Parquet scans opened, by their own metrics."""
 
     def count(frame: DataFrame) -> int:
-        execution = frame._jdf.queryExecution()
-        frame._jdf.collectToPython()
-        return sum(_scans(execution.executedPlan()))
+        plan = frame._jdf.queryExecution().executedPlan()
+        plan.executeCollect()
+        return sum(_scans(plan))
 
     return count
 

@@ -137,7 +137,10 @@ def test_the_schema_of_the_user_chooses_columns_and_types(spark, written):
         (lambda s, df, p: df.writeTo("t").using("hudi").create(), "writeTo"),
         (lambda s, df, p: s.read.format("hudi").table("t"), "table"),
         (lambda s, df, p: s.readStream.format("hudi").load(p), "readStream"),
-        (lambda s, df, p: s.readStream.format("rate").load().writeStream.format("hudi").start(p), "writeStream"),
+        (
+            lambda s, df, p: s.readStream.format("rate").load().writeStream.format("hudi").start(p),
+            "writeStream",
+        ),
         (lambda s, df, p: s.readStream.format("rate").load().writeStream.start(p, "hudi"), "writeStream"),
         (lambda s, df, p: s.sql(f"create table t using hudi location '{p}'"), "USING hudi"),
         (lambda s, df, p: s.sql("CREATE TABLE t (a int) USING `org.apache.hudi`"), "USING hudi"),
@@ -172,7 +175,9 @@ def test_no_path_an_unknown_option_and_a_glob_are_refused(spark, rows, trips, wr
     with pytest.raises(UnsupportedError, match="2 paths"):
         spark.read.format("hudi").load([written, written])
     with pytest.raises(UnknownOptionError):
-        rows.write.format("hudi").options(**trips).option("hoodie.tabel.name", "x").mode("append").save(written)
+        rows.write.format("hudi").options(**trips).option("hoodie.tabel.name", "x").mode("append").save(
+            written
+        )
 
 
 def test_a_path_without_a_table_is_an_error_of_one_line(spark, path):

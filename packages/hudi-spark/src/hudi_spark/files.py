@@ -17,6 +17,8 @@ from hudi_format.storage import Storage
 
 DISCOVERY_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _SPARK_DEFAULT = "32"
+# Old dates are stored in today's calendar; Spark 3.5 refuses them where a file does not say so.
+_AS_STORED = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
 _WILDCARDS = re.compile(r"([\\*?\[\]{}])")
 
 
@@ -45,5 +47,5 @@ def base_files(
     """
     uris = [_WILDCARDS.sub(r"\\\1", file_uri(storage, p)) for p in paths]
     with _no_parallel_discovery(spark):
-        reader = spark.read.schema(schema).option("recursiveFileLookup", "true")
+        reader = spark.read.schema(schema).option("recursiveFileLookup", "true").options(**_AS_STORED)
         return reader.format("parquet").load(uris)

@@ -46,15 +46,9 @@ class _Text:
     column: Column
 
 
-def partition_columns(plan: ScanPlan, names: Sequence[str]) -> dict[str, Column]:
-    """The partition columns of a plan that come from the path, by name.
-
-    Args:
-        names: those that are wanted.
-    """
-    wanted = {
-        c.name: n for n, c in enumerate(plan.partition_columns) if c.source == FROM_PATH and c.name in names
-    }
+def partition_columns(plan: ScanPlan) -> dict[str, Column]:
+    """The partition columns of a plan that come from the path, by name."""
+    wanted = {c.name: n for n, c in enumerate(plan.partition_columns) if c.source == FROM_PATH}
     paths: list[str] = plan.partition_values.column(PARTITION).to_pylist()
     out = {}
     for name, nth in wanted.items():

@@ -62,9 +62,7 @@ def load_frame(
     table = HudiTable.open(uri)
     wanted = None if schema is None else _struct_type(spark, schema)
     scan = _scan(table, config, wanted)
-    frame = _frame(spark, table, scan)
-    if config.filter:
-        frame = frame.where(config.filter)
+    frame = _frame(spark, table, scan, config.filter)
     return frame if wanted is None else frame.select(*_chosen(frame.schema, wanted))
 
 
@@ -115,12 +113,14 @@ def _chosen(have: T.StructType, wanted: T.StructType) -> list[Column]:
     return out
 
 
-def _frame(spark: SparkSession, table: HudiTable, scan: Scan) -> DataFrame:
+def _frame(spark: SparkSession, table: HudiTable, scan: Scan, condition: str | None) -> DataFrame:
     plan = scan.plan
     if not plan.files.num_rows:
         return spark.createDataFrame([], to_spark_schema(scan.schema))
     try:
-        return _native(spark, table, plan, scan.schema)
+        frame = _native(spark, table, plan)
+        frame = frame.where(condition) if condition else frame
+        return frame.select(*(F.col(f"`{n}`") for n in scan.schema.names))
     except (Py4JJavaError, PySparkException) as e:
         if not any(text in str(e) for text in _NO_FILE_SYSTEM):
             raise
@@ -138,11 +138,11 @@ def _frame(spark: SparkSession, table: HudiTable, scan: Scan) -> DataFrame:
 # --- Spark's own scan ------------------------------------------------------------------------------------
 
 
-def _native(spark: SparkSession, table: HudiTable, plan: ScanPlan, schema: pa.Schema) -> DataFrame:
-    """One scan for each set of files of the same column types; the union in the plan's columns."""
+def _native(spark: SparkSession, table: HudiTable, plan: ScanPlan) -> DataFrame:
+    """One scan for each set of files of the same column types; the union has the plan's columns."""
     from_path = {c.name for c in plan.partition_columns if c.source == FROM_PATH}
     stored = pa.schema([f for f in plan.schema if f.name not in from_path])
-    placed = partition_columns(plan, schema.names)
+    placed = partition_columns(plan)
     parts = []
     for types, paths in files_by_schema(table, plan, stored):
         rows = base_files(spark, table.storage, paths, to_spark_schema(types))
@@ -150,7 +150,7 @@ def _native(spark: SparkSession, table: HudiTable, plan: ScanPlan, schema: pa.Sc
             first, last = plan.commit_time_range
             rows = rows.where((F.col(COMMIT_TIME) >= first) & (F.col(COMMIT_TIME) <= last))
         columns = []
-        for field in schema:
+        for field in plan.schema:
             if field.name in placed:
                 columns.append(placed[field.name])
                 continue
