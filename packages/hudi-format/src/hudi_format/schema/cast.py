@@ -178,12 +178,18 @@ def _each_chunk(column: Column, target: pa.DataType, function: Callable[[pa.Arra
     return pa.chunked_array(pieces, type=target)
 
 
-def _bounded(chunk: pa.Array) -> list[pa.Array]:
-    """The chunk in pieces whose text and lists fit 32-bit offsets."""
-    if len(chunk) < 2 or chunk.nbytes <= _MAX_CHUNK_BYTES or not _has_wide_offsets(chunk.type):
+def _bounded(chunk: pa.Array, size: float | None = None) -> list[pa.Array]:
+    """The chunk in pieces whose text and lists fit 32-bit offsets; `size` is a guess at its bytes."""
+    if len(chunk) < 2 or not _has_wide_offsets(chunk.type):
         return [chunk]
-    half = len(chunk) // 2
-    return [*_bounded(chunk.slice(0, half)), *_bounded(chunk.slice(half))]
+    try:
+        size = float(chunk.nbytes)
+    except pa.ArrowTypeError:  # views, in Arrow before 22: take the halves for equally large
+        size = float(chunk.get_total_buffer_size()) if size is None else size
+    if size <= _MAX_CHUNK_BYTES:
+        return [chunk]
+    middle = len(chunk) // 2
+    return [*_bounded(chunk.slice(0, middle), size / 2), *_bounded(chunk.slice(middle), size / 2)]
 
 
 def _has_wide_offsets(kind: pa.DataType) -> bool:
