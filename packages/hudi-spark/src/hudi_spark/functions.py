@@ -1,0 +1,219 @@
+"""Hudi's own functions for users' queries: record keys, partition paths, hashes, buckets, bloom filters.
+
+Vectorised Python functions over the kernels of the lower packages, so that a query computes exactly what a write
+does:
+
+    from hudi_spark import functions as H
+    df.withColumn("bucket", H.bucket_id(H.record_key("id"), fields=["id"], num_buckets=16))
+
+On PySpark 4.1 and later columns arrive as Arrow; before, as text through pandas, which loses no value.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from hudi_format.keys import KeySpec, absent, partition_paths, record_keys
+from hudi_format.value_text import to_text
+from hudi_index.bloom.filter import BloomFilter, parse_filter
+from hudi_index.hashing.java import bucket_ids
+from hudi_index.hashing.java import java_hash as _java_hash
+from hudi_spark.compat import HAS_ARROW_UDF
+
+Kernel = Callable[[pa.RecordBatch], pa.Array]
+
+
+def record_key(*fields: str) -> Column:
+    """The record key that a write with these key fields gives; null where a write would refuse the row.
+
+    Args:
+        fields: column names, nested ones by dot path, in the order of
+            `hoodie.datasource.write.recordkey.field`.
+    """
+    return _column(RecordKeys(KeySpec(fields, (), "NON_PARTITION")), "string", fields)
+
+
+def partition_path(*fields: str, hive_style: bool = False, url_encode: bool = False) -> Column:
+    """The partition path that a write with these partition fields gives.
+
+    Args:
+        fields: column names, in the order of `hoodie.datasource.write.partitionpath.field`.
+        hive_style: `hoodie.datasource.write.hive_style_partitioning`.
+        url_encode: `hoodie.datasource.write.partitionpath.urlencode`.
+    """
+    spec = KeySpec(("_",), fields, "COMPLEX", hive_style, url_encode)
+    return _column(PartitionPaths(spec), "string", fields)
+
+
+def java_hash(text: Column | str) -> Column:
+    """Java's `String.hashCode()` of a text column; null for null."""
+    return _of_text(JavaHashes(), "int", text)
+
+
+def bucket_id(key: Column | str, *, fields: Sequence[str], num_buckets: int) -> Column:
+    """The bucket of each record key in a simple bucket index, from 0 on; null for null.
+
+    Args:
+        key: record keys as `record_key` gives them.
+        fields: the hash fields, by default of an index the record key fields.
+        num_buckets: `hoodie.bucket.index.num.buckets`.
+
+    Raises:
+        ValueError: no bucket.
+    """
+    bucket_ids(pa.array([], pa.string()), fields, num_buckets)  # refuses wrong arguments here, not in a task
+    return _of_text(BucketIds(tuple(fields), num_buckets), "int", key)
+
+
+def bloom_might_contain(filter_text: str, key: Column | str, *, type_code: str | None = None) -> Column:
+    """Whether a base file whose footer has this bloom filter may hold each record key; False is certain.
+
+    Args:
+        filter_text: the footer entry `org.apache.hudi.bloomfilter`.
+        type_code: the footer entry `hoodie_bloom_filter_type_code`, None where there is none.
+
+    Raises:
+        CorruptFileError: a text that is no filter.
+    """
+    _filter(filter_text, type_code)
+    return _of_text(MightContain(filter_text, type_code), "boolean", key)
+
+
+# --- kernels: run in Python workers ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RecordKeys:
+    spec: KeySpec
+
+    def __call__(self, rows: pa.RecordBatch) -> pa.Array:
+        gone = [absent(to_text(rows.column(n))) for n in range(rows.num_columns)]
+        if any(g is None for g in gone):
+            return record_keys(rows, self.spec)
+        usable = ~np.logical_and.reduce([g for g in gone if g is not None])
+        keys = record_keys(rows.filter(pa.array(usable)), self.spec)
+        places = np.cumsum(usable) - 1
+        return pc.take(keys, pa.array(places, mask=~usable))
+
+
+@dataclass(frozen=True)
+class PartitionPaths:
+    spec: KeySpec
+
+    def __call__(self, rows: pa.RecordBatch) -> pa.Array:
+        return partition_paths(rows, self.spec).cast(pa.string())
+
+
+@dataclass(frozen=True)
+class JavaHashes:
+    def __call__(self, rows: pa.RecordBatch) -> pa.Array:
+        return _java_hash(rows.column(0))
+
+
+@dataclass(frozen=True)
+class BucketIds:
+    fields: tuple[str, ...]
+    num_buckets: int
+
+    def __call__(self, rows: pa.RecordBatch) -> pa.Array:
+        return bucket_ids(rows.column(0), self.fields, self.num_buckets)
+
+
+@dataclass(frozen=True)
+class MightContain:
+    filter_text: str
+    type_code: str | None
+
+    def __call__(self, rows: pa.RecordBatch) -> pa.Array:
+        return _filter(self.filter_text, self.type_code).might_contain(rows.column(0))
+
+
+@lru_cache(maxsize=8)
+def _filter(text: str, type_code: str | None) -> BloomFilter:
+    return parse_filter(text, type_code)
+
+
+# --- columns ---------------------------------------------------------------------------------------------
+
+
+def _of_text(kernel: Kernel, returns: str, text: Column | str) -> Column:
+    column = F.col(text) if isinstance(text, str) else text
+    return _called(kernel, returns, [column.cast("string")], ("text",))
+
+
+def _column(kernel: Kernel, returns: str, fields: Sequence[str]) -> Column:
+    return _called(kernel, returns, [F.col(f) for f in fields], tuple(fields))
+
+
+def _called(kernel: Kernel, returns: str, columns: Sequence[Column], names: tuple[str, ...]) -> Column:
+    """The kernel over the columns, which it sees as a batch with these names."""
+    if HAS_ARROW_UDF:
+        return _arrow(kernel, returns, columns, names)
+    parts = [part for n, column in enumerate(columns) for part in _as_text(column, n)]
+    return F.pandas_udf(_on_pandas(kernel, names), returns)(F.struct(*parts))
+
+
+def _arrow(kernel: Kernel, returns: str, columns: Sequence[Column], names: tuple[str, ...]) -> Column:
+    from pyspark.sql.functions import arrow_udf  # not in PySpark before 4.1
+
+    def run(rows: pa.Array) -> pa.Array:
+        return kernel(pa.RecordBatch.from_arrays(rows.flatten(), names=list(names)))
+
+    called: Column = arrow_udf(run, returns)(F.struct(*(c.alias(f"c{n}") for n, c in enumerate(columns))))
+    return called
+
+
+def _as_text(column: Column, n: int) -> list[Column]:
+    """A column's value as a text that `_from_text` understands, and the name of its type.
+
+    pandas has no nulls in integer columns and no decimals; text keeps every value.  JSON writes timestamps in
+    UTC whatever the session's zone is, and binary as base64; the type's name is constant, so that Spark drops
+    what is not of it.
+    """
+    kind = F.typeof(column)
+    layout = {
+        "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'",
+        "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'",
+        "timeZone": "UTC",
+    }
+    coded = F.get_json_object(F.to_json(F.struct(column.alias("v")), layout), "$.v")
+    text = F.when(kind.isin("timestamp", "timestamp_ntz", "binary"), coded).otherwise(column.cast("string"))
+    return [text.alias(f"t{n}"), kind.alias(f"k{n}")]
+
+
+def _on_pandas(kernel: Kernel, names: tuple[str, ...]) -> Callable[[pd.DataFrame], pd.Series]:
+    def run(rows: pd.DataFrame) -> pd.Series:
+        if rows.empty:
+            return pd.Series([], dtype=object)
+        arrays = [
+            from_text(pa.array(rows.iloc[:, 2 * n], pa.string(), from_pandas=True), rows.iloc[0, 2 * n + 1])
+            for n in range(len(names))
+        ]
+        answer = kernel(pa.RecordBatch.from_arrays(arrays, names=list(names)))
+        return pd.Series(answer.to_pylist(), dtype=object)
+
+    return run
+
+
+def from_text(text: pa.Array, kind: str) -> pa.Array:
+    """The values that `_as_text` wrote, as far as another type has another text in keys."""
+    if kind in ("timestamp", "timestamp_ntz"):
+        return text.cast(pa.timestamp("us", "UTC"))
+    if kind == "binary":
+        return pa.array([None if t is None else b64decode(t) for t in text.to_pylist()], pa.binary())
+    if kind.startswith("decimal("):
+        precision, scale = (int(n) for n in kind[8:-1].split(","))
+        return text.cast(pa.decimal128(precision, scale))
+    if kind in ("float", "double"):
+        return text.cast(pa.float32() if kind == "float" else pa.float64())
+    return text
