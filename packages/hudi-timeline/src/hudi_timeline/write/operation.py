@@ -339,7 +339,7 @@ def _context(plan: _Plan, transaction: commit.Transaction, table: TableConfig) -
         avro_schema=to_avro(with_meta(plan.schema), table.name),
         parquet=ParquetConfig(
             codec=c.codec,
-            level=c.codec_level,
+            level=c.codec_level if c.codec == "zstd" else None,
             row_group_bytes=c.parquet_block_bytes,
             page_bytes=c.parquet_page_bytes,
             max_file_bytes=c.parquet_max_file_bytes,
