@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from hudi_format.storage import open_storage
-from hudi_spark import files, reader
+from hudi_spark import files, read_tasks, reader
 from hudi_spark.path_columns import java_path
 from hudi_timeline import HudiTable
 
@@ -238,7 +238,7 @@ def test_tasks_are_grouped_by_size():
         def __init__(self, size):
             self.size = size
 
-    groups = reader.grouped([Task(60), Task(60), Task(200), Task(10), Task(10)], 128)
+    groups = read_tasks.grouped([Task(60), Task(60), Task(200), Task(10), Task(10)], 128)
     assert [[t.size for t in g] for g in groups] == [[60, 60], [200], [10, 10]]
 
 

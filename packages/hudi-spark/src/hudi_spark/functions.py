@@ -15,6 +15,7 @@ from base64 import b64decode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,6 +30,9 @@ from hudi_index.bloom.filter import BloomFilter, parse_filter
 from hudi_index.hashing.java import bucket_ids
 from hudi_index.hashing.java import java_hash as _java_hash
 from hudi_spark.compat import HAS_ARROW_UDF
+
+# arrow_udf is not in PySpark before 4.1, and pandas_udf's overloads know no general functions.
+_functions: Any = F
 
 Kernel = Callable[[pa.RecordBatch], pa.Array]
 
@@ -160,16 +164,18 @@ def _called(kernel: Kernel, returns: str, columns: Sequence[Column], names: tupl
     if HAS_ARROW_UDF:
         return _arrow(kernel, returns, columns, names)
     parts = [part for n, column in enumerate(columns) for part in _as_text(column, n)]
-    return F.pandas_udf(_on_pandas(kernel, names), returns)(F.struct(*parts))
+    made: Any = _functions.pandas_udf(_on_pandas(kernel, names), returns)
+    called: Column = made(F.struct(*parts))
+    return called
 
 
 def _arrow(kernel: Kernel, returns: str, columns: Sequence[Column], names: tuple[str, ...]) -> Column:
-    from pyspark.sql.functions import arrow_udf  # not in PySpark before 4.1
-
     def run(rows: pa.Array) -> pa.Array:
         return kernel(pa.RecordBatch.from_arrays(rows.flatten(), names=list(names)))
 
-    called: Column = arrow_udf(run, returns)(F.struct(*(c.alias(f"c{n}") for n, c in enumerate(columns))))
+    called: Column = _functions.arrow_udf(run, returns)(
+        F.struct(*(c.alias(f"c{n}") for n, c in enumerate(columns)))
+    )
     return called
 
 

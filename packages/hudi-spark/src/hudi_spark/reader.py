@@ -10,8 +10,7 @@ Source: design, "Spark: where the work runs"; spec "Queries".
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -30,16 +29,14 @@ from hudi_spark.config import merged, session_options, table_path
 from hudi_spark.file_schemas import files_by_schema
 from hudi_spark.files import base_files
 from hudi_spark.path_columns import partition_columns
+from hudi_spark.read_tasks import ReadFiles, grouped
 from hudi_spark.types import to_spark_schema, to_spark_type
 from hudi_timeline.scan.plan import FROM_PATH, ScanPlan
 from hudi_timeline.scan.result import Scan
-from hudi_timeline.scan.task import ReadTask
 from hudi_timeline.table import HudiTable
 
 log = logging.getLogger("hudi")
 
-# What one Python task reads at least, where Spark cannot read the files itself.
-TASK_BYTES = 128 << 20
 _NO_FILE_SYSTEM = ("No FileSystem for scheme", "UnsupportedFileSystemException", "FileSystem not found")
 _said: set[str] = set()
 
@@ -166,33 +163,7 @@ def _native(spark: SparkSession, table: HudiTable, plan: ScanPlan) -> DataFrame:
 # --- Python workers --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ReadFiles:
-    """The rows of groups of files: each incoming row is the number of a group.  Runs in Python workers."""
-
-    groups: tuple[tuple[ReadTask, ...], ...]
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for task in self.groups[number]:
-                    yield from task.to_batches()
-
-
 def _by_workers(spark: SparkSession, scan: Scan) -> DataFrame:
-    groups = grouped(scan.plan_files(), TASK_BYTES)
+    groups = grouped(scan.plan_files())
     numbers = spark.range(0, len(groups), 1, len(groups))
     return numbers.mapInArrow(ReadFiles(groups), to_spark_schema(scan.schema))
-
-
-def grouped(tasks: Sequence[ReadTask], size: int) -> tuple[tuple[ReadTask, ...], ...]:
-    """Tasks in their order, in groups of about `size` bytes."""
-    groups: list[list[ReadTask]] = []
-    room = 0
-    for task in tasks:
-        if not groups or room < task.size:
-            groups.append([])
-            room = size
-        groups[-1].append(task)
-        room -= max(task.size, 0)
-    return tuple(tuple(g) for g in groups)

@@ -1,0 +1,39 @@
+"""Reading base files in Python workers, where Spark cannot do it itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hudi_timeline.scan.task import ReadTask
+
+TASK_BYTES = 128 << 20
+"""What one Spark task reads, about."""
+
+
+@dataclass(frozen=True)
+class ReadFiles:
+    """The rows of groups of files: each incoming row is the number of a group."""
+
+    groups: tuple[tuple[ReadTask, ...], ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for task in self.groups[number]:
+                    yield from task.to_batches()
+
+
+def grouped(tasks: Sequence[ReadTask], size: int = TASK_BYTES) -> tuple[tuple[ReadTask, ...], ...]:
+    """Tasks in their order, in groups of about `size` bytes."""
+    groups: list[list[ReadTask]] = []
+    room = 0
+    for task in tasks:
+        if not groups or room < task.size:
+            groups.append([])
+            room = size
+        groups[-1].append(task)
+        room -= max(task.size, 0)
+    return tuple(tuple(g) for g in groups)

@@ -1,0 +1,37 @@
+"""The data source that Spark 4 finds by itself: modules named `pyspark_*` are looked through for `DefaultSource`.
+
+Nothing but the class is here, and all else is imported when it is used: an error while any such module is
+imported takes the look-up from every format of the session.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+class DefaultSource(DataSource):  # type: ignore[misc]
+    """`format("hudi")` without an import of hudi_spark: see `hudi_spark.datasource`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "hudi"
+
+    def schema(self) -> StructType:
+        from hudi_spark.datasource import table_schema
+
+        return table_schema(self.options)
+
+    def reader(self, schema: StructType) -> Any:
+        from hudi_spark.datasource import HudiReader
+
+        return HudiReader(dict(self.options), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> Any:
+        from hudi_spark.datasource import HudiWriter
+
+        return HudiWriter(dict(self.options), schema, overwrite)
