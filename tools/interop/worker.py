@@ -79,7 +79,7 @@ class Commands:
     def timeline(self, path: str) -> list[list[str]]:
         """`[time, action, state]` of each instant of the active timeline, as Apache Hudi's own code sees it."""
         # Apache Hudi has no Python interface to its timeline but the one that py4j makes.
-        jvm = self.spark._jvm
+        jvm: Any = self.spark._jvm
         conf = self.spark._jsc.hadoopConfiguration()
         storage = jvm.org.apache.hudi.storage.hadoop.HadoopStorageConfiguration(conf)
         client = (

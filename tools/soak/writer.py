@@ -1,0 +1,77 @@
+"""The process that is killed: writes step after step, and says so on standard output.
+
+    python writer.py ENGINE PATH SEED SIZE FIRST [COUNT]
+
+ENGINE is `local` (no JVM) or `spark`.  Prints `begin N` before step N and `done N` after it.  Without COUNT it
+goes on until it is killed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+# Started as a script, so that it does not matter from where.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from soak.steps import OPERATION, OPTIONS, SCHEMA, Step, steps
+
+Writer = Callable[[Step], None]
+
+
+def local_writer(path: str) -> Writer:
+    from hudi_timeline import HudiTable
+
+    def write(step: Step) -> None:
+        if not (Path(path) / ".hoodie" / "hoodie.properties").exists():
+            HudiTable.create(path, SCHEMA, name="soak", record_keys=["id"], partition_fields=["p"],
+                             ordering_fields=["ts"])  # fmt: skip
+        getattr(HudiTable.open(path), step.operation)(step.table())
+
+    return write
+
+
+def spark_writer(path: str) -> Writer:
+    import pyarrow.parquet as pq
+    from pyspark.sql import SparkSession
+
+    import hudi_spark
+
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.memory", "1g")
+        .config("spark.sql.shuffle.partitions", "2")
+    )
+    spark = hudi_spark.configure(builder).getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    folder = Path(tempfile.mkdtemp(prefix="soak-input-"))
+
+    def write(step: Step) -> None:
+        given = folder / f"{step.number}.parquet"
+        pq.write_table(step.table(), given)
+        frame = spark.read.parquet(str(given)).repartition(2)
+        options = {**OPTIONS, OPERATION: step.operation}
+        frame.write.format("hudi").options(**options).mode("append").save(path)
+        given.unlink()
+
+    return write
+
+
+def main() -> None:
+    engine, path, seed, size, first, *count = sys.argv[1:]
+    write = {"local": local_writer, "spark": spark_writer}[engine](path)
+    last = int(first) + int(count[0]) if count else None
+    for step in itertools.islice(steps(int(seed), int(size)), int(first), last):
+        print(f"begin {step.number}", flush=True)
+        write(step)
+        print(f"done {step.number}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
