@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from interop import hudi_rs
-from interop.apache_hudi import ApacheHudi
+from interop.apache_hudi import ApacheHudi, OursOnSpark
+from interop.spark_process import SparkProcess
 
 WRITER = "0.15.0"  # the newest Apache Hudi that writes table version 6 by default
 READERS = ("hudi-rs", WRITER, "1.0.2")
@@ -21,15 +22,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class Pool:
-    """Starts Apache Hudi in the version that is asked for, and keeps it for the next test."""
+    """Starts the implementation that is asked for, and keeps it for the next test."""
 
     def __init__(self) -> None:
-        self._running: ApacheHudi | None = None
+        self._name = ""
+        self._running: SparkProcess | None = None
 
     def get(self, version: str) -> ApacheHudi:
-        if self._running is None or self._running.version != version:
+        """Apache Hudi in a version."""
+        running = self._get(version, lambda: ApacheHudi(version))
+        assert isinstance(running, ApacheHudi)
+        return running
+
+    def ours(self) -> SparkProcess:
+        """This project on Spark."""
+        return self._get("ours", OursOnSpark)
+
+    def _get(self, name: str, start: Callable[[], SparkProcess]) -> SparkProcess:
+        if self._running is None or self._name != name:
             self.close()
-            self._running = ApacheHudi(version)
+            self._running, self._name = start(), name
         return self._running
 
     def close(self) -> None:

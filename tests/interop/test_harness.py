@@ -3,9 +3,9 @@
 import pyarrow as pa
 import pytest
 
-from interop.apache_hudi import ApacheHudiError
 from interop.rows import assert_same_rows, without_meta
 from interop.samples import SHAPES, Model, Rows
+from interop.spark_process import SparkProcessError
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def test_the_timeline_is_seen_by_apache_hudi(apache_table, apache):
 
 
 def test_an_error_of_apache_hudi_arrives_and_the_process_lives_on(apache, tmp_path):
-    with pytest.raises(ApacheHudiError, match="nothing does not exist"):
+    with pytest.raises(SparkProcessError, match="nothing does not exist"):
         apache.read(tmp_path / "nothing")
     assert apache.sql("select 1 as a").to_pylist() == [{"a": 1}]
 

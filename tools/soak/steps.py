@@ -73,7 +73,7 @@ def _row(rng: random.Random, key: str, number: int, partition: str | None = None
 
 
 def to_arrow(rows: list[Row]) -> pa.Table:
-    columns = list(zip(*rows, strict=True)) if rows else [[]] * len(SCHEMA)
+    columns = [[row[i] for row in rows] for i in range(len(SCHEMA))]
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
 
 

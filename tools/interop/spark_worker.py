@@ -1,6 +1,6 @@
-"""The process in which Apache Hudi runs: one Spark session, told what to do by lines of JSON.
+"""The process in which Apache Hudi or this project runs: one Spark session, told what to do by lines of JSON.
 
-Started by `interop.apache_hudi`.  A request is one line on standard input, `{"command": ..., ...}`; its answer
+Started by `interop.spark_process`.  A request is one line on standard input, `{"command": ..., ...}`; its answer
 is one line on what was standard output, `{"ok": true, "result": ...}` or `{"ok": false, "error": ...}`.  Rows
 go in and out as Parquet files, whose paths stand in the lines.  What Spark and Hudi print goes to standard error.
 """
@@ -19,6 +19,10 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+import hudi_spark
+from hudi_format.errors import HudiError
+
+OURS = "ours"  # in the place of the bundle's path: this project's format("hudi")
 HUDI = {
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
     "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
@@ -32,7 +36,6 @@ def session(jar: str, scratch: str) -> SparkSession:
     builder = (
         SparkSession.builder.master("local[2]")
         .appName("apache-hudi")
-        .config("spark.jars", jar)
         .config("spark.driver.memory", "1g")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
@@ -45,8 +48,12 @@ def session(jar: str, scratch: str) -> SparkSession:
         .config("spark.local.dir", f"{scratch}/local")
         .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={scratch}/derby")
     )
-    for key, value in HUDI.items():
-        builder = builder.config(key, value)
+    if jar == OURS:
+        builder = hudi_spark.configure(builder)
+    else:
+        builder = builder.config("spark.jars", jar)
+        for key, value in HUDI.items():
+            builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
@@ -117,7 +124,7 @@ def main() -> None:
         command: Callable[..., Any] = getattr(commands, request.pop("command"))
         try:
             answer = {"ok": True, "result": command(**request)}
-        except (Py4JError, PySparkException) as e:
+        except (HudiError, Py4JError, PySparkException) as e:
             # Messages and causes; the frames between them fill pages and say nothing here.
             lines = "".join(traceback.format_exception_only(e)).splitlines()
             text = "\n".join(line for line in lines if not line.lstrip().startswith(("at ", "... ")))

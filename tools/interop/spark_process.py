@@ -1,0 +1,157 @@
+"""`format("hudi")` in a process of its own, as an object: `read`, `write`, `sql`.
+
+The process holds PySpark and one implementation of the format, so that two never share a JVM and the caller
+needs none.  One process serves many calls.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+# One task each: small tables, many steps.  The timeline server needs a port and a thread pool for nothing.
+QUIET_OPTIONS = {
+    "hoodie.insert.shuffle.parallelism": "2",
+    "hoodie.upsert.shuffle.parallelism": "2",
+    "hoodie.delete.shuffle.parallelism": "2",
+    "hoodie.bulkinsert.shuffle.parallelism": "2",
+    "hoodie.embed.timeline.server": "false",
+    "hoodie.write.markers.type": "DIRECT",
+}
+
+
+class SparkProcessError(RuntimeError):
+    """The implementation refused or failed, or its process died; the message is its own."""
+
+
+class SparkProcess:
+    """A running Spark with one implementation of `format("hudi")`.  A context manager, or call `close`.
+
+    Args:
+        name: for messages.
+        jar: the bundle's path, or `spark_worker.OURS`.
+    """
+
+    def __init__(self, name: str, jar: str) -> None:
+        self.name = name
+        self._scratch = Path(tempfile.mkdtemp(prefix=f"{name.replace(' ', '-').lower()}-"))
+        self._names = itertools.count()
+        self._log = (self._scratch / "log.txt").open("wb")
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("spark_worker.py")), jar, str(self._scratch)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            encoding="utf-8",
+            cwd=self._scratch,
+            env=_environment(),
+        )
+        try:
+            self._ask("ping")
+        except SparkProcessError:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process and remove its files; more than once is fine."""
+        if self._process.poll() is None:
+            assert self._process.stdin is not None
+            self._process.stdin.close()  # the process ends at the end of its input
+            try:
+                self._process.wait(60)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        self._log.close()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def read(self, path: str | os.PathLike[str], **options: str) -> pa.Table:
+        """All columns and rows of a table; dotted options go in as `**{"as.of.instant": ...}`."""
+        out = self._scratch / f"read-{next(self._names)}"
+        self._ask("read", path=str(path), options=options, out=str(out))
+        return _load(out)
+
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        rows: pa.Table,
+        options: Mapping[str, str],
+        mode: str = "append",
+    ) -> None:
+        """One write operation; `options` stand over the few that keep a small run quick."""
+        given = self._scratch / f"rows-{next(self._names)}.parquet"
+        pq.write_table(rows, given, coerce_timestamps="us")
+        try:
+            self._ask(
+                "write", path=str(path), rows=str(given), options={**QUIET_OPTIONS, **options}, mode=mode
+            )
+        finally:
+            given.unlink()
+
+    def sql(self, text: str) -> pa.Table:
+        """The rows of a Spark SQL statement, with Apache Hudi's extensions."""
+        out = self._scratch / f"sql-{next(self._names)}"
+        self._ask("sql", text=text, out=str(out))
+        return _load(out)
+
+    def _ask(self, command: str, **arguments: object) -> Any:
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(json.dumps({"command": command, **arguments}) + "\n")
+            process.stdin.flush()
+        except BrokenPipeError:
+            raise SparkProcessError(self._how_it_died()) from None
+        line = process.stdout.readline()
+        if not line:
+            raise SparkProcessError(self._how_it_died())
+        answer = json.loads(line)
+        if not answer["ok"]:
+            raise SparkProcessError(f"{self.name}, {command}: {answer['error']}")
+        return answer["result"]
+
+    def _how_it_died(self) -> str:
+        code = self._process.wait()
+        self._log.flush()
+        tail = (self._scratch / "log.txt").read_text(errors="replace")[-2000:]
+        return f"the process of {self.name} ended with code {code}: {tail}"
+
+
+def _environment() -> dict[str, str]:
+    out = dict(os.environ)
+    for name in ("SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR"):
+        out.pop(name, None)  # another Spark's
+    return {**out, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+
+
+def _load(folder: Path) -> pa.Table:
+    """The rows of a folder that Spark wrote, which is removed; none where there is no folder."""
+    if not folder.is_dir():
+        return pa.table({})
+    parts: Sequence[Path] = sorted(folder.glob("*.parquet"))
+    try:
+        return pa.concat_tables([pq.ParquetFile(p).read() for p in parts])
+    finally:
+        shutil.rmtree(folder)
