@@ -1,0 +1,385 @@
+"""The engines of the headline table.  Each runs in a process of its own: `python engines.py NAME FOLDER ROWS`.
+
+The process warms up on a small workload, then does what lines of JSON on standard input say, and answers each
+with seconds and what it found.  All write zstd of one level, and Hudi tables carry bloom filters.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+
+import workload
+from workload import KEY, ORDERING, PARTITION, SUMMED, Facts
+
+LEVEL = "3"  # parquet-mr's own default
+OPTIONS = {
+    "hoodie.table.name": "trips",
+    "hoodie.datasource.write.recordkey.field": KEY,
+    "hoodie.datasource.write.partitionpath.field": PARTITION,
+    "hoodie.datasource.write.precombine.field": ORDERING,
+}
+OPERATION = "hoodie.datasource.write.operation"
+
+
+class Engine:
+    """One table under test.  `read` gives (rows, sum of fares)."""
+
+    works: tuple[str, ...] = ("bulk_insert", "insert", "upsert", "delete", "read")
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.path = str(folder / "table")
+
+    def clear(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def bulk_insert(self, facts: Facts) -> None: ...
+    def insert(self, facts: Facts) -> None: ...
+    def upsert(self, facts: Facts) -> None: ...
+    def delete(self, facts: Facts) -> None: ...
+    def read(self) -> tuple[int, float]: ...
+
+
+def _session(**config: str) -> Any:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    base = {
+        "spark.driver.memory": "6g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "8",
+        "spark.sql.parquet.compression.codec": "zstd",
+        "spark.hadoop.parquet.compression.codec.zstd.level": LEVEL,
+        "spark.showConsoleProgress": "false",
+    }
+    for key, value in {**base, **config}.items():
+        builder = builder.config(key, value)
+    return builder
+
+
+class SparkEngine(Engine):
+    """What the Spark engines share: a session, and the aggregate that reads."""
+
+    source = "parquet"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.spark = self.session()
+        self.spark.sparkContext.setLogLevel("OFF")
+
+    def session(self) -> Any:
+        return _session().getOrCreate()
+
+    def frame(self, path: str) -> Any:
+        return self.spark.read.parquet(path)
+
+    def read(self) -> tuple[int, float]:
+        from pyspark.sql import functions as F
+
+        rows = self.spark.read.format(self.source).load(self.path)
+        found = rows.agg(F.count("rider"), *(F.sum(c) for c in SUMMED)).collect()[0]
+        return found[0], found[1]
+
+
+class PlainParquet(SparkEngine):
+    """Parquet on Spark; an upsert joins and rewrites everything."""
+
+    works = ("bulk_insert", "upsert", "read")
+
+    def bulk_insert(self, facts: Facts) -> None:
+        self.frame(facts.base).write.partitionBy(PARTITION).mode("overwrite").parquet(self.path)
+
+    insert = bulk_insert
+
+    def upsert(self, facts: Facts) -> None:
+        new = self.frame(facts.upserts)
+        old = self.spark.read.parquet(self.path)
+        kept = old.join(new.select(KEY, PARTITION), [KEY, PARTITION], "left_anti")
+        kept.select(new.columns).unionByName(new).write.partitionBy(PARTITION).mode("overwrite").parquet(
+            self.path + "-new"
+        )
+        shutil.rmtree(self.path)
+        os.rename(self.path + "-new", self.path)
+
+
+class Delta(SparkEngine):
+    """Delta Lake on Spark."""
+
+    source = "delta"
+    works = ("bulk_insert", "upsert", "delete", "read")
+
+    def session(self) -> Any:
+        from interop import bundles
+
+        jars = [str(bundles.jar(a)) for a in bundles.DELTA_JARS]
+        return _session(
+            **{
+                "spark.jars": ",".join(jars),
+                "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+                "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+            }
+        ).getOrCreate()
+
+    def bulk_insert(self, facts: Facts) -> None:
+        self.frame(facts.base).write.format("delta").partitionBy(PARTITION).mode("overwrite").save(self.path)
+
+    insert = bulk_insert
+
+    def _merge(self, source: str, rest: str) -> None:
+        self.frame(source).createOrReplaceTempView("incoming")
+        on = f"t.{KEY} = s.{KEY} AND t.{PARTITION} = s.{PARTITION}"
+        self.spark.sql(f"MERGE INTO delta.`{self.path}` t USING incoming s ON {on} {rest}").collect()
+
+    def upsert(self, facts: Facts) -> None:
+        self._merge(facts.upserts, "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")
+
+    def delete(self, facts: Facts) -> None:
+        self._merge(facts.deletes, "WHEN MATCHED THEN DELETE")
+
+
+class OursOnSpark(SparkEngine):
+    """This project on Spark."""
+
+    source = "hudi"
+    options = {"hoodie.parquet.compression.codec": "zstd", "parquet.compression.codec.zstd.level": LEVEL}
+
+    def session(self) -> Any:
+        import hudi_spark
+
+        return hudi_spark.configure(_session()).getOrCreate()
+
+    def _save(self, source: str, operation: str) -> None:
+        writer = self.frame(source).write.format("hudi").options(**OPTIONS, **self.options)
+        writer.option(OPERATION, operation).mode("append").save(self.path)
+
+    def bulk_insert(self, facts: Facts) -> None:
+        self._save(facts.base, "bulk_insert")
+
+    def insert(self, facts: Facts) -> None:
+        self._save(facts.base, "insert")
+
+    def upsert(self, facts: Facts) -> None:
+        self._save(facts.upserts, "upsert")
+
+    def delete(self, facts: Facts) -> None:
+        self._save(facts.deletes, "delete")
+
+
+class ApacheHudi(OursOnSpark):
+    """Apache Hudi 0.15.0 with zstd and its SIMPLE index."""
+
+    options = {"hoodie.parquet.compression.codec": "zstd", "hoodie.index.type": "SIMPLE"}
+
+    def session(self) -> Any:
+        from interop import bundles
+
+        return _session(
+            **{
+                "spark.jars": str(bundles.jar(bundles.hudi_bundle("0.15.0"))),
+                "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+                "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+                "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+            }
+        ).getOrCreate()
+
+
+class ApacheHudiDefaults(ApacheHudi):
+    """Apache Hudi 0.15.0 as it comes: gzip."""
+
+    options: dict[str, str] = {}
+
+
+class Ours(Engine):
+    """This project without a JVM."""
+
+    options = OursOnSpark.options
+
+    def _table(self) -> Any:
+        from hudi_timeline import HudiTable
+
+        return HudiTable.open(self.path)
+
+    def _create(self, facts: Facts) -> Any:
+        from hudi_timeline import HudiTable
+
+        return HudiTable.create(
+            self.path, pq.read_schema(facts.base), name="trips", record_keys=[KEY],
+            partition_fields=[PARTITION], ordering_fields=[ORDERING],
+        )  # fmt: skip
+
+    def bulk_insert(self, facts: Facts) -> None:
+        self._create(facts).bulk_insert(pq.read_table(facts.base), options=self.options)
+
+    def insert(self, facts: Facts) -> None:
+        self._create(facts).insert(pq.read_table(facts.base), options=self.options)
+
+    def upsert(self, facts: Facts) -> None:
+        self._table().upsert(pq.read_table(facts.upserts), options=self.options)
+
+    def delete(self, facts: Facts) -> None:
+        self._table().delete(pq.read_table(facts.deletes), options=self.options)
+
+    def read(self) -> tuple[int, float]:
+        rows = self._table().read().to_arrow()
+        return rows.num_rows, pc.sum(rows["fare"]).as_py()
+
+
+class DeltaRs(Engine):
+    """delta-rs, from Python, without a JVM."""
+
+    works = ("bulk_insert", "upsert", "delete", "read")
+
+    def bulk_insert(self, facts: Facts) -> None:
+        from deltalake import WriterProperties, write_deltalake
+
+        properties = WriterProperties(compression="ZSTD", compression_level=int(LEVEL))
+        write_deltalake(
+            self.path, pq.read_table(facts.base), partition_by=[PARTITION], writer_properties=properties
+        )
+
+    insert = bulk_insert
+
+    def _merge(self, source: str) -> Any:
+        from deltalake import DeltaTable
+
+        predicate = f"t.{KEY} = s.{KEY} AND t.{PARTITION} = s.{PARTITION}"
+        return DeltaTable(self.path).merge(
+            pq.read_table(source), predicate=predicate, source_alias="s", target_alias="t"
+        )
+
+    def upsert(self, facts: Facts) -> None:
+        self._merge(facts.upserts).when_matched_update_all().when_not_matched_insert_all().execute()
+
+    def delete(self, facts: Facts) -> None:
+        self._merge(facts.deletes).when_matched_delete().execute()
+
+    def read(self) -> tuple[int, float]:
+        from deltalake import DeltaTable
+
+        rows = DeltaTable(self.path).to_pyarrow_table()
+        return rows.num_rows, pc.sum(rows["fare"]).as_py()
+
+
+class HudiRs(Ours):
+    """hudi-rs reads the table that this project wrote."""
+
+    works = ("read",)
+
+    def read(self) -> tuple[int, float]:
+        from hudi import HudiTableBuilder
+
+        batches = HudiTableBuilder.from_base_uri(self.path).build().read()
+        rows = pa.Table.from_batches(batches)
+        return rows.num_rows, pc.sum(rows["fare"]).as_py()
+
+
+class Floor(Engine):
+    """pyarrow alone: files by partition, rewritten with a take; no keys looked up but by a dictionary."""
+
+    works = ("bulk_insert", "upsert", "read")
+
+    def _files(self) -> list[Path]:
+        return sorted(Path(self.path).rglob("*.parquet"))
+
+    def _write(self, rows: pa.Table, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(rows, path, compression="zstd", compression_level=int(LEVEL))
+
+    def bulk_insert(self, facts: Facts) -> None:
+        rows = pq.read_table(facts.base).sort_by(PARTITION)
+        with ThreadPoolExecutor(2) as pool:
+            for city in workload.CITIES:
+                part = rows.filter(pc.equal(rows[PARTITION], city))
+                pool.submit(self._write, part, Path(self.path) / city / "part.parquet")
+
+    insert = bulk_insert
+
+    def upsert(self, facts: Facts) -> None:
+        new = pq.read_table(facts.upserts)
+
+        def rewrite(path: Path) -> None:
+            part = new.filter(pc.equal(new[PARTITION], path.parent.name))
+            old = pq.read_table(path, use_threads=False)
+            kept = old.filter(pc.invert(pc.is_in(old[KEY], value_set=part[KEY])))
+            self._write(pa.concat_tables([kept, part]), path)
+
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(rewrite, self._files()))
+
+    def read(self) -> tuple[int, float]:
+        with ThreadPoolExecutor(2) as pool:
+            rows = pa.concat_tables(pool.map(lambda p: pq.read_table(p, use_threads=False), self._files()))
+        return rows.num_rows, pc.sum(rows["fare"]).as_py()
+
+
+ENGINES: dict[str, type[Engine]] = {
+    "plain": PlainParquet,
+    "delta": Delta,
+    "apache": ApacheHudi,
+    "apache-defaults": ApacheHudiDefaults,
+    "ours-spark": OursOnSpark,
+    "ours": Ours,
+    "delta-rs": DeltaRs,
+    "hudi-rs": HudiRs,
+    "floor": Floor,
+}
+
+
+def warm_up(engine: Engine, folder: Path) -> None:
+    facts = workload.make(folder / "warm", 20_000, seed=7)
+    engine.clear()
+    Ours.bulk_insert(engine, facts) if isinstance(engine, HudiRs) else engine.bulk_insert(facts)
+    for name in engine.works[1:]:
+        if name == "insert":
+            engine.clear()
+            engine.insert(facts)
+        elif name == "read":
+            engine.read()
+        else:
+            getattr(engine, name)(facts)
+    engine.clear()
+
+
+def main() -> None:
+    name, folder, rows = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what libraries print goes to standard error
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    facts = workload.make(folder.parent / "data", rows)
+    engine = ENGINES[name](folder)
+    warm_up(engine, folder)
+    print(json.dumps({"ready": name}), file=answers)
+    for line in sys.stdin:
+        work = json.loads(line)["work"]
+        found: Any = None
+        action: Callable[[], Any]
+        if work in ("bulk_insert", "insert"):
+            engine.clear()
+        if isinstance(engine, HudiRs):
+            engine.path = json.loads(line)["path"]
+        action = engine.read if work == "read" else lambda work=work: getattr(engine, work)(facts)
+        began = time.perf_counter()
+        found = action()
+        seconds = time.perf_counter() - began
+        if work != "read" and "read" in engine.works:
+            found = engine.read()
+        print(json.dumps({"seconds": seconds, "found": found}), file=answers)
+
+
+if __name__ == "__main__":
+    main()

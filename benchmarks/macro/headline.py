@@ -1,0 +1,194 @@
+"""The headline table: this project beside plain Parquet, Delta and Apache Hudi on Spark, and without a JVM.
+
+    python benchmarks/macro/headline.py [--rows 2000000] [--engines plain,apache,ours-spark,...] [--repeat 3]
+    python benchmarks/macro/headline.py --scale smoke
+
+Every engine runs in its own process with a warm session; the works are interleaved (one work by each engine, then
+the next), and the median of the repeats counts.  Each state is checked: rows and a sum.  Seconds are of this
+machine and this run; what counts are the ratios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import workload
+
+HERE = Path(__file__).resolve().parent
+ALL = ("plain", "delta", "apache", "apache-defaults", "ours-spark", "ours", "delta-rs", "hudi-rs", "floor")
+WORKS = ("bulk_insert", "insert", "upsert", "delete", "read")
+TITLES = {
+    "plain": "plain Parquet on Spark",
+    "delta": "Delta 3.3",
+    "apache": "Apache Hudi 0.15, zstd",
+    "apache-defaults": "Apache Hudi 0.15, its defaults",
+    "ours-spark": "this, on Spark",
+    "ours": "this, no JVM",
+    "delta-rs": "delta-rs",
+    "hudi-rs": "hudi-rs",
+    "floor": "pyarrow alone",
+}
+# (work, ours, other, how many times as fast at least; below 1: how many times as slow at most)
+GOALS = (
+    ("bulk_insert", "ours-spark", "plain", 1 / 1.25),
+    ("bulk_insert", "ours-spark", "apache", 1.8),
+    ("bulk_insert", "ours", "apache", 4.0),
+    ("bulk_insert", "ours", "delta-rs", 1 / 1.25),
+    ("insert", "ours-spark", "apache", 2.0),
+    ("insert", "ours", "apache", 5.0),
+    ("upsert", "ours-spark", "apache", 6.0),
+    ("upsert", "ours-spark", "delta", 2.0),
+    ("upsert", "ours-spark", "plain", 1.0),
+    ("upsert", "ours", "apache", 12.0),
+    ("upsert", "ours", "delta-rs", 1.0),
+    ("delete", "ours-spark", "apache", 6.0),
+    ("delete", "ours", "apache", 12.0),
+    ("read", "ours-spark", "plain", 1 / 1.1),
+    ("read", "ours", "floor", 1 / 1.1),
+    ("read", "ours", "hudi-rs", 1.0),
+)
+
+
+class Worker:
+    """An engine's process."""
+
+    def __init__(self, name: str, folder: Path, rows: int) -> None:
+        self.name = name
+        self.folder = folder
+        self.log = open(folder / "log.txt", "w")  # noqa: SIM115 - closed in stop
+        command = [sys.executable, str(HERE / "engines.py"), name, str(folder), str(rows)]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True,
+            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+        )  # fmt: skip
+        self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            self.log.flush()
+            raise SystemExit(f"{self.name} died:\n{(self.folder / 'log.txt').read_text()[-3000:]}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def run(self, work: str, path: str = "") -> dict[str, Any]:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({"work": work, "path": path}) + "\n")
+        self.process.stdin.flush()
+        return self._answer()
+
+    def stop(self) -> None:
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        self.process.wait(timeout=60)
+        self.log.close()
+
+
+def check(facts: workload.Facts, engine: str, work: str, found: Any) -> None:
+    """An engine that computes the wrong thing is no competitor."""
+    if found is None:
+        return
+    rows, total = found
+    wanted = {
+        "bulk_insert": facts.after_insert, "insert": facts.after_insert, "upsert": facts.after_upsert,
+        "delete": (facts.after_delete, None),
+    }.get(work)  # fmt: skip
+    if wanted is None:
+        return
+    if rows != wanted[0] or (wanted[1] is not None and not math.isclose(total, wanted[1], rel_tol=1e-9)):
+        raise SystemExit(f"{engine} after {work}: {rows:,} rows, sum {total}; right is {wanted}")
+
+
+def measure(facts: workload.Facts, names: list[str], folder: Path, repeat: int) -> dict[str, dict[str, list[float]]]:
+    from engines import ENGINES
+
+    workers = {}
+    for name in names:
+        (folder / name).mkdir()
+        workers[name] = Worker(name, folder / name, facts.rows)
+    seconds: dict[str, dict[str, list[float]]] = {n: {} for n in names}
+    try:
+        for _ in range(repeat):
+            # The state that `upsert` finds is the one of the last load, so loads come first.
+            for work in ("bulk_insert", "insert", "upsert", "delete", "read"):
+                for name, worker in workers.items():
+                    if work not in ENGINES[name].works:
+                        continue
+                    answer = worker.run(work, str(folder / "ours" / "table"))
+                    check(facts, name, work, answer["found"])
+                    seconds[name].setdefault(work, []).append(answer["seconds"])
+                    print(f"  {name:16} {work:12} {answer['seconds']:8.2f} s", file=sys.stderr, flush=True)
+    finally:
+        for worker in workers.values():
+            worker.stop()
+    return seconds
+
+
+def report(seconds: dict[str, dict[str, list[float]]], rows: int) -> str:
+    """The tables of seconds and of ratios, as Markdown."""
+    names = [n for n in ALL if n in seconds]
+    median = {n: {w: statistics.median(s) for w, s in of.items()} for n, of in seconds.items()}
+    lines = [f"{rows:,} rows of 12 columns in 8 partitions, zstd level 3, {os.cpu_count()} cores, "
+             f"Python {platform.python_version()}; seconds, median of {max(len(s) for of in seconds.values() for s in of.values())}:", ""]  # fmt: skip
+    lines.append("| work | " + " | ".join(TITLES[n] for n in names) + " |")
+    lines.append("|---" * (len(names) + 1) + "|")
+    for work in WORKS:
+        cells = [f"{median[n][work]:.2f}" if work in median[n] else "-" for n in names]
+        lines.append(f"| {work} | " + " | ".join(cells) + " |")
+    lines += ["", "| goal | ratio | |", "|---|---:|---|"]
+    for work, ours, other, factor in GOALS:
+        if work not in median.get(ours, {}) or work not in median.get(other, {}):
+            continue
+        ratio = median[other][work] / median[ours][work]
+        if factor >= 1:
+            goal = f"{work}, {TITLES[ours]}: at least {factor:g} x as fast as {TITLES[other]}"
+        else:
+            goal = f"{work}, {TITLES[ours]}: at most {1 / factor:.4g} x the time of {TITLES[other]}"
+        verdict = "held" if ratio >= factor else f"missed: {factor / ratio:.2f} x too slow"
+        lines.append(f"| {goal} | {ratio:.2f} x as fast | {verdict} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--engines", default=",".join(ALL))
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--scale", choices=("full", "smoke"), default="full", help="smoke: 40,000 rows, once")
+    parser.add_argument("--out", type=Path, help="write the seconds (.json) and the tables (.md) to this folder")
+    given = parser.parse_args()
+    rows, repeat = (40_000, 1) if given.scale == "smoke" else (given.rows, given.repeat)
+    names = [n for n in ALL if n in given.engines.split(",")]
+    unknown = set(given.engines.split(",")) - set(ALL)
+    if unknown:
+        parser.error(f"unknown engines: {', '.join(sorted(unknown))}")
+    if "hudi-rs" in names and "ours" not in names:
+        parser.error("hudi-rs reads the table of ours: name both")
+    folder = Path(tempfile.mkdtemp(prefix="hudi-bench-"))
+    try:
+        facts = workload.make(folder / "data", rows)
+        seconds = measure(facts, names, folder, repeat)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    text = report(seconds, rows)
+    print(text)
+    if given.out:
+        given.out.mkdir(parents=True, exist_ok=True)
+        (given.out / "headline.json").write_text(json.dumps({"rows": rows, "seconds": seconds}, indent=1))
+        (given.out / "headline.md").write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main()
