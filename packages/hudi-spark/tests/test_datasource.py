@@ -78,7 +78,7 @@ def test_a_schema_of_the_user_is_the_projection(plain, rows, path):
 
 
 def test_more_than_the_limit_is_refused_and_leaves_nothing(plain, rows, path):
-    with pytest.raises(Exception, match="hudi_spark[.]enable"):
+    with pytest.raises(Exception, match=r"hudi_spark\.enable"):
         rows.write.format("hudi").options(**options(), **{"hudi.datasource.max.bytes": "100"}).mode(
             "append"
         ).save(path)

@@ -18,22 +18,24 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_schema
 
-from hudi_format.errors import OrderingValueError, RecordKeyError, SchemaError
+from hudi_format.errors import OrderingValueError, RecordKeyError
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage import Storage
 from hudi_spark import expressions
-from hudi_spark.files import base_files
 from hudi_spark.jobs import run_job
 from hudi_spark.routing import slots, spread
+from hudi_spark.stored_keys import FILE_ID, stored_keys
 from hudi_spark.tasks import BUCKET, STATUS_DDL, AddKeys, WriteBuckets, WriteStream, statuses
+from hudi_spark.types import to_arrow_schema
 from hudi_timeline.engine.protocol import PrepareTask
 from hudi_timeline.write.tasks import ProfileRow, Routing, WriteContext
 
-FILE_ID = "_hudi_file_id"
 SLOT = "_hudi_slot"
+BOUNDS, BUCKETS = "_hudi_bounds", "_hudi_buckets"
+# Up to this many places stand in the plan itself; above it they are joined.
+LITERAL_PLACES = 64
 ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 # Spark's default of 10,000 rows a batch costs a third of the crossing; a user's own setting stays.
 BATCH_ROWS = "65536"
@@ -45,11 +47,11 @@ BROADCAST_ROWS = 500_000
 
 @dataclass(frozen=True)
 class SparkFrame:
-    """Evaluated rows: record key, partition path, data columns; `tags` is None until they are tagged."""
+    """Evaluated rows: record key, partition path, data columns; when tagged, `FILE_ID` too ("" for none)."""
 
     rows: DataFrame
     counts: Mapping[str, int]
-    tags: DataFrame | None = None
+    tagged: bool = False
     kept: tuple[DataFrame, ...] = field(default=())
 
 
@@ -63,12 +65,7 @@ class SparkEngine:
         self.parallelism = self._spark.sparkContext.defaultParallelism
 
     def schema(self, data: DataFrame) -> pa.Schema:
-        try:
-            return to_arrow_schema(data.schema)
-        except (TypeError, ValueError) as e:
-            raise SchemaError(
-                f"the data has a column that cannot be stored: {str(e).splitlines()[0]}"
-            ) from None
+        return to_arrow_schema(data.schema)
 
     # --- evaluate ------------------------------------------------------------------------------------
 
@@ -87,7 +84,7 @@ class SparkEngine:
         no_key = F.sum(F.when(F.col(RECORD_KEY).isNull(), 1).otherwise(0))
         no_order = F.lit(0)
         if task.check_ordering and task.ordering_field:
-            no_order = F.sum(F.when(expressions.column(task.ordering_field).isNull(), 1).otherwise(0))
+            no_order = F.sum(F.when(_by_path(rows, task.ordering_field).isNull(), 1).otherwise(0))
         grouped = rows.groupBy(PARTITION_PATH).agg(F.count(F.lit(1)), no_key, no_order)
         found = self._run(grouped.collect, "evaluate")
         keyless, orderless = sum(r[2] for r in found), sum(r[3] for r in found)
@@ -113,33 +110,23 @@ class SparkEngine:
     # --- tag -----------------------------------------------------------------------------------------
 
     def tag(self, frame: SparkFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]]) -> SparkFrame:
-        paths = [f.path for of in files.values() for f in of]
-        if not paths:
+        latest = [f for of in files.values() for f in of]
+        if not latest:
             return frame
-        key_columns = T.StructType(
-            [T.StructField(RECORD_KEY, T.StringType()), T.StructField(PARTITION_PATH, T.StringType())]
-        )
-        stored = base_files(self._spark, storage, paths, key_columns).select(
-            RECORD_KEY, PARTITION_PATH, F.substring_index(F.col("_metadata.file_name"), "_", 1).alias(FILE_ID)
-        )
+        stored = stored_keys(self._spark, storage, latest)
         few = sum(frame.counts.values()) <= BROADCAST_ROWS
         keys = frame.rows.select(RECORD_KEY, PARTITION_PATH)
         tags = stored.join(F.broadcast(keys) if few else keys, [RECORD_KEY, PARTITION_PATH], "left_semi")
-        tags = tags.persist(StorageLevel.MEMORY_AND_DISK)
-        return replace(frame, tags=tags, kept=(*frame.kept, tags))
-
-    def _tagged(self, frame: SparkFrame) -> DataFrame:
-        if frame.tags is None:
-            return frame.rows.withColumn(FILE_ID, F.lit(""))
-        few = sum(frame.counts.values()) <= BROADCAST_ROWS
-        tags = F.broadcast(frame.tags) if few else frame.tags
-        rows = frame.rows.join(tags, [RECORD_KEY, PARTITION_PATH], "left")
-        return rows.withColumn(FILE_ID, F.coalesce(F.col(FILE_ID), F.lit("")))
+        rows = frame.rows.join(F.broadcast(tags) if few else tags, [RECORD_KEY, PARTITION_PATH], "left")
+        # Kept, because it is used twice: for the profile, and then for the write.
+        rows = rows.withColumn(FILE_ID, F.coalesce(F.col(FILE_ID), F.lit("")))
+        rows = rows.persist(frame.rows.storageLevel)
+        return replace(frame, rows=rows, tagged=True, kept=(*frame.kept, rows))
 
     def profile(self, frame: SparkFrame) -> list[ProfileRow]:
-        if frame.tags is None:
+        if not frame.tagged:
             return [ProfileRow(p, "", n) for p, n in frame.counts.items()]
-        counted = self._tagged(frame).groupBy(PARTITION_PATH, FILE_ID).count()
+        counted = frame.rows.groupBy(PARTITION_PATH, FILE_ID).count()
         return [ProfileRow(r[0], r[1], r[2]) for r in self._run(counted.collect, "tag")]
 
     # --- write ---------------------------------------------------------------------------------------
@@ -150,9 +137,8 @@ class SparkEngine:
         task_of = spread(routing.buckets, self.parallelism)
         tasks = max(task_of) + 1
         number = slots(tasks)
-        places = self._places(routing)
-        rows = self._tagged(frame).join(F.broadcast(places), [PARTITION_PATH, FILE_ID])
-        rows = rows.withColumn(BUCKET, _bucket())
+        rows = frame.rows if frame.tagged else frame.rows.withColumn(FILE_ID, F.lit(""))
+        rows = self._placed(rows, routing).withColumn(BUCKET, _bucket())
         slot_of = F.array(*[F.lit(number[t]) for t in task_of]) if len(task_of) <= 256 else None
         if slot_of is not None:
             rows = rows.withColumn(SLOT, F.element_at(slot_of, F.col(BUCKET) + 1))
@@ -168,20 +154,30 @@ class SparkEngine:
         worker = WriteBuckets(context, routing.buckets)
         return self._write(rows.drop(SLOT), worker)
 
-    def _places(self, routing: Routing) -> DataFrame:
-        """Where rows go, by partition and file group: bounds and buckets of the shares."""
-        known = [(p, f, [1.0], [b]) for (p, f), b in routing.located.items()]
-        fresh = [(p, "", [s.upto for s in of], [s.bucket for s in of]) for p, of in routing.inserts.items()]
-        ddl = f"{PARTITION_PATH} string, {FILE_ID} string, _bounds array<double>, _buckets array<int>"
-        return self._spark.createDataFrame(known + fresh, ddl)
+    def _placed(self, rows: DataFrame, routing: Routing) -> DataFrame:
+        """The rows that go somewhere, with the bounds and buckets of their place's shares."""
+        places = [(p, f, [1.0], [b]) for (p, f), b in routing.located.items()]
+        places += [(p, "", [s.upto for s in of], [s.bucket for s in of]) for p, of in routing.inserts.items()]
+        if len(places) > LITERAL_PLACES:
+            ddl = f"{PARTITION_PATH} string, {FILE_ID} string, {BOUNDS} array<double>, {BUCKETS} array<int>"
+            table = self._spark.createDataFrame(places, ddl)
+            return rows.join(F.broadcast(table), [PARTITION_PATH, FILE_ID])
+        # Few places are written into the plan: that saves a join, and with it a job.
+        known: list[Column] = []
+        for partition, file_id, bounds, buckets in places:
+            shares = F.struct(
+                F.array(*map(F.lit, bounds)).alias(BOUNDS), F.array(*map(F.lit, buckets)).alias(BUCKETS)
+            )
+            known += [F.lit(f"{file_id}/{partition}"), shares]
+        place = F.element_at(F.create_map(*known), F.concat(F.col(FILE_ID), F.lit("/"), F.col(PARTITION_PATH)))
+        found = rows.withColumn("_hudi_place", place).where(F.col("_hudi_place").isNotNull())
+        return found.select("*", "_hudi_place.*").drop("_hudi_place")
 
     def write_stream(self, data: DataFrame, task: PrepareTask, context: WriteContext) -> list[WriteStat]:
         present = [n for n in task.schema.names if n in data.columns]
         return self._write(data.select(*(_quoted(n) for n in present)), WriteStream(context, task))
 
-    def _write(
-        self, rows: DataFrame, worker: Worker
-    ) -> list[WriteStat]:
+    def _write(self, rows: DataFrame, worker: Worker) -> list[WriteStat]:
         with self._large_batches():
             status = rows.mapInArrow(worker, STATUS_DDL)
             found = self._run(status.collect, "write", settle=True)
@@ -207,6 +203,11 @@ class SparkEngine:
             kept.unpersist()
 
 
+def _by_path(rows: DataFrame, path: str) -> Column:
+    found = expressions.column(path, rows.schema)
+    return _quoted(path) if found is None else found[0]
+
+
 def _quoted(name: str) -> Column:
     return F.col(f"`{name}`")
 
@@ -214,12 +215,10 @@ def _quoted(name: str) -> Column:
 def _keyed(data: DataFrame, task: PrepareTask) -> DataFrame:
     """Record key, partition path and the wanted columns."""
     present = [_quoted(n) for n in task.schema.names if n in data.columns]
-    if expressions.native(task.key_spec, data.schema):
-        return data.select(
-            expressions.record_key(task.key_spec).alias(RECORD_KEY),
-            expressions.partition_path(task.key_spec).alias(PARTITION_PATH),
-            *present,
-        )
+    key = expressions.record_key(task.key_spec, data.schema)
+    path = expressions.partition_path(task.key_spec, data.schema)
+    if key is not None and path is not None:
+        return data.select(key.alias(RECORD_KEY), path.alias(PARTITION_PATH), *present)
     rows = data.select(*present)
     fields = [T.StructField(RECORD_KEY, T.StringType()), T.StructField(PARTITION_PATH, T.StringType())]
     schema = T.StructType([*fields, *rows.schema.fields])
@@ -229,9 +228,9 @@ def _keyed(data: DataFrame, task: PrepareTask) -> DataFrame:
 def _bucket() -> Column:
     """The bucket among a place's shares, by CRC-32 of the record key, as `InsertShare` says."""
     hashed = F.crc32(F.col(RECORD_KEY).cast("binary")).cast("double")
-    passed = F.size(F.filter(F.col("_bounds"), lambda upto: upto * F.lit(2.0**32) <= hashed))
-    chosen = F.element_at(F.col("_buckets"), F.least(passed + 1, F.size("_buckets")))
-    return F.when(F.size("_buckets") == 1, F.element_at(F.col("_buckets"), 1)).otherwise(chosen)
+    passed = F.size(F.filter(F.col(BOUNDS), lambda upto: upto * F.lit(2.0**32) <= hashed))
+    chosen = F.element_at(F.col(BUCKETS), F.least(passed + 1, F.size(BUCKETS)))
+    return F.when(F.size(BUCKETS) == 1, F.element_at(F.col(BUCKETS), 1)).otherwise(chosen)
 
 
 def _storage_level(name: str) -> StorageLevel:

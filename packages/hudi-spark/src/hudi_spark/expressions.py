@@ -5,6 +5,8 @@ Source: hudi_format.keys, which the tests hold these expressions to.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -16,62 +18,80 @@ NULL, EMPTY = "__null__", "__empty__"
 
 # Spark's cast of these to string is the text of Apache Hudi's key generators.
 _SAME_TEXT = (T.StringType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.BooleanType, T.DateType)
+# BigDecimal.toString has an exponent from the seventh digit on; what Spark's cast does there depends on settings.
+_PLAIN_SCALE = 6
 
 
-def field_type(schema: T.StructType, path: str) -> T.DataType | None:
-    """The type of a column by dot path, None where there is none."""
+def column(path: str, schema: T.StructType) -> tuple[Column, T.DataType] | None:
+    """A column and its type, by name or dot path; None where there is none."""
+    if path in schema.names:
+        return F.col(f"`{path}`"), schema[path].dataType
     kind: T.DataType = schema
     for part in path.split("."):
         if not isinstance(kind, T.StructType) or part not in kind.names:
             return None
         kind = kind[part].dataType
-    return kind
+    return F.col(".".join(f"`{part}`" for part in path.split("."))), kind
 
 
-def column(path: str) -> Column:
-    """A column by dot path."""
-    return F.col(".".join(f"`{part}`" for part in path.split(".")))
+def text(path: str, schema: T.StructType) -> Column | None:
+    """The column's text in keys and paths; None where only Arrow makes the same."""
+    found = column(path, schema)
+    if found is None:
+        return None
+    values, kind = found
+    if isinstance(kind, _SAME_TEXT) or (isinstance(kind, T.DecimalType) and kind.scale <= _PLAIN_SCALE):
+        return values.cast("string")
+    if isinstance(kind, T.TimestampType):
+        return F.unix_micros(values).cast("string")
+    if isinstance(kind, T.BinaryType):
+        return F.lower(F.hex(values))
+    return None
 
 
-def native(spec: KeySpec, schema: T.StructType) -> bool:
-    """Whether all key and partition fields have a native text."""
-    fields = (*spec.key_fields, *spec.partition_fields)
-    return all(isinstance(field_type(schema, f), _SAME_TEXT) for f in fields)
+def _texts(fields: Sequence[str], schema: T.StructType) -> list[Column] | None:
+    found = [text(f, schema) for f in fields]
+    known = [t for t in found if t is not None]
+    return known if len(known) == len(found) else None
 
 
-def record_key(spec: KeySpec) -> Column:
-    """The record key; null where it would be null or empty."""
-    texts = [column(f).cast("string") for f in spec.key_fields]
+def record_key(spec: KeySpec, schema: T.StructType) -> Column | None:
+    """The record key, null where it would be null or empty; None where a field has no native text."""
+    texts = _texts(spec.key_fields, schema)
+    if texts is None:
+        return None
     if len(texts) == 1:
         return F.when(texts[0] != "", texts[0])
     parts: list[Column] = []
-    for field, text in zip(spec.key_fields, texts, strict=True):
-        value = F.coalesce(F.when(text == "", F.lit(EMPTY)).otherwise(text), F.lit(NULL))
-        parts += [F.lit(f"{',' if parts else ''}{field}:"), value]
+    for field, value in zip(spec.key_fields, texts, strict=True):
+        shown = F.coalesce(F.when(value == "", F.lit(EMPTY)).otherwise(value), F.lit(NULL))
+        parts += [F.lit(f"{',' if parts else ''}{field}:"), shown]
     filled = F.lit(False)
-    for text in texts:
-        filled = filled | F.coalesce(text != "", F.lit(False))
+    for value in texts:
+        filled = filled | F.coalesce(value != "", F.lit(False))
     return F.when(filled, F.concat(*parts))
 
 
-def partition_path(spec: KeySpec) -> Column:
-    """The partition path; "" for a table without partitions."""
+def partition_path(spec: KeySpec, schema: T.StructType) -> Column | None:
+    """The partition path, "" for a table without partitions; None where a field has no native text."""
     if not spec.partition_fields:
         return F.lit("")
+    texts = _texts(spec.partition_fields, schema)
+    if texts is None:
+        return None
     parts: list[Column] = []
-    for field in spec.partition_fields:
-        text = column(field).cast("string")
-        value = _escaped(text) if spec.url_encode else text
-        value = F.when(text != "", value).otherwise(F.lit(HIVE_DEFAULT))
+    for field, value in zip(spec.partition_fields, texts, strict=True):
+        shown = _escaped(value) if spec.url_encode else value
+        shown = F.when(value != "", shown).otherwise(F.lit(HIVE_DEFAULT))
         start = ("/" if parts else "") + (f"{field}=" if spec.hive_style else "")
-        parts += [F.lit(start), value] if start else [value]
+        parts += [F.lit(start), shown] if start else [shown]
     return F.concat(*parts)
 
 
-def _escaped(text: Column) -> Column:
+def _escaped(value: Column) -> Column:
     """Apache Hudi's %XX form.  "%" is replaced first; a text without special characters skips the rest."""
-    out = text
+    out = value
     for char in sorted(ESCAPED_CHARS, key=lambda c: c != "%"):
         out = F.regexp_replace(out, f"\\x{ord(char):02x}", f"%{ord(char):02X}")
     special = "[" + "".join(f"\\x{ord(c):02x}" for c in ESCAPED_CHARS) + "]"
-    return F.when(text.rlike(special), out).otherwise(text)
+    return F.when(value.rlike(special), out).otherwise(value)

@@ -22,6 +22,14 @@ _AS_STORED = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
 _WILDCARDS = re.compile(r"([\\*?\[\]{}])")
 
 
+_NO_FILE_SYSTEM = ("No FileSystem for scheme", "UnsupportedFileSystemException", "FileSystem not found")
+
+
+def lacks_file_system(error: Exception) -> bool:
+    """Whether Spark refused a path because the JVM has no file system for its scheme."""
+    return any(text in str(error) for text in _NO_FILE_SYSTEM)
+
+
 def file_uri(storage: Storage, path: str) -> str:
     """A file's path as Hadoop's Path takes it: not encoded, with its scheme."""
     return f"file://{storage.uri}/{path}" if storage.is_local else f"{storage.uri}/{path}"

@@ -27,7 +27,7 @@ from hudi_format.errors import OptionError, UnsupportedError
 from hudi_format.schema.meta_columns import COMMIT_TIME
 from hudi_spark.config import merged, session_options, table_path
 from hudi_spark.file_schemas import files_by_schema
-from hudi_spark.files import base_files
+from hudi_spark.files import base_files, lacks_file_system
 from hudi_spark.path_columns import partition_columns
 from hudi_spark.read_tasks import ReadFiles, grouped
 from hudi_spark.types import to_spark_schema, to_spark_type
@@ -37,7 +37,6 @@ from hudi_timeline.table import HudiTable
 
 log = logging.getLogger("hudi")
 
-_NO_FILE_SYSTEM = ("No FileSystem for scheme", "UnsupportedFileSystemException", "FileSystem not found")
 _said: set[str] = set()
 
 
@@ -119,7 +118,7 @@ def _frame(spark: SparkSession, table: HudiTable, scan: Scan, condition: str | N
         frame = frame.where(condition) if condition else frame
         return frame.select(*(F.col(f"`{n}`") for n in scan.schema.names))
     except (Py4JJavaError, PySparkException) as e:
-        if not any(text in str(e) for text in _NO_FILE_SYSTEM):
+        if not lacks_file_system(e):
             raise
     scheme = table.uri.partition("://")[0]
     if scheme not in _said:
