@@ -169,7 +169,9 @@ class SparkEngine:
                 F.array(*map(F.lit, bounds)).alias(BOUNDS), F.array(*map(F.lit, buckets)).alias(BUCKETS)
             )
             known += [F.lit(f"{file_id}/{partition}"), shares]
-        place = F.element_at(F.create_map(*known), F.concat(F.col(FILE_ID), F.lit("/"), F.col(PARTITION_PATH)))
+        place = F.element_at(
+            F.create_map(*known), F.concat(F.col(FILE_ID), F.lit("/"), F.col(PARTITION_PATH))
+        )
         found = rows.withColumn("_hudi_place", place).where(F.col("_hudi_place").isNotNull())
         return found.select("*", "_hudi_place.*").drop("_hudi_place")
 

@@ -47,7 +47,7 @@ def spread(buckets: Sequence[Bucket], parallelism: int) -> list[int]:
     if not buckets:
         return []
     total = sum(b.expected_bytes for b in buckets)
-    tasks = min(len(buckets), max(4 * parallelism, -(-total // TASK_BYTES)))
+    tasks = min(len(buckets), max(2 * parallelism, -(-total // TASK_BYTES)))
     heap = [(0, task) for task in range(tasks)]
     out = [0] * len(buckets)
     for bucket in sorted(buckets, key=lambda b: -b.expected_bytes):
