@@ -4,69 +4,21 @@ For each shape of table (key generator, partition paths, types) one table goes t
 state after each is read by every engine, newest state and time travel.
 """
 
-import shutil
-from dataclasses import dataclass
-from pathlib import Path
-
-import pyarrow as pa
 import pytest
 
 from hudi_timeline import HudiTable
-from interop import ours
+from interop import history, ours
 from interop.rows import assert_same_rows, without_meta
-from interop.samples import SHAPES, Model, Rows
-
-# Operation after operation; each row of a state's table was written by one of those before it.
-STEPS = (
-    "bulk_insert",
-    "insert",
-    "upsert",
-    "delete",
-    "insert_overwrite",
-    "delete_partition",
-    "upsert again",
-    "insert_overwrite_table",
-)
+from interop.samples import SHAPES
 
 
-@dataclass(frozen=True)
-class State:
-    """A copy of a table, what it must hold, and the instant of its last commit."""
+def write_to(shape):
+    def write(path, operation, rows, partitions):
+        if not path.exists():
+            ours.create(path, shape)
+        ours.write(path, operation, rows, partitions=partitions)
 
-    path: Path
-    want: pa.Table
-    instant: str
-
-
-def _states(shape, folder):
-    rows, model = Rows(shape, null_elements=True), Model(shape)
-    path = folder / "table"
-    ours.create(path, shape)
-    out = {}
-    for step in STEPS:
-        operation, partitions = step.partition(" ")[0], []
-        current = list(model.rows.values())
-        match operation:
-            case "upsert":
-                given = rows.changed(current, min(7, len(current))) + rows.new(5)
-            case "delete":
-                given = rows.some(current, 6)
-            case "insert_overwrite":
-                given = [r | {"city": current[0]["city"]} for r in rows.new(4)]
-            case "delete_partition":
-                given, partitions = [], [shape.path_of(current[-1])]
-            case _:
-                given = rows.new(18)
-        if operation == "delete_partition" and not shape.partitions:
-            continue
-        result = ours.write(
-            path, operation, pa.Table.from_pylist(given, schema=shape.schema), partitions=partitions
-        )
-        model.apply(operation, given, partitions)
-        copy = folder / step.replace(" ", "_")
-        shutil.copytree(path, copy)
-        out[step] = State(copy, model.table(), result.instant)
-    return out
+    return write
 
 
 @pytest.fixture(scope="session")
@@ -75,18 +27,13 @@ def states(tmp_path_factory):
 
     def get(name):
         if name not in made:
-            made[name] = _states(SHAPES[name], tmp_path_factory.mktemp(name))
+            made[name] = history.states(SHAPES[name], tmp_path_factory.mktemp(name), write_to(SHAPES[name]))
         return made[name]
 
     return get
 
 
-CASES = [
-    (shape, step)
-    for shape in SHAPES
-    for step in STEPS
-    if not (step == "delete_partition" and not SHAPES[shape].partitions)
-]
+CASES = [(name, step) for name, shape in SHAPES.items() for step in history.possible(shape)]
 
 
 @pytest.mark.parametrize(("shape", "step"), CASES)
