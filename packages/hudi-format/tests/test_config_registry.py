@@ -6,7 +6,6 @@ import pickle
 from contextlib import suppress
 
 import pytest
-from hudi_format.config.heeded import HEEDED, READ_FIELDS, WRITE_FIELDS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from hudi_format.config import (
 )
 from hudi_format.config.effects import effects_by_key
 from hudi_format.config.facts import EFFECT, MEANING, TUNING, UNKNOWN
+from hudi_format.config.heeded import HEEDED, READ_FIELDS, WRITE_FIELDS
 from hudi_format.config.registry import canonical, known_options, main_name, nearest
 from hudi_format.errors import (
     ConflictingOptionError,

@@ -3,11 +3,11 @@
 import pickle
 
 import pytest
-from hudi_format.config.heeded import WRITE_FIELDS
-from hudi_format.config.kinds import BOOLEAN
 
 from hudi_format.config import WriteConfig, parse_read_options, parse_write_options
 from hudi_format.config.effects import EFFECTS, WRITE
+from hudi_format.config.heeded import WRITE_FIELDS
+from hudi_format.config.kinds import BOOLEAN
 from hudi_format.config.registry import known_options
 from hudi_format.errors import ConflictingOptionError, InvalidOptionError, UnsupportedError
 
