@@ -1,4 +1,3 @@
-
 """Options that only Apache Hudi 1.x knows.
 
 A line is: name, default of Apache Hudi 0.15 (- for none), other names of the same option.
