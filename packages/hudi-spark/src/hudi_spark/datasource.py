@@ -1,8 +1,15 @@
 """Spark 4's Python data source: `format("hudi")` for scripts that import nothing of ours.
 
-Everything here runs in Python processes that Spark starts: no session, no shuffle, no native scan.  It reads all
-columns that are asked for by schema, and writes by staging the rows as Arrow files, which the engine without a JVM
-then commits; so it is for amounts that fit in memory.  `hudi_spark.enable(spark)` has no such limit.
+Everything here runs in Python processes that Spark starts: no session, no shuffle, no native scan.  It reads the
+columns that `.schema(...)` or `hudi.read.columns` name, and writes by staging the rows as Arrow files, which the
+engine without a JVM then commits; so it is for amounts that fit in memory.  `hudi_spark.enable(spark)` has no
+such limit.  `pushFilters` is left out on purpose: a reader that has it fails while Spark's setting for it is off,
+and no setting can be seen from here; `hudi.read.filter` does the same.
+
+Rows are staged in a folder of each write's own, `.hoodie_staging_<uuid>` in the base path.  That is storage which
+every task and the driver reach, unlike a temporary folder.  It is not below `.hoodie`, which would make a path
+look like a table before there is one.  What a killed write leaves there does no harm: it is no partition, it does
+not count as something else at the path, and readers pass over it; it can be deleted at any time.
 
 Source: spec "What PySpark lets a Python-only package do", sections 1 to 4.
 """
@@ -12,8 +19,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -23,28 +31,27 @@ from pyspark.sql.datasource import (
     InputPartition,
     WriterCommitMessage,
 )
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from hudi_format.config import parse_read_options
+from hudi_format.config.heeded import STAGING_LIMIT
 from hudi_format.config.read import INCREMENTAL
-from hudi_format.errors import InvalidOptionError, OptionError, UnsupportedError
+from hudi_format.errors import InvalidOptionError, OptionError, StorageError, UnsupportedError
 from hudi_format.schema.evolve import conform
 from hudi_format.storage import Storage, open_storage
 from hudi_spark.config import take_option
 from hudi_spark.read_tasks import grouped
-from hudi_spark.types import to_arrow_schema as arrow_schema
-from hudi_spark.types import to_spark_schema
+from hudi_spark.types import to_arrow_schema, to_spark_schema
 from hudi_timeline.engine.local import LocalEngine
 from hudi_timeline.scan.result import Scan
 from hudi_timeline.scan.task import ReadTask
 from hudi_timeline.table import HudiTable
-from hudi_timeline.write.operation import APPEND, OVERWRITE, execute
+from hudi_timeline.write.operation import APPEND, OVERWRITE, check, execute
 
-MAX_BYTES = "hudi.datasource.max.bytes"
-"""Our own option: how many bytes of Arrow data one write through the data source may have."""
-DEFAULT_MAX_BYTES = 256 << 20
-STAGING = ".hoodie_staging"
+DEFAULT_STAGING_LIMIT = 256 << 20
+"""Bytes of Arrow data that one write may have, if the option does not say."""
+STAGING = ".hoodie_staging_"
+_FORMER_LIMIT = "hudi.datasource.max.bytes"
 _ENABLE = "call hudi_spark.enable(spark) before the {}, which then runs on Spark itself."
 
 
@@ -64,8 +71,9 @@ def _path_of(options: dict[str, str]) -> str:
 
 def _scan(options: Mapping[str, str], columns: Sequence[str] | None = None) -> Scan:
     given = dict(options)
-    table = HudiTable.open(_path_of(given))
+    path = _path_of(given)
     config = parse_read_options(given)
+    table = HudiTable.open(path)
     raw = dict(config.raw)
     if config.query_type == INCREMENTAL:
         return table.read_incremental(config.begin or "", config.end, columns=columns, options=raw)
@@ -90,13 +98,15 @@ class HudiReader(DataSourceReader):  # type: ignore[misc]
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self.options = dict(options)
-        # The exact Arrow schema that Spark compares the first batch with, nullability included.
-        of_spark: Any = to_arrow_schema  # PySpark 3.5 knows no time zone here
-        self.schema: pa.Schema = of_spark(schema, timezone="UTC")
+        # What Spark compares the first batch with, nullability included; its own converter is not public and
+        # takes other arguments in each version.
+        self.schema = to_arrow_schema(schema)
 
     def partitions(self) -> Sequence[InputPartition]:
-        known = set(_scan(self.options).schema.names)
+        known = _scan(self.options).schema.names
         scan = _scan(self.options, [n for n in self.schema.names if n in known])
+        # A type that the user's schema asks for in vain is found here, once, and not in each task.
+        conform(scan.schema.empty_table(), self.schema)
         # A list without any partition would make Spark call read() with None.
         return [Files(g) for g in grouped(scan.plan_files())] or [Files(())]
 
@@ -122,40 +132,44 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
     """Stages in the tasks, commits with the engine without a JVM."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
-        self.schema = arrow_schema(schema)
+        """Refuses what can be refused before a row is evaluated; errors as `execute`."""
         given = dict(options)
         self.path = _path_of(given)
-        self.limit = _limit(take_option(given, MAX_BYTES))
+        self.limit = _limit(given)
+        self.schema = to_arrow_schema(schema)
         self.options = given
         self.mode = OVERWRITE if overwrite else APPEND
-        self.folder = f"{STAGING}/{uuid.uuid4().hex}"
+        self.folder = STAGING + uuid.uuid4().hex
+        storage = open_storage(self.path)
+        check(LocalEngine(), storage, self.schema.empty_table(), given, mode=self.mode)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
         context = TaskContext.get()
-        number = (context.partitionId(), context.taskAttemptId()) if context is not None else (0, 0)
-        path, size = f"{self.folder}/{number[0]}-{number[1]}.arrow", 0
-        writer: pa.ipc.RecordBatchStreamWriter | None = None
-        output: Any = None
-        try:
-            for batch in iterator:
+        partition, attempt = (context.partitionId(), context.taskAttemptId()) if context else (0, 0)
+        first = next(iterator, None)
+        if first is None:
+            return Staged("", 0)
+        storage, path = open_storage(self.path), f"{self.folder}/{partition}-{attempt}.arrow"
+        others, size = _staged_by_others(storage, self.folder, partition), 0
+        with storage.open_output(path) as output:
+            writer = pa.ipc.new_stream(output, first.schema)
+            for batch in chain((first,), iterator):
                 size += batch.nbytes
-                self._check(size)
-                if writer is None:
-                    output = open_storage(self.path).open_output(path)
-                    writer = pa.ipc.new_stream(output, batch.schema)
-                writer.write_batch(batch)
-        finally:
-            if writer is not None:
+                self._check(others + size)
+                with _refusals(storage, path):
+                    writer.write_batch(batch)
+            with _refusals(storage, path):
                 writer.close()
-                output.close()
-        return Staged(path if writer is not None else "", size)
+                output.close()  # a remote store takes the bytes only now
+        return Staged(path, size)
 
     def _check(self, size: int) -> None:
         if size > self.limit:
             raise UnsupportedError(
                 f"this way of writing takes {self.limit:,} bytes of Arrow data at most, and there are more",
                 table=self.path,
-                remedy=_ENABLE.format("write") + f" Or raise the option {MAX_BYTES}, if memory allows.",
+                remedy=_ENABLE.format("write") + f" Or raise the option {STAGING_LIMIT}, if memory allows.",
+                option=STAGING_LIMIT,
             )
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -165,17 +179,35 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
             self._check(sum(m.size for m in staged))
             rows = _rows(storage, staged, self.schema)
         finally:
-            # Also before the write: with mode overwrite nothing of ours may lie in the table's folder.
-            self._clean(storage)
+            # Before the write: mode overwrite moves or deletes all that lies at the path.
+            storage.delete_dir(self.folder)
         execute(LocalEngine(), storage, rows, self.options, mode=self.mode)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        self._clean(open_storage(self.path))
+        open_storage(self.path).delete_dir(self.folder)
 
-    def _clean(self, storage: Storage) -> None:
-        storage.delete_dir(self.folder)
-        if storage.info(STAGING) is not None and not storage.list(STAGING):
-            storage.delete_dir(STAGING)
+
+def _staged_by_others(storage: Storage, folder: str, partition: int) -> int:
+    """Bytes that other tasks have staged; of several attempts of a task the largest counts."""
+    sizes: dict[str, int] = {}
+    for entry in storage.list(folder):
+        task = entry.name.partition("-")[0]
+        if task != str(partition):
+            sizes[task] = max(sizes.get(task, 0), entry.size)
+    return sum(sizes.values())
+
+
+@contextmanager
+def _refusals(storage: Storage, path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as e:
+        raise StorageError(
+            f"the storage refused the staged rows: {e.strerror or e}",
+            table=storage.uri,
+            file=path,
+            remedy="free space, or grant this user access to the table's folder; nothing was written.",
+        ) from e
 
 
 def _rows(storage: Storage, staged: Sequence[Staged], schema: pa.Schema) -> pa.Table:
@@ -185,15 +217,20 @@ def _rows(storage: Storage, staged: Sequence[Staged], schema: pa.Schema) -> pa.T
     return pa.concat_tables(tables)
 
 
-def _limit(text: str | None) -> int:
+def _limit(options: dict[str, str]) -> int:
+    """The limit in bytes; its option is taken out."""
+    former = take_option(options, _FORMER_LIMIT)
+    text = take_option(options, STAGING_LIMIT) or former
     if text is None:
-        return DEFAULT_MAX_BYTES
+        return DEFAULT_STAGING_LIMIT
     try:
         limit = int(text)
     except ValueError:
         limit = -1
     if limit < 0:
         raise InvalidOptionError(
-            f"{MAX_BYTES}={text!r} is no number of bytes", remedy="give a whole number.", option=MAX_BYTES
+            f"{STAGING_LIMIT}={text!r} is no number of bytes",
+            remedy="give a whole number.",
+            option=STAGING_LIMIT,
         )
     return limit

@@ -123,16 +123,9 @@ def execute(
     phases = _Phases()
     with phases("plan"):
         config = parse_write_options(options)
-        mode = _mode(mode)
-        table = _existing(storage)
-        if table is not None and mode == ERROR:
-            raise TableExistsError(
-                "a table is already there", table=storage.uri,
-                remedy='use mode("append") to add to it, or mode("overwrite") to replace it.',
-            )  # fmt: skip
-        if table is not None and mode == IGNORE:
-            return CommitResult("", "", config.operation, storage.uri)
-        plan = _plan(engine, storage, data, config, table, mode)
+        plan = _planned(engine, storage, data, config, mode)
+    if plan is None:
+        return CommitResult("", "", config.operation, storage.uri)
     if plan.operation == "bulk_insert" and not plan.config.combine_before_insert:
         return _bulk_insert(engine, data, plan, phases)
     frame = None
@@ -144,6 +137,33 @@ def execute(
     finally:
         if frame is not None:
             engine.release(frame)
+
+
+def check(
+    engine: Engine[Any, Any], storage: Storage, data: Any, options: Mapping[str, str], *, mode: str = APPEND
+) -> None:
+    """Raise what `execute` would refuse by options, schema and table, for callers that have no rows yet.
+
+    Args:
+        data: what the engine takes; only its schema is looked at.
+    """
+    _planned(engine, storage, data, parse_write_options(options), mode)
+
+
+def _planned(
+    engine: Engine[Any, Any], storage: Storage, data: Any, config: WriteConfig, mode: str
+) -> _Plan | None:
+    """The plan; None where mode "ignore" leaves a table as it is."""
+    mode = _mode(mode)
+    table = _existing(storage)
+    if table is not None and mode == ERROR:
+        raise TableExistsError(
+            "a table is already there", table=storage.uri,
+            remedy='use mode("append") to add to it, or mode("overwrite") to replace it.',
+        )  # fmt: skip
+    if table is not None and mode == IGNORE:
+        return None
+    return _plan(engine, storage, data, config, table, mode)
 
 
 def _mode(mode: str) -> str:
