@@ -122,11 +122,12 @@ def test_buckets_are_spread_by_their_weight():
     buckets = [
         Bucket(n, "", CREATE, str(n), expected_rows=rows) for n, rows in enumerate([900, 300, 300, 300])
     ]
-    assert sorted(spread(buckets, 1)) == [0, 1, 2, 3]
+    assert spread(buckets, 1) == [0, 1, 1, 1]
+    assert sorted(spread(buckets, 2)) == [0, 1, 2, 3]
     many = [Bucket(n, "", CREATE, str(n), expected_rows=1) for n in range(1000)]
     tasks = spread(many, 2)
-    assert max(tasks) + 1 == 8
-    assert max(tasks.count(t) for t in set(tasks)) == 125
+    assert max(tasks) + 1 == 4
+    assert max(tasks.count(t) for t in set(tasks)) == 250
     assert spread([], 2) == []
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -52,7 +52,6 @@ class SparkFrame:
     rows: DataFrame
     counts: Mapping[str, int]
     tagged: bool = False
-    kept: tuple[DataFrame, ...] = field(default=())
 
 
 class SparkEngine:
@@ -63,6 +62,7 @@ class SparkEngine:
     def __init__(self, data: DataFrame) -> None:
         self._spark = data.sparkSession
         self.parallelism = self._spark.sparkContext.defaultParallelism
+        self._kept: list[DataFrame] = []
 
     def schema(self, data: DataFrame) -> pa.Schema:
         return to_arrow_schema(data.schema)
@@ -70,14 +70,23 @@ class SparkEngine:
     # --- evaluate ------------------------------------------------------------------------------------
 
     def prepare(self, data: DataFrame, task: PrepareTask) -> SparkFrame:
-        rows = _keyed(data, task)
-        rows = rows.persist(_storage_level(task.storage_level))
+        rows = self._keep(_keyed(data, task), _storage_level(task.storage_level))
         try:
             counts = self._count(rows, task)
         except BaseException:
-            rows.unpersist()
+            self._give_up()
             raise
-        return SparkFrame(rows, counts, kept=(rows,))
+        return SparkFrame(rows, counts)
+
+    def _keep(self, rows: DataFrame, level: StorageLevel) -> DataFrame:
+        kept = rows.persist(level)
+        self._kept.append(kept)
+        return kept
+
+    def _give_up(self) -> None:
+        # What was made last goes first: Spark re-makes a cache whose source is given up before it.
+        while self._kept:
+            self._kept.pop().unpersist()
 
     def _count(self, rows: DataFrame, task: PrepareTask) -> dict[str, int]:
         """One pass that fills the cache, counts by partition, and finds rows that cannot be written."""
@@ -120,8 +129,7 @@ class SparkEngine:
         rows = frame.rows.join(F.broadcast(tags) if few else tags, [RECORD_KEY, PARTITION_PATH], "left")
         # Kept, because it is used twice: for the profile, and then for the write.
         rows = rows.withColumn(FILE_ID, F.coalesce(F.col(FILE_ID), F.lit("")))
-        rows = rows.persist(frame.rows.storageLevel)
-        return replace(frame, rows=rows, tagged=True, kept=(*frame.kept, rows))
+        return replace(frame, rows=self._keep(rows, frame.rows.storageLevel), tagged=True)
 
     def profile(self, frame: SparkFrame) -> list[ProfileRow]:
         if not frame.tagged:
@@ -201,8 +209,8 @@ class SparkEngine:
             self._spark.conf.set(ARROW_ROWS, before)
 
     def release(self, frame: SparkFrame) -> None:
-        for kept in frame.kept:
-            kept.unpersist()
+        # All that was kept for the write: the caller has the frame of before the tagging.
+        self._give_up()
 
 
 def _by_path(rows: DataFrame, path: str) -> Column:
