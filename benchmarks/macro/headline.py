@@ -11,6 +11,7 @@ machine and this run; what counts are the ratios.
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import json
 import math
 import os
@@ -83,9 +84,10 @@ class Worker:
         answer: dict[str, Any] = json.loads(line)
         return answer
 
-    def run(self, work: str, path: str = "") -> dict[str, Any]:
+    def run(self, work: str, table: str | None, files: list[str] | None) -> dict[str, Any]:
+        """One work; `table` and `files` are what this project without a JVM has, for those who read that."""
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps({"work": work, "path": path}) + "\n")
+        self.process.stdin.write(json.dumps({"work": work, "table": table, "files": files}) + "\n")
         self.process.stdin.flush()
         return self._answer()
 
@@ -98,20 +100,18 @@ class Worker:
 
 def check(facts: workload.Facts, engine: str, work: str, found: Any) -> None:
     """An engine that computes the wrong thing is no competitor."""
-    if found is None:
-        return
     rows, total = found
     wanted = {
         "bulk_insert": facts.after_insert, "insert": facts.after_insert, "upsert": facts.after_upsert,
-        "delete": (facts.after_delete, None),
-    }.get(work)  # fmt: skip
-    if wanted is None:
-        return
+    }.get(work, (facts.after_delete, None))  # fmt: skip
     if rows != wanted[0] or (wanted[1] is not None and not math.isclose(total, wanted[1], rel_tol=1e-9)):
         raise SystemExit(f"{engine} after {work}: {rows:,} rows, sum {total}; right is {wanted}")
 
 
-def measure(facts: workload.Facts, names: list[str], folder: Path, repeat: int) -> dict[str, dict[str, list[float]]]:
+def measure(
+    facts: workload.Facts, names: list[str], folder: Path, repeat: int
+) -> tuple[dict[str, dict[str, list[float]]], dict[str, int]]:
+    """Seconds by engine and work, and the bytes of each engine's files after the first load."""
     from engines import ENGINES
 
     workers = {}
@@ -119,34 +119,52 @@ def measure(facts: workload.Facts, names: list[str], folder: Path, repeat: int) 
         (folder / name).mkdir()
         workers[name] = Worker(name, folder / name, facts.rows)
     seconds: dict[str, dict[str, list[float]]] = {n: {} for n in names}
+    sizes: dict[str, int] = {}
     try:
         for _ in range(repeat):
             # The state that `upsert` finds is the one of the last load, so loads come first.
             for work in ("bulk_insert", "insert", "upsert", "delete", "read"):
+                shared = (
+                    _newest_files(folder / "ours" / "table") if work == "read" and "ours" in names else None
+                )
                 for name, worker in workers.items():
                     if work not in ENGINES[name].works:
                         continue
-                    answer = worker.run(work, str(folder / "ours" / "table"))
+                    answer = worker.run(work, str(folder / "ours" / "table") if shared else None, shared)
                     check(facts, name, work, answer["found"])
                     seconds[name].setdefault(work, []).append(answer["seconds"])
+                    sizes.setdefault(name, answer["bytes"])
                     print(f"  {name:16} {work:12} {answer['seconds']:8.2f} s", file=sys.stderr, flush=True)
     finally:
         for worker in workers.values():
             worker.stop()
-    return seconds
+    return seconds, sizes
 
 
-def report(seconds: dict[str, dict[str, list[float]]], rows: int) -> str:
+def _newest_files(table: Path) -> list[str]:
+    """The base files of a table's newest state."""
+    from hudi_timeline import HudiTable
+
+    return [str(table / path) for path in HudiTable.open(str(table)).inspect.files()["path"].to_pylist()]
+
+
+def report(seconds: dict[str, dict[str, list[float]]], sizes: dict[str, int], rows: int) -> str:
     """The tables of seconds and of ratios, as Markdown."""
     names = [n for n in ALL if n in seconds]
     median = {n: {w: statistics.median(s) for w, s in of.items()} for n, of in seconds.items()}
-    lines = [f"{rows:,} rows of 12 columns in 8 partitions, zstd level 3, {os.cpu_count()} cores, "
-             f"Python {platform.python_version()}; seconds, median of {max(len(s) for of in seconds.values() for s in of.values())}:", ""]  # fmt: skip
+    repeats = max(len(times) for of in seconds.values() for times in of.values())
+    lines = [
+        f"{rows:,} rows of 12 columns in 8 partitions, zstd level 3, {os.cpu_count()} cores, "
+        f"Python {platform.python_version()}; seconds, median of {repeats}:",
+        "",
+    ]
     lines.append("| work | " + " | ".join(TITLES[n] for n in names) + " |")
     lines.append("|---" * (len(names) + 1) + "|")
     for work in WORKS:
         cells = [f"{median[n][work]:.2f}" if work in median[n] else "-" for n in names]
         lines.append(f"| {work} | " + " | ".join(cells) + " |")
+    cells = [f"{sizes[n] / 1e6:.0f}" if sizes.get(n) else "-" for n in names]
+    lines.append("| MB after the load | " + " | ".join(cells) + " |")
     lines += ["", "| goal | ratio | |", "|---|---:|---|"]
     for work, ours, other, factor in GOALS:
         if work not in median.get(ours, {}) or work not in median.get(other, {}):
@@ -161,15 +179,32 @@ def report(seconds: dict[str, dict[str, list[float]]], rows: int) -> str:
     return "\n".join(lines)
 
 
+def versions() -> dict[str, str]:
+    """Of what is compared."""
+    names = ("pyspark", "pyarrow", "deltalake", "hudi", "hudi-timeline", "hudi-spark")
+    out = {"python": platform.python_version()}
+    for name in names:
+        try:
+            out[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue  # not taking part, or run from a source tree
+    return out
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--engines", default=",".join(ALL))
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--scale", choices=("full", "smoke"), default="full", help="smoke: 40,000 rows, once")
-    parser.add_argument("--out", type=Path, help="write the seconds (.json) and the tables (.md) to this folder")
+    parser.add_argument(
+        "--out", type=Path, default=None,
+        help="write the seconds (.json) and the tables (.md) to this folder; default at full scale: benchmarks/results",
+    )  # fmt: skip
     given = parser.parse_args()
     rows, repeat = (40_000, 1) if given.scale == "smoke" else (given.rows, given.repeat)
+    if given.out is None and given.scale == "full":
+        given.out = HERE.parent / "results"
     names = [n for n in ALL if n in given.engines.split(",")]
     unknown = set(given.engines.split(",")) - set(ALL)
     if unknown:
@@ -179,14 +214,16 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="hudi-bench-"))
     try:
         facts = workload.make(folder / "data", rows)
-        seconds = measure(facts, names, folder, repeat)
+        seconds, sizes = measure(facts, names, folder, repeat)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    text = report(seconds, rows)
+    text = report(seconds, sizes, rows)
     print(text)
     if given.out:
         given.out.mkdir(parents=True, exist_ok=True)
-        (given.out / "headline.json").write_text(json.dumps({"rows": rows, "seconds": seconds}, indent=1))
+        machine = {"cores": os.cpu_count(), "system": platform.platform(), "versions": versions()}
+        found = {"rows": rows, "seconds": seconds, "bytes": sizes, **machine}
+        (given.out / "headline.json").write_text(json.dumps(found, indent=1) + "\n")
         (given.out / "headline.md").write_text(text + "\n")
 
 
