@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_format.errors import UnsupportedError
+from hudi_format.errors import HudiError, UnsupportedError
 from hudi_spark import compat
 from hudi_spark.types import to_arrow_schema, to_spark_schema
 from hudi_timeline import HudiTable
@@ -117,13 +117,9 @@ def test_more_than_the_limit_names_the_way_round_and_changes_nothing(seen: dict[
 @pytest.mark.parametrize(
     ("case", "text"),
     [
-        ("read_no_path", "no path is given"),
-        ("write_no_path", "no path is given"),
+        ("no_path", "no path is given"),
         ("no_table", "HUDI-E0101"),
-        ("read_option", "hoodie.table.name"),
-        ("write_option", "hoodie.table.name"),
-        ("limit_option", "is no number of bytes"),
-        ("key", "record key column 'idd' is not in the data"),
+        ("option", "hoodie.table.name"),
         ("foreign", "holds something else than a Hudi table: notes.txt"),
         ("mode", "UNSUPPORTED_DATA_SOURCE_SAVE_MODE"),
     ],
@@ -155,6 +151,43 @@ def test_the_declared_schema_is_the_one_spark_compares_with() -> None:
 def _batch(rows: int) -> pa.RecordBatch:
     columns = {"id": [str(n) for n in range(rows)], "city": ["a"] * rows}
     return pa.record_batch(columns, schema=pa.schema([("id", pa.string()), ("city", pa.string())]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"path": ""}, "no path is given"),
+        ({"hoodie.tabel.name": "x"}, "hoodie.table.name"),
+        ({"hudi.write.staging.limit.bytes": "much"}, "is no number of bytes"),
+        ({"hoodie.datasource.write.recordkey.field": "idd"}, "record key column 'idd' is not in the data"),
+        ({"hoodie.datasource.hive_sync.enable": "true"}, "HUDI-E"),
+    ],
+)
+def test_a_write_is_refused_before_a_row_is_evaluated(
+    tmp_path: Path, changes: dict[str, str], text: str
+) -> None:
+    from hudi_spark.datasource import HudiWriter
+
+    options = {**TRIPS, "path": str(tmp_path / "t"), **changes}
+    with pytest.raises(HudiError, match=text):
+        HudiWriter(options, to_spark_schema(_batch(0).schema), False)
+    assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({}, "no path is given"),
+        ({"paths": '["a", "b"]'}, "several paths"),
+        ({"path": "nowhere", "hoodie.tabel.name": "x"}, "hoodie.table.name"),
+        ({"path": "nowhere"}, "HUDI-E0101"),
+    ],
+)
+def test_a_read_is_refused_with_our_errors(options: dict[str, str], text: str) -> None:
+    from hudi_spark.datasource import table_schema
+
+    with pytest.raises(HudiError, match=text):
+        table_schema(options)
 
 
 def test_a_task_counts_what_the_others_staged_once_per_task(tmp_path: Path) -> None:

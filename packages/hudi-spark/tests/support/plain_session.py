@@ -162,15 +162,10 @@ def refusals(spark: SparkSession, path: str) -> dict[str, Any]:
     with open(f"{path}/foreign/notes.txt", "w") as f:
         f.write("mine")
     new = f"{path}/new"
-    key = {"hoodie.datasource.write.recordkey.field": "idd"}
     return {
-        "read_no_path": refused(lambda: spark.read.format("hudi").load()),
-        "write_no_path": refused(lambda: one.write.format("hudi").options(**TRIPS).mode("append").save()),
+        "no_path": refused(lambda: spark.read.format("hudi").load()),
         "no_table": refused(lambda: spark.read.format("hudi").load(new)),
-        "read_option": refused(lambda: spark.read.format("hudi").option("hoodie.tabel.name", "x").load(new)),
-        "write_option": refused(lambda: save(one, new, **{"hoodie.tabel.name": "x"})),
-        "limit_option": refused(lambda: save(one, new, **{"hudi.write.staging.limit.bytes": "much"})),
-        "key": refused(lambda: save(one, new, **key)),
+        "option": refused(lambda: save(one, new, **{"hoodie.tabel.name": "x"})),
         "foreign": refused(lambda: save(one, f"{path}/foreign")),
         "foreign_below": below(f"{path}/foreign"),
         "mode": refused(lambda: save(one, new, mode="ignore")),
