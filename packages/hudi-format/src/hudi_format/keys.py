@@ -314,21 +314,29 @@ def _encoded(codes: np.ndarray, paths: Sequence[str]) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(paths, pa.string()))
 
 
+def nested_column(batch: Batch, path: str) -> pa.Array | pa.ChunkedArray | None:
+    """A column by name or dot path, null where a struct on the way is; None where there is no such column."""
+    name, rest = (path, []) if path in batch.schema.names else (path.split(".")[0], path.split(".")[1:])
+    if name not in batch.schema.names:
+        return None
+    column = batch.column(name)
+    for step in rest:
+        if not pa.types.is_struct(column.type) or column.type.get_field_index(step) < 0:
+            return None
+        column = pc.struct_field(column, step)
+    return column
+
+
 def _column(batch: Batch, path: str, what: str, option: str) -> pa.Array:
     """A column by name or dot path, in one piece; null where a struct on the way is."""
-    name, rest = (path, []) if path in batch.schema.names else (path.split(".")[0], path.split(".")[1:])
+    name = path if path in batch.schema.names else path.split(".")[0]
     if batch.schema.names.count(name) > 1:
         raise MissingColumnError(
             f"{what} column {name!r} stands more than once in the data", option=option, column=path
         )
-    if name in batch.schema.names:
-        column = batch.column(name)
-        for step in rest:
-            if not pa.types.is_struct(column.type) or column.type.get_field_index(step) < 0:
-                break
-            column = pc.struct_field(column, step)
-        else:
-            return _one_piece(column)
+    column = nested_column(batch, path)
+    if column is not None:
+        return _one_piece(column)
     near = [n for n in batch.schema.names if n.lower() == name.lower() and n != name]
     raise MissingColumnError(
         f"{what} column {path!r} is not in the data, which has {', '.join(batch.schema.names)}",
@@ -356,4 +364,4 @@ def _list(names: Sequence[str]) -> str:
     return ", ".join(names) or "none"
 
 
-__all__ = ["HIVE_DEFAULT", "KeySpec", "absent", "partition_paths", "record_keys", "to_text"]
+__all__ = ["HIVE_DEFAULT", "KeySpec", "absent", "nested_column", "partition_paths", "record_keys", "to_text"]

@@ -18,7 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.errors import SchemaError
+from hudi_format.errors import MissingColumnError, SchemaError
+from hudi_format.keys import nested_column
 from hudi_format.merge.keys import KeyIndex, merge_positions
 from hudi_format.model import BaseFile, WriteStat, join_path
 from hudi_format.names import base_file_name
@@ -166,7 +167,7 @@ class Incoming:
         rows: record key and the data columns (no data columns where every record is a delete).
         deleted: per row, whether it is a delete; None where none is.
         ordering: per row, the ordering value; None where the incoming record always wins.
-        ordering_field: the column of the old file to compare it with.
+        ordering_field: the column of the old file to compare it with, a nested one by dot path.
     """
 
     rows: pa.Table
@@ -211,7 +212,12 @@ def merge_file(
             seen[found[found >= 0]] = True
             take = found
             if incoming.ordering is not None and incoming.ordering_field is not None:
-                stored = group.column(incoming.ordering_field)
+                stored = nested_column(group, incoming.ordering_field)
+                if stored is None:
+                    raise MissingColumnError(
+                        f"the table has no ordering column {incoming.ordering_field!r}",
+                        column=incoming.ordering_field,
+                    )
                 take = merge_positions(keys, stored, index, incoming.ordering, found=found)
             keep = None
             if deleted is not None:

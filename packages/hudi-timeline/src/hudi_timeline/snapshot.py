@@ -195,15 +195,16 @@ def snapshot_of(
     commits: CommitCache | None = None,
 ) -> TableSnapshot:
     """The snapshot of a configuration and a timeline that were read already."""
-    schema = latest_schema(storage, timeline, config, as_of)
+    cache = commits or CommitCache(storage)
+    schema = latest_schema(storage, timeline, config, as_of, read=cache.get)
     if schema is None and as_of is not None:
         # Before the first commit there were no rows, of the table's later schema.
-        schema = latest_schema(storage, timeline, config)
+        schema = latest_schema(storage, timeline, config, read=cache.get)
     return TableSnapshot(
         storage,
         config,
         timeline,
         pa.schema([]) if schema is None else schema,
         as_of,
-        commits or CommitCache(storage),
+        cache,
     )

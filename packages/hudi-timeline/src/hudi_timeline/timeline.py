@@ -155,9 +155,17 @@ def is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> boo
 
 
 def latest_schema(
-    storage: Storage, timeline: Timeline, config: TableConfig, as_of: str | None = None
+    storage: Storage,
+    timeline: Timeline,
+    config: TableConfig,
+    as_of: str | None = None,
+    *,
+    read: Callable[[Instant], CommitMetadata] | None = None,
 ) -> pa.Schema | None:
     """The table's schema without meta columns, or None where the table says nothing about it.
+
+    Args:
+        read: gives a commit's metadata, for callers that keep them; `read_commit` otherwise.
 
     The newest completed write (up to `as_of`) that carries a schema decides, then
     `hoodie.table.create.schema`, then the footer of the newest base file.
@@ -167,7 +175,7 @@ def latest_schema(
     writes = [i for i in timeline.completed_writes() if as_of is None or i.time <= as_of]
     newest_file = ""
     for instant in reversed(writes):
-        metadata = read_commit(storage, instant)
+        metadata = read_commit(storage, instant) if read is None else read(instant)
         if metadata.operation not in _SCHEMA_NEUTRAL and metadata.schema_text:
             return _table_schema(from_avro(metadata.schema_text), config)
         if not newest_file:

@@ -1,4 +1,3 @@
-
 """Options that stand in no configuration class of the 0.15 bundle: of payloads, callbacks, sessions, older releases.
 
 A line is: name, default of Apache Hudi (- for none), other names of the same option.

@@ -207,7 +207,13 @@ def _decoded(array: pa.Array) -> pa.Array:
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
         elif pt.is_dictionary(array.type):
-            array = array.dictionary_decode()
+            values = _decoded(array.dictionary)
+            # Arrow takes nothing from views.
+            if pt.is_string_view(values.type):
+                values = values.cast(pa.large_string())
+            elif pt.is_binary_view(values.type):
+                values = values.cast(pa.large_binary())
+            array = values.take(array.indices)
         elif pt.is_run_end_encoded(array.type):
             array = pc.run_end_decode(array)
         else:

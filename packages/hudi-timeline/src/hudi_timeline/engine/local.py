@@ -15,13 +15,13 @@ from itertools import count
 import numpy as np
 import pyarrow as pa
 
-from hudi_format.errors import OrderingValueError, SchemaError
-from hudi_format.keys import partition_paths, record_keys
+from hudi_format.errors import MissingColumnError, OrderingValueError, SchemaError
+from hudi_format.keys import KeySpec, nested_column, partition_paths, record_keys, to_text
 from hudi_format.merge.keys import KeyIndex
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.parquet.reader import read_keys
 from hudi_format.schema.evolve import conform
-from hudi_format.schema.meta_columns import RECORD_KEY
+from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage import Storage
 from hudi_index.hashing.crc import crc32
 from hudi_timeline.engine.protocol import PrepareTask
@@ -60,14 +60,21 @@ def as_reader(data: object) -> pa.RecordBatchReader | pa.Table:
         return data
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
-    if hasattr(data, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(data)
-    if type(data).__module__.partition(".")[0] == "pandas":
-        return pa.Table.from_pandas(data, preserve_index=False)
-    if isinstance(data, list) and data and all(isinstance(r, dict) for r in data):
-        return pa.Table.from_pylist(data)
-    if isinstance(data, dict):
-        return pa.table(data)
+    try:
+        # Before its stream, which would have the index as a column.
+        if type(data).__module__.partition(".")[0] == "pandas":
+            return pa.Table.from_pandas(data, preserve_index=False)
+        if hasattr(data, "__arrow_c_stream__"):
+            return pa.RecordBatchReader.from_stream(data)
+        if isinstance(data, list) and data and all(isinstance(r, dict) for r in data):
+            return pa.Table.from_pylist(data)
+        if isinstance(data, dict):
+            return pa.table(data)
+    except (pa.ArrowException, TypeError) as e:
+        raise SchemaError(
+            f"the rows do not make a table: {'; '.join(map(str, e.args))}",
+            remedy="give each column values of one type, and all columns the same number of them.",
+        ) from e
     raise SchemaError(
         f"cannot read rows from {type(data).__name__}",
         remedy="give a pyarrow Table or RecordBatchReader, a pandas or polars DataFrame, anything else with "
@@ -88,13 +95,17 @@ class LocalEngine:
 
     def prepare(self, data: pa.RecordBatchReader | pa.Table, task: PrepareTask) -> LocalFrame:
         table = data if isinstance(data, pa.Table) else data.read_all()
-        keys = record_keys(table, task.key_spec)
-        paths = partition_paths(table, task.key_spec)
         check_ordering(table, task)
         rows = conform(table, task.schema)
+        # Of the values as they are stored: a number's text depends on its type.
+        keys, paths = self.keys_and_paths(table, rows, task.key_spec)
         codes, names = path_codes(paths)
         rows = pa.table([keys, *rows.columns], names=[RECORD_KEY, *task.schema.names])
         return LocalFrame(rows, codes, tuple(names))
+
+    def keys_and_paths(self, data: pa.Table, rows: pa.Table, spec: KeySpec) -> tuple[pa.Array, pa.Array]:
+        """Record keys and partition paths of `rows`, which are `data` in the types to write."""
+        return record_keys(rows, spec), partition_paths(rows, spec)
 
     def partition_counts(self, frame: LocalFrame) -> dict[str, int]:
         counts = np.bincount(frame.codes, minlength=len(frame.partitions))
@@ -202,6 +213,18 @@ class LocalEngine:
         return
 
 
+class StoredRowsEngine(LocalEngine):
+    """For rows that were read from the table with their meta columns, which say key and path.
+
+    Made anew from the data columns they might differ: a partition path does not always give back the value
+    that it was made from.
+    """
+
+    def keys_and_paths(self, data: pa.Table, rows: pa.Table, spec: KeySpec) -> tuple[pa.Array, pa.Array]:
+        keys = to_text(data.column(RECORD_KEY))
+        return keys, to_text(data.column(PARTITION_PATH)).dictionary_encode()
+
+
 def check_ordering(rows: pa.Table | pa.RecordBatch, task: PrepareTask) -> None:
     """Refuse null ordering values.
 
@@ -210,7 +233,11 @@ def check_ordering(rows: pa.Table | pa.RecordBatch, task: PrepareTask) -> None:
     """
     if not task.check_ordering or task.ordering_field is None:
         return
-    column = rows.column(task.ordering_field)
+    column = nested_column(rows, task.ordering_field)
+    if column is None:
+        raise MissingColumnError(
+            f"ordering column {task.ordering_field!r} is not in the data", column=task.ordering_field
+        )
     if column.null_count:
         raise OrderingValueError(
             f"ordering field {task.ordering_field!r} is null in {column.null_count} of {rows.num_rows} rows",
@@ -253,5 +280,5 @@ def _rows_by_code(codes: np.ndarray, n: int) -> list[np.ndarray]:
     """For each code, the rows with it, ascending."""
     order = np.argsort(codes, kind="stable")
     ends = np.searchsorted(codes[order], np.arange(n), side="right")
-    starts = np.concatenate(([0], ends[:-1]))
+    starts = np.concatenate(([0], ends))[:n]
     return [order[s:e] for s, e in zip(starts, ends, strict=True)]

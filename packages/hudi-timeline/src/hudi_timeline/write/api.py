@@ -13,9 +13,10 @@ from hudi_format.errors import OptionError
 from hudi_format.keys import KeySpec
 from hudi_format.schema.arrow import normalize_schema
 from hudi_format.schema.avro import to_avro
+from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage import Storage, open_storage
 from hudi_timeline import table_config
-from hudi_timeline.engine.local import LocalEngine, as_reader
+from hudi_timeline.engine.local import LocalEngine, StoredRowsEngine, as_reader
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.write import operation
 from hudi_timeline.write.operation import execute
@@ -101,9 +102,18 @@ class WriteMethods:
         ) -> Scan: ...
 
     def _write(self, name: str, data: object | None, options: Mapping[str, object] | None) -> CommitResult:
-        given = {**self._options, **as_options(options), OPERATION: name}
         rows = None if data is None else as_reader(data)
-        return execute(LocalEngine(), self._storage, rows, given)
+        return self._execute(LocalEngine(), name, rows, options)
+
+    def _execute(
+        self,
+        engine: LocalEngine,
+        name: str,
+        rows: pa.RecordBatchReader | pa.Table | None,
+        options: Mapping[str, object] | None,
+    ) -> CommitResult:
+        given = {**self._options, **as_options(options), OPERATION: name}
+        return execute(engine, self._storage, rows, given)
 
     def insert(self, data: object, *, options: Mapping[str, object] | None = None) -> CommitResult:
         """Add rows; keys are not looked up, so a key that is there already stands twice afterwards."""
@@ -128,12 +138,20 @@ class WriteMethods:
         return self._write("insert_overwrite_table", data, options)
 
     def delete_partitions(
-        self, partitions: Iterable[str], *, options: Mapping[str, object] | None = None
+        self, partitions: str | Iterable[str], *, options: Mapping[str, object] | None = None
     ) -> CommitResult:
         """Remove all rows of partitions, given by path; `*` stands for any text."""
-        names = list(partitions)
+        names = [partitions] if isinstance(partitions, str) else list(partitions)
         if not names:
             raise OptionError("no partitions were given", table=self._storage.uri)
+        for name in names:
+            if not isinstance(name, str) or "," in name:
+                raise OptionError(
+                    f"{name!r} cannot be given as a partition: it must be text without a comma, which stands "
+                    "between partitions",
+                    table=self._storage.uri,
+                    remedy="delete such a partition's rows with delete() and a filter.",
+                )
         return self._write(
             "delete_partition", None, {**(options or {}), PARTITIONS_TO_DELETE: ",".join(names)}
         )
@@ -147,5 +165,7 @@ class WriteMethods:
             config = self.config
             columns = list(dict.fromkeys((*config.record_key_fields, *config.partition_fields)))
             roots = list(dict.fromkeys(c.partition(".")[0] for c in columns))
-            rows_or_filter = self.read(roots, rows_or_filter, meta_columns=False).to_arrow()
+            wanted = [RECORD_KEY, PARTITION_PATH, *roots]
+            found = self.read(wanted, rows_or_filter).to_arrow()
+            return self._execute(StoredRowsEngine(), "delete", found, options)
         return self._write("delete", rows_or_filter, options)

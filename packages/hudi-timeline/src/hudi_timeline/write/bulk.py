@@ -132,9 +132,10 @@ class BulkWriter:
         context = self._context
         if batch.num_rows == 0:
             return
-        keys = record_keys(batch, context.key_spec)
-        paths = partition_paths(batch, context.key_spec)
+        # Of the values as they are stored: a number's text depends on its type.
         data = conform(batch, context.schema)
+        keys = record_keys(data, context.key_spec)
+        paths = partition_paths(data, context.key_spec)
         rows = pa.table([keys, *data.columns], names=[RECORD_KEY, *context.schema.names])
         deleted = deleted_rows(context, rows)
         codes, names = path_codes(paths)

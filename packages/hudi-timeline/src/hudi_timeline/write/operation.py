@@ -223,11 +223,15 @@ def _plan(
     if data is None and not (operation == "delete_partition" and config.partitions_to_delete):
         raise OptionError("no rows were given", table=storage.uri)
 
-    incoming = pa.schema([]) if data is None else normalize_schema(without_meta(engine.schema(data)))
     stored = None
     if old is not None:
         stored = latest_schema(storage, load_timeline(storage, old), old)
     key_spec = key_spec_of(config, old)
+    given = pa.schema([]) if data is None else without_meta(engine.schema(data))
+    if operation in ("delete", "delete_partition"):  # whatever else the rows have is not looked at
+        wanted = {n.partition(".")[0] for n in (*key_spec.key_fields, *key_spec.partition_fields)}
+        given = pa.schema([f for f in given if f.name in wanted])
+    incoming = normalize_schema(given)
     columns = incoming if data is not None else (stored or incoming)
     if data is not None:
         require(columns, key_spec.key_fields, "record key", storage)
@@ -245,7 +249,9 @@ def _plan(
             )
         schema = stored
         roots = dict.fromkeys(n.partition(".")[0] for n in (*key_spec.key_fields, *key_spec.partition_fields))
-        input_schema = pa.schema([incoming.field(n) for n in roots]) if data is not None else pa.schema([])
+        input_schema = pa.schema([])
+        if data is not None:
+            input_schema = pa.schema([_as_stored(incoming.field(n), stored) for n in roots])
     else:
         schema = incoming
         if stored is not None:
@@ -265,6 +271,19 @@ def _plan(
         storage, config, old, properties, key_spec, ordering, schema, input_schema,
         payload == EVENT_TIME_PAYLOAD, warnings, recreate,
     )  # fmt: skip
+
+
+def _as_stored(column: pa.Field, stored: pa.Schema) -> pa.Field:
+    """A key column of rows to delete, in the table's type where it fits, whose text is that of the keys."""
+    index = stored.get_field_index(column.name)
+    if index < 0:
+        return column
+    try:
+        return reconcile(
+            pa.schema([column]), pa.schema([stored.field(index)]), set_null_for_missing=True
+        ).field(0).with_nullable(True)  # fmt: skip
+    except SchemaError:
+        return column  # other types may have the same text: 7 and "7"
 
 
 def require(schema: pa.Schema, fields: Sequence[str], what: str, storage: Storage) -> None:

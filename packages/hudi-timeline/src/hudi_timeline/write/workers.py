@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_format.errors import ConcurrentWriterError, HudiError
+from hudi_format.keys import nested_column
 from hudi_format.merge.keys import precombine
 from hudi_format.model import BaseFile, WriteStat, join_path
 from hudi_format.observer import KeyObserver
@@ -73,8 +74,8 @@ def assert_base(bucket: Bucket) -> BaseFile:
 def _one_per_key(context: WriteContext, rows: pa.Table) -> pa.Table:
     keys = rows.column(RECORD_KEY)
     ordering = None
-    if context.combine and context.ordering_field and context.ordering_field in rows.schema.names:
-        ordering = rows.column(context.ordering_field)
+    if context.combine and context.ordering_field:
+        ordering = nested_column(rows, context.ordering_field)
     survivors = precombine(keys, ordering)
     return rows if len(survivors) == rows.num_rows else rows.take(pa.array(survivors))
 
@@ -189,10 +190,11 @@ def _merge(
     guard = start_file(context, bucket.partition, spec.name, MERGE)
     field = context.ordering_field
     compare = context.event_time and not context.delete_all and field is not None
+    ordering = nested_column(rows, field) if compare and field is not None else None
     incoming = Incoming(
         rows=rows,
         deleted=deleted,
-        ordering=rows.column(field).combine_chunks() if compare and field is not None else None,
+        ordering=ordering.combine_chunks() if isinstance(ordering, pa.ChunkedArray) else ordering,
         ordering_field=field if compare else None,
     )
     observer, carried = _carried_observer(
