@@ -6,7 +6,7 @@ instants is left to the functions below and to `hudi_timeline.metadata`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
