@@ -1,12 +1,13 @@
 """Mistakes that were found by trying the engine without a JVM against a plain model; each has its test."""
 
+from datetime import date
 from decimal import Decimal
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 
-from hudi_format.errors import OptionError, SchemaError
+from hudi_format.errors import InstantNotFoundError, OptionError, SchemaError
 from hudi_timeline import HudiTable
 
 SIMPLE = pa.schema([("k", pa.string()), ("v", pa.int64())])
@@ -118,3 +119,23 @@ def test_delete_partitions_takes_a_text_as_one_partition_and_refuses_commas(tmp_
         with pytest.raises(OptionError, match="comma"):
             table.delete_partitions(wrong)
     assert rows(table, "k") == [("a",), ("a,b",), ("b",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("v = 1.0", [1]), ("v > 1.5", [2**60]), ("v < 1.5", [1]), ("v <= 1e3", [1]), ("v = 1.5", []),
+        ("v > 99999999999999999999", []), ("v < 99999999999999999999", [1, 2**60]), ("v in (1.0, 2.5)", [1]),
+        ("not (v = 1.5)", [1, 2**60]), (f"v = {2**60}", [2**60]), (f"v >= {2**60}.5", []),
+    ],
+)  # fmt: skip
+def test_long_columns_compare_with_fractions_and_greater_numbers(tmp_path, text, found):
+    table = make(tmp_path)
+    table.upsert(pa.table({"k": ["a", "b", "c"], "v": [1, 2**60, None]}))
+    assert sorted(table.read(filter=text).to_arrow()["v"].to_pylist()) == found
+
+
+@pytest.mark.parametrize("moment", [date(2099, 1, 1), 17])
+def test_a_moment_of_another_type_is_a_typed_error(tmp_path, moment):
+    with pytest.raises(InstantNotFoundError, match="as a point in time"):
+        make(tmp_path).read(as_of=moment)

@@ -53,7 +53,7 @@ def parse_query_instant(value: str | datetime, zone: tzinfo | None = None) -> st
     """
     if isinstance(value, datetime):
         return format_instant(value.astimezone(zone).replace(tzinfo=None) if value.tzinfo else value)
-    text = value.strip()
+    text = value.strip() if isinstance(value, str) else ""
     if _DIGITS.match(text) and len(text) in (14, LENGTH):
         return text
     for pattern, length in (("%Y-%m-%d", 10), ("%Y-%m-%d %H:%M:%S", 19), ("%Y-%m-%d %H:%M:%S.%f", 23)):

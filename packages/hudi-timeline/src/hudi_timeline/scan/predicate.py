@@ -400,8 +400,12 @@ def _number_scalar(value: int | float | Decimal | None, to: pa.DataType) -> pa.S
     if pa.types.is_decimal(to):
         # Of its own digits: `price > 1.005` must not be rounded to the column's scale.
         return pa.scalar(Decimal(str(value)))
-    if pa.types.is_integer(to) and isinstance(value, int):
-        return pa.scalar(value, pa.int64())
+    if pa.types.is_integer(to):
+        whole = Decimal(str(value))
+        if whole == whole.to_integral_value() and -(2**63) <= whole < 2**63:
+            return pa.scalar(int(whole), pa.int64())
+        # Arrow compares long columns with fractions as 32-bit floats, and fails on values beyond 2**24.
+        return pa.scalar(Decimal(f"{whole:f}"))
     return pa.scalar(float(value or 0), pa.float64())
 
 
