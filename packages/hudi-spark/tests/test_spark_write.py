@@ -212,3 +212,19 @@ def test_storage_that_spark_cannot_reach_is_written_by_workers_all_the_same(spar
     save(spark, uri, FIRST, "bulk_insert")
     assert save(spark, uri, FIRST.slice(0, 5), "upsert").updated == 5
     assert spark.read.format("hudi").load(uri).count() == 60
+
+
+@pytest.mark.req("KG-01")
+def test_a_key_of_a_narrower_type_is_that_of_the_stored_value(spark, tmp_path):
+    path = str(tmp_path / "t")
+    options = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
+    first = spark.sql(
+        "select cast(1.5 as decimal(10,2)) id, 'a' v union all select cast(2 as decimal(10,2)), 'b'"
+    )
+    first.write.format("hudi").options(**options).mode("append").save(path)
+    narrow = spark.sql("select cast(1.5 as decimal(5,2)) id, 'c' v")
+    narrow.write.format("hudi").options(**options).mode("append").save(path)
+    assert sorted((str(r.id), r.v) for r in spark.read.format("hudi").load(path).collect()) == [
+        ("1.50", "c"),
+        ("2.00", "b"),
+    ]

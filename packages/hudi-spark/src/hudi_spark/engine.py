@@ -28,7 +28,7 @@ from hudi_spark.jobs import run_job
 from hudi_spark.routing import slots, spread
 from hudi_spark.stored_keys import FILE_ID, stored_keys
 from hudi_spark.tasks import BUCKET, STATUS_DDL, AddKeys, WriteBuckets, WriteStream, statuses
-from hudi_spark.types import to_arrow_schema
+from hudi_spark.types import to_arrow_schema, to_spark_schema
 from hudi_timeline.engine.protocol import PrepareTask
 from hudi_timeline.write.tasks import ProfileRow, Routing, WriteContext
 
@@ -224,15 +224,36 @@ def _quoted(name: str) -> Column:
 
 def _keyed(data: DataFrame, task: PrepareTask) -> DataFrame:
     """Record key, partition path and the wanted columns."""
-    present = [_quoted(n) for n in task.schema.names if n in data.columns]
+    data = data.select(*_as_stored(data.schema, task.schema))
+    present = [_quoted(n) for n in data.columns]
     key = expressions.record_key(task.key_spec, data.schema)
     path = expressions.partition_path(task.key_spec, data.schema)
     if key is not None and path is not None:
         return data.select(key.alias(RECORD_KEY), path.alias(PARTITION_PATH), *present)
-    rows = data.select(*present)
     fields = [T.StructField(RECORD_KEY, T.StringType()), T.StructField(PARTITION_PATH, T.StringType())]
-    schema = T.StructType([*fields, *rows.schema.fields])
-    return rows.mapInArrow(AddKeys(task, to_arrow_schema(schema)), schema)
+    schema = T.StructType([*fields, *data.schema.fields])
+    return data.mapInArrow(AddKeys(task, to_arrow_schema(schema)), schema)
+
+
+def _as_stored(schema: T.StructType, wanted: pa.Schema) -> list[Column]:
+    """The wanted columns that are there, numbers in the table's own type.
+
+    Keys are made of the stored value: 1.5 of a narrower decimal is 1.50 in a table that keeps two digits.
+    """
+    out = []
+    for target in to_spark_schema(wanted):
+        if target.name not in schema.names:
+            continue
+        column = _quoted(target.name)
+        kind = schema[target.name].dataType
+        if (
+            isinstance(kind, T.NumericType)
+            and isinstance(target.dataType, T.NumericType)
+            and kind != target.dataType
+        ):
+            column = column.cast(target.dataType).alias(target.name)
+        out.append(column)
+    return out
 
 
 def _bucket() -> Column:
