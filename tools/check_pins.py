@@ -13,7 +13,7 @@ PIN = re.compile(r"(hudi-\w+)>=(\d+)\.(\d+),<(\d+)\.(\d+)\Z")
 
 def versions() -> dict[str, tuple[int, int]]:
     out = {}
-    for folder in sorted((ROOT / "packages").iterdir()):
+    for folder in sorted(p.parent for p in (ROOT / "packages").glob("*/pyproject.toml")):
         init = folder / "src" / folder.name.replace("-", "_") / "__init__.py"
         match = re.search(r'^__version__ = "(\d+)\.(\d+)', init.read_text(encoding="utf-8"), re.MULTILINE)
         if match is None:
