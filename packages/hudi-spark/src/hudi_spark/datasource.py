@@ -46,7 +46,8 @@ from hudi_timeline.engine.local import LocalEngine
 from hudi_timeline.scan.result import Scan
 from hudi_timeline.scan.task import ReadTask
 from hudi_timeline.table import HudiTable
-from hudi_timeline.write.operation import APPEND, OVERWRITE, check, execute
+from hudi_timeline.write.operation import check, execute
+from hudi_timeline.write.planning import APPEND, OVERWRITE
 
 DEFAULT_STAGING_LIMIT = 256 << 20
 """Bytes of Arrow data that one write may have, if the option does not say."""

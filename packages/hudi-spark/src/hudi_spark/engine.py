@@ -8,8 +8,8 @@ Source: design, "Spark: where the work runs".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -26,6 +26,7 @@ from hudi_format.storage import Storage
 from hudi_spark import expressions
 from hudi_spark.jobs import run_job
 from hudi_spark.routing import slots, spread
+from hudi_spark.settings import setting
 from hudi_spark.stored_keys import FILE_ID, stored_keys
 from hudi_spark.tasks import BUCKET, STATUS_DDL, AddKeys, WriteBuckets, WriteStream, statuses
 from hudi_spark.types import to_arrow_schema, to_spark_schema
@@ -196,17 +197,10 @@ class SparkEngine:
     def _run(self, action: Callable[[], list[T.Row]], what: str, *, settle: bool = False) -> list[T.Row]:
         return run_job(self._spark, action, f"hudi: {what}", settle=settle)
 
-    @contextmanager
-    def _large_batches(self) -> Iterator[None]:
-        before = self._spark.conf.get(ARROW_ROWS)
-        if before != _SPARK_DEFAULT_ROWS:
-            yield
-            return
-        self._spark.conf.set(ARROW_ROWS, BATCH_ROWS)
-        try:
-            yield
-        finally:
-            self._spark.conf.set(ARROW_ROWS, before)
+    def _large_batches(self) -> AbstractContextManager[None]:
+        if self._spark.conf.get(ARROW_ROWS) in (_SPARK_DEFAULT_ROWS, BATCH_ROWS):
+            return setting(self._spark, ARROW_ROWS, BATCH_ROWS)
+        return nullcontext()
 
     def release(self, frame: SparkFrame) -> None:
         # All that was kept for the write: the caller has the frame of before the tagging.

@@ -7,15 +7,16 @@ paths.  Names are taken as they are: no character of theirs is a wildcard.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from hudi_format.storage import Storage
+from hudi_spark.settings import setting
 
 DISCOVERY_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+_NEVER = str(1 << 30)
 _SPARK_DEFAULT = "32"
 # Old dates are stored in today's calendar; Spark 3.5 refuses them where a file does not say so.
 _AS_STORED = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
@@ -35,16 +36,6 @@ def file_uri(storage: Storage, path: str) -> str:
     return f"file://{storage.uri}/{path}" if storage.is_local else f"{storage.uri}/{path}"
 
 
-@contextmanager
-def _no_parallel_discovery(spark: SparkSession) -> Iterator[None]:
-    before = spark.conf.get(DISCOVERY_THRESHOLD) or _SPARK_DEFAULT
-    spark.conf.set(DISCOVERY_THRESHOLD, str(1 << 30))
-    try:
-        yield
-    finally:
-        spark.conf.set(DISCOVERY_THRESHOLD, before)
-
-
 def base_files(
     spark: SparkSession, storage: Storage, paths: Sequence[str], schema: T.StructType
 ) -> DataFrame:
@@ -54,6 +45,6 @@ def base_files(
         paths: relative to the table; one at least.
     """
     uris = [_WILDCARDS.sub(r"\\\1", file_uri(storage, p)) for p in paths]
-    with _no_parallel_discovery(spark):
+    with setting(spark, DISCOVERY_THRESHOLD, _NEVER):
         reader = spark.read.schema(schema).option("recursiveFileLookup", "true").options(**_AS_STORED)
         return reader.format("parquet").load(uris)

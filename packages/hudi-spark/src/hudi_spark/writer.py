@@ -11,7 +11,8 @@ from hudi_format.errors import UnsupportedError
 from hudi_format.storage import open_storage
 from hudi_spark.config import merged, session_options, table_path, with_partition_by
 from hudi_spark.engine import SparkEngine
-from hudi_timeline.write.operation import ERROR, execute
+from hudi_timeline.write.operation import execute
+from hudi_timeline.write.planning import ERROR
 from hudi_timeline.write.result import CommitResult
 
 _last = threading.local()

@@ -18,7 +18,7 @@ from hudi_format.storage import Storage, open_storage
 from hudi_timeline import table_config
 from hudi_timeline.engine.local import LocalEngine, StoredRowsEngine, as_reader
 from hudi_timeline.table_config import TableConfig
-from hudi_timeline.write import operation
+from hudi_timeline.write import planning
 from hudi_timeline.write.operation import execute
 from hudi_timeline.write.properties import table_properties
 from hudi_timeline.write.result import CommitResult
@@ -71,11 +71,11 @@ def create_table(
     }
     config = parse_write_options(merged)
     normal = normalize_schema(schema)
-    key_spec: KeySpec = operation.key_spec_of(config, None)
+    key_spec: KeySpec = planning.key_spec_of(config, None)
     for fields, what in ((key_spec.key_fields, "record key"), (key_spec.partition_fields, "partition")):
-        operation.require(normal, fields, what, storage)
+        planning.require(normal, fields, what, storage)
     if ordering:
-        operation.require(normal, ordering, "ordering", storage)
+        planning.require(normal, ordering, "ordering", storage)
     properties = table_properties(config, key_spec, ordering[0] if ordering else None, storage)
     properties[table_config.CREATE_SCHEMA] = to_avro(normal, name)
     table_config.create(storage, properties)

@@ -1,0 +1,312 @@
+"""What a write will do, decided from options, schema and table before the first row is read.
+
+What can be refused is refused here, so that the table stays as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_format.config import WriteConfig, check_against_table
+from hudi_format.errors import (
+    InvalidOptionError,
+    MissingColumnError,
+    NotAHudiTableError,
+    OptionError,
+    SchemaError,
+    TableExistsError,
+    UnsupportedError,
+)
+from hudi_format.keys import KeySpec
+from hudi_format.parquet.config import ParquetConfig
+from hudi_format.schema.arrow import normalize_schema
+from hudi_format.schema.avro import to_avro
+from hudi_format.schema.evolve import reconcile
+from hudi_format.schema.meta_columns import with_meta, without_meta
+from hudi_format.storage import Storage
+from hudi_timeline import commit, gate, table_config
+from hudi_timeline.engine.protocol import Engine, PrepareTask
+from hudi_timeline.instant import INFLIGHT, instant_path
+from hudi_timeline.table_config import TableConfig
+from hudi_timeline.timeline import latest_schema, load_timeline
+from hudi_timeline.write import overwrite
+from hudi_timeline.write.properties import table_properties
+from hudi_timeline.write.tasks import BloomSettings, WriteContext
+
+APPEND, OVERWRITE, IGNORE, ERROR = "append", "overwrite", "ignore", "error"
+MODES = {"append": APPEND, "overwrite": OVERWRITE, "ignore": IGNORE, "error": ERROR, "errorifexists": ERROR}
+
+DEFAULT_ORDERING_FIELD = "ts"
+EVENT_TIME_PAYLOAD = "DefaultHoodieRecordPayload"
+IS_DELETED = "_hoodie_is_deleted"
+_REPLACING = ("insert_overwrite", "insert_overwrite_table", "delete_partition")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that is decided before the first row is read."""
+
+    storage: Storage
+    config: WriteConfig
+    table: TableConfig | None  # None: to be created
+    properties: Mapping[str, str]  # of the table to be created
+    key_spec: KeySpec
+    ordering_field: str | None
+    schema: pa.Schema  # to write, without meta columns
+    input_schema: pa.Schema  # of the rows that the engine hands on
+    event_time: bool
+    warnings: tuple[str, ...]
+    recreate: bool  # mode "overwrite" over an existing table
+
+    @property
+    def operation(self) -> str:
+        return self.config.operation
+
+
+def plan_write(
+    engine: Engine[Any, Any], storage: Storage, data: Any, config: WriteConfig, mode: str
+) -> Plan | None:
+    """The plan; None where mode "ignore" leaves a table as it is."""
+    mode = _mode(mode)
+    table = _existing(storage)
+    if table is not None and mode == ERROR:
+        raise TableExistsError(
+            "a table is already there", table=storage.uri,
+            remedy='use mode("append") to add to it, or mode("overwrite") to replace it.',
+        )  # fmt: skip
+    if table is not None and mode == IGNORE:
+        return None
+    return _plan(engine, storage, data, config, table, mode)
+
+
+def _mode(mode: str) -> str:
+    known = MODES.get(mode.lower())
+    if known is None:
+        raise InvalidOptionError(
+            f"unknown save mode {mode!r}", remedy="use append, overwrite, ignore or errorifexists."
+        )
+    return known
+
+
+def _existing(storage: Storage) -> TableConfig | None:
+    """The table at the path, None where there is nothing.
+
+    Raises:
+        NotAHudiTableError: there is something, but no table.
+    """
+    overwrite.recover(storage)
+    try:
+        return table_config.load(storage)
+    except NotAHudiTableError:
+        foreign = [e.name for e in storage.list("") if not e.name.startswith(".hoodie")]
+        if foreign:
+            raise NotAHudiTableError(
+                f"the path holds something else than a Hudi table: {', '.join(sorted(foreign)[:3])}",
+                table=storage.uri,
+                remedy="give an empty or new path; nothing was written.",
+            ) from None
+        return None
+
+
+# --- planning ------------------------------------------------------------------------------------------
+
+
+def _plan(
+    engine: Engine[Any, Any],
+    storage: Storage,
+    data: Any,
+    config: WriteConfig,
+    table: TableConfig | None,
+    mode: str,
+) -> Plan:
+    operation = config.operation
+    recreate = table is not None and mode == OVERWRITE and operation != "insert_overwrite_table"
+    if operation in ("delete", "delete_partition"):
+        if mode != APPEND:
+            raise OptionError(
+                f"operation {operation!r} works on an existing table, so its mode must be append, not {mode}",
+                table=storage.uri, remedy='use .mode("append").',
+            )  # fmt: skip
+        if table is None:
+            raise NotAHudiTableError("there is no table to delete from", table=storage.uri)
+    old = None if recreate else table
+    if old is not None:
+        check_against_table(config.raw, old.properties)
+        gate.check_write(storage, old, load_timeline(storage, old), config.raw, operation.upper())
+    if data is None and not (operation == "delete_partition" and config.partitions_to_delete):
+        raise OptionError("no rows were given", table=storage.uri)
+
+    stored = None
+    if old is not None:
+        stored = latest_schema(storage, load_timeline(storage, old), old)
+    key_spec = key_spec_of(config, old)
+    given = pa.schema([]) if data is None else without_meta(engine.schema(data))
+    if operation in ("delete", "delete_partition"):  # whatever else the rows have is not looked at
+        wanted = {n.partition(".")[0] for n in (*key_spec.key_fields, *key_spec.partition_fields)}
+        given = pa.schema([f for f in given if f.name in wanted])
+    incoming = normalize_schema(given)
+    columns = incoming if data is not None else (stored or incoming)
+    if data is not None:
+        require(columns, key_spec.key_fields, "record key", storage)
+        require(columns, key_spec.partition_fields, "partition", storage)
+    if IS_DELETED in incoming.names and not pa.types.is_boolean(incoming.field(IS_DELETED).type):
+        raise SchemaError(
+            f"column {IS_DELETED} must be boolean, not {incoming.field(IS_DELETED).type}", table=storage.uri
+        )
+    ordering, warnings = _ordering_field(config, old, columns, operation, storage)
+
+    if operation in ("delete", "delete_partition"):
+        if stored is None:
+            raise NotAHudiTableError(
+                "the table has no schema yet, so it has no rows to delete", table=storage.uri
+            )
+        schema = stored
+        roots = dict.fromkeys(n.partition(".")[0] for n in (*key_spec.key_fields, *key_spec.partition_fields))
+        input_schema = pa.schema([])
+        if data is not None:
+            input_schema = pa.schema([_as_stored(incoming.field(n), stored) for n in roots])
+    else:
+        schema = incoming
+        if stored is not None:
+            try:
+                schema = reconcile(
+                    incoming, stored,
+                    set_null_for_missing=config.set_null_for_missing_columns,
+                    allow_column_drop=config.allow_column_drop,
+                    reconcile=config.reconcile_schema,
+                )  # fmt: skip
+            except SchemaError as e:
+                raise e.at(table=storage.uri) from None
+        input_schema = schema
+    payload = (config.payload_class or (old.payload_class if old else None) or "").rpartition(".")[2]
+    properties = {} if old is not None else table_properties(config, key_spec, ordering, storage)
+    return Plan(
+        storage, config, old, properties, key_spec, ordering, schema, input_schema,
+        payload == EVENT_TIME_PAYLOAD, warnings, recreate,
+    )  # fmt: skip
+
+
+def _as_stored(column: pa.Field, stored: pa.Schema) -> pa.Field:
+    """A key column of rows to delete, in the table's type where it fits, whose text is that of the keys."""
+    index = stored.get_field_index(column.name)
+    if index < 0:
+        return column
+    try:
+        return reconcile(
+            pa.schema([column]), pa.schema([stored.field(index)]), set_null_for_missing=True
+        ).field(0).with_nullable(True)  # fmt: skip
+    except SchemaError:
+        return column  # other types may have the same text: 7 and "7"
+
+
+def require(schema: pa.Schema, fields: Sequence[str], what: str, storage: Storage) -> None:
+    for name in fields:
+        kind: pa.DataType | None = None
+        for part in name.split("."):
+            if kind is None:
+                index = schema.get_field_index(part)
+                found = schema.field(index) if index >= 0 else None
+            else:
+                index = kind.get_field_index(part) if pa.types.is_struct(kind) else -1
+                found = kind.field(index) if index >= 0 else None
+            if found is None:
+                raise MissingColumnError(
+                    f"{what} column {name!r} is not in the data, which has {', '.join(schema.names)}",
+                    table=storage.uri,
+                    remedy=f"add the column, or correct the option that names the {what} field.",
+                    column=name,
+                )
+            kind = found.type
+
+
+def key_spec_of(config: WriteConfig, table: TableConfig | None) -> KeySpec:
+    if table is not None:
+        return table.key_spec()
+    if not config.record_key_fields:
+        raise UnsupportedError(
+            "no record key field is given; keys made up by the writer are not provided yet",
+            remedy="set hoodie.datasource.write.recordkey.field to the column(s) that identify a record.",
+            option="hoodie.datasource.write.recordkey.field",
+        )
+    return KeySpec.from_options(
+        key_fields=config.record_key_fields,
+        partition_fields=config.partition_fields or (),
+        class_name=config.keygen_class,
+        type_name=config.keygen_type,
+        hive_style=bool(config.hive_style),
+        url_encode=bool(config.url_encode),
+    )
+
+
+def _ordering_field(
+    config: WriteConfig, table: TableConfig | None, columns: pa.Schema, operation: str, storage: Storage
+) -> tuple[str | None, tuple[str, ...]]:
+    """The column that decides between records of one key, and what to say about it."""
+    field = (table.ordering_field if table is not None else None) or config.ordering_field
+    given = (table is not None and table.ordering_field is not None) or config.ordering_given
+    if operation in ("delete", "delete_partition"):
+        return None, ()
+    if given and field:
+        require(columns, (field,), "ordering", storage)
+        return field, ()
+    if config.ordering_given:  # given empty: none on purpose
+        return None, ()
+    if table is None and DEFAULT_ORDERING_FIELD in columns.names:
+        return DEFAULT_ORDERING_FIELD, (
+            f"no ordering field was given: column {DEFAULT_ORDERING_FIELD!r} is used, as Apache Hudi does; name it "
+            "with hoodie.datasource.write.precombine.field",
+        )
+    return None, ()
+
+
+def prepare_task(plan: Plan) -> PrepareTask:
+    combining = plan.event_time or combines(plan)
+    return PrepareTask(
+        schema=plan.input_schema,
+        key_spec=plan.key_spec,
+        ordering_field=plan.ordering_field,
+        check_ordering=plan.ordering_field is not None and combining,
+        storage_level=plan.config.storage_level,
+    )
+
+
+def combines(plan: Plan) -> bool:
+    if plan.operation == "upsert":
+        return plan.config.combine_before_upsert
+    if plan.operation == "delete":
+        return plan.config.combine_before_delete
+    return plan.config.combine_before_insert
+
+
+def write_context(plan: Plan, transaction: commit.Transaction, table: TableConfig) -> WriteContext:
+    c = plan.config
+    bloom = None
+    if c.bloom_enabled:
+        bloom = BloomSettings(c.bloom_type, c.bloom_entries, c.bloom_fpp, c.bloom_max_entries)
+    return WriteContext(
+        storage=plan.storage,
+        instant=transaction.instant,
+        inflight=instant_path(transaction.instant, transaction.action, INFLIGHT),
+        schema=plan.schema,
+        avro_schema=to_avro(with_meta(plan.schema), table.name),
+        parquet=ParquetConfig(
+            codec=c.codec,
+            level=c.codec_level if c.codec == "zstd" else None,
+            row_group_bytes=c.parquet_block_bytes,
+            page_bytes=c.parquet_page_bytes,
+            max_file_bytes=c.parquet_max_file_bytes,
+            dictionary=c.dictionary,
+        ),
+        bloom=bloom,
+        key_spec=plan.key_spec,
+        ordering_field=plan.ordering_field,
+        combine=combines(plan),
+        event_time=plan.event_time,
+        delete_all=plan.operation == "delete",
+        delete_field=c.delete_field or "",
+        delete_marker=c.delete_marker or "",
+    )
