@@ -55,6 +55,15 @@ def test_streams_and_random_access(storage):
         assert f.read_at(5, 6) == b"world"
 
 
+def test_a_range_is_read_up_to_the_end(storage):
+    storage.publish("p/q", b"hello world")
+    assert storage.read_range("p/q", 6, 3) == b"wor"
+    assert storage.read_range("p/q", 6, 100) == b"world"
+    assert storage.read_range("p/q", 6, 0) == b""
+    with pytest.raises(FileNotFoundError):
+        storage.read_range("p/none", 0, 1)
+
+
 def test_rename_moves_folders(storage):
     storage.publish("from/a", b"1")
     storage.rename("from", "to")

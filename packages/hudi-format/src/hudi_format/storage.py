@@ -9,6 +9,7 @@ file; a file that is not there stays `FileNotFoundError`, one that is there `Fil
 from __future__ import annotations
 
 import errno
+import io
 import os
 import shutil
 import uuid
@@ -58,6 +59,10 @@ class Storage(Protocol):
         ...
 
     def read(self, path: str) -> bytes: ...
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """`length` bytes from byte `start` on, fewer where the file ends before; one request to a store."""
+        ...
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Random access for Arrow's readers.  The caller closes it."""
@@ -174,6 +179,11 @@ class LocalStorage:
         with _named(self._root, path), open(self.full(path), "rb") as f:
             return f.read()
 
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        with _named(self._root, path), open(self.full(path), "rb", buffering=0) as f:
+            f.seek(start)
+            return _read_fully(f, length)
+
     def open_input(self, path: str) -> pa.NativeFile:
         with _named(self._root, path):
             return pa.memory_map(self.full(path), "rb")
@@ -266,6 +276,17 @@ def _drop_checksum(full: str) -> None:
     _unlink_quietly(f"{folder}/.{name}.crc")
 
 
+def _read_fully(f: io.FileIO, length: int) -> bytes:
+    """`length` bytes, fewer at the file's end only: the system gives at most 2 GiB a call."""
+    data = f.read(length) or b""
+    while 0 < len(data) < length:
+        more = f.read(length - len(data))
+        if not more:
+            break
+        data += more
+    return data
+
+
 def _overwrite(path: str, data: bytes) -> None:
     with open(path, "wb") as f:
         f.write(data)
@@ -324,6 +345,13 @@ class FsspecStorage:
     def read(self, path: str) -> bytes:
         with _named(self._uri, path):
             data: bytes = self._fs.cat_file(self.full(path))
+            return data
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        if length <= 0:
+            return b""
+        with _named(self._uri, path):
+            data: bytes = self._fs.cat_file(self.full(path), start=start, end=start + length)
             return data
 
     def open_input(self, path: str) -> pa.NativeFile:
