@@ -177,6 +177,10 @@ class Soak:
             if self._done >= 0:
                 raise
             return []
+        if not table.timeline.completed_writes():  # made, but not yet written to: it has no columns
+            if self._done >= 0:
+                raise SoakError("the table's commits are gone")
+            return []
         return to_rows(table.read(meta_columns=False).to_arrow())
 
     def _want(self, number: int) -> list[tuple[str, str, int, str]]:
@@ -200,8 +204,8 @@ class Soak:
         ]
         if strays:
             raise SoakError(f"files of writes that never were: {strays}")
-        for folder in (".temp", ".heartbeat"):
-            left = sorted(p.name for p in (root / META_DIR / folder).glob("*"))
+        for folder, pattern in ((".temp", "*"), (".heartbeat", "*"), ("", "*.tmp")):
+            left = sorted(p.name for p in (root / META_DIR / folder).glob(pattern))
             if left:
                 raise SoakError(f"left in {folder}: {left}")
 

@@ -29,7 +29,16 @@ from hudi_format.errors import (
 )
 from hudi_format.model import WriteStat
 from hudi_format.storage import Storage
-from hudi_timeline import conflict, gate, heartbeat, markers, metadata_table, rollback, table_config
+from hudi_timeline import (
+    conflict,
+    gate,
+    heartbeat,
+    leftovers,
+    markers,
+    metadata_table,
+    rollback,
+    table_config,
+)
 from hudi_timeline.clock import new_instant
 from hudi_timeline.heartbeat import Heartbeat
 from hudi_timeline.instant import (
@@ -257,6 +266,7 @@ def _repair(
         pending = any(i.time == time_ and not i.completed for i in timeline.instants)
         if not pending and not _is_alive(storage, time_, options):
             heartbeat.delete(storage, time_)
+    leftovers.remove_temporaries(storage)
     return timeline
 
 

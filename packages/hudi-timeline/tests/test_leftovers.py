@@ -1,0 +1,59 @@
+"""Temporary files of killed writers go with the next write; those of writers at work stay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hudi_timeline import HudiTable, heartbeat
+from hudi_timeline.leftovers import remove_temporaries
+
+HEX = "0123456789abcdef" * 2
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> HudiTable:
+    made = HudiTable.create(
+        str(tmp_path / "t"), pa.schema([("id", pa.string()), ("v", pa.int64())]), name="t", record_keys=["id"]
+    )
+    made.insert(pa.table({"id": ["a"], "v": [1]}))
+    return made
+
+
+@pytest.mark.req("RC-01")
+def test_the_next_write_removes_what_killed_writers_left(table: HudiTable, tmp_path: Path) -> None:
+    meta = tmp_path / "t" / ".hoodie"
+    (meta / ".heartbeat").mkdir(exist_ok=True)
+    left = [
+        meta / ".heartbeat" / f".20250101000000000.{HEX}.tmp",
+        meta / f".20250101000000000.commit.requested.{HEX}.tmp",
+        meta / f".20250101000000000.inflight.{HEX}.tmp",
+    ]
+    others = [
+        meta / f".hoodie.properties.{HEX}.tmp",
+        meta / f".2025.commit.{HEX}.tmp",
+        meta / ".20250101000000000.commit.requested.tmp",
+    ]
+    for path in (*left, *others):
+        path.write_bytes(b"half")
+    table.upsert(pa.table({"id": ["b"], "v": [2]}))
+    assert [p for p in left if p.exists()] == []
+    assert [p for p in others if not p.exists()] == []
+    assert table.read().to_arrow().num_rows == 2
+
+
+@pytest.mark.req("RC-01")
+def test_a_writer_at_work_keeps_its_files(table: HudiTable, tmp_path: Path) -> None:
+    instant = "20250101000000000"
+    beat = heartbeat.start(table.storage, instant)
+    try:
+        mine = tmp_path / "t" / ".hoodie" / f".{instant}.inflight.{HEX}.tmp"
+        mine.write_bytes(b"half")
+        remove_temporaries(table.storage)
+        assert mine.exists()
+    finally:
+        beat.stop()
+    remove_temporaries(table.storage)
+    assert not mine.exists()
