@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_format.errors import MissingColumnError, SchemaError
-from hudi_format.schema.evolve import DROP_OPTION, SET_NULL_OPTION, conform, reconcile
+from hudi_format.schema.evolve import (
+    DROP_OPTION,
+    RECONCILE_OPTION,
+    SET_NULL_OPTION,
+    conform,
+    reconcile,
+)
 
 TABLE = pa.schema(
     [
@@ -62,6 +68,14 @@ def test_columns_are_added_where_the_data_has_them_at_every_level() -> None:
         (pa.int32(), pa.int64(), pa.int64()),
         (pa.int64(), pa.float64(), pa.float64()),
         (pa.int64(), pa.string(), pa.string()),
+        (pa.float64(), pa.string(), pa.string()),
+        (pa.date32(), pa.string(), pa.string()),
+        (pa.decimal128(10, 2), pa.string(), pa.string()),
+        (pa.string(), pa.int32(), pa.string()),
+        (pa.string(), pa.float64(), pa.string()),
+        (pa.int64(), pa.decimal128(10, 2), pa.decimal128(10, 2)),
+        (pa.string(), pa.decimal128(10, 2), pa.decimal128(10, 2)),
+        (pa.float32(), pa.decimal128(10, 2), pa.decimal128(10, 2)),
         (pa.binary(), pa.string(), pa.string()),
         (pa.string(), pa.binary(), pa.binary()),
         (pa.binary(), pa.binary(4), pa.binary(4)),
@@ -82,8 +96,9 @@ def test_types_grow_and_the_wider_one_of_the_table_stays(
 @pytest.mark.parametrize(
     ("incoming", "table"),
     [
-        (pa.string(), pa.int32()),
-        (pa.float64(), pa.string()),
+        (pa.string(), pa.date32()),
+        (pa.timestamp("us", "UTC"), pa.string()),
+        (pa.bool_(), pa.string()),
         (pa.decimal128(12, 2), pa.decimal128(10, 2)),
         (pa.decimal128(10, 4), pa.decimal128(10, 2)),
         (pa.decimal128(10, 0), pa.int32()),
@@ -148,7 +163,93 @@ def test_missing_columns_are_dropped_when_asked_for() -> None:
     incoming = changed(a=None, s=pa.struct([("x", pa.int32())]))
     assert reconcile(incoming, TABLE, allow_column_drop=True) == incoming
     both = reconcile(incoming, TABLE, allow_column_drop=True, set_null_for_missing=True)
-    assert both == TABLE  # what keeps data wins
+    assert both == incoming  # as Apache Hudi 0.15.0
+    kept = reconcile(incoming, TABLE, allow_column_drop=True, reconcile=True)
+    assert kept == TABLE
+
+
+@pytest.mark.req("SE-05")
+def test_reconciled_data_that_only_adds_columns_gives_its_order_to_the_table() -> None:
+    turned = pa.schema([*list(TABLE)[::-1], pa.field("n", pa.int32())])
+    assert reconcile(turned, TABLE, reconcile=True) == turned
+    assert reconcile(pa.schema(list(TABLE)[::-1]), TABLE, reconcile=True) == TABLE
+    inner = changed(s=pa.struct([("y", pa.string()), ("n", pa.int32()), ("x", pa.int32())]))
+    assert reconcile(inner, TABLE, reconcile=True) == inner
+    both = reconcile(changed(a=None, n=pa.int32()), TABLE, reconcile=True)
+    assert both.names == [*TABLE.names, "n"]
+
+
+def test_validated_data_must_have_all_columns_at_every_level() -> None:
+    for incoming in (changed(a=None), changed(s=pa.struct([("x", pa.int32())]))):
+        with pytest.raises(MissingColumnError, match=RECONCILE_OPTION):
+            reconcile(incoming, TABLE, validate=True, set_null_for_missing=True)
+        assert reconcile(incoming, TABLE, validate=True, reconcile=True) == TABLE
+        assert reconcile(incoming, TABLE, validate=True, allow_column_drop=True) == incoming
+    assert reconcile(TABLE, TABLE, validate=True) == TABLE
+
+
+# What Apache Hudi 0.15.0 makes of a column of the table (row) when the data has another type (column): the type
+# afterwards, "-" where it refuses, "!" where it goes by the bits or cannot read the table any more.
+KINDS: dict[str, pa.DataType] = {
+    "int": pa.int32(), "long": pa.int64(), "float": pa.float32(), "double": pa.float64(), "string": pa.string(),
+    "bool": pa.bool_(), "bytes": pa.binary(), "date": pa.date32(), "time": pa.timestamp("us", "UTC"),
+    "decimal": pa.decimal128(10, 2),
+}  # fmt: skip
+APACHE = """
+        int    long   float  double string bool bytes  date   time   decimal
+int     int    long   float  double string -    -      !      !      -
+long    long   long   float  double string -    -      -      !      -
+float   float  float  float  double string -    -      -      -      -
+double  double double double double string -    -      -      -      -
+string  string string string string string -    string string -      string
+bool    -      -      -      -      -      bool -      -      -      -
+bytes   -      -      -      -      bytes  -    bytes  -      -      -
+date    !      !      !      !      !      -    -      date   !      -
+time    -      !      !      !      !      -    -      -      time   -
+decimal decimal decimal decimal decimal decimal - - - - decimal
+"""
+MATRIX = [
+    (row[0], name, verdict)
+    for header, *rows in [[line.split() for line in APACHE.strip().splitlines()]]
+    for row in rows
+    for name, verdict in zip(header, row[1:], strict=True)
+]
+
+
+@pytest.mark.req("SE-01", "SE-02")
+@pytest.mark.parametrize(("table", "incoming", "verdict"), MATRIX)
+def test_each_pair_of_types_ends_as_with_apache_hudi_or_is_refused(
+    table: str, incoming: str, verdict: str
+) -> None:
+    new, old = pa.schema([("c", KINDS[incoming])]), pa.schema([("c", KINDS[table])])
+    if verdict in "-!":
+        with pytest.raises(SchemaError):
+            reconcile(new, old)
+    else:
+        assert reconcile(new, old) == pa.schema([("c", KINDS[verdict])])
+
+
+def test_values_take_the_text_and_the_digits_that_java_gives_them() -> None:
+    rows = pa.table(
+        {
+            "f": pa.array([1.0, 1e7, 1.1, None], pa.float32()),
+            "d": pa.array([2.5, 1e-5, 0.0, None]),
+            "day": pa.array([0, 19723, None, 1], pa.date32()),
+            "n": pa.array([7, -3, 0, None], pa.int64()),
+        }
+    )
+    text = conform(rows, pa.schema([(n, pa.string()) for n in rows.schema.names]))
+    assert text.to_pydict() == {
+        "f": ["1.0", "1.0E7", "1.1", None],
+        "d": ["2.5", "1.0E-5", "0.0", None],
+        "day": ["1970-01-01", "2024-01-01", None, "1970-01-02"],
+        "n": ["7", "-3", "0", None],
+    }
+    more = pa.table({"i": pa.array([7, None], pa.int32()), "d": [2.5, 10.0], "s": ["1.50", " 3".strip()]})
+    exact = conform(more, pa.schema([(n, pa.decimal128(10, 2)) for n in more.schema.names]))
+    assert [[str(v) if v is not None else None for v in c.to_pylist()] for c in exact.columns] == [
+        ["7.00", None], ["2.50", "10.00"], ["1.50", "3.00"],
+    ]  # fmt: skip
 
 
 def test_a_name_in_another_case_is_refused() -> None:
@@ -256,6 +357,10 @@ def test_whole_numbers_become_floats_and_text() -> None:
         (pa.array([1500], pa.timestamp("us", "UTC")), pa.timestamp("ms", "UTC"), "lose"),
         (pa.array([0], pa.timestamp("us")), pa.timestamp("us", "UTC"), "time zone UTC"),
         (pa.array([1.5]), pa.int64(), "double"),
+        (pa.array([1.555]), pa.decimal128(10, 2), "data loss"),
+        (pa.array([10**12]), pa.decimal128(10, 2), "fit"),
+        (pa.array(["n/a"]), pa.decimal128(10, 2), "n/a"),
+        (pa.array([float("nan")]), pa.decimal128(10, 2), "NaN"),
         (pa.array([1]), pa.list_(pa.int64()), "int64"),
         (pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int32())), pa.list_(pa.int32()), "map"),
     ],

@@ -297,7 +297,7 @@ BAD = [
     _bad(lambda t: t.drop_columns(["ts"]), MissingColumnError),
     _bad(lambda t: t.drop_columns(["rider"]), SchemaError),
     _bad(_column("ts", [1, None, 2], pa.int64()), OrderingValueError),
-    _bad(_column("fare", ["x", "y", "z"]), SchemaError),
+    _bad(_column("fare", [True, False, None]), SchemaError),
     _bad(lambda t: t, UnknownOptionError, options={"hoodie.parquet.max.file.sise": "1"}),
     _bad(lambda t: t, UnsupportedError, options={"hoodie.datasource.hive_sync.enable": "true"}),
     _bad(lambda t: t, UnsupportedError, options={"hoodie.index.type": "BUCKET"}),

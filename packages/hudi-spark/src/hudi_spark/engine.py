@@ -28,8 +28,16 @@ from hudi_spark.jobs import run_job
 from hudi_spark.routing import slots, spread
 from hudi_spark.settings import setting
 from hudi_spark.stored_keys import FILE_ID, stored_keys
-from hudi_spark.tasks import BUCKET, STATUS_DDL, AddKeys, WriteBuckets, WriteStream, statuses
-from hudi_spark.types import to_arrow_schema, to_spark_schema
+from hudi_spark.tasks import (
+    BUCKET,
+    STATUS_DDL,
+    AddKeys,
+    WriteBuckets,
+    WriteStream,
+    key_columns,
+    statuses,
+)
+from hudi_spark.types import to_arrow_schema, to_arrow_type, to_spark_schema, to_spark_type
 from hudi_timeline.engine.protocol import PrepareTask
 from hudi_timeline.write.tasks import ProfileRow, Routing, WriteContext
 
@@ -222,7 +230,7 @@ def _keyed(data: DataFrame, task: PrepareTask) -> DataFrame:
     present = [_quoted(n) for n in data.columns]
     key = expressions.record_key(task.key_spec, data.schema)
     path = expressions.partition_path(task.key_spec, data.schema)
-    if key is not None and path is not None:
+    if key is not None and path is not None and _keys_as_stored(data.schema, task):
         return data.select(key.alias(RECORD_KEY), path.alias(PARTITION_PATH), *present)
     fields = [T.StructField(RECORD_KEY, T.StringType()), T.StructField(PARTITION_PATH, T.StringType())]
     schema = T.StructType([*fields, *data.schema.fields])
@@ -230,7 +238,7 @@ def _keyed(data: DataFrame, task: PrepareTask) -> DataFrame:
 
 
 def _as_stored(schema: T.StructType, wanted: pa.Schema) -> list[Column]:
-    """The wanted columns that are there, numbers in the table's own type.
+    """The wanted columns that are there; numbers that fit in the table's own type.
 
     Keys are made of the stored value: 1.5 of a narrower decimal is 1.50 in a table that keeps two digits.
     """
@@ -240,14 +248,33 @@ def _as_stored(schema: T.StructType, wanted: pa.Schema) -> list[Column]:
             continue
         column = _quoted(target.name)
         kind = schema[target.name].dataType
-        if (
-            isinstance(kind, T.NumericType)
-            and isinstance(target.dataType, T.NumericType)
-            and kind != target.dataType
-        ):
+        if kind != target.dataType and _always_fits(kind, target.dataType):
             column = column.cast(target.dataType).alias(target.name)
         out.append(column)
     return out
+
+
+_RANK = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType)
+
+
+def _always_fits(kind: T.DataType, wanted: T.DataType) -> bool:
+    """Whether Spark's cast gives what the worker's conversion gives, for every value and without a null."""
+    if isinstance(kind, T.DecimalType) and isinstance(wanted, T.DecimalType):
+        whole = kind.precision - kind.scale
+        return whole <= wanted.precision - wanted.scale and kind.scale <= wanted.scale
+    if isinstance(kind, _RANK) and isinstance(wanted, _RANK):
+        return _RANK.index(type(kind)) < _RANK.index(type(wanted))
+    return False
+
+
+def _keys_as_stored(schema: T.StructType, task: PrepareTask) -> bool:
+    """Whether the columns that make keys have the types to write."""
+    wanted = to_spark_schema(task.schema)
+    return all(
+        to_spark_type(to_arrow_type(schema[name].dataType, name), name) == wanted[name].dataType
+        for name in key_columns(task)
+        if name in wanted.names
+    )
 
 
 def _bucket() -> Column:

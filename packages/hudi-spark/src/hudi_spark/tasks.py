@@ -131,17 +131,29 @@ class WriteStream:
             yield _status(ERROR, e)
 
 
+def key_columns(task: PrepareTask) -> list[str]:
+    """The top-level columns of the rows that record keys and partition paths are made of."""
+    names = task.schema.names
+    fields = (*task.key_spec.key_fields, *task.key_spec.partition_fields)
+    return list(dict.fromkeys(f if f in names else f.partition(".")[0] for f in fields))
+
+
 @dataclass(frozen=True)
 class AddKeys:
-    """Record key and partition path in front of the rows, for key types that Spark writes as other text."""
+    """Record key and partition path in front of the rows, for key types that Spark writes as other text.
+
+    They are made of the values as they will be stored.
+    """
 
     task: PrepareTask
     schema: pa.Schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        stored = pa.schema([self.task.schema.field(n) for n in key_columns(self.task)])
         for batch in batches:
-            keys = record_keys(batch, self.task.key_spec)
-            paths = partition_paths(batch, self.task.key_spec).cast(pa.string())
+            made_of = conform(batch.select(stored.names), stored)
+            keys = record_keys(made_of, self.task.key_spec)
+            paths = partition_paths(made_of, self.task.key_spec).cast(pa.string())
             columns = [keys, paths, *batch.columns]
             names = [RECORD_KEY, PARTITION_PATH, *batch.schema.names]
             yield pa.RecordBatch.from_arrays(columns, names=names).cast(self.schema)

@@ -137,7 +137,6 @@ EFFECTS: tuple[Effect, ...] = (
     Effect("hoodie.table.cdc.enabled", _true, "change data capture", _LATER),
     Effect("hoodie.avro.schema", _given, "writing with a given schema", "cast the data before the write"),
     Effect("hoodie.write.schema", _given, "writing with a given schema", "cast the data before the write"),
-    Effect("hoodie.avro.schema.external.transformation", _true, "transforming the schema", _BEFORE),
     Effect(
         "hoodie.internal.schema", _given, "schema on read", "leave it out; columns may be added and widened"
     ),

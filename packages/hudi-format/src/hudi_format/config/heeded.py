@@ -80,6 +80,7 @@ WRITE_FIELDS = {
     "set_null_for_missing_columns": "hoodie.write.set.null.for.missing.columns",
     "allow_column_drop": "hoodie.datasource.write.schema.allow.auto.evolution.column.drop",
     "reconcile_schema": "hoodie.datasource.write.reconcile.schema",
+    "validate_schema": "hoodie.avro.schema.validate",
     "delete_field": DELETE_FIELD,
     "delete_marker": DELETE_MARKER,
     "table_timezone": "hoodie.table.timeline.timezone",
@@ -178,8 +179,16 @@ DOCS = {
     ),
     "hoodie.allow.empty.commit": "A write without rows makes a commit.",
     "hoodie.write.set.null.for.missing.columns": "Columns of the table that the rows lack become null.",
-    "hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "Rows may lack columns of the table.",
-    "hoodie.datasource.write.reconcile.schema": "The table's schema is kept and widened, never narrowed.",
+    "hoodie.datasource.write.schema.allow.auto.evolution.column.drop": (
+        "Columns that the rows lack leave the table's schema; stronger than nulls for missing columns."
+    ),
+    "hoodie.datasource.write.reconcile.schema": (
+        "The table's schema is kept and extended, never narrowed; columns that the rows lack become null."
+    ),
+    "hoodie.avro.schema.validate": "The rows must have all columns of the table; nulls do not fill them.",
+    "hoodie.avro.schema.external.transformation": (
+        "Stored rows take the new schema when their file is written again; here they always do."
+    ),
     "hoodie.table.timeline.timezone": "Time zone of the instants of a new table.",
     "hoodie.bulkinsert.sort.mode": "Order of the rows of a bulk_insert.",
     STORAGE_LEVEL: "Where Spark keeps the input while it is written.",

@@ -104,6 +104,7 @@ class WriteConfig:
     set_null_for_missing_columns: bool = False
     allow_column_drop: bool = False
     reconcile_schema: bool = False
+    validate_schema: bool = False
     delete_field: str | None = None
     delete_marker: str | None = None
     table_timezone: str | None = None

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_format.errors import SchemaError
+from hudi_format.value_text import to_text
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 
@@ -87,17 +88,21 @@ def stored_leaf(kind: pa.DataType) -> pa.DataType | None:
 def promotes(source: pa.DataType, target: pa.DataType) -> bool:
     """Whether values of a stored flat type may be turned into those of another one.
 
-    Numbers go up int, long, float, double; whole numbers become text; text and bytes become each other
-    (bytes must be UTF-8 then); decimals gain digits; timestamps change their unit where no digit is lost.
+    Numbers go up int, long, float, double; numbers, dates and decimals become text (Java's); text and bytes
+    become each other (bytes must be UTF-8 then); numbers and text become decimals that hold all their digits;
+    decimals gain digits; timestamps change their unit where no digit is lost.
     """
     if source == target:
         return True
     if source in _RANK and target in _RANK:
         return _RANK[source] < _RANK[target]
     if pt.is_string(target):
-        return bool(source in (pa.int32(), pa.int64(), pa.binary()) or pt.is_fixed_size_binary(source))
+        becomes_text = source in _RANK or pt.is_date(source) or pt.is_decimal(source)
+        return bool(becomes_text or pt.is_binary(source) or pt.is_fixed_size_binary(source))
     if pt.is_binary(target) or pt.is_fixed_size_binary(target):
         return bool(pt.is_string(source) or pt.is_binary(source) or pt.is_fixed_size_binary(source))
+    if pt.is_decimal(target) and (source in _RANK or pt.is_string(source)):
+        return True
     if pt.is_decimal(source) and pt.is_decimal(target):
         whole = source.precision - source.scale
         return bool(whole <= target.precision - target.scale and source.scale <= target.scale)
@@ -237,9 +242,20 @@ def _leaf(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
     try:
         if pt.is_fixed_size_binary(array.type) and pt.is_string(target):
             array = array.cast(pa.binary())
+        elif _goes_by_text(array.type, target):
+            array = to_text(array)
+        elif pt.is_integer(array.type) and pt.is_decimal(target):
+            array = array.cast(pa.decimal128(19, 0))
         return array.cast(target, safe=not rounds)
     except pa.ArrowException as e:
         raise refusal(path, array.type, target, str(e)) from e
+
+
+def _goes_by_text(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether values are turned into Java's text first; a fraction's decimal is made of it too."""
+    if pt.is_floating(source):
+        return not pt.is_floating(target)
+    return bool(pt.is_date(source) and pt.is_string(target))
 
 
 def _nested(array: pa.Array, target: pa.DataType, path: str, naive_is_utc: bool) -> pa.Array:

@@ -1,21 +1,23 @@
 """What becomes of a table's schema when data of another schema is written to it, and how rows follow.
 
-Rules, from the defaults of Apache Hudi 0.15 (spec of the write path, "Schema handling"; tried with 0.15.0):
+Rules, from Apache Hudi 0.15.0 (each was tried with it):
 
 - Columns are matched by name at every level; their order in the data becomes the table's.
 - A column that the table lacks is added, nullable.  One that the data lacks is an error, unless an option
   fills it with null or drops it.
-- Types only grow: int, long, float, double.  Where the table's type is the wider one it stays.  Whole numbers
-  may be written to text columns, smaller decimals to larger ones, text and bytes to each other; then too
-  the table's type stays.
+- Types only grow: int, long, float, double, text.  Where the table's type is the wider one it stays, and the
+  data's values are converted: numbers, dates and decimals to text, numbers and text to decimals, smaller
+  decimals to larger ones, text and bytes to each other.
 - A column is nullable where either side says so.
 
-Apache Hudi also turns a numeric column of the table into text, or an integer column into a date, when the
-data has such a column.  Both are refused here: not every engine would read the files written before right.
+Where this differs from 0.15.0, it is on the side of the data: Apache Hudi turns dates, times and whole numbers
+into each other by their bits, rounds what a decimal cannot hold, refuses to widen a type or to add a column
+beside a missing one under `reconcile`, and drops a nested column under `validate`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -42,30 +44,54 @@ def reconcile(
     set_null_for_missing: bool = False,
     allow_column_drop: bool = False,
     reconcile: bool = False,
+    validate: bool = False,
 ) -> pa.Schema:
     """The schema to write with; it becomes the table's.
 
     Args:
         incoming: the data's schema, as `normalize_schema` gives it, without meta columns.
         table: the table's schema, without meta columns.
-        set_null_for_missing: columns that the data lacks are null in its rows.
-        allow_column_drop: columns that the data lacks leave the table's schema.
-        reconcile: as `set_null_for_missing`.  With either, the table's columns keep their order and new
-            ones come after the column that they follow in the data.
+        set_null_for_missing: columns that the data lacks are null in its rows.  The table's columns keep their
+            order; a new one comes before the known column that follows it in the data.
+        allow_column_drop: columns that the data lacks leave the table's schema; stronger than
+            `set_null_for_missing`.
+        reconcile: the table's schema stays or is extended: as `set_null_for_missing`, and stronger than
+            `allow_column_drop`.  Data that only adds columns gives its order to the table.
+        validate: `set_null_for_missing` does not count: the data must have all columns.
 
     Raises:
         SchemaError: types that do not go together (names the column and both types), or a column that
             differs from one of the table's in case only.
         MissingColumnError: the data lacks a column; the remedy names the options.
     """
-    rules = _Rules(keep_missing=set_null_for_missing or reconcile, drop_missing=allow_column_drop)
+    fills = reconcile or (set_null_for_missing and not allow_column_drop and not validate)
+    if reconcile and not _lacks(incoming, table) and _lacks(table, incoming):
+        fills = False
+    rules = _Rules(fills, allow_column_drop and not reconcile, validate)
     return pa.schema(rules.fields(list(incoming), list(table), ""))
+
+
+def _lacks(having: Iterable[pa.Field], wanted: Iterable[pa.Field]) -> bool:
+    """Whether a column of `wanted`, at any level, is not in `having`."""
+    ours = {f.name: f.type for f in having}
+    return any(f.name not in ours or _lacks_inside(ours[f.name], f.type) for f in wanted)
+
+
+def _lacks_inside(having: pa.DataType, wanted: pa.DataType) -> bool:
+    if pt.is_struct(having) and pt.is_struct(wanted):
+        return _lacks(having, wanted)
+    if pt.is_list(having) and pt.is_list(wanted):
+        return _lacks_inside(having.value_type, wanted.value_type)
+    if pt.is_map(having) and pt.is_map(wanted):
+        return _lacks_inside(having.item_type, wanted.item_type)
+    return False
 
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
     keep_missing: bool
     drop_missing: bool
+    validate: bool
 
     def fields(self, incoming: list[pa.Field], table: list[pa.Field], path: str) -> list[pa.Field]:
         ours = {f.name: f for f in table}
@@ -88,7 +114,7 @@ class _Rules:
                 )
             merged[field.name] = _all_nullable(field)
         if missing and not self.keep_missing and not self.drop_missing:
-            raise _missing(missing, path)
+            raise _missing(missing, path, self.validate)
         if not self.keep_missing:
             return list(merged.values())
         return _in_table_order(merged, incoming, table)
@@ -113,21 +139,22 @@ class _Rules:
             return max(incoming, table, key=_RANK.__getitem__)
         if not pt.is_nested(incoming) and not pt.is_nested(table) and promotes(incoming, table):
             return table
+        if pt.is_string(incoming) and table in _RANK:
+            return incoming
         raise _incompatible(path, incoming, table)
 
 
 def _in_table_order(
     merged: dict[str, pa.Field], incoming: list[pa.Field], table: list[pa.Field]
 ) -> list[pa.Field]:
-    """The table's order; each new column after the one before it in the data."""
+    """The table's order; each new column before the known one that follows it in the data, else last."""
     out = [merged.get(f.name) or f.with_nullable(True) for f in table]
     known = {f.name for f in table}
-    before = ""
-    for field in incoming:
+    for n, field in enumerate(incoming):
         if field.name not in known:
-            names = [f.name for f in out]
-            out.insert(names.index(before) + 1 if before else 0, merged[field.name])
-        before = field.name
+            follower = next((f.name for f in incoming[n + 1 :] if f.name in known), None)
+            place = len(out) if follower is None else [f.name for f in out].index(follower)
+            out.insert(place, merged[field.name])
     return out
 
 
@@ -136,12 +163,13 @@ def _all_nullable(field: pa.Field) -> pa.Field:
     return field.with_nullable(True)
 
 
-def _missing(fields: list[pa.Field], path: str) -> MissingColumnError:
+def _missing(fields: list[pa.Field], path: str, validate: bool) -> MissingColumnError:
     shown = [f"{path}{f.name} ({f.type})" for f in fields]
     text = ", ".join(shown[:5]) + (f" and {len(shown) - 5} more" if len(shown) > 5 else "")
+    nulls = f"{RECONCILE_OPTION}=true" if validate else f"{SET_NULL_OPTION}=true"
     return MissingColumnError(
         f"the data lacks columns that the table has: {text}",
-        remedy=f"add them, set {SET_NULL_OPTION}=true for nulls, or {DROP_OPTION}=true to drop them.",
+        remedy=f"add them, set {nulls} for nulls, or {DROP_OPTION}=true to drop them.",
         columns=[path + f.name for f in fields],
     )
 

@@ -13,12 +13,14 @@ from hudi_format.errors import OptionError
 from hudi_format.keys import KeySpec
 from hudi_format.schema.arrow import normalize_schema
 from hudi_format.schema.avro import to_avro
+from hudi_format.schema.changes import SchemaChange
 from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage import Storage, open_storage
 from hudi_timeline import table_config
 from hudi_timeline.engine.local import LocalEngine, StoredRowsEngine, as_reader
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.write import planning
+from hudi_timeline.write.operation import check as operation_check
 from hudi_timeline.write.operation import execute
 from hudi_timeline.write.properties import table_properties
 from hudi_timeline.write.result import CommitResult
@@ -114,6 +116,17 @@ class WriteMethods:
     ) -> CommitResult:
         given = {**self._options, **as_options(options), OPERATION: name}
         return execute(engine, self._storage, rows, given)
+
+    def schema_changes(
+        self, data: object, *, operation: str = "upsert", options: Mapping[str, object] | None = None
+    ) -> tuple[SchemaChange, ...]:
+        """What a write of this data would change in the table's schema; nothing is written.
+
+        Raises:
+            SchemaError, OptionError ...: what the write itself would refuse before it begins.
+        """
+        given = {**self._options, **as_options(options), OPERATION: operation}
+        return operation_check(LocalEngine(), self._storage, as_reader(data), given)
 
     def insert(self, data: object, *, options: Mapping[str, object] | None = None) -> CommitResult:
         """Add rows; keys are not looked up, so a key that is there already stands twice afterwards."""

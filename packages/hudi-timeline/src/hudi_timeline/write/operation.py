@@ -24,6 +24,7 @@ from hudi_format.model import BaseFile, WriteStat
 from hudi_format.names import META_DIR
 from hudi_format.partition_path import check_safe
 from hudi_format.schema.avro import to_avro
+from hudi_format.schema.changes import SchemaChange
 from hudi_format.storage import Storage
 from hudi_timeline import commit, table_config
 from hudi_timeline.engine.protocol import Engine
@@ -105,13 +106,17 @@ def execute(
 
 def check(
     engine: Engine[Any, Any], storage: Storage, data: Any, options: Mapping[str, str], *, mode: str = APPEND
-) -> None:
+) -> tuple[SchemaChange, ...]:
     """Raise what `execute` would refuse by options, schema and table, for callers that have no rows yet.
 
     Args:
         data: what the engine takes; only its schema is looked at.
+
+    Returns:
+        What the write would change in the table's schema.
     """
-    plan_write(engine, storage, data, parse_write_options(options), mode)
+    plan = plan_write(engine, storage, data, parse_write_options(options), mode)
+    return () if plan is None else plan.schema_changes
 
 
 @contextmanager
@@ -166,6 +171,7 @@ def _finish(
         timings=dict(phases.seconds),
         warnings=(*plan.warnings, *transaction.warnings),
         ordering_field=plan.ordering_field,
+        schema_changes=plan.schema_changes,
     )
     for warning in result.warnings:
         log.warning("%s: %s", plan.storage.uri, warning)

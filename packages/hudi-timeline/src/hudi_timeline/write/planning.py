@@ -5,7 +5,7 @@ What can be refused is refused here, so that the table stays as it was.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,8 @@ from hudi_format.errors import (
 from hudi_format.keys import KeySpec
 from hudi_format.parquet.config import ParquetConfig
 from hudi_format.schema.arrow import normalize_schema
-from hudi_format.schema.avro import to_avro
+from hudi_format.schema.avro import from_avro, to_avro
+from hudi_format.schema.changes import SchemaChange
 from hudi_format.schema.evolve import reconcile
 from hudi_format.schema.meta_columns import with_meta, without_meta
 from hudi_format.storage import Storage
@@ -32,8 +33,9 @@ from hudi_timeline import commit, gate, table_config
 from hudi_timeline.engine.protocol import Engine, PrepareTask
 from hudi_timeline.instant import INFLIGHT, instant_path
 from hudi_timeline.table_config import TableConfig
-from hudi_timeline.timeline import latest_schema, load_timeline
+from hudi_timeline.timeline import latest_schema, load_timeline, read_commit
 from hudi_timeline.write import overwrite
+from hudi_timeline.write.evolution import check_former_types, check_key_types, evolve
 from hudi_timeline.write.properties import table_properties
 from hudi_timeline.write.tasks import BloomSettings, WriteContext
 
@@ -61,6 +63,7 @@ class Plan:
     event_time: bool
     warnings: tuple[str, ...]
     recreate: bool  # mode "overwrite" over an existing table
+    schema_changes: tuple[SchemaChange, ...] = ()
 
     @property
     def operation(self) -> str:
@@ -157,6 +160,7 @@ def _plan(
         raise SchemaError(
             f"column {IS_DELETED} must be boolean, not {incoming.field(IS_DELETED).type}", table=storage.uri
         )
+    changes: tuple[SchemaChange, ...] = ()
     ordering, warnings = _ordering_field(config, old, columns, operation, storage)
 
     if operation in ("delete", "delete_partition"):
@@ -169,25 +173,36 @@ def _plan(
         input_schema = pa.schema([])
         if data is not None:
             input_schema = pa.schema([_as_stored(incoming.field(n), stored) for n in roots])
-    else:
-        schema = incoming
-        if stored is not None:
             try:
-                schema = reconcile(
-                    incoming, stored,
-                    set_null_for_missing=config.set_null_for_missing_columns,
-                    allow_column_drop=config.allow_column_drop,
-                    reconcile=config.reconcile_schema,
-                )  # fmt: skip
+                check_key_types(stored, input_schema, (*key_spec.key_fields, *key_spec.partition_fields))
             except SchemaError as e:
                 raise e.at(table=storage.uri) from None
-        input_schema = schema
+    else:
+        try:
+            evolution = evolve(incoming, stored, config, key_spec)
+            check_former_types(evolution.changes, evolution.schema, _former_schemas(storage, old))
+        except SchemaError as e:
+            raise e.at(table=storage.uri) from None
+        schema = input_schema = evolution.schema
+        changes, warnings = evolution.changes, (*warnings, *evolution.warnings)
     payload = (config.payload_class or (old.payload_class if old else None) or "").rpartition(".")[2]
     properties = {} if old is not None else table_properties(config, key_spec, ordering, storage)
     return Plan(
         storage, config, old, properties, key_spec, ordering, schema, input_schema,
-        payload == EVENT_TIME_PAYLOAD, warnings, recreate,
+        payload == EVENT_TIME_PAYLOAD, warnings, recreate, changes,
     )  # fmt: skip
+
+
+def _former_schemas(storage: Storage, table: TableConfig | None) -> Iterator[pa.Schema]:
+    """Each schema that the active timeline's commits wrote, newest first; read only as far as it is asked for."""
+    if table is None:
+        return
+    seen: set[str] = set()
+    for instant in reversed(load_timeline(storage, table).completed_writes()):
+        text = read_commit(storage, instant).schema_text
+        if text and text not in seen:
+            seen.add(text)
+            yield from_avro(text)
 
 
 def _as_stored(column: pa.Field, stored: pa.Schema) -> pa.Field:

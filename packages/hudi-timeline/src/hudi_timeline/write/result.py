@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hudi_format.model import WriteStat
+from hudi_format.schema.changes import SchemaChange
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class CommitResult:
         timings: seconds by phase.
         warnings: what the user should know, one sentence each.
         ordering_field: the column that decided between records of one key, or None.
+        schema_changes: what became of the table's schema, column by column.
     """
 
     instant: str
@@ -32,6 +34,7 @@ class CommitResult:
     timings: Mapping[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     ordering_field: str | None = None
+    schema_changes: tuple[SchemaChange, ...] = ()
 
     @property
     def inserted(self) -> int:

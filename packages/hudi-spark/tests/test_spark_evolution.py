@@ -1,0 +1,93 @@
+"""Schema evolution through `format("hudi")`: the FAQ's example, and reading old files natively."""
+
+from __future__ import annotations
+
+import pytest
+
+from hudi_format.errors import MissingColumnError, SchemaError
+from hudi_spark.writer import last_commit
+
+WRITE = "hoodie.datasource.write."
+NULLS = {"hoodie.write.set.null.for.missing.columns": "true"}
+
+
+def save(frame, path, options, **more):
+    frame.write.format("hudi").options(**{**options, **more}).mode("append").save(path)
+
+
+@pytest.mark.req("SE-05")
+def test_the_faqs_example_of_schema_reconciliation(spark, path):
+    """FAQ, "How do I verify datasource schema reconciliation in Hudi?", without its Hive options."""
+    hudi_options = {
+        "hoodie.table.name": "test_recon1",
+        "hoodie.datasource.write.recordkey.field": "uuid",
+        "hoodie.datasource.write.table.name": "test_recon1",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.upsert.shuffle.parallelism": 2,
+        "hoodie.insert.shuffle.parallelism": 2,
+        "hoodie.datasource.write.hive_style_partitioning": "true",
+        "hoodie.datasource.write.reconcile.schema": "true",
+    }
+    sc = spark.sparkContext
+    some_json = '{"uuid":1,"ts":1,"Url":"hudi.apache.com"}'
+    df = spark.read.json(sc.parallelize([some_json]))
+    df.write.format("hudi").mode("append").options(**hudi_options).save(path)
+    missing_field_json = '{"uuid":2,"ts":1}'
+    df = spark.read.json(sc.parallelize([missing_field_json]))
+    df.write.format("hudi").mode("append").options(**hudi_options).save(path)
+    got = spark.read.format("hudi").load(path)
+    assert got.columns[5:] == ["Url", "ts", "uuid"]
+    assert {tuple(r)[5:] for r in got.collect()} == {("hudi.apache.com", 1, 1), (None, 1, 2)}
+    assert [str(c) for c in last_commit().schema_changes] == ["Url filled with null"]
+
+
+@pytest.mark.req("SE-02")
+def test_new_columns_are_there_for_old_and_new_rows(spark, path, trips):
+    """FAQ, "What's Hudi's schema evolution story?": appended fields work, a deletion of fields does not."""
+    save(spark.createDataFrame([("a", "x", 1, 7)], "id string, city string, ts long, n int"), path, trips)
+    more = spark.createDataFrame(
+        [("b", "y", 1, 8, "new")], "id string, city string, ts long, n int, m string"
+    )
+    save(more, path, trips)
+    rows = spark.read.format("hudi").load(path).select("id", "n", "m").collect()
+    assert {tuple(r) for r in rows} == {("a", 7, None), ("b", 8, "new")}
+    with pytest.raises(MissingColumnError, match="m \\(string\\)"):
+        save(more.drop("m"), path, trips)
+
+
+def test_files_of_each_type_are_read_natively_and_filters_hold(spark, path, trips):
+    for n, (kind, value) in enumerate([("int", 1), ("bigint", 2**40), ("double", 2.5), ("string", "q")]):
+        frame = spark.createDataFrame(
+            [(f"k{n}", f"p{n}", 1, value)], f"id string, city string, ts long, v {kind}"
+        )
+        save(frame, path, trips)
+    got = spark.read.format("hudi").load(path)
+    assert {(r.id, r.v) for r in got.collect()} == {
+        ("k0", "1"), ("k1", str(2**40)), ("k2", "2.5"), ("k3", "q"),
+    }  # fmt: skip
+    assert [r.id for r in got.where("v = '1'").collect()] == ["k0"]
+    assert {r.id for r in got.where("v > '2'").collect()} == {"k2", "k3"}
+    assert last_commit().warnings == ("column v is text from now on; it was double",)
+
+
+def test_keys_are_made_of_the_value_that_is_stored(spark, path, trips):
+    first = spark.sql("select cast(7 as decimal(8,2)) id, 'x' city, 1L ts, 1 v")
+    save(first, path, trips)
+    again = spark.sql("select 7 id, 'x' city, 2L ts, 2 v")
+    save(again, path, trips, **{WRITE + "operation": "upsert"})
+    assert (last_commit().inserted, last_commit().updated) == (0, 1)
+    assert [r.v for r in spark.read.format("hudi").load(path).collect()] == [2]
+    with pytest.raises(SchemaError, match="fit"):
+        save(spark.sql("select 12345678 id, 'x' city, 2L ts, 2 v"), path, trips)
+    assert spark.read.format("hudi").load(path).count() == 1
+
+
+def test_values_that_do_not_fit_fail_the_write_and_leave_nothing(spark, path, trips):
+    save(spark.sql("select 'a' id, 'x' city, 1L ts, cast(1.25 as decimal(5,2)) v"), path, trips)
+    wide = spark.sql("select 'b' id, 'x' city, 1L ts, 12345 v")
+    for operation in ("upsert", "bulk_insert"):
+        with pytest.raises(SchemaError, match="column v has type"):
+            save(wide, path, trips, **{WRITE + "operation": operation})
+    save(spark.sql("select 'b' id, 'x' city, 1L ts, 2.5D v"), path, trips)
+    rows = spark.read.format("hudi").load(path).select("id", "v").collect()
+    assert {(r.id, str(r.v)) for r in rows} == {("a", "1.25"), ("b", "2.50")}

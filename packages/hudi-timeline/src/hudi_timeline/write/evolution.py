@@ -1,0 +1,143 @@
+"""The schema that a write leaves the table with, what that changes, and what of it is refused.
+
+Decided from schemas alone, before a row is read.  The rules are `hudi_format.schema.evolve`'s; added here is
+what a table's keys ask for: a column whose values make record keys or partition paths must not change the text
+of the values that are stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from hudi_format.config import WriteConfig
+from hudi_format.errors import SchemaError
+from hudi_format.keys import KeySpec
+from hudi_format.schema.changes import ADDED, DROPPED, WIDENED, SchemaChange, schema_changes
+from hudi_format.schema.evolve import reconcile
+
+
+@dataclass(frozen=True, slots=True)
+class Evolution:
+    """The schema to write with, which becomes the table's; what changes; what the user should know."""
+
+    schema: pa.Schema
+    changes: tuple[SchemaChange, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def evolve(
+    incoming: pa.Schema, stored: pa.Schema | None, config: WriteConfig, key_spec: KeySpec
+) -> Evolution:
+    """What a write of rows makes of the table's schema.
+
+    Args:
+        incoming: the data's schema, normalised, without meta columns.
+        stored: the table's; None where it has none yet.
+
+    Raises:
+        SchemaError, MissingColumnError: columns and types that do not go together.
+    """
+    if stored is None:
+        return Evolution(incoming)
+    schema = reconcile(
+        incoming,
+        stored,
+        set_null_for_missing=config.set_null_for_missing_columns,
+        allow_column_drop=config.allow_column_drop,
+        reconcile=config.reconcile_schema,
+        validate=config.validate_schema,
+    )
+    check_key_types(stored, schema, (*key_spec.key_fields, *key_spec.partition_fields))
+    changes = schema_changes(incoming, stored, schema)
+    return Evolution(schema, changes, tuple(_warnings(changes)))
+
+
+def check_key_types(stored: pa.Schema, schema: pa.Schema, fields: Iterable[str]) -> None:
+    """Refuse other types of key and partition columns, where the stored keys would have another text.
+
+    Raises:
+        SchemaError: naming the column and both types.
+    """
+    for name in dict.fromkeys(fields):
+        old, new = _type_at(stored, name), _type_at(schema, name)
+        if old is None or new is None or old == new or _same_text(old, new):
+            continue
+        raise SchemaError(
+            f"column {name} makes record keys or partition paths, and has type {new} in the data and {old} in "
+            "the table: the keys of equal values would differ",
+            remedy=f"cast the column to {old} before it is written.",
+            column=name,
+            source=str(new),
+            target=str(old),
+        )
+
+
+def check_former_types(
+    changes: Iterable[SchemaChange], schema: pa.Schema, former: Iterable[pa.Schema]
+) -> None:
+    """Refuse to add a column that the table once had, in a type that does not go with the new one.
+
+    Files of that time still hold it, and would be read for it.
+
+    Args:
+        former: schemas that the table had.
+
+    Raises:
+        SchemaError: naming the column and both types.
+    """
+    added = [c.column for c in changes if c.kind == ADDED]
+    for old in former if added else ():
+        for name in added:
+            was, now = _type_at(old, name), _type_at(schema, name)
+            if was is None or now is None:
+                continue
+            try:
+                fits = reconcile(pa.schema([("c", was)]), pa.schema([("c", now)]), set_null_for_missing=True)
+            except SchemaError:
+                fits = None
+            if fits is None or fits.field("c").type != now:
+                raise SchemaError(
+                    f"column {name} was in the table before, as {was}, and cannot be added again as {now}: files of "
+                    "that time would be read for it",
+                    remedy=f"give the column another name, or cast it to {was}.",
+                    column=name,
+                    source=str(now),
+                    target=str(was),
+                )
+
+
+def _same_text(old: pa.DataType, new: pa.DataType) -> bool:
+    if pt.is_integer(old):
+        return bool(pt.is_integer(new) or pt.is_string(new))
+    return bool(pt.is_floating(old) and pt.is_string(new))
+
+
+def _type_at(schema: pa.Schema, path: str) -> pa.DataType | None:
+    if path in schema.names:
+        return schema.field(path).type
+    root, *inner = path.split(".")
+    if schema.get_field_index(root) < 0:
+        return None
+    kind = schema.field(root).type
+    for name in inner:
+        if not pt.is_struct(kind) or kind.get_field_index(name) < 0:
+            return None
+        kind = kind.field(kind.get_field_index(name)).type
+    return kind
+
+
+def _warnings(changes: Iterable[SchemaChange]) -> Iterable[str]:
+    for change in changes:
+        if change.kind == DROPPED:
+            yield f"column {change.column} ({change.old}) leaves the table's schema, as the data lacks it"
+        elif change.kind == WIDENED and change.new == "string":
+            yield f"column {change.column} is text from now on; it was {change.old}"
+        elif change.kind == WIDENED and change.nested:
+            yield (
+                f"column {change.column} went from {change.old} to {change.new}: Apache Hudi 0.15 cannot read such "
+                "a column of lists, maps or structs from files that were written before"
+            )
