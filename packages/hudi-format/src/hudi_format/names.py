@@ -49,6 +49,27 @@ def parse_log_file(partition: str, name: str, size: int = -1) -> LogFile | None:
     return LogFile(partition, name, match[1], match[2], int(match[3]), match[4] or "", size)
 
 
+def parse_cdc_file(partition: str, name: str, size: int = -1) -> LogFile | None:
+    """The log file of changes (change data capture) that `name` names, or None."""
+    match = _LOG.match(name)
+    if match is None or not match[5]:
+        return None
+    return LogFile(partition, name, match[1], match[2], int(match[3]), match[4] or "", size)
+
+
+def log_file_name(file_id: str, instant: str, version: int, write_token: str, *, cdc: bool = False) -> str:
+    """`instant` is the slice's base instant, from table version 8 on the delta commit's own."""
+    return f".{file_id}_{instant}.log.{version}_{write_token}{'.cdc' if cdc else ''}"
+
+
+def log_sort_key(file: LogFile) -> tuple[str, int, str, bool]:
+    """The order in which the log files of one slice are applied: version 10 comes after 9.
+
+    Source: HoodieLogFile.LogFileComparator of Apache Hudi; a file without a token comes first.
+    """
+    return file.instant, file.version, file.write_token, file.name.endswith(".cdc")
+
+
 def is_bucket_file_id(file_id: str) -> bool:
     """Whether a file id has the shape that the bucket index gives: eight decimal digits first.
 

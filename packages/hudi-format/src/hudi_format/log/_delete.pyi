@@ -1,0 +1,24 @@
+import numpy as np
+import numpy.typing as npt
+
+_Bytes = bytes | bytearray | memoryview | npt.NDArray[np.uint8]
+_Numbers = npt.NDArray[np.int64]
+
+def walk(data: _Bytes, out: _Numbers) -> tuple[int, int, bool]:
+    """(records, bytes read, whether all of it was sound) of an Avro list of delete records.
+
+    `out` has seven columns: place and length of key and partition path (-1 for null), branch of the ordering
+    value, its number (or the bits of a float or double, or the place of its bytes), its length in bytes.
+    """
+
+def array_items(data: _Bytes, at: int, length: int) -> list[tuple[int, int, int]] | None:
+    """(branch, number or place, length) of each value of one array of ordering values, as `walk` found it."""
+
+def gather(
+    data: _Bytes,
+    places: _Numbers,
+    lengths: _Numbers,
+    offsets: npt.NDArray[np.int32],
+    out: npt.NDArray[np.uint8],
+) -> None:
+    """Copy the texts at `places` one after another into `out`, and fill `offsets`; a length of -1 is empty."""

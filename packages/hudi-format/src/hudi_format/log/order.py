@@ -1,0 +1,142 @@
+"""Which blocks of a file slice's logs count, and in what order.
+
+Source: AbstractHoodieLogRecordReader of Apache Hudi 0.15.0 (table versions up to 6) and BaseHoodieLogRecordReader
+of 1.x (from 8 on).  One difference on purpose: 0.15 stops at the first block that is newer than the instant
+asked for; as in 1.x such blocks are passed over here, so that an older instant's block behind one is not lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hudi_format.log.blocks import BlockType, LogBlock
+from hudi_format.log.damage import check_header
+from hudi_format.model import VisibleInstants
+
+
+@dataclass(frozen=True, slots=True)
+class BlockScope:
+    """Whose blocks are read.
+
+    Attributes:
+        visible: completed instants; None for all (table version 8 and later: the listing has left out the log
+            files of others).
+        inflight: instants that are not complete though older than `visible.first_active`.
+        rolled_back: instants that were taken back, whatever their blocks and the timeline say.
+        latest: the instant asked for; blocks of later ones are passed over.  "" for no bound.
+        begin, end: of an incremental read: after `begin`, up to and with `end`; "" for no bound.
+        instants: of an incremental read: only these; None for all.
+        grouped: put the blocks of an instant together, where its first one is (from table version 8 on).  So
+            are those of older tables where a log compaction replaced some.
+    """
+
+    visible: VisibleInstants | None = None
+    inflight: frozenset[str] = frozenset()
+    rolled_back: frozenset[str] = frozenset()
+    latest: str = ""
+    begin: str = ""
+    end: str = ""
+    instants: frozenset[str] | None = None
+    grouped: bool = False
+
+    def sees(self, instant: str) -> bool:
+        """Whether blocks of an instant may be read at all."""
+        if self.latest and instant > self.latest:
+            return False
+        if self.visible is not None and (instant not in self.visible or instant in self.inflight):
+            return False
+        return instant not in self.rolled_back
+
+    def asks_for(self, instant: str) -> bool:
+        """Whether an instant is within what an incremental read asks for."""
+        if self.instants is not None and instant not in self.instants:
+            return False
+        return (not self.begin or instant > self.begin) and (not self.end or instant <= self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedBlocks:
+    """Blocks to apply, first to last, and how many were left out.
+
+    Attributes:
+        blocks: data and delete blocks only.
+        corrupt: damaged stretches.
+        unseen: of instants that are not visible, or later than the one asked for.
+        out_of_range: of instants that an incremental read does not ask for.
+        rolled_back: taken back by a rollback block.
+        compacted: replaced by the block of a log compaction.
+    """
+
+    blocks: tuple[LogBlock, ...]
+    corrupt: int = 0
+    unseen: int = 0
+    out_of_range: int = 0
+    rolled_back: int = 0
+    compacted: int = 0
+
+
+def order_blocks(blocks: Iterable[LogBlock], scope: BlockScope) -> OrderedBlocks:
+    """The blocks that count, in the order in which they are applied.
+
+    A rollback block takes back the blocks of its target that came before it, in any file of the slice; later
+    ones, of a new attempt, stay.  It does so whether or not the rollback itself is complete.
+
+    Args:
+        blocks: of all log files of one slice, in the order of `names.log_sort_key`.
+
+    Raises:
+        CorruptFileError: a header that its block cannot have.
+        UnsupportedError: a header entry that is not known.
+    """
+    queue: list[LogBlock] = []
+    corrupt = unseen = out_of_range = rolled_back = 0
+    for block in blocks:
+        if block.type is BlockType.CORRUPT:
+            corrupt += 1
+            continue
+        if block.type is not BlockType.COMMAND and block.instant.isdecimal():
+            if not scope.sees(block.instant):
+                unseen += 1
+                continue
+            if not scope.asks_for(block.instant):
+                out_of_range += 1
+                continue
+        check_header(block)
+        if block.type is BlockType.COMMAND:
+            kept = [b for b in queue if b.instant != block.target_instant]
+            rolled_back += len(queue) - len(kept)
+            queue = kept
+        else:
+            queue.append(block)
+    ordered = queue
+    if scope.grouped or any(b.compacted_instants for b in queue):
+        ordered = _grouped(queue)
+    return OrderedBlocks(
+        tuple(ordered), corrupt, unseen, out_of_range, rolled_back, len(queue) - len(ordered)
+    )  # fmt: skip
+
+
+def _grouped(queue: list[LogBlock]) -> list[LogBlock]:
+    """Blocks by instant, those that a log compaction replaced left out in favour of its own.
+
+    The compaction's blocks stand where the last of the instants stood that it replaced: blocks written while
+    it ran come after them.
+    """
+    groups: dict[str, list[LogBlock]] = {}
+    for block in queue:
+        groups.setdefault(block.instant, []).append(block)
+    replaced_by: dict[str, str] = {}
+    used: set[str] = set()
+    backwards: list[list[LogBlock]] = []
+    for instant, group in reversed(groups.items()):
+        compacted = group[0].compacted_instants
+        if compacted:
+            final = replaced_by.get(instant, instant)
+            replaced_by.update(dict.fromkeys(compacted, final))
+            continue
+        final = replaced_by.get(instant, instant)
+        if final not in used:
+            used.add(final)
+            backwards.append(groups[final])
+    return [block for group in reversed(backwards) for block in group]

@@ -1,0 +1,221 @@
+"""Log files read: block by block, contents only where they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_format.errors import CorruptFileError, MissingFileError
+from hudi_format.log import _scan
+from hudi_format.log.blocks import MAGIC, BlockType, Damage, LogBlock
+from hudi_format.log.index import Buffer, Column, Rows, block_of, index
+from hudi_format.storage import Storage
+
+WHOLE_FILE = 8 << 20  # bytes; a remote file up to here comes in one request
+_WINDOW = 64 << 10  # bytes of one ranged read: a header with its schema, and often several small blocks
+_SEARCH = 4 << 20  # bytes of one ranged read while the next magic is sought
+_LOST_HEAD = 1 << 20  # bytes of a torn block that are searched for its instant
+_TAIL = 12  # empty footer and reverse pointer
+
+
+class LogFileReader:
+    """One log file, open for reading.
+
+    Bytes, Arrow buffers and memory maps are read in place.  Of a remote file larger than `WHOLE_FILE` only
+    headers are read, about one request a block, and contents when `content` is called.
+
+    Args:
+        source: the bytes, or a file that can seek (pyarrow's or Python's), which then is closed with the reader.
+        file: name for blocks and errors.
+    """
+
+    def __init__(self, source: Buffer | pa.Buffer | Any, *, file: str = "") -> None:
+        self.file = file
+        self._input: Any = None
+        self._data: pa.Buffer | None = None
+        if isinstance(source, pa.Buffer):
+            self._data = source
+        elif isinstance(source, (bytes, bytearray, memoryview)):
+            self._data = pa.py_buffer(source)
+        else:
+            self._open(source)
+        self.size = self._data.size if self._data is not None else self._length()
+
+    @classmethod
+    def open(cls, storage: Storage, path: str) -> LogFileReader:
+        """The log file at a path of a storage.
+
+        Raises:
+            MissingFileError: there is none.
+        """
+        info = storage.info(path)
+        if info is None:
+            raise MissingFileError("a log file is not there", table=storage.uri, file=path)
+        if info.size == 0:
+            return cls(b"", file=path)  # some systems map no empty file
+        try:
+            return cls(storage.open_input(path), file=path)
+        except FileNotFoundError as e:
+            raise MissingFileError("a log file is not there", table=storage.uri, file=path) from e
+
+    def _open(self, source: Any) -> None:
+        self._input = source
+        if isinstance(source, pa.MemoryMappedFile):
+            source.seek(0)
+            self._data = source.read_buffer()
+        elif self._length() <= WHOLE_FILE:
+            source.seek(0)
+            self._data = pa.py_buffer(source.read())
+
+    def _length(self) -> int:
+        if isinstance(self._input, pa.NativeFile):
+            return int(self._input.size())
+        return int(self._input.seek(0, 2))
+
+    @cached_property
+    def blocks(self) -> tuple[LogBlock, ...]:
+        """All blocks in the file's order; damaged stretches are CORRUPT blocks among them.
+
+        Never raises for damage: what it means depends on what was committed (`hudi_format.log.damage`).
+        """
+        if self._data is None:
+            return tuple(self._blocks_by_range())
+        view = memoryview(self._data).cast("B")
+        texts: dict[bytes, str] = {}
+        return tuple(block_of(row, self.file, lambda at, n: view[at : at + n], texts) for row in index(view))
+
+    def content(self, block: LogBlock) -> pa.Buffer:
+        """The content of one of this file's blocks; without a copy where the file is in memory.
+
+        Raises:
+            CorruptFileError: the file has become shorter since it was scanned.
+        """
+        return self.read(block.content_offset, block.content_length)
+
+    def read(self, offset: int, length: int) -> pa.Buffer:
+        """Bytes of the file.
+
+        Raises:
+            CorruptFileError: it does not have them.
+        """
+        if offset < 0 or length < 0 or offset + length > self.size:
+            raise self._short(offset, length)
+        if self._data is not None:
+            return self._data.slice(offset, length)
+        self._input.seek(offset)
+        data = self._input.read(length)
+        if len(data) != length:
+            raise self._short(offset, length)
+        return pa.py_buffer(data)
+
+    def _short(self, offset: int, length: int) -> CorruptFileError:
+        return CorruptFileError(
+            f"bytes {offset} to {offset + length} are not there, the file has {self.size}",
+            file=self.file,
+            offset=min(max(offset, 0), self.size),
+        )
+
+    def _blocks_by_range(self) -> Iterator[LogBlock]:
+        texts: dict[bytes, str] = {}
+        row = np.empty(len(Column), np.int64)
+        at = 0
+        window = _Window(self)
+        while at < self.size:
+            head = window.at(at, _WINDOW)
+            if self.size - at < len(MAGIC):
+                yield _lost(self.file, at, self.size, Damage.STRAY)
+                return
+            damage = self._parse(at, row, window)
+            magic = bytes(head[: len(MAGIC)]) == MAGIC
+            if not magic and damage is Damage.NONE:
+                damage = Damage.BAD_MAGIC
+                row[Column.DAMAGE] = damage
+            elif not magic:
+                stop = self._search(at + 1)
+                stray = MAGIC.startswith(bytes(head[: min(stop - at, len(MAGIC))]))
+                yield _lost(self.file, at, stop, Damage.STRAY if stray else Damage.NO_MAGIC)
+                at = stop
+                continue
+            elif damage in (Damage.TORN, Damage.DISAGREES):
+                stop = self._search(at + len(MAGIC) - 1)
+                # As in memory: its header, as far as it can be read within the stretch that is lost.
+                lost = index(window.at(at, min(stop - at, _LOST_HEAD)))[0]
+                if lost[Column.INSTANT] >= 0:
+                    row[Column.INSTANT] = at + lost[Column.INSTANT]
+                    row[Column.INSTANT_LENGTH] = lost[Column.INSTANT_LENGTH]
+                row[Column.END] = stop
+            yield block_of(row, self.file, window.at, texts)
+            at = int(row[Column.END])
+
+    def _parse(self, at: int, row: Rows, window: _Window) -> Damage:
+        """Fill `row` for the block at `at`, reading as much more of the file as that takes."""
+        head_size, tail_size = _WINDOW, _TAIL
+        while True:
+            head = window.at(at, head_size)
+            size = int.from_bytes(head[6:14], "big", signed=True)
+            end = at + 14 + size
+            tail, tail_at = head, at
+            if 0 <= size <= self.size - at - 14 and end > at + len(head):
+                tail_at = max(at, end - tail_size)
+                # One request brings this block's end and the next one's head.
+                tail = window.at(tail_at, tail_size + _WINDOW)
+            answer = _scan.parse(head, tail, tail_at, at, self.size, row)
+            if answer >= 0:
+                return Damage(answer)
+            if answer == -1:
+                head_size *= 4
+            else:
+                tail_size *= 16
+
+    def _search(self, at: int) -> int:
+        """Offset of the next magic at or after `at`, or the file's size."""
+        while self.size - at >= len(MAGIC):
+            part = memoryview(self.read(at, min(_SEARCH, self.size - at))).cast("B")
+            found = _scan.find_magic(part, 0)
+            if found < len(part):
+                return at + found
+            at += len(part) - (len(MAGIC) - 1)
+            if len(part) < _SEARCH:
+                break
+        return self.size
+
+    def close(self) -> None:
+        """Close the file; buffers of a memory map stay valid as long as they are held."""
+        if self._input is not None:
+            self._input.close()
+            self._input = None
+
+    def __enter__(self) -> LogFileReader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _Window:
+    """The bytes that were read last, of a file that is read in ranges."""
+
+    def __init__(self, reader: LogFileReader) -> None:
+        self._reader = reader
+        self._pieces: list[tuple[int, memoryview]] = []
+
+    def at(self, offset: int, length: int) -> memoryview:
+        """Bytes from `offset` on: `length` of them, or up to the file's end."""
+        length = min(length, self._reader.size - offset)
+        for start, data in self._pieces:
+            if start <= offset and offset + length <= start + len(data):
+                return data[offset - start : offset - start + length]
+        data = memoryview(self._reader.read(offset, length)).cast("B")
+        self._pieces = [*self._pieces[-1:], (offset, data)]
+        return data
+
+
+def _lost(file: str, start: int, stop: int, damage: Damage) -> LogBlock:
+    return LogBlock(file, start, stop - start, BlockType.CORRUPT, {}, start, stop - start, {}, damage)
