@@ -21,7 +21,12 @@ def extension(name: str) -> Extension:
 setup(
     ext_modules=[
         extension(name)
-        for name in ["hudi_format.log._delete", "hudi_format.log._scan", "hudi_format.merge._keymerge"]
+        for name in [
+            "hudi_format.avro._decode",
+            "hudi_format.log._delete",
+            "hudi_format.log._scan",
+            "hudi_format.merge._keymerge",
+        ]
     ],
     options={"bdist_wheel": {"py_limited_api": "cp311"}} if ABI3 else {},
 )

@@ -34,7 +34,13 @@ _LOGICAL_LONGS: dict[str, pa.DataType] = {
     "local-timestamp-micros": pa.timestamp("us"),
     "local-timestamp-millis": pa.timestamp("ms"),
 }
-_NO_ARROW = ("time-millis", "time-micros", "timestamp-nanos", "local-timestamp-nanos")
+# Avro's types that tables are not given columns of, and what records of other writers decode to.
+_WIDE: dict[tuple[str, str], pa.DataType] = {
+    ("int", "time-millis"): pa.time32("ms"),
+    ("long", "time-micros"): pa.time64("us"),
+    ("long", "timestamp-nanos"): pa.timestamp("ns", "UTC"),
+    ("long", "local-timestamp-nanos"): pa.timestamp("ns"),
+}
 _NAMES: dict[pa.DataType, str] = {kind: name for name, kind in _PRIMITIVES.items()}
 
 
@@ -196,32 +202,12 @@ class _Reader:
             self._named[_full_name(node, namespace, path)[0]] = pa.string()
             return pa.string()
         if kind == "fixed":
-            size = node.get("size")
-            if not isinstance(size, int) or isinstance(size, bool) or not 0 < size < 1 << 31:
-                raise CorruptFileError(f"an Avro fixed type of size {size!r} ({path})")
-            fixed = _decimal(node, path) if node.get("logicalType") == "decimal" else pa.binary(size)
+            fixed = leaf_type(node, path)
             self._named[_full_name(node, namespace, path)[0]] = fixed
             return fixed
         if not isinstance(kind, str):
             raise CorruptFileError(f"an Avro type without a kind ({path})")
-        return self._logical(node, kind, path) or self._by_name(kind, namespace, path)
-
-    def _logical(self, node: Mapping[str, Json], kind: str, path: str) -> pa.DataType | None:
-        """The type that an annotation gives; None for annotations to be ignored, as Avro asks for."""
-        logical = node.get("logicalType")
-        if logical in _NO_ARROW and kind in ("int", "long"):
-            raise SchemaError(
-                f"column {path} has Avro's type {logical}, which is not read",
-                remedy="use the column as long or text in the job that writes the table.",
-                column=path,
-            )
-        if kind == "int" and logical == "date":
-            return pa.date32()
-        if kind == "long" and isinstance(logical, str):
-            return _LOGICAL_LONGS.get(logical)
-        if kind == "bytes" and logical == "decimal":
-            return _decimal(node, path)
-        return None
+        return leaf_type(node, path) if kind in _PRIMITIVES else self._by_name(kind, namespace, path)
 
     def _by_name(self, name: str, namespace: str, path: str) -> pa.DataType:
         if name in _PRIMITIVES:
@@ -239,6 +225,45 @@ class _Reader:
         return known
 
 
+def leaf_type(node: Mapping[str, Json], path: str, *, wide: bool = False) -> pa.DataType:
+    """The Arrow type of an Avro type that holds no other: a primitive, a fixed type or an enumeration.
+
+    Args:
+        node: its JSON object; annotations that Avro asks to ignore are ignored.
+        path: the column's name, for error messages.
+        wide: give times of day, nanoseconds and decimals of 39 to 76 digits a type too.
+
+    Raises:
+        CorruptFileError: sizes or digits that no type has.
+        SchemaError: no Arrow type for it.
+    """
+    kind, logical = node["type"], node.get("logicalType")
+    if kind == "enum":
+        return pa.string()
+    if kind == "fixed":
+        size = node.get("size")
+        if not isinstance(size, int) or isinstance(size, bool) or not 0 < size < 1 << 31:
+            raise CorruptFileError(f"an Avro fixed type of size {size!r} ({path})")
+        return _decimal(node, path, wide) if logical == "decimal" else pa.binary(size)
+    if not isinstance(logical, str):
+        return _PRIMITIVES[kind]
+    if (kind, logical) in _WIDE:
+        if wide:
+            return _WIDE[kind, logical]
+        raise SchemaError(
+            f"column {path} has Avro's type {logical}, which is not read",
+            remedy="use the column as long or text in the job that writes the table.",
+            column=path,
+        )
+    if kind == "int" and logical == "date":
+        return pa.date32()
+    if kind == "long":
+        return _LOGICAL_LONGS.get(logical, pa.int64())
+    if kind == "bytes" and logical == "decimal":
+        return _decimal(node, path, wide)
+    return _PRIMITIVES[kind]
+
+
 def _full_name(node: Mapping[str, Json], namespace: str, path: str) -> tuple[str, str]:
     """A named type's full name, and the namespace for what it holds."""
     name, own = node.get("name"), node.get("namespace", namespace)
@@ -250,14 +275,15 @@ def _full_name(node: Mapping[str, Json], namespace: str, path: str) -> tuple[str
     return (f"{own}.{name}" if own else name), own
 
 
-def _decimal(node: Mapping[str, Json], path: str) -> pa.DataType:
+def _decimal(node: Mapping[str, Json], path: str, wide: bool) -> pa.DataType:
     precision, scale = node.get("precision"), node.get("scale", 0)
     if not isinstance(precision, int) or not isinstance(scale, int) or not 0 <= scale <= precision:
         raise CorruptFileError(f"an Avro decimal of precision {precision!r} and scale {scale!r} ({path})")
-    if not 1 <= precision <= 38:
+    most = 76 if wide else 38
+    if not 1 <= precision <= most:
         raise SchemaError(
-            f"column {path} is a decimal of {precision} digits; 38 are the most",
+            f"column {path} is a decimal of {precision} digits; {most} are the most",
             column=path,
             source="decimal",
         )
-    return pa.decimal128(precision, scale)
+    return pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)

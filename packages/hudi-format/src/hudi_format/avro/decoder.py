@@ -1,0 +1,198 @@
+"""Avro binary records to Arrow columns.
+
+The pair of schemas is compiled once (`hudi_format.avro.resolve`); each call then runs over its records without
+the GIL and without a Python object per value, and may be made from several threads at once.
+
+Source: Avro 1.11 specification, "Binary Encoding" and "Schema Resolution".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_format.avro import _decode
+from hudi_format.avro.model import parse
+from hudi_format.avro.resolve import Program, Sink, Step, resolve
+from hudi_format.errors import CorruptFileError, MissingColumnError, SchemaError, UnsupportedError
+from hudi_format.schema.avro import to_avro
+from hudi_format.schema.cast import convert
+
+Schema: TypeAlias = str | Mapping[str, Any]
+_Buffers: TypeAlias = tuple[
+    int, int, "_decode.Memory | None", "_decode.Memory | None", "_decode.Memory | None"
+]
+
+
+class Decoder:
+    """Turns records that were written with one Avro schema into the columns of another.
+
+    Args:
+        writer_schema: of the bytes, as a log block's header or an HFile has it.
+        reader_schema: of the columns; the writer's by default.  Fields are matched by name, then by the
+            reader's aliases; names of records are not compared.  Columns that the writer does not have get
+            their default, null where they are nullable and have none.
+        columns: names of the wanted columns of the reader's schema, in the order wanted; all by default.
+        arrow_schema: names and types of the result.  Without a reader's schema the records are read for
+            these columns.  By default types are those of `hudi_format.schema.avro.from_avro`, and times of day,
+            nanoseconds and decimals of up to 76 digits in Arrow's types for them.
+
+    Raises:
+        CorruptFileError: a text that is no Avro schema.
+        MissingColumnError: a column that is not there, must not be null and has no default.
+        SchemaError: a column that cannot become what is wanted; names it.
+        UnsupportedError: a wanted column that is a union of several types.
+    """
+
+    def __init__(
+        self,
+        writer_schema: Schema,
+        reader_schema: Schema | None = None,
+        columns: Sequence[str] | None = None,
+        arrow_schema: pa.Schema | None = None,
+    ) -> None:
+        writer = parse(writer_schema)
+        if reader_schema is not None:
+            reader = parse(reader_schema)
+        else:
+            reader = writer if arrow_schema is None else parse(to_avro(arrow_schema, "r"))
+        if arrow_schema is not None:
+            columns = arrow_schema.names if columns is None else columns
+            unknown = [c for c in columns if c not in arrow_schema.names]
+            if unknown:
+                raise MissingColumnError(f"the schema has no column {unknown[0]}", column=unknown[0])
+        program = resolve(writer, reader, columns)
+        self._columns = program.columns
+        self._absent = program.absent
+        if arrow_schema is None:
+            fields = [pa.field(name, sink.arrow(True), sink.nullable) for name, sink in program.columns]
+            self._schema = pa.schema(fields)
+        else:
+            fields = [arrow_schema.field(name) for name, _ in program.columns]
+            self._schema = pa.schema(fields, metadata=arrow_schema.metadata)
+        self._filled = {s.number: s.arrow(False) for s in program.sinks}
+        self._program, self._paths = _compile(program)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the batches that come out."""
+        return self._schema
+
+    def decode(self, data: object, offsets: npt.ArrayLike, lengths: npt.ArrayLike) -> pa.RecordBatch:
+        """The records at `offsets`, one row each, in that order.
+
+        Args:
+            data: anything with contiguous bytes; it is not kept.
+            offsets: where each record begins in `data`, in bytes.
+            lengths: bytes of each record; a record that does not fill them is corrupt, unless columns at its
+                end are not wanted.
+
+        Raises:
+            CorruptFileError: bytes that are no record; `details` has `record` (from 0), `offset` (of the
+                value at fault, from the start of `data`) and `column`.
+            SchemaError: a value that the wanted column cannot hold.
+            UnsupportedError: text of one column of 2 GiB or more.
+        """
+        begins = np.ascontiguousarray(offsets, np.int64)
+        spans = np.ascontiguousarray(lengths, np.int64)
+        return self._run(data, begins, spans, 0, 0)[0]
+
+    def decode_stream(self, data: object, start: int, count: int) -> tuple[pa.RecordBatch, int]:
+        """`count` records that lie end to end from `start` on, and where the last one ends.
+
+        Raises:
+            as `decode`.
+        """
+        return self._run(data, None, None, start, count)
+
+    def _run(
+        self,
+        data: object,
+        offsets: npt.NDArray[np.int64] | None,
+        lengths: npt.NDArray[np.int64] | None,
+        start: int,
+        count: int,
+    ) -> tuple[pa.RecordBatch, int]:
+        raw = np.frombuffer(memoryview(data), np.uint8)  # type: ignore[arg-type]
+        stop, rows, at, step, sinks = self._program.run(raw, offsets, lengths, start, count)
+        if sinks is None:
+            raise self._error(stop, rows, at, self._paths[step])
+        arrays = [self._column(name, sink, sinks, rows) for name, sink in self._columns]
+        if not arrays:  # a batch without columns takes its rows from a struct
+            empty = pa.StructArray.from_buffers(pa.struct([]), rows, [None])
+            return pa.RecordBatch.from_struct_array(empty), at
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema), at
+
+    def _column(self, name: str, sink: Sink, sinks: list[_Buffers], rows: int) -> pa.Array:
+        target = self._schema.field(name).type
+        if sink.number in self._absent:
+            return pa.nulls(rows, target)
+        array = self._array(sink, sinks)
+        try:
+            return convert(array, target, sink.path)
+        except pa.ArrowException as e:
+            raise SchemaError(f"column {sink.path} cannot become {target}: {e}", column=sink.path) from e
+
+    def _array(self, sink: Sink, sinks: list[_Buffers]) -> pa.Array:
+        rows, nulls, valid, offsets, values = sinks[sink.number]
+        kids = [self._array(k, sinks) for k in sink.kids]
+        buffers = [_buffer(valid)]
+        layout = sink.layout
+        if layout == "list":
+            buffers.append(_buffer(offsets))
+            if len(kids) == 2:
+                entry = self._filled[sink.number]
+                pair = pa.struct([entry.key_field, entry.item_field])
+                kids = [pa.Array.from_buffers(pair, len(kids[0]), [None], 0, children=kids)]
+        elif layout in ("utf8", "bytes"):
+            buffers += [_buffer(offsets), _buffer(values)]
+        elif layout != "struct":
+            buffers.append(_buffer(values))
+        return pa.Array.from_buffers(self._filled[sink.number], rows, buffers, nulls, children=kids)
+
+    def _error(self, stop: int, record: int, offset: int, path: str) -> Exception:
+        place = f"record {record}" + (f", column {path}" if path else "")
+        if stop in _decode.CORRUPT:
+            return CorruptFileError(
+                f"{_decode.CORRUPT[stop]} ({place}, byte {offset})", record=record, offset=offset, column=path
+            )
+        if stop in _decode.UNFIT:
+            return SchemaError(f"{_decode.UNFIT[stop]} ({place})", record=record, offset=offset, column=path)
+        return UnsupportedError(
+            f"column {path} has more than 2 GiB in these records",
+            remedy="decode fewer records at once.",
+            column=path,
+        )
+
+
+def _buffer(memory: _decode.Memory | None) -> pa.Buffer | None:
+    return None if memory is None else pa.foreign_buffer(memory.address, memory.size, memory)
+
+
+def _compile(program: Program) -> tuple[_decode.Program, list[str]]:
+    """The compiled program, and the path of each of its steps."""
+    root = Step("record", kids=program.steps)
+    order: list[Step] = [root]
+    places = {id(root): 0}
+    for step in order:  # grows while it is walked
+        for kid in step.kids:
+            if id(kid) not in places:
+                places[id(kid)] = len(order)
+                order.append(kid)
+    nodes = [
+        (s.op, s.sink, s.null_branch, s.size, s.digits, s.text, s.spans, [places[id(k)] for k in s.kids])
+        for s in order
+    ]
+    flat = {s.number for _, s in program.columns}
+    for sink in program.sinks:  # a parent comes before its kids
+        if sink.number in flat and sink.layout == "struct":
+            flat.update(k.number for k in sink.kids)
+    sinks = [
+        (s.layout, s.nullable, s.layout == "utf8", s.width, [k.number for k in s.kids], s.number in flat)
+        for s in program.sinks
+    ]
+    return _decode.Program(nodes, sinks, program.least), [s.path for s in order]

@@ -1,0 +1,411 @@
+"""How records of one Avro schema become columns of another: the program that the decoder runs.
+
+The writer's schema gives the order of the steps, one `Step` for each of its types that is met on the way;
+the reader's schema gives the columns, one `Sink` for each level of them.  What the reader does not want
+becomes a step that passes over it.
+
+Source: Avro 1.11 specification, "Schema Resolution"; promotions beyond it are those of
+`hudi_format.schema.cast.promotes`, as Apache Hudi 0.15 evolves tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from hudi_format.avro.defaults import default_bytes, has_default
+from hudi_format.avro.model import AvroField, AvroType
+from hudi_format.errors import CorruptFileError, MissingColumnError, SchemaError, UnsupportedError
+from hudi_format.schema.cast import promotes, refusal
+
+MAX_STEPS = 200_000  # types that name each other can unfold to any number
+_NUMBERS = {"int": 0, "long": 1, "float": 2, "double": 3}
+_NUMBER_OPS = {
+    ("int", "int"): "int32", ("int", "long"): "int64", ("long", "long"): "long64",
+    ("int", "float"): "long_float", ("long", "float"): "long_float", ("float", "float"): "float32",
+    ("int", "double"): "long_double", ("long", "double"): "long_double", ("float", "double"): "float_double",
+    ("double", "double"): "double64",
+}  # fmt: skip
+
+
+@dataclass(slots=True, eq=False)
+class Sink:
+    """One level of a column: the buffers that the decoder fills.
+
+    Attributes:
+        path: the column's name, dots between levels.
+        nullable: whether rows may be null.
+        kinds: the reader's types that values may have; all of them have one Arrow type.
+        kids: sinks of a struct's fields, of a list's elements, of a map's keys and values.
+        names: of a struct's fields.
+        filled: Arrow type of a leaf as it is decoded; None until a step fills it.
+        wanted: Arrow type of a leaf that the reader asks for.
+    """
+
+    number: int
+    path: str
+    nullable: bool
+    kinds: list[AvroType]
+    kids: list[Sink] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    filled: pa.DataType | None = None
+    wanted: pa.DataType | None = None
+
+    @property
+    def layout(self) -> str:
+        kind = self.kinds[0].kind
+        if kind in ("array", "map"):
+            return "list"
+        if kind == "record":
+            return "struct"
+        leaf = self.filled or self.wanted
+        if pt.is_boolean(leaf):
+            return "bool"
+        return "utf8" if pt.is_string(leaf) else "bytes" if pt.is_binary(leaf) else "fixed"
+
+    @property
+    def width(self) -> int:
+        """Bytes of one row's value, 0 where they vary."""
+        leaf = self.filled or self.wanted
+        return int(leaf.bit_width) // 8 if leaf is not None and self.layout == "fixed" else 0
+
+    def arrow(self, wanted: bool) -> pa.DataType:
+        """The column's type, as it is wanted or as it is decoded."""
+        kind = self.kinds[0].kind
+        if kind == "array":
+            inner = self.kids[0]
+            return pa.list_(pa.field("element", inner.arrow(wanted), inner.nullable))
+        if kind == "map":
+            inner = self.kids[1]
+            return pa.map_(pa.string(), pa.field("value", inner.arrow(wanted), inner.nullable))
+        if kind == "record":
+            pairs = zip(self.names, self.kids, strict=True)
+            return pa.struct([pa.field(n, k.arrow(wanted), k.nullable) for n, k in pairs])
+        return self.wanted if wanted or self.filled is None else self.filled
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """One instruction; `hudi_format.avro._decode` says what each `op` does.
+
+    Attributes:
+        null_branch: place of null in the two-branch union around the value; -1 without one.
+        size: bytes of a fixed value or of the writer's int or long, fewest bytes of an item, number of symbols.
+        digits: of a decimal.
+        text: bytes of a default, or the symbols of an enumeration end to end.
+        spans: where each symbol begins and how long it is; -1, 0 for one that cannot be read.
+    """
+
+    op: str
+    sink: int = -1
+    kids: list[Step] = field(default_factory=list)
+    null_branch: int = -1
+    size: int = 0
+    digits: int = 0
+    text: bytes = b""
+    spans: list[int] = field(default_factory=list)
+    path: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Program:
+    """Steps of the outermost record, and the columns they fill.
+
+    `columns` are in the reader's order; those in `absent` are null in every row and no step fills them.
+    """
+
+    steps: list[Step]
+    sinks: list[Sink]
+    columns: list[tuple[str, Sink]]
+    absent: set[int]
+    least: int
+
+
+def resolve(writer: AvroType, reader: AvroType, columns: Sequence[str] | None = None) -> Program:
+    """The program that turns the writer's records into the reader's columns.
+
+    Raises:
+        MissingColumnError: a name in `columns` that the reader does not have.
+        SchemaError: a column that cannot become what the reader wants; names it.
+        UnsupportedError: a wanted column that is a union of several types.
+    """
+    fields = reader.fields
+    if columns is not None:
+        by_name = {f.name: f for f in fields}
+        unknown = [c for c in columns if c not in by_name]
+        if unknown:
+            raise MissingColumnError(f"the schema has no column {unknown[0]}", column=unknown[0])
+        if len(set(columns)) < len(columns):
+            raise ValueError("a column is asked for twice")
+        fields = [by_name[c] for c in columns]
+    try:
+        return _Resolver().program(writer, fields)
+    except RecursionError as e:
+        raise CorruptFileError("an Avro schema nested too deeply") from e
+
+
+class _Resolver:
+    def __init__(self) -> None:
+        self._sinks: list[Sink] = []
+        self._steps = 0
+        self._skips: dict[int, Step] = {}
+        self._open: list[AvroType] = []  # the reader's records around the sink being made
+
+    def program(self, writer: AvroType, fields: list[AvroField]) -> Program:
+        sinks = [self._sink(f.type, f.name) for f in fields]
+        absent: set[int] = set()
+        steps = self._fields(writer, fields, sinks, "", absent)
+        pairs = zip((f.name for f in fields), sinks, strict=True)
+        return Program(steps, self._sinks, list(pairs), absent, writer.least)
+
+    def _step(self, op: str, sink: int = -1, path: str = "", **more: object) -> Step:
+        self._steps += 1
+        if self._steps > MAX_STEPS:
+            raise UnsupportedError(f"a schema of more than {MAX_STEPS} types")
+        return Step(op, sink, path=path, **more)  # type: ignore[arg-type]
+
+    # --- the reader's side ---
+
+    def _sink(self, kind: AvroType, path: str) -> Sink:
+        kinds = [b for b in kind.branches if b.kind != "null"] if kind.kind == "union" else [kind]
+        if not kinds or kinds[0].kind == "null":
+            raise SchemaError(f"column {path} has Avro's type null, which no column can hold", column=path)
+        first = kinds[0]
+        out = Sink(len(self._sinks), path, len(kinds) < len(kind.branches), kinds)
+        self._sinks.append(out)
+        if len(self._sinks) > MAX_STEPS:
+            raise UnsupportedError(f"a schema of more than {MAX_STEPS} types")
+        nested = ("array", "map", "record")
+        if len(kinds) > 1 and any(k.kind in nested or k.arrow(path) != first.arrow(path) for k in kinds):
+            raise UnsupportedError(
+                f"column {path} is a union of {len(kinds)} types, which no column can hold",
+                remedy="leave the column out, or read it with a schema that gives it one type.",
+                column=path,
+            )
+        if first.kind == "array":
+            out.kids = [self._sink(first.inside, f"{path}.element")]
+        elif first.kind == "map":
+            key = AvroType("string", {"type": "string"})
+            out.kids = [self._sink(key, f"{path}.key"), self._sink(first.inside, f"{path}.value")]
+        elif first.kind == "record":
+            if first in self._open:
+                raise SchemaError(f"column {path} holds itself, which no column can", column=path)
+            self._open.append(first)
+            out.names = [f.name for f in first.fields]
+            out.kids = [self._sink(f.type, f"{path}.{f.name}") for f in first.fields]
+            self._open.pop()
+        else:
+            out.wanted = first.arrow(path)
+        return out
+
+    # --- steps that fill sinks ---
+
+    def _fields(
+        self, writer: AvroType, fields: list[AvroField], sinks: list[Sink], path: str, absent: set[int] | None
+    ) -> list[Step]:
+        """Steps of a record's fields, in the writer's order; then those of fields it does not have."""
+        places = {f.name: i for i, f in enumerate(writer.fields)}
+        source: dict[int, int] = {places[f.name]: i for i, f in enumerate(fields) if f.name in places}
+        taken = set(source.values())
+        for i, f in enumerate(fields):
+            found = [places[a] for a in f.aliases if a in places and places[a] not in source]
+            if i not in taken and found:
+                source[found[0]] = i
+                taken.add(i)
+        steps: list[Step] = []
+        for place, f in enumerate(writer.fields):
+            if place in source:
+                steps.append(self._read(f.type, sinks[source[place]]))
+            else:
+                self._append_skip(steps, f.type)
+        for i, f in enumerate(fields):
+            if i not in taken:
+                steps += self._default(f, sinks[i], absent)
+        return steps
+
+    def _default(self, f: AvroField, sink: Sink, absent: set[int] | None) -> list[Step]:
+        if not has_default(f):
+            raise MissingColumnError(
+                f"column {sink.path} is not in the data, must not be null and has no default",
+                column=sink.path,
+            )
+        raw = default_bytes(f, sink.path)
+        if sink.nullable and self._is_null(f.type, raw):
+            if absent is not None:
+                absent.add(sink.number)
+                return []
+            return [self._step("null_row", sink.number, sink.path)]
+        inner = self._read(f.type, sink)
+        return [self._step("default", sink.number, sink.path, kids=[inner], text=raw)]
+
+    @staticmethod
+    def _is_null(kind: AvroType, raw: bytes) -> bool:
+        """Whether a value is null: one byte, the number of the branch null (of fewer than 64), doubled."""
+        return len(raw) == 1 and raw[0] < 128 and kind.branches[raw[0] // 2].kind == "null"
+
+    def _read(self, writer: AvroType, sink: Sink) -> Step:
+        if writer.kind != "union":
+            return self._value(writer, sink, False)
+        others = [b for b in writer.branches if b.kind != "null"]
+        if len(writer.branches) == 2 and len(others) == 1:
+            step = self._value(others[0], sink, False)
+            step.null_branch = 1 - writer.branches.index(others[0])
+            return step
+        kids: list[Step] = []
+        refused: SchemaError | None = None
+        for branch in writer.branches:
+            try:
+                kids.append(self._value(branch, sink, len(others) > 1))
+            except SchemaError as e:
+                refused = e
+                kids.append(self._step("unreadable", sink.number, sink.path))
+        if refused is not None and all(k.op in ("unreadable", "null_row") for k in kids):
+            raise refused
+        return self._step("union", sink.number, sink.path, kids=kids)
+
+    def _value(self, writer: AvroType, sink: Sink, final: bool) -> Step:
+        """A step for a type that is no union; `final`: it must give the wanted Arrow type by itself."""
+        path = sink.path
+        if writer.kind == "null":
+            if sink.nullable:
+                return self._step("null_row", sink.number, path)
+            raise SchemaError(f"column {path} is null in the data, but must not be", column=path)
+        refused: SchemaError | None = None
+        for reader in sink.kinds:
+            try:
+                return self._match(writer, reader, sink, final)
+            except SchemaError as e:
+                refused = refused or e
+        raise refused or SchemaError(f"column {path} cannot be read", column=path)
+
+    def _match(self, writer: AvroType, reader: AvroType, sink: Sink, final: bool) -> Step:
+        path = sink.path
+        if reader.kind not in ("array", "map", "record"):
+            return self._leaf(writer, reader, sink, final)
+        if writer.kind != reader.kind:
+            raise SchemaError(
+                f"column {path} is of Avro's type {writer.kind} and cannot become {reader.kind}", column=path
+            )
+        if reader.kind == "record":
+            steps = self._fields(writer, reader.fields, sink.kids, path, None)
+            return self._step("record", sink.number, path, kids=steps)
+        item = self._read(writer.inside, sink.kids[-1])
+        size = writer.inside.least
+        if reader.kind == "array":
+            return self._step("blocks", sink.number, path, kids=[item], size=size)
+        sink.kids[0].filled = pa.string()
+        key = self._step("text", sink.kids[0].number, f"{path}.key")
+        return self._step("blocks", sink.number, path, kids=[key, item], size=size + 1)
+
+    def _leaf(self, writer: AvroType, reader: AvroType, sink: Sink, final: bool) -> Step:
+        path = sink.path
+        target = reader.arrow(path)
+        if writer.kind in ("array", "map", "record"):
+            raise SchemaError(
+                f"column {path} is of Avro's type {writer.kind} and cannot become {target}", column=path
+            )
+        step = self._native(writer, reader, path)
+        filled = target
+        if step is None:
+            filled = writer.arrow(path)
+            if final or not promotes(filled, target):
+                raise refusal(path, filled, target)
+            step = self._native(writer, writer, path)
+            if step is None:
+                raise refusal(path, filled, target)
+        sink.filled = filled
+        step.sink = sink.number
+        return step
+
+    def _native(self, w: AvroType, r: AvroType, path: str) -> Step | None:
+        """The step that gives the reader's Arrow type without a conversion afterwards, if there is one."""
+        if r.kind in _NUMBERS:
+            if w.kind not in _NUMBERS or _NUMBERS[w.kind] > _NUMBERS[r.kind]:
+                return None
+            if w.annotated() and r.annotated() and w.arrow(path) != r.arrow(path):
+                return None
+            return self._step(_NUMBER_OPS[w.kind, r.kind], path=path, size=4 if w.kind == "int" else 8)
+        target = r.arrow(path)
+        if pt.is_decimal(target):
+            return self._decimal(w, target, path)
+        if r.kind == "boolean":
+            return self._step("bool", path=path) if w.kind == "boolean" else None
+        if r.kind == "enum":
+            return self._enum(w, r, path) if w.kind == "enum" else None
+        if r.kind == "fixed":
+            same = w.kind == "fixed" and w.node["size"] == r.node["size"]
+            return self._step("fixed", path=path, size=w.node["size"]) if same else None
+        if w.kind in ("string", "bytes") and not (r.kind == "string" and w.annotated()):
+            return self._step("text", path=path)
+        if w.kind == "fixed" and not (r.kind == "string" and w.annotated()):
+            return self._step("fixed_text", path=path, size=w.node["size"])
+        if r.kind == "string" and w.kind == "enum":
+            return self._enum(w, w, path)
+        if r.kind == "string" and w.kind in ("int", "long") and not w.annotated():
+            return self._step("int_text" if w.kind == "int" else "long_text", path=path)
+        return None
+
+    def _decimal(self, w: AvroType, target: pa.DataType, path: str) -> Step | None:
+        if w.kind not in ("bytes", "fixed"):
+            return None
+        digits = target.precision
+        if w.annotated():
+            source = w.arrow(path)
+            if source.scale != target.scale or source.precision > target.precision:
+                return None
+            digits = source.precision
+        if w.kind == "bytes":
+            return self._step("decimal", path=path, digits=digits)
+        return self._step("fixed_decimal", path=path, digits=digits, size=w.node["size"])
+
+    def _enum(self, w: AvroType, r: AvroType, path: str) -> Step:
+        text, spans = b"", []
+        for symbol in w.symbols:
+            known = symbol if symbol in r.symbols else r.default
+            raw = b"" if known is None else known.encode()
+            spans += [-1 if known is None else len(text), len(raw)]
+            text += raw
+        return self._step("enum", path=path, size=len(w.symbols), text=text, spans=spans)
+
+    # --- steps that pass over ---
+
+    def _append_skip(self, steps: list[Step], kind: AvroType) -> None:
+        """Append what passes over a value; neighbours of known size become one step."""
+        if kind.exact is not None:
+            if steps and steps[-1].op == "skip_fixed" and steps[-1].null_branch < 0:
+                steps[-1] = self._step("skip_fixed", size=min(steps[-1].size + kind.exact, 1 << 40))
+            elif kind.exact:
+                steps.append(self._step("skip_fixed", size=kind.exact))
+            return
+        steps.append(self._skip(kind))
+
+    def _skip(self, kind: AvroType) -> Step:
+        """A step that passes over one value; one for all uses of a type, which may hold itself."""
+        found = self._skips.get(id(kind))
+        if found is not None:
+            return found
+        out = self._skips[id(kind)] = self._step("skip_fixed", path=str(kind.node.get("name", kind.kind)))
+        if kind.exact is not None:
+            out.size = kind.exact
+        elif kind.kind in ("int", "long", "enum"):
+            out.op = "skip_varint"
+        elif kind.kind in ("bytes", "string"):
+            out.op = "skip_bytes"
+        elif kind.kind == "union":
+            out.op = "skip_union"
+            out.kids = [self._skip(b) for b in kind.branches]
+        elif kind.kind == "record":
+            out.op = "skip_record"
+            for f in kind.fields:
+                self._append_skip(out.kids, f.type)
+        else:
+            out.op = "skip_blocks"
+            out.size = kind.inside.least
+            out.kids = [self._skip(kind.inside)]
+            if kind.kind == "map":
+                out.size += 1
+                out.kids.insert(0, self._step("skip_bytes"))
+        return out
