@@ -1,7 +1,22 @@
-"""Settings that all tests share."""
+"""Settings and servers that all tests share."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+from s3_server import S3Server
 
 # Timings of a shared machine say nothing about the code.
 settings.register_profile("hudi", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("hudi")
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    """A real S3 server, started once; each test makes its own bucket."""
+    server = S3Server()
+    yield server
+    server.stop()

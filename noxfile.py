@@ -16,7 +16,9 @@ ROOT = Path(__file__).parent
 PACKAGES = ("hudi-format", "hudi-index", "hudi-timeline", "hudi-spark")  # in layer order
 PYTHONS = ("3.11", "3.12", "3.13")
 PYSPARKS = {"3.5": "pyspark==3.5.5", "4": "pyspark>=4.1,<5"}
-TESTING = ("pytest", "pytest-timeout", "hypothesis", "pytest-benchmark", "pandas")
+# A real S3 server for tests: without a lower bound the resolver takes an s3fs of years ago beside moto.
+S3 = ("moto[server,s3]>=5.1", "s3fs>=2025", "boto3")
+TESTING = ("pytest", "pytest-timeout", "hypothesis", "pytest-benchmark", "pandas", *S3)
 BUILDING = ("setuptools>=80", "Cython>=3.1,<4", "wheel")
 DIST = ROOT / "dist"
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.req("CC-25")
 
 def foreign(storage, **changes):
     """A heartbeat as another process would write it."""
-    owner = {**json.loads(json.dumps(heartbeat.asdict(heartbeat._this_process()))), "token": "x", **changes}
+    owner = {**json.loads(json.dumps(heartbeat.asdict(heartbeat.this_process()))), "token": "x", **changes}
     storage.publish(heartbeat_path(T), json.dumps(owner).encode())
 
 
@@ -69,7 +69,7 @@ def test_another_machines_writer_counts_by_its_age(storage):
     assert liveness(storage, T).alive
 
 
-def test_a_leftover_of_this_process_is_dead_at_once(storage):
+def test_a_leftover_ofthis_process_is_dead_at_once(storage):
     foreign(storage)
     state = liveness(storage, T)
     assert not state.alive

@@ -10,6 +10,7 @@ from hudi_format.errors import ConflictingOptionError, OptionError
 
 FORMATS = ("hudi", "org.apache.hudi", "org.apache.hudi.defaultsource")
 PARTITION_FIELD = "hoodie.datasource.write.partitionpath.field"
+_SETTINGS = ("hoodie.", "fs.", "spark.hadoop.fs.")
 _JAR_SETTINGS = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
 # Settings that a session of Apache Hudi's bundle has, and that its writer does not look at.
 _NOT_OPTIONS = ("hoodie.filesystem.view.remote.host", "hoodie.filesystem.view.remote.port")
@@ -21,9 +22,9 @@ def is_hudi(name: str | None) -> bool:
 
 
 def session_options(spark: SparkSession) -> dict[str, str]:
-    """The session's `hoodie.*` settings, from the builder or `spark.conf.set`."""
+    """The session's `hoodie.*` and `spark.hadoop.fs.*` settings, from the builder or `spark.conf.set`."""
     # The one public way to list settings on all versions; values may come masked, so each is asked for.
-    names = [row[0] for row in spark.sql("SET").collect() if row[0].lower().startswith("hoodie.")]
+    names = [row[0] for row in spark.sql("SET").collect() if row[0].lower().startswith(_SETTINGS)]
     found = {}
     for name in names:
         value = spark.conf.get(name, None)

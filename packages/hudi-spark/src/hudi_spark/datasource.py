@@ -38,7 +38,7 @@ from hudi_format.config.heeded import STAGING_LIMIT
 from hudi_format.config.read import INCREMENTAL
 from hudi_format.errors import InvalidOptionError, OptionError, StorageError, UnsupportedError
 from hudi_format.schema.evolve import conform
-from hudi_format.storage import Storage, open_storage
+from hudi_format.storage import Storage, hadoop_options, open_storage, without_hadoop_options
 from hudi_spark.config import take_option
 from hudi_spark.read_tasks import grouped
 from hudi_spark.types import to_arrow_schema, to_spark_schema
@@ -73,8 +73,8 @@ def _path_of(options: dict[str, str]) -> str:
 def _scan(options: Mapping[str, str], columns: Sequence[str] | None = None) -> Scan:
     given = dict(options)
     path = _path_of(given)
-    config = parse_read_options(given)
-    table = HudiTable.open(path)
+    config = parse_read_options(without_hadoop_options(given))
+    table = HudiTable.open(path, options=hadoop_options(given))
     raw = dict(config.raw)
     if config.query_type == INCREMENTAL:
         return table.read_incremental(config.begin or "", config.end, columns=columns, options=raw)
@@ -138,11 +138,15 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
         self.path = _path_of(given)
         self.limit = _limit(given)
         self.schema = to_arrow_schema(schema)
-        self.options = given
         self.mode = OVERWRITE if overwrite else APPEND
         self.folder = STAGING + uuid.uuid4().hex
-        storage = open_storage(self.path)
-        check(LocalEngine(), storage, self.schema.empty_table(), given, mode=self.mode)
+        self.store = hadoop_options(given)
+        self.options = without_hadoop_options(given)
+        storage = self._storage()
+        check(LocalEngine(), storage, self.schema.empty_table(), self.options, mode=self.mode)
+
+    def _storage(self) -> Storage:
+        return open_storage(self.path, options=self.store)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
         context = TaskContext.get()
@@ -150,7 +154,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
         first = next(iterator, None)
         if first is None:
             return Staged("", 0)
-        storage, path = open_storage(self.path), f"{self.folder}/{partition}-{attempt}.arrow"
+        storage, path = self._storage(), f"{self.folder}/{partition}-{attempt}.arrow"
         others, size = _staged_by_others(storage, self.folder, partition), 0
         with storage.open_output(path) as output:
             writer = pa.ipc.new_stream(output, first.schema)
@@ -175,7 +179,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         staged = [m for m in messages if isinstance(m, Staged) and m.path]
-        storage = open_storage(self.path)
+        storage = self._storage()
         try:
             self._check(sum(m.size for m in staged))
             rows = _rows(storage, staged, self.schema)
@@ -185,7 +189,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
         execute(LocalEngine(), storage, rows, self.options, mode=self.mode)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        open_storage(self.path).delete_dir(self.folder)
+        self._storage().delete_dir(self.folder)
 
 
 def _staged_by_others(storage: Storage, folder: str, partition: int) -> int:

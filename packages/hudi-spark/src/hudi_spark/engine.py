@@ -68,7 +68,9 @@ class SparkEngine:
 
     name = "spark"
 
-    def __init__(self, data: DataFrame) -> None:
+    def __init__(self, data: DataFrame, hadoop: Mapping[str, str] | None = None) -> None:
+        """Args: hadoop: `fs.*` options of the call, for Spark's own scans."""
+        self._hadoop = dict(hadoop or {})
         self._spark = data.sparkSession
         self.parallelism = self._spark.sparkContext.defaultParallelism
         self._kept: list[DataFrame] = []
@@ -131,7 +133,7 @@ class SparkEngine:
         latest = [f for of in files.values() for f in of]
         if not latest:
             return frame
-        stored = stored_keys(self._spark, storage, latest)
+        stored = stored_keys(self._spark, storage, latest, self._hadoop)
         few = sum(frame.counts.values()) <= BROADCAST_ROWS
         keys = frame.rows.select(RECORD_KEY, PARTITION_PATH)
         tags = stored.join(F.broadcast(keys) if few else keys, [RECORD_KEY, PARTITION_PATH], "left_semi")

@@ -7,7 +7,7 @@ paths.  Names are taken as they are: no character of theirs is a wildcard.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
@@ -23,7 +23,12 @@ _AS_STORED = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
 _WILDCARDS = re.compile(r"([\\*?\[\]{}])")
 
 
-_NO_FILE_SYSTEM = ("No FileSystem for scheme", "UnsupportedFileSystemException", "FileSystem not found")
+_NO_FILE_SYSTEM = (
+    "No FileSystem for scheme",
+    "fs.s3a.S3AFileSystem not found",
+    "UnsupportedFileSystemException",
+    "FileSystem not found",
+)
 
 
 def lacks_file_system(error: Exception) -> bool:
@@ -33,18 +38,31 @@ def lacks_file_system(error: Exception) -> bool:
 
 def file_uri(storage: Storage, path: str) -> str:
     """A file's path as Hadoop's Path takes it: not encoded, with its scheme."""
-    return f"file://{storage.uri}/{path}" if storage.is_local else f"{storage.uri}/{path}"
+    if storage.is_local:
+        return f"file://{storage.uri}/{path}"
+    # Hadoop's own file system of S3 has this scheme; "s3" has none in it.
+    uri = "s3a" + storage.uri[2:] if storage.uri.startswith("s3:") else storage.uri
+    return f"{uri}/{path}"
 
 
 def base_files(
-    spark: SparkSession, storage: Storage, paths: Sequence[str], schema: T.StructType
+    spark: SparkSession,
+    storage: Storage,
+    paths: Sequence[str],
+    schema: T.StructType,
+    hadoop: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """The rows of base files, in this schema, with Spark's `_metadata` column.
 
     Args:
         paths: relative to the table; one at least.
+        hadoop: `fs.*` options of the call, for Hadoop's own file system.
     """
     uris = [_WILDCARDS.sub(r"\\\1", file_uri(storage, p)) for p in paths]
     with setting(spark, DISCOVERY_THRESHOLD, _NEVER):
-        reader = spark.read.schema(schema).option("recursiveFileLookup", "true").options(**_AS_STORED)
+        reader = (
+            spark.read.schema(schema)
+            .option("recursiveFileLookup", "true")
+            .options(**_AS_STORED, **(hadoop or {}))
+        )
         return reader.format("parquet").load(uris)

@@ -25,6 +25,7 @@ from hudi_format.config import ReadConfig, parse_read_options
 from hudi_format.config.read import INCREMENTAL
 from hudi_format.errors import OptionError, UnsupportedError
 from hudi_format.schema.meta_columns import COMMIT_TIME
+from hudi_format.storage import hadoop_options, without_hadoop_options
 from hudi_spark.config import merged, session_options, table_path
 from hudi_spark.file_schemas import files_by_schema
 from hudi_spark.files import base_files, lacks_file_system
@@ -53,12 +54,13 @@ def load_frame(
     Raises:
         NotAHudiTableError, UnsupportedError, OptionError ...: the errors of `HudiTable.read`.
     """
-    config = parse_read_options(merged(session_options(spark), options))
+    given = merged(session_options(spark), options)
+    config = parse_read_options(without_hadoop_options(given))
     uri = table_path(spark, _one_path(path), what="load")
-    table = HudiTable.open(uri)
+    table = HudiTable.open(uri, options=hadoop_options(given))
     wanted = None if schema is None else _struct_type(spark, schema)
     scan = _scan(table, config, wanted)
-    frame = _frame(spark, table, scan, config.filter)
+    frame = _frame(spark, table, scan, config.filter, hadoop_options(given))
     return frame if wanted is None else frame.select(*_chosen(frame.schema, wanted))
 
 
@@ -109,12 +111,14 @@ def _chosen(have: T.StructType, wanted: T.StructType) -> list[Column]:
     return out
 
 
-def _frame(spark: SparkSession, table: HudiTable, scan: Scan, condition: str | None) -> DataFrame:
+def _frame(
+    spark: SparkSession, table: HudiTable, scan: Scan, condition: str | None, hadoop: Mapping[str, str]
+) -> DataFrame:
     plan = scan.plan
     if not plan.files.num_rows:
         return spark.createDataFrame([], to_spark_schema(scan.schema))
     try:
-        frame = _native(spark, table, plan)
+        frame = _native(spark, table, plan, hadoop)
         frame = frame.where(condition) if condition else frame
         return frame.select(*(F.col(f"`{n}`") for n in scan.schema.names))
     except (Py4JJavaError, PySparkException) as e:
@@ -134,14 +138,14 @@ def _frame(spark: SparkSession, table: HudiTable, scan: Scan, condition: str | N
 # --- Spark's own scan ------------------------------------------------------------------------------------
 
 
-def _native(spark: SparkSession, table: HudiTable, plan: ScanPlan) -> DataFrame:
+def _native(spark: SparkSession, table: HudiTable, plan: ScanPlan, hadoop: Mapping[str, str]) -> DataFrame:
     """One scan for each set of files of the same column types; the union has the plan's columns."""
     from_path = {c.name for c in plan.partition_columns if c.source == FROM_PATH}
     stored = pa.schema([f for f in plan.schema if f.name not in from_path])
     placed = partition_columns(plan)
     parts = []
     for types, paths in files_by_schema(table, plan, stored):
-        rows = base_files(spark, table.storage, paths, to_spark_schema(types))
+        rows = base_files(spark, table.storage, paths, to_spark_schema(types), hadoop)
         if plan.commit_time_range is not None:
             first, last = plan.commit_time_range
             rows = rows.where((F.col(COMMIT_TIME) >= first) & (F.col(COMMIT_TIME) <= last))

@@ -5,7 +5,7 @@ Spark's own scan of the two meta columns where it has a file system for the tabl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -26,10 +26,12 @@ _SCHEMA = T.StructType([T.StructField(n, T.StringType()) for n in (RECORD_KEY, P
 _FILES_A_TASK = 8
 
 
-def stored_keys(spark: SparkSession, storage: Storage, files: Sequence[BaseFile]) -> DataFrame:
+def stored_keys(
+    spark: SparkSession, storage: Storage, files: Sequence[BaseFile], hadoop: Mapping[str, str] | None = None
+) -> DataFrame:
     """Record key, partition path and file id of each row of the files; one file at least."""
     try:
-        rows = base_files(spark, storage, [f.path for f in files], T.StructType(_SCHEMA.fields[:2]))
+        rows = base_files(spark, storage, [f.path for f in files], T.StructType(_SCHEMA.fields[:2]), hadoop)
     except (Py4JJavaError, PySparkException) as e:
         if not lacks_file_system(e):
             raise

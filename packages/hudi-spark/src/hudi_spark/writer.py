@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame
 
 from hudi_format.errors import UnsupportedError
-from hudi_format.storage import open_storage
+from hudi_format.storage import hadoop_options, open_storage, without_hadoop_options
 from hudi_spark.config import merged, session_options, table_path, with_partition_by
 from hudi_spark.engine import SparkEngine
 from hudi_timeline.write.operation import execute
@@ -45,8 +45,9 @@ def save_frame(
         )
     spark = frame.sparkSession
     given = merged(session_options(spark), with_partition_by(options, partition_by))
-    storage = open_storage(table_path(spark, path, what="save"))
-    result = execute(SparkEngine(frame), storage, frame, given, mode=mode or ERROR)
+    storage = open_storage(table_path(spark, path, what="save"), options=given)
+    engine = SparkEngine(frame, hadoop_options(given))
+    result = execute(engine, storage, frame, without_hadoop_options(given), mode=mode or ERROR)
     _last.result = result
     return result
 

@@ -53,6 +53,7 @@ from hudi_timeline.instant import (
 )
 from hudi_timeline.locks import protocol as locks
 from hudi_timeline.locks.select import lock_for
+from hudi_timeline.locks.storage_lock import DEFAULT_VALIDITY_S
 from hudi_timeline.metadata.avro_records import empty_replace_request
 from hudi_timeline.metadata.commit import SCHEMA_KEY, CommitMetadata
 from hudi_timeline.table_config import TableConfig
@@ -85,6 +86,7 @@ class CommitOptions:
     lock_provider: str | None = None
     lock_path: str | None = None
     lock_expire_minutes: int = 0
+    lock_validity_s: int = DEFAULT_VALIDITY_S
     lock_wait_ms: int = locks.DEFAULT_WAIT_MS
     allow_empty: bool = True
     raw: Mapping[str, str] | None = None
@@ -127,6 +129,7 @@ class CommitOptions:
             lock_provider=options.get("hoodie.write.lock.provider") or None,
             lock_path=options.get("hoodie.write.lock.filesystem.path") or None,
             lock_expire_minutes=number("hoodie.write.lock.filesystem.expire", 0, 0),
+            lock_validity_s=number("hoodie.write.lock.storage.validity.timeout.secs", DEFAULT_VALIDITY_S, 1),
             lock_wait_ms=number("hoodie.write.lock.wait_time_ms", locks.DEFAULT_WAIT_MS, 0),
             allow_empty=options.get("hoodie.allow.empty.commit", "true").strip().lower() != "false",
             raw=options,
@@ -182,7 +185,12 @@ def begin(
     if options is None:
         options = CommitOptions.from_options(config.raw) if config is not None else CommitOptions()
     lock = lock_for(
-        storage, options.lock_provider, path=options.lock_path, expire_minutes=options.lock_expire_minutes
+        storage,
+        options.lock_provider,
+        path=options.lock_path,
+        expire_minutes=options.lock_expire_minutes,
+        validity_s=options.lock_validity_s,
+        options=options.raw,
     )
     with locks.hold(lock, options.lock_wait_ms):
         # Before the timeline: a marker folder that is seen here had its instant before that.

@@ -54,6 +54,18 @@ class Owner:
     interval_ms: int = 0
     misses: int = 0
 
+    def text(self) -> str:
+        """The process in one word."""
+        return "|".join((self.host, self.boot, self.namespace, str(self.pid), self.started))
+
+    @classmethod
+    def of_text(cls, text: str) -> Owner | None:
+        """The process of such a word; None where it is none."""
+        parts = text.split("|")
+        if len(parts) != 5 or not parts[3].isdigit():
+            return None
+        return cls(parts[0], parts[1], parts[2], int(parts[3]), parts[4])
+
 
 @dataclass(frozen=True, slots=True)
 class Liveness:
@@ -69,7 +81,8 @@ class Liveness:
     owner: Owner | None = None
 
 
-def _this_process() -> Owner:
+def this_process() -> Owner:
+    """What tells this process from every other."""
     return Owner(
         host=socket.gethostname(),
         boot=_text("/proc/sys/kernel/random/boot_id"),
@@ -101,9 +114,9 @@ def _start_and_state(pid: int) -> tuple[str, str]:
     return (fields[19], fields[0]) if len(fields) > 19 else ("", "")
 
 
-def _proved_dead(owner: Owner) -> bool:
+def has_ended(owner: Owner) -> bool:
     """Whether the owner was a process of this machine that is no more."""
-    here = _this_process()
+    here = this_process()
     if not owner.boot or (owner.boot, owner.namespace) != (here.boot, here.namespace) or owner.pid <= 0:
         return False
     if owner.pid == here.pid and owner.started == here.started:
@@ -135,7 +148,7 @@ class Heartbeat:
         self._stopping = threading.Event()
         self._lost = ""
         self._problem = ""
-        me = _this_process()
+        me = this_process()
         self.owner = Owner(
             me.host, me.boot, me.namespace, me.pid, me.started, uuid.uuid4().hex, interval_ms, misses
         )
@@ -271,7 +284,7 @@ def liveness(
     if info is None or owner is None:
         return Liveness(False, None, "it has no heartbeat")
     age_ms = int(now() * 1000) - info.mtime_ms
-    if _proved_dead(owner):
+    if has_ended(owner):
         return Liveness(False, age_ms, f"process {owner.pid} on {owner.host} has ended", owner)
     limit_ms = max(interval_ms * misses, owner.interval_ms * owner.misses)
     if age_ms > limit_ms:

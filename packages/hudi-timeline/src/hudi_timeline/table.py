@@ -29,7 +29,7 @@ from hudi_format.errors import (
 )
 from hudi_format.instant_time import parse_query_instant, zone_of
 from hudi_format.schema.meta_columns import META_COLUMNS
-from hudi_format.storage import Storage, open_storage
+from hudi_format.storage import Storage, open_storage, without_hadoop_options
 from hudi_timeline import gate
 from hudi_timeline.inspect import Inspector
 from hudi_timeline.scan.incremental import IncrementalSource, incremental_range, incremental_schema
@@ -41,7 +41,7 @@ from hudi_timeline.scan.time_travel import check_as_of
 from hudi_timeline.snapshot import CommitCache, TableSnapshot, open_snapshot, snapshot_of
 from hudi_timeline.table_config import META_FOLDER, TableConfig, load
 from hudi_timeline.timeline import Timeline, latest_schema, load_timeline
-from hudi_timeline.write.api import WriteMethods, as_options, create_table
+from hudi_timeline.write.api import WriteMethods, as_options, call_options, create_table
 
 Moment: TypeAlias = str | datetime
 """An instant time (digits), `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's time zone, or a datetime."""
@@ -53,7 +53,7 @@ class HudiTable(WriteMethods):
     def __init__(self, storage: Storage, options: Mapping[str, object] | None = None) -> None:
         """Use `HudiTable.open`.  `options` apply to every call, under those of the call itself."""
         self._storage = storage
-        self._options = as_options(options)
+        self._options = without_hadoop_options(as_options(options))
         self._commits = CommitCache(storage)
 
     @classmethod
@@ -68,14 +68,15 @@ class HudiTable(WriteMethods):
 
         Args:
             storage_options: for fsspec: credentials, endpoints.
-            options: `hoodie.*` options for all reads and writes through this object.
+            options: `hoodie.*` options for all reads and writes through this object; Hadoop's options of the
+                store, such as `fs.s3a.access.key`, are translated.
 
         Raises:
             NotAHudiTableError: nothing is there, or something else.
             CorruptFileError: hoodie.properties cannot be read.
             UnsupportedError: a table that this version would read wrong.
         """
-        storage = open_storage(str(uri), storage_options)
+        storage = open_storage(str(uri), storage_options, options=as_options(options))
         try:
             config = load(storage)
         except NotAHudiTableError as e:
@@ -182,7 +183,7 @@ class HudiTable(WriteMethods):
         return open_snapshot(self._storage, commits=self._commits)
 
     def _asked(self, options: Mapping[str, object] | None, without: Sequence[str] = ()) -> ReadConfig:
-        given = {**self._options, **as_options(options)}
+        given = call_options(self._options, options, self.uri)
         # Keys with "_" are a write's own metadata, given for all calls.
         return parse_read_options({k: v for k, v in given.items() if k not in without and k[:1] != "_"})
 

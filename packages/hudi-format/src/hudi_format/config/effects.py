@@ -290,10 +290,10 @@ EFFECTS: tuple[Effect, ...] = (
     ),
     Effect(
         "hoodie.write.lock.provider",
-        _java(_LOCKS, "InProcessLockProvider", "FileSystemBasedLockProvider"),
+        _java(_LOCKS, "InProcessLockProvider", "FileSystemBasedLockProvider", "StorageBasedLockProvider"),
         "a lock provider",
-        f"use {_LOCKS}FileSystemBasedLockProvider where all writers share a file system, or "
-        "write from one process at a time",
+        f"use {_LOCKS}FileSystemBasedLockProvider where all writers share a file system, "
+        "StorageBasedLockProvider on S3, or write from one process at a time",
     ),
     Effect(
         "hoodie.rollback.instant.backup.enabled", _true, "backups of rolled back instants", "leave it out"

@@ -160,11 +160,14 @@ DOCS = {
     "hoodie.client.heartbeat.tolerable.misses": "Missed heartbeats after which a write counts as dead.",
     "hoodie.cleaner.policy.failed.writes": "EAGER: a write first rolls back what dead writes left.",
     "hoodie.write.lock.provider": (
-        "Lock between writers; not given: flock on local file systems, else within the process."
+        "Lock between writers; not given: flock on local file systems, a lock file on S3, else within the process."
     ),
     "hoodie.write.lock.filesystem.path": "Folder of the lock file; not given: the table's .hoodie.",
     "hoodie.write.lock.filesystem.expire": (
         "Age in minutes at which a lock file counts as left over; 0: never."
+    ),
+    "hoodie.write.lock.storage.validity.timeout.secs": (
+        "How long a lock on S3 counts if its writer dies without giving it back."
     ),
     "hoodie.write.lock.wait_time_ms": "How long to wait for the lock.",
     METADATA_ENABLE: (

@@ -12,6 +12,7 @@ What differs from Arrow's own writer with its defaults:
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping
 from contextlib import suppress
@@ -29,6 +30,8 @@ from hudi_format.schema.cast import convert
 from hudi_format.schema.evolve import conform
 from hudi_format.schema.meta_columns import COMMIT_SEQNO, RECORD_KEY
 from hudi_format.storage import Storage
+
+log = logging.getLogger("hudi")
 
 # Dictionaries are foreseen from this many rows, taken in pieces from all over the first row group.
 _SAMPLE_PIECES, _PIECE_ROWS = 8, 1024
@@ -222,9 +225,15 @@ class BaseFileWriter:
         self._gathered = []
         if self._writer is not None:
             self._writer.is_open = False  # or it would write its footer when it is collected
-        with suppress(OSError):  # the file is removed below, whatever could not be flushed to it
+        with suppress(
+            OSError, StorageError
+        ):  # the file is removed below, whatever could not be flushed to it
             self._sink.close()
-        self._storage.delete(self._path)
+        try:
+            self._storage.delete(self._path)
+        except StorageError as e:
+            # Why the file is dropped matters more to the caller; its marker lets the rollback remove it.
+            log.warning("a file that is not part of any write could not be removed: %s", e)
 
     def __enter__(self) -> BaseFileWriter:
         return self

@@ -15,7 +15,7 @@ from hudi_format.schema.arrow import normalize_schema
 from hudi_format.schema.avro import to_avro
 from hudi_format.schema.changes import SchemaChange
 from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
-from hudi_format.storage import Storage, open_storage
+from hudi_format.storage import Storage, hadoop_options, open_storage, without_hadoop_options
 from hudi_timeline import table_config
 from hudi_timeline.engine.local import LocalEngine, StoredRowsEngine, as_reader
 from hudi_timeline.table_config import TableConfig
@@ -37,6 +37,22 @@ def as_options(options: Mapping[str, object] | None) -> dict[str, str]:
     return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in (options or {}).items()}
 
 
+def call_options(table: Mapping[str, str], options: Mapping[str, object] | None, uri: str) -> dict[str, str]:
+    """The options of one call, over those of the table's object.
+
+    Raises:
+        OptionError: options of the store, which is open already.
+    """
+    given = as_options(options)
+    if hadoop_options(given):
+        raise OptionError(
+            f"{min(hadoop_options(given))} is an option of the store, which is open already",
+            table=uri,
+            remedy="give it to HudiTable.open() or HudiTable.create().",
+        )
+    return {**table, **given}
+
+
 def create_table(
     uri: str,
     schema: pa.Schema,
@@ -55,8 +71,9 @@ def create_table(
         TableExistsError: there is one already.
         OptionError, SchemaError: what was given does not make a table.
     """
-    storage = open_storage(uri, storage_options)
     given = as_options(options)
+    storage = open_storage(uri, storage_options, options=given)
+    given = without_hadoop_options(given)
     keys, partitions, ordering = list(record_keys), list(partition_fields), list(ordering_fields)
     if len(ordering) > 1:
         raise OptionError(
@@ -114,7 +131,7 @@ class WriteMethods:
         rows: pa.RecordBatchReader | pa.Table | None,
         options: Mapping[str, object] | None,
     ) -> CommitResult:
-        given = {**self._options, **as_options(options), OPERATION: name}
+        given = {**call_options(self._options, options, self._storage.uri), OPERATION: name}
         return execute(engine, self._storage, rows, given)
 
     def schema_changes(

@@ -1,8 +1,8 @@
 """mode "overwrite": a table replaced by a new one, without losing the old one to a failure.
 
 Apache Hudi deletes the path and starts anew.  Here the old table's files are first moved into one hidden
-folder below the base path, and deleted only once the new table has its first commit; a write that fails, or
-whose process dies, gives the old table back.
+folder below the base path, which on object stores means that they are copied, and deleted only once the new
+table has its first commit; a write that fails, or whose process dies, gives the old table back.
 
 States, by what is on the storage: no aside folder - nothing to do; aside folder and a completed commit in the
 new table - the old one can go; aside folder and no completed commit - the old one comes back.
@@ -22,6 +22,7 @@ from hudi_timeline.timeline import load_timeline
 ASIDE = ".hoodie_overwritten"
 # There while everything of the old table, and nothing of the new one, lies in the aside folder.
 MOVED = f"{ASIDE}/.moved"
+PROPERTIES = "hoodie.properties"
 
 
 def recover(storage: Storage) -> None:
@@ -41,12 +42,6 @@ def recover(storage: Storage) -> None:
 @contextmanager
 def aside(storage: Storage) -> Iterator[None]:
     """Within: the base path is empty, to be filled with a new table.  An exception brings the old one back."""
-    if not storage.is_local:
-        # Object stores have no rename: what is there goes, as in Apache Hudi.
-        for entry in storage.list(""):
-            storage.delete_dir(entry.name) if entry.is_dir else storage.delete(entry.name)
-        yield
-        return
     _set_aside(storage)
     try:
         yield
@@ -62,8 +57,24 @@ def _set_aside(storage: Storage) -> None:
     # The table's metadata goes first: from then on the path is no table, and `recover` knows what to do.
     names = sorted((e.name for e in storage.list("") if e.name != ASIDE), key=lambda n: n != META_DIR)
     for name in names:
-        storage.rename(name, f"{ASIDE}/{name}")
+        _move(storage, name, f"{ASIDE}/{name}")
     storage.touch(MOVED)
+
+
+def _move(storage: Storage, source: str, target: str) -> None:
+    """Move a file or folder so that a table's metadata is there whole, or is no table.
+
+    Where a move is a copy and a deletion, a crash may come between any two files: the properties, without
+    which there is no table, go first and come last.
+    """
+    if storage.is_local or PROPERTIES not in {e.name for e in storage.list(source)}:
+        storage.rename(source, target)
+        return
+    others = sorted(e.name for e in storage.list(source) if e.name != PROPERTIES)
+    for name in (*others, PROPERTIES):
+        storage.copy(f"{source}/{name}", f"{target}/{name}")
+    storage.delete(f"{source}/{PROPERTIES}")
+    storage.delete_dir(source)
 
 
 def _restore(storage: Storage, *, own: bool = False) -> None:
@@ -82,7 +93,7 @@ def _move_back(storage: Storage) -> None:
     # The metadata comes last, so that the table is whole once it is a table.
     names = sorted((e.name for e in storage.list(ASIDE)), key=lambda n: n == META_DIR)
     for name in names:
-        storage.rename(f"{ASIDE}/{name}", name)
+        _move(storage, f"{ASIDE}/{name}", name)
     storage.delete_dir(ASIDE)
 
 

@@ -1,0 +1,92 @@
+"""Arrow's streams over a remote file: ranged reads, and writes that appear when they are closed."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pyarrow as pa
+
+Guard = Callable[[], AbstractContextManager[None]]
+
+
+class RangeReader(io.RawIOBase):
+    """A file that asks for just the bytes that are read: Arrow's readers know which they need."""
+
+    def __init__(self, fetch: Callable[[int, int], bytes], size: int) -> None:
+        """Args: fetch: the bytes from a first to before a last one."""
+        self._fetch = fetch
+        self._size = size
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = max(0, base + offset)
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        end = self._size if size < 0 else min(self._size, self._at + size)
+        if self._at >= end:
+            return b""
+        data = self._fetch(self._at, end)
+        self._at += len(data)
+        return data
+
+
+def open_ranges(fetch: Callable[[int, int], bytes], size: int) -> pa.NativeFile:
+    """A file of `size` bytes for Arrow's readers."""
+    return pa.PythonFile(RangeReader(fetch, size), mode="r")
+
+
+class Upload(io.RawIOBase):
+    """A new file of fsspec's, whose failures are errors of ours."""
+
+    def __init__(self, file: Any, guard: Guard) -> None:
+        self._file = file
+        self._guard = guard
+        self._written = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._written
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data)
+        with self._guard():
+            self._file.write(view)
+        self._written += view.nbytes
+        return view.nbytes
+
+    def flush(self) -> None:
+        """Nothing: a store takes whole parts only."""
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        try:
+            with self._guard():
+                self._file.close()
+        except BaseException:
+            # Or the file would try once more when it is collected, and tell nobody.
+            self._file.closed = True
+            raise
+        finally:
+            super().close()
+
+
+def open_upload(file: Any, guard: Guard) -> pa.NativeFile:
+    """A stream into a new file."""
+    return pa.PythonFile(Upload(file, guard), mode="w")
