@@ -46,6 +46,20 @@ def test_what_an_incremental_read_does_at_gaps_can_be_chosen():
     assert (config.hollow_policy, config.fallback_full_scan, config.use_end_schema) == ("BLOCK", True, True)
 
 
+def test_options_of_incremental_reads_alone():
+    options = {
+        "hoodie.datasource.read.incr.path.glob": "/a/*",
+        "hoodie.datasource.read.incr.filters": "a > 1,b = 2",
+        "hudi.read.incremental.on.missing": "FULL_SCAN",
+    }
+    config = parse_read_options({**INCREMENTAL, BEGIN: "000", **options})
+    assert (config.incr_path_glob, config.incr_filters) == ("/a/*", "a > 1,b = 2")
+    assert config.on_missing == "full_scan"
+    for key in list(options)[:2]:
+        with pytest.raises(ConflictingOptionError, match=key):
+            parse_read_options({"hoodie.datasource.query.type": "snapshot", key: options[key]})
+
+
 def test_a_writers_commit_metadata_in_the_same_map_is_passed_over():
     assert parse_read_options({"_source": "x"}) == ReadConfig()
 
@@ -71,8 +85,6 @@ def test_bounds_that_do_not_fit_the_query_are_refused(options, names):
         ("hoodie.datasource.query.incremental.format", "cdc"),
         ("hoodie.read.timeline.holes.resolution.policy", "USE_TRANSITION_TIME"),
         ("hoodie.datasource.read.paths", "/a/*"),
-        ("hoodie.datasource.read.incr.path.glob", "/a/*"),
-        ("hoodie.datasource.read.incr.filters", "_.x"),
         ("hoodie.schema.on.read.enable", "true"),
     ],
 )

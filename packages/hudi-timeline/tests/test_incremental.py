@@ -4,7 +4,7 @@ import warnings
 
 import pyarrow as pa
 import pytest
-from made_tables import MadeTable, at, file_id, ids
+from made_tables import MadeTable, at, file_id, ids, states
 
 from hudi_format.errors import (
     CorruptFileError,
@@ -156,7 +156,7 @@ def test_a_begin_that_is_no_time_is_refused(made):
 @pytest.fixture
 def archived(made):
     """Commit 10 and 20 are in the archive, with the file of 20 still there."""
-    (made.path / ".hoodie" / "archived" / ".commits_.archive.1_1-0-1").write_text("")
+    made.archive(1, *states(at(10)), *states(at(20)))
     for file in (made.path / ".hoodie").iterdir():
         if file.name.startswith((at(10), at(20))):
             file.unlink()

@@ -14,6 +14,7 @@ from hudi_format.config.read import (
     BEGIN,
     END,
     INCREMENTAL,
+    ON_MISSING,
     QUERY_TYPE,
     READ_OPTIMIZED,
     SNAPSHOT,
@@ -34,7 +35,7 @@ from hudi_timeline import gate
 from hudi_timeline.inspect import Inspector
 from hudi_timeline.scan.incremental import IncrementalSource, incremental_range, incremental_schema
 from hudi_timeline.scan.lookup import look_up
-from hudi_timeline.scan.predicate import make_predicate
+from hudi_timeline.scan.predicate import all_of, make_predicate
 from hudi_timeline.scan.result import Scan
 from hudi_timeline.scan.snapshot import SnapshotSource, snapshot_schema
 from hudi_timeline.scan.time_travel import check_as_of
@@ -248,6 +249,7 @@ class HudiTable(WriteMethods):
         columns: Sequence[str] | None = None,
         filter: str | pc.Expression | None = None,
         meta_columns: bool = True,
+        on_missing: str | None = None,
         options: Mapping[str, object] | None = None,
     ) -> Scan:
         """The rows written by the commits after `begin` up to `end`, each once, in its newest state.
@@ -257,7 +259,12 @@ class HudiTable(WriteMethods):
         Args:
             begin: exclusive; "000" for the table's start.
             end: inclusive; None for the newest completed commit.
+            on_missing: what to do where commits after `begin` were archived: "error"; "full_scan", which reads
+                the whole table and keeps the rows of the range; or "as_hudi", which as Apache Hudi 0.15 gives
+                the rows of what is left on the timeline, with a warning and `complete` False.  Not given, it is
+                "as_hudi" for the begin "000" and "error" for any other.
             options: `hoodie.read.timeline.holes.resolution.policy` (FAIL or BLOCK),
+                `hoodie.datasource.read.incr.path.glob`, `hoodie.datasource.read.incr.filters`,
                 `hoodie.datasource.read.incr.fallback.fulltablescan.enable`,
                 `hoodie.datasource.read.schema.use.end.instanttime`.
 
@@ -266,6 +273,8 @@ class HudiTable(WriteMethods):
             HollowCommitError: a commit in the range is still open.
             MissingColumnError, SchemaError: columns or filter do not fit the table.
         """
+        if on_missing is not None:
+            options = {**(options or {}), ON_MISSING: on_missing}
         asked = self._asked(options, without=(QUERY_TYPE, BEGIN, END))
         if asked.as_of is not None:
             raise ConflictingOptionError(
@@ -284,7 +293,9 @@ class HudiTable(WriteMethods):
                     self._storage, snapshot.config, snapshot.timeline, at_end, None, self._commits
                 )
         schema = incremental_schema(snapshot)
-        predicate = None if filter is None else make_predicate(filter, schema)
+        texts = [filter] if filter is not None else []
+        texts += [f.strip() for f in asked.incr_filters.split(",") if f.strip()]
+        predicate = all_of([make_predicate(t, schema) for t in texts], schema)
         source = IncrementalSource(snapshot, range, schema, asked, predicate)
         return Scan(self._storage, source, _columns(schema, columns, meta_columns))
 

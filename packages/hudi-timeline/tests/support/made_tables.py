@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import io
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -18,6 +21,15 @@ from hudi_timeline.metadata.commit import CommitMetadata
 from hudi_timeline.table import HudiTable
 
 Rows = list[dict[str, object]]
+_ARCHIVED = {
+    "type": "record",
+    "name": "HoodieArchivedMetaEntry",
+    "fields": [
+        {"name": "commitTime", "type": ["null", "string"], "default": None},
+        {"name": "actionType", "type": ["null", "string"], "default": None},
+        {"name": "actionState", "type": ["null", "string"], "default": None},
+    ],
+}
 
 
 class MadeTable:
@@ -50,6 +62,12 @@ class MadeTable:
                 **(properties or {}),
             },
         )
+
+    def archive(self, number: int, *entries: tuple[str, str, str]) -> Path:
+        """Write an archive file: time, action and state of each entry.  The instants' own files stay."""
+        path = self.path / ".hoodie" / "archived" / f".commits_.archive.{number}_1-0-1"
+        path.write_bytes(archive_file(entries))
+        return path
 
     def open(self) -> HudiTable:
         return HudiTable.open(str(self.path))
@@ -144,3 +162,25 @@ def file_id(number: int) -> str:
 def ids(table: pa.Table) -> list[object]:
     """The `id` column, sorted."""
     return sorted(table.column("id").to_pylist())
+
+
+def archive_file(entries: Sequence[tuple[str, str, str]]) -> bytes:
+    """One Avro block as Apache Hudi appends it to an archive; the golden table has real ones."""
+    schema = json.dumps(_ARCHIVED).encode()
+    content = (3).to_bytes(4, "big") + len(entries).to_bytes(4, "big")
+    for time, action, state in entries:
+        out = io.BytesIO()
+        values = {"commitTime": time, "actionType": action, "actionState": state}
+        fastavro.schemaless_writer(out, fastavro.parse_schema(_ARCHIVED), values)
+        content += len(out.getvalue()).to_bytes(4, "big") + out.getvalue()
+    body = (1).to_bytes(4, "big") + (3).to_bytes(4, "big")  # format version, block type
+    body += (1).to_bytes(4, "big") + (2).to_bytes(4, "big") + len(schema).to_bytes(4, "big") + schema
+    body += len(content).to_bytes(8, "big") + content
+    body += (0).to_bytes(4, "big")  # no footer
+    length = len(body) + 8
+    return b"#HUDI#" + length.to_bytes(8, "big") + body + (length + 6).to_bytes(8, "big")
+
+
+def states(time: str, action: str = "commit") -> list[tuple[str, str, str]]:
+    """The three states of an archived instant."""
+    return [(time, action, s) for s in ("REQUESTED", "INFLIGHT", "COMPLETED")]

@@ -362,20 +362,6 @@ EFFECTS: tuple[Effect, ...] = (
         _ONLY_READ,
     ),
     Effect(
-        "hoodie.datasource.read.incr.path.glob",
-        _given,
-        "choosing files by path",
-        "filter on the partition columns; their files alone are read",
-        _ONLY_READ,
-    ),
-    Effect(
-        "hoodie.datasource.read.incr.filters",
-        _given,
-        "filters as an option",
-        "filter the result instead",
-        _ONLY_READ,
-    ),
-    Effect(
         "hoodie.datasource.read.incr.skip_cluster",
         _true,
         "skipping clustering commits",

@@ -26,6 +26,9 @@ HOLLOW_POLICY = "hoodie.read.timeline.holes.resolution.policy"
 FULL_SCAN_FALLBACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
 USE_END_SCHEMA = "hoodie.datasource.read.schema.use.end.instanttime"
 COLUMNS, FILTER = "hudi.read.columns", "hudi.read.filter"
+ON_MISSING = "hudi.read.incremental.on.missing"
+PATH_GLOB = "hoodie.datasource.read.incr.path.glob"
+INCR_FILTERS = "hoodie.datasource.read.incr.filters"
 PARALLELISM = {
     "upsert": "hoodie.upsert.shuffle.parallelism",
     "delete": "hoodie.delete.shuffle.parallelism",
@@ -93,7 +96,9 @@ READ_FIELDS = {
     "begin": BEGIN,
     "end": END,
     "paths": "hoodie.datasource.read.paths",
-    "incr_path_glob": "hoodie.datasource.read.incr.path.glob",
+    "incr_path_glob": PATH_GLOB,
+    "incr_filters": INCR_FILTERS,
+    "on_missing": ON_MISSING,
     "columns": COLUMNS,
     "filter": FILTER,
     "fallback_full_scan": FULL_SCAN_FALLBACK,
@@ -205,7 +210,12 @@ DOCS = {
     BEGIN: "Start of an incremental query, exclusive; 000 is the beginning.",
     END: "End of an incremental query, inclusive; the newest if not given.",
     "hoodie.datasource.read.paths": "Paths and globs to read; not provided yet.",
-    "hoodie.datasource.read.incr.path.glob": "Files that an incremental query reads; not provided yet.",
+    PATH_GLOB: "Files that an incremental query reads: a pattern that full paths end with.",
+    INCR_FILTERS: "Filters of an incremental query, with commas between them.",
+    ON_MISSING: (
+        "What an incremental query does whose begin lies before archived instants: error, full_scan, or as_hudi, "
+        "which gives the rows that are still on the timeline; not given: as_hudi for the begin 000, else error."
+    ),
     COLUMNS: "Columns to read, for doors that push down none.",
     FILTER: "Rows to read, such as `city = 'oslo' and fare < 3`, for doors that push down none.",
     FULL_SCAN_FALLBACK: ("An incremental query whose files are gone reads the whole table."),

@@ -291,6 +291,7 @@ KINDS: dict[str, Kind] = {
     "hoodie.datasource.read.end.instanttime": NAME,
     "hudi.read.columns": FIELDS,
     "hudi.read.filter": STRIPPED,
+    "hudi.read.incremental.on.missing": choice("error", "full_scan", "as_hudi"),
     # whose default hides the kind
     "hoodie.metrics.executor.enable": BOOLEAN,
     "hoodie.base.file.format": _BASE_FORMAT,

@@ -41,5 +41,6 @@ parquet.compression.codec.zstd.level -
 # Of this project
 hudi.read.columns -
 hudi.read.filter -
+hudi.read.incremental.on.missing -
 hudi.write.staging.limit.bytes -
 """

@@ -15,6 +15,9 @@ from hudi_format.config.heeded import (
     FILTER,
     FULL_SCAN_FALLBACK,
     HOLLOW_POLICY,
+    INCR_FILTERS,
+    ON_MISSING,
+    PATH_GLOB,
     QUERY_TYPE,
     READ_FIELDS,
     USE_END_SCHEMA,
@@ -32,6 +35,9 @@ __all__ = [
     "FULL_SCAN_FALLBACK",
     "HOLLOW_POLICY",
     "INCREMENTAL",
+    "INCR_FILTERS",
+    "ON_MISSING",
+    "PATH_GLOB",
     "QUERY_TYPE",
     "READ_OPTIMIZED",
     "SNAPSHOT",
@@ -40,6 +46,7 @@ __all__ = [
     "parse_read_options",
 ]
 
+ERROR, FULL_SCAN, AS_HUDI = "error", "full_scan", "as_hudi"
 SNAPSHOT, READ_OPTIMIZED, INCREMENTAL = "snapshot", "read_optimized", "incremental"
 
 
@@ -52,6 +59,10 @@ class ReadConfig:
         begin, end: bounds of an incremental read, (begin, end]; end None for the newest.
         columns, filter: our own options `hudi.read.columns` (comma list) and `hudi.read.filter` (SQL-like
             text), for doors that push down neither.
+        incr_path_glob: pattern that the full paths of the files of an incremental read end with.
+        incr_filters: filters of an incremental read, with commas between them.
+        on_missing: ERROR, FULL_SCAN or AS_HUDI: what an incremental read does whose begin lies before archived
+            instants; None leaves it to the begin.
         fallback_full_scan: an incremental read whose instants or files are gone reads the whole table and
             keeps the rows of the range.
         hollow_policy: FAIL or BLOCK, what an incremental read does at a commit that is still open.
@@ -65,6 +76,8 @@ class ReadConfig:
     end: str | None = None
     paths: tuple[str, ...] = ()
     incr_path_glob: str = ""
+    incr_filters: str = ""
+    on_missing: str | None = None
     columns: tuple[str, ...] | None = None
     filter: str | None = None
     fallback_full_scan: bool = False
@@ -107,5 +120,18 @@ def parse_read_options(options: Mapping[str, str]) -> ReadConfig:
             remedy=f"set {QUERY_TYPE}=incremental.",
             option=bound,
         )
+    if values.get("fallback_full_scan") and values.get("on_missing") not in (None, FULL_SCAN):
+        raise ConflictingOptionError(
+            f"{FULL_SCAN_FALLBACK}=true and {ON_MISSING}={values['on_missing']} say different things",
+            remedy="leave one of them out.",
+            option=ON_MISSING,
+        )
+    for name, key in (("incr_path_glob", PATH_GLOB), ("incr_filters", INCR_FILTERS)):
+        if query != INCREMENTAL and name in values and QUERY_TYPE in given.parsed:
+            raise ConflictingOptionError(
+                f"{key} is given but the query is {query}",
+                remedy=f"set {QUERY_TYPE}=incremental, or use {FILTER}.",
+                option=key,
+            )
     say_tuning(given)
     return ReadConfig(**values, raw=given.text)

@@ -181,7 +181,7 @@ class FsspecStorage:
             raise FileExistsError(path)
         temporary = self._write_temporary(path, data)
         try:
-            self._fs.mv_file(temporary, self.full(path))
+            self._fs.mv(temporary, self.full(path))
         except OSError:
             self._fs.rm_file(temporary)
             if self._fs.exists(self.full(path)):
@@ -205,7 +205,7 @@ class FsspecStorage:
             temporary = self._write_temporary(path, data)
             if self._fs.exists(self.full(path)):
                 self._fs.rm_file(self.full(path))
-            self._fs.mv_file(temporary, self.full(path))
+            self._fs.mv(temporary, self.full(path))
 
     def touch(self, path: str, data: bytes = b"") -> None:
         with self._guard(path):

@@ -5,24 +5,44 @@ Source: spec "Queries", section 4; IncrementalRelation of Apache Hudi 0.15.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hudi_format.config.read import FULL_SCAN_FALLBACK, HOLLOW_POLICY, ReadConfig
-from hudi_format.errors import HollowCommitError, InstantNotFoundError, MissingFileError, UnsupportedError
+from hudi_format.config.read import (
+    AS_HUDI,
+    ERROR,
+    FULL_SCAN,
+    FULL_SCAN_FALLBACK,
+    HOLLOW_POLICY,
+    ON_MISSING,
+    PATH_GLOB,
+    ReadConfig,
+)
+from hudi_format.errors import (
+    CorruptFileError,
+    HollowCommitError,
+    InstantNotFoundError,
+    MissingFileError,
+    UnsupportedError,
+)
 from hudi_format.model import BaseFile
 from hudi_format.names import parse_base_file
 from hudi_format.schema.meta_columns import with_meta
+from hudi_timeline.archived import archived_write_between
 from hudi_timeline.instant import Instant
 from hudi_timeline.listing import list_partition_files
 from hudi_timeline.partition_values import partition_columns, partition_table
+from hudi_timeline.scan.globs import file_filter
 from hudi_timeline.scan.plan import FILES_SCHEMA, INCREMENTAL, Fate, Predicate, ScanPlan
 from hudi_timeline.scan.snapshot import distinct, plan_files_table
 from hudi_timeline.scan.time_travel import first_open_write, has_archive
 from hudi_timeline.snapshot import TableSnapshot, is_base_file
 from hudi_timeline.view import Group, WrittenFile, check_size, missing_file
+
+log = logging.getLogger("hudi")
 
 BLOCK = "BLOCK"
 START = "000"
@@ -42,13 +62,20 @@ class Range:
         begin: exclusive.
         end: inclusive; "" for the newest completed instant.
         instants: the completed writes in it, oldest first.
-        complete: False where instants in it were archived.
+        gone: the newest write in it that was archived; "" where none was.
+        on_missing: ERROR, FULL_SCAN or AS_HUDI.
     """
 
     begin: str
     end: str
     instants: tuple[Instant, ...]
-    complete: bool
+    gone: str = ""
+    on_missing: str = ERROR
+
+    @property
+    def complete(self) -> bool:
+        """Whether the active timeline has all its commits."""
+        return not self.gone
 
 
 def incremental_range(snapshot: TableSnapshot, begin: str, end: str | None, options: ReadConfig) -> Range:
@@ -56,8 +83,8 @@ def incremental_range(snapshot: TableSnapshot, begin: str, end: str | None, opti
 
     Raises:
         UnsupportedError: a table without meta columns, whose rows do not say when they were written.
-        InstantNotFoundError: begin is before the active timeline (but not the table's start), unless the
-            options allow a full scan; the message names the oldest instant that can be begun from.
+        InstantNotFoundError: commits after begin were archived, and begin is not the table's start, nor do
+            the options say what to do then; the message names the oldest instant that can be begun from.
         HollowCommitError: see `ReadConfig.hollow_policy`.
     """
     uri = snapshot.storage.uri
@@ -85,17 +112,34 @@ def incremental_range(snapshot: TableSnapshot, begin: str, end: str | None, opti
             )
         writes = tuple(i for i in writes if i.time < pending.time)
     first = timeline.first_active
-    archived = begin < first and has_archive(snapshot.storage, snapshot.config)
-    if archived and not is_start(begin) and not options.fallback_full_scan:
+    on_missing = FULL_SCAN if options.fallback_full_scan else options.on_missing
+    if on_missing is None:
+        on_missing = AS_HUDI if is_start(begin) else ERROR
+    gone = _gone(snapshot, begin, end) if begin < first else ""
+    if gone and on_missing == ERROR:
         raise InstantNotFoundError(
-            f"cannot read from {begin}: instants after it are archived",
+            f"cannot read from {begin}: commits after it are archived, up to {gone}",
             table=uri,
             instant=begin,
-            remedy=f"begin at {first}, the oldest active instant, or later; begin at {START} gives the rows "
-            f"of all active instants; {FULL_SCAN_FALLBACK}=true reads the whole table.",
+            remedy=f"begin at {gone} or later, so that {first} is the oldest instant whose rows are read; "
+            f"on_missing={FULL_SCAN!r} ({ON_MISSING}) reads the whole table, {AS_HUDI!r} what is on the active "
+            "timeline.",
             oldest=first,
         )
-    return Range(begin, end or "", tuple(i for i in writes if i.time > begin), not archived)
+    return Range(begin, end or "", tuple(i for i in writes if i.time > begin), gone, on_missing)
+
+
+def _gone(snapshot: TableSnapshot, begin: str, end: str | None) -> str:
+    """The newest archived commit in (begin, end]; the active timeline's start where the archive does not tell."""
+    storage, config = snapshot.storage, snapshot.config
+    if not has_archive(storage, config):
+        return ""
+    try:
+        found = archived_write_between(storage, config, begin, end)
+    except (CorruptFileError, UnsupportedError, MissingFileError) as e:
+        log.warning("%s: the archived timeline cannot be read, so commits may be missing: %s", storage.uri, e)
+        return snapshot.timeline.first_active
+    return found.time if found is not None else ""
 
 
 def incremental_schema(snapshot: TableSnapshot) -> pa.Schema:
@@ -124,21 +168,21 @@ class IncrementalSource:
         Raises:
             MissingFileError, CorruptFileError: a committed file is not there, or not as it was written.
         """
-        if not self.range.complete and self.options.fallback_full_scan:
+        if not self.range.complete and self.range.on_missing == FULL_SCAN:
             return self._full_scan()
         written, _ = self._written()
         try:
             files = self._existing(written)
         except MissingFileError:
-            if self.options.fallback_full_scan:
+            if self.range.on_missing == FULL_SCAN:
                 return self._full_scan()
             raise
         instants = self.range.instants
         warnings: tuple[str, ...] = ()
         if not self.range.complete:
             warnings = (
-                f"the result holds no rows of instants before {self.snapshot.timeline.first_active}: they "
-                f"are archived ({FULL_SCAN_FALLBACK}=true reads the whole table instead)",
+                f"the result holds no rows of instants before {self.snapshot.timeline.first_active}, the oldest "
+                f"that can be read: they are archived (on_missing={FULL_SCAN!r} reads the whole table instead)",
             )
         times = (instants[0].time, instants[-1].time) if instants else None
         return self._plan_of(files, times, complete=self.range.complete, warnings=warnings)
@@ -157,7 +201,17 @@ class IncrementalSource:
             for partition, file_ids in metadata.replaced.items():
                 for file_id in file_ids:
                     replaced[partition, file_id] = instant.time
-        return {g: f for g, f in newest.items() if g not in replaced}, replaced
+        kept = {g: f for g, f in newest.items() if g not in replaced}
+        if not self.options.incr_path_glob:
+            return kept, replaced
+        wanted = self._wanted()
+        return {g: f for g, f in kept.items() if wanted(f.path)}, replaced
+
+    def _wanted(self) -> Callable[[str], bool]:
+        """Whether the option's pattern takes a path below the table."""
+        matches = file_filter(self.options.incr_path_glob, PATH_GLOB)
+        root = self.snapshot.storage.uri
+        return lambda path: matches(f"{root}/{path}")
 
     def _existing(self, written: dict[Group, WrittenFile]) -> list[BaseFile]:
         storage = self.snapshot.storage
@@ -188,7 +242,11 @@ class IncrementalSource:
             snapshot.storage, snapshot.config, snapshot.timeline, snapshot.schema, at, snapshot.commits
         )
         # Nothing sorts between `begin` and `begin` with a digit after it.
-        return self._plan_of(plan_files_table(whole.files()), (f"{self.range.begin}0", at))
+        files = plan_files_table(whole.files())
+        if self.options.incr_path_glob:
+            wanted = self._wanted()
+            files = files.filter(pa.array([wanted(p) for p in files.column("path").to_pylist()], pa.bool_()))
+        return self._plan_of(files, (f"{self.range.begin}0", at))
 
     def _plan_of(
         self,
@@ -235,5 +293,7 @@ class IncrementalSource:
                     yield Fate(file, True, "the newest file of its group in the range")
                 elif group in replaced:
                     yield Fate(file, False, f"its file group was replaced at {replaced[group]}")
+                elif group not in newest:
+                    yield Fate(file, False, f"not of {PATH_GLOB}")
                 else:
                     yield Fate(file, False, f"an older version; the newest is of {newest[group].instant}")

@@ -52,6 +52,21 @@ def make_predicate(filter: str | pc.Expression, schema: pa.Schema) -> Predicate:
     return Predicate(expression, _columns_of(expression, schema), text)
 
 
+def all_of(predicates: Sequence[Predicate], schema: pa.Schema) -> Predicate | None:
+    """The predicate of the rows that pass every one of them; None for none."""
+    if not predicates:
+        return None
+    first, *rest = predicates
+    if not rest:
+        return first
+    expression = first.expression
+    for other in rest:
+        expression = expression & other.expression
+    columns = {c for p in predicates for c in p.columns}
+    text = " and ".join(f"({p.text})" for p in predicates)
+    return Predicate(expression, tuple(n for n in schema.names if n in columns), text)
+
+
 def _misfit(text: str, error: Exception) -> SchemaError:
     return SchemaError(
         f"the filter {text!r} does not fit the columns' types: {str(error).splitlines()[0]}",

@@ -1,0 +1,119 @@
+"""Instants that were moved from the active timeline to the archive of timeline layout 1.
+
+`.hoodie/<archive folder>/.commits_.archive.<n>_<token>` are log files of Avro blocks; a record for each state of
+an instant.  What a reader asks of them is which writes there were.
+
+Source: HoodieArchivedTimeline of Apache Hudi 0.15; spec "Timeline", section 8.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import fastavro
+
+from hudi_format.errors import CorruptFileError
+from hudi_format.log.blocks import BlockType
+from hudi_format.log.data_block import read_avro
+from hudi_format.log.reader import LogFileReader
+from hudi_format.storage import Storage
+from hudi_timeline.instant import ACTIONS, COMPLETED, WRITE_ACTIONS, Instant
+from hudi_timeline.table_config import META_FOLDER, TableConfig
+
+_FILE = re.compile(r"\.commits_\.archive\.(\d+)_.*\Z")
+
+
+def archive_files(storage: Storage, config: TableConfig) -> list[str]:
+    """Paths of the archive's files below the table, oldest first."""
+    folder = f"{META_FOLDER}/{config.archive_folder}"
+    found = []
+    for entry in storage.list(folder):
+        match = None if entry.is_dir or entry.size == 0 else _FILE.match(entry.name)
+        if match is not None:
+            found.append((int(match[1]), f"{folder}/{entry.name}"))
+    return [path for _, path in sorted(found)]
+
+
+def archived_instants(storage: Storage, config: TableConfig) -> tuple[Instant, ...]:
+    """Every archived instant in its highest archived state, oldest first.
+
+    Raises:
+        CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
+    """
+    found: dict[tuple[str, str], Instant] = {}
+    for path in archive_files(storage, config):
+        for record in _records(storage, path):
+            instant = _instant(record)
+            if instant is None:
+                continue
+            known = found.get((instant.time, instant.comparable_action))
+            if known is None or known < instant:
+                found[instant.time, instant.comparable_action] = instant
+    return tuple(sorted(found.values()))
+
+
+def archived_write_between(
+    storage: Storage, config: TableConfig, begin: str, end: str | None
+) -> Instant | None:
+    """The newest completed write in (begin, end] of the newest archive file that has one; None where none has.
+
+    Raises:
+        CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
+    """
+    for path in reversed(archive_files(storage, config)):
+        found = (_instant(r) for r in _records(storage, path))
+        writes = [i for i in found if i is not None and i.completed and i.action in WRITE_ACTIONS]
+        hit = [i for i in writes if begin < i.time and (end is None or i.time <= end)]
+        if hit:
+            return max(hit)
+    return None
+
+
+def _records(storage: Storage, path: str) -> Iterator[dict[str, Any]]:
+    with LogFileReader.open(storage, path) as log:
+        for block in log.blocks:
+            if block.type != BlockType.AVRO_DATA:
+                # A writer that died while it appended leaves such a stretch; the next one wrote all of it again.
+                if block.type == BlockType.CORRUPT and block.damage.may_be_cut_off:
+                    continue
+                what = block.damage.text if block.type == BlockType.CORRUPT else f"{block.type.name} block"
+                raise block.broken(f"a {what} in the archived timeline").at(table=storage.uri)
+            rows = read_avro(block, log.content(block))
+            schema = _schema(block.schema)
+            for at, length in zip(rows.offsets.tolist(), rows.lengths.tolist(), strict=True):
+                data = rows.data.slice(at, length).to_pybytes()
+                try:
+                    yield _as_record(fastavro.schemaless_reader(io.BytesIO(data), schema, None))
+                except (EOFError, ValueError, IndexError, KeyError, TypeError, UnicodeDecodeError) as e:
+                    raise CorruptFileError(
+                        f"a record of the archived timeline cannot be decoded: {e}",
+                        table=storage.uri,
+                        file=path,
+                        offset=block.content_offset + at,
+                        remedy="restore the file from a backup.",
+                    ) from None
+
+
+def _as_record(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError("it is no record")
+    return value
+
+
+@lru_cache(maxsize=8)
+def _schema(text: str) -> Any:
+    return fastavro.parse_schema(json.loads(text))
+
+
+def _instant(record: dict[str, Any]) -> Instant | None:
+    time, action = record.get("commitTime"), record.get("actionType")
+    if not isinstance(time, str) or not time.isdigit() or action not in ACTIONS:
+        return None
+    # Releases before 0.6 archived completed instants only, and gave no state.
+    state = record.get("actionState") or COMPLETED
+    return Instant(time, str(action), str(state)) if state in ("REQUESTED", "INFLIGHT", COMPLETED) else None
