@@ -90,8 +90,12 @@ def test_one_index_serves_many_threads():
     assert all((r == want).all() for r in results)
 
 
-def utf16(text):
-    return text.encode("utf-16-be")
+def utf8(text):
+    return text.encode()
+
+
+def signed_bytes(data):
+    return [b - 256 if b > 127 else b for b in data]
 
 
 def java_double(value):
@@ -125,9 +129,10 @@ ORDERINGS = [
     pytest.param(pa.decimal128(12, 3), decimals, None, id="decimal"),
     pytest.param(pa.decimal128(38, 5), big_decimals, None, id="decimal-38"),
     pytest.param(pa.decimal256(50, 5), big_decimals, None, id="decimal-50"),
-    pytest.param(pa.string(), st.one_of(surrogate_texts, st.text(max_size=12)), utf16, id="string"),
-    pytest.param(pa.large_string(), surrogate_texts, utf16, id="large-string"),
-    pytest.param(pa.dictionary(pa.int32(), pa.string()), surrogate_texts, utf16, id="dictionary"),
+    pytest.param(pa.string(), st.one_of(surrogate_texts, st.text(max_size=12)), utf8, id="string"),
+    pytest.param(pa.large_string(), surrogate_texts, utf8, id="large-string"),
+    pytest.param(pa.binary(), st.binary(max_size=4), signed_bytes, id="bytes"),
+    pytest.param(pa.dictionary(pa.int32(), pa.string()), surrogate_texts, utf8, id="dictionary"),
 ]
 
 
@@ -230,9 +235,7 @@ def test_types_of_two_families_do_not_compare(old, new):
         merge_positions(pa.array(["a"]), old, KeyIndex(pa.array(["a"])), new)
 
 
-@pytest.mark.parametrize(
-    "column", [pa.array([b"x"]), pa.array([[1]]), pa.array([{"a": 1}]), pa.array([1], pa.time64("us"))]
-)
+@pytest.mark.parametrize("column", [pa.array([[1]]), pa.array([{"a": 1}]), pa.array([1], pa.time64("us"))])
 def test_types_without_an_order_are_refused(column):
     with pytest.raises(SchemaError, match="have no order"):
         precombine(pa.array(["a"]), column)

@@ -10,8 +10,11 @@ from pyspark.sql import functions as F
 
 import hudi_spark
 from hudi_format.errors import HudiError, MissingColumnError, OrderingValueError, RecordKeyError
+from hudi_format.storage import open_storage
 from hudi_spark import engine
 from hudi_timeline import HudiTable
+from hudi_timeline.engine.local import LocalEngine
+from hudi_timeline.write.operation import execute
 
 pytestmark = pytest.mark.spark
 
@@ -95,6 +98,27 @@ def test_an_ordering_field_keeps_a_newer_stored_row_where_the_payload_says_so(sp
     assert [r[-1] for r in content(path)] == [1.0]
     save(spark, path, rows(("a", "x", 5, 3.0)), "upsert", given)
     assert [r[-1] for r in content(path)] == [3.0]
+
+
+@pytest.mark.req("PM-02", "PM-09", "PM-15")
+@pytest.mark.parametrize("payload", ["PartialUpdateAvroPayload", "OverwriteNonDefaultsWithLatestAvroPayload"])
+def test_payloads_leave_the_same_rows_on_both_engines(spark, tmp_path, payload):
+    given = options() | {
+        "hoodie.datasource.write.payload.class": f"org.apache.hudi.common.model.{payload}",
+        "hoodie.payload.ordering.field": "ts",
+    }
+    steps = [
+        rows(*[(f"k{i}", "x", 5, i / 2 if i % 3 else None) for i in range(12)]),
+        rows(
+            *[(f"k{i}", "x", 3 + i % 5, None if i % 2 else -1.0) for i in range(4, 16)], ("k5", "x", 9, None)
+        ),
+    ]
+    here, there = str(tmp_path / "spark"), str(tmp_path / "python")
+    for table in steps:
+        save(spark, here, table, "upsert", given)
+        execute(LocalEngine(), open_storage(there), table, given | {OPERATION: "upsert"})
+    assert content(here) == content(there)
+    assert HudiTable.open(here).config.payload_class.endswith(payload)
 
 
 def test_delete_partition_takes_patterns(spark, path):

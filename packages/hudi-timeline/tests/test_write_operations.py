@@ -141,6 +141,40 @@ def test_default_payload_keeps_a_stored_record_with_a_greater_ordering_value(tmp
     assert result.updated == 2
 
 
+@pytest.mark.req("PM-02", "PM-09")
+def test_a_partial_update_fills_what_the_winner_lacks(tmp_path):
+    payload = "org.apache.hudi.common.model.PartialUpdateAvroPayload"
+    table = make(tmp_path / "t", options={"hoodie.datasource.write.payload.class": payload})
+    table.upsert(
+        pa.concat_tables([nulled(trips(1, ts=5)), trips(1, start=1, ts=5), nulled(trips(1, start=2, ts=5))])
+    )
+    result = table.upsert(pa.concat_tables([trips(1, ts=4, rider="late"), nulled(trips(1, start=1, ts=6))]))
+    assert rows(table, "rider", "ts") == [("late0", 5), ("r1", 6), (None, 5)]
+    assert result.updated == 2
+    assert HudiTable.open(str(tmp_path / "t")).config.payload_class == payload
+
+
+def nulled(table):
+    return table.set_column(1, "rider", pa.nulls(table.num_rows, pa.string()))
+
+
+@pytest.mark.req("PM-13")
+def test_a_table_with_a_payload_of_the_users_is_refused(tmp_path):
+    table = make(tmp_path / "t")
+    properties = tmp_path / "t" / ".hoodie" / "hoodie.properties"
+    properties.write_text(properties.read_text() + "hoodie.compaction.payload.class=org.example.Own\n")
+    with pytest.raises(UnsupportedError, match="org.example.Own"):
+        HudiTable.open(table.storage.uri).upsert(trips(1))
+
+
+@pytest.mark.req("PM-05")
+def test_a_delete_field_that_the_payload_does_not_look_at_is_refused(tmp_path):
+    table = make(tmp_path / "t")
+    given = {"hoodie.payload.delete.field": "rider", "hoodie.payload.delete.marker": "x"}
+    with pytest.raises(OptionError, match="OverwriteWithLatestAvroPayload"):
+        table.upsert(trips(1), options=given)
+
+
 @pytest.mark.req("WR-08")
 def test_delete_by_rows_removes_them_and_ignores_unknown_keys(tmp_path):
     table = make(tmp_path / "t")

@@ -20,7 +20,9 @@ import pyarrow.compute as pc
 
 from hudi_format.errors import MissingColumnError, SchemaError
 from hudi_format.keys import nested_column
-from hudi_format.merge.keys import KeyIndex, merge_positions
+from hudi_format.merge.keys import KeyIndex
+from hudi_format.merge.modes import DATA_DELETED, DELETE, decide, merged_column, one_array
+from hudi_format.merge.rules import MergeRule, Order, payload_rule
 from hudi_format.model import BaseFile, WriteStat, join_path
 from hudi_format.names import base_file_name
 from hudi_format.observer import NO_OBSERVER, KeyObserver
@@ -165,15 +167,26 @@ class Incoming:
 
     Attributes:
         rows: record key and the data columns (no data columns where every record is a delete).
-        deleted: per row, whether it is a delete; None where none is.
+        rule: how a record meets the stored row of its key.
+        kinds: per row, what it is (`hudi_format.merge.modes`); None where all are data.
         ordering: per row, the ordering value; None where the incoming record always wins.
         ordering_field: the column of the old file to compare it with, a nested one by dot path.
+        event_time: per row, its event time in milliseconds; the statistics say the range of updates.
     """
 
     rows: pa.Table
-    deleted: np.ndarray | None = None
+    rule: MergeRule = field(default_factory=lambda: payload_rule(None))
+    kinds: np.ndarray | None = None
     ordering: pa.Array | None = None
     ordering_field: str | None = None
+    event_time: pa.Array | None = None
+
+    def deletes(self) -> np.ndarray | None:
+        """Which rows are deletes (bool); None where none is."""
+        if self.kinds is None:
+            return None
+        mask: np.ndarray = (self.kinds == DATA_DELETED) | (self.kinds >= DELETE)
+        return mask if mask.any() else None
 
 
 def merge_file(
@@ -189,8 +202,8 @@ def merge_file(
 ) -> WriteStat:
     """Rewrite a base file with records merged into it by key, and return its statistics.
 
-    A record that matches replaces the old row in place, or removes it; one whose ordering value is
-    smaller than the stored one's is dropped.  Records that match nothing are appended, deletes not.
+    A record that matches meets the old row as the rule says: it replaces it in place, fills it, removes it, or
+    is dropped because it is older.  Records that match nothing are appended, deletes not.
 
     Args:
         observe_all: whether the observer sees every key, or only those that are appended (where it was
@@ -199,38 +212,34 @@ def merge_file(
     began = time.monotonic()
     counter = counter or RowCounter()
     index = KeyIndex(incoming.rows.column(RECORD_KEY))
-    deleted = incoming.deleted if incoming.deleted is not None and incoming.deleted.any() else None
+    deleted = incoming.deletes()
+    rule = incoming.rule
+    compares = rule.against_stored != Order.LATER and incoming.ordering is not None
     seen = np.zeros(incoming.rows.num_rows, dtype=bool)
     updates = deletes = 0
+    times: list[pa.StructScalar] = []
     with BaseFileWriter(
         storage, spec.path, with_meta(spec.schema), config=spec.config,
         observer=observer if observe_all else NO_OBSERVER, entries=spec.entries,
     ) as writer:  # fmt: skip
         for group in _old_groups(storage, old, spec):
-            keys = group.column(RECORD_KEY)
-            found = index.find(keys)
+            found = index.find(group.column(RECORD_KEY))
             seen[found[found >= 0]] = True
-            take = found
-            if incoming.ordering is not None and incoming.ordering_field is not None:
-                stored = nested_column(group, incoming.ordering_field)
-                if stored is None:
-                    raise MissingColumnError(
-                        f"the table has no ordering column {incoming.ordering_field!r}",
-                        column=incoming.ordering_field,
-                    )
-                take = merge_positions(keys, stored, index, incoming.ordering, found=found)
-            keep = None
-            if deleted is not None:
-                gone = (take >= 0) & deleted[np.maximum(take, 0)]
-                removed = int(gone.sum())
-                if removed:
-                    deletes += removed
-                    keep = ~gone
-            if keep is not None:
+            stored = _stored_ordering(group, incoming.ordering_field) if compares else None
+            met = decide(
+                found, rule, stored_ordering=stored, ordering=incoming.ordering, kinds=incoming.kinds
+            )
+            take, stored_wins = met.take, met.stored_wins
+            if incoming.event_time is not None:
+                times.append(pc.min_max(incoming.event_time.take(pa.array(take[take >= 0]))))
+            if met.gone is not None:
+                deletes += int(met.gone.sum())
+                keep = ~met.gone
                 group, take = group.filter(pa.array(keep)), take[keep]
-            hits = take[take >= 0]
-            updates += len(hits)
-            writer.write(_with_updates(group, take, hits, incoming.rows, spec, counter))
+                stored_wins = None if stored_wins is None else stored_wins[keep]
+            updates += int((take >= 0).sum())
+            changes = _Changes(incoming.rows, take, rule.fill_stored, stored_wins)
+            writer.write(_with_updates(group, changes, spec, counter))
         fresh = ~seen if deleted is None else ~seen & ~deleted
         inserts = int(fresh.sum())
         if inserts:
@@ -250,6 +259,8 @@ def merge_file(
         num_deletes=deletes,
         num_update_writes=updates,
         num_inserts=inserts,
+        min_event_time=min((t["min"].as_py() for t in times if t["min"].is_valid), default=None),
+        max_event_time=max((t["max"].as_py() for t in times if t["max"].is_valid), default=None),
         total_write_bytes=size,
         file_size_in_bytes=size,
         upsert_time_ms=int((time.monotonic() - began) * 1000),
@@ -275,9 +286,8 @@ def concat_file(
         storage, spec.path, with_meta(spec.schema), config=spec.config,
         observer=observer if observe_all else NO_OBSERVER, entries=spec.entries,
     ) as writer:  # fmt: skip
-        none = np.empty(0, dtype=np.int64)
         for group in _old_groups(storage, old, spec):
-            writer.write(_with_updates(group, none, none, None, spec, counter))
+            writer.write(_with_updates(group, None, spec, counter))
         writer.observer = observer
         for part in rows:
             inserts += part.num_rows
@@ -313,69 +323,58 @@ def _old_groups(storage: Storage, old: BaseFile, spec: FileSpec) -> Iterator[pa.
         yield pa.table([*columns.values(), *data.columns], names=[*columns, *spec.schema.names])
 
 
-def _with_updates(
-    group: pa.Table,
-    take: np.ndarray,
-    hits: np.ndarray,
-    rows: pa.Table | None,
-    spec: FileSpec,
-    counter: RowCounter,
-) -> pa.Table:
-    """The group with `rows[take]` where take >= 0, and the new file name everywhere."""
+def _stored_ordering(group: pa.Table, name: str | None) -> pa.Array | pa.ChunkedArray | None:
+    if name is None:
+        return None
+    stored = nested_column(group, name)
+    if stored is None:
+        raise MissingColumnError(f"the table has no ordering column {name!r}", column=name)
+    return stored
+
+
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """Rows that meet rows of the old file: `take` names one per old row, or is -1."""
+
+    rows: pa.Table
+    take: np.ndarray
+    fill: bool = False
+    stored_wins: np.ndarray | None = None
+
+
+def _with_updates(group: pa.Table, changes: _Changes | None, spec: FileSpec, counter: RowCounter) -> pa.Table:
+    """The group with the changed rows, and the new file name everywhere."""
     n = group.num_rows
     names = group.schema.names
     columns: list[pa.ChunkedArray | pa.Array] = list(group.columns)
     columns[names.index(FILE_NAME)] = _constant(spec.name, n)
-    counter_start = counter.take(n).start
-    if len(hits) and rows is not None:
-        mask_np = take >= 0
-        mask = pa.array(mask_np)
-        positions = np.flatnonzero(mask_np)
-        for i, name in enumerate(names):
-            if name in (FILE_NAME, RECORD_KEY, PARTITION_PATH):
-                continue
-            if name == COMMIT_TIME:
-                columns[i] = _put_constant(columns[i], mask_np, spec.instant)
-            elif name == COMMIT_SEQNO:
-                numbers = pa.array(positions + counter_start).cast(pa.string())
-                texts = pc.binary_join_element_wise(pa.scalar(spec.sequence_prefix), numbers, "")
-                columns[i] = _replace(columns[i], mask, take, texts)
-            else:
-                columns[i] = _replace(columns[i], mask, take, rows.column(name).take(pa.array(hits)))
+    start = counter.take(n).start
+    if changes is None or not (changes.take >= 0).any():
+        return pa.table(columns, names=names)
+    changed = changes.take >= 0
+    for i, name in enumerate(names):
+        if name in (FILE_NAME, RECORD_KEY, PARTITION_PATH):
+            continue
+        if name == COMMIT_TIME:
+            columns[i] = _put_constant(columns[i], changed, spec.instant)
+        elif name == COMMIT_SEQNO:
+            numbers = pa.array(np.flatnonzero(changed) + start).cast(pa.string())
+            texts = pc.binary_join_element_wise(pa.scalar(spec.sequence_prefix), numbers, "")
+            columns[i] = pc.replace_with_mask(one_array(columns[i]), pa.array(changed), texts)
+        else:
+            columns[i] = merged_column(
+                columns[i], changes.rows.column(name), changes.take,
+                fill=changes.fill, stored_wins=changes.stored_wins,
+            )  # fmt: skip
     return pa.table(columns, names=names)
-
-
-def _combine(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    if isinstance(column, pa.Array):
-        return column
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    combined = column.combine_chunks()
-    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
 
 
 def _put_constant(column: pa.ChunkedArray | pa.Array, mask: np.ndarray, text: str) -> pa.Array:
     """A text column, as a dictionary, with `text` where mask is set."""
-    array = _combine(column)
+    array = one_array(column)
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
     values = pa.concat_arrays([array.dictionary.cast(pa.string()), pa.array([text], pa.string())])
     codes = pc.fill_null(array.indices.cast(pa.int32()), -1).to_numpy(zero_copy_only=False)
     codes = np.where(mask, np.int32(len(values) - 1), codes).astype(np.int32, copy=False)
     return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), values)
-
-
-def _replace(
-    column: pa.ChunkedArray | pa.Array, mask: pa.Array, take: np.ndarray, values: pa.Array
-) -> pa.Array:
-    """`column` with the next of `values` at each set place of `mask`."""
-    array, replacement = _combine(column), _combine(values)
-    if pa.types.is_dictionary(array.type):
-        array = array.cast(array.type.value_type)
-    if not pa.types.is_nested(array.type):
-        return pc.replace_with_mask(array, mask, replacement)
-    # Arrow replaces no nested values in place: gather from old and new laid end to end.
-    source = np.arange(len(array), dtype=np.int64)
-    hit = take >= 0
-    source[hit] = len(array) + np.arange(int(hit.sum()), dtype=np.int64)
-    return pa.concat_arrays([array, replacement.cast(array.type)]).take(pa.array(source))

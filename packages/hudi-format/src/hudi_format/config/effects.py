@@ -12,6 +12,7 @@ from functools import cache
 from hudi_format.config.kinds import LATER_OPERATIONS, OPERATIONS
 from hudi_format.config.registry import Given, shown
 from hudi_format.errors import UnsupportedError
+from hudi_format.merge.rules import PAYLOADS
 
 WRITE, READ = "write", "read"
 
@@ -68,7 +69,6 @@ _NO_LOGS = "leave it out; a copy-on-write table has nothing to compact"
 _UPSERT = "use the operation upsert, which keeps one record per key"
 _SORT = "leave it out, and sort or repartition the data before the write"
 _BEFORE = "leave it out, and do it to the data before the write"
-_PAYLOADS = ("OverwriteWithLatestAvroPayload", "DefaultHoodieRecordPayload")
 _MODELS = "org.apache.hudi.common.model."
 _KEYGENS = "org.apache.hudi.keygen."
 _LOCKS = "org.apache.hudi.client.transaction.lock."
@@ -187,9 +187,9 @@ EFFECTS: tuple[Effect, ...] = (
     ),
     Effect(
         "hoodie.datasource.write.payload.class",
-        _java(_MODELS, *_PAYLOADS),
+        _java(_MODELS, *PAYLOADS),
         "a payload class",
-        f"use {' or '.join(_PAYLOADS)}",
+        f"use one of {', '.join(PAYLOADS)}",
     ),
     Effect(
         "hoodie.datasource.write.record.merger.impls",

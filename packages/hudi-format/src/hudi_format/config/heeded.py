@@ -8,6 +8,7 @@ PARTITION = "hoodie.datasource.write.partitionpath.field"
 PRECOMBINE = "hoodie.datasource.write.precombine.field"
 PAYLOAD = "hoodie.datasource.write.payload.class"
 PAYLOAD_ORDERING = "hoodie.payload.ordering.field"
+EVENT_TIME = "hoodie.payload.event.time.field"
 DELETE_FIELD, DELETE_MARKER = "hoodie.payload.delete.field", "hoodie.payload.delete.marker"
 KEYGEN_CLASS = "hoodie.datasource.write.keygenerator.class"
 KEYGEN_TYPE = "hoodie.datasource.write.keygenerator.type"
@@ -84,6 +85,7 @@ WRITE_FIELDS = {
     "allow_column_drop": "hoodie.datasource.write.schema.allow.auto.evolution.column.drop",
     "reconcile_schema": "hoodie.datasource.write.reconcile.schema",
     "validate_schema": "hoodie.avro.schema.validate",
+    "event_time_field": EVENT_TIME,
     "delete_field": DELETE_FIELD,
     "delete_marker": DELETE_MARKER,
     "table_timezone": "hoodie.table.timeline.timezone",
@@ -128,10 +130,17 @@ DOCS = {
     "hoodie.datasource.write.hive_style_partitioning": "Folders are named `column=value` instead of `value`.",
     "hoodie.datasource.write.partitionpath.urlencode": "Partition values are URL-encoded in folder names.",
     PAYLOAD: (
-        "How an incoming record meets the stored one: the latest write wins "
-        "(OverwriteWithLatestAvroPayload), or the greatest ordering value (DefaultHoodieRecordPayload)."
+        "How records of one key meet. OverwriteWithLatestAvroPayload: the latest write wins. "
+        "DefaultHoodieRecordPayload, EventTimeAvroPayload: the greatest ordering value (a late delete loses, "
+        "or deletes all the same). FirstValueAvroPayload: of equal ones the first. "
+        "OverwriteNonDefaultsWithLatestAvroPayload: nulls leave the stored value. PartialUpdateAvroPayload: "
+        "nulls of the greater are filled from the other. AWSDmsAvroPayload: `Op` = `D` deletes."
     ),
-    PAYLOAD_ORDERING: "Ordering column of the payload; follows the precombine field.",
+    PAYLOAD_ORDERING: "Ordering column of the payload; the precombine field, if that is not given.",
+    EVENT_TIME: (
+        "Column of seconds or milliseconds whose range over the updated records stands in the commit "
+        "(DefaultHoodieRecordPayload)."
+    ),
     DELETE_FIELD: "Column that marks deletes, together with its marker.",
     DELETE_MARKER: "Text in the delete field that makes a row a delete.",
     "hoodie.index.type": "How the file of an incoming key is found.",

@@ -166,6 +166,7 @@ KINDS: dict[str, Kind] = {
     "hoodie.datasource.write.partitionpath.field": FIELDS,
     "hoodie.datasource.write.precombine.field": FIELDS,
     "hoodie.payload.ordering.field": STRIPPED,
+    "hoodie.payload.event.time.field": STRIPPED,
     "hoodie.payload.delete.field": NAME,
     "hoodie.payload.delete.marker": NAME,
     "hoodie.datasource.write.keygenerator.class": java_class("org.apache.hudi.keygen."),

@@ -28,6 +28,7 @@ from hudi_format.config.heeded import (
 from hudi_format.config.notice import say_tuning
 from hudi_format.config.registry import Given, canonical
 from hudi_format.errors import ConflictingOptionError, InvalidOptionError, UnsupportedError
+from hudi_format.merge.rules import PAYLOADS
 
 _KEYGEN_TYPES = {"Simple": "SIMPLE", "Complex": "COMPLEX", "Nonpartitioned": "NON_PARTITION"}
 
@@ -105,6 +106,7 @@ class WriteConfig:
     allow_column_drop: bool = False
     reconcile_schema: bool = False
     validate_schema: bool = False
+    event_time_field: str = "ts"
     delete_field: str | None = None
     delete_marker: str | None = None
     table_timezone: str | None = None
@@ -149,7 +151,7 @@ def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
         **values,
         operation_given=OPERATION in given.parsed,
         ordering_field=_ordering(given),
-        ordering_given=PRECOMBINE in given.parsed,
+        ordering_given=PRECOMBINE in given.parsed or bool(given.parsed.get(PAYLOAD_ORDERING)),
         codec=codec,
         # Rows of a DataFrame are kept in one form; the levels with and without SER are the same there.
         storage_level=level.replace("_SER", ""),
@@ -161,6 +163,8 @@ def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
 
 def _ordering(given: Given) -> str | None:
     fields = given.parsed.get(PRECOMBINE)
+    if PRECOMBINE not in given.parsed:
+        return str(given.parsed.get(PAYLOAD_ORDERING) or "") or None
     if not isinstance(fields, tuple) or not fields:
         return None
     if len(fields) > 1:
@@ -192,7 +196,8 @@ def _refuse_contradictions(given: Given, operation: str) -> None:
     if (DELETE_FIELD in parsed) != (DELETE_MARKER in parsed):
         raise _conflict(f"{DELETE_FIELD} and {DELETE_MARKER} go together", "give both or none.")
     payload = str(parsed.get(PAYLOAD, ""))
-    if DELETE_FIELD in parsed and payload.endswith(".OverwriteWithLatestAvroPayload"):
+    rule = PAYLOADS.get(payload.rpartition(".")[2])
+    if DELETE_FIELD in parsed and rule is not None and not rule.delete_fields:
         raise _conflict(
             f"{DELETE_FIELD} needs DefaultHoodieRecordPayload, but {given.given_as[PAYLOAD]} is {payload}",
             f"set {PAYLOAD}=org.apache.hudi.common.model.DefaultHoodieRecordPayload.",

@@ -24,7 +24,7 @@ def losers(
 ) -> int:
     """Set `dead[i]` to 1 for every row that another row of its key beats; gives how many.
 
-    The greater ordering value (`numbers`, or `text` in the order of Java's strings) wins, the later row
+    The greater ordering value (`numbers`, or `text` in the order of its UTF-8 bytes) wins, the later row
     among equals or where there are none.
     """
 
@@ -36,5 +36,40 @@ def keep_newer(
     new_numbers: _Numbers | None,
     new_text: _Text | None,
     new_rows: int,
+    ties_stay: bool = False,
 ) -> None:
-    """Set `take[i]` to -1 where old row i has a greater ordering value than the new row `take[i]`."""
+    """Set `take[i]` to -1 where old row i has a greater ordering value than the new row `take[i]`.
+
+    `ties_stay`: also where it has an equal one.
+    """
+
+def group(keys: _Text, slots: npt.NDArray[np.uint64], seed: int, out: _Numbers) -> None:
+    """Fill `out` with the first row that has each row's key, -1 for null; `slots` as of `build`."""
+
+def fold(
+    groups: _Numbers,
+    kinds: _Bytes,
+    numbers: _Numbers | None,
+    text: _Text | None,
+    valid: _Bytes | None,
+    how: int,
+    fill: bool,
+    logged: bool,
+    tombstones_compare: bool,
+    state: _Numbers,
+    state_kind: _Bytes,
+    actions: _Bytes,
+) -> None:
+    """Bring the records of each key together, in the order of the rows.
+
+    `state[g]` becomes the row that stands for the key of group g (-1 where no group begins) and
+    `state_kind[g]` what it is; `actions` what each row did (`hudi_format.merge.modes` names the numbers).
+    """
+
+def fold_column(
+    groups: _Numbers, actions: _Bytes, valid: _Bytes | None, latest: bool, source: _Numbers
+) -> None:
+    """Fill `source[g]` with the row whose value group g has in one column, after what `fold` did.
+
+    `latest`: the column has the value of the last record that did anything (meta columns).
+    """

@@ -106,41 +106,23 @@ cdef inline bint _equal(const Text* a, int64_t i, const Text* b, int64_t j) noex
     return n == 0 or memcmp(a.data + a.offsets[i], b.data + b.offsets[j], <size_t>n) == 0
 
 
-cdef inline int _compare_utf16(const Text* a, int64_t i, const Text* b, int64_t j) noexcept nogil:
-    """Order of two texts as Java's String.compareTo: by UTF-16 units.
-
-    UTF-8 bytes have the order of code points.  The orders differ only where U+E000..U+FFFF (lead bytes EE
-    and EF) meets what UTF-16 writes with surrogates, D800..DFFF (lead bytes F0..F4).
-    """
-    cdef const uint8_t* p = a.data + a.offsets[i]
-    cdef const uint8_t* q = b.data + b.offsets[j]
+cdef inline int _compare_text(const Text* a, int64_t i, const Text* b, int64_t j) noexcept nogil:
+    """Order of two texts by their UTF-8 bytes, as Avro's Utf8.compareTo."""
     cdef int64_t n = a.offsets[i + 1] - a.offsets[i], m = b.offsets[j + 1] - b.offsets[j]
-    cdef int64_t k = 0, common = n if n < m else m
-    cdef int x, y
-    cdef uint64_t eight, other
-    while common - k >= 8:
-        memcpy(&eight, p + k, 8)
-        memcpy(&other, q + k, 8)
-        if eight != other:
-            break
-        k += 8
-    while k < common and p[k] == q[k]:
-        k += 1
-    if k == common:
+    cdef int64_t common = n if n < m else m
+    cdef int c = 0
+    if common:
+        c = memcmp(a.data + a.offsets[i], b.data + b.offsets[j], <size_t>common)
+    if c == 0:
         return (n > m) - (n < m)
-    x = p[k]
-    y = q[k]
-    if x >= 0xEE and y >= 0xEE:
-        x += 0x10 if x <= 0xEF else 0
-        y += 0x10 if y <= 0xEF else 0
-    return (x > y) - (x < y)
+    return c
 
 
 cdef inline int _compare(const Ordering* a, int64_t i, const Ordering* b, int64_t j) noexcept nogil:
     if a.kind == BY_NUMBER:
         return (a.numbers[i] > b.numbers[j]) - (a.numbers[i] < b.numbers[j])
     if a.kind == BY_TEXT:
-        return _compare_utf16(&a.text, i, &b.text, j)
+        return _compare_text(&a.text, i, &b.text, j)
     return 0
 
 
@@ -320,7 +302,7 @@ def losers(keys, uint64_t[::1] slots not None, uint64_t seed, numbers, text, uin
 def keep_newer(
     int64_t[::1] take not None,
     old_numbers, old_text, const uint8_t[::1] old_valid,
-    new_numbers, new_text, int64_t new_rows,
+    new_numbers, new_text, int64_t new_rows, bint ties_stay=False,
 ):
     cdef int64_t n = take.shape[0], i, row
     cdef Ordering old = _ordering(old_numbers, old_text, n)
@@ -343,7 +325,199 @@ def keep_newer(
             if row >= new_rows:
                 ok = False
                 break
-            if (valid == NULL or valid[i] != 0) and _compare(&old, i, &new, row) > 0:
+            if (valid == NULL or valid[i] != 0) and _compare(&old, i, &new, row) > -<int>ties_stay:
                 take[i] = -1
     if not ok:
         raise ValueError("a position that is no incoming row")
+
+
+# --- records of one key, in the order in which they came ---------------------------------------------
+
+cdef enum Act:                  # what a record does to what its key has so far
+    TAKE, KEEP, TAKE_FILL, KEEP_FILL
+
+cdef enum How:                  # who wins: the later one, or the greatest (of equal ones the later, the earlier)
+    LATER, GREATEST, GREATEST_FIRST
+
+cdef enum Kind:
+    DATA, DATA_DELETED, DATA_FLAG_NULL, DELETE, DELETE_DEFAULT
+
+
+cdef void _group(
+    const Text* keys, uint64_t* slots, uint64_t mask, uint64_t seed, int64_t* out
+) noexcept nogil:
+    """For each row, the first row with its key; -1 for null."""
+    cdef uint64_t hashes[BATCH]
+    cdef int64_t start = 0, i, n, row, first
+    cdef uint64_t at, slot, h
+    while start < keys.rows:
+        n = min(<int64_t>BATCH, keys.rows - start)
+        for i in range(n):
+            row = start + i
+            hashes[i] = hudi_text_hash(
+                keys.data + keys.offsets[row], keys.offsets[row + 1] - keys.offsets[row], seed
+            )
+            hudi_prefetch(&slots[hashes[i] & mask])
+        for i in range(n):
+            row = start + i
+            out[row] = -1
+            if not _present(keys, row):
+                continue
+            h = hashes[i]
+            at = h & mask
+            while True:
+                slot = slots[at]
+                if slot == 0:
+                    slots[at] = (h & TAG) | <uint64_t>(row + 1)
+                    out[row] = row
+                    break
+                if (slot ^ h) & TAG == 0:
+                    first = <int64_t>(slot & ~TAG) - 1
+                    if _equal(keys, row, keys, first):
+                        out[row] = first
+                        break
+                at = (at + 1) & mask
+        start += n
+
+
+cdef inline int _rank(const Ordering* o, const uint8_t* valid, int64_t i, int64_t j) noexcept nogil:
+    """Order of two values of one column; null comes first."""
+    if valid != NULL and (valid[i] == 0 or valid[j] == 0):
+        return <int>valid[i] - <int>valid[j]
+    return _compare(o, i, o, j)
+
+
+cdef bint _fold(
+    const int64_t* group, const uint8_t* kinds, int64_t rows, const Ordering* order, const uint8_t* valid,
+    int how, bint fill, bint logged, bint tombstones_compare,
+    int64_t* state, uint8_t* state_kind, uint8_t* actions,
+) noexcept nogil:
+    cdef int64_t row, g, s
+    cdef uint8_t k, sk, winner
+    cdef bint keep
+    cdef int c
+    for row in range(rows):
+        g = group[row]
+        actions[row] = KEEP
+        if g < 0:
+            continue
+        if g > row or kinds[row] > DELETE_DEFAULT:
+            return False
+        s = state[g]
+        k = kinds[row]
+        if s < 0:
+            state[g] = row
+            state_kind[g] = k
+            actions[row] = TAKE
+            continue
+        sk = state_kind[g]
+        if k >= DELETE:
+            keep = (
+                how != LATER and k == DELETE and sk != DELETE_DEFAULT and _rank(order, valid, s, row) > 0
+            )
+        elif sk >= DELETE:
+            keep = tombstones_compare and how != LATER and sk == DELETE and _rank(order, valid, s, row) > 0
+        else:
+            c = 0 if how == LATER else _rank(order, valid, s, row)
+            keep = c > 0 or (c == 0 and how == GREATEST_FIRST)
+            winner = sk if keep else k
+            # A merge whose winner is a delete comes to nothing, and the later record stands as it is; only
+            # where rows have meta columns is an earlier winner kept.
+            if fill and (winner != DATA_DELETED or (keep and logged)):
+                actions[row] = KEEP_FILL if keep else TAKE_FILL
+                if winner == DATA_FLAG_NULL:
+                    winner = k if keep else sk
+                state_kind[g] = winner
+                if not keep:
+                    state[g] = row
+                continue
+            if fill:
+                keep = False
+        if not keep:
+            actions[row] = TAKE
+            state[g] = row
+            state_kind[g] = k
+    return True
+
+
+cdef void _fold_column(
+    const int64_t* group, const uint8_t* actions, const uint8_t* valid, int64_t rows, bint latest, int64_t* source
+) noexcept nogil:
+    cdef int64_t row, g
+    cdef uint8_t a
+    for row in range(rows):
+        a = actions[row]
+        if a == KEEP:
+            continue
+        g = group[row]
+        if a == TAKE or latest or valid == NULL and a == TAKE_FILL:
+            source[g] = row
+        elif valid != NULL and valid[row] and (a == TAKE_FILL or not valid[source[g]]):
+            source[g] = row
+
+
+def group(keys, uint64_t[::1] slots not None, uint64_t seed, int64_t[::1] out not None):
+    cdef Text t = _text(keys[0], keys[1], keys[2])
+    cdef uint64_t mask = _mask(slots, t.rows)
+    if out.shape[0] != t.rows:
+        raise ValueError("one result per key is needed")
+    if t.rows == 0:
+        return
+    with nogil:
+        _group(&t, &slots[0], mask, seed, &out[0])
+
+
+def fold(
+    const int64_t[::1] groups not None, const uint8_t[::1] kinds not None, numbers, text,
+    const uint8_t[::1] valid, int how, bint fill, bint logged, bint tombstones_compare,
+    int64_t[::1] state not None, uint8_t[::1] state_kind not None, uint8_t[::1] actions not None,
+):
+    cdef int64_t n = groups.shape[0]
+    cdef Ordering order = _ordering(numbers, text, n)
+    cdef const uint8_t* v = NULL
+    cdef bint ok
+    if not (kinds.shape[0] == state.shape[0] == state_kind.shape[0] == actions.shape[0] == n):
+        raise ValueError("all arrays have one element per row")
+    if not LATER <= how <= GREATEST_FIRST:
+        raise ValueError("no such order")
+    if valid is not None and valid.shape[0] != n:
+        raise ValueError("one validity byte per row is needed")
+    if n == 0:
+        return
+    if valid is not None:
+        v = &valid[0]
+    state[:] = -1
+    with nogil:
+        ok = _fold(
+            &groups[0], &kinds[0], n, &order, v, how, fill, logged, tombstones_compare,
+            &state[0], &state_kind[0], &actions[0],
+        )
+    if not ok:
+        raise ValueError("a group that begins later than its row, or an unknown kind of record")
+
+
+def fold_column(
+    const int64_t[::1] groups not None, const uint8_t[::1] actions not None, const uint8_t[::1] valid,
+    bint latest, int64_t[::1] source not None,
+):
+    cdef int64_t n = groups.shape[0], row
+    cdef const uint8_t* v = NULL
+    cdef bint ok = True
+    if not (actions.shape[0] == source.shape[0] == n) or (valid is not None and valid.shape[0] != n):
+        raise ValueError("all arrays have one element per row")
+    if n == 0:
+        return
+    if valid is not None:
+        v = &valid[0]
+    source[:] = -1
+    with nogil:
+        for row in range(n):
+            # A key's first row is taken, so that there is something to fill afterwards.
+            if actions[row] != KEEP and not 0 <= groups[row] <= row:
+                ok = False
+            elif groups[row] == row and actions[row] != TAKE:
+                ok = False
+        if ok:
+            _fold_column(&groups[0], &actions[0], v, n, latest, &source[0])
+    if not ok:
+        raise ValueError("groups and actions that no fold gave")

@@ -71,6 +71,14 @@ class KeyIndex:
         return out
 
 
+def key_groups(keys: Keys) -> np.ndarray:
+    """For each row, the first row with its key; -1 for null (int64)."""
+    buffers = text_buffers(one_text_array(keys))
+    out = np.empty(buffers.rows, dtype=np.int64)
+    _keymerge.group(buffers, _slots(buffers.rows), random.getrandbits(64), out)
+    return out
+
+
 def precombine(keys: Keys, ordering: pa.Array | pa.ChunkedArray | None = None) -> np.ndarray:
     """Rows that survive when one row per key is kept, ascending (int64).
 
@@ -159,4 +167,4 @@ def _slots(rows: int) -> np.ndarray:
     return np.zeros(1 << max(2 * rows - 1, 1).bit_length(), dtype=np.uint64)
 
 
-__all__ = ["KeyIndex", "merge_positions", "precombine"]
+__all__ = ["KeyIndex", "key_groups", "merge_positions", "precombine"]

@@ -1,7 +1,8 @@
-"""Ordering values as the merge kernels compare them: 64-bit numbers, or text in the order of Java's strings.
+"""Ordering values as the merge kernels compare them: 64-bit numbers, or text in the order of its UTF-8 bytes.
 
-Source: `compareTo` of the Java values that Apache Hudi holds: Integer, Long, Boolean, BigDecimal, LocalDate,
-String (by UTF-16 units), and Float and Double (-0.0 before 0.0, NaN after all else and equal to itself).
+Source: `compareTo` of the values that Apache Hudi holds: Integer, Long, Boolean, BigDecimal, LocalDate, Avro's
+Utf8 (by bytes, which is the order of code points), ByteBuffer (by signed bytes), and Float and Double (-0.0
+before 0.0, NaN after all else and equal to itself).
 """
 
 from __future__ import annotations
@@ -48,17 +49,35 @@ def ordering_values(*columns: pa.Array | pa.ChunkedArray) -> list[OrderingValues
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         texts = [one_text_array(a) for a in arrays]
         return [OrderingValues(None, text_buffers(t), _valid(t), t) for t in texts]
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return _ranked([_signed_bytes(a) for a in arrays])
     if pa.types.is_decimal(kind) and not (pa.types.is_decimal128(kind) and kind.precision <= 18):
-        # Beyond 64 bits: places in the sorted order of all values together.
-        ranks = pc.rank(pa.concat_arrays(arrays), sort_keys="ascending", tiebreaker="dense")
-        numbers = ranks.to_numpy(zero_copy_only=False).astype(np.int64)
-        ends = np.cumsum([len(a) for a in arrays])[:-1]
-        parts = np.split(numbers, ends)
-        return [
-            OrderingValues(np.ascontiguousarray(p), None, _valid(a))
-            for p, a in zip(parts, arrays, strict=True)
-        ]
+        return _ranked(arrays)  # beyond 64 bits
     return [OrderingValues(_numbers(a), None, _valid(a)) for a in arrays]
+
+
+def _ranked(arrays: Sequence[pa.Array]) -> list[OrderingValues]:
+    """Places in the sorted order of all values together."""
+    ranks = pc.rank(pa.concat_arrays(arrays), sort_keys="ascending", tiebreaker="dense")
+    numbers = ranks.to_numpy(zero_copy_only=False).astype(np.int64)
+    parts = np.split(numbers, np.cumsum([len(a) for a in arrays])[:-1])
+    return [
+        OrderingValues(np.ascontiguousarray(p), None, _valid(a)) for p, a in zip(parts, arrays, strict=True)
+    ]
+
+
+def _signed_bytes(array: pa.Array) -> pa.Array:
+    """Bytes whose plain order is that of Java's ByteBuffer, which compares them as signed numbers."""
+    array = pa.concat_arrays([array])  # offset 0
+    validity, offsets, data = array.buffers()
+    turned = np.frombuffer(data or b"", dtype=np.uint8) ^ np.uint8(0x80)
+    return pa.Array.from_buffers(
+        array.type,
+        len(array),
+        [validity, offsets, pa.py_buffer(turned.tobytes())],
+        array.null_count,
+        array.offset,
+    )
 
 
 def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -89,9 +108,11 @@ def _family(kind: pa.DataType) -> str:
             return name
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return "text"
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return "bytes"
     raise SchemaError(
         f"values of type {kind} have no order",
-        remedy="choose an ordering field that is a number, a date, a timestamp, a boolean or text.",
+        remedy="choose an ordering field that is a number, a date, a timestamp, a boolean, text or bytes.",
         type=str(kind),
     )
 
@@ -103,6 +124,8 @@ def _common(arrays: Sequence[pa.Array]) -> list[pa.Array]:
     target = kinds[0]
     if families == {"text"}:
         target = pa.large_string() if any(pa.types.is_large_string(k) for k in kinds) else pa.string()
+    elif families == {"bytes"}:
+        target = pa.large_binary() if any(pa.types.is_large_binary(k) for k in kinds) else pa.binary()
     elif families == {"whole number"}:
         if len(set(kinds)) > 1 or target != pa.uint64():
             target = pa.int64()

@@ -6,7 +6,7 @@ What can be refused is refused here, so that the table stays as it was.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from hudi_format.errors import (
     UnsupportedError,
 )
 from hudi_format.keys import KeySpec
+from hudi_format.merge.rules import MergeRule, Order, payload_rule
 from hudi_format.parquet.config import ParquetConfig
 from hudi_format.schema.arrow import normalize_schema
 from hudi_format.schema.avro import from_avro, to_avro
@@ -43,7 +44,6 @@ APPEND, OVERWRITE, IGNORE, ERROR = "append", "overwrite", "ignore", "error"
 MODES = {"append": APPEND, "overwrite": OVERWRITE, "ignore": IGNORE, "error": ERROR, "errorifexists": ERROR}
 
 DEFAULT_ORDERING_FIELD = "ts"
-EVENT_TIME_PAYLOAD = "DefaultHoodieRecordPayload"
 IS_DELETED = "_hoodie_is_deleted"
 _REPLACING = ("insert_overwrite", "insert_overwrite_table", "delete_partition")
 
@@ -60,7 +60,7 @@ class Plan:
     ordering_field: str | None
     schema: pa.Schema  # to write, without meta columns
     input_schema: pa.Schema  # of the rows that the engine hands on
-    event_time: bool
+    rule: MergeRule
     warnings: tuple[str, ...]
     recreate: bool  # mode "overwrite" over an existing table
     schema_changes: tuple[SchemaChange, ...] = ()
@@ -185,11 +185,11 @@ def _plan(
             raise e.at(table=storage.uri) from None
         schema = input_schema = evolution.schema
         changes, warnings = evolution.changes, (*warnings, *evolution.warnings)
-    payload = (config.payload_class or (old.payload_class if old else None) or "").rpartition(".")[2]
+    rule = _rule(config, old, storage)
     properties = {} if old is not None else table_properties(config, key_spec, ordering, storage)
     return Plan(
         storage, config, old, properties, key_spec, ordering, schema, input_schema,
-        payload == EVENT_TIME_PAYLOAD, warnings, recreate, changes,
+        rule, warnings, recreate, changes,
     )  # fmt: skip
 
 
@@ -279,7 +279,7 @@ def _ordering_field(
 
 
 def prepare_task(plan: Plan) -> PrepareTask:
-    combining = plan.event_time or combines(plan)
+    combining = combines(plan) or plan.rule.against_stored != Order.LATER
     return PrepareTask(
         schema=plan.input_schema,
         key_spec=plan.key_spec,
@@ -290,11 +290,39 @@ def prepare_task(plan: Plan) -> PrepareTask:
 
 
 def combines(plan: Plan) -> bool:
-    if plan.operation == "upsert":
-        return plan.config.combine_before_upsert
-    if plan.operation == "delete":
-        return plan.config.combine_before_delete
-    return plan.config.combine_before_insert
+    return _combining(plan.config)
+
+
+def _combining(config: WriteConfig) -> bool:
+    if config.operation == "upsert":
+        return config.combine_before_upsert
+    if config.operation == "delete":
+        return config.combine_before_delete
+    return config.combine_before_insert
+
+
+def _rule(config: WriteConfig, table: TableConfig | None, storage: Storage) -> MergeRule:
+    """How records of one key meet: as the write's payload says, else the table's.
+
+    Raises:
+        OptionError: a delete field that the payload does not look at.
+        UnsupportedError: a payload that is not built here.
+    """
+    if config.operation in ("delete", "delete_partition"):
+        return payload_rule(None)  # whatever is stored goes
+    try:
+        rule = payload_rule(config.payload_class or (table.payload_class if table else None))
+    except UnsupportedError as e:
+        raise e.at(table=storage.uri) from None
+    if config.delete_field and not rule.delete_fields:
+        raise OptionError(
+            f"hoodie.payload.delete.field has no meaning to the payload {rule.name}", table=storage.uri,
+            remedy="leave it out, or give DefaultHoodieRecordPayload as hoodie.datasource.write.payload.class.",
+        )  # fmt: skip
+    if rule.fill_within and not _combining(config):
+        # Apache Hudi takes the ordering value when it combines; without it nothing stored is newer.
+        return replace(rule, against_stored=Order.LATER)
+    return rule
 
 
 def write_context(plan: Plan, transaction: commit.Transaction, table: TableConfig) -> WriteContext:
@@ -320,7 +348,8 @@ def write_context(plan: Plan, transaction: commit.Transaction, table: TableConfi
         key_spec=plan.key_spec,
         ordering_field=plan.ordering_field,
         combine=combines(plan),
-        event_time=plan.event_time,
+        rule=plan.rule,
+        event_time_field=c.event_time_field,
         delete_all=plan.operation == "delete",
         delete_field=c.delete_field or "",
         delete_marker=c.delete_marker or "",

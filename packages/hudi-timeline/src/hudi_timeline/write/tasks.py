@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from hudi_format.keys import KeySpec
+from hudi_format.merge.rules import MergeRule, payload_rule
 from hudi_format.model import BaseFile
 from hudi_format.parquet.config import ParquetConfig
 from hudi_format.storage import Storage
@@ -46,9 +47,9 @@ class WriteContext:
         key_spec: how record key and partition path come from a row.
         ordering_field: column that decides between records of one key, None for "the later one".
         combine: whether records of one key are reduced to one before they are written.
-        event_time: whether a stored record with a greater ordering value is kept
-            (DefaultHoodieRecordPayload); else the incoming record always wins.
+        rule: how records of one key meet: the payload's.
         delete_all: the rows are keys to delete (operation `delete`).
+        event_time_field: column whose range over the updated records goes into the commit, where the rule has it.
         delete_field, delete_marker: rows in which this column has this text are deletes.
     """
 
@@ -62,8 +63,9 @@ class WriteContext:
     key_spec: KeySpec
     ordering_field: str | None = None
     combine: bool = True
-    event_time: bool = False
+    rule: MergeRule = field(default_factory=lambda: payload_rule(None))
     delete_all: bool = False
+    event_time_field: str = ""
     delete_field: str = ""
     delete_marker: str = ""
 

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hudi_format.errors import ConcurrentWriterError, HudiError
 from hudi_format.keys import nested_column
 from hudi_format.merge.keys import precombine
+from hudi_format.merge.modes import DATA_DELETED, DELETE, DELETE_DEFAULT, combine, deleted_kinds, event_times
+from hudi_format.merge.rules import Order
 from hudi_format.model import BaseFile, WriteStat, join_path
 from hudi_format.observer import KeyObserver
 from hudi_format.parquet.footer import read_footer
@@ -25,8 +26,6 @@ from hudi_format.slice_writer import FileSpec, Incoming, RowCounter, concat_file
 from hudi_index.bloom.observer import BloomObserver, MinMaxObserver, seeded_observer
 from hudi_timeline.markers import marker_path
 from hudi_timeline.write.tasks import CONCAT, CREATE, MERGE, Bucket, TaskToken, WriteContext
-
-IS_DELETED = "_hoodie_is_deleted"
 
 # The key may stay in a footer's filter after its record was deleted: the filter then answers "maybe" for
 # it.  Past this share of such keys a rewrite builds the filter anew.
@@ -59,7 +58,7 @@ def write_bucket(
             if deleted is not None:
                 rows = rows.filter(pa.array(~deleted))
             return [_concat(context, bucket, rows, token, counter)]
-        return [_merge(context, bucket, rows, deleted, token, counter)]
+        return [_merge(context, bucket, rows, token, counter)]
     except HudiError as e:
         raise e.at(table=context.storage.uri, instant=context.instant) from e.__cause__
 
@@ -73,25 +72,30 @@ def assert_base(bucket: Bucket) -> BaseFile:
 
 def _one_per_key(context: WriteContext, rows: pa.Table) -> pa.Table:
     keys = rows.column(RECORD_KEY)
+    rule = context.rule
     ordering = None
-    if context.combine and context.ordering_field:
+    if context.combine and context.ordering_field and not context.delete_all:
         ordering = nested_column(rows, context.ordering_field)
-    survivors = precombine(keys, ordering)
-    return rows if len(survivors) == rows.num_rows else rows.take(pa.array(survivors))
+    if not context.combine or context.delete_all or (rule.within == Order.GREATEST and not rule.fill_within):
+        survivors = precombine(keys, ordering)
+        return rows if len(survivors) == rows.num_rows else rows.take(pa.array(survivors))
+    return combine(keys, rule, ordering=ordering, kinds=_kinds(context, rows)).take(rows)
+
+
+def _kinds(context: WriteContext, rows: pa.Table) -> np.ndarray | None:
+    """What each row is (`hudi_format.merge.modes`); None where all are data."""
+    if context.delete_all:
+        return np.full(rows.num_rows, DELETE_DEFAULT, dtype=np.uint8)
+    return deleted_kinds(rows, context.rule, context.delete_field, context.delete_marker)
 
 
 def deleted_rows(context: WriteContext, rows: pa.Table) -> np.ndarray | None:
     """Which rows are deletes (bool, one per row), None where none is."""
-    if context.delete_all:
-        return np.ones(rows.num_rows, dtype=bool)
-    mask: np.ndarray | None = None
-    if IS_DELETED in rows.schema.names:
-        mask = pc.fill_null(rows.column(IS_DELETED), False).to_numpy()
-    if context.delete_field and context.delete_field in rows.schema.names:
-        text = rows.column(context.delete_field).cast(pa.string())
-        marked = pc.fill_null(pc.equal(text, context.delete_marker), False).to_numpy()
-        mask = marked if mask is None else mask | marked
-    return mask if mask is not None and mask.any() else None
+    kinds = _kinds(context, rows)
+    if kinds is None:
+        return None
+    mask: np.ndarray = (kinds == DATA_DELETED) | (kinds >= DELETE)
+    return mask if mask.any() else None
 
 
 def start_file(context: WriteContext, partition: str, name: str, kind: str) -> Callable[[], None]:
@@ -181,22 +185,24 @@ def _merge(
     context: WriteContext,
     bucket: Bucket,
     rows: pa.Table,
-    deleted: np.ndarray | None,
     token: TaskToken,
     counter: RowCounter,
 ) -> WriteStat:
     old = assert_base(bucket)
     spec = file_spec(context, bucket.partition, bucket.file_id, token)
     guard = start_file(context, bucket.partition, spec.name, MERGE)
-    field = context.ordering_field
-    compare = context.event_time and not context.delete_all and field is not None
-    ordering = nested_column(rows, field) if compare and field is not None else None
+    ordering = None
+    if context.rule.against_stored != Order.LATER and not context.delete_all and context.ordering_field:
+        ordering = nested_column(rows, context.ordering_field)
     incoming = Incoming(
         rows=rows,
-        deleted=deleted,
+        rule=context.rule,
+        kinds=_kinds(context, rows),
         ordering=ordering.combine_chunks() if isinstance(ordering, pa.ChunkedArray) else ordering,
-        ordering_field=field if compare else None,
+        ordering_field=context.ordering_field,
+        event_time=_event_times(context, rows),
     )
+    deleted = incoming.deletes()
     observer, carried = _carried_observer(
         context,
         old,
@@ -207,6 +213,13 @@ def _merge(
         context.storage, spec, old, incoming,
         observer=observer, observe_all=not carried, guard=guard, counter=counter,
     )  # fmt: skip
+
+
+def _event_times(context: WriteContext, rows: pa.Table) -> pa.Array | None:
+    if context.delete_all or not context.rule.event_time or not context.event_time_field:
+        return None
+    column = nested_column(rows, context.event_time_field)
+    return None if column is None else event_times(column)
 
 
 def _carried_observer(

@@ -1,0 +1,151 @@
+"""What each payload class and merge mode of Apache Hudi does when records of one key meet.
+
+Records meet twice: within what is written or logged (`preCombine` of a payload), and against the stored row
+(`combineAndGetUpdateValue`).  A rule says how either goes; `hudi_format.merge.modes` carries it out.
+
+Source: behaviour of Apache Hudi 0.15's classes, checked against its own writes (tests/interop/test_payloads.py);
+the modes of table versions 8 and 9 as their documentation says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+from hudi_format.errors import UnsupportedError
+
+MODELS = "org.apache.hudi.common.model."
+DEFAULT_PAYLOAD = "OverwriteWithLatestAvroPayload"
+
+
+class Order(IntEnum):
+    """Which of two records wins; the numbers are those of the kernel."""
+
+    LATER = 0
+    GREATEST = 1  # of the ordering value; of equal ones the later
+    GREATEST_FIRST = 2  # of equal ones the earlier
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRule:
+    """How records of one key meet.  Plain values: it crosses to executors.
+
+    Attributes:
+        name: the payload's short class name, or the merge mode.
+        within: who wins among the records of one input or one log.
+        against_stored: who wins against the stored row; ordering is compared only where the stored value
+            is not null.
+        fill_within, fill_stored: the winner's nulls are filled from the loser.
+        late_delete_loses: a record that is marked as deleted is compared like any other; else it deletes
+            whatever is stored.
+        delete_fields: `hoodie.payload.delete.field` and its marker are heeded, and then only they.
+        delete_field, delete_marker: the payload's own mark of a delete, in any case of letters.
+        event_time: commits say the range of `hoodie.payload.event.time.field` over the updated records.
+        tombstones_compare: deletes of the log are compared with what follows, and with the stored row
+            (table version 8 and later).
+    """
+
+    name: str
+    within: Order = Order.GREATEST
+    against_stored: Order = Order.LATER
+    fill_within: bool = False
+    fill_stored: bool = False
+    late_delete_loses: bool = False
+    delete_fields: bool = False
+    delete_field: str = ""
+    delete_marker: str = ""
+    event_time: bool = False
+    tombstones_compare: bool = False
+
+    @property
+    def fills(self) -> bool:
+        return self.fill_within or self.fill_stored
+
+
+_EVENT = Order.GREATEST
+PAYLOADS: dict[str, MergeRule] = {
+    r.name: r
+    for r in (
+        MergeRule(DEFAULT_PAYLOAD),
+        MergeRule(
+            "DefaultHoodieRecordPayload", against_stored=_EVENT,
+            late_delete_loses=True, delete_fields=True, event_time=True,
+        ),
+        MergeRule("EventTimeAvroPayload", against_stored=_EVENT),
+        MergeRule(
+            "FirstValueAvroPayload", Order.GREATEST_FIRST, Order.GREATEST_FIRST,
+            late_delete_loses=True, delete_fields=True, event_time=True,
+        ),
+        MergeRule("OverwriteNonDefaultsWithLatestAvroPayload", fill_stored=True),
+        MergeRule("PartialUpdateAvroPayload", against_stored=_EVENT, fill_within=True, fill_stored=True),
+        MergeRule("AWSDmsAvroPayload", delete_field="Op", delete_marker="D"),
+    )
+}  # fmt: skip
+
+COMMIT_TIME = MergeRule("COMMIT_TIME_ORDERING", Order.LATER, Order.LATER, delete_fields=True)
+EVENT_TIME = MergeRule(
+    "EVENT_TIME_ORDERING", _EVENT, _EVENT,
+    late_delete_loses=True, delete_fields=True, tombstones_compare=True,
+)  # fmt: skip
+MODES = {r.name: r for r in (COMMIT_TIME, EVENT_TIME)}
+# What table version 9 makes of a payload: mode, and whether nulls are filled.
+_MODE_OF_PAYLOAD = {
+    DEFAULT_PAYLOAD: COMMIT_TIME,
+    "DefaultHoodieRecordPayload": EVENT_TIME,
+    "EventTimeAvroPayload": EVENT_TIME,
+}
+
+
+def payload_rule(class_name: str | None) -> MergeRule:
+    """The rule of a payload class, given with or without its package; of None, Apache Hudi's default.
+
+    Raises:
+        UnsupportedError: a class that is not built here.
+    """
+    short = (class_name or DEFAULT_PAYLOAD).removeprefix(MODELS).replace("com.uber.hoodie.common.model.", "")
+    rule = PAYLOADS.get(short)
+    if rule is None:
+        raise UnsupportedError(
+            f"the payload class {class_name} is not provided",
+            remedy=f"use one of {', '.join(PAYLOADS)}.",
+            payload=class_name,
+        )
+    return rule
+
+
+def mode_rule(
+    mode: str | None,
+    *,
+    payload: str | None = None,
+    has_ordering: bool = True,
+    partial_update: str | None = None,
+) -> MergeRule:
+    """The rule of a table of version 8 or later.
+
+    Args:
+        mode: `hoodie.record.merge.mode`; None or "" where the table does not say.
+        payload: its payload class, short or full; decides under CUSTOM, and where there is no mode.
+        has_ordering: whether the table has ordering fields; decides where there is neither.
+        partial_update: `hoodie.table.partial.update.mode`.
+
+    Raises:
+        UnsupportedError: a merger or payload that is not built here.
+    """
+    short = (payload or "").rpartition(".")[2]
+    if mode in MODES:
+        rule = MODES[mode]
+    elif mode == "CUSTOM":
+        rule = replace(payload_rule(payload or "a merger of the user's"), tombstones_compare=False)
+    elif mode:
+        raise UnsupportedError(f"the merge mode {mode} is not provided", mode=mode)
+    elif short:
+        rule = _MODE_OF_PAYLOAD.get(short) or payload_rule(payload)
+    else:
+        rule = EVENT_TIME if has_ordering else COMMIT_TIME
+    if partial_update in (None, "", "NONE"):
+        return rule
+    if partial_update != "IGNORE_DEFAULTS":
+        raise UnsupportedError(
+            f"partial updates of the mode {partial_update} are not provided", mode=partial_update
+        )
+    return replace(rule, fill_within=True, fill_stored=True)

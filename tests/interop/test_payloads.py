@@ -1,0 +1,208 @@
+"""Every payload class of copy-on-write: the same random writes through Apache Hudi 0.15.0 and through us.
+
+Keys stand several times in one input, with ordering values below, equal to and above what is stored; values and
+marks of deletion are null now and then.  One task reads the input, so that its order is the order of the rows.
+"""
+
+import json
+import random
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from hudi_format.storage import open_storage
+from hudi_timeline.engine.local import LocalEngine
+from hudi_timeline.write.operation import execute
+from interop import ours
+from interop.rows import assert_same_rows
+
+WRITE = "hoodie.datasource.write."
+PAYLOADS = (
+    "OverwriteWithLatestAvroPayload",
+    "DefaultHoodieRecordPayload",
+    "EventTimeAvroPayload",
+    "FirstValueAvroPayload",
+    "OverwriteNonDefaultsWithLatestAvroPayload",
+    "PartialUpdateAvroPayload",
+    "AWSDmsAvroPayload",
+)
+BASE = {
+    "hoodie.table.name": "t",
+    WRITE + "recordkey.field": "id",
+    WRITE + "partitionpath.field": "p",
+    WRITE + "precombine.field": "ts",
+    "hoodie.metadata.enable": "false",
+    "hoodie.upsert.shuffle.parallelism": "1",
+    "hoodie.insert.shuffle.parallelism": "1",
+}
+MOVES = pa.struct([("x", pa.int32()), ("y", pa.string())])
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("p", pa.string()),
+        ("ts", pa.int64()),
+        ("a", pa.string()),
+        ("b", pa.float64()),
+        ("c", pa.list_(pa.int32())),
+        ("s", MOVES),
+        ("d", pa.date32()),
+    ]
+)
+
+
+def maybe(rng, value):
+    return None if rng.random() < 0.4 else value
+
+
+def random_rows(rng, keys, versions, ordering, extra):
+    rows = []
+    for key in keys:
+        for _ in range(rng.randint(*versions)):
+            row = {
+                "id": f"k{key}",
+                "p": f"p{key % 2}",
+                "ts": ordering(rng.randint(1, 6)),
+                "a": maybe(rng, rng.choice(["", "x", "é😀", "D"])),
+                "b": maybe(rng, rng.uniform(-5, 5)),
+                "c": maybe(rng, [rng.randint(0, 9) for _ in range(rng.randint(0, 3))]),
+                "s": maybe(rng, {"x": maybe(rng, rng.randint(0, 9)), "y": maybe(rng, "y")}),
+                "d": maybe(rng, date(2024, 1, rng.randint(1, 28))),
+            }
+            rows.append(row | {name: make(rng) for name, make in extra.items()})
+    rng.shuffle(rows)
+    return rows
+
+
+def steps_of(seed, schema, *, keys=60, ordering=lambda v: v, extra=None, first=("insert", (1, 1))):
+    rng, extra = random.Random(seed), extra or {}
+    steps = [
+        (first[0], random_rows(rng, range(keys), first[1], ordering, extra)),
+        ("upsert", random_rows(rng, range(keys // 2, keys + keys // 4), (1, 3), ordering, extra)),
+        ("upsert", random_rows(rng, range(keys + keys // 2), (0, 3), ordering, extra)),
+    ]
+    return [(op, pa.Table.from_pylist(rows, schema=schema)) for op, rows in steps]
+
+
+def both(tmp_path, apache, steps, options):
+    for operation, table in steps:
+        given = {**BASE, **options, WRITE + "operation": operation}
+        apache.write(tmp_path / "theirs", table, given)
+        execute(LocalEngine(), open_storage(str(tmp_path / "ours")), table, given)
+    want = compared(apache.read(tmp_path / "theirs"))
+    assert want.num_rows
+    assert_same_rows(compared(ours.read(tmp_path / "ours")), want, ["id"])
+    assert_same_rows(compared(apache.read(tmp_path / "ours")), want, ["id"])
+    return want
+
+
+def compared(table):
+    names = [n for n in table.column_names if not n.startswith("_hoodie_")]
+    kept = [n for n in ("_hoodie_is_deleted",) if n in table.column_names]
+    return table.select(["_hoodie_record_key", "_hoodie_partition_path", *names, *kept])
+
+
+def payload(name):
+    return {WRITE + "payload.class": f"org.apache.hudi.common.model.{name}"}
+
+
+@pytest.mark.req("PM-01", "PM-02", "PM-03", "PM-05", "PM-06", "PM-07", "PM-08", "PM-09")
+@pytest.mark.parametrize("name", PAYLOADS)
+def test_a_payload_leaves_the_rows_that_apache_hudi_leaves(tmp_path, apache, name):
+    extra = {"Op": lambda rng: rng.choice([None, "I", "U", "D", "d"])} if name == "AWSDmsAvroPayload" else {}
+    schema = pa.schema([*SCHEMA, ("Op", pa.string())]) if extra else SCHEMA
+    both(tmp_path, apache, steps_of(name, schema, extra=extra), payload(name))
+
+
+# AWSDms of Apache Hudi fails for a flagged row whose key is new.
+@pytest.mark.req("PM-02", "PM-03")
+@pytest.mark.parametrize("name", [n for n in PAYLOADS if n != "AWSDmsAvroPayload"])
+def test_rows_flagged_as_deleted_leave_the_rows_that_apache_hudi_leaves(tmp_path, apache, name):
+    extra = {"_hoodie_is_deleted": lambda rng: rng.choice([None, False, False, True])}
+    schema = pa.schema([*SCHEMA, ("_hoodie_is_deleted", pa.bool_())])
+    both(tmp_path, apache, steps_of(name, schema, extra=extra, first=("upsert", (1, 3))), payload(name))
+
+
+@pytest.mark.req("PM-05")
+@pytest.mark.parametrize("name", ["DefaultHoodieRecordPayload", "FirstValueAvroPayload"])
+def test_a_delete_field_with_its_marker_deletes_and_the_flag_does_not(tmp_path, apache, name):
+    extra = {
+        "mark": lambda rng: rng.choice([None, 1, 7]),
+        "_hoodie_is_deleted": lambda rng: rng.choice([None, False, True]),
+    }
+    schema = pa.schema([*SCHEMA, ("mark", pa.int32()), ("_hoodie_is_deleted", pa.bool_())])
+    marks = {"hoodie.payload.delete.field": "mark", "hoodie.payload.delete.marker": "7"}
+    both(tmp_path, apache, steps_of(name, schema, extra=extra), payload(name) | marks)
+
+
+DAY = date(1969, 12, 28)
+MOMENT = datetime(1969, 12, 31, 23, 59, 59, 999_996, UTC)
+TEXTS = ["", "a", "b", "\ue000", "\uffff", "\U0001f6b2"]
+ORDERINGS = {
+    "int": (pa.int32(), lambda v: v - 3),
+    "long": (pa.int64(), lambda v: (v - 3) * 2**60),
+    "float": (pa.float32(), lambda v: [float("-inf"), -1.5, -0.0, 0.0, 0.1, float("nan")][v - 1]),
+    "double": (pa.float64(), lambda v: [float("-inf"), -1.5, -0.0, 0.0, 0.1, float("nan")][v - 1]),
+    "decimal": (pa.decimal128(10, 2), lambda v: Decimal(v - 3) / 4),
+    "wide decimal": (pa.decimal128(38, 4), lambda v: Decimal(v - 3) * 10**30),
+    "string": (pa.string(), lambda v: TEXTS[v - 1]),
+    "date": (pa.date32(), lambda v: DAY + timedelta(days=v)),
+    "timestamp": (pa.timestamp("us", "UTC"), lambda v: MOMENT + timedelta(microseconds=v)),
+    "boolean": (pa.bool_(), lambda v: v > 3),
+    "bytes": (pa.binary(), lambda v: [b"", b"a", b"ab", b"\x7f", b"\x80", b"\xff"][v - 1]),
+}
+
+
+@pytest.mark.req("PM-06", "PM-08")
+@pytest.mark.parametrize("name", ["DefaultHoodieRecordPayload", "PartialUpdateAvroPayload"])
+@pytest.mark.parametrize("kind", ORDERINGS)
+def test_ordering_fields_of_every_type(tmp_path, apache, kind, name):
+    arrow, ordering = ORDERINGS[kind]
+    schema = SCHEMA.set(2, pa.field("ts", arrow))
+    both(tmp_path, apache, steps_of(kind, schema, keys=24, ordering=ordering), payload(name))
+
+
+@pytest.mark.req("PM-01")
+@pytest.mark.parametrize("name", ["DefaultHoodieRecordPayload", "PartialUpdateAvroPayload"])
+def test_input_that_is_not_combined(tmp_path, apache, name):
+    steps = steps_of("not combined", SCHEMA)
+    steps[1:] = [(op, one_per_key(t)) for op, t in steps[1:]]
+    both(tmp_path, apache, steps, payload(name) | {"hoodie.combine.before.upsert": "false"})
+
+
+@pytest.mark.req("PM-01")
+@pytest.mark.parametrize("name", ["FirstValueAvroPayload", "PartialUpdateAvroPayload"])
+def test_inserts_that_are_combined(tmp_path, apache, name):
+    steps = steps_of("combined", SCHEMA, first=("insert", (1, 3)))
+    both(tmp_path, apache, steps, payload(name) | {"hoodie.combine.before.insert": "true"})
+
+
+@pytest.mark.req("PM-04")
+@pytest.mark.parametrize("name", ["DefaultHoodieRecordPayload", "EventTimeAvroPayload"])
+@pytest.mark.parametrize("field", ["", "seen"])
+def test_commits_say_the_range_of_event_times_that_apache_hudi_says(tmp_path, apache, name, field):
+    table = pa.table(
+        {
+            "id": ["a", "b", "c", "d"],
+            "p": ["p0"] * 4,
+            "ts": [1_700_000_000_123, 1_700_000_000_456, 3, 1_700_000_000_000_000],
+            "seen": ["1700000000999", "1600000000", "160000000x", None],
+        }
+    )
+    options = {"hoodie.payload.event.time.field": field} if field else {}
+    both(tmp_path, apache, [("insert", table), ("upsert", table)], payload(name) | options)
+    ranges = [
+        [
+            (s["minEventTime"], s["maxEventTime"])
+            for f in sorted((tmp_path / side / ".hoodie").glob("*.commit"))
+            for stats in json.loads(f.read_text())["partitionToWriteStats"].values()
+            for s in stats
+        ]
+        for side in ("theirs", "ours")
+    ]
+    assert ranges[0] == ranges[1]
+
+
+def one_per_key(table):
+    return pa.Table.from_pylist(list({r["id"]: r for r in table.to_pylist()}.values()), schema=table.schema)
