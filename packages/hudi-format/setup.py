@@ -18,15 +18,19 @@ def extension(name: str) -> Extension:
     )
 
 
+EXTENSIONS = [
+    "hudi_format.avro._decode",
+    "hudi_format.hfile._block",
+    "hudi_format.hfile._checksum",
+    "hudi_format.hfile._encode",
+    "hudi_format.hfile._index",
+    "hudi_format.hfile._lz4",
+    "hudi_format.log._delete",
+    "hudi_format.log._scan",
+    "hudi_format.merge._keymerge",
+]
+
 setup(
-    ext_modules=[
-        extension(name)
-        for name in [
-            "hudi_format.avro._decode",
-            "hudi_format.log._delete",
-            "hudi_format.log._scan",
-            "hudi_format.merge._keymerge",
-        ]
-    ],
+    ext_modules=[extension(name) for name in EXTENSIONS],
     options={"bdist_wheel": {"py_limited_api": "cp311"}} if ABI3 else {},
 )

@@ -1,0 +1,3 @@
+_Bytes = bytes | memoryview
+
+def chunk_checksums(data: _Bytes, chunk: int, *, castagnoli: bool, by_table: bool = ...) -> bytes: ...

@@ -1,0 +1,3 @@
+_Bytes = bytes | memoryview
+
+def content_length(data: _Bytes) -> int: ...

@@ -1,0 +1,92 @@
+"""Where an HFile's bytes come from: a file of a storage, or bytes that are at hand.
+
+A log block's content is an HFile too: its places are relative to the content, those in errors to the log file.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn, Protocol
+
+from hudi_format.errors import CorruptFileError, MissingFileError
+from hudi_format.storage import Storage
+
+
+class Source(Protocol):
+    """The bytes of one HFile.
+
+    Attributes:
+        path: for messages.
+        size: of the HFile, in bytes.
+    """
+
+    path: str
+    size: int
+
+    def read(self, start: int, length: int) -> bytes | memoryview:
+        """Exactly these bytes of the HFile, which lie within it."""
+        ...
+
+    def corrupt(self, message: str, offset: int) -> NoReturn:
+        """Raise what is wrong at a byte of the HFile."""
+        ...
+
+
+class BufferSource:
+    """Bytes at hand.
+
+    Args:
+        data: all of the HFile; held, not copied.
+        path: the file they come from, for messages.
+        offset: where in that file they begin, for messages.
+    """
+
+    def __init__(self, data: bytes | memoryview, *, path: str = "", offset: int = 0) -> None:
+        self.path = path
+        view = memoryview(data)
+        self._data = view if view.format == "B" and view.ndim == 1 else view.cast("B")
+        self.size = self._data.nbytes
+        self._offset = offset
+
+    def read(self, start: int, length: int) -> memoryview:
+        return self._data[start : start + length]
+
+    def corrupt(self, message: str, offset: int) -> NoReturn:
+        _raise(message, self.path, self._offset + offset)
+
+
+class StorageSource:
+    """A file below a storage's base path.
+
+    Args:
+        storage, path: the file.
+        size: its size in bytes, where it is known; else the storage is asked.
+
+    Raises:
+        MissingFileError: there is no such file.
+    """
+
+    def __init__(self, storage: Storage, path: str, size: int | None = None) -> None:
+        self._storage = storage
+        self.path = path
+        if size is None:
+            info = storage.info(path)
+            if info is None or info.is_dir:
+                raise MissingFileError("there is no such file", table=storage.uri, file=path)
+            size = info.size
+        self.size = size
+
+    def read(self, start: int, length: int) -> bytes:
+        try:
+            data = self._storage.read_range(self.path, start, length)
+        except FileNotFoundError as e:
+            raise MissingFileError("there is no such file", table=self._storage.uri, file=self.path) from e
+        if len(data) != length:
+            self.corrupt(f"the file has not the {self.size} bytes that it should have", start + len(data))
+        return data
+
+    def corrupt(self, message: str, offset: int) -> NoReturn:
+        _raise(message, self.path, offset)
+
+
+def _raise(message: str, path: str, offset: int) -> NoReturn:
+    raise CorruptFileError(f"HFile: {message}, at byte {offset}", file=path, offset=offset)
