@@ -20,6 +20,7 @@ def extension(name: str) -> Extension:
 
 EXTENSIONS = [
     "hudi_format.avro._decode",
+    "hudi_format.avro._encode",
     "hudi_format.hfile._block",
     "hudi_format.hfile._checksum",
     "hudi_format.hfile._encode",
