@@ -77,22 +77,7 @@ CASES = [
         {},
         "read write",
     ),
-    (
-        "timestamp keys",
-        "key generator",
-        {"hoodie.table.keygenerator.class": "org.apache.hudi.keygen.TimestampBasedKeyGenerator"},
-        {},
-        "write",
-    ),
-    (
-        "custom keys",
-        "key generator",
-        {"hoodie.table.keygenerator.class": "org.apache.hudi.keygen.CustomKeyGenerator"},
-        {},
-        "write",
-    ),
     ("a user's class", "key generator", {"hoodie.table.keygenerator.class": "com.acme.Keys"}, {}, "write"),
-    ("made-up keys", "key generator", {"hoodie.table.recordkey.fields": ""}, {}, "write"),
     ("full bootstrap", "bootstrap", {"hoodie.bootstrap.base.path": "/src"}, {}, "write"),
     (
         "metadata bootstrap",
@@ -261,8 +246,7 @@ def test_the_golden_tables_are_let_through_or_refused_by_feature(golden_timeline
     assert refused["write", "cdc_cow_data_before"] == "change data capture"
     assert refused["write", "record_index"] == "metadata table indexes"
     assert refused["write", "virtual_keys"] == "virtual keys"
-    assert refused["write", "custom_keygen"] == "key generator"
-    assert refused["write", "cow_timestamp_keygen"] == "key generator"
+    assert refused["write", "custom_keygen"] == refused["write", "cow_timestamp_keygen"] == ""
     assert refused["write", "bootstrap_full_record"] == "bootstrap"
     assert refused["read", "bootstrap_metadata_only"] == "metadata-only bootstrap"
     assert refused["read", "mor_avro_logs"] == "merge on read"

@@ -1,186 +1,35 @@
 """Key generators: record keys and partition paths from the columns of a batch.
 
-Source: Simple-, Complex- and NonpartitionedAvroKeyGenerator of Apache Hudi 0.15 with KeyGenUtils and
-HoodieAvroUtils; record keys and partition paths of the golden tables come out alike.  Where Apache Hudi's two
-write paths differ (timestamps, binary), this is the record path: upsert, insert and delete.
+Source: the Avro key generators of Apache Hudi 0.15 with KeyGenUtils and HoodieAvroUtils; record keys and partition
+paths of the golden tables come out alike.  Where Apache Hudi's two write paths differ (timestamps, binary, keys of
+GlobalDeleteKeyGenerator), this is the record path: upsert, insert and delete.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.errors import (
-    ConflictingOptionError,
-    InvalidOptionError,
-    MissingColumnError,
-    PartitionPathError,
-    RecordKeyError,
-    UnsupportedError,
-)
+from hudi_format.errors import MissingColumnError, PartitionPathError, RecordKeyError, SchemaError
+from hudi_format.key_spec import KEY_OPTION, PARTITION_OPTION, TIMESTAMP, KeySpec
 from hudi_format.partition_path import HIVE_DEFAULT, check_safe, segment
+from hudi_format.time_keys import partition_texts
 from hudi_format.value_text import to_text
 
-Kind = Literal["SIMPLE", "COMPLEX", "NON_PARTITION"]
 Batch: TypeAlias = pa.RecordBatch | pa.Table
 
 NULL_PART = "__null__"
 EMPTY_PART = "__empty__"
-
-_PACKAGE = "org.apache.hudi.keygen."
-_CLASSES: dict[str, Kind] = {
-    "SimpleKeyGenerator": "SIMPLE",
-    "SimpleAvroKeyGenerator": "SIMPLE",
-    "ComplexKeyGenerator": "COMPLEX",
-    "ComplexAvroKeyGenerator": "COMPLEX",
-    "NonpartitionedKeyGenerator": "NON_PARTITION",
-    "NonpartitionedAvroKeyGenerator": "NON_PARTITION",
-}
-_TYPES: dict[str, Kind] = {
-    "SIMPLE": "SIMPLE",
-    "SIMPLE_AVRO": "SIMPLE",
-    "COMPLEX": "COMPLEX",
-    "COMPLEX_AVRO": "COMPLEX",
-    "NON_PARTITION": "NON_PARTITION",
-    "NON_PARTITION_AVRO": "NON_PARTITION",
-}
-_CLASS_OF: dict[Kind, str] = {
-    "SIMPLE": _PACKAGE + "SimpleKeyGenerator",
-    "COMPLEX": _PACKAGE + "ComplexKeyGenerator",
-    "NON_PARTITION": _PACKAGE + "NonpartitionedKeyGenerator",
-}
-_CLASS_OPTION = "hoodie.datasource.write.keygenerator.class"
-_TYPE_OPTION = "hoodie.datasource.write.keygenerator.type"
-_KEY_OPTION = "hoodie.datasource.write.recordkey.field"
-_PARTITION_OPTION = "hoodie.datasource.write.partitionpath.field"
 
 # How many rows an error names.
 _SHOWN = 3
 
 # Above this many possible combinations of partition values those that occur are looked for first.
 _DENSE_COMBINATIONS = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class KeySpec:
-    """How record key and partition path come from a row.
-
-    Attributes:
-        key_fields: columns of the record key, nested ones by dot path; one at least.
-        partition_fields: columns of the partition path; none for NON_PARTITION.
-        kind: SIMPLE (one key, one partition field), COMPLEX (any number) or NON_PARTITION.
-        hive_style: path levels are `field=value`.
-        url_encode: special characters of values are written as %XX.
-    """
-
-    key_fields: tuple[str, ...]
-    partition_fields: tuple[str, ...]
-    kind: Kind
-    hive_style: bool = False
-    url_encode: bool = False
-
-    def __post_init__(self) -> None:
-        if not self.key_fields:
-            raise InvalidOptionError(
-                "no record key field is given", remedy=f"set {_KEY_OPTION}.", option=_KEY_OPTION
-            )
-        if self.kind == "SIMPLE" and (len(self.key_fields) != 1 or len(self.partition_fields) != 1):
-            raise ConflictingOptionError(
-                f"SimpleKeyGenerator takes one record key field and one partition field, not "
-                f"{_list(self.key_fields)} and {_list(self.partition_fields)}",
-                remedy=f"leave {_CLASS_OPTION} out, or set it to ComplexKeyGenerator (several fields) or "
-                "NonpartitionedKeyGenerator (no partition field).",
-                option=_CLASS_OPTION,
-            )
-        if self.kind == "NON_PARTITION" and self.partition_fields:
-            # As Apache Hudi: this generator ignores a partition field.
-            object.__setattr__(self, "partition_fields", ())
-
-    @property
-    def class_name(self) -> str:
-        """The class that Apache Hudi has for it, as stored in hoodie.properties."""
-        return _CLASS_OF[self.kind]
-
-    @classmethod
-    def from_class(
-        cls,
-        class_name: str | None,
-        *,
-        key_fields: Sequence[str],
-        partition_fields: Sequence[str],
-        hive_style: bool = False,
-        url_encode: bool = False,
-    ) -> KeySpec:
-        """The spec of a key generator class, or of the one that Apache Hudi infers where none is named.
-
-        Args:
-            class_name: with or without package, also a name of KeyGeneratorType (`NON_PARTITION` ...).
-
-        Raises:
-            UnsupportedError: a key generator that is not built.
-            ConflictingOptionError: fields that do not fit the generator.
-        """
-        keys, partitions = _fields(key_fields), _fields(partition_fields)
-        kind = _kind(class_name, _CLASS_OPTION) if class_name else _inferred(keys, partitions)
-        return cls(keys, partitions, kind, hive_style, url_encode)
-
-    @classmethod
-    def from_options(
-        cls,
-        *,
-        key_fields: Sequence[str],
-        partition_fields: Sequence[str],
-        class_name: str | None = None,
-        type_name: str | None = None,
-        hive_style: bool = False,
-        url_encode: bool = False,
-    ) -> KeySpec:
-        """The spec that a writer's options mean: the class, else the type, else inferred.
-
-        Raises:
-            UnsupportedError, ConflictingOptionError: as `from_class`.
-        """
-        if type_name and not class_name:
-            class_name = _CLASS_OF[_kind(type_name, _TYPE_OPTION)]
-        return cls.from_class(
-            class_name,
-            key_fields=key_fields,
-            partition_fields=partition_fields,
-            hive_style=hive_style,
-            url_encode=url_encode,
-        )
-
-    def with_style(self, *, hive_style: bool, url_encode: bool) -> KeySpec:
-        """The same fields with other paths."""
-        return replace(self, hive_style=hive_style, url_encode=url_encode)
-
-
-def _fields(names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(n.strip() for n in names if n.strip())
-
-
-def _inferred(key_fields: Sequence[str], partition_fields: Sequence[str]) -> Kind:
-    if not partition_fields:
-        return "NON_PARTITION"
-    return "SIMPLE" if len(key_fields) == 1 and len(partition_fields) == 1 else "COMPLEX"
-
-
-def _kind(name: str, option: str) -> Kind:
-    short = name.strip().rpartition(".")[2]
-    kind = _CLASSES.get(short) or _TYPES.get(short.upper())
-    if kind is None:
-        raise UnsupportedError(
-            f"key generator {name} is not provided",
-            remedy="use SimpleKeyGenerator, ComplexKeyGenerator or NonpartitionedKeyGenerator, on a column "
-            "that holds the partition value as it should appear.",
-            option=option,
-        )
-    return kind
 
 
 def record_keys(batch: Batch, spec: KeySpec) -> pa.StringArray:
@@ -191,9 +40,15 @@ def record_keys(batch: Batch, spec: KeySpec) -> pa.StringArray:
     Raises:
         MissingColumnError: a key column that the batch does not have.
         RecordKeyError: a row whose key is null or empty, or all of whose parts are; names column and rows.
+        ValueError: the spec has no key fields; see `made_up_keys`.
     """
-    texts = [to_text(_column(batch, name, "record key", _KEY_OPTION)) for name in spec.key_fields]
-    if len(texts) == 1:
+    if spec.auto:
+        raise ValueError("the table's record keys are made up by its writer, not taken from columns")
+    texts = [
+        to_text(_column(batch, name, "record key", KEY_OPTION), zone=spec.timestamp_zone)
+        for name in spec.key_fields
+    ]
+    if len(texts) == 1 and spec.kind != "GLOBAL_DELETE":
         _refuse_absent(absent(texts[0]), spec.key_fields)
         return texts[0]
     missing = [absent(t) for t in texts]
@@ -204,6 +59,21 @@ def record_keys(batch: Batch, spec: KeySpec) -> pa.StringArray:
         pieces.append(pa.scalar(f"{',' if i else ''}{name}:"))
         pieces.append(text if gone is None else _with_placeholders(text))
     return pc.binary_join_element_wise(*pieces, "")
+
+
+def made_up_keys(instant: str, partition: int, numbers: range) -> pa.StringArray:
+    """Record keys of rows that have none: `<instant>_<number of the task>_<number of the row in it>`.
+
+    Source: AutoRecordGenWrapperKeyGenerator.  With instant "" they lack it; see `with_instant`.
+    """
+    counts = pa.array(np.arange(numbers.start, numbers.stop)).cast(pa.string())
+    return pc.binary_join_element_wise(pa.scalar(f"{instant}_{partition}_"), counts, "")
+
+
+def with_instant(keys: pa.ChunkedArray | pa.Array, instant: str) -> pa.ChunkedArray | pa.Array:
+    """Made-up keys that lack their instant get it; keys of stored records stay as they are."""
+    lacking = pc.starts_with(keys, "_")
+    return pc.if_else(lacking, pc.binary_join_element_wise(pa.scalar(instant), keys, ""), keys)
 
 
 def absent(text: pa.Array) -> np.ndarray | None:
@@ -230,7 +100,7 @@ def _refuse_absent(mask: np.ndarray | None, fields: Sequence[str]) -> None:
     raise RecordKeyError(
         f"record key {what} null or empty in {len(rows)} of {len(mask)} rows, first in row "
         + ", ".join(str(r) for r in rows[:_SHOWN]),
-        remedy=f"drop these rows or fill the column, or choose another {_KEY_OPTION}.",
+        remedy=f"drop these rows or fill the column, or choose another {KEY_OPTION}.",
         column=",".join(fields),
         rows=len(rows),
         first_rows=[int(r) for r in rows[:_SHOWN]],
@@ -251,8 +121,8 @@ def partition_paths(batch: Batch, spec: KeySpec) -> pa.DictionaryArray:
     if not spec.partition_fields or not rows:
         return _encoded(np.zeros(rows, dtype=np.int32), [""] if rows else [])
     levels = [
-        _level(_column(batch, name, "partition", _PARTITION_OPTION), name, spec)
-        for name in spec.partition_fields
+        _level(_column(batch, name, "partition", PARTITION_OPTION), name, kind, spec)
+        for name, kind in zip(spec.partition_fields, spec.field_kinds, strict=True)
     ]
     codes, paths = levels[0]
     for level_codes, segments in levels[1:]:
@@ -276,12 +146,18 @@ def _renumbered(codes: np.ndarray, bound: int) -> tuple[np.ndarray, list[int]]:
     return places[codes], occurring.tolist()
 
 
-def _level(column: pa.Array, name: str, spec: KeySpec) -> tuple[np.ndarray, list[str]]:
+def _level(column: pa.Array, name: str, kind: str, spec: KeySpec) -> tuple[np.ndarray, list[str]]:
     """One level of the paths: a code per row, and the segment of each code."""
+    _refuse_binary(column.type, name)
+    if kind == TIMESTAMP and spec.times is not None:
+        dates, texts = partition_texts(column, spec.times, name)
+        return dates, [
+            segment(name, t, hive_style=spec.hive_style, url_encode=spec.url_encode) for t in texts
+        ]
     if pa.types.is_floating(column.type):
         column = to_text(column)  # Arrow takes 0.0 and -0.0 for one value
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    values: list[str | None] = to_text(encoded.dictionary).to_pylist()
+    values: list[str | None] = to_text(encoded.dictionary, zone=spec.timestamp_zone).to_pylist()
     indices = encoded.indices
     if indices.null_count:
         indices = pc.fill_null(indices.cast(pa.int64()), len(values))
@@ -296,6 +172,16 @@ def _level(column: pa.Array, name: str, spec: KeySpec) -> tuple[np.ndarray, list
             text = segment(name, value, hive_style=spec.hive_style, url_encode=spec.url_encode)
             places[i] = numbers.setdefault(text, len(numbers))
     return places[codes], list(numbers)
+
+
+def _refuse_binary(kind: pa.DataType, name: str) -> None:
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_binary(value) or pa.types.is_large_binary(value) or pa.types.is_fixed_size_binary(value):
+        raise SchemaError(
+            f"partition column {name!r} is binary: its bytes cannot be read back from a partition path",
+            remedy="partition by another column, or by the bytes as text.",
+            column=name,
+        )
 
 
 def _check(path: str, spec: KeySpec) -> None:
@@ -364,4 +250,7 @@ def _list(names: Sequence[str]) -> str:
     return ", ".join(names) or "none"
 
 
-__all__ = ["HIVE_DEFAULT", "KeySpec", "absent", "nested_column", "partition_paths", "record_keys", "to_text"]
+__all__ = [
+    "HIVE_DEFAULT", "KeySpec", "absent", "made_up_keys", "nested_column", "partition_paths", "record_keys", "to_text",
+    "with_instant",
+]  # fmt: skip

@@ -1,9 +1,9 @@
 """Values as text, the way Apache Hudi writes them into record keys and partition paths.
 
 Source: `HoodieAvroUtils.getNestedFieldValAsString` of Apache Hudi 0.15, which is `toString` of the Avro value
-after logical types are applied: LocalDate, BigDecimal, but for a timestamp the plain number of microseconds
-(hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled=false).  Bytes are hexadecimal;
-Apache Hudi's bulk_insert by rows writes an object's address there, which no reader can reproduce.
+after logical types are applied: LocalDate, BigDecimal, but for a timestamp the plain number of microseconds, or
+with hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled a text (`java_timestamp`).  Bytes are
+hexadecimal; Apache Hudi's bulk_insert by rows writes an object's address there, which no reader can reproduce.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import pyarrow.compute as pc
 
 from hudi_format.errors import SchemaError
 from hudi_format.java_number import double_text, float_text
+from hudi_format.java_timestamp import timestamp_texts
+from hudi_format.zones import Zone
 
 # LocalDate.toString has four digits within these years, and a sign beyond.
 _FIRST_DAY = -719528  # 0000-01-01
@@ -26,8 +28,11 @@ _DAY_2000 = 10957
 _ORDINAL_2000 = date(2000, 1, 1).toordinal()
 
 
-def to_text(array: pa.Array | pa.ChunkedArray) -> pa.StringArray:
+def to_text(array: pa.Array | pa.ChunkedArray, *, zone: Zone | None = None) -> pa.StringArray:
     """Each value's text; null stays null.  Text of more than 2 GiB comes as large_string.
+
+    Args:
+        zone: in which timestamps are shown; None for their microseconds.
 
     Raises:
         SchemaError: a type that has no text in a key: lists, maps, structs, times, durations.
@@ -40,7 +45,7 @@ def to_text(array: pa.Array | pa.ChunkedArray) -> pa.StringArray:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return array
     if pa.types.is_dictionary(kind):
-        texts = to_text(array.dictionary)
+        texts = to_text(array.dictionary, zone=zone)
         return pc.take(texts, array.indices)
     if pa.types.is_string_view(kind) or pa.types.is_null(kind):
         return array.cast(pa.string())
@@ -50,7 +55,10 @@ def to_text(array: pa.Array | pa.ChunkedArray) -> pa.StringArray:
     if pa.types.is_date(kind):
         return _dates(array.cast(pa.date32()))
     if pa.types.is_timestamp(kind):
-        return _micros(array).cast(pa.string())
+        micros = timestamp_micros(array)
+        if zone is None:
+            return micros.cast(pa.string())
+        return timestamp_texts(micros, zone if kind.tz is not None else None)
     if pa.types.is_floating(kind):
         return _fractions(array)
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
@@ -81,7 +89,7 @@ def _local_date(day: int) -> str:
     return f"{sign}{abs(year):04d}-{moment.month:02d}-{moment.day:02d}"
 
 
-def _micros(array: pa.Array) -> pa.Array:
+def timestamp_micros(array: pa.Array) -> pa.Array:
     """Microseconds since the epoch; what is below is cut off towards the past."""
     unit = array.type.unit
     numbers = array.view(pa.int64())

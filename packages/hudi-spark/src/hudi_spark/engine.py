@@ -107,10 +107,11 @@ class SparkEngine:
             no_order = F.sum(F.when(_by_path(rows, task.ordering_field).isNull(), 1).otherwise(0))
         grouped = rows.groupBy(PARTITION_PATH).agg(F.count(F.lit(1)), no_key, no_order)
         found = self._run(grouped.collect, "evaluate")
-        keyless, orderless = sum(r[2] for r in found), sum(r[3] for r in found)
+        keyless = sum(r[2] if r[0] is not None else r[1] for r in found)
+        orderless = sum(r[3] for r in found)
         total = sum(r[1] for r in found)
         if keyless:
-            fields = ", ".join(repr(f) for f in task.key_spec.key_fields)
+            fields = ", ".join(repr(f) for f in task.key_spec.key_fields) or RECORD_KEY
             raise RecordKeyError(
                 f"the record key, made of {fields}, is null or empty in {keyless:,} of {total:,} rows",
                 remedy="fill the column(s), or leave such rows out.",
@@ -228,8 +229,15 @@ def _quoted(name: str) -> Column:
 
 def _keyed(data: DataFrame, task: PrepareTask) -> DataFrame:
     """Record key, partition path and the wanted columns."""
-    data = data.select(*_as_stored(data.schema, task.schema))
-    present = [_quoted(n) for n in data.columns]
+    stored = [_quoted(n).alias(f"_hudi{n}") for n in (RECORD_KEY, PARTITION_PATH) if task.stored_keys]
+    data = data.select(*stored, *_as_stored(data.schema, task.schema))
+    present = [_quoted(n) for n in data.columns[len(stored) :]]
+    if stored:
+        return data.select(
+            F.col(f"_hudi{RECORD_KEY}").alias(RECORD_KEY),
+            F.col(f"_hudi{PARTITION_PATH}").alias(PARTITION_PATH),
+            *present,
+        )
     key = expressions.record_key(task.key_spec, data.schema)
     path = expressions.partition_path(task.key_spec, data.schema)
     if key is not None and path is not None and _keys_as_stored(data.schema, task):

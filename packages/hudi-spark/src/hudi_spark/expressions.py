@@ -11,10 +11,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from hudi_format.keys import KeySpec
+from hudi_format.key_spec import SIMPLE
+from hudi_format.keys import EMPTY_PART, NULL_PART, KeySpec
 from hudi_format.partition_path import ESCAPED_CHARS, HIVE_DEFAULT
-
-NULL, EMPTY = "__null__", "__empty__"
 
 # Spark's cast of these to string is the text of Apache Hudi's key generators.
 _SAME_TEXT = (T.StringType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.BooleanType, T.DateType)
@@ -49,22 +48,38 @@ def text(path: str, schema: T.StructType) -> Column | None:
     return None
 
 
-def _texts(fields: Sequence[str], schema: T.StructType) -> list[Column] | None:
+def _texts(fields: Sequence[str], schema: T.StructType, spec: KeySpec) -> list[Column] | None:
+    if spec.timestamp_zone is not None and any(_is_timestamp(f, schema) for f in fields):
+        return None
     found = [text(f, schema) for f in fields]
     known = [t for t in found if t is not None]
     return known if len(known) == len(found) else None
 
 
+def _is_timestamp(path: str, schema: T.StructType) -> bool:
+    found = column(path, schema)
+    return found is not None and isinstance(found[1], (T.TimestampType, T.TimestampNTZType))
+
+
+def made_up_key() -> Column:
+    """The key of a row that has none, without its instant: `_<number of the task>_<number of the row in it>`."""
+    number = F.monotonically_increasing_id()  # the task's number stands in the upper 31 bits
+    task, row = F.shiftright(number, 33), number.bitwiseAND(F.lit((1 << 33) - 1))
+    return F.concat(F.lit("_"), task.cast("string"), F.lit("_"), row.cast("string"))
+
+
 def record_key(spec: KeySpec, schema: T.StructType) -> Column | None:
     """The record key, null where it would be null or empty; None where a field has no native text."""
-    texts = _texts(spec.key_fields, schema)
+    if spec.auto:
+        return made_up_key()
+    texts = _texts(spec.key_fields, schema, spec)
     if texts is None:
         return None
-    if len(texts) == 1:
+    if len(texts) == 1 and spec.kind != "GLOBAL_DELETE":
         return F.when(texts[0] != "", texts[0])
     parts: list[Column] = []
     for field, value in zip(spec.key_fields, texts, strict=True):
-        shown = F.coalesce(F.when(value == "", F.lit(EMPTY)).otherwise(value), F.lit(NULL))
+        shown = F.coalesce(F.when(value == "", F.lit(EMPTY_PART)).otherwise(value), F.lit(NULL_PART))
         parts += [F.lit(f"{',' if parts else ''}{field}:"), shown]
     filled = F.lit(False)
     for value in texts:
@@ -76,7 +91,9 @@ def partition_path(spec: KeySpec, schema: T.StructType) -> Column | None:
     """The partition path, "" for a table without partitions; None where a field has no native text."""
     if not spec.partition_fields:
         return F.lit("")
-    texts = _texts(spec.partition_fields, schema)
+    if any(kind != SIMPLE for kind in spec.field_kinds) or _has_binary(spec.partition_fields, schema):
+        return None
+    texts = _texts(spec.partition_fields, schema, spec)
     if texts is None:
         return None
     parts: list[Column] = []
@@ -86,6 +103,11 @@ def partition_path(spec: KeySpec, schema: T.StructType) -> Column | None:
         start = ("/" if parts else "") + (f"{field}=" if spec.hive_style else "")
         parts += [F.lit(start), shown] if start else [shown]
     return F.concat(*parts)
+
+
+def _has_binary(fields: Sequence[str], schema: T.StructType) -> bool:
+    found = (column(f, schema) for f in fields)
+    return any(c is not None and isinstance(c[1], T.BinaryType) for c in found)
 
 
 def _escaped(value: Column) -> Column:

@@ -21,7 +21,7 @@ from hudi_format.errors import (
     SchemaError,
     UnsupportedError,
 )
-from hudi_format.keys import partition_paths, record_keys
+from hudi_format.keys import made_up_keys, partition_paths, record_keys
 from hudi_format.model import WriteStat
 from hudi_format.schema.evolve import conform
 from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
@@ -150,9 +150,13 @@ class AddKeys:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         stored = pa.schema([self.task.schema.field(n) for n in key_columns(self.task)])
+        spec, counter, number = self.task.key_spec, RowCounter(), current_token().partition_id
         for batch in batches:
             made_of = conform(batch.select(stored.names), stored)
-            keys = record_keys(made_of, self.task.key_spec)
+            if spec.auto:
+                keys = made_up_keys("", number, counter.take(batch.num_rows))
+            else:
+                keys = record_keys(made_of, spec)
             paths = partition_paths(made_of, self.task.key_spec).cast(pa.string())
             columns = [keys, paths, *batch.columns]
             names = [RECORD_KEY, PARTITION_PATH, *batch.schema.names]

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from hudi_format.errors import OptionError, UnsupportedError
+from hudi_format.errors import UnsupportedError
+from hudi_format.key_spec import kind_of
 from hudi_format.names import looks_bucketed
 from hudi_format.storage import Storage
 from hudi_timeline import metadata_table
@@ -107,9 +108,12 @@ def _dropped_partition_columns(facts: Facts) -> str:
 
 
 def _key_generator(facts: Facts) -> str:
+    name = facts.config.keygen_class
+    if name is None or name.endswith(".SqlKeyGenerator"):
+        return ""
     try:
-        facts.config.key_spec()
-    except (UnsupportedError, OptionError) as e:  # not built, or made-up keys without a key field
+        kind_of(name)
+    except UnsupportedError as e:
         return e.message
     return ""
 

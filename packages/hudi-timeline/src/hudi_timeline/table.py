@@ -318,7 +318,7 @@ class HudiTable(WriteMethods):
                 table=self.uri,
                 remedy="read with a filter on the key columns.",
             )
-        return look_up(self.read, self._storage, config, keys)
+        return look_up(self.read, self._storage, config, self.schema, keys)
 
     def __repr__(self) -> str:
         config = self.config

@@ -15,8 +15,9 @@ from datetime import UTC, datetime
 
 from hudi_format import properties as props
 from hudi_format.errors import CorruptFileError, NotAHudiTableError, TableExistsError
-from hudi_format.keys import KeySpec
+from hudi_format.key_spec import KeySpec, kind_of
 from hudi_format.storage import Storage
+from hudi_format.time_keys import STORED
 
 META_FOLDER = ".hoodie"
 PROPERTIES_FILE = ".hoodie/hoodie.properties"
@@ -48,6 +49,7 @@ BOOTSTRAP_BASE_PATH = "hoodie.bootstrap.base.path"
 METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
 METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 CHECKSUM = "hoodie.table.checksum"
+PARTITION_OPTION = "hoodie.datasource.write.partitionpath.field"  # of a write
 
 # Readers of Apache Hudi try five times, a second apart, while another process updates the file.  An
 # update holds the file away for milliseconds, so a shorter pause serves as well.
@@ -139,20 +141,38 @@ class TableConfig:
         for key, value in values.items():
             object.__setattr__(self, key, value)
 
-    def key_spec(self) -> KeySpec:
+    def key_spec(self, options: Mapping[str, str] | None = None) -> KeySpec:
         """How record keys and partition paths of this table are made.
 
+        Args:
+            options: a write's, by main name.  They say what hoodie.properties does not keep: the type of timestamps,
+                the kinds of a custom key generator's partition fields, consistent timestamps.
+
         Raises:
-            UnsupportedError: a key generator that is not built yet.
-            OptionError: fields that do not fit the generator, or no record key field.
+            UnsupportedError: a key generator that is not built.
+            OptionError: fields that do not fit the generator, or an option that the generator needs is missing.
         """
+        given = dict(options or {})
+        fields = _list(self.properties, PARTITION_FIELDS)
+        if self.keygen_class and kind_of(self.keygen_class) == "CUSTOM" and not all(":" in f for f in fields):
+            fields = _list(given, PARTITION_OPTION) or fields
         return KeySpec.from_class(
             self.keygen_class,
             key_fields=self.record_key_fields,
-            partition_fields=self.partition_fields,
+            partition_fields=fields if any(":" in f for f in fields) else self.partition_fields,
             hive_style=self.hive_style,
             url_encode=self.url_encode,
+            options={**given, **{k: v for k, v in self.properties.items() if k in STORED}},
         )
+
+    def record_key_spec(self) -> KeySpec:
+        """How record keys of this table are made of columns, without partition paths.
+
+        Raises:
+            UnsupportedError: a key generator that is not built.
+        """
+        is_global = self.keygen_class is not None and kind_of(self.keygen_class) == "GLOBAL_DELETE"
+        return KeySpec(self.record_key_fields, (), "GLOBAL_DELETE" if is_global else "NON_PARTITION")
 
 
 def _int(p: Mapping[str, str], key: str) -> int:

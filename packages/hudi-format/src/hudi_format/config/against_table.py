@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hudi_format.config.registry import canonical, known_options, parse
 from hudi_format.errors import ConflictingOptionError
+from hudi_format.time_keys import STORED
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ _PAIRS = (
         "false",
     ),
     _Pair("hoodie.table.timeline.timezone", ("hoodie.table.timeline.timezone",)),
+    *(_Pair(key, (key,)) for key in STORED),
 )
 _KEYGEN_NAMES = {
     "nonpartitioned": "non_partition",

@@ -12,6 +12,7 @@ from functools import cache
 from hudi_format.config.kinds import LATER_OPERATIONS, OPERATIONS
 from hudi_format.config.registry import Given, shown
 from hudi_format.errors import UnsupportedError
+from hudi_format.key_spec import is_provided
 from hudi_format.merge.rules import PAYLOADS
 
 WRITE, READ = "write", "read"
@@ -70,7 +71,6 @@ _UPSERT = "use the operation upsert, which keeps one record per key"
 _SORT = "leave it out, and sort or repartition the data before the write"
 _BEFORE = "leave it out, and do it to the data before the write"
 _MODELS = "org.apache.hudi.common.model."
-_KEYGENS = "org.apache.hudi.keygen."
 _LOCKS = "org.apache.hudi.client.transaction.lock."
 _V6 = "leave it out; tables are written in version 6, which every engine reads"
 _PAYLOAD_INSTEAD = (
@@ -156,31 +156,10 @@ EFFECTS: tuple[Effect, ...] = (
     # --- keys and merging
     Effect(
         "hoodie.datasource.write.keygenerator.class",
-        _java(
-            _KEYGENS,
-            "SimpleKeyGenerator",
-            "SimpleAvroKeyGenerator",
-            "ComplexKeyGenerator",
-            "ComplexAvroKeyGenerator",
-            "NonpartitionedKeyGenerator",
-            "NonpartitionedAvroKeyGenerator",
-        ),
+        lambda v: _given(v) and not is_provided(str(v)),
         "another key generator",
-        "use SimpleKeyGenerator, ComplexKeyGenerator or NonpartitionedKeyGenerator, on a column that holds "
-        "the partition value as it should appear",
-    ),
-    Effect(
-        "hoodie.datasource.write.keygenerator.type",
-        _other_than("SIMPLE", "COMPLEX", "NON_PARTITION"),
-        "another key generator",
-        "use SIMPLE, COMPLEX or NON_PARTITION, on a column that holds the partition "
-        "value as it should appear",
-    ),
-    Effect(
-        "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled",
-        _true,
-        "timestamps in keys as text",
-        "cast the timestamp to string in the data",
+        "use Simple-, Complex-, Nonpartitioned-, TimestampBased- or CustomKeyGenerator; for made-up keys leave the "
+        "record key field out",
     ),
     Effect(
         "hoodie.write.complex.keygen.new.encoding", _true, "another encoding of complex keys", "leave it out"

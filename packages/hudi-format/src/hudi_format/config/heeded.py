@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hudi_format import time_keys
+
 OPERATION = "hoodie.datasource.write.operation"
 RECORD_KEY = "hoodie.datasource.write.recordkey.field"
 PARTITION = "hoodie.datasource.write.partitionpath.field"
@@ -118,7 +120,10 @@ DOCS = {
     RECORD_KEY: (
         "Column(s) that identify a record; dots reach into structs. Taken from the table once it exists."
     ),
-    PARTITION: "Column(s) whose values make the folder of a record; empty: not partitioned.",
+    PARTITION: (
+        "Column(s) whose values make the folder of a record; empty: not partitioned. CustomKeyGenerator takes "
+        "field:SIMPLE and field:TIMESTAMP, with every write."
+    ),
     PRECOMBINE: (
         "Column that decides between records of one key: the greatest value wins, of equal ones the later "
         "row. Not given: `ts`, if a new table has that column."
@@ -127,6 +132,23 @@ DOCS = {
         "How record key and partition path are made; follows from the number of fields if not given."
     ),
     KEYGEN_TYPE: "Short form of the key generator's class.",
+    "hoodie.sql.origin.keygen.class": "The class that Spark SQL's own key generator stands for.",
+    time_keys.TYPE: (
+        "What the timestamp key generator's column holds; SCALAR counts in a unit. Not kept in hoodie.properties: give "
+        "it with every write."
+    ),
+    time_keys.UNIT: "Unit of a column of type SCALAR, a name of Java's TimeUnit.",
+    time_keys.INPUT: "Pattern of a column of dates as text; several, with the delimiter between them.",
+    time_keys.DELIMITER: "Regular expression of what stands between several input patterns.",
+    time_keys.INPUT_ZONE: "Time zone of dates as text that name none.",
+    time_keys.OUTPUT: "Pattern of the partition path, such as yyyy/MM/dd.",
+    time_keys.OUTPUT_ZONE: "Time zone of the partition path.",
+    time_keys.BOTH_ZONES: "Time zone of input and output.",
+    time_keys.PARSER_CLASS: "Java class that knows patterns and zones; only Apache Hudi's own.",
+    time_keys.CONSISTENT: (
+        "Timestamps in keys are text with milliseconds, as Apache Hudi's bulk_insert makes them, not numbers. Not "
+        "kept in hoodie.properties: give it with every write."
+    ),
     "hoodie.datasource.write.hive_style_partitioning": "Folders are named `column=value` instead of `value`.",
     "hoodie.datasource.write.partitionpath.urlencode": "Partition values are URL-encoded in folder names.",
     PAYLOAD: (

@@ -33,6 +33,8 @@ hoodie.metadata.keep.max.commits 30
 hoodie.metadata.keep.min.commits 20
 hoodie.metadata.populate.meta.fields false
 hoodie.metadata.enable.full.scan.log.files true
+# Key generators
+hoodie.sql.origin.keygen.class -
 # Clustering
 hoodie.clustering.preserve.commit.metadata true
 # Storage / files

@@ -28,9 +28,8 @@ from hudi_format.config.heeded import (
 from hudi_format.config.notice import say_tuning
 from hudi_format.config.registry import Given, canonical
 from hudi_format.errors import ConflictingOptionError, InvalidOptionError, UnsupportedError
+from hudi_format.key_spec import kind_of
 from hudi_format.merge.rules import PAYLOADS
-
-_KEYGEN_TYPES = {"Simple": "SIMPLE", "Complex": "COMPLEX", "Nonpartitioned": "NON_PARTITION"}
 
 
 @dataclass(frozen=True)
@@ -209,13 +208,11 @@ def _refuse_contradictions(given: Given, operation: str) -> None:
             f"leave {PAYLOAD_ORDERING} out; it follows the other.",
         )
     kind, class_name = parsed.get(KEYGEN_TYPE), parsed.get(KEYGEN_CLASS)
-    if kind and class_name:
-        short = str(class_name).rpartition(".")[2].removesuffix("KeyGenerator").removesuffix("Avro")
-        if _KEYGEN_TYPES.get(short) != kind:
-            raise _conflict(
-                f"{given.given_as[KEYGEN_TYPE]} is {kind}, {given.given_as[KEYGEN_CLASS]} is {class_name}",
-                "give one of them.",
-            )
+    if kind and class_name and kind_of(str(class_name)) != kind:
+        raise _conflict(
+            f"{given.given_as[KEYGEN_TYPE]} is {kind}, {given.given_as[KEYGEN_CLASS]} is {class_name}",
+            "give one of them.",
+        )
     if parsed.get(RECORD_KEY) == ():
         raise InvalidOptionError(
             "the record key field is given, but empty",

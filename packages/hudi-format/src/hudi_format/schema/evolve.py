@@ -87,6 +87,19 @@ def _lacks_inside(having: pa.DataType, wanted: pa.DataType) -> bool:
     return False
 
 
+def as_stored(column: pa.Field, stored: pa.Schema) -> pa.Field:
+    """A key column of rows that name records, in the table's type where it fits: keys are the text of that type."""
+    index = stored.get_field_index(column.name)
+    if index < 0:
+        return column
+    try:
+        return reconcile(
+            pa.schema([column]), pa.schema([stored.field(index)]), set_null_for_missing=True
+        ).field(0).with_nullable(True)  # fmt: skip
+    except SchemaError:
+        return column  # other types may have the same text: 7 and "7"
+
+
 @dataclass(frozen=True, slots=True)
 class _Rules:
     keep_missing: bool

@@ -15,8 +15,8 @@ from itertools import count
 import numpy as np
 import pyarrow as pa
 
-from hudi_format.errors import MissingColumnError, OrderingValueError, SchemaError
-from hudi_format.keys import KeySpec, nested_column, partition_paths, record_keys, to_text
+from hudi_format.errors import MissingColumnError, OrderingValueError, RecordKeyError, SchemaError
+from hudi_format.keys import made_up_keys, nested_column, partition_paths, record_keys, to_text
 from hudi_format.merge.keys import KeyIndex
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.parquet.reader import read_keys
@@ -98,14 +98,18 @@ class LocalEngine:
         check_ordering(table, task)
         rows = conform(table, task.schema)
         # Of the values as they are stored: a number's text depends on its type.
-        keys, paths = self.keys_and_paths(table, rows, task.key_spec)
+        keys, paths = self.keys_and_paths(table, rows, task)
         codes, names = path_codes(paths)
         rows = pa.table([keys, *rows.columns], names=[RECORD_KEY, *task.schema.names])
         return LocalFrame(rows, codes, tuple(names))
 
-    def keys_and_paths(self, data: pa.Table, rows: pa.Table, spec: KeySpec) -> tuple[pa.Array, pa.Array]:
+    def keys_and_paths(self, data: pa.Table, rows: pa.Table, task: PrepareTask) -> tuple[pa.Array, pa.Array]:
         """Record keys and partition paths of `rows`, which are `data` in the types to write."""
-        return record_keys(rows, spec), partition_paths(rows, spec)
+        if task.stored_keys:
+            return _stored_keys(data)
+        spec = task.key_spec
+        keys = made_up_keys("", 0, range(rows.num_rows)) if spec.auto else record_keys(rows, spec)
+        return keys, partition_paths(rows, spec)
 
     def partition_counts(self, frame: LocalFrame) -> dict[str, int]:
         counts = np.bincount(frame.codes, minlength=len(frame.partitions))
@@ -220,9 +224,25 @@ class StoredRowsEngine(LocalEngine):
     that it was made from.
     """
 
-    def keys_and_paths(self, data: pa.Table, rows: pa.Table, spec: KeySpec) -> tuple[pa.Array, pa.Array]:
-        keys = to_text(data.column(RECORD_KEY))
-        return keys, to_text(data.column(PARTITION_PATH)).dictionary_encode()
+    def keys_and_paths(self, data: pa.Table, rows: pa.Table, task: PrepareTask) -> tuple[pa.Array, pa.Array]:
+        return _stored_keys(data)
+
+
+def _stored_keys(data: pa.Table) -> tuple[pa.Array, pa.Array]:
+    """Keys and paths of rows that come with their meta columns.
+
+    Raises:
+        RecordKeyError: a row without one of them, which is none of the table's.
+    """
+    for name in (RECORD_KEY, PARTITION_PATH):
+        nulls = data.column(name).null_count
+        if nulls:
+            raise RecordKeyError(
+                f"{name} is null in {nulls} of {data.num_rows} rows: they were not read from the table",
+                remedy="insert new rows without the meta columns; update only rows that the table gave.",
+                column=name,
+            )
+    return to_text(data.column(RECORD_KEY)), to_text(data.column(PARTITION_PATH)).dictionary_encode()
 
 
 def check_ordering(rows: pa.Table | pa.RecordBatch, task: PrepareTask) -> None:

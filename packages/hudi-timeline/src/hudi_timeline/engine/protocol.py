@@ -30,6 +30,7 @@ class PrepareTask:
             engine conforms the data to it.  For deletes: the key and partition columns.
         key_spec: record key and partition path.
         ordering_field: must not be null in any row when `check_ordering`.
+        stored_keys: the rows were read from the table with their meta columns, which say key and partition path.
         storage_level: Spark's name of the level at which the evaluated input is kept.
     """
 
@@ -38,6 +39,7 @@ class PrepareTask:
     ordering_field: str | None
     check_ordering: bool
     storage_level: str = "MEMORY_AND_DISK_SER"
+    stored_keys: bool = False
 
 
 class Engine(Protocol[D, F]):

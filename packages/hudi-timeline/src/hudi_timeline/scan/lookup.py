@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from hudi_format.keys import record_keys
 from hudi_format.parquet.footer import read_footer
+from hudi_format.schema.evolve import as_stored, conform
 from hudi_format.schema.meta_columns import RECORD_KEY
 from hudi_format.storage import Storage
 from hudi_index.bloom.filter import parse_filter
@@ -28,17 +29,20 @@ Keys: TypeAlias = Sequence[str] | pa.Array | pa.ChunkedArray | pa.Table | pa.Rec
 THREADS = 8
 
 
-def look_up(scan_of: Callable[..., Scan], storage: Storage, config: TableConfig, keys: Keys) -> pa.Table:
+def look_up(
+    scan_of: Callable[..., Scan], storage: Storage, config: TableConfig, schema: pa.Schema, keys: Keys
+) -> pa.Table:
     """The newest rows with these record keys.
 
     Args:
         scan_of: `HudiTable.read`.
+        schema: the table's, without meta columns.
         keys: record keys, or rows with the key columns.
 
     Raises:
         MissingColumnError, RecordKeyError: `keys` are rows without key columns, or with a null in one.
     """
-    wanted = _key_texts(keys, config)
+    wanted = _key_texts(keys, config, schema)
     scan = scan_of(filter=pc.field(RECORD_KEY).isin(wanted))
     tasks = scan.plan_files()
     texts = [k for k in wanted.to_pylist() if k is not None]
@@ -51,9 +55,18 @@ def look_up(scan_of: Callable[..., Scan], storage: Storage, config: TableConfig,
     return pa.concat_tables(found) if found else scan.schema.empty_table()
 
 
-def _key_texts(keys: Keys, config: TableConfig) -> pa.Array:
+def _as_in_table(rows: pa.Table | pa.RecordBatch, config: TableConfig, schema: pa.Schema) -> pa.Table:
+    """The key columns in the table's types: 1.5 is 1.50 in a table that keeps two digits."""
+    roots = dict.fromkeys(name.partition(".")[0] for name in config.record_key_fields)
+    there = [n for n in roots if n in rows.schema.names]
+    wanted = pa.schema([as_stored(rows.schema.field(n), schema) for n in there])
+    table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+    return conform(table.select(there), wanted)
+
+
+def _key_texts(keys: Keys, config: TableConfig, schema: pa.Schema) -> pa.Array:
     if isinstance(keys, (pa.Table, pa.RecordBatch)):
-        made = record_keys(keys, config.key_spec())
+        made = record_keys(_as_in_table(keys, config, schema), config.record_key_spec())
     elif isinstance(keys, str):
         raise TypeError("keys must be a list of record keys, not one text")
     else:

@@ -19,7 +19,7 @@ from hudi_format.storage import Storage, hadoop_options, open_storage, without_h
 from hudi_timeline import table_config
 from hudi_timeline.engine.local import LocalEngine, StoredRowsEngine, as_reader
 from hudi_timeline.table_config import TableConfig
-from hudi_timeline.write import planning
+from hudi_timeline.write import keying, planning
 from hudi_timeline.write.operation import check as operation_check
 from hudi_timeline.write.operation import execute
 from hudi_timeline.write.properties import table_properties
@@ -90,7 +90,7 @@ def create_table(
     }
     config = parse_write_options(merged)
     normal = normalize_schema(schema)
-    key_spec: KeySpec = planning.key_spec_of(config, None)
+    key_spec: KeySpec = keying.key_spec_of(config, None)
     for fields, what in ((key_spec.key_fields, "record key"), (key_spec.partition_fields, "partition")):
         planning.require(normal, fields, what, storage)
     if ordering:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_format.errors import HudiError
-from hudi_format.keys import partition_paths, record_keys
+from hudi_format.keys import made_up_keys, partition_paths, record_keys
 from hudi_format.model import WriteStat
 from hudi_format.names import new_file_id_prefix
 from hudi_format.parquet.writer import BaseFileWriter
@@ -119,6 +119,7 @@ class BulkWriter:
         self._token = token
         self._executor = executor
         self._counter = RowCounter()
+        self._keys_made = RowCounter()
         self._partitions: dict[str, _PartitionWriter] = {}
         self._gathered = 0
         self._pending: list[Future[None]] = []
@@ -134,7 +135,11 @@ class BulkWriter:
             return
         # Of the values as they are stored: a number's text depends on its type.
         data = conform(batch, context.schema)
-        keys = record_keys(data, context.key_spec)
+        if context.key_spec.auto:
+            numbers = self._keys_made.take(data.num_rows)
+            keys = made_up_keys(context.instant, self._token.partition_id, numbers)
+        else:
+            keys = record_keys(data, context.key_spec)
         paths = partition_paths(data, context.key_spec)
         rows = pa.table([keys, *data.columns], names=[RECORD_KEY, *context.schema.names])
         deleted = deleted_rows(context, rows)

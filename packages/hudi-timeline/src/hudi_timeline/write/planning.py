@@ -27,7 +27,7 @@ from hudi_format.parquet.config import ParquetConfig
 from hudi_format.schema.arrow import normalize_schema
 from hudi_format.schema.avro import from_avro, to_avro
 from hudi_format.schema.changes import SchemaChange
-from hudi_format.schema.evolve import reconcile
+from hudi_format.schema.evolve import as_stored
 from hudi_format.schema.meta_columns import with_meta, without_meta
 from hudi_format.storage import Storage
 from hudi_timeline import commit, gate, table_config
@@ -35,7 +35,7 @@ from hudi_timeline.engine.protocol import Engine, PrepareTask
 from hudi_timeline.instant import INFLIGHT, instant_path
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import latest_schema, load_timeline, read_commit
-from hudi_timeline.write import overwrite
+from hudi_timeline.write import keying, overwrite
 from hudi_timeline.write.evolution import check_former_types, check_key_types, evolve
 from hudi_timeline.write.properties import table_properties
 from hudi_timeline.write.tasks import BloomSettings, WriteContext
@@ -64,6 +64,7 @@ class Plan:
     warnings: tuple[str, ...]
     recreate: bool  # mode "overwrite" over an existing table
     schema_changes: tuple[SchemaChange, ...] = ()
+    stored_keys: bool = False  # rows come with the table's meta columns, which say key and partition path
 
     @property
     def operation(self) -> str:
@@ -146,7 +147,10 @@ def _plan(
     stored = None
     if old is not None:
         stored = latest_schema(storage, load_timeline(storage, old), old)
-    key_spec = key_spec_of(config, old)
+    names = [] if data is None else engine.schema(data).names
+    key_spec = keying.key_spec_of(config, old, no_rows=data is None)
+    config, stored_keys = keying.with_made_up_keys(config, key_spec, names, storage)
+    operation = config.operation
     given = pa.schema([]) if data is None else without_meta(engine.schema(data))
     if operation in ("delete", "delete_partition"):  # whatever else the rows have is not looked at
         wanted = {n.partition(".")[0] for n in (*key_spec.key_fields, *key_spec.partition_fields)}
@@ -172,7 +176,7 @@ def _plan(
         roots = dict.fromkeys(n.partition(".")[0] for n in (*key_spec.key_fields, *key_spec.partition_fields))
         input_schema = pa.schema([])
         if data is not None:
-            input_schema = pa.schema([_as_stored(incoming.field(n), stored) for n in roots])
+            input_schema = pa.schema([as_stored(incoming.field(n), stored) for n in roots])
             try:
                 check_key_types(stored, input_schema, (*key_spec.key_fields, *key_spec.partition_fields))
             except SchemaError as e:
@@ -185,11 +189,14 @@ def _plan(
             raise e.at(table=storage.uri) from None
         schema = input_schema = evolution.schema
         changes, warnings = evolution.changes, (*warnings, *evolution.warnings)
+    keying.check_partition_columns(key_spec, schema, storage)
+    if old is not None:
+        keying.check_timestamps(storage, old, key_spec, schema)
     rule = _rule(config, old, storage)
     properties = {} if old is not None else table_properties(config, key_spec, ordering, storage)
     return Plan(
         storage, config, old, properties, key_spec, ordering, schema, input_schema,
-        rule, warnings, recreate, changes,
+        rule, warnings, recreate, changes, stored_keys,
     )  # fmt: skip
 
 
@@ -203,19 +210,6 @@ def _former_schemas(storage: Storage, table: TableConfig | None) -> Iterator[pa.
         if text and text not in seen:
             seen.add(text)
             yield from_avro(text)
-
-
-def _as_stored(column: pa.Field, stored: pa.Schema) -> pa.Field:
-    """A key column of rows to delete, in the table's type where it fits, whose text is that of the keys."""
-    index = stored.get_field_index(column.name)
-    if index < 0:
-        return column
-    try:
-        return reconcile(
-            pa.schema([column]), pa.schema([stored.field(index)]), set_null_for_missing=True
-        ).field(0).with_nullable(True)  # fmt: skip
-    except SchemaError:
-        return column  # other types may have the same text: 7 and "7"
 
 
 def require(schema: pa.Schema, fields: Sequence[str], what: str, storage: Storage) -> None:
@@ -236,25 +230,6 @@ def require(schema: pa.Schema, fields: Sequence[str], what: str, storage: Storag
                     column=name,
                 )
             kind = found.type
-
-
-def key_spec_of(config: WriteConfig, table: TableConfig | None) -> KeySpec:
-    if table is not None:
-        return table.key_spec()
-    if not config.record_key_fields:
-        raise UnsupportedError(
-            "no record key field is given; keys made up by the writer are not provided yet",
-            remedy="set hoodie.datasource.write.recordkey.field to the column(s) that identify a record.",
-            option="hoodie.datasource.write.recordkey.field",
-        )
-    return KeySpec.from_options(
-        key_fields=config.record_key_fields,
-        partition_fields=config.partition_fields or (),
-        class_name=config.keygen_class,
-        type_name=config.keygen_type,
-        hive_style=bool(config.hive_style),
-        url_encode=bool(config.url_encode),
-    )
 
 
 def _ordering_field(
@@ -286,6 +261,7 @@ def prepare_task(plan: Plan) -> PrepareTask:
         ordering_field=plan.ordering_field,
         check_ordering=plan.ordering_field is not None and combining,
         storage_level=plan.config.storage_level,
+        stored_keys=plan.stored_keys,
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from hudi_format.config import WriteConfig
 from hudi_format.errors import MissingColumnError, UnsupportedError
-from hudi_format.keys import KeySpec
+from hudi_format.key_spec import KeySpec
 from hudi_format.storage import Storage
+from hudi_format.time_keys import STORED
 from hudi_timeline import table_config as keys
 
 
@@ -36,12 +37,15 @@ def table_properties(
         keys.NAME: config.table_name,
         keys.DATABASE: config.database or "",
         keys.TYPE: table_type,
-        keys.RECORD_KEY_FIELDS: ",".join(key_spec.key_fields),
         keys.PARTITION_FIELDS: ",".join(key_spec.partition_fields),
         keys.KEYGEN_CLASS: key_spec.class_name,
         keys.HIVE_STYLE: str(key_spec.hive_style).lower(),
         keys.URL_ENCODE: str(key_spec.url_encode).lower(),
     }
+    if not key_spec.auto:
+        out[keys.RECORD_KEY_FIELDS] = ",".join(key_spec.key_fields)
+    if key_spec.kind == "TIMESTAMP":  # not for a custom generator's dates, as Apache Hudi
+        out |= {k: v for k, v in config.raw.items() if k in STORED}
     if ordering_field:
         out[keys.PRECOMBINE_FIELD] = ordering_field
     if config.payload_class:

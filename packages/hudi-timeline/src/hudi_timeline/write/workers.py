@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_format.errors import ConcurrentWriterError, HudiError
-from hudi_format.keys import nested_column
+from hudi_format.keys import nested_column, with_instant
 from hudi_format.merge.keys import precombine
 from hudi_format.merge.modes import DATA_DELETED, DELETE, DELETE_DEFAULT, combine, deleted_kinds, event_times
 from hudi_format.merge.rules import Order
@@ -47,6 +47,8 @@ def write_bucket(
     """
     counter = counter or RowCounter()
     try:
+        if context.key_spec.auto:
+            rows = rows.set_column(0, RECORD_KEY, with_instant(rows.column(RECORD_KEY), context.instant))
         rows = _one_per_key(context, rows) if context.combine or bucket.kind == MERGE else rows
         deleted = deleted_rows(context, rows)
         if bucket.kind == CREATE:

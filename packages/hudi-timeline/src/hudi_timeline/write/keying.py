@@ -1,0 +1,208 @@
+"""Which keys a write makes, and whether they go together with those that the table holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from hudi_format.config import WriteConfig
+from hudi_format.errors import ConflictingOptionError, MissingColumnError, SchemaError
+from hudi_format.key_spec import KEY_OPTION, SIMPLE, KeySpec
+from hudi_format.parquet.footer import read_footer
+from hudi_format.partition_path import split_values
+from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
+from hudi_format.storage import Storage
+from hudi_format.time_keys import CONSISTENT
+from hudi_index.bloom.observer import MAX_KEY, MIN_KEY
+from hudi_timeline.snapshot import snapshot_of
+from hudi_timeline.table_config import TableConfig
+from hudi_timeline.timeline import load_timeline
+
+# Files whose keys are looked at for the form of timestamps.
+_SAMPLE = 16
+_NOT_FOR_MADE_UP = {
+    "hoodie.combine.before.insert": "true",
+    "hoodie.datasource.write.insert.drop.duplicates": "true",
+    "hoodie.populate.meta.fields": "false",
+}
+_TEXT = re.compile(r"[0-9]{4,}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]+")
+_NUMBER = re.compile(r"-?[0-9]+")
+
+
+def key_spec_of(config: WriteConfig, table: TableConfig | None, *, no_rows: bool = False) -> KeySpec:
+    """The key generator of a write: the table's, or of the options for a table that is to be made.
+
+    Args:
+        no_rows: nothing is to be keyed; what only partition paths need may be missing.
+
+    Raises:
+        UnsupportedError, OptionError: as `KeySpec.from_class`.
+    """
+    if table is not None:
+        return table.record_key_spec() if no_rows else table.key_spec(config.raw)
+    return KeySpec.from_options(
+        key_fields=config.record_key_fields or (),
+        partition_fields=config.partition_fields or (),
+        class_name=config.keygen_class,
+        type_name=config.keygen_type,
+        hive_style=bool(config.hive_style),
+        url_encode=bool(config.url_encode),
+        options=config.raw,
+    )
+
+
+def with_made_up_keys(
+    config: WriteConfig, spec: KeySpec, names: Sequence[str], storage: Storage
+) -> tuple[WriteConfig, bool]:
+    """The write's options where keys are made up, and whether its rows come with their stored keys.
+
+    As in Apache Hudi 0.15: without an operation rows are added by bulk_insert; upsert and delete work on rows that
+    were read from the table with their meta columns, and an upsert of others adds them.
+
+    Args:
+        names: columns of the data; none where there is no data.
+
+    Raises:
+        ConflictingOptionError: an option that looks for equal keys.
+        MissingColumnError: rows to delete that do not say their key.
+    """
+    if not spec.auto:
+        return config, False
+    for option, wrong in _NOT_FOR_MADE_UP.items():
+        if config.raw.get(option, "").strip().lower() == wrong:
+            raise ConflictingOptionError(
+                f"{option}={wrong} does not go with made-up record keys, which are all different",
+                table=storage.uri,
+                remedy=f"leave it out, or set {KEY_OPTION} to the column(s) that identify a record.",
+                option=option,
+            )
+    stored = RECORD_KEY in names and PARTITION_PATH in names
+    operation = config.operation
+    if not config.operation_given:
+        operation = "insert" if RECORD_KEY in names else "bulk_insert"
+    if operation == "delete" and not stored:
+        raise MissingColumnError(
+            f"the table's record keys are made up, so rows to delete need {RECORD_KEY} and {PARTITION_PATH}",
+            table=storage.uri,
+            remedy="read the rows from the table with their meta columns, or delete by a filter.",
+            column=RECORD_KEY,
+        )
+    return replace(config, operation=operation, combine_before_upsert=False), stored and operation in (
+        "upsert",
+        "delete",
+    )
+
+
+def check_partition_columns(spec: KeySpec, schema: pa.Schema, storage: Storage) -> None:
+    """Refuse partition columns whose values cannot be read back from a path.
+
+    Raises:
+        SchemaError: a binary column.
+    """
+    for name in spec.partition_fields:
+        kind = type_of(schema, name)
+        if kind is not None and (
+            pt.is_binary(kind) or pt.is_large_binary(kind) or pt.is_fixed_size_binary(kind)
+        ):
+            raise SchemaError(
+                f"partition column {name!r} is binary: its bytes cannot be read back from a partition path",
+                table=storage.uri,
+                remedy="partition by another column, or by the bytes as text.",
+                column=name,
+            )
+
+
+def type_of(schema: pa.Schema, path: str) -> pa.DataType | None:
+    """The type of a column by name or dot path; None where there is none."""
+    if path in schema.names:
+        return schema.field(path).type
+    name, *rest = path.split(".")
+    if name not in schema.names:
+        return None
+    kind = schema.field(name).type
+    for step in rest:
+        index = kind.get_field_index(step) if pt.is_struct(kind) else -1
+        if index < 0:
+            return None
+        kind = kind.field(index).type
+    return kind
+
+
+# --- timestamps in keys ----------------------------------------------------------------------------------
+
+
+def check_timestamps(storage: Storage, table: TableConfig, spec: KeySpec, schema: pa.Schema) -> None:
+    """Refuse to write timestamps in another form than the table's keys hold.
+
+    Apache Hudi 0.15 writes microseconds by upsert, insert and delete, and text by its bulk_insert, or text by all
+    where `CONSISTENT` is set, which hoodie.properties does not keep.
+
+    Raises:
+        ConflictingOptionError: naming the option, and what to set it to.
+    """
+    keys = [n for n in spec.key_fields if _is_timestamp(schema, n)]
+    paths = [
+        n
+        for n, kind in zip(spec.partition_fields, spec.field_kinds, strict=True)
+        if kind == SIMPLE and _is_timestamp(schema, n)
+    ]
+    if not keys and not paths:
+        return
+    slices = list(snapshot_of(storage, table, load_timeline(storage, table)).slices())
+    forms: dict[str, str] = {}
+    for text, place in _stored_texts(
+        storage, spec, keys, paths, [s for s in slices if s.base_file is not None]
+    ):
+        form = "text" if _TEXT.fullmatch(text) else "microseconds" if _NUMBER.fullmatch(text) else ""
+        if form:
+            forms.setdefault(form, place)
+    wanted = "microseconds" if spec.timestamp_zone is None else "text"
+    other = "text" if wanted == "microseconds" else "microseconds"
+    if other not in forms:
+        return
+    both = "; other records hold the wanted form" if wanted in forms else ""
+    raise ConflictingOptionError(
+        f"the table's keys hold timestamps as {other} ({forms[other]}){both}, this write would make them as {wanted}: "
+        "its records would not be found again",
+        table=storage.uri,
+        remedy=f"set {CONSISTENT}={str(other == 'text').lower()} with every write"
+        + (", after the table was written anew in one form." if both else "."),
+        option=CONSISTENT,
+    )
+
+
+def _is_timestamp(schema: pa.Schema, name: str) -> bool:
+    kind = type_of(schema, name)
+    return kind is not None and bool(pt.is_timestamp(kind))
+
+
+def _stored_texts(
+    storage: Storage, spec: KeySpec, keys: Sequence[str], paths: Sequence[str], slices: Sequence[object]
+) -> Iterator[tuple[str, str]]:
+    """Texts of timestamps in stored keys and paths, each with where it is."""
+    files = [f for f in (getattr(s, "base_file", None) for s in slices) if f is not None]
+    if paths:
+        for partition in sorted({f.partition for f in files}):
+            values = split_values(partition, spec.partition_fields) or []
+            for name, value in zip(spec.partition_fields, values, strict=False):
+                if name in paths and value:
+                    yield value, f"partition {partition!r}"
+    if not keys:
+        return
+    for file in files[:: max(1, len(files) // _SAMPLE)]:
+        entries = read_footer(storage, file.path).entries
+        for key in (entries.get(MIN_KEY), entries.get(MAX_KEY)):
+            for name in keys if key else ():
+                yield _part(key or "", name, spec), f"record key {key!r} in {file.path}"
+
+
+def _part(key: str, name: str, spec: KeySpec) -> str:
+    """The value of one field in a record key."""
+    if len(spec.key_fields) == 1 and spec.kind != "GLOBAL_DELETE":
+        return key
+    found = re.search(rf"(?:^|,){re.escape(name)}:([0-9:. -]+)(?:,|$)", key)
+    return found[1] if found else ""
