@@ -19,6 +19,8 @@ import pyarrow as pa
 from hudi_format.errors import UnsupportedError
 from hudi_format.log import _delete
 from hudi_format.log.blocks import BlockType, LogBlock
+from hudi_format.log.decimals import exact_decimal
+from hudi_format.log.kryo import KryoDelete, KryoError, read_kryo
 
 AVRO_VERSION = 3
 _NEWEST_VERSION = 3
@@ -69,6 +71,7 @@ class OrderingValues:
         type: Java's class of them.
         rows: which records have them, int64, ascending.
         values: one for each row; a list of tuples where the table has several ordering fields (ARRAY).
+            Decimals of versions 1 and 2 have the digits that they need.
     """
 
     type: OrderingType
@@ -155,8 +158,10 @@ def read_deletes(block: LogBlock, content: pa.Buffer) -> Deletes:
             instant=block.instant,
             remedy="read the table with a newer release of hudi-format.",
         )
-    if version != AVRO_VERSION:
+    if version < 1:
         raise block.broken(f"a delete block of version {version}", start)
+    if version < AVRO_VERSION:
+        return _kryo_deletes(block, view[8:], start + 8, version)
     return _avro_deletes(block, view[8:], start + 8)
 
 
@@ -181,6 +186,54 @@ def _avro_deletes(block: LogBlock, data: memoryview, at: int) -> Deletes:
     except pa.ArrowInvalid as e:
         raise block.broken(f"deletes with a text or value that is none ({e})", at) from e
     return Deletes(keys, partitions, ordering)
+
+
+_BY_JAVA_CLASS = {
+    "boolean": OrderingType.BOOLEAN,
+    "byte": OrderingType.INT,
+    "short": OrderingType.INT,
+    "int": OrderingType.INT,
+    "long": OrderingType.LONG,
+    "float": OrderingType.FLOAT,
+    "double": OrderingType.DOUBLE,
+    "String": OrderingType.STRING,
+    "Utf8": OrderingType.STRING,
+    "BigDecimal": OrderingType.DECIMAL,
+    "Date": OrderingType.DATE,
+    "LocalDate": OrderingType.DATE,
+    "Timestamp": OrderingType.TIMESTAMP_MICROS,
+    "Instant": OrderingType.TIMESTAMP_MICROS,
+}
+
+
+def _kryo_deletes(block: LogBlock, data: memoryview, at: int, version: int) -> Deletes:
+    try:
+        found = read_kryo(bytes(data), version)
+        keys = pa.array([f.key for f in found], pa.string())
+        partitions = pa.array([f.partition for f in found], pa.string())
+        ordering = _by_class(found)
+    except KryoError as e:
+        raise block.broken(f"a list of deletes that cannot be read: {e}", at + e.offset) from e
+    except (pa.ArrowInvalid, UnicodeEncodeError, OverflowError) as e:
+        raise block.broken(f"deletes with a text or value that is none ({e})", at) from e
+    except UnsupportedError as e:
+        raise e.at(file=block.file, instant=block.instant) from None
+    return Deletes(keys, partitions, ordering, version)
+
+
+def _by_class(found: list[KryoDelete]) -> tuple[OrderingValues, ...]:
+    groups: dict[OrderingType, tuple[list[int], list[Any]]] = {}
+    for row, delete in enumerate(found):
+        if delete.ordering is not None:
+            rows, values = groups.setdefault(_BY_JAVA_CLASS[delete.ordering[0]], ([], []))
+            rows.append(row)
+            values.append(delete.ordering[1])
+    out = []
+    for kind in sorted(groups):
+        rows, values = groups[kind]
+        arrow = None if kind is OrderingType.DECIMAL else ORDERING_ARROW[kind]
+        out.append(OrderingValues(kind, np.array(rows, np.int64), pa.array(values, arrow)))
+    return tuple(out)
 
 
 def _texts(
@@ -222,7 +275,9 @@ def _values(
 
 
 def _decimal(data: Sequence[int] | memoryview) -> Decimal:
-    return Decimal(int.from_bytes(bytes(data), "big", signed=True)).scaleb(-_DECIMAL_SCALE)
+    if len(data) > 16:
+        raise pa.ArrowInvalid(f"a decimal of {len(data)} bytes")
+    return exact_decimal(int.from_bytes(bytes(data), "big", signed=True), _DECIMAL_SCALE)
 
 
 def _tuple(data: memoryview, at: int, length: int) -> tuple[Any, ...]:
