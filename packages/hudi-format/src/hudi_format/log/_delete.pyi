@@ -22,3 +22,21 @@ def gather(
     out: npt.NDArray[np.uint8],
 ) -> None:
     """Copy the texts at `places` one after another into `out`, and fill `offsets`; a length of -1 is empty."""
+
+def encode(
+    keys: _Bytes,
+    key_offsets: npt.NDArray[np.int32],
+    partitions: _Bytes,
+    partition_offsets: npt.NDArray[np.int32],
+    partition_valid: npt.NDArray[np.uint8],
+    branches: npt.NDArray[np.uint8],
+    numbers: _Numbers,
+    texts: _Bytes,
+    text_offsets: npt.NDArray[np.int32],
+    out: npt.NDArray[np.uint8],
+) -> int:
+    """Write an Avro list of delete records to `out`; gives its length.
+
+    `numbers` and `texts` are those of the ordering values, by their branch.  Buffers have at least one byte each.
+    `out` has room for 20 bytes, and 40 and its texts for each record.
+    """

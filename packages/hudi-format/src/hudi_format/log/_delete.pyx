@@ -237,3 +237,87 @@ def gather(
             offsets[i + 1] = <int32_t>total
     if not sound:
         raise ValueError("a text is not within the data")
+
+
+cdef inline int64_t _put(uint8_t* out, int64_t at, int64_t number) noexcept nogil:
+    cdef uint64_t value = (<uint64_t>number << 1) ^ <uint64_t>(number >> 63)
+    while value > 0x7F:
+        out[at] = <uint8_t>(value & 0x7F) | 0x80
+        at += 1
+        value >>= 7
+    out[at] = <uint8_t>value
+    return at + 1
+
+
+cdef inline int64_t _put_bytes(
+    uint8_t* out, int64_t at, const uint8_t* data, const int32_t* offsets, int64_t row
+) noexcept nogil:
+    cdef int64_t length = offsets[row + 1] - offsets[row]
+    at = _put(out, at, length)
+    memcpy(out + at, data + offsets[row], <size_t>length)
+    return at + length
+
+
+cdef bint _within(const int32_t[::1] offsets, int64_t rows, int64_t size) noexcept nogil:
+    cdef int64_t i
+    if offsets.shape[0] != rows + 1 or offsets[0] < 0 or offsets[rows] > size:
+        return False
+    for i in range(rows):
+        if offsets[i] > offsets[i + 1]:
+            return False
+    return True
+
+
+def encode(
+    const uint8_t[::1] keys not None, const int32_t[::1] key_offsets not None,
+    const uint8_t[::1] partitions not None, const int32_t[::1] partition_offsets not None,
+    const uint8_t[::1] partition_valid not None,
+    const uint8_t[::1] branches not None, const int64_t[::1] numbers not None,
+    const uint8_t[::1] texts not None, const int32_t[::1] text_offsets not None,
+    uint8_t[::1] out not None,
+):
+    """Write an Avro list of delete records to `out`; gives its length.
+
+    Buffers have at least one byte each.  `out` has room for 20 bytes, and 40 and its texts for each record.
+    """
+    cdef int64_t rows = key_offsets.shape[0] - 1, i, at = 0, branch, value
+    cdef int64_t need
+    cdef int k
+    if rows < 0 or min(keys.shape[0], partitions.shape[0], texts.shape[0]) < 1:
+        raise ValueError("an empty buffer")
+    if partition_valid.shape[0] != rows or branches.shape[0] != rows or numbers.shape[0] != rows:
+        raise ValueError("columns of different lengths")
+    if not (_within(key_offsets, rows, keys.shape[0]) and _within(partition_offsets, rows, partitions.shape[0])
+            and _within(text_offsets, rows, texts.shape[0])):
+        raise ValueError("texts that are not within their data")
+    need = 20 + 40 * rows + (key_offsets[rows] - key_offsets[0])
+    need += (partition_offsets[rows] - partition_offsets[0]) + (text_offsets[rows] - text_offsets[0])
+    if out.shape[0] < need:
+        raise ValueError("no room for the list")
+    with nogil:
+        if rows > 0:
+            at = _put(&out[0], at, rows)
+        for i in range(rows):
+            at = _put(&out[0], at, 1)
+            at = _put_bytes(&out[0], at, &keys[0], &key_offsets[0], i)
+            if partition_valid[i]:
+                at = _put(&out[0], at, 1)
+                at = _put_bytes(&out[0], at, &partitions[0], &partition_offsets[0], i)
+            else:
+                at = _put(&out[0], at, 0)
+            branch = branches[i]
+            value = numbers[i]
+            at = _put(&out[0], at, branch)
+            if branch == BOOLEAN:
+                out[at] = value != 0
+                at += 1
+            elif branch == FLOAT or branch == DOUBLE:
+                for k in range(4 if branch == FLOAT else 8):
+                    out[at + k] = <uint8_t>(<uint64_t>value >> (8 * k))
+                at += 4 if branch == FLOAT else 8
+            elif branch == BYTES or branch == STRING or branch == DECIMAL:
+                at = _put_bytes(&out[0], at, &texts[0], &text_offsets[0], i)
+            elif branch != NULL_VALUE:
+                at = _put(&out[0], at, value)
+        at = _put(&out[0], at, 0)
+    return at

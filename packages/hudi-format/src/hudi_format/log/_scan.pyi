@@ -25,3 +25,6 @@ def records(content: _Bytes, start: int, offsets: _Numbers) -> tuple[int, int]:
 
     Gives the row that does not fit into the content (-1: none), and where the last one ends.
     """
+
+def join(data: _Bytes, offsets: _Numbers, out: npt.NDArray[np.uint8]) -> int:
+    """Fill `out` with the records between `offsets`, each after its length of four bytes; gives the bytes used."""

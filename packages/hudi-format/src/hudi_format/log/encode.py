@@ -1,0 +1,161 @@
+"""Contents and frames of log blocks, as Apache Hudi 0.15 writes them.
+
+Source: HoodieLogFormatWriter, HoodieAvroDataBlock and HoodieDeleteBlock (Hudi format, "Log file format").
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_format.errors import RecordKeyError, SchemaError
+from hudi_format.log import _delete, _scan
+from hudi_format.log.blocks import FORMAT_VERSION, MAGIC, BlockType
+from hudi_format.log.data_block import WRITTEN_VERSION
+from hudi_format.log.deletes import AVRO_VERSION, OrderingType
+
+_LONGEST_BLOCK = 0x7FFFFFFF  # Apache Hudi reads a block's size as an int
+_TEXT_TYPES = (OrderingType.STRING, OrderingType.BYTES, OrderingType.DECIMAL)
+
+
+def frame(kind: BlockType, header: Mapping[int, str], content_length: int) -> tuple[bytes, bytes]:
+    """What stands before and after a content of so many bytes.
+
+    Raises:
+        ValueError: a block of 2 GiB or more, which no reader takes.
+    """
+    entries = struct.pack(">i", len(header))
+    for key, text in header.items():
+        data = text.encode()
+        entries += struct.pack(">ii", key, len(data)) + data
+    head = struct.pack(">ii", FORMAT_VERSION, kind) + entries + struct.pack(">q", content_length)
+    size = len(head) + content_length + 4 + 8
+    if size > _LONGEST_BLOCK:
+        raise ValueError(f"a block of {size} bytes; at most {_LONGEST_BLOCK} can be read again")
+    return MAGIC + struct.pack(">q", size) + head, struct.pack(">iq", 0, size + len(MAGIC))
+
+
+def avro_content(data: Any, offsets: npt.NDArray[np.int64]) -> memoryview:
+    """Content of an Avro or CDC data block.
+
+    Args:
+        data: Avro datums one after another.
+        offsets: where each begins, and where the last one ends; int64, one more than there are records.
+    """
+    count = len(offsets) - 1
+    out = np.empty(8 + 4 * count + int(offsets[-1] - offsets[0]), np.uint8)
+    out[:8] = np.frombuffer(struct.pack(">ii", WRITTEN_VERSION, count), np.uint8)
+    _scan.join(memoryview(data).cast("B"), np.ascontiguousarray(offsets, np.int64), out[8:])
+    return memoryview(out)
+
+
+def delete_content(keys: pa.Array, partitions: pa.Array | None = None, ordering: pa.Array | None = None) -> bytes:
+    """Content of a delete block of version 3.
+
+    Args:
+        keys: record keys, text, none of them null.
+        partitions: their partition paths, text; None where the table has no partitions ("").
+        ordering: their ordering values; None, and null for one record, stand for a delete without, which wins
+            over all that was written before it.
+
+    Raises:
+        RecordKeyError: a key that is null.
+        SchemaError: ordering values of a type that a delete cannot have.
+    """
+    if keys.null_count:
+        raise RecordKeyError("a delete has no record key")
+    rows = len(keys)
+    key_data, key_offsets = _texts(keys.cast(pa.string()))
+    parts = pa.array([""] * rows, pa.string()) if partitions is None else partitions.cast(pa.string())
+    part_data, part_offsets = _texts(parts)
+    valid = np.asarray(parts.is_valid()).astype(np.uint8)
+    # Apache Hudi's default: the int 0, even where the ordering field has another type.
+    branches = np.full(rows, OrderingType.INT, np.uint8)
+    numbers = np.zeros(rows, np.int64)
+    text_data, text_offsets = np.zeros(1, np.uint8), np.zeros(rows + 1, np.int32)
+    if ordering is not None and ordering.null_count < rows:
+        kind = _ordering_type(ordering.type)
+        present = np.asarray(ordering.is_valid())
+        branches[present] = kind
+        if kind in _TEXT_TYPES:
+            text_data, text_offsets = _texts(_decimal_bytes(ordering) if kind is OrderingType.DECIMAL else ordering)
+        else:
+            numbers[present] = _numbers(kind, ordering.drop_null())
+    room = 20 + 40 * rows + len(key_data) + len(part_data) + len(text_data)
+    out = np.empty(room, np.uint8)
+    length = _delete.encode(
+        key_data, key_offsets, part_data, part_offsets, valid, branches, numbers, text_data, text_offsets, out
+    )
+    return struct.pack(">ii", AVRO_VERSION, length) + out[:length].tobytes()
+
+
+def _texts(array: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+    """Bytes and offsets of texts or binaries, at least one byte."""
+    array = array.cast(pa.binary()) if not pa.types.is_binary(array.type) else array
+    _, offsets, data = array.buffers()
+    where = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1] if offsets else None
+    if where is None or len(where) == 0:
+        where = np.zeros(1, np.int32)
+    bytes_ = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
+    return bytes_, np.ascontiguousarray(where)
+
+
+def _ordering_type(kind: pa.DataType) -> OrderingType:
+    t = pa.types
+    if t.is_boolean(kind):
+        return OrderingType.BOOLEAN
+    if t.is_int8(kind) or t.is_int16(kind) or t.is_int32(kind):
+        return OrderingType.INT
+    if t.is_int64(kind):
+        return OrderingType.LONG
+    if t.is_float32(kind):
+        return OrderingType.FLOAT
+    if t.is_float64(kind):
+        return OrderingType.DOUBLE
+    if t.is_string(kind):
+        return OrderingType.STRING
+    if t.is_binary(kind):
+        return OrderingType.BYTES
+    if t.is_date32(kind):
+        return OrderingType.DATE
+    if t.is_decimal128(kind):
+        return OrderingType.DECIMAL
+    if t.is_timestamp(kind):
+        return OrderingType.TIMESTAMP_MICROS
+    raise SchemaError(f"a delete cannot have an ordering value of type {kind}", source=str(kind))
+
+
+def _numbers(kind: OrderingType, values: pa.Array) -> npt.NDArray[np.int64]:
+    if kind is OrderingType.FLOAT:
+        return values.to_numpy(zero_copy_only=False).view(np.uint32).astype(np.int64)
+    if kind is OrderingType.DOUBLE:
+        return np.ascontiguousarray(values.to_numpy(zero_copy_only=False)).view(np.int64)
+    if kind is OrderingType.TIMESTAMP_MICROS:
+        values = values.cast(pa.timestamp("us", values.type.tz))
+    if kind is OrderingType.DATE:
+        values = values.cast(pa.int32())
+    out: npt.NDArray[np.int64] = values.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return out
+
+
+def _decimal_bytes(values: pa.Array) -> pa.Array:
+    """Unscaled values of scale 15, big-endian, as few bytes as there can be."""
+    try:
+        exact = pc.cast(values, pa.decimal128(30, 15))
+    except pa.ArrowInvalid as e:
+        raise SchemaError(f"a delete's ordering value does not fit decimal(30,15): {e}") from e
+    out = []
+    for v in exact.to_pylist():
+        if v is None:
+            out.append(None)
+            continue
+        sign, digits, _ = v.as_tuple()
+        number = int("".join(map(str, digits))) * (-1 if sign else 1)
+        out.append(number.to_bytes(((number if number >= 0 else ~number).bit_length() + 8) // 8, "big", signed=True))
+    return pa.array(out, pa.binary())

@@ -1,0 +1,209 @@
+"""Log files written: blocks of table version 6, as Apache Hudi 0.15 writes them.
+
+A block is complete in memory before its first byte goes out, so what a writer leaves that dies is a beginning of
+a block, which its size and its end give away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_format.log.blocks import ROLLBACK, BlockType, HeaderKey
+from hudi_format.log.encode import avro_content, delete_content, frame
+from hudi_format.model import LogFile, join_path
+from hudi_format.names import log_file_name
+from hudi_format.storage import Storage
+
+DEFAULT_FILE_SIZE = 1 << 30  # hoodie.logfile.max.size
+DEFAULT_BLOCK_SIZE = 256 << 20  # hoodie.logfile.data.block.max.size
+
+
+@runtime_checkable
+class Appendable(Protocol):
+    """A storage whose files can grow, as HDFS; on others each append makes a log file of its own."""
+
+    def open_append(self, path: str) -> Any:
+        """A binary stream that writes at the end of a file that is there.  The caller closes it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenLog:
+    """What a writer put into one log file.
+
+    Attributes:
+        file: the log file; its size includes what was in it before.
+        offset: where the writer's first block begins, in bytes.
+        size: bytes that the writer wrote.
+        blocks: how many blocks.
+    """
+
+    file: LogFile
+    offset: int
+    size: int
+    blocks: int
+
+
+class LogWriter:
+    """Appends blocks to the log of one file slice.
+
+    A log file that has grown past `max_file_size` is followed by one of the next version.  Where the storage cannot
+    append, or no file of `version` is there, a new file is made; a version that is taken is passed over.
+
+    Args:
+        partition: partition path, "" for a table without.
+        base_instant: of the slice; stands in the file's name (table version 6).
+        instant: the one that writes.
+        schema: Avro schema of the records with the meta columns, JSON text; "" where no data is written.
+        version: of the first log file; the slice's newest one plus one, or its newest to append to it.
+        write_token: stands in the name of a new file; names are unique through it.
+        cdc: whether these are files of changes (`.cdc`).
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        partition: str,
+        file_id: str,
+        base_instant: str,
+        *,
+        instant: str,
+        schema: str,
+        write_token: str,
+        version: int = 1,
+        max_file_size: int = DEFAULT_FILE_SIZE,
+        max_block_size: int = DEFAULT_BLOCK_SIZE,
+        cdc: bool = False,
+    ) -> None:
+        if version < 1 or max_file_size < 1 or max_block_size < 1:
+            raise ValueError("version and sizes are at least 1")
+        self._storage = storage
+        self._partition, self._file_id, self._base_instant = partition, file_id, base_instant
+        self._token, self._cdc = write_token, cdc
+        self._header = {int(HeaderKey.INSTANT_TIME): instant}
+        if schema:
+            self._header[HeaderKey.SCHEMA] = schema
+        self._version = version
+        self._max_file_size, self._max_block_size = max_file_size, max_block_size
+        self._out: Any = None
+        self._file: LogFile | None = None
+        self._start = self._size = self._blocks = 0
+        self._written: list[WrittenLog] = []
+
+    def append_avro(
+        self, data: Any, offsets: npt.NDArray[np.int64], *, header: Mapping[int, str] | None = None
+    ) -> None:
+        """Data blocks of Avro datums (CDC blocks in a file of changes), split at `max_block_size`.
+
+        Args:
+            data: datums one after another, written with the writer's schema.
+            offsets: where each begins, and where the last one ends; int64.
+            header: further entries, such as COMPACTED_BLOCK_TIMES.
+        """
+        self._need_schema()
+        kind = BlockType.CDC_DATA if self._cdc else BlockType.AVRO_DATA
+        first, rows = 0, len(offsets) - 1
+        ends = np.asarray(offsets, np.int64) + 4 * np.arange(rows + 1)
+        while first < rows:
+            most = int(np.searchsorted(ends, ends[first] + self._max_block_size, "right")) - 1
+            last = min(max(most, first + 1), rows)
+            self.append(kind, avro_content(data, offsets[first : last + 1]), header)
+            first = last
+
+    def append_parquet(self, content: Any, *, header: Mapping[int, str] | None = None) -> None:
+        """A data block of one whole Parquet file."""
+        self._need_schema()
+        self.append(BlockType.PARQUET_DATA, content, header)
+
+    def append_hfile(self, content: Any, *, header: Mapping[int, str] | None = None) -> None:
+        """A data block of one whole HFile."""
+        self._need_schema()
+        self.append(BlockType.HFILE_DATA, content, header)
+
+    def append_deletes(
+        self,
+        keys: pa.Array,
+        partitions: pa.Array | None = None,
+        ordering: pa.Array | None = None,
+        *,
+        header: Mapping[int, str] | None = None,
+    ) -> None:
+        """A delete block; of one append it comes after the data block.  See `encode.delete_content`."""
+        self.append(BlockType.DELETE, delete_content(keys, partitions, ordering), header)
+
+    def append_rollback(self, target: str) -> None:
+        """A command block that takes back the blocks of `target` before it."""
+        header = {
+            HeaderKey.COMMAND_BLOCK_TYPE: ROLLBACK,
+            HeaderKey.TARGET_INSTANT_TIME: target,
+            HeaderKey.INSTANT_TIME: self._header[HeaderKey.INSTANT_TIME],
+        }
+        self._put(BlockType.COMMAND, header, b"")
+
+    def append(self, kind: BlockType, content: Any, header: Mapping[int, str] | None = None) -> None:
+        """A block of any type: the writer's instant and schema, further header entries, and the content."""
+        self._put(kind, {**self._header, **(header or {})}, content)
+
+    def _need_schema(self) -> None:
+        if HeaderKey.SCHEMA not in self._header:
+            raise ValueError("a data block needs the schema of its records")
+
+    def _put(self, kind: BlockType, header: Mapping[int, str], content: Any) -> None:
+        view = memoryview(content).cast("B")
+        before, after = frame(kind, header, len(view))
+        if self._file is not None and self._start + self._size >= self._max_file_size:
+            self._finish()
+            self._version += 1
+        if self._file is None:
+            self._begin()
+        for part in (before, view, after):
+            self._out.write(part)
+        self._size += len(before) + len(view) + len(after)
+        self._blocks += 1
+
+    def _begin(self) -> None:
+        while True:
+            name = log_file_name(self._file_id, self._base_instant, self._version, self._token, cdc=self._cdc)
+            path = join_path(self._partition, name)
+            there = self._storage.info(path)
+            if there is None:
+                self._out, self._start = self._storage.open_output(path), 0
+                break
+            if isinstance(self._storage, Appendable) and there.size < self._max_file_size:
+                self._out, self._start = self._storage.open_append(path), there.size
+                break
+            self._version += 1
+        self._file = LogFile(self._partition, name, self._file_id, self._base_instant, self._version, self._token)
+        self._size = self._blocks = 0
+
+    def _finish(self) -> None:
+        out, file = self._out, self._file
+        self._out = self._file = None
+        if out is not None and file is not None:
+            out.flush()
+            out.close()
+            whole = LogFile(
+                file.partition, file.name, file.file_id, file.instant, file.version, file.write_token,
+                self._start + self._size,
+            )  # fmt: skip
+            self._written.append(WrittenLog(whole, self._start, self._size, self._blocks))
+
+    def close(self) -> tuple[WrittenLog, ...]:
+        """Finish the last file; what was written, a file each.  Calling it again changes nothing."""
+        self._finish()
+        return tuple(self._written)
+
+    def __enter__(self) -> LogWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
