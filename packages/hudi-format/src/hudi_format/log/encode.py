@@ -55,7 +55,9 @@ def avro_content(data: Any, offsets: npt.NDArray[np.int64]) -> memoryview:
     return memoryview(out)
 
 
-def delete_content(keys: pa.Array, partitions: pa.Array | None = None, ordering: pa.Array | None = None) -> bytes:
+def delete_content(
+    keys: pa.Array, partitions: pa.Array | None = None, ordering: pa.Array | None = None
+) -> bytes:
     """Content of a delete block of version 3.
 
     Args:
@@ -84,7 +86,9 @@ def delete_content(keys: pa.Array, partitions: pa.Array | None = None, ordering:
         present = np.asarray(ordering.is_valid())
         branches[present] = kind
         if kind in _TEXT_TYPES:
-            text_data, text_offsets = _texts(_decimal_bytes(ordering) if kind is OrderingType.DECIMAL else ordering)
+            text_data, text_offsets = _texts(
+                _decimal_bytes(ordering) if kind is OrderingType.DECIMAL else ordering
+            )
         else:
             numbers[present] = _numbers(kind, ordering.drop_null())
     room = 20 + 40 * rows + len(key_data) + len(part_data) + len(text_data)
@@ -99,7 +103,9 @@ def _texts(array: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32
     """Bytes and offsets of texts or binaries, at least one byte."""
     array = array.cast(pa.binary()) if not pa.types.is_binary(array.type) else array
     _, offsets, data = array.buffers()
-    where = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1] if offsets else None
+    where = (
+        np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1] if offsets else None
+    )
     if where is None or len(where) == 0:
         where = np.zeros(1, np.int32)
     bytes_ = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
@@ -157,5 +163,7 @@ def _decimal_bytes(values: pa.Array) -> pa.Array:
             continue
         sign, digits, _ = v.as_tuple()
         number = int("".join(map(str, digits))) * (-1 if sign else 1)
-        out.append(number.to_bytes(((number if number >= 0 else ~number).bit_length() + 8) // 8, "big", signed=True))
+        out.append(
+            number.to_bytes(((number if number >= 0 else ~number).bit_length() + 8) // 8, "big", signed=True)
+        )
     return pa.array(out, pa.binary())

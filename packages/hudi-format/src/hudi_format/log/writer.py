@@ -180,7 +180,9 @@ class LogWriter:
                 self._out, self._start = self._storage.open_append(path), there.size
                 break
             self._version += 1
-        self._file = LogFile(self._partition, name, self._file_id, self._base_instant, self._version, self._token)
+        self._file = LogFile(
+            self._partition, name, self._file_id, self._base_instant, self._version, self._token
+        )
         self._size = self._blocks = 0
 
     def _finish(self) -> None:
