@@ -52,7 +52,7 @@ def avro_content(data: Any, offsets: npt.NDArray[np.int64]) -> memoryview:
     out = np.empty(8 + 4 * count + int(offsets[-1] - offsets[0]), np.uint8)
     out[:8] = np.frombuffer(struct.pack(">ii", WRITTEN_VERSION, count), np.uint8)
     _scan.join(memoryview(data).cast("B"), np.ascontiguousarray(offsets, np.int64), out[8:])
-    return memoryview(out)
+    return out.data
 
 
 def delete_content(
@@ -139,7 +139,8 @@ def _ordering_type(kind: pa.DataType) -> OrderingType:
 
 def _numbers(kind: OrderingType, values: pa.Array) -> npt.NDArray[np.int64]:
     if kind is OrderingType.FLOAT:
-        return values.to_numpy(zero_copy_only=False).view(np.uint32).astype(np.int64)
+        bits: npt.NDArray[np.float32] = values.to_numpy(zero_copy_only=False)
+        return bits.view(np.uint32).astype(np.int64)
     if kind is OrderingType.DOUBLE:
         return np.ascontiguousarray(values.to_numpy(zero_copy_only=False)).view(np.int64)
     if kind is OrderingType.TIMESTAMP_MICROS:
@@ -156,7 +157,7 @@ def _decimal_bytes(values: pa.Array) -> pa.Array:
         exact = pc.cast(values, pa.decimal128(30, 15))
     except pa.ArrowInvalid as e:
         raise SchemaError(f"a delete's ordering value does not fit decimal(30,15): {e}") from e
-    out = []
+    out: list[bytes | None] = []
     for v in exact.to_pylist():
         if v is None:
             out.append(None)

@@ -140,7 +140,7 @@ class LogWriter:
 
     def append_rollback(self, target: str) -> None:
         """A command block that takes back the blocks of `target` before it."""
-        header = {
+        header: dict[int, str] = {
             HeaderKey.COMMAND_BLOCK_TYPE: ROLLBACK,
             HeaderKey.TARGET_INSTANT_TIME: target,
             HeaderKey.INSTANT_TIME: self._header[HeaderKey.INSTANT_TIME],
