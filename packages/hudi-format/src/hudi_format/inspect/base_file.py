@@ -1,0 +1,83 @@
+"""A look into a base file: row groups or stripes, schema, and what Apache Hudi wrote into the footer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.orc as orc
+
+from hudi_format.errors import CorruptFileError
+from hudi_format.inspect.report import Report
+from hudi_format.names import parse_base_file
+from hudi_format.parquet.footer import read_footer
+from hudi_format.storage import Storage
+
+_LONG = 200  # characters of a footer entry that are shown
+_SCHEMAS = ("parquet.avro.schema", "orc.avro.schema")
+
+
+def _facts(path: str) -> dict[str, Any]:
+    file = parse_base_file("", path.rpartition("/")[2])
+    facts: dict[str, Any] = {"file": path}
+    if file is not None:
+        facts |= {
+            "file id": file.file_id,
+            "instant of the name": file.instant,
+            "write token": file.write_token,
+        }
+    return facts
+
+
+def inspect_parquet(storage: Storage, path: str) -> Report:
+    """Row groups, columns and footer entries of a Parquet base file.
+
+    Raises:
+        MissingFileError, CorruptFileError, StorageError: as `read_footer`.
+    """
+    footer = read_footer(storage, path)
+    metadata = footer.metadata
+    facts = _facts(path) | {
+        "bytes": footer.size,
+        "rows": footer.num_rows,
+        "columns": [f"{f.name}: {f.type}" for f in footer.schema],
+        "written by": metadata.created_by,
+    }
+    for name, value in footer.entries.items():
+        if name not in _SCHEMAS:
+            facts[name] = value if len(value) <= _LONG else f"{len(value)} characters"
+    rows = []
+    for i in range(footer.num_row_groups):
+        group = metadata.row_group(i)
+        codecs = {group.column(c).compression for c in range(group.num_columns)}
+        packed = sum(group.column(c).total_compressed_size for c in range(group.num_columns))
+        rows.append((i, group.num_rows, packed, group.total_byte_size, " ".join(sorted(codecs))))
+    columns = ("row group", "rows", "bytes", "bytes unpacked", "codec")
+    return Report("base file (Parquet)", facts, columns, tuple(rows), footer.avro_schema or "")
+
+
+def inspect_orc(storage: Storage, path: str) -> Report:
+    """Stripes, columns and footer entries of an ORC base file.
+
+    Raises:
+        CorruptFileError: no ORC file.
+    """
+    with storage.open_input(path) as source:
+        try:
+            file = orc.ORCFile(source)
+            entries = {k.decode(): v.decode(errors="replace") for k, v in dict(file.metadata or {}).items()}
+            facts = _facts(path) | {
+                "bytes": file.file_length,
+                "rows": file.nrows,
+                "columns": [f"{f.name}: {f.type}" for f in file.schema],
+                "codec": file.compression,
+                "written by": f"{file.writer} {file.software_version}".strip(),
+            }
+            rows = tuple((i, file.read_stripe(i, columns=file.schema.names[:1]).num_rows) for i in range(file.nstripes))
+        except (pa.ArrowException, OSError) as e:
+            raise CorruptFileError(f"an ORC file that cannot be read: {e}", file=path, offset=0) from e
+    schema = next((entries[n] for n in _SCHEMAS if n in entries), "")
+    for name, value in entries.items():
+        if name not in _SCHEMAS:
+            facts[name] = value if len(value) <= _LONG else f"{len(value)} characters"
+    return Report("base file (ORC)", facts, ("stripe", "rows"), rows, schema)

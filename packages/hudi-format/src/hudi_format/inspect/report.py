@@ -1,0 +1,102 @@
+"""What is shown of a file: facts, and one table; as text or as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+_WIDEST = 60  # characters of a cell in the readable table; JSON has all of it
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A look into one file.
+
+    Attributes:
+        kind: of file, such as "log file".
+        facts: about the whole file, by name.
+        columns: of the table.
+        rows: of the table, values as JSON has them.
+        schema: of the records: an Avro schema's JSON text, "" where there is none.
+        problems: what is damaged, a line each.
+    """
+
+    kind: str
+    facts: dict[str, Any]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    schema: str = ""
+    problems: tuple[str, ...] = field(default=())
+
+    def to_json(self) -> str:
+        """One JSON object: the facts, `rows` by column name, `schema` and `problems`."""
+        rows = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+        out = {"kind": self.kind, **self.facts, "rows": rows, "problems": list(self.problems)}
+        out["schema"] = _schema_json(self.schema)
+        return json.dumps(out, ensure_ascii=False, indent=2)
+
+    def to_text(self) -> str:
+        """Facts, table, schema and problems for people."""
+        width = max(map(len, (*self.facts, "kind")))
+        lines = [
+            f"{name:{width}}  {_text(value)}" for name, value in {"kind": self.kind, **self.facts}.items()
+        ]
+        if self.rows:
+            lines += ["", *table(self.columns, self.rows)]
+        if self.schema:
+            lines += ["", "schema", *(f"  {line}" for line in _schema_lines(self.schema))]
+        if self.problems:
+            lines += ["", *(f"problem: {p}" for p in self.problems)]
+        return "\n".join(lines)
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
+    """Lines of a table: numbers to the right, the rest to the left."""
+    cells = [[_shown(v) for v in row] for row in rows]
+    widths = [max(len(c), *(len(row[i]) for row in cells)) for i, c in enumerate(columns)]
+    right = [
+        all(v is None or isinstance(v, int) for v in (row[i] for row in rows)) for i in range(len(columns))
+    ]
+    out = []
+    for row in [list(columns), ["-" * w for w in widths], *cells]:
+        line = "  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right, strict=True))
+        out.append(line.rstrip())
+    return out
+
+
+def _text(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def _shown(value: Any) -> str:
+    text = "" if value is None else _text(value)
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..."
+
+
+def _schema_json(text: str) -> Any:
+    if not text:
+        return None
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _schema_lines(text: str) -> list[str]:
+    """A field a line, its Avro type behind it."""
+    parsed = _schema_json(text)
+    if not isinstance(parsed, dict) or not isinstance(parsed.get("fields"), list):
+        return [text]
+    return table(("field", "type"), [(_name(f), _type(f)) for f in parsed["fields"]])
+
+
+def _name(field_: Any) -> str:
+    return str(field_.get("name", "?")) if isinstance(field_, dict) else str(field_)
+
+
+def _type(field_: Any) -> str:
+    kind = field_.get("type") if isinstance(field_, dict) else None
+    return kind if isinstance(kind, str) else json.dumps(kind, ensure_ascii=False)
