@@ -3,42 +3,21 @@
 import warnings
 
 import pytest
-from golden_tables import AS_OF, INCREMENTAL, READ_OPTIMIZED, SNAPSHOT, assert_same_answer, golden
+from golden_tables import (
+    AS_OF,
+    INCREMENTAL,
+    READ_OPTIMIZED,
+    READABLE_V6,
+    SNAPSHOT,
+    assert_same_answer,
+    golden,
+)
 
 from hudi_format.errors import HudiError, InstantNotFoundError, MissingFileError, UnsupportedError
 from hudi_timeline.table import HudiTable
 
-READABLE = [
-    "all_types_cow",
-    "bootstrap_full_record",
-    "bucket_simple_cow",
-    "cdc_cow_data_before",
-    "cdc_cow_data_before_after",
-    "cdc_cow_op_key_only",
-    "cow_archived",
-    "cow_bulk_insert",
-    "cow_cleaned",
-    "cow_clustered",
-    "cow_complex_keys_hive_style_urlencoded",
-    "cow_insert_overwrite",
-    "cow_no_metadata_table",
-    "cow_nonpartitioned",
-    "cow_partitioned",
-    "cow_rollback",
-    "cow_timestamp_keygen",
-    "custom_keygen",
-    "empty_first_write",
-    "empty_table",
-    "global_bloom_partition_move",
-    "multi_file_groups",
-    "record_index",
-    "savepoint_restore",
-    "schema_evolution_add_promote",
-    "single_commit_large_row_groups",
-    "virtual_keys",
-]
 READABLE_V5 = ["cow_complex_keys_hive_style_urlencoded", "cow_insert_overwrite", "cow_partitioned"]
-TABLES = golden("v6", *READABLE) + golden("v5", *READABLE_V5)
+TABLES = golden("v6", *READABLE_V6) + golden("v5", *READABLE_V5)
 REFUSED = [t for v in ("v5", "v6", "v8", "v9") for t in golden(v) if t not in TABLES]
 
 

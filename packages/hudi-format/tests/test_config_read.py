@@ -9,6 +9,7 @@ from hudi_format.errors import ConflictingOptionError, InvalidOptionError, Unsup
 
 INCREMENTAL = {"hoodie.datasource.query.type": "incremental"}
 BEGIN = "hoodie.datasource.read.begin.instanttime"
+PATHS = "hoodie.datasource.read.paths"
 END = "hoodie.datasource.read.end.instanttime"
 
 
@@ -44,6 +45,12 @@ def test_what_an_incremental_read_does_at_gaps_can_be_chosen():
         "hoodie.datasource.read.schema.use.end.instanttime": "true",
     })  # fmt: skip
     assert (config.hollow_policy, config.fallback_full_scan, config.use_end_schema) == ("BLOCK", True, True)
+
+
+def test_paths_are_a_list_for_snapshots():
+    assert parse_read_options({PATHS: "/a/*, /b"}).paths == ("/a/*", "/b")
+    with pytest.raises(ConflictingOptionError, match=r"path\.glob"):
+        parse_read_options({**INCREMENTAL, BEGIN: "000", PATHS: "/a/*"})
 
 
 def test_options_of_incremental_reads_alone():
@@ -84,7 +91,6 @@ def test_bounds_that_do_not_fit_the_query_are_refused(options, names):
     [
         ("hoodie.datasource.query.incremental.format", "cdc"),
         ("hoodie.read.timeline.holes.resolution.policy", "USE_TRANSITION_TIME"),
-        ("hoodie.datasource.read.paths", "/a/*"),
         ("hoodie.schema.on.read.enable", "true"),
     ],
 )

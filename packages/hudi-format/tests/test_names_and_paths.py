@@ -76,6 +76,18 @@ def test_query_instants_in_each_form(given, instant):
     assert instant_time.parse_query_instant(given) == instant
 
 
+@pytest.mark.parametrize(
+    ("given", "instant"),
+    [
+        ("2024-03-05T12:11:12+02:00", "20240305101112999"),
+        ("2024-03-05T10:11:12Z", "20240305101112999"),
+        ("2024-03-05 10:11:12.5+00:00", "20240305101112500"),
+    ],
+)
+def test_iso_text_with_a_zone_is_turned_into_the_tables_zone(given, instant):
+    assert instant_time.parse_query_instant(given, UTC) == instant
+
+
 def test_a_datetime_with_a_zone_is_turned_into_the_tables_zone():
     moment = datetime.fromisoformat("2024-03-05T02:00:00+02:00")
     assert instant_time.parse_query_instant(moment, UTC) == "20240305000000000"

@@ -165,15 +165,33 @@ def test_a_view_makes_a_table_readable_in_sql(spark, written):
     assert spark.sql("select count(*) from hudi_trips where city = 'rome'").collect()[0][0] == 1
 
 
-def test_no_path_an_unknown_option_and_a_glob_are_refused(spark, rows, trips, written):
+def test_paths_and_patterns_below_a_table_choose_its_files(spark, written):
+    def count(path, **options):
+        return spark.read.format("hudi").options(**options).load(path).count()
+
+    everything = count(written)
+    assert everything > count(f"{written}/rome") > 0
+    assert (
+        count(f"{written}/*/*") == count(f"{written}/*") == count([written, f"{written}/rome"]) == everything
+    )
+    paths = {"hoodie.datasource.read.paths": f"{written}/r*"}
+    assert (
+        count(written, **paths)
+        == count(None, **paths)
+        == count(f"{written}/rome/*")
+        == count(f"{written}/rome")
+    )
+
+
+def test_no_path_an_unknown_option_and_paths_of_no_table_are_refused(spark, rows, trips, written):
     with pytest.raises(OptionError, match="path"):
         rows.write.format("hudi").options(**trips).mode("append").save()
     with pytest.raises(OptionError, match="path"):
         spark.read.format("hudi").load()
-    with pytest.raises(OptionError, match="wildcards"):
-        spark.read.format("hudi").load(f"{written}/*/*")
-    with pytest.raises(UnsupportedError, match="2 paths"):
-        spark.read.format("hudi").load([written, written])
+    with pytest.raises(OptionError, match="not below one Hudi table"):
+        spark.read.format("hudi").load(f"{written}_*/*")
+    with pytest.raises(OptionError, match="not below the table"):
+        spark.read.format("hudi").load([written, f"{written}/../other"])
     with pytest.raises(UnknownOptionError):
         rows.write.format("hudi").options(**trips).option("hoodie.tabel.name", "x").mode("append").save(
             written

@@ -3,28 +3,19 @@
 import warnings
 
 import pytest
-from golden_tables import AS_OF, INCREMENTAL, READ_OPTIMIZED, SNAPSHOT, assert_same_answer, golden
+from golden_tables import (
+    AS_OF,
+    INCREMENTAL,
+    READ_OPTIMIZED,
+    READABLE_V6,
+    SNAPSHOT,
+    assert_same_answer,
+    golden,
+)
 
 pytestmark = pytest.mark.spark
 
-TABLES = golden(
-    "v6",
-    "all_types_cow",
-    "cow_complex_keys_hive_style_urlencoded",
-    "cow_insert_overwrite",
-    "cow_no_metadata_table",
-    "cow_nonpartitioned",
-    "cow_partitioned",
-    "cow_rollback",
-    "cow_timestamp_keygen",
-    "custom_keygen",
-    "empty_first_write",
-    "empty_table",
-    "multi_file_groups",
-    "schema_evolution_add_promote",
-    "single_commit_large_row_groups",
-    "virtual_keys",
-)
+TABLES = golden("v6", *READABLE_V6)
 
 
 @pytest.fixture(scope="module")
@@ -54,16 +45,7 @@ def load(spark, path, question):
     return reader.load(path)
 
 
-def asked(table):
-    """The newest state, and of the other kinds the first and the last question."""
-    out = table.questions(SNAPSHOT)
-    for kind in (AS_OF, INCREMENTAL):
-        found = table.questions(kind)
-        out += found[:1] + found[1:][-1:]
-    return out
-
-
-QUESTIONS = [(t, q) for t in TABLES for q in asked(t)]
+QUESTIONS = [(t, q) for t in TABLES for q in t.questions(SNAPSHOT, AS_OF, INCREMENTAL)]
 
 
 @pytest.mark.req("QR-01", "QR-03", "QR-07")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -57,3 +59,26 @@ def test_a_writer_at_work_keeps_its_files(table: HudiTable, tmp_path: Path) -> N
         beat.stop()
     remove_temporaries(table.storage)
     assert not mine.exists()
+
+
+def test_staged_rows_of_a_killed_write_go_a_day_after_the_last_of_them(
+    table: HudiTable, tmp_path: Path
+) -> None:
+    root = tmp_path / "t"
+    names = {n: f".hoodie_staging_{n}{HEX[1:]}" for n in "012"}
+    for n, age_h in (("0", 25), ("1", 23), ("2", 25)):
+        folder = root / names[n]
+        folder.mkdir()
+        (folder / "0-1.arrow").write_bytes(b"rows")
+        then = time.time() - age_h * 3600
+        os.utime(folder / "0-1.arrow", (then, then))
+        os.utime(folder, (then, then))
+    (root / names["2"] / "1-2.arrow").write_bytes(b"rows of a task that has just ended")
+    (root / ".hoodie_staging_mine").mkdir()  # not a name of ours
+    os.utime(root / ".hoodie_staging_mine", (0, 0))
+    table.upsert(pa.table({"id": ["b"], "v": [2]}))
+    assert not (root / names["0"]).exists()
+    assert (root / names["1"]).exists()
+    assert (root / names["2"]).exists()
+    assert (root / ".hoodie_staging_mine").exists()
+    assert table.read().to_arrow().num_rows == 2

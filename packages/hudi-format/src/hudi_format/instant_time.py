@@ -46,7 +46,7 @@ def zone_of(timezone_property: str) -> tzinfo | None:
 def parse_query_instant(value: str | datetime, zone: tzinfo | None = None) -> str:
     """The instant that a user's time means: digits, `yyyy-MM-dd`, with time, with milliseconds.
 
-    A datetime with a zone is turned into the table's zone first.
+    A datetime with a zone, and an ISO text that ends in one (`Z`, `+02:00`), is turned into the table's zone.
 
     Raises:
         InstantNotFoundError: another form; the message lists the forms that are accepted.
@@ -66,8 +66,21 @@ def parse_query_instant(value: str | datetime, zone: tzinfo | None = None) -> st
             break
         # Seconds without a fraction mean the whole second, as for instants of 14 digits.
         return format_instant(moment)[:14] + "999" if length == 19 else format_instant(moment)
+    with_zone = _with_zone(text)
+    if with_zone is not None:
+        instant = parse_query_instant(with_zone, zone)
+        return instant if "." in text else instant[:14] + "999"
     raise InstantNotFoundError(
         f"cannot read {value!r} as a point in time",
         remedy="give an instant (14 or 17 digits), 'yyyy-MM-dd', 'yyyy-MM-dd HH:mm:ss' "
-        "or 'yyyy-MM-dd HH:mm:ss.SSS'.",
+        "or 'yyyy-MM-dd HH:mm:ss.SSS', the latter two also with a zone such as +02:00.",
     )
+
+
+def _with_zone(text: str) -> datetime | None:
+    """The moment of an ISO text that names its zone; None for any other text."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else None

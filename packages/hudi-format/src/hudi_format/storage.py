@@ -16,6 +16,7 @@ from hudi_format.stores.hadoop import (
 from hudi_format.stores.local import LocalStorage
 from hudi_format.stores.protocol import FileInfo, ReplacingStorage, Storage
 from hudi_format.stores.remote import FsspecStorage
+from hudi_format.stores.schemes import normalised
 
 __all__ = [
     "FileInfo",
@@ -24,9 +25,20 @@ __all__ = [
     "ReplacingStorage",
     "Storage",
     "hadoop_options",
+    "normalised_path",
     "open_storage",
     "without_hadoop_options",
 ]
+
+
+def normalised_path(uri: str) -> str:
+    """A path or URL as `Storage.uri` has it."""
+    text = str(uri)
+    parsed = urlparse(text)
+    if parsed.scheme in ("", "file") or len(parsed.scheme) == 1:
+        path = text if parsed.scheme != "file" else unquote(parsed.path)
+        return os.path.abspath(os.path.expanduser(path))
+    return normalised(text)
 
 
 def open_storage(
@@ -49,7 +61,6 @@ def open_storage(
     text = str(uri)
     parsed = urlparse(text)
     if parsed.scheme in ("", "file") or len(parsed.scheme) == 1:
-        path = text if parsed.scheme != "file" else unquote(parsed.path)
-        return LocalStorage(os.path.abspath(os.path.expanduser(path)))
+        return LocalStorage(normalised_path(text))
     translated = storage_options_of(text, options or {})
     return FsspecStorage(text, with_given(translated, dict(storage_options or {}), text))

@@ -9,7 +9,8 @@ and no setting can be seen from here; `hudi.read.filter` does the same.
 Rows are staged in a folder of each write's own, `.hoodie_staging_<uuid>` in the base path.  That is storage which
 every task and the driver reach, unlike a temporary folder.  It is not below `.hoodie`, which would make a path
 look like a table before there is one.  What a killed write leaves there does no harm: it is no partition, it does
-not count as something else at the path, and readers pass over it; it can be deleted at any time.
+not count as something else at the path, readers pass over it, and the first write that begins a day later takes
+it away.
 
 Source: spec "What PySpark lets a Python-only package do", sections 1 to 4.
 """
@@ -36,13 +37,20 @@ from pyspark.sql.types import StructType
 from hudi_format.config import parse_read_options
 from hudi_format.config.heeded import STAGING_LIMIT
 from hudi_format.config.read import INCREMENTAL
-from hudi_format.errors import InvalidOptionError, OptionError, StorageError, UnsupportedError
+from hudi_format.errors import (
+    InvalidOptionError,
+    OptionError,
+    StorageError,
+    UnsupportedError,
+    WriteFailedError,
+)
 from hudi_format.schema.evolve import conform
 from hudi_format.storage import Storage, hadoop_options, open_storage, without_hadoop_options
 from hudi_spark.config import take_option
 from hudi_spark.read_tasks import grouped
 from hudi_spark.types import to_arrow_schema, to_spark_schema
 from hudi_timeline.engine.local import LocalEngine
+from hudi_timeline.leftovers import STAGING
 from hudi_timeline.scan.result import Scan
 from hudi_timeline.scan.task import ReadTask
 from hudi_timeline.table import HudiTable
@@ -51,8 +59,6 @@ from hudi_timeline.write.planning import APPEND, OVERWRITE
 
 DEFAULT_STAGING_LIMIT = 256 << 20
 """Bytes of Arrow data that one write may have, if the option does not say."""
-STAGING = ".hoodie_staging_"
-_FORMER_LIMIT = "hudi.datasource.max.bytes"
 _ENABLE = "call hudi_spark.enable(spark) before the {}, which then runs on Spark itself."
 
 
@@ -218,14 +224,22 @@ def _refusals(storage: Storage, path: str) -> Iterator[None]:
 def _rows(storage: Storage, staged: Sequence[Staged], schema: pa.Schema) -> pa.Table:
     tables = [schema.empty_table()]
     for message in sorted(staged, key=lambda m: int(m.path.rpartition("/")[2].partition("-")[0])):
-        tables.append(pa.ipc.open_stream(pa.BufferReader(storage.read(message.path))).read_all().cast(schema))
+        try:
+            data = storage.read(message.path)
+        except FileNotFoundError:
+            raise WriteFailedError(
+                "staged rows of this write are gone",
+                table=storage.uri,
+                file=message.path,
+                remedy="run the write again; nothing of it is visible.",
+            ) from None
+        tables.append(pa.ipc.open_stream(pa.BufferReader(data)).read_all().cast(schema))
     return pa.concat_tables(tables)
 
 
 def _limit(options: dict[str, str]) -> int:
     """The limit in bytes; its option is taken out."""
-    former = take_option(options, _FORMER_LIMIT)
-    text = take_option(options, STAGING_LIMIT) or former
+    text = take_option(options, STAGING_LIMIT)
     if text is None:
         return DEFAULT_STAGING_LIMIT
     try:

@@ -22,19 +22,21 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from hudi_format.config import ReadConfig, parse_read_options
-from hudi_format.config.read import INCREMENTAL
-from hudi_format.errors import OptionError, UnsupportedError
+from hudi_format.config.read import INCREMENTAL, PATHS
+from hudi_format.errors import OptionError
 from hudi_format.schema.meta_columns import COMMIT_TIME
-from hudi_format.storage import hadoop_options, without_hadoop_options
-from hudi_spark.config import merged, session_options, table_path
+from hudi_format.storage import hadoop_options, open_storage, without_hadoop_options
+from hudi_spark.config import merged, session_options, table_path, take_option
 from hudi_spark.file_schemas import files_by_schema
 from hudi_spark.files import base_files, lacks_file_system
 from hudi_spark.path_columns import partition_columns
 from hudi_spark.read_tasks import ReadFiles, grouped
 from hudi_spark.types import to_spark_schema, to_spark_type
+from hudi_timeline.scan.globs import base_of, has_wildcard
 from hudi_timeline.scan.plan import FROM_PATH, ScanPlan
 from hudi_timeline.scan.result import Scan
 from hudi_timeline.table import HudiTable
+from hudi_timeline.table_config import PROPERTIES_FILE
 
 log = logging.getLogger("hudi")
 
@@ -47,16 +49,15 @@ def load_frame(
     """The rows that a read with these options gives.
 
     Args:
-        path: the table's base path.
+        path: the table's base path, or paths and patterns below it.
         options: of the call; the session's `hoodie.*` settings are added below them.
         schema: columns and types to give instead of the table's: StructType or DDL text.
 
     Raises:
         NotAHudiTableError, UnsupportedError, OptionError ...: the errors of `HudiTable.read`.
     """
-    given = merged(session_options(spark), options)
+    uri, given = _base_path(spark, path, merged(session_options(spark), options))
     config = parse_read_options(without_hadoop_options(given))
-    uri = table_path(spark, _one_path(path), what="load")
     table = HudiTable.open(uri, options=hadoop_options(given))
     wanted = None if schema is None else _struct_type(spark, schema)
     scan = _scan(table, config, wanted)
@@ -64,24 +65,41 @@ def load_frame(
     return frame if wanted is None else frame.select(*_chosen(frame.schema, wanted))
 
 
-def _one_path(path: str | Sequence[str] | None) -> str | None:
-    if path is None or isinstance(path, str):
-        found = path
-    else:
-        paths = [str(p) for p in path]
-        if len(paths) > 1:
-            raise UnsupportedError(
-                f"{len(paths)} paths cannot be read as one table",
-                remedy="give the table's base path, and filter on the partition columns.",
-            )
-        found = paths[0] if paths else None
-    if found is not None and found.rstrip("/").endswith("*"):
+def _base_path(
+    spark: SparkSession, path: str | Sequence[str] | None, options: dict[str, str]
+) -> tuple[str, dict[str, str]]:
+    """The table's base path, and the options with what lies below it that is to be read.
+
+    A path may be a pattern, as scripts for older releases have it (`base/*/*`), and there may be several.
+
+    Raises:
+        OptionError, NotAHudiTableError: no path, or paths of no table or of several.
+    """
+
+    def is_table(folder: str) -> bool:
+        return open_storage(folder, options=options).info(PROPERTIES_FILE) is not None
+
+    given = [table_path(spark, p, what="load") for p in ([path] if isinstance(path, str) else path or ())]
+    listed = [p.strip() for p in (take_option(options, PATHS) or "").split(",") if p.strip()]
+    main = None
+    # A table's own path may look like a pattern.
+    if len(given) == 1 and (not has_wildcard(given[0]) or is_table(given[0])):
+        main = given[0]
+    paths = listed if main is not None else [*given, *listed]
+    if main is not None and not paths and (is_table(main) or base_of(main, is_table) is None):
+        return main, options
+    if main is None and not paths:
+        return table_path(spark, None, what="load"), options
+    paths = paths or [main or ""]
+    bases = {base_of(p, is_table) for p in ([main] if main else paths)}
+    base = bases.pop()
+    if bases or base is None:
         raise OptionError(
-            f"the path {found} holds wildcards",
+            f"the paths {', '.join(paths)} are not below one Hudi table",
             remedy="give the table's base path; the partitions are found by themselves.",
             option="path",
         )
-    return found
+    return base, {**options, PATHS: ",".join(paths)}
 
 
 def _struct_type(spark: SparkSession, schema: Any) -> T.StructType:

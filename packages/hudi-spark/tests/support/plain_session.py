@@ -64,7 +64,7 @@ def main(folder: str) -> dict[str, Any]:
     )
     spark.sparkContext.setLogLevel("OFF")
     seen: dict[str, Any] = {}
-    for scenario in (appends, queries, schemas, types, overwrites, failures, refusals):
+    for scenario in (appends, types, overwrites):
         seen[scenario.__name__] = scenario(spark, f"{folder}/{scenario.__name__}")
     seen["modules"] = sorted(m for m in sys.modules if m.partition(".")[0].startswith("hudi"))
     spark.stop()
@@ -72,48 +72,16 @@ def main(folder: str) -> dict[str, Any]:
 
 
 def appends(spark: SparkSession, path: str) -> dict[str, Any]:
-    os.makedirs(f"{path}/.hoodie_staging_0f")  # as a killed write leaves it
     save(rows(spark, 0, 10, 1).repartition(3), path)
     save(rows(spark, 8, 12, 2), path)
     frame = spark.read.format("hudi").load(path)
+    as_of = {"path": path, "as.of.instant": instants(path)[0], "hudi.read.columns": "fare,id"}
+    before = spark.read.format("HUDI").options(**as_of).load()
     return {
         "rows": sorted([r.id, r.ts, r.city, r.fare] for r in frame.collect()),
         "schema": frame.schema.jsonValue(),
-        "upper": spark.read.format("HUDI").option("path", path).load().count(),
+        "before": [before.columns, before.count()],
         "below": below(path),
-    }
-
-
-def queries(spark: SparkSession, path: str) -> dict[str, Any]:
-    for number in range(3):
-        save(rows(spark, number, number + 4, number), path)
-    first, second, _ = instants(path)
-
-    def read(**options: str) -> DataFrame:
-        names = {"type": "hoodie.datasource.query.type", "begin": "hoodie.datasource.read.begin.instanttime",
-                 "end": "hoodie.datasource.read.end.instanttime", "as_of": "as.of.instant",
-                 "columns": "hudi.read.columns", "filter": "hudi.read.filter"}  # fmt: skip
-        return spark.read.format("hudi").options(**{names[k]: v for k, v in options.items()}).load(path)
-
-    chosen = read(columns="fare,id", filter="city = 'c1' and ts > 0", as_of=second)
-    return {
-        "first": read(as_of=first).count(),
-        "second": read(as_of=second).count(),
-        "changes": sorted(r.id for r in read(type="incremental", begin=first, end=second).collect()),
-        "since": read(type="incremental", begin=first).count(),
-        "columns": chosen.columns,
-        "chosen": sorted([r.fare, r.id] for r in chosen.collect()),
-        "contradiction": refused(lambda: read(type="incremental").count()),
-    }
-
-
-def schemas(spark: SparkSession, path: str) -> dict[str, Any]:
-    save(rows(spark, 0, 4, 1), path)
-    frame = spark.read.format("hudi").schema("city string, ts double, other int").load(path)
-    return {
-        "columns": frame.columns,
-        "rows": sorted([r.city, r.ts, r.other] for r in frame.collect()),
-        "narrow": refused(lambda: spark.read.format("hudi").schema("fare date").load(path).collect()),
     }
 
 
@@ -126,51 +94,23 @@ def types(spark: SparkSession, path: str) -> dict[str, Any]:
 
 
 def overwrites(spark: SparkSession, path: str) -> dict[str, Any]:
-    save(rows(spark, 0, 10, 1), path)
+    failing = rows(spark, 0, 50_000, 1).selectExpr(
+        "id", "ts", "city", "if(id = 'k49999', raise_error('this row is bad'), fare) fare"
+    )
+    seen = {"task": refused(lambda: save(failing, path)), "none": below(path)}
+    save(rows(spark, 0, 3, 1), path)
+    seen["mode"] = refused(lambda: save(rows(spark, 0, 1, 1), path, mode="ignore"))
     save(rows(spark, 20, 23, 1), path, mode="overwrite")
-    replaced = spark.read.format("hudi").load(path).count()
     spark.sql(f"create temporary view trips using hudi options (path '{path}', {_sql(TRIPS)})")
     rows(spark, 30, 32, 1).createOrReplaceTempView("news")
     # A view's columns are those of the table, so the meta columns are given too; they are made anew.
     spark.sql("insert into trips select null, null, null, null, null, id, ts, fare, city from news")
-    return {
-        "replaced": replaced,
-        "inserted": spark.read.format("hudi").load(path).count(),
-        "below": below(path),
-    }
+    ids = spark.read.format("hudi").schema("id string").load(path).collect()
+    return {**seen, "ids": sorted(r.id for r in ids), "below": below(path)}
 
 
 def _sql(options: dict[str, str]) -> str:
     return ", ".join(f"'{k}' '{v}'" for k, v in options.items())
-
-
-def failures(spark: SparkSession, path: str) -> dict[str, Any]:
-    failing = rows(spark, 0, 50_000, 1).selectExpr(
-        "id", "ts", "city", "if(id = 'k49999', raise_error('this row is bad'), fare) fare"
-    )
-    seen = {"task": refused(lambda: save(failing, path)), "below": below(path)}
-    save(rows(spark, 0, 3, 1), path)
-    few = {"hudi.write.staging.limit.bytes": "5000"}
-    seen["limit"] = refused(lambda: save(rows(spark, 0, 50_000, 2), path, **few))
-    save(rows(spark, 3, 5, 1), path, **few)
-    return {**seen, "rows": spark.read.format("hudi").load(path).count(), "below_after": below(path)}
-
-
-def refusals(spark: SparkSession, path: str) -> dict[str, Any]:
-    one = rows(spark, 0, 1, 1)
-    os.makedirs(f"{path}/foreign")
-    with open(f"{path}/foreign/notes.txt", "w") as f:
-        f.write("mine")
-    new = f"{path}/new"
-    return {
-        "no_path": refused(lambda: spark.read.format("hudi").load()),
-        "no_table": refused(lambda: spark.read.format("hudi").load(new)),
-        "option": refused(lambda: save(one, new, **{"hoodie.tabel.name": "x"})),
-        "foreign": refused(lambda: save(one, f"{path}/foreign")),
-        "foreign_below": below(f"{path}/foreign"),
-        "mode": refused(lambda: save(one, new, mode="ignore")),
-        "new_below": below(new),
-    }
 
 
 if __name__ == "__main__":

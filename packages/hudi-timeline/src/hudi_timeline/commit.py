@@ -275,6 +275,7 @@ def _repair(
         if not pending and not _is_alive(storage, time_, options):
             heartbeat.delete(storage, time_)
     leftovers.remove_temporaries(storage)
+    leftovers.remove_staging(storage)
     return timeline
 
 

@@ -1,11 +1,14 @@
-"""Temporary files of writers that were killed between writing a file and giving it its name.
+"""What killed writers leave that never counts as anything: taken away by the next writer, so that it does not add up.
 
-They never count as anything, and are taken away by the next writer, so that they do not add up.
+Temporary files, of writers killed between writing a file and giving it its name; and folders of staged rows, of
+Spark's Python data source.
 """
 
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable
 
 from hudi_format.names import META_DIR
 from hudi_format.storage import Storage
@@ -13,6 +16,11 @@ from hudi_timeline import heartbeat
 
 # `LocalStorage` names them so; other stores write in one step.
 _TEMPORARY = re.compile(r"^\.(?P<name>.+)\.[0-9a-f]{32}\.tmp$")
+STAGING = ".hoodie_staging_"
+"""Beginning of the name of a folder in which a write stages rows before they are committed; 32 hex digits follow."""
+_STAGING = re.compile(re.escape(STAGING) + r"[0-9a-f]{32}\Z")
+STAGING_AGE_MS = 24 * 3_600_000
+"""A folder of staged rows into which nothing came for so long belongs to no write any more."""
 _INSTANT = re.compile(r"^\d{14,17}(?!\d)")
 
 
@@ -32,3 +40,18 @@ def remove_temporaries(storage: Storage) -> None:
             instant = _INSTANT.match(found["name"]) if found else None
             if instant is not None and instant[0] not in at_work:
                 storage.delete(f"{folder}/{entry.name}")
+
+
+def remove_staging(storage: Storage, *, now: Callable[[], float] = time.time) -> None:
+    """Remove folders of staged rows to which nothing was added for a day.
+
+    Args:
+        now: seconds since the epoch.
+    """
+    for entry in storage.list(""):
+        if not entry.is_dir or not _STAGING.match(entry.name):
+            continue
+        # Object stores have no time of a folder; the youngest of its files says as much.
+        youngest = max((f.mtime_ms for f in storage.list(entry.name)), default=0)
+        if now() * 1000 - max(youngest, entry.mtime_ms) > STAGING_AGE_MS:
+            storage.delete_dir(entry.name)

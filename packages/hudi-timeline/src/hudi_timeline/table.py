@@ -15,6 +15,7 @@ from hudi_format.config.read import (
     END,
     INCREMENTAL,
     ON_MISSING,
+    PATHS,
     QUERY_TYPE,
     READ_OPTIMIZED,
     SNAPSHOT,
@@ -33,6 +34,7 @@ from hudi_format.schema.meta_columns import META_COLUMNS
 from hudi_format.storage import Storage, open_storage, without_hadoop_options
 from hudi_timeline import gate
 from hudi_timeline.inspect import Inspector
+from hudi_timeline.scan.globs import PathSelection
 from hudi_timeline.scan.incremental import IncrementalSource, incremental_range, incremental_schema
 from hudi_timeline.scan.lookup import look_up
 from hudi_timeline.scan.predicate import all_of, make_predicate
@@ -238,7 +240,8 @@ class HudiTable(WriteMethods):
             snapshot = snapshot_of(self._storage, config, timeline, at, commits=self._commits)
         schema = snapshot_schema(snapshot.config, snapshot.schema)
         predicate = None if filter is None else make_predicate(filter, schema)
-        source = SnapshotSource(snapshot, schema, predicate)
+        paths = PathSelection.of(asked.paths, self.uri, PATHS) if asked.paths else None
+        source = SnapshotSource(snapshot, schema, predicate, paths)
         return Scan(self._storage, source, _columns(schema, columns, meta_columns))
 
     def read_incremental(

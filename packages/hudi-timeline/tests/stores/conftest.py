@@ -1,13 +1,21 @@
-"""The stores that the suite of this folder runs on: this machine's disk, memory, and a real S3 server."""
+"""The stores that the suite of this folder runs on: this machine's disk, memory, a real S3 server, and folders.
+
+The last is a disk reached through fsspec whose rename refuses to overwrite, as that of HDFS does, which needs a
+cluster.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import fsspec
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 from hudi_format.storage import Storage, open_storage
 from hudi_timeline import HudiTable
@@ -36,12 +44,34 @@ class Store:
         return HudiTable.open(self.uri(table), storage_options=self.options)
 
 
-@pytest.fixture(params=["local", "memory", "s3"])
+class Folders(LocalFileSystem):
+    """A tree of folders under a scheme of HDFS."""
+
+    protocol = "webhdfs"
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> str:
+        return str(super()._strip_protocol(str(path).removeprefix("webhdfs://")))
+
+    def mv(self, path1: str, path2: str, **kwargs: Any) -> None:
+        if os.path.lexists(path2):
+            raise OSError(f"rename of {path1} to {path2} failed")
+        shutil.move(path1, path2)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _folders() -> None:
+    fsspec.register_implementation("webhdfs", Folders, clobber=True)
+
+
+@pytest.fixture(params=["local", "memory", "s3", "folders"])
 def store(request: pytest.FixtureRequest, tmp_path: Any) -> Store:
     if request.param == "local":
         return Store("local", str(tmp_path))
     if request.param == "memory":
         return Store("memory", f"memory://{uuid.uuid4().hex}")
+    if request.param == "folders":
+        return Store("folders", f"webhdfs://{tmp_path}")
     server = request.getfixturevalue("s3_server")
     # Nothing but the bucket is above some tables.
     return Store("s3", f"s3a://{server.new_bucket()}/a b", server.storage_options)

@@ -173,7 +173,7 @@ def test_a_crash_at_any_change_is_mended_by_the_next_writer(store, mode):
         new = pairs((range(2), 1))
     base, arguments = (LocalStorage, ()) if store.name == "local" else (FsspecStorage, (store.options,))
     # Each change in memory; elsewhere, where they cost more, some of them.
-    step = {"memory": 1, "local": 3, "s3": 11}[store.name]
+    step = {"memory": 1, "local": 3, "folders": 5, "s3": 11}[store.name]
     seen = set()
     for at in range(1, 400, step):
         name = f"t{at}"

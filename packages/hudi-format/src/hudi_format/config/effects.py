@@ -334,13 +334,6 @@ EFFECTS: tuple[Effect, ...] = (
         _ONLY_READ,
     ),
     Effect(
-        "hoodie.datasource.read.paths",
-        _given,
-        "choosing files by path",
-        "filter on the partition columns; their files alone are read",
-        _ONLY_READ,
-    ),
-    Effect(
         "hoodie.datasource.read.incr.skip_cluster",
         _true,
         "skipping clustering commits",

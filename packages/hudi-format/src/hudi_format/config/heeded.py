@@ -30,6 +30,7 @@ FULL_SCAN_FALLBACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
 USE_END_SCHEMA = "hoodie.datasource.read.schema.use.end.instanttime"
 COLUMNS, FILTER = "hudi.read.columns", "hudi.read.filter"
 ON_MISSING = "hudi.read.incremental.on.missing"
+PATHS = "hoodie.datasource.read.paths"
 PATH_GLOB = "hoodie.datasource.read.incr.path.glob"
 INCR_FILTERS = "hoodie.datasource.read.incr.filters"
 PARALLELISM = {
@@ -99,7 +100,7 @@ READ_FIELDS = {
     "as_of": AS_OF,
     "begin": BEGIN,
     "end": END,
-    "paths": "hoodie.datasource.read.paths",
+    "paths": PATHS,
     "incr_path_glob": PATH_GLOB,
     "incr_filters": INCR_FILTERS,
     "on_missing": ON_MISSING,
@@ -240,7 +241,7 @@ DOCS = {
     AS_OF: "Instant or date to read the table at.",
     BEGIN: "Start of an incremental query, exclusive; 000 is the beginning.",
     END: "End of an incremental query, inclusive; the newest if not given.",
-    "hoodie.datasource.read.paths": "Paths and globs to read; not provided yet.",
+    PATHS: "Paths and patterns below the table, with commas between them; only their files are read.",
     PATH_GLOB: "Files that an incremental query reads: a pattern that full paths end with.",
     INCR_FILTERS: "Filters of an incremental query, with commas between them.",
     ON_MISSING: (

@@ -18,6 +18,7 @@ from hudi_format.config.heeded import (
     INCR_FILTERS,
     ON_MISSING,
     PATH_GLOB,
+    PATHS,
     QUERY_TYPE,
     READ_FIELDS,
     USE_END_SCHEMA,
@@ -37,6 +38,7 @@ __all__ = [
     "INCREMENTAL",
     "INCR_FILTERS",
     "ON_MISSING",
+    "PATHS",
     "PATH_GLOB",
     "QUERY_TYPE",
     "READ_OPTIMIZED",
@@ -59,6 +61,7 @@ class ReadConfig:
         begin, end: bounds of an incremental read, (begin, end]; end None for the newest.
         columns, filter: our own options `hudi.read.columns` (comma list) and `hudi.read.filter` (SQL-like
             text), for doors that push down neither.
+        paths: paths and patterns below the table; only files below them are read.
         incr_path_glob: pattern that the full paths of the files of an incremental read end with.
         incr_filters: filters of an incremental read, with commas between them.
         on_missing: ERROR, FULL_SCAN or AS_HUDI: what an incremental read does whose begin lies before archived
@@ -113,6 +116,12 @@ def parse_read_options(options: Mapping[str, str]) -> ReadConfig:
             f"{AS_OF} and an incremental query exclude each other",
             remedy=f"use {END} as the upper bound.",
             option=AS_OF,
+        )
+    if query == INCREMENTAL and "paths" in values:
+        raise ConflictingOptionError(
+            f"{PATHS} chooses the files of a snapshot, and the query is incremental",
+            remedy=f"use {PATH_GLOB}.",
+            option=PATHS,
         )
     if query != INCREMENTAL and bound:
         raise ConflictingOptionError(

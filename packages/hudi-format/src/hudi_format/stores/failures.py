@@ -43,9 +43,9 @@ def code_of(error: BaseException) -> str:
         response = getattr(e, "response", None)
         if isinstance(response, dict) and isinstance(response.get("Error"), dict):
             return str(response["Error"].get("Code") or "")
-        code = getattr(e, "error_code", None)  # Azure's
-        if isinstance(code, str) and code:
-            return code
+        code = getattr(e, "error_code", None) or getattr(e, "code", None)  # Azure's, Google's
+        if isinstance(code, (str, int)) and code:
+            return str(code)
     return next((c for c in (*_NO_ROOT, *_TAKEN) if c in str(error)), "")
 
 
@@ -85,7 +85,7 @@ def _refusal(
         remedy = f"make the {scheme.root}, or correct the path."
     elif names & set(_NO_CREDENTIALS):
         what, remedy = "no credentials were found", _credentials(scheme)
-    elif isinstance(error, PermissionError) or code in ("401", "403"):
+    elif isinstance(error, PermissionError) or code in ("401", "403") or str(error).startswith("Forbidden"):
         what = f"access was denied ({_reason(error, secrets) or code})"
         remedy = _credentials(scheme) + " Or grant them access."
     elif names & set(_UNREACHABLE):

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import fsspec
 import pyarrow as pa
 
-from hudi_format.errors import OptionError, UnsupportedError
+from hudi_format.errors import OptionError, StorageError, UnsupportedError
 from hudi_format.stores.failures import code_of, is_taken, refusals
 from hudi_format.stores.protocol import FileInfo
 from hudi_format.stores.schemes import FOLDERS, MEMORY, OBJECTS, UNKNOWN, Scheme, normalised, scheme_of
@@ -346,6 +346,13 @@ def _file_system(uri: str, scheme: Scheme, options: Mapping[str, Any]) -> tuple[
             f"{name}:// needs a package that is not installed ({e})",
             table=uri,
             remedy=f"run pip install {scheme.package}." if scheme.package else "",
+        ) from None
+    except OSError as e:  # HDFS without Hadoop's native library, an address that is none
+        reason = (str(e).splitlines() or [type(e).__name__])[0]
+        raise StorageError(
+            f"the store cannot be opened: {reason}",
+            table=uri,
+            remedy=f"check the address, and what {scheme.package} needs to reach it.",
         ) from None
     except ValueError as e:
         if "Protocol not known" in str(e):

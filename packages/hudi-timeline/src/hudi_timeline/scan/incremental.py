@@ -279,7 +279,15 @@ class IncrementalSource:
         )
 
     def fates(self) -> Iterator[Fate]:
-        """Every file that the commits of the range wrote, and why it is read or not."""
+        """Every file that the commits of the range wrote, and why it is read or not; of a full scan, each it reads."""
+        if not self.range.complete and self.range.on_missing == FULL_SCAN:
+            for row in self._full_scan().files.to_pylist():
+                whole = parse_base_file(row["partition"], row["path"].rpartition("/")[2], row["size"])
+                if whole is not None:
+                    yield Fate(
+                        whole, True, f"the whole table is read: commits up to {self.range.gone} are archived"
+                    )
+            return
         newest, replaced = self._written()
         read = {f.path for f in newest.values()}
         for instant in self.range.instants:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from hudi_format.schema.meta_columns import with_meta
 from hudi_timeline.partition_values import partition_columns, partition_table
+from hudi_timeline.scan.globs import PathSelection
 from hudi_timeline.scan.plan import (
     FILES_SCHEMA,
     FROM_PATH,
@@ -61,11 +62,13 @@ class SnapshotSource:
 
     Attributes:
         schema: see `snapshot_schema`.
+        paths: the files to look at; None for all.
     """
 
     snapshot: TableSnapshot
     schema: pa.Schema
     predicate: Predicate | None = None
+    paths: PathSelection | None = None
 
     @property
     def columns(self) -> tuple[PartitionColumn, ...]:
@@ -92,10 +95,13 @@ class SnapshotSource:
 
     def _plan_of(self, files: pa.Table) -> ScanPlan:
         snapshot = self.snapshot
+        planned = plan_files_table(files)
+        if self.paths is not None:
+            planned = self.paths.keep(planned)
         return ScanPlan(
             kind=SNAPSHOT,
             uri=snapshot.storage.uri,
-            files=plan_files_table(files),
+            files=planned,
             schema=self.schema,
             partition_columns=self.columns,
             partition_values=partition_table(
@@ -119,7 +125,9 @@ class SnapshotSource:
         for file in sorted(base_files(view.files), key=lambda b: b.path):
             group = (file.partition, file.file_id)
             after = snapshot.as_of is not None and file.instant > snapshot.as_of
-            if file.path in newest:
+            if self.paths is not None and file.path not in self.paths:
+                yield Fate(file, False, "not below the paths that were given")
+            elif file.path in newest:
                 if wanted.get(file.partition, True):
                     yield Fate(file, True, "the newest file of its group")
                 else:
