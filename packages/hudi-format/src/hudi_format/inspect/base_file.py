@@ -73,7 +73,9 @@ def inspect_orc(storage: Storage, path: str) -> Report:
                 "codec": file.compression,
                 "written by": f"{file.writer} {file.software_version}".strip(),
             }
-            rows = tuple((i, file.read_stripe(i, columns=file.schema.names[:1]).num_rows) for i in range(file.nstripes))
+            rows = tuple(
+                (i, file.read_stripe(i, columns=file.schema.names[:1]).num_rows) for i in range(file.nstripes)
+            )
         except (pa.ArrowException, OSError) as e:
             raise CorruptFileError(f"an ORC file that cannot be read: {e}", file=path, offset=0) from e
     schema = next((entries[n] for n in _SCHEMAS if n in entries), "")

@@ -93,7 +93,7 @@ def _contents(block: LogBlock, content: pa.Buffer) -> tuple[int | None, str | No
     if block.type is BlockType.PARQUET_DATA:
         try:
             rows = pq.ParquetFile(pa.BufferReader(content)).metadata.num_rows
-        except (pa.ArrowException, OSError) as e:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
             raise block.broken(f"a Parquet content that cannot be read ({e})", block.content_offset) from e
     else:
         rows = len(read_avro(block, content))

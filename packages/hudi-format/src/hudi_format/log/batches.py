@@ -113,7 +113,11 @@ class BlockDecoder:
             found = file.iter_batches(self._batch_rows, columns=stored, use_threads=False)
             while (batch := next(found, None)) is not None:
                 yield conform(batch, target, naive_is_utc=has_int96(file))
-        except (pa.ArrowException, OSError) as e:
+        except (
+            pa.ArrowException,
+            OSError,
+            UnicodeDecodeError,
+        ) as e:  # names of columns, too, are bytes of the file
             raise block.broken(f"a Parquet content that cannot be read ({e})", block.content_offset) from e
 
     def _target(self, block: LogBlock) -> pa.Schema:

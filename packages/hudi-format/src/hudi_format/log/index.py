@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from enum import IntEnum
 
 import numpy as np
@@ -15,7 +16,7 @@ Rows = npt.NDArray[np.int64]
 Buffer = bytes | bytearray | memoryview
 
 _ROWS_AT_ONCE = 4096
-_LEAST_BLOCK = 46  # bytes; less of a file than this cannot hold a block
+_EMPTY_FOOTER = 12  # bytes of a footer without entries, and of the reverse pointer
 
 
 class Column(IntEnum):
@@ -59,56 +60,77 @@ def index(data: Buffer) -> Rows:
     return np.concatenate(parts) if parts else np.empty((0, len(Column)), np.int64)
 
 
-def block_of(row: Rows, file: str, read: Callable[[int, int], Buffer], texts: dict[bytes, str]) -> LogBlock:
+# Places in a row, as plain numbers: they are used for every block.
+_OFFSET, _END, _TYPE, _HEADER = Column.OFFSET.value, Column.END.value, Column.TYPE.value, Column.HEADER.value
+_CONTENT, _LENGTH, _FOOTER = Column.CONTENT.value, Column.LENGTH.value, Column.FOOTER.value
+_DAMAGE, _INSTANT, _INSTANT_LENGTH = Column.DAMAGE.value, Column.INSTANT.value, Column.INSTANT_LENGTH.value
+_TYPES = tuple(BlockType)
+_MOST_MAPS = 4096
+_LONG_TEXT = 64  # bytes; schemas and positions, not instants
+_NO_FOOTER: dict[int, str] = {}
+
+
+class Headers:
+    """Header maps of one file: blocks that repeat one share it, and those that repeat a schema share that."""
+
+    def __init__(self) -> None:
+        self._maps: dict[bytes, dict[int, str] | None] = {}
+        self._texts: dict[bytes, str] = {}
+
+    def parse(self, data: bytes) -> dict[int, str] | None:
+        """Entries of a map whose lengths the scan has checked; None where a text is no UTF-8 or a key comes twice."""
+        if data not in self._maps:
+            if len(self._maps) >= _MOST_MAPS:
+                self._maps.clear()
+            self._maps[data] = self._entries(data)
+        return self._maps[data]
+
+    def _entries(self, data: bytes) -> dict[int, str] | None:
+        out: dict[int, str] = {}
+        at = 4
+        for _ in range(int.from_bytes(data[:4], "big")):
+            key = int.from_bytes(data[at : at + 4], "big", signed=True)
+            length = int.from_bytes(data[at + 4 : at + 8], "big")
+            at += 8 + length
+            value = data[at - length : at]
+            text = self._texts.get(value)
+            if text is None:
+                try:
+                    text = str(value, "utf-8")
+                except UnicodeDecodeError:
+                    return None
+                if length >= _LONG_TEXT:
+                    self._texts[value] = text
+            if key in out:
+                return None
+            out[key] = text
+        return out
+
+
+def block_of(row: list[int], file: str, read: Callable[[int, int], Buffer], headers: Headers) -> LogBlock:
     """The value of one row.
 
     Args:
+        row: as a list of numbers.
         read: bytes of the file from an offset on, so many.
-        texts: header values seen before, so that a schema that every block repeats is one object.
+        headers: those seen before in the file.
     """
-    r = dict(zip(Column, row.tolist(), strict=True))
-    offset, end, damage = r[Column.OFFSET], r[Column.END], Damage(r[Column.DAMAGE])
-    header: dict[int, str] = {}
-    footer: dict[int, str] = {}
-    if damage is Damage.NONE:
-        head, content = r[Column.HEADER], r[Column.CONTENT]
-        foot = r[Column.FOOTER]
-        found = _map(bytes(read(head, content - 8 - head)), texts)
-        at_end = _map(bytes(read(foot, end - 8 - foot)), texts)
-        if found is None or at_end is None:
-            damage = Damage.BAD_HEADER if found is None else Damage.BAD_FOOTER
-        else:
-            header, footer = found, at_end
-    elif r[Column.INSTANT] >= 0:
-        try:
-            header[0] = str(bytes(read(r[Column.INSTANT], r[Column.INSTANT_LENGTH])), "utf-8")
-        except UnicodeDecodeError:
-            header = {}
-    if damage is not Damage.NONE:
-        return LogBlock(
-            file, offset, end - offset, BlockType.CORRUPT, header, offset, end - offset, {}, damage
+    offset, end = row[_OFFSET], row[_END]
+    size = end - offset
+    if row[_DAMAGE] == 0:
+        head, content, foot = row[_HEADER], row[_CONTENT], row[_FOOTER]
+        header = headers.parse(bytes(read(head, content - 8 - head)))
+        footer = (
+            _NO_FOOTER if end - foot == _EMPTY_FOOTER else headers.parse(bytes(read(foot, end - 8 - foot)))
         )
-    kind = BlockType(r[Column.TYPE])
-    length = r[Column.LENGTH]
-    return LogBlock(file, offset, end - offset, kind, header, r[Column.CONTENT], length, footer)
-
-
-def _map(data: bytes, texts: dict[bytes, str]) -> dict[int, str] | None:
-    """Entries of a map whose lengths the scan has checked; None where a text is no UTF-8 or a key comes twice."""
-    out: dict[int, str] = {}
-    at = 4
-    for _ in range(int.from_bytes(data[:4], "big")):
-        key = int.from_bytes(data[at : at + 4], "big", signed=True)
-        length = int.from_bytes(data[at + 4 : at + 8], "big")
-        value = data[at + 8 : at + 8 + length]
-        at += 8 + length
-        text = texts.get(value)
-        if text is None:
-            try:
-                text = texts[value] = str(value, "utf-8")
-            except UnicodeDecodeError:
-                return None
-        if key in out:
-            return None
-        out[key] = text
-    return out
+        if header is not None and footer is not None:
+            kind = _TYPES[row[_TYPE]]
+            return LogBlock(file, offset, size, kind, header, content, row[_LENGTH], footer)
+        damage = Damage.BAD_HEADER if header is None else Damage.BAD_FOOTER
+    else:
+        damage = Damage(row[_DAMAGE])
+    header = {}
+    if damage is not Damage.BAD_HEADER and row[_INSTANT] >= 0:
+        with suppress(UnicodeDecodeError):
+            header[0] = str(bytes(read(row[_INSTANT], row[_INSTANT_LENGTH])), "utf-8")
+    return LogBlock(file, offset, size, BlockType.CORRUPT, header, offset, size, {}, damage)

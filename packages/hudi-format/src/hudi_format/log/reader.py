@@ -13,7 +13,7 @@ import pyarrow as pa
 from hudi_format.errors import CorruptFileError, MissingFileError
 from hudi_format.log import _scan
 from hudi_format.log.blocks import MAGIC, BlockType, Damage, LogBlock
-from hudi_format.log.index import Buffer, Column, Rows, block_of, index
+from hudi_format.log.index import Buffer, Column, Headers, Rows, block_of, index
 from hudi_format.storage import Storage
 
 WHOLE_FILE = 8 << 20  # bytes; a remote file up to here comes in one request
@@ -86,8 +86,12 @@ class LogFileReader:
         if self._data is None:
             return tuple(self._blocks_by_range())
         view = memoryview(self._data).cast("B")
-        texts: dict[bytes, str] = {}
-        return tuple(block_of(row, self.file, lambda at, n: view[at : at + n], texts) for row in index(view))
+        headers = Headers()
+
+        def read(at: int, length: int) -> memoryview:
+            return view[at : at + length]
+
+        return tuple(block_of(row, self.file, read, headers) for row in index(view).tolist())
 
     def content(self, block: LogBlock) -> pa.Buffer:
         """The content of one of this file's blocks; without a copy where the file is in memory.
@@ -121,7 +125,7 @@ class LogFileReader:
         )
 
     def _blocks_by_range(self) -> Iterator[LogBlock]:
-        texts: dict[bytes, str] = {}
+        headers = Headers()
         row = np.empty(len(Column), np.int64)
         at = 0
         window = _Window(self)
@@ -149,7 +153,7 @@ class LogFileReader:
                     row[Column.INSTANT] = at + lost[Column.INSTANT]
                     row[Column.INSTANT_LENGTH] = lost[Column.INSTANT_LENGTH]
                 row[Column.END] = stop
-            yield block_of(row, self.file, window.at, texts)
+            yield block_of(row.tolist(), self.file, window.at, headers)
             at = int(row[Column.END])
 
     def _parse(self, at: int, row: Rows, window: _Window) -> Damage:

@@ -1,0 +1,147 @@
+"""Truncations and one-byte changes of log files, and what became of each.
+
+Outcomes: `error` (typed, with the file), `equal` (the same rows), `one record` (as many rows, one of them other),
+`schema` (the damage is in the text of a SCHEMA header: other names or types for the block's rows), `parquet` (several
+values of a Parquet content, whose pages Apache Hudi writes without checksums), `other` (anything else, which must
+not be).
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_format.errors import CorruptFileError, HudiError, UnsupportedError
+from hudi_format.hfile.reader import HFileReader
+from hudi_format.log.batches import BlockDecoder
+from hudi_format.log.blocks import BlockType, HeaderKey, LogBlock
+from hudi_format.log.damage import CommittedRange, check_file
+from hudi_format.log.deletes import read_deletes
+from hudi_format.log.order import BlockScope, order_blocks
+from hudi_format.log.reader import LogFileReader
+from hudi_format.model import VisibleInstants
+
+Rows = list[tuple[Any, ...]]
+
+
+def committed(data: bytes) -> list[CommittedRange]:
+    """What the commits of an intact file's instants say: a range for each run of blocks of one instant."""
+    out: list[CommittedRange] = []
+    for b in LogFileReader(data).blocks:
+        if out and out[-1].instant == b.instant:
+            out[-1] = CommittedRange(b.instant, out[-1].start, b.end)
+        else:
+            out.append(CommittedRange(b.instant, b.offset, b.end))
+    return out
+
+
+def rows_of(data: bytes, said: list[CommittedRange], *, cdc: bool) -> Rows:
+    """Everything that a reader takes from the file: deletes and records, in the order of their blocks."""
+    visible = VisibleInstants(frozenset(s.instant for s in said))
+    with LogFileReader(data, file="f") as log:
+        check_file(log.blocks, file="f", size=log.size, visible=visible, committed=said)
+        if cdc:
+            blocks: tuple[LogBlock, ...] = log.blocks
+            if any(b.type is not BlockType.CDC_DATA for b in blocks):
+                raise CorruptFileError("another block among those of changes", file="f", offset=0)
+        else:
+            blocks = order_blocks(log.blocks, BlockScope(visible=visible)).blocks
+            if any(b.type is BlockType.CDC_DATA for b in blocks):
+                raise AssertionError("a block of changes among those of data")
+        return [row for b in blocks for row in _block_rows(b, log.content(b))]
+
+
+def _block_rows(b: LogBlock, content: pa.Buffer) -> Iterator[tuple[Any, ...]]:
+    if b.type is BlockType.DELETE:
+        deletes = read_deletes(b, content)
+        ordering = {
+            row: (part.type, value)
+            for part in deletes.ordering
+            for row, value in zip(part.rows.tolist(), pa.array(part.values).to_pylist(), strict=True)
+        }
+        pairs = zip(deletes.keys.to_pylist(), deletes.partitions.to_pylist(), strict=True)
+        yield from (("delete", key, part, ordering.get(i)) for i, (key, part) in enumerate(pairs))
+    elif b.type is BlockType.HFILE_DATA:
+        # Its values are unions that no column holds; the bytes say as much.
+        file = HFileReader.from_buffer(memoryview(content).cast("B"), path=b.file, offset=b.content_offset)
+        table = file.scan()
+        yield from zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True)
+    else:
+        for batch in BlockDecoder().batches(b, content):
+            names = tuple(batch.schema.names)
+            columns = [c.to_pylist() for c in batch.columns]
+            yield from (("row", names, repr(row)) for row in zip(*columns, strict=True))
+
+
+def outcome(data: bytes, intact: Rows, said: list[CommittedRange], *, cdc: bool, within: str = "") -> str:
+    """`within`: `schema` or `parquet` where that is what was damaged."""
+    try:
+        rows = rows_of(data, said, cdc=cdc)
+    except (CorruptFileError, UnsupportedError) as e:
+        return "error" if e.file == "f" else "other"
+    except HudiError:
+        return "schema" if within == "schema" else "other"
+    if rows == intact:
+        return "equal"
+    if within == "schema":
+        return "schema"
+    if len(rows) == len(intact):
+        if sum(a != b for a, b in zip(rows, intact, strict=True)) == 1:
+            return "one record"
+        return within or "other"
+    return "other"
+
+
+def boundaries(data: bytes) -> list[int]:
+    """Offsets where one part of a block ends and the next begins."""
+    out = [0]
+    for b in LogFileReader(data).blocks:
+        ends = (b.offset, b.offset + 6, b.offset + 14, b.offset + 22, b.content_offset - 8, b.content_offset)
+        out += [*ends, b.content_offset + b.content_length, b.end - 8, b.end]
+    return out
+
+
+def cuts(data: bytes, random_cuts: int, seed: int) -> list[int]:
+    """Every length of a file up to 4 KB; else 16 bytes around each boundary, and some at random."""
+    if len(data) <= 4096:
+        return list(range(len(data)))
+    around = {c for at in boundaries(data) for c in range(at - 16, at + 17)}
+    draw = random.Random(seed)
+    around |= {draw.randrange(len(data)) for _ in range(random_cuts)}
+    return sorted(c for c in around if 0 <= c < len(data))
+
+
+def sweep(
+    data: bytes, *, cdc: bool, random_cuts: int, changes: int, seed: int
+) -> tuple[Counter[str], Counter[str]]:
+    """Outcomes of cutting a file, and of changing one byte of it."""
+    said = committed(data)
+    intact = rows_of(data, said, cdc=cdc)
+    cut = Counter(outcome(data[:c], intact, said, cdc=cdc) for c in cuts(data, random_cuts, seed))
+    draw = random.Random(seed)
+    spans = _spans(data)
+    changed: Counter[str] = Counter()
+    for _ in range(changes):
+        at = draw.randrange(len(data))
+        byte = data[at] ^ draw.randrange(1, 256)
+        bad = data[:at] + bytes([byte]) + data[at + 1 :]
+        within = next((what for a, b, what in spans if a <= at < b), "")
+        changed[outcome(bad, intact, said, cdc=cdc, within=within)] += 1
+    return cut, changed
+
+
+def _spans(data: bytes) -> list[tuple[int, int, str]]:
+    """Where texts of schemas and Parquet contents are."""
+    out = []
+    for b in LogFileReader(data).blocks:
+        text = b.header.get(HeaderKey.SCHEMA, "").encode()
+        at = data.find(text, b.offset) if text else -1
+        if at >= 0:
+            out.append((at, at + len(text), "schema"))
+        if b.type is BlockType.PARQUET_DATA:
+            out.append((b.content_offset, b.content_offset + b.content_length, "parquet"))
+    return out
