@@ -25,11 +25,11 @@ from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage import Storage
 from hudi_spark import expressions
 from hudi_spark.jobs import run_job
+from hudi_spark.placement import place
 from hudi_spark.routing import slots, spread
 from hudi_spark.settings import setting
-from hudi_spark.stored_keys import FILE_ID, stored_keys
+from hudi_spark.stored_keys import FILE_ID, file_id, stored_keys
 from hudi_spark.tasks import (
-    BUCKET,
     STATUS_DDL,
     AddKeys,
     WriteBuckets,
@@ -41,10 +41,9 @@ from hudi_spark.types import to_arrow_schema, to_arrow_type, to_spark_schema, to
 from hudi_timeline.engine.protocol import PrepareTask
 from hudi_timeline.write.tasks import ProfileRow, Routing, WriteContext
 
-SLOT = "_hudi_slot"
-BOUNDS, BUCKETS = "_hudi_bounds", "_hudi_buckets"
-# Up to this many places stand in the plan itself; above it they are joined.
-LITERAL_PLACES = 64
+# Tells the rows of one evaluation apart, also those of one key.
+ROW_ID = "_hudi_row"
+CACHE_COMPRESSED = "spark.sql.inMemoryColumnarStorage.compressed"
 ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 # Spark's default of 10,000 rows a batch costs a third of the crossing; a user's own setting stays.
 BATCH_ROWS = "65536"
@@ -56,7 +55,7 @@ BROADCAST_ROWS = 500_000
 
 @dataclass(frozen=True)
 class SparkFrame:
-    """Evaluated rows: record key, partition path, data columns; when tagged, `FILE_ID` too ("" for none)."""
+    """Evaluated rows: record key, partition path, data columns, `ROW_ID`; when tagged, `FILE_ID` too ("": none)."""
 
     rows: DataFrame
     counts: Mapping[str, int]
@@ -81,7 +80,8 @@ class SparkEngine:
     # --- evaluate ------------------------------------------------------------------------------------
 
     def prepare(self, data: DataFrame, task: PrepareTask) -> SparkFrame:
-        rows = self._keep(_keyed(data, task), _storage_level(task.storage_level))
+        rows = _keyed(data, task).withColumn(ROW_ID, F.monotonically_increasing_id())
+        rows = self._keep(rows, _storage_level(task.storage_level))
         try:
             counts = self._count(rows, task)
         except BaseException:
@@ -90,7 +90,9 @@ class SparkEngine:
         return SparkFrame(rows, counts)
 
     def _keep(self, rows: DataFrame, level: StorageLevel) -> DataFrame:
-        kept = rows.persist(level)
+        # Choosing an encoding for each column takes longer than all else that is done with the rows.
+        with setting(self._spark, CACHE_COMPRESSED, "false"):
+            kept = rows.persist(level)
         self._kept.append(kept)
         return kept
 
@@ -136,12 +138,15 @@ class SparkEngine:
             return frame
         stored = stored_keys(self._spark, storage, latest, self._hadoop)
         few = sum(frame.counts.values()) <= BROADCAST_ROWS
-        keys = frame.rows.select(RECORD_KEY, PARTITION_PATH)
-        tags = stored.join(F.broadcast(keys) if few else keys, [RECORD_KEY, PARTITION_PATH], "left_semi")
-        rows = frame.rows.join(F.broadcast(tags) if few else tags, [RECORD_KEY, PARTITION_PATH], "left")
-        # Kept, because it is used twice: for the profile, and then for the write.
+        on = [RECORD_KEY, PARTITION_PATH]
+        keys = frame.rows.select(*on, ROW_ID)
+        found = stored.join(F.broadcast(keys) if few else keys, on).select(ROW_ID, file_id())
+        # Kept, because it is used twice, for the profile and for the write; the joined rows are made twice
+        # instead, the first time without their columns.
+        tags = self._keep(found, frame.rows.storageLevel)
+        rows = frame.rows.join(F.broadcast(tags) if few else tags, ROW_ID, "left")
         rows = rows.withColumn(FILE_ID, F.coalesce(F.col(FILE_ID), F.lit("")))
-        return replace(frame, rows=self._keep(rows, frame.rows.storageLevel), tagged=True)
+        return replace(frame, rows=rows, tagged=True)
 
     def profile(self, frame: SparkFrame) -> list[ProfileRow]:
         if not frame.tagged:
@@ -158,42 +163,12 @@ class SparkEngine:
         tasks = max(task_of) + 1
         number = slots(tasks)
         rows = frame.rows if frame.tagged else frame.rows.withColumn(FILE_ID, F.lit(""))
-        rows = self._placed(rows, routing).withColumn(BUCKET, _bucket())
-        slot_of = F.array(*[F.lit(number[t]) for t in task_of]) if len(task_of) <= 256 else None
-        if slot_of is not None:
-            rows = rows.withColumn(SLOT, F.element_at(slot_of, F.col(BUCKET) + 1))
-        else:
-            table = self._spark.createDataFrame(
-                [(b, number[t]) for b, t in enumerate(task_of)], f"{BUCKET} int, {SLOT} int"
-            )
-            rows = rows.join(F.broadcast(table), BUCKET)
-        wanted = [n for n in context.row_schema().names if n in rows.columns]
-        rows = rows.select(BUCKET, SLOT, *(_quoted(n) for n in wanted)).repartition(tasks, SLOT)
-        if tasks < len(routing.buckets):
-            rows = rows.sortWithinPartitions(BUCKET)
-        worker = WriteBuckets(context, routing.buckets)
-        return self._write(rows.drop(SLOT), worker)
-
-    def _placed(self, rows: DataFrame, routing: Routing) -> DataFrame:
-        """The rows that go somewhere, with the bounds and buckets of their place's shares."""
-        places = [(p, f, [1.0], [b]) for (p, f), b in routing.located.items()]
-        places += [(p, "", [s.upto for s in of], [s.bucket for s in of]) for p, of in routing.inserts.items()]
-        if len(places) > LITERAL_PLACES:
-            ddl = f"{PARTITION_PATH} string, {FILE_ID} string, {BOUNDS} array<double>, {BUCKETS} array<int>"
-            table = self._spark.createDataFrame(places, ddl)
-            return rows.join(F.broadcast(table), [PARTITION_PATH, FILE_ID])
-        # Few places are written into the plan: that saves a join, and with it a job.
-        known: list[Column] = []
-        for partition, file_id, bounds, buckets in places:
-            shares = F.struct(
-                F.array(*map(F.lit, bounds)).alias(BOUNDS), F.array(*map(F.lit, buckets)).alias(BUCKETS)
-            )
-            known += [F.lit(f"{file_id}/{partition}"), shares]
-        place = F.element_at(
-            F.create_map(*known), F.concat(F.col(FILE_ID), F.lit("/"), F.col(PARTITION_PATH))
-        )
-        found = rows.withColumn("_hudi_place", place).where(F.col("_hudi_place").isNotNull())
-        return found.select("*", "_hudi_place.*").drop("_hudi_place")
+        placed = place(
+            self._spark, rows, routing, [number[t] for t in task_of], tasks,
+            [n for n in context.row_schema().names if n in rows.columns],
+            all_placed=set(frame.counts) <= set(routing.inserts),
+        )  # fmt: skip
+        return self._write(placed, WriteBuckets(context, routing.buckets))
 
     def write_stream(self, data: DataFrame, task: PrepareTask, context: WriteContext) -> list[WriteStat]:
         present = [n for n in task.schema.names if n in data.columns]
@@ -285,14 +260,6 @@ def _keys_as_stored(schema: T.StructType, task: PrepareTask) -> bool:
         for name in key_columns(task)
         if name in wanted.names
     )
-
-
-def _bucket() -> Column:
-    """The bucket among a place's shares, by CRC-32 of the record key, as `InsertShare` says."""
-    hashed = F.crc32(F.col(RECORD_KEY).cast("binary")).cast("double")
-    passed = F.size(F.filter(F.col(BOUNDS), lambda upto: upto * F.lit(2.0**32) <= hashed))
-    chosen = F.element_at(F.col(BUCKETS), F.least(passed + 1, F.size(BUCKETS)))
-    return F.when(F.size(BUCKETS) == 1, F.element_at(F.col(BUCKETS), 1)).otherwise(chosen)
 
 
 def _storage_level(name: str) -> StorageLevel:

@@ -13,6 +13,8 @@ from hudi_timeline.write.tasks import Bucket
 
 # Work that one task should have at least, so that thousands of small file groups do not mean as many tasks.
 TASK_BYTES = 128 << 20
+# Incoming rows that one task should have at most; they are sorted by bucket in it.
+TASK_ROWS = 100_000
 _MASK = 0xFFFFFFFF
 
 
@@ -47,7 +49,8 @@ def spread(buckets: Sequence[Bucket], parallelism: int) -> list[int]:
     if not buckets:
         return []
     total = sum(b.expected_bytes for b in buckets)
-    tasks = min(len(buckets), max(2 * parallelism, -(-total // TASK_BYTES)))
+    rows = sum(b.expected_rows for b in buckets)
+    tasks = min(len(buckets), max(2 * parallelism, -(-total // TASK_BYTES), -(-rows // TASK_ROWS)))
     heap = [(0, task) for task in range(tasks)]
     out = [0] * len(buckets)
     for bucket in sorted(buckets, key=lambda b: -b.expected_bytes):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -29,7 +29,7 @@ _FILES_A_TASK = 8
 def stored_keys(
     spark: SparkSession, storage: Storage, files: Sequence[BaseFile], hadoop: Mapping[str, str] | None = None
 ) -> DataFrame:
-    """Record key, partition path and file id of each row of the files; one file at least."""
+    """Record key, partition path and file name or id (see `file_id`) of each row of the files, of one at least."""
     try:
         rows = base_files(spark, storage, [f.path for f in files], T.StructType(_SCHEMA.fields[:2]), hadoop)
     except (Py4JJavaError, PySparkException) as e:
@@ -37,8 +37,12 @@ def stored_keys(
             raise
         groups = tuple(tuple(files[n : n + _FILES_A_TASK]) for n in range(0, len(files), _FILES_A_TASK))
         return spark.range(0, len(groups), 1, len(groups)).mapInArrow(ReadKeys(storage, groups), _SCHEMA)
-    file_id = F.substring_index(F.col("_metadata.file_name"), "_", 1)
-    return rows.select(RECORD_KEY, PARTITION_PATH, file_id.alias(FILE_ID))
+    return rows.select(RECORD_KEY, PARTITION_PATH, F.col("_metadata.file_name").alias(FILE_ID))
+
+
+def file_id() -> Column:
+    """The file id where `FILE_ID` holds what `stored_keys` gives; cut only from what a join has left."""
+    return F.substring_index(F.col(FILE_ID), "_", 1).alias(FILE_ID)
 
 
 @dataclass(frozen=True)

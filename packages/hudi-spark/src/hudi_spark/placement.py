@@ -1,0 +1,98 @@
+"""Which bucket and which task each row goes to, said in Spark's own expressions.
+
+A located record goes to its file group's bucket; a new one to the share of its partition that holds the CRC-32 of
+its key (`hudi_timeline.write.tasks.InsertShare`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
+from hudi_spark.stored_keys import FILE_ID
+from hudi_spark.tasks import BUCKET
+from hudi_timeline.write.tasks import InsertShare, Routing
+
+SLOT = "_hudi_slot"
+_HASH = f"CAST(crc32(CAST({RECORD_KEY} AS BINARY)) AS DOUBLE)"
+_HASHES = 2.0**32
+_RANGE_DDL = f"_hudi_p string, _hudi_f string, _hudi_from double, _hudi_to double, {BUCKET} int, {SLOT} int"
+_IN_RANGE = (
+    f"{PARTITION_PATH} = _hudi_p AND {FILE_ID} = _hudi_f AND {_HASH} >= _hudi_from AND {_HASH} < _hudi_to"
+)
+
+# Up to this many places stand in the plan itself; above it they are joined.  A plan is text that is compiled once
+# for each write, a join is a job more.
+LITERAL_PLACES = 64
+
+
+def place(
+    spark: SparkSession,
+    rows: DataFrame,
+    routing: Routing,
+    slot_of: Sequence[int],
+    tasks: int,
+    columns: Sequence[str],
+    *,
+    all_placed: bool,
+) -> DataFrame:
+    """Bucket and wanted columns of the rows that have a place, with each row in the task of its bucket.
+
+    Args:
+        rows: with record key, partition path and `FILE_ID` ("" where it is new).
+        slot_of: by bucket, the number that `repartition` sends to the bucket's task.
+        columns: to keep.
+        all_placed: whether every row has a place, so that none has to be looked for.
+    """
+    wanted = [F.col(f"`{c}`") for c in columns]
+    places = len(routing.located) + sum(len(s) for s in routing.inserts.values())
+    if places <= LITERAL_PLACES:
+        placed = rows.select(F.expr(_bucket_sql(routing)).alias(BUCKET), *wanted)
+        if not all_placed:
+            placed = placed.where(F.col(BUCKET).isNotNull())
+        slots = ",".join(map(str, slot_of))
+        placed = placed.repartition(tasks, F.expr(f"element_at(array({slots}), {BUCKET} + 1)"))
+    else:
+        table = spark.createDataFrame(_ranges(routing, slot_of), _RANGE_DDL)
+        placed = rows.join(F.broadcast(table), F.expr(_IN_RANGE)).select(BUCKET, SLOT, *wanted)
+        placed = placed.repartition(tasks, SLOT).drop(SLOT)
+    return placed.sortWithinPartitions(BUCKET) if tasks < len(routing.buckets) else placed
+
+
+def _ranges(routing: Routing, slot_of: Sequence[int]) -> list[tuple[str, str, float, float, int, int]]:
+    """Partition, file group, hashes from and to, bucket and slot of each place."""
+    out = [(p, f, 0.0, _HASHES, b, slot_of[b]) for (p, f), b in routing.located.items()]
+    for partition, shares in routing.inserts.items():
+        begin = 0.0
+        for share in shares:
+            out.append((partition, "", begin, share.upto * _HASHES, share.bucket, slot_of[share.bucket]))
+            begin = share.upto * _HASHES
+    return out
+
+
+def _bucket_sql(routing: Routing) -> str:
+    """The bucket of a row, null where it has no place."""
+    located = "".join(
+        f" WHEN {FILE_ID} = {_text(f)} AND {PARTITION_PATH} = {_text(p)} THEN {b}"
+        for (p, f), b in routing.located.items()
+    )
+    new = "".join(f" WHEN {_text(p)} THEN {_share_sql(s)}" for p, s in routing.inserts.items())
+    new = f"CASE {PARTITION_PATH}{new} END" if new else "CAST(NULL AS INT)"
+    if not located:
+        return f"CASE WHEN {FILE_ID} = '' THEN {new} END"
+    return f"CASE WHEN {FILE_ID} = '' THEN {new}{located} END"
+
+
+def _share_sql(shares: Sequence[InsertShare]) -> str:
+    if len(shares) == 1:
+        return str(shares[0].bucket)
+    tests = "".join(f" WHEN {_HASH} < {s.upto * _HASHES!r}D THEN {s.bucket}" for s in shares[:-1])
+    return f"CASE{tests} ELSE {shares[-1].bucket} END"
+
+
+def _text(value: str) -> str:
+    """A string literal that no character of the value can end."""
+    return f"CAST(X'{value.encode().hex()}' AS STRING)"
