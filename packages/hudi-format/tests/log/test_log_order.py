@@ -45,6 +45,12 @@ def test_rollbacks_may_repeat_and_name_what_is_not_there():
     assert instants(d("1"), rollback("2", "1"), rollback("2", "1"), rollback("3", "9"), d("4")) == ["4"]
 
 
+def test_many_rollbacks_of_many_blocks_take_linear_time():
+    """Each one would look at 3,000 blocks otherwise, 90 million times in all."""
+    pieces = [d(str(i)) for i in range(3000)] + [rollback("9", str(i)) for i in range(3000)] * 10
+    assert instants(*pieces, d("7")) == ["7"]
+
+
 @pytest.mark.req("LF-10")
 def test_a_rollback_counts_though_its_own_instant_is_not_complete():
     visible = VisibleInstants(frozenset({"1", "2"}))

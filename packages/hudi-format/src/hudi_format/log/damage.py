@@ -6,6 +6,7 @@ is no block was one: Apache Hudi and other readers pass over it and return fewer
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -68,8 +69,10 @@ def check_file(
     """
     found = list(blocks)
     if committed is not None:
+        ends = [b.end for b in found]
         for part in committed:
-            _check_range(found, part, file, size)
+            first = bisect_right(ends, part.start)
+            _check_range(map(found.__getitem__, range(first, len(found))), part, file, size)
         return
     for block in found:
         if block.damage is Damage.NONE or block.damage is Damage.STRAY:
@@ -78,14 +81,12 @@ def check_file(
             raise _lost(file, block.instant, block.offset, f"{block.damage.text}, {block.size} bytes")
 
 
-def _check_range(blocks: list[LogBlock], part: CommittedRange, file: str, size: int) -> None:
+def _check_range(blocks: Iterable[LogBlock], part: CommittedRange, file: str, size: int) -> None:
     if part.end > size:
         what = f"the file ends at byte {size}, but the instant's blocks go up to byte {part.end}"
         raise _lost(file, part.instant, size, what)
     at = part.start
     for block in blocks:
-        if block.end <= part.start:
-            continue
         if block.offset >= part.end:
             break
         if block.offset != at:

@@ -89,7 +89,9 @@ def order_blocks(blocks: Iterable[LogBlock], scope: BlockScope) -> OrderedBlocks
         CorruptFileError: a header that its block cannot have.
         UnsupportedError: a header entry that is not known.
     """
-    queue: list[LogBlock] = []
+    seen: list[LogBlock] = []
+    alive: list[bool] = []
+    places: dict[str, list[int]] = {}
     corrupt = unseen = out_of_range = rolled_back = 0
     for block in blocks:
         if block.type is BlockType.CORRUPT:
@@ -104,11 +106,15 @@ def order_blocks(blocks: Iterable[LogBlock], scope: BlockScope) -> OrderedBlocks
                 continue
         check_header(block)
         if block.type is BlockType.COMMAND:
-            kept = [b for b in queue if b.instant != block.target_instant]
-            rolled_back += len(queue) - len(kept)
-            queue = kept
+            taken_back = places.pop(block.target_instant, [])
+            rolled_back += len(taken_back)
+            for place in taken_back:
+                alive[place] = False
         else:
-            queue.append(block)
+            places.setdefault(block.instant, []).append(len(seen))
+            seen.append(block)
+            alive.append(True)
+    queue = [block for block, kept in zip(seen, alive, strict=True) if kept]
     ordered = queue
     if scope.grouped or any(b.compacted_instants for b in queue):
         ordered = _grouped(queue)
