@@ -40,6 +40,7 @@ READABLE_V6 = (
     "cow_rollback",
     "cow_timestamp_keygen",
     "custom_keygen",
+    "drop_partition_columns",
     "empty_first_write",
     "empty_table",
     "global_bloom_partition_move",

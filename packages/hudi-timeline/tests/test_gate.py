@@ -70,13 +70,6 @@ CASES = [
     ("ORC", "base file format", {"hoodie.table.base.file.format": "ORC"}, {}, "read write"),
     ("CDC", "change data capture", {"hoodie.table.cdc.enabled": "true"}, {}, "write"),
     ("virtual keys", "virtual keys", {"hoodie.populate.meta.fields": "false"}, {}, "write"),
-    (
-        "dropped columns",
-        "dropped partition columns",
-        {"hoodie.datasource.write.drop.partition.columns": "true"},
-        {},
-        "read write",
-    ),
     ("a user's class", "key generator", {"hoodie.table.keygenerator.class": "com.acme.Keys"}, {}, "write"),
     ("full bootstrap", "bootstrap", {"hoodie.bootstrap.base.path": "/src"}, {}, "write"),
     (
@@ -250,7 +243,7 @@ def test_the_golden_tables_are_let_through_or_refused_by_feature(golden_timeline
     assert refused["write", "bootstrap_full_record"] == "bootstrap"
     assert refused["read", "bootstrap_metadata_only"] == "metadata-only bootstrap"
     assert refused["read", "mor_avro_logs"] == "merge on read"
-    assert refused["read", "drop_partition_columns"] == "dropped partition columns"
+    assert refused["read", "drop_partition_columns"] == refused["write", "drop_partition_columns"] == ""
     buckets = {name for (access, name), feature in refused.items() if feature == "bucket index"}
     assert buckets == {"bucket_simple_cow"}
 

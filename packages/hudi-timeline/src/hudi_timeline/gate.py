@@ -101,12 +101,6 @@ def _no_meta_fields(facts: Facts) -> str:
     return "" if facts.config.populate_meta_fields else "virtual keys (hoodie.populate.meta.fields=false)"
 
 
-def _dropped_partition_columns(facts: Facts) -> str:
-    if not facts.config.drop_partition_columns:
-        return ""
-    return "partition columns left out of the files (hoodie.datasource.write.drop.partition.columns)"
-
-
 def _key_generator(facts: Facts) -> str:
     name = facts.config.keygen_class
     if name is None or name.endswith(".SqlKeyGenerator"):
@@ -215,7 +209,6 @@ GATE: tuple[Entry, ...] = (
     Entry("base file format", BOTH, _base_format, "use Apache Hudi for this table."),
     Entry("change data capture", (WRITE,), _cdc, _APACHE_WRITE),
     Entry("virtual keys", (WRITE,), _no_meta_fields, _APACHE_WRITE),
-    Entry("dropped partition columns", BOTH, _dropped_partition_columns, "use Apache Hudi for this table."),
     Entry("key generator", (WRITE,), _key_generator, _APACHE_WRITE),
     Entry("metadata-only bootstrap", BOTH, _metadata_bootstrap, "use Apache Hudi for this table."),
     Entry("bootstrap", (WRITE,), _bootstrap, _APACHE_WRITE),

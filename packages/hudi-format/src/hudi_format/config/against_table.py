@@ -54,6 +54,12 @@ _PAIRS = (
         "false",
     ),
     _Pair("hoodie.table.timeline.timezone", ("hoodie.table.timeline.timezone",)),
+    _Pair(
+        "hoodie.datasource.write.drop.partition.columns",
+        ("hoodie.datasource.write.drop.partition.columns",),
+        "false",
+    ),
+    _Pair("hoodie.populate.meta.fields", ("hoodie.populate.meta.fields",), "true"),
     *(_Pair(key, (key,)) for key in STORED),
 )
 _KEYGEN_NAMES = {

@@ -114,12 +114,6 @@ EFFECTS: tuple[Effect, ...] = (
     Effect("hoodie.populate.meta.fields", _false, "virtual keys", "set it to true"),
     Effect("hoodie.allow.operation.metadata.field", _true, "the operation meta column", _LATER),
     Effect(
-        "hoodie.datasource.write.drop.partition.columns",
-        _true,
-        "dropping partition columns",
-        "set it to false",
-    ),
-    Effect(
         "hoodie.partition.metafile.use.base.format", _true, "partition metadata in Parquet", "set it to false"
     ),
     Effect(

@@ -52,6 +52,7 @@ WRITE_FIELDS = {
     "keygen_type": KEYGEN_TYPE,
     "hive_style": "hoodie.datasource.write.hive_style_partitioning",
     "url_encode": "hoodie.datasource.write.partitionpath.urlencode",
+    "drop_partition_columns": "hoodie.datasource.write.drop.partition.columns",
     "payload_class": PAYLOAD,
     "index_type": "hoodie.index.type",
     "combine_before_insert": "hoodie.combine.before.insert",
@@ -151,6 +152,9 @@ DOCS = {
         "kept in hoodie.properties: give it with every write."
     ),
     "hoodie.datasource.write.hive_style_partitioning": "Folders are named `column=value` instead of `value`.",
+    "hoodie.datasource.write.drop.partition.columns": (
+        "Partition columns are kept in folder names only; they read back as text."
+    ),
     "hoodie.datasource.write.partitionpath.urlencode": "Partition values are URL-encoded in folder names.",
     PAYLOAD: (
         "How records of one key meet. OverwriteWithLatestAvroPayload: the latest write wins. "

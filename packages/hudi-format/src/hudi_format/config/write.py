@@ -67,6 +67,7 @@ class WriteConfig:
     keygen_type: str | None = None
     hive_style: bool | None = None
     url_encode: bool | None = None
+    drop_partition_columns: bool = False
     payload_class: str | None = None
     index_type: str | None = None
     combine_before_insert: bool = False

@@ -134,14 +134,15 @@ class BulkWriter:
         if batch.num_rows == 0:
             return
         # Of the values as they are stored: a number's text depends on its type.
-        data = conform(batch, context.schema)
+        data = conform(batch, context.input_schema or context.schema)
         if context.key_spec.auto:
             numbers = self._keys_made.take(data.num_rows)
             keys = made_up_keys(context.instant, self._token.partition_id, numbers)
         else:
             keys = record_keys(data, context.key_spec)
         paths = partition_paths(data, context.key_spec)
-        rows = pa.table([keys, *data.columns], names=[RECORD_KEY, *context.schema.names])
+        stored = context.schema.names
+        rows = pa.table([keys, *(data.column(n) for n in stored)], names=[RECORD_KEY, *stored])
         deleted = deleted_rows(context, rows)
         codes, names = path_codes(paths)
         if deleted is not None:

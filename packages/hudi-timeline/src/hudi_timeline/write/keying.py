@@ -19,7 +19,7 @@ from hudi_format.storage import Storage
 from hudi_format.time_keys import CONSISTENT
 from hudi_index.bloom.observer import MAX_KEY, MIN_KEY
 from hudi_timeline.snapshot import snapshot_of
-from hudi_timeline.table_config import TableConfig
+from hudi_timeline.table_config import DROP_PARTITION_COLUMNS, TableConfig
 from hudi_timeline.timeline import load_timeline
 
 # Files whose keys are looked at for the form of timestamps.
@@ -114,6 +114,45 @@ def check_partition_columns(spec: KeySpec, schema: pa.Schema, storage: Storage) 
                 remedy="partition by another column, or by the bytes as text.",
                 column=name,
             )
+
+
+def dropped_columns(config: WriteConfig, table: TableConfig | None, spec: KeySpec) -> frozenset[str]:
+    """Partition columns that only the partition path keeps."""
+    drops = table.drop_partition_columns if table is not None else config.drop_partition_columns
+    return frozenset(spec.partition_fields) if drops else frozenset()
+
+
+def without(schema: pa.Schema, columns: frozenset[str]) -> pa.Schema:
+    return pa.schema([f for f in schema if f.name not in columns]) if columns else schema
+
+
+def check_dropped_columns(
+    spec: KeySpec, ordering: str | None, schema: pa.Schema, dropped: frozenset[str], storage: Storage
+) -> None:
+    """Refuse to leave out columns that are needed again.
+
+    Args:
+        schema: of the files, without the columns.
+
+    Raises:
+        ConflictingOptionError: a record key or ordering field among them, dates in a pattern, or no other column.
+    """
+    if not dropped:
+        return
+    needed = [n for n in (*spec.key_fields, ordering) if n in dropped]
+    dates = [n for n, kind in zip(spec.partition_fields, spec.field_kinds, strict=True) if kind != SIMPLE]
+    if needed:
+        why = f"column {needed[0]!r} is needed in the files too"
+    elif dates:
+        why = f"the path does not give back the values of column {dates[0]!r}, which it holds as dates in a pattern"
+    elif not len(schema):
+        why = "the files would have no column"
+    else:
+        return
+    raise ConflictingOptionError(
+        f"{DROP_PARTITION_COLUMNS}: {why}", table=storage.uri,
+        remedy="set it to false, or partition by another column.", option=DROP_PARTITION_COLUMNS,
+    )  # fmt: skip
 
 
 def type_of(schema: pa.Schema, path: str) -> pa.DataType | None:

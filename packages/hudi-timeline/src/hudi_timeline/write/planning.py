@@ -156,6 +156,8 @@ def _plan(
         wanted = {n.partition(".")[0] for n in (*key_spec.key_fields, *key_spec.partition_fields)}
         given = pa.schema([f for f in given if f.name in wanted])
     incoming = normalize_schema(given)
+    dropped = keying.dropped_columns(config, old, key_spec)
+    stored = None if stored is None else keying.without(stored, dropped)
     columns = incoming if data is not None else (stored or incoming)
     if data is not None:
         require(columns, key_spec.key_fields, "record key", storage)
@@ -183,15 +185,17 @@ def _plan(
                 raise e.at(table=storage.uri) from None
     else:
         try:
-            evolution = evolve(incoming, stored, config, key_spec)
+            evolution = evolve(keying.without(incoming, dropped), stored, config, key_spec)
             check_former_types(evolution.changes, evolution.schema, _former_schemas(storage, old))
         except SchemaError as e:
             raise e.at(table=storage.uri) from None
-        schema = input_schema = evolution.schema
+        schema = evolution.schema
+        input_schema = pa.schema([*schema, *(f for f in incoming if f.name in dropped)])
         changes, warnings = evolution.changes, (*warnings, *evolution.warnings)
-    keying.check_partition_columns(key_spec, schema, storage)
+    keying.check_partition_columns(key_spec, input_schema, storage)
+    keying.check_dropped_columns(key_spec, ordering, schema, dropped, storage)
     if old is not None:
-        keying.check_timestamps(storage, old, key_spec, schema)
+        keying.check_timestamps(storage, old, key_spec, input_schema)
     rule = _rule(config, old, storage)
     properties = {} if old is not None else table_properties(config, key_spec, ordering, storage)
     return Plan(
@@ -311,6 +315,7 @@ def write_context(plan: Plan, transaction: commit.Transaction, table: TableConfi
         instant=transaction.instant,
         inflight=instant_path(transaction.instant, transaction.action, INFLIGHT),
         schema=plan.schema,
+        input_schema=plan.input_schema,
         avro_schema=to_avro(with_meta(plan.schema), table.name),
         parquet=ParquetConfig(
             codec=c.codec,

@@ -41,6 +41,8 @@ class WriteContext:
         instant: this write's instant time.
         inflight: path of its inflight file; without it no file is begun.
         schema: columns of the data files without meta columns, in order.
+        input_schema: columns of the rows before those that only the partition path keeps are left out; None for
+            `schema`.
         avro_schema: the Avro text of `schema` with meta columns, for the footers.
         parquet: codec, sizes.
         bloom: footer filters, None for none.
@@ -68,6 +70,7 @@ class WriteContext:
     event_time_field: str = ""
     delete_field: str = ""
     delete_marker: str = ""
+    input_schema: pa.Schema | None = None
 
     def row_schema(self) -> pa.Schema:
         """Columns of the rows that a worker gets: record key, then the data columns it needs.
