@@ -47,6 +47,17 @@ def test_what_an_incremental_read_does_at_gaps_can_be_chosen():
     assert (config.hollow_policy, config.fallback_full_scan, config.use_end_schema) == ("BLOCK", True, True)
 
 
+def test_completion_times_do_not_go_with_a_full_scan():
+    policy = {"hoodie.read.timeline.holes.resolution.policy": "USE_TRANSITION_TIME"}
+    assert parse_read_options(policy).hollow_policy == "USE_TRANSITION_TIME"
+    for whole in (
+        {"hudi.read.incremental.on.missing": "full_scan"},
+        {"hoodie.datasource.read.incr.fallback.fulltablescan.enable": "true"},
+    ):
+        with pytest.raises(ConflictingOptionError, match="completed"):
+            parse_read_options({**policy, **whole})
+
+
 def test_paths_are_a_list_for_snapshots():
     assert parse_read_options({PATHS: "/a/*, /b"}).paths == ("/a/*", "/b")
     with pytest.raises(ConflictingOptionError, match=r"path\.glob"):
@@ -90,7 +101,6 @@ def test_bounds_that_do_not_fit_the_query_are_refused(options, names):
     ("key", "value"),
     [
         ("hoodie.datasource.query.incremental.format", "cdc"),
-        ("hoodie.read.timeline.holes.resolution.policy", "USE_TRANSITION_TIME"),
         ("hoodie.schema.on.read.enable", "true"),
     ],
 )

@@ -1,6 +1,7 @@
 """Native scans: which files are read, exotic partition paths, older files, and storage that Spark cannot reach."""
 
 import logging
+import os
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -248,3 +249,22 @@ def test_paths_are_written_as_java_writes_them():
 
 def test_storage_of_a_scheme_is_not_local():
     assert not open_storage("local:///tmp").is_local
+
+
+@pytest.mark.req("IN-05", "IN-07")
+def test_changes_in_the_order_of_completion(spark, tmp_path):
+    path = str(tmp_path / "t")
+    make(path, pa.table({"id": ["1"], "city": ["x"]}))
+    table = HudiTable.open(path)
+    first, second = (
+        table.timeline.completed_writes()[-1],
+        table.upsert(pa.table({"id": ["2"], "city": ["x"]})).instant,
+    )
+    os.utime(f"{path}/.hoodie/{first.file_name}", (4_000_000_000, 4_000_000_000))  # 2096
+    options = {
+        "hoodie.datasource.query.type": "incremental",
+        "hoodie.datasource.read.begin.instanttime": "20950101000000000",
+        "hoodie.read.timeline.holes.resolution.policy": "USE_TRANSITION_TIME",
+    }
+    changed = spark.read.format("hudi").options(**options).load(path)
+    assert [r.id for r in changed.collect()] == ["1"], f"{second} was completed before"

@@ -140,8 +140,6 @@ def test_an_open_commit_after_all_others_does_no_harm(made):
 
 
 def test_options_are_checked(made):
-    with pytest.raises(UnsupportedError):
-        changed(made, "000", options={POLICY: "USE_TRANSITION_TIME"})
     with pytest.raises(InvalidOptionError):
         changed(made, "000", options={POLICY: "MAYBE"})
     with pytest.raises(InvalidOptionError):

@@ -167,6 +167,8 @@ def _native(spark: SparkSession, table: HudiTable, plan: ScanPlan, hadoop: Mappi
         if plan.commit_time_range is not None:
             first, last = plan.commit_time_range
             rows = rows.where((F.col(COMMIT_TIME) >= first) & (F.col(COMMIT_TIME) <= last))
+        if plan.commit_times is not None:
+            rows = rows.where(F.col(COMMIT_TIME).isin(list(plan.commit_times)))
         columns = []
         for field in plan.schema:
             if field.name in placed:

@@ -58,17 +58,25 @@ def archived_instants(storage: Storage, config: TableConfig) -> tuple[Instant, .
 
 
 def archived_write_between(
-    storage: Storage, config: TableConfig, begin: str, end: str | None
+    storage: Storage, config: TableConfig, begin: str, end: str | None, *, by_completion: bool = False
 ) -> Instant | None:
     """The newest completed write in (begin, end] of the newest archive file that has one; None where none has.
+
+    Args:
+        by_completion: compare with the times at which instants were completed, and not their own.
 
     Raises:
         CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
     """
     for path in reversed(archive_files(storage, config)):
-        found = (_instant(r) for r in _records(storage, path))
-        writes = [i for i in found if i is not None and i.completed and i.action in WRITE_ACTIONS]
-        hit = [i for i in writes if begin < i.time and (end is None or i.time <= end)]
+        hit = []
+        for record in _records(storage, path):
+            instant = _instant(record)
+            if instant is None or not instant.completed or instant.action not in WRITE_ACTIONS:
+                continue
+            at = str(record.get("stateTransitionTime") or instant.time) if by_completion else instant.time
+            if begin < at and (end is None or at <= end):
+                hit.append(instant)
         if hit:
             return max(hit)
     return None

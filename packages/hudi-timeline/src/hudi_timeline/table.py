@@ -266,7 +266,7 @@ class HudiTable(WriteMethods):
                 the whole table and keeps the rows of the range; or "as_hudi", which as Apache Hudi 0.15 gives
                 the rows of what is left on the timeline, with a warning and `complete` False.  Not given, it is
                 "as_hudi" for the begin "000" and "error" for any other.
-            options: `hoodie.read.timeline.holes.resolution.policy` (FAIL or BLOCK),
+            options: `hoodie.read.timeline.holes.resolution.policy` (FAIL, BLOCK or USE_TRANSITION_TIME),
                 `hoodie.datasource.read.incr.path.glob`, `hoodie.datasource.read.incr.filters`,
                 `hoodie.datasource.read.incr.fallback.fulltablescan.enable`,
                 `hoodie.datasource.read.schema.use.end.instanttime`.

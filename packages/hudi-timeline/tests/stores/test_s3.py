@@ -252,3 +252,13 @@ def test_which_lock_a_table_has(storage):
     assert isinstance(lock_for(memory), InProcessLock)
     with pytest.raises(LockError, match="on condition"):
         lock_for(memory, STORAGE)
+
+
+def test_a_bucket_may_be_the_table(s3_server, bucket):
+    table = make(f"s3://{bucket}", storage_options=s3_server.storage_options)
+    table.insert(rows("a"))
+    table.upsert(rows("a", "b", v=1))
+    assert content(HudiTable.open(f"s3a://{bucket}/", storage_options=s3_server.storage_options)) == [
+        "a",
+        "b",
+    ]

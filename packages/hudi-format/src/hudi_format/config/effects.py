@@ -321,13 +321,6 @@ EFFECTS: tuple[Effect, ...] = (
         _ONLY_READ,
     ),
     Effect(
-        "hoodie.read.timeline.holes.resolution.policy",
-        _other_than("FAIL", "BLOCK"),
-        "ordering by transition time",
-        "use FAIL or BLOCK",
-        _ONLY_READ,
-    ),
-    Effect(
         "hoodie.datasource.read.incr.skip_cluster",
         _true,
         "skipping clustering commits",

@@ -257,7 +257,8 @@ DOCS = {
     FULL_SCAN_FALLBACK: ("An incremental query whose files are gone reads the whole table."),
     USE_END_SCHEMA: ("Incremental rows have the schema of the last instant."),
     HOLLOW_POLICY: (
-        "What an incremental query does where a commit is still open: FAIL, or read up to it (BLOCK)."
+        "What an incremental query does where a commit is still open: FAIL, read up to it (BLOCK), or go by the "
+        "times at which commits were completed (USE_TRANSITION_TIME)."
     ),
     "hoodie.datasource.read.extract.partition.values.from.path": (
         "Partition columns hold the text of the folder."

@@ -48,6 +48,7 @@ __all__ = [
     "parse_read_options",
 ]
 
+FAIL, BLOCK, TRANSITION = "FAIL", "BLOCK", "USE_TRANSITION_TIME"
 ERROR, FULL_SCAN, AS_HUDI = "error", "full_scan", "as_hudi"
 SNAPSHOT, READ_OPTIMIZED, INCREMENTAL = "snapshot", "read_optimized", "incremental"
 
@@ -68,7 +69,8 @@ class ReadConfig:
             instants; None leaves it to the begin.
         fallback_full_scan: an incremental read whose instants or files are gone reads the whole table and
             keeps the rows of the range.
-        hollow_policy: FAIL or BLOCK, what an incremental read does at a commit that is still open.
+        hollow_policy: FAIL or BLOCK, what an incremental read does at a commit that is still open; or
+            USE_TRANSITION_TIME: begin and end are compared with the times at which commits were completed.
         use_end_schema: an incremental read's columns are those of its last instant, not the newest.
         raw: what was given, under the main names.
     """
@@ -134,6 +136,14 @@ def parse_read_options(options: Mapping[str, str]) -> ReadConfig:
             f"{FULL_SCAN_FALLBACK}=true and {ON_MISSING}={values['on_missing']} say different things",
             remedy="leave one of them out.",
             option=ON_MISSING,
+        )
+    whole = values.get("fallback_full_scan") or values.get("on_missing") == FULL_SCAN
+    if whole and values.get("hollow_policy") == TRANSITION:
+        raise ConflictingOptionError(
+            f"{HOLLOW_POLICY}={TRANSITION} cannot go with a scan of the whole table, whose rows do not say when their "
+            "commits were completed",
+            remedy="leave one of them out.",
+            option=HOLLOW_POLICY,
         )
     for name, key in (("incr_path_glob", PATH_GLOB), ("incr_filters", INCR_FILTERS)):
         if query != INCREMENTAL and name in values and QUERY_TYPE in given.parsed:

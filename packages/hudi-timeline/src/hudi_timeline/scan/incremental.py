@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 import pyarrow as pa
 
 from hudi_format.config.read import (
     AS_HUDI,
+    BLOCK,
     ERROR,
     FULL_SCAN,
     FULL_SCAN_FALLBACK,
     HOLLOW_POLICY,
     ON_MISSING,
     PATH_GLOB,
+    TRANSITION,
     ReadConfig,
 )
 from hudi_format.errors import (
@@ -28,6 +31,7 @@ from hudi_format.errors import (
     MissingFileError,
     UnsupportedError,
 )
+from hudi_format.instant_time import format_instant, zone_of
 from hudi_format.model import BaseFile
 from hudi_format.names import parse_base_file
 from hudi_format.schema.meta_columns import with_meta
@@ -37,16 +41,12 @@ from hudi_timeline.listing import list_partition_files
 from hudi_timeline.partition_values import partition_columns, partition_table
 from hudi_timeline.scan.globs import file_filter
 from hudi_timeline.scan.plan import FILES_SCHEMA, INCREMENTAL, Fate, Predicate, ScanPlan
-from hudi_timeline.scan.snapshot import distinct, plan_files_table
+from hudi_timeline.scan.snapshot import START, distinct, plan_files_table
 from hudi_timeline.scan.time_travel import first_open_write, has_archive
 from hudi_timeline.snapshot import TableSnapshot, is_base_file
 from hudi_timeline.view import Group, WrittenFile, check_size, missing_file
 
 log = logging.getLogger("hudi")
-
-BLOCK = "BLOCK"
-START = "000"
-"""A begin before every instant."""
 
 
 def is_start(begin: str) -> bool:
@@ -64,6 +64,8 @@ class Range:
         instants: the completed writes in it, oldest first.
         gone: the newest write in it that was archived; "" where none was.
         on_missing: ERROR, FULL_SCAN or AS_HUDI.
+        by_completion: whether begin and end are times at which commits were completed.
+        checkpoint: what to begin the next read at.
     """
 
     begin: str
@@ -71,6 +73,8 @@ class Range:
     instants: tuple[Instant, ...]
     gone: str = ""
     on_missing: str = ERROR
+    by_completion: bool = False
+    checkpoint: str = START
 
     @property
     def complete(self) -> bool:
@@ -96,6 +100,15 @@ def incremental_range(snapshot: TableSnapshot, begin: str, end: str | None, opti
             "hoodie.populate.meta.fields=true.",
         )
     timeline = snapshot.timeline
+    by_completion = options.hollow_policy == TRANSITION
+    if by_completion:
+        completed = completion_times(snapshot)
+        chosen = tuple(
+            i for i in timeline.completed_writes() if begin < completed[i] and completed[i] <= (end or "~")
+        )
+        checkpoint = max((completed[i] for i in chosen), default=begin)
+        gone = _gone_or_refused(snapshot, begin, end, min(completed.values(), default=""), options)
+        return Range(begin, end or "", chosen, *gone, by_completion=True, checkpoint=checkpoint)
     writes = timeline.completed_writes()
     if end is not None:
         writes = tuple(i for i in writes if i.time <= end)
@@ -111,31 +124,56 @@ def incremental_range(snapshot: TableSnapshot, begin: str, end: str | None, opti
                 "or let a next write roll it back if its writer is dead.",
             )
         writes = tuple(i for i in writes if i.time < pending.time)
-    first = timeline.first_active
+    chosen = tuple(i for i in writes if i.time > begin)
+    gone = _gone_or_refused(snapshot, begin, end, timeline.first_active, options)
+    return Range(begin, end or "", chosen, *gone, checkpoint=chosen[-1].time if chosen else begin)
+
+
+def completion_times(snapshot: TableSnapshot) -> dict[Instant, str]:
+    """When each completed write of the active timeline was completed, as an instant time in the table's zone.
+
+    Version 6 does not say it otherwise than by the modification time of the completed file.
+    """
+    zone = zone_of(snapshot.config.timezone)
+    return {
+        i: format_instant(datetime.fromtimestamp(i.mtime_ms / 1000, zone))
+        for i in snapshot.timeline.completed_writes()
+    }
+
+
+def _gone_or_refused(
+    snapshot: TableSnapshot, begin: str, end: str | None, first: str, options: ReadConfig
+) -> tuple[str, str]:
+    """What was archived of a range, and what to do about it; see `Range.gone` and `.on_missing`.
+
+    Args:
+        first: the oldest time on the active timeline.
+    """
     on_missing = FULL_SCAN if options.fallback_full_scan else options.on_missing
     if on_missing is None:
         on_missing = AS_HUDI if is_start(begin) else ERROR
-    gone = _gone(snapshot, begin, end) if begin < first else ""
+    by_completion = options.hollow_policy == TRANSITION
+    gone = _gone(snapshot, begin, end, by_completion) if begin < first else ""
     if gone and on_missing == ERROR:
         raise InstantNotFoundError(
             f"cannot read from {begin}: commits after it are archived, up to {gone}",
-            table=uri,
+            table=snapshot.storage.uri,
             instant=begin,
             remedy=f"begin at {gone} or later, so that {first} is the oldest instant whose rows are read; "
             f"on_missing={FULL_SCAN!r} ({ON_MISSING}) reads the whole table, {AS_HUDI!r} what is on the active "
             "timeline.",
             oldest=first,
         )
-    return Range(begin, end or "", tuple(i for i in writes if i.time > begin), gone, on_missing)
+    return gone, on_missing
 
 
-def _gone(snapshot: TableSnapshot, begin: str, end: str | None) -> str:
+def _gone(snapshot: TableSnapshot, begin: str, end: str | None, by_completion: bool) -> str:
     """The newest archived commit in (begin, end]; the active timeline's start where the archive does not tell."""
     storage, config = snapshot.storage, snapshot.config
     if not has_archive(storage, config):
         return ""
     try:
-        found = archived_write_between(storage, config, begin, end)
+        found = archived_write_between(storage, config, begin, end, by_completion=by_completion)
     except (CorruptFileError, UnsupportedError, MissingFileError) as e:
         log.warning("%s: the archived timeline cannot be read, so commits may be missing: %s", storage.uri, e)
         return snapshot.timeline.first_active
@@ -162,6 +200,10 @@ class IncrementalSource:
         end = self.range.end or "the newest commit"
         return f"changes of table {self.snapshot.config.name} after {self.range.begin}, up to {end}"
 
+    @property
+    def checkpoint(self) -> str:
+        return self.range.checkpoint
+
     def plan(self) -> ScanPlan:
         """The files to read.
 
@@ -184,8 +226,16 @@ class IncrementalSource:
                 f"the result holds no rows of instants before {self.snapshot.timeline.first_active}, the oldest "
                 f"that can be read: they are archived (on_missing={FULL_SCAN!r} reads the whole table instead)",
             )
-        times = (instants[0].time, instants[-1].time) if instants else None
-        return self._plan_of(files, times, complete=self.range.complete, warnings=warnings)
+        plan = self._plan_of(
+            files,
+            (instants[0].time, instants[-1].time) if instants and not self.range.by_completion else None,
+            complete=self.range.complete,
+            warnings=warnings,
+        )
+        # Commits that were completed in a range need not be neighbours by their own times.
+        return (
+            replace(plan, commit_times=tuple(i.time for i in instants)) if self.range.by_completion else plan
+        )
 
     def _written(self) -> tuple[dict[Group, WrittenFile], dict[Group, str]]:
         """The newest file of each file group written in the range, and the groups replaced in it."""

@@ -64,6 +64,7 @@ class ScanPlan:
             column of the type in `partition_columns` for each field with source FROM_PATH.
         commit_time_range: only rows with first <= `_hoodie_commit_time` <= last count (both inclusive,
             compared as text); None where all rows of a file do.
+        commit_times: only rows whose `_hoodie_commit_time` is one of these count; None where that does not matter.
         as_of: the instant of a time travel query, None for the newest state.
         complete: False where rows that the question covers cannot be given any more, because instants
             were archived.
@@ -77,6 +78,7 @@ class ScanPlan:
     partition_columns: tuple[PartitionColumn, ...]
     partition_values: pa.Table
     commit_time_range: tuple[str, str] | None = None
+    commit_times: tuple[str, ...] | None = None
     as_of: str | None = None
     complete: bool = True
     warnings: tuple[str, ...] = ()
@@ -119,6 +121,9 @@ class ScanSource(Protocol):
 
     @property
     def title(self) -> str: ...
+
+    @property
+    def checkpoint(self) -> str: ...
 
     def plan(self) -> ScanPlan: ...
 

@@ -79,6 +79,15 @@ class Scan:
         return self.plan.complete
 
     @property
+    def checkpoint(self) -> str:
+        """The time to store, and to begin the next incremental read at, so that no commit is missed.
+
+        Of an incremental read with USE_TRANSITION_TIME it is a completion time, else an instant time.  It lies
+        before a commit that is still open, so the next read may give some rows again, and never too few.
+        """
+        return self._source.checkpoint
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         return self.plan.warnings
 

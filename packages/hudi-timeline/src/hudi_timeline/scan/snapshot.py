@@ -24,9 +24,13 @@ from hudi_timeline.scan.plan import (
     ScanPlan,
 )
 from hudi_timeline.scan.prune import PartitionPruner
+from hudi_timeline.scan.time_travel import first_open_write
 from hudi_timeline.snapshot import TableSnapshot
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.view import FileView, base_files, paths_of
+
+START = "000"
+"""A begin before every instant."""
 
 
 def snapshot_schema(config: TableConfig, table: pa.Schema) -> pa.Schema:
@@ -78,6 +82,14 @@ class SnapshotSource:
     def title(self) -> str:
         at = f" as of {self.snapshot.as_of}" if self.snapshot.as_of else ""
         return f"snapshot{at} of table {self.snapshot.config.name}"
+
+    @property
+    def checkpoint(self) -> str:
+        """The newest commit before any that is still open."""
+        timeline = self.snapshot.timeline
+        pending = first_open_write(self.snapshot.storage, timeline)
+        times = [i.time for i in self.snapshot.instants if pending is None or i.time < pending.time]
+        return max(times, default=START)
 
     def _pruner(self) -> PartitionPruner | None:
         if self.predicate is None:

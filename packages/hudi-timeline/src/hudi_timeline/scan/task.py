@@ -69,6 +69,10 @@ def make_tasks(
         in_range = (time >= pa.scalar(first)) & (time <= pa.scalar(last))
         filter = in_range if filter is None else in_range & filter
         filter_columns = tuple(dict.fromkeys((COMMIT_TIME, *filter_columns)))
+    if plan.commit_times is not None:
+        chosen = pc.field(COMMIT_TIME).isin(pa.array(plan.commit_times, pa.string()))
+        filter = chosen if filter is None else chosen & filter
+        filter_columns = tuple(dict.fromkeys((COMMIT_TIME, *filter_columns)))
     extra = [plan.schema.field(n) for n in filter_columns if n not in schema.names]
     needed = pa.schema([*schema, *extra])
     constant = [c.name for c in plan.partition_columns if c.source == FROM_PATH and c.name in needed.names]
