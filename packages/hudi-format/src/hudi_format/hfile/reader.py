@@ -179,8 +179,8 @@ class HFileReader:
         """The value of a key, of its first entry where there are several; None where there is none."""
         wanted = key.encode() if isinstance(key, str) else key
         offsets = np.array([0, len(wanted)], np.int64)
-        for at in self._touched(self._root, self.trailer.index_levels, wanted, offsets, None):
-            block = self._block(at)
+        touched = self._touched(self._root, self.trailer.index_levels, wanted, offsets, None)
+        for _, block in self._blocks(touched):
             i = block.lower(wanted)
             if i < block.entries and block.row(i) == wanted:
                 return block.value(i)
@@ -236,7 +236,7 @@ class HFileReader:
         """
         out = _Collector()
         count, last = 0, b""
-        for _, block in self._blocks(self._all()):
+        for _, block in self._blocks(self._all(), keep=False):
             count += block.entries
             last = block.row(block.entries - 1) if block.entries else last
             if out.rows.count and out.rows.bytes + block.key_bytes + block.value_bytes > batch_bytes:
@@ -326,22 +326,17 @@ class HFileReader:
         self._cache.put(at.offset, node)
         return node
 
-    def _block(self, at: _Data) -> Block:
-        """A data block, from the cache or read and kept there."""
-        found = self._cache.get(at.offset)
-        if isinstance(found, Block):
-            return found
-        block = self._decode(at, self._read(at.offset, at.size))
-        self._cache.put(at.offset, block)
-        return block
-
-    def _decode(self, at: _Data, data: bytes | memoryview) -> Block:
+    def _decode(self, at: _Data, data: bytes | memoryview, keep: bool) -> Block:
         codec = self.trailer.codec
         content = read_content(self._source, data, at.offset, DATA, codec, verify=self._verify)
+        if keep and isinstance(content, memoryview):
+            content = bytes(content)  # else one block would hold all that was read with it
         block = Block(content, self._versions)
         if block.fault:
             self._source.corrupt(f"{FAULTS[block.fault]}, in a data block's byte {block.fault_at}", at.offset)
         self._between(block, at)
+        if keep:
+            self._cache.put(at.offset, block)
         return block
 
     def _between(self, node: Block | IndexNode, at: _Data) -> None:
@@ -351,8 +346,11 @@ class HFileReader:
         ):
             self._source.corrupt("a block's keys are not those that the index has for it", at.offset)
 
-    def _blocks(self, spans: Iterable[_Data]) -> Iterator[tuple[_Data, Block]]:
-        """The data blocks of these places; those that lie together are read at once."""
+    def _blocks(self, spans: Iterable[_Data], *, keep: bool = True) -> Iterator[tuple[_Data, Block]]:
+        """The data blocks of these places; those that lie together are read at once.
+
+        Those that are read are kept in the cache, but for those of a scan.
+        """
         group: list[_Data] = []
         end = 0
         for at in spans:
@@ -364,12 +362,12 @@ class HFileReader:
                 at.offset - group[-1].offset - group[-1].size > _GAP_BYTES
                 or at.offset + at.size - group[0].offset > _READ_BYTES
             ):
-                yield from self._group(group)
+                yield from self._group(group, keep)
                 group = []
             group.append(at)
-        yield from self._group(group)
+        yield from self._group(group, keep)
 
-    def _group(self, group: Sequence[_Data]) -> Iterator[tuple[_Data, Block]]:
+    def _group(self, group: Sequence[_Data], keep: bool) -> Iterator[tuple[_Data, Block]]:
         found = [self._cache.get(at.offset) for at in group]
         missing = [at for at, block in zip(group, found, strict=True) if not isinstance(block, Block)]
         if not missing:
@@ -381,7 +379,7 @@ class HFileReader:
             if isinstance(block, Block):
                 yield at, block
             else:
-                yield at, self._decode(at, data[at.offset - start : at.offset - start + at.size])
+                yield at, self._decode(at, data[at.offset - start : at.offset - start + at.size], keep)
 
     # --- the index ----------------------------------------------------------------------------------
 
