@@ -209,14 +209,14 @@ def test_a_metadata_table_that_is_asked_for_is_warned_of_once(caplog, monkeypatc
 def test_explain_tells_value_origin_default_and_class_of_each_option():
     facts = {f.key: f for f in explain({
         "hoodie.table.type": "COPY_ON_WRITE",
-        "hoodie.index.type": "BLOOM",
+        "hoodie.index.type": "BUCKET",
         "hoodie.cleaner.policy": "KEEP_LATEST_COMMITS",
         "hoodie.tabel.name": "t",
     })}  # fmt: skip
     table_type = facts["hoodie.datasource.write.table.type"]
     assert (table_type.origin, table_type.taken_as) == ("given as hoodie.table.type", MEANING)
     assert facts["hoodie.index.type"].taken_as == EFFECT
-    assert "set it to SIMPLE" in facts["hoodie.index.type"].note
+    assert "set it to one of SIMPLE" in facts["hoodie.index.type"].note
     assert facts["hoodie.cleaner.policy"].taken_as == TUNING
     assert facts["hoodie.tabel.name"].taken_as == UNKNOWN
     assert "hoodie.table.name" in facts["hoodie.tabel.name"].note

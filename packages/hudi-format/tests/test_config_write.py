@@ -6,8 +6,9 @@ import pytest
 
 from hudi_format.config import WriteConfig, parse_read_options, parse_write_options
 from hudi_format.config.effects import EFFECTS, WRITE
-from hudi_format.config.heeded import WRITE_FIELDS
+from hudi_format.config.heeded import HEEDED, WRITE_FIELDS
 from hudi_format.config.kinds import BOOLEAN
+from hudi_format.config.notice import is_tuning
 from hudi_format.config.registry import known_options
 from hudi_format.errors import ConflictingOptionError, InvalidOptionError, UnsupportedError
 
@@ -117,8 +118,8 @@ REFUSED = [
     ("hoodie.datasource.write.table.type", "MERGE_ON_READ"),
     ("hoodie.datasource.write.storage.type", "MERGE_ON_READ"),
     ("hoodie.table.type", "merge_on_read"),
-    ("hoodie.index.type", "BLOOM"),
-    ("hoodie.index.type", "global_simple"),
+    ("hoodie.index.type", "BUCKET"),
+    ("hoodie.index.class", "com.example.MyIndex"),
     ("hoodie.index.type", "BUCKET_HASH_INDEX"),
     ("hoodie.index.type", "RECORD_INDEX"),
     ("hoodie.write.lock.provider", "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"),
@@ -190,7 +191,7 @@ def test_only_a_value_that_asks_for_the_effect_is_refused(effect):
 
 
 def test_a_writers_effects_do_not_stop_a_read():
-    options = {"hoodie.datasource.hive_sync.enable": "true", "hoodie.index.type": "BLOOM"}
+    options = {"hoodie.datasource.hive_sync.enable": "true", "hoodie.index.type": "BUCKET"}
     assert parse_read_options(options).query_type == "snapshot"
 
 
@@ -253,3 +254,74 @@ def test_partitions_to_delete_are_a_list():
 def test_an_empty_record_key_is_refused():
     with pytest.raises(InvalidOptionError, match="record key"):
         parse_write_options({"hoodie.datasource.write.recordkey.field": " , "})
+
+
+@pytest.mark.req("IX-04", "IX-06", "IX-07", "IX-08")
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        ({}, None),
+        ({"hoodie.index.type": "bloom"}, "BLOOM"),
+        ({"hoodie.index.class": "org.apache.hudi.index.bloom.HoodieGlobalBloomIndex"}, "GLOBAL_BLOOM"),
+        (
+            {
+                "hoodie.index.class": "org.apache.hudi.index.simple.HoodieGlobalSimpleIndex",
+                "hoodie.index.type": "GLOBAL_SIMPLE",
+            },
+            "GLOBAL_SIMPLE",
+        ),
+    ],
+)
+def test_the_index_is_named_by_type_or_class(given, kind):
+    assert parse_write_options(given).index_type == kind
+
+
+def test_two_indexes_contradict_each_other():
+    with pytest.raises(ConflictingOptionError, match=r"hoodie\.index\.class"):
+        parse_write_options(
+            {
+                "hoodie.index.type": "BLOOM",
+                "hoodie.index.class": "org.apache.hudi.index.simple.HoodieSimpleIndex",
+            }
+        )
+
+
+HEEDED_OF_INDEXES = {
+    "hoodie.bloom.index.prune.by.ranges": ("bloom_prune_by_ranges", "false", False),
+    "hoodie.bloom.index.update.partition.path": ("bloom_update_partition", "false", False),
+    "hoodie.simple.index.update.partition.path": ("simple_update_partition", "false", False),
+    "hoodie.bloom.index.filter.type": ("bloom_type", "SIMPLE", "SIMPLE"),
+    "hoodie.bloom.index.filter.dynamic.max.entries": ("bloom_max_entries", "7", 7),
+    "hudi.index.allow.switch": ("index_switch", "true", True),
+}
+# They say how Apache Hudi spreads and keeps the work of a look-up; the answer is the same.
+TUNING_OF_INDEXES = {
+    "hoodie.bloom.index.parallelism": "8",
+    "hoodie.bloom.index.use.caching": "false",
+    "hoodie.bloom.index.use.treebased.filter": "false",
+    "hoodie.bloom.index.bucketized.checking": "false",
+    "hoodie.bloom.index.keys.per.bucket": "100",
+    "hoodie.bloom.index.use.metadata": "true",
+    "hoodie.bloom.index.input.storage.level": "DISK_ONLY",
+    "hoodie.bloom.index.fileid.key.sorting.enable": "true",
+    "hoodie.bloom.index.bucketized.checking.enable.dynamic.parallelism": "true",
+    "hoodie.simple.index.parallelism": "8",
+    "hoodie.simple.index.use.caching": "false",
+    "hoodie.simple.index.input.storage.level": "DISK_ONLY",
+    "hoodie.global.simple.index.parallelism": "8",
+    "hoodie.global.index.reconcile.parallelism": "8",
+}
+
+
+@pytest.mark.req("IX-16", "IX-18")
+@pytest.mark.parametrize("key", HEEDED_OF_INDEXES)
+def test_options_of_the_indexes_are_heeded(key):
+    name, text, value = HEEDED_OF_INDEXES[key]
+    assert key in HEEDED
+    assert getattr(parse_write_options({key: text}), name) == value
+
+
+@pytest.mark.parametrize("key", TUNING_OF_INDEXES)
+def test_tuning_of_the_indexes_is_accepted_without_effect(key):
+    assert is_tuning(key)
+    parse_write_options({key: TUNING_OF_INDEXES[key]})

@@ -24,6 +24,7 @@ from hudi_format.model import BaseFile, WriteStat
 from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage import Storage
 from hudi_spark import expressions
+from hudi_spark.index_lookup import ROW_ID, Lookup
 from hudi_spark.jobs import run_job
 from hudi_spark.placement import place
 from hudi_spark.routing import slots, spread
@@ -38,11 +39,10 @@ from hudi_spark.tasks import (
     statuses,
 )
 from hudi_spark.types import to_arrow_schema, to_arrow_type, to_spark_schema, to_spark_type
+from hudi_timeline.engine.lookup import LookupCount, LookupTask
 from hudi_timeline.engine.protocol import PrepareTask
-from hudi_timeline.write.tasks import ProfileRow, Routing, WriteContext
+from hudi_timeline.write.tasks import MOVED, ProfileRow, Routing, WriteContext
 
-# Tells the rows of one evaluation apart, also those of one key.
-ROW_ID = "_hudi_row"
 CACHE_COMPRESSED = "spark.sql.inMemoryColumnarStorage.compressed"
 ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 # Spark's default of 10,000 rows a batch costs a third of the crossing; a user's own setting stays.
@@ -73,6 +73,8 @@ class SparkEngine:
         self._spark = data.sparkSession
         self.parallelism = self._spark.sparkContext.defaultParallelism
         self._kept: list[DataFrame] = []
+        self._lookup: Lookup | None = None
+        self._counted: LookupCount | None = None
 
     def schema(self, data: DataFrame) -> pa.Schema:
         return to_arrow_schema(data.schema)
@@ -132,12 +134,20 @@ class SparkEngine:
 
     # --- tag -----------------------------------------------------------------------------------------
 
-    def tag(self, frame: SparkFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]]) -> SparkFrame:
+    def tag(
+        self, frame: SparkFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]], task: LookupTask
+    ) -> SparkFrame:
         latest = [f for of in files.values() for f in of]
+        few = sum(frame.counts.values()) <= BROADCAST_ROWS
+        if task.is_global or (task.uses_filters and latest):
+            self._lookup = Lookup(self._spark, storage, task, self.parallelism)
+            tags = self._keep(self._lookup.find(frame.rows, files), frame.rows.storageLevel)
+            joined = frame.rows.join(F.broadcast(tags) if few else tags, ROW_ID, "left")
+            return replace(frame, rows=self._lookup.placed(joined), tagged=True)
+        self._counted = LookupCount(task.index, len(latest), opened=len(latest))
         if not latest:
             return frame
         stored = stored_keys(self._spark, storage, latest, self._hadoop)
-        few = sum(frame.counts.values()) <= BROADCAST_ROWS
         on = [RECORD_KEY, PARTITION_PATH]
         keys = frame.rows.select(*on, ROW_ID)
         found = stored.join(F.broadcast(keys) if few else keys, on).select(ROW_ID, file_id())
@@ -147,6 +157,10 @@ class SparkEngine:
         rows = frame.rows.join(F.broadcast(tags) if few else tags, ROW_ID, "left")
         rows = rows.withColumn(FILE_ID, F.coalesce(F.col(FILE_ID), F.lit("")))
         return replace(frame, rows=rows, tagged=True)
+
+    @property
+    def looked_up(self) -> LookupCount | None:
+        return self._counted if self._lookup is None else self._lookup.count
 
     def profile(self, frame: SparkFrame) -> list[ProfileRow]:
         if not frame.tagged:
@@ -165,7 +179,7 @@ class SparkEngine:
         rows = frame.rows if frame.tagged else frame.rows.withColumn(FILE_ID, F.lit(""))
         placed = place(
             self._spark, rows, routing, [number[t] for t in task_of], tasks,
-            [n for n in context.row_schema().names if n in rows.columns],
+            [n for n in (*context.row_schema().names, MOVED) if n in rows.columns],
             all_placed=set(frame.counts) <= set(routing.inserts),
         )  # fmt: skip
         return self._write(placed, WriteBuckets(context, routing.buckets))

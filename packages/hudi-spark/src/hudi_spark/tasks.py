@@ -29,7 +29,7 @@ from hudi_format.slice_writer import RowCounter
 from hudi_timeline.engine.local import check_ordering
 from hudi_timeline.engine.protocol import PrepareTask
 from hudi_timeline.write.bulk import write_stream
-from hudi_timeline.write.tasks import Bucket, TaskToken, WriteContext
+from hudi_timeline.write.tasks import MOVED, Bucket, TaskToken, WriteContext
 from hudi_timeline.write.workers import write_bucket
 
 BUCKET = "_hudi_bucket"
@@ -86,7 +86,7 @@ class WriteBuckets:
                         if parts:
                             yield self._write(number, parts, token, counter)
                         number, parts = bucket, []
-                    parts.append(conform(rows, schema))
+                    parts.append(_conformed(rows, schema))
             if parts:
                 yield self._write(number, parts, token, counter)
         except _FINAL as e:
@@ -97,6 +97,12 @@ class WriteBuckets:
     ) -> pa.RecordBatch:
         rows = pa.concat_tables(parts)
         return _status(STATS, write_bucket(self.context, self.buckets[number], rows, token, counter))
+
+
+def _conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows in the types to write, with the mark of records that move where they have one."""
+    out = conform(rows, schema)
+    return out.append_column(MOVED, rows.column(MOVED)) if MOVED in rows.schema.names else out
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.Table]]:

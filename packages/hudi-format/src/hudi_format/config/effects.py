@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from hudi_format.config.kinds import LATER_OPERATIONS, OPERATIONS
+from hudi_format.config.kinds import INDEX_CLASSES, LATER_OPERATIONS, OPERATIONS
 from hudi_format.config.registry import Given, shown
 from hudi_format.errors import UnsupportedError
 from hudi_format.key_spec import is_provided
@@ -223,15 +223,15 @@ EFFECTS: tuple[Effect, ...] = (
     # --- index and layout
     Effect(
         "hoodie.index.type",
-        _other_than("SIMPLE"),
-        "an index other than SIMPLE",
-        "set it to SIMPLE, which finds the same records within a partition, or leave it out",
+        _other_than(*INDEX_CLASSES.values()),
+        "an index that is not provided",
+        f"set it to one of {', '.join(INDEX_CLASSES.values())}, or leave it out",
     ),
     Effect(
         "hoodie.index.class",
-        _other_than("org.apache.hudi.index.simple.HoodieSimpleIndex"),
+        _other_than(*INDEX_CLASSES),
         "an index class",
-        "set hoodie.index.type=SIMPLE",
+        f"set hoodie.index.type to one of {', '.join(INDEX_CLASSES.values())}",
     ),
     Effect("hoodie.storage.layout.type", _other_than("DEFAULT"), "the bucket layout", "set it to DEFAULT"),
     Effect("hoodie.storage.layout.partitioner.class", _given, "a layout partitioner", "leave it out"),

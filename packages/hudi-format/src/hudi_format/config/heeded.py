@@ -14,6 +14,7 @@ EVENT_TIME = "hoodie.payload.event.time.field"
 DELETE_FIELD, DELETE_MARKER = "hoodie.payload.delete.field", "hoodie.payload.delete.marker"
 KEYGEN_CLASS = "hoodie.datasource.write.keygenerator.class"
 KEYGEN_TYPE = "hoodie.datasource.write.keygenerator.type"
+INDEX_TYPE, INDEX_CLASS = "hoodie.index.type", "hoodie.index.class"
 STORAGE_LEVEL = "hoodie.write.tagged.record.storage.level"
 PARTITIONS_TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
 STATIC_PARTITIONS = "hoodie.static.overwrite.partition.paths"
@@ -54,7 +55,11 @@ WRITE_FIELDS = {
     "url_encode": "hoodie.datasource.write.partitionpath.urlencode",
     "drop_partition_columns": "hoodie.datasource.write.drop.partition.columns",
     "payload_class": PAYLOAD,
-    "index_type": "hoodie.index.type",
+    "index_type": INDEX_TYPE,
+    "index_switch": "hudi.index.allow.switch",
+    "bloom_prune_by_ranges": "hoodie.bloom.index.prune.by.ranges",
+    "bloom_update_partition": "hoodie.bloom.index.update.partition.path",
+    "simple_update_partition": "hoodie.simple.index.update.partition.path",
     "combine_before_insert": "hoodie.combine.before.insert",
     "combine_before_upsert": "hoodie.combine.before.upsert",
     "combine_before_delete": "hoodie.combine.before.delete",
@@ -170,7 +175,20 @@ DOCS = {
     ),
     DELETE_FIELD: "Column that marks deletes, together with its marker.",
     DELETE_MARKER: "Text in the delete field that makes a row a delete.",
-    "hoodie.index.type": "How the file of an incoming key is found.",
+    INDEX_TYPE: (
+        "How the file of an incoming key is found: by reading keys (SIMPLE), or after a look at key ranges and "
+        "bloom filters (BLOOM); within partitions, or in all of them (GLOBAL_...). SIMPLE if not given, or the "
+        "global index of the last commit."
+    ),
+    INDEX_CLASS: "The index by its class.",
+    "hudi.index.allow.switch": "An index within partitions may follow a global one.",
+    "hoodie.bloom.index.prune.by.ranges": "BLOOM leaves out files whose key range does not hold a key.",
+    "hoodie.bloom.index.update.partition.path": (
+        "GLOBAL_BLOOM moves a record whose partition changed; else it is updated where it is."
+    ),
+    "hoodie.simple.index.update.partition.path": (
+        "GLOBAL_SIMPLE moves a record whose partition changed; else it is updated where it is."
+    ),
     "hoodie.combine.before.insert": "Of rows with one key in the input, insert and bulk_insert keep one.",
     "hoodie.combine.before.upsert": "Of rows with one key in the input, upsert keeps one.",
     "hoodie.combine.before.delete": "Keys that stand twice in the input are deleted once.",

@@ -147,6 +147,13 @@ OPERATIONS = (
     "delete_partition",
 )
 LATER_OPERATIONS = ("bootstrap", "insert_prepped", "upsert_prepped", "bulk_insert_prepped", "delete_prepped")
+# The classes behind `hoodie.index.type`, which `hoodie.index.class` may name instead.
+INDEX_CLASSES = {
+    "org.apache.hudi.index.simple.HoodieSimpleIndex": "SIMPLE",
+    "org.apache.hudi.index.simple.HoodieGlobalSimpleIndex": "GLOBAL_SIMPLE",
+    "org.apache.hudi.index.bloom.HoodieBloomIndex": "BLOOM",
+    "org.apache.hudi.index.bloom.HoodieGlobalBloomIndex": "GLOBAL_BLOOM",
+}
 _STORAGE_LEVELS = (
     *(
         f"{memory}{form}"
@@ -228,6 +235,8 @@ KINDS: dict[str, Kind] = {
         "FLINK_STATE",
         "BUCKET_HASH_INDEX",
     ),
+    "hoodie.index.class": STRIPPED,
+    "hudi.index.allow.switch": BOOLEAN,
     "hoodie.index.bucket.engine": choice("SIMPLE", "CONSISTENT_HASHING"),
     "hoodie.storage.layout.type": choice("DEFAULT", "BUCKET"),
     # concurrency

@@ -45,4 +45,5 @@ hudi.read.columns -
 hudi.read.filter -
 hudi.read.incremental.on.missing -
 hudi.write.staging.limit.bytes -
+hudi.index.allow.switch false
 """

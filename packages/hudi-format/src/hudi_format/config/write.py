@@ -11,6 +11,8 @@ from hudi_format.config.heeded import (
     CODEC,
     DELETE_FIELD,
     DELETE_MARKER,
+    INDEX_CLASS,
+    INDEX_TYPE,
     KEYGEN_CLASS,
     KEYGEN_TYPE,
     OPERATION,
@@ -25,6 +27,7 @@ from hudi_format.config.heeded import (
     WRITE_FIELDS,
     ZSTD_LEVEL,
 )
+from hudi_format.config.kinds import INDEX_CLASSES
 from hudi_format.config.notice import say_tuning
 from hudi_format.config.registry import Given, canonical
 from hudi_format.errors import ConflictingOptionError, InvalidOptionError, UnsupportedError
@@ -45,6 +48,7 @@ class WriteConfig:
         keygen_class, payload_class, lock_provider: full names of Java classes.
         codec_level: of zstd only.
         small_file_limit_bytes: base files below it take new records; 0 or less: none does.
+        index_switch: an index within partitions may follow a global one.
         record_size_threshold: share of the small-file limit that a commit must have written to count.
         insert_split_size: records of a new file group, unless `auto_split` computes it.
         lock_expire_minutes: age at which a lock file counts as left over; 0: never.
@@ -70,6 +74,10 @@ class WriteConfig:
     drop_partition_columns: bool = False
     payload_class: str | None = None
     index_type: str | None = None
+    index_switch: bool = False
+    bloom_prune_by_ranges: bool = True
+    bloom_update_partition: bool = True
+    simple_update_partition: bool = True
     combine_before_insert: bool = False
     combine_before_upsert: bool = True
     combine_before_delete: bool = True
@@ -141,6 +149,7 @@ def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
         codec = "uncompressed"
     if codec == "zstd":
         values["codec_level"] = given.parsed.get(ZSTD_LEVEL)
+    values["index_type"] = _index(given)
     # An empty text is "none" for what may be missing.
     for name in ("database", "lock_path"):
         if not values.get(name):
@@ -174,6 +183,20 @@ def _ordering(given: Given) -> str | None:
             option=given.given_as[PRECOMBINE],
         )
     return str(fields[0])
+
+
+def _index(given: Given) -> str | None:
+    """The index, by its type or by its class."""
+    kind, class_name = given.parsed.get(INDEX_TYPE), given.parsed.get(INDEX_CLASS)
+    if not class_name:
+        return str(kind) if kind else None
+    named = INDEX_CLASSES[str(class_name)]
+    if kind and kind != named:
+        raise _conflict(
+            f"{given.given_as[INDEX_TYPE]} is {kind}, {given.given_as[INDEX_CLASS]} is {class_name}",
+            "give one of them.",
+        )
+    return named
 
 
 def _refuse_contradictions(given: Given, operation: str) -> None:

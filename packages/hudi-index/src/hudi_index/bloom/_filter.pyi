@@ -23,6 +23,41 @@ def contains(
 ) -> None:
     """Set `found[i]` to 1 for every key whose bits are all set; keys already found are passed over."""
 
+def first_places(
+    size: int, rounds: int, murmur: bool, data: _Bytes, offsets: _Offsets, out: npt.NDArray[np.uint32]
+) -> None:
+    """Fill `out[r, i]` with the bit that key i has in round r, in filters of `size` bits; of empty keys not."""
+
+def screen(
+    text: ReadableBuffer,
+    bases: _Offsets,
+    size: int,
+    places: npt.NDArray[np.uint32],
+    rows: _Offsets | None,
+    out: _Offsets,
+) -> int:
+    """Fill `out` with the keys among `rows` (None: all) whose first places are set in a filter; gives how many.
+
+    `text` is the filter in base64, `bases` are the offsets of its rows of bits in decoded bytes.  -1: a byte
+    that was looked at is no base64.
+    """
+
+def confirm(
+    text: ReadableBuffer,
+    bases: _Offsets,
+    size: int,
+    rounds: int,
+    murmur: bool,
+    data: _Bytes,
+    offsets: _Offsets,
+    rows: _Offsets,
+    count: int,
+) -> int:
+    """Keep of `rows[:count]` the keys whose bits are all set, in place; gives how many, -1 as `screen`."""
+
+def prefixes(data: _Bytes, offsets: _Offsets, skip: int, out: npt.NDArray[np.uint64]) -> None:
+    """Fill `out` with 8 bytes of each key after the first `skip`, big-endian, zeros behind the key's end."""
+
 def hash_bytes(data: ReadableBuffer, seed: int, murmur: bool) -> int:
     """Hadoop's MurmurHash, or its JenkinsHash, as a signed 32-bit number."""
 

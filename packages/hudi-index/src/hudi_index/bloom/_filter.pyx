@@ -57,6 +57,18 @@ cdef extern from * nogil:
         return k * HUDI_MURMUR;
     }
 
+    /* The six bits of a base64 digit, 255 for any other byte. */
+    static const uint8_t HUDI_BASE64[256] = {
+        255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,
+        255,255,255,255,255,255,255,255,255,255,255,62,255,255,255,63,52,53,54,55,56,57,58,59,60,61,255,255,255,255,255,255,
+        255,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,255,255,255,255,255,
+        255,26,27,28,29,30,31,32,33,34,35,36,37,38,39,40,41,42,43,44,45,46,47,48,49,50,51,255,255,255,255,255,
+        255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,
+        255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,
+        255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,
+        255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,
+    };
+
     /* The next round's seed and bit of every lane.  words: mixed words, lane after lane for each word. */
     HUDI_CLONES
     static void hudi_round(const uint32_t *words, int64_t nwords, const uint32_t *tail, uint32_t length,
@@ -87,6 +99,7 @@ cdef extern from * nogil:
         uint32_t size
         int rounds
 
+    const uint8_t[256] HUDI_BASE64
     Shape hudi_make_shape(uint32_t size, int rounds)
     uint32_t hudi_place(uint32_t iv, const Shape* shape)
     uint32_t hudi_mix_word(uint32_t k)
@@ -190,11 +203,24 @@ cdef bint _one(
     return True
 
 
+cdef void _places(
+    const Keys* keys, int64_t row, bint murmur, const Shape* shape, uint32_t* out
+) noexcept nogil:
+    """The places of one key, as `_block` stores them."""
+    cdef const uint8_t* p = keys.data + keys.offsets[row]
+    cdef int64_t n = keys.offsets[row + 1] - keys.offsets[row]
+    cdef uint32_t iv = 0
+    cdef int r
+    for r in range(shape.rounds):
+        iv = _murmur(p, n, iv) if murmur else _jenkins(p, n, iv)
+        out[r * keys.rows + row] = hudi_place(iv, shape)
+
+
 cdef void _lanes(
     const Keys* keys, const int64_t* rows, int count, uint32_t length, const Shape* shape,
-    uint8_t* bits, uint8_t* found
+    uint8_t* bits, uint8_t* found, uint32_t* out
 ) noexcept nogil:
-    """Up to LANES keys of one length.  Sets their bits, or `found` of those whose bits are all set."""
+    """Up to LANES keys of one length.  Sets their bits, or `found` of those whose bits are all set, or `out`."""
     cdef uint32_t words[MAX_WORDS * LANES]
     cdef uint32_t tail[LANES]
     cdef uint32_t iv[LANES]
@@ -214,7 +240,10 @@ cdef void _lanes(
         alive[j] = 1
     for r in range(shape.rounds):
         hudi_round(words, nwords, tail, length, shape, iv, place)
-        if found == NULL:
+        if out != NULL:
+            for j in range(count):
+                out[r * keys.rows + rows[j]] = place[j]
+        elif found == NULL:
             for j in range(LANES):
                 bits[place[j] >> 3] |= <uint8_t>(1 << (place[j] & 7))
         else:
@@ -224,16 +253,19 @@ cdef void _lanes(
                 any_alive |= alive[j]
             if not any_alive & 1:
                 return
-    if found != NULL:
+    if out == NULL and found != NULL:
         for j in range(count):
             found[rows[j]] = alive[j] & 1
 
 
 cdef void _block(
     const Keys* keys, int64_t start, int64_t step, int count, bint murmur, const Shape* shape,
-    uint8_t* bits, uint8_t* found
+    uint8_t* bits, uint8_t* found, uint32_t* out
 ) noexcept nogil:
-    """`count` keys, from row `start`, every `step`-th; with `found`, only those not found yet."""
+    """`count` keys, from row `start`, every `step`-th; with `found`, only those not found yet.
+
+    With `out`, nothing is set or tested: the places of row i in round r go to out[r * rows + i].
+    """
     cdef uint16_t order[BLOCK]
     cdef int ends[MAX_LENGTH + 2]
     cdef int64_t rows[LANES]
@@ -246,7 +278,9 @@ cdef void _block(
         if n == 0 or (found != NULL and found[row]):
             continue
         if n > MAX_LENGTH or not murmur:
-            if _one(keys.data + keys.offsets[row], n, murmur, shape, bits, found == NULL) and found != NULL:
+            if out != NULL:
+                _places(keys, row, murmur, shape, out)
+            elif _one(keys.data + keys.offsets[row], n, murmur, shape, bits, found == NULL) and found != NULL:
                 found[row] = 1
             continue
         ends[n + 1] += 1
@@ -270,12 +304,14 @@ cdef void _block(
             if fill < FEW:
                 for j in range(fill):
                     row = rows[j]
-                    if _one(
+                    if out != NULL:
+                        _places(keys, row, True, shape, out)
+                    elif _one(
                         keys.data + keys.offsets[row], length, True, shape, bits, found == NULL
                     ) and found != NULL:
                         found[row] = 1
             else:
-                _lanes(keys, rows, fill, <uint32_t>length, shape, bits, found)
+                _lanes(keys, rows, fill, <uint32_t>length, shape, bits, found, out)
             first += fill
 
 
@@ -320,7 +356,7 @@ def add(
         while done < count:
             _block(
                 &keys, start + done * step, step, <int>min(<int64_t>BLOCK, count - done), murmur, &shape,
-                &bits[0], NULL,
+                &bits[0], NULL, NULL,
             )
             done += BLOCK
 
@@ -340,9 +376,149 @@ def contains(
         while done < keys.rows:
             _block(
                 &keys, done, 1, <int>min(<int64_t>BLOCK, keys.rows - done), murmur, &shape,
-                <uint8_t*>&bits[0], &found[0],
+                <uint8_t*>&bits[0], &found[0], NULL,
             )
             done += BLOCK
+
+
+def first_places(
+    int64_t size, int64_t rounds, bint murmur,
+    const uint8_t[::1] data not None, const int64_t[::1] offsets not None, uint32_t[:, ::1] out not None,
+):
+    cdef Keys keys = _keys(data, offsets)
+    cdef Shape shape = _shape(size, rounds, (size + 7) // 8)
+    cdef int64_t done = 0
+    if out.shape[0] != rounds or out.shape[1] != keys.rows:
+        raise ValueError("one place per round and key is needed")
+    if keys.rows == 0:
+        return
+    with nogil:
+        while done < keys.rows:
+            _block(
+                &keys, done, 1, <int>min(<int64_t>BLOCK, keys.rows - done), murmur, &shape,
+                NULL, NULL, &out[0, 0],
+            )
+            done += BLOCK
+
+
+cdef inline int _text_bit(const uint8_t* text, int64_t base, uint32_t place) noexcept nogil:
+    """A filter's bit in base64 text: 0 or 1, above 1 where the digit is none."""
+    # Bytes count their bits from the low end, base64 its digits from the high one.
+    cdef int64_t at = 8 * (base + (place >> 3)) + 7 - (place & 7)
+    cdef uint8_t digit = HUDI_BASE64[text[at // 6]]
+    if digit > 63:
+        return 2
+    return digit >> (5 - at % 6) & 1
+
+
+cdef int64_t _check_text(int64_t length, const int64_t[::1] bases, int64_t size) except -1:
+    """How many rows of bits there are; all lie within the text."""
+    cdef int64_t i, last
+    for i in range(bases.shape[0]):
+        last = bases[i] + (size + 7) // 8 - 1
+        if bases[i] < 0 or last > (1 << 40) or (8 * last + 7) // 6 >= length:
+            raise ValueError("a filter's bits leave its text")
+    return bases.shape[0]
+
+
+def screen(
+    const uint8_t[::1] text not None, const int64_t[::1] bases not None, int64_t size,
+    const uint32_t[:, ::1] places not None, const int64_t[::1] rows, int64_t[::1] out not None,
+):
+    cdef int64_t nrows = _check_text(text.shape[0], bases, size)
+    cdef int64_t rounds = places.shape[0], keys = places.shape[1]
+    cdef int64_t count = keys if rows is None else rows.shape[0]
+    cdef int64_t i, b, r, row, found = 0
+    cdef int bit = 1
+    cdef bint inside = True
+    if out.shape[0] < count or rounds < 1:
+        raise ValueError("room for every key and one round are needed")
+    if rows is not None:
+        with nogil:
+            for i in range(count):
+                inside &= 0 <= rows[i] < keys
+        if not inside:
+            raise ValueError("rows that are not there")
+    if count == 0 or nrows == 0:
+        return 0
+    with nogil:
+        for i in range(count):
+            row = i if rows is None else rows[i]
+            for b in range(nrows):
+                for r in range(rounds):
+                    # A place beyond the filter would be one of another shape.
+                    bit = _text_bit(&text[0], bases[b], places[r, row]) if places[r, row] < size else 2
+                    if bit != 1:
+                        break
+                if bit != 0:
+                    break
+            if bit > 1:
+                break
+            if bit:
+                out[found] = row
+                found += 1
+    return -1 if bit > 1 else found
+
+
+def confirm(
+    const uint8_t[::1] text not None, const int64_t[::1] bases not None, int64_t size, int64_t rounds,
+    bint murmur, const uint8_t[::1] data not None, const int64_t[::1] offsets not None,
+    int64_t[::1] rows not None, int64_t count,
+):
+    cdef int64_t nrows = _check_text(text.shape[0], bases, size)
+    cdef Keys keys = _keys(data, offsets)
+    cdef Shape shape = _shape(size, rounds, (size + 7) // 8)
+    cdef int64_t i, b, n, row, found = 0
+    cdef uint32_t iv
+    cdef const uint8_t* p
+    cdef int r, bit = 0
+    if count < 0 or count > rows.shape[0]:
+        raise ValueError("rows that are not there")
+    for i in range(count):
+        if not 0 <= rows[i] < keys.rows:
+            raise ValueError("rows that are not there")
+    with nogil:
+        for i in range(count):
+            row = rows[i]
+            p = keys.data + keys.offsets[row]
+            n = keys.offsets[row + 1] - keys.offsets[row]
+            bit = 0
+            for b in range(nrows):
+                iv = 0
+                for r in range(shape.rounds):
+                    iv = _murmur(p, n, iv) if murmur else _jenkins(p, n, iv)
+                    bit = _text_bit(&text[0], bases[b], hudi_place(iv, &shape))
+                    if bit != 1:
+                        break
+                if bit != 0:
+                    break
+            if bit > 1:
+                break
+            if bit:
+                rows[found] = row
+                found += 1
+    return -1 if bit > 1 else found
+
+
+def prefixes(
+    const uint8_t[::1] data not None, const int64_t[::1] offsets not None, int64_t skip,
+    uint64_t[::1] out not None,
+):
+    cdef Keys keys = _keys(data, offsets)
+    cdef int64_t i, at, end, n
+    cdef int k
+    cdef uint64_t v
+    if out.shape[0] != keys.rows or skip < 0:
+        raise ValueError("one result per key is needed")
+    with nogil:
+        for i in range(keys.rows):
+            at, end = keys.offsets[i] + skip, keys.offsets[i + 1]
+            v = 0
+            for k in range(8):
+                v <<= 8
+                if at + k < end:
+                    v |= keys.data[at + k]
+            out[i] = v
 
 
 def hash_bytes(const uint8_t[::1] data not None, int64_t seed, bint murmur):

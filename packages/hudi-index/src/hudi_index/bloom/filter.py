@@ -38,6 +38,7 @@ _JENKINS, _MURMUR = 0, 1
 _HEADER = struct.Struct(">iibi")  # version, hashes, hash type, bits
 _OLD_HEADER = struct.Struct(">ii")  # hashes, bits; Jenkins
 _GROWTH = struct.Struct(">iii")  # entries per row, entries in the last row, rows
+GROWTH_BYTES: Final = _GROWTH.size
 
 _MAX_BITS = 2**31 - 1
 # -log2 of the smallest positive double: no false positive rate asks for more hashes.
@@ -232,19 +233,17 @@ def parse_filter(text: str, type_code: str | None = None, *, max_entries: int = 
     code = type_code or SIMPLE
     if code not in (SIMPLE, DYNAMIC):
         raise CorruptFileError(f"unknown bloom filter type {code!r}", offset=0)
-    shape, at = _parse_header(data, 0)
+    shape, at = parse_header(data, 0)
     if code == SIMPLE:
         row, at = _parse_bits(data, at, shape)
         _require(at == len(data), "bytes after the bloom filter's end", at)
         return BloomFilter(SIMPLE, shape, 0, 0, 0, [row])
-    _require(len(data) - at >= _GROWTH.size, "the bloom filter is cut off", at)
-    entries, count, number = _GROWTH.unpack_from(data, at)
-    _require(entries > 0 and count >= 0 and number > 0, "a bloom filter without rows or entries", at)
+    entries, count, number = parse_growth(data, at)
     at += _GROWTH.size
     rows: list[np.ndarray] = []
     while len(rows) < number:
         begin = at
-        row_shape, at = _parse_header(data, at)
+        row_shape, at = parse_header(data, at)
         _require(row_shape == shape, "a row of another shape than the bloom filter's", begin)
         row, at = _parse_bits(data, at, shape)
         rows.append(row)
@@ -252,7 +251,24 @@ def parse_filter(text: str, type_code: str | None = None, *, max_entries: int = 
     return BloomFilter(DYNAMIC, shape, entries, count, max_entries, rows)
 
 
-def _parse_header(data: bytes, at: int) -> tuple[Shape, int]:
+def parse_growth(data: bytes, at: int) -> tuple[int, int, int]:
+    """Entries per row, entries in the newest row, and rows of a DYNAMIC_V0 filter.
+
+    Raises:
+        CorruptFileError: none of them, or fewer bytes.
+    """
+    _require(len(data) - at >= _GROWTH.size, "the bloom filter is cut off", at)
+    entries, count, number = _GROWTH.unpack_from(data, at)
+    _require(entries > 0 and count >= 0 and number > 0, "a bloom filter without rows or entries", at)
+    return entries, count, number
+
+
+def parse_header(data: bytes, at: int) -> tuple[Shape, int]:
+    """The shape of a filter or of one of its rows, and where its bits or growth begin.
+
+    Raises:
+        CorruptFileError: no header.
+    """
     _require(len(data) - at >= _OLD_HEADER.size, "the bloom filter is cut off", at)
     hashes, bits = _OLD_HEADER.unpack_from(data, at)
     size, murmur = _OLD_HEADER.size, False

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
@@ -17,16 +17,16 @@ import pyarrow as pa
 
 from hudi_format.errors import MissingColumnError, OrderingValueError, RecordKeyError, SchemaError
 from hudi_format.keys import made_up_keys, nested_column, partition_paths, record_keys, to_text
-from hudi_format.merge.keys import KeyIndex
 from hudi_format.model import BaseFile, WriteStat
-from hudi_format.parquet.reader import read_keys
 from hudi_format.schema.evolve import conform
 from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage import Storage
 from hudi_index.hashing.crc import crc32
+from hudi_timeline.engine.lookup import LookupCount, LookupTask
 from hudi_timeline.engine.protocol import PrepareTask
+from hudi_timeline.engine.tagging import rows_by_code, tag_rows
 from hudi_timeline.write.bulk import path_codes, write_stream
-from hudi_timeline.write.tasks import ProfileRow, Routing, TaskToken, WriteContext
+from hudi_timeline.write.tasks import MOVED, ProfileRow, Routing, TaskToken, WriteContext
 from hudi_timeline.write.workers import write_bucket
 
 STREAM_BATCH_ROWS = 131_072
@@ -89,6 +89,7 @@ class LocalEngine:
 
     def __init__(self, threads: int | None = None) -> None:
         self.parallelism = threads or len(os.sched_getaffinity(0))
+        self.looked_up: LookupCount | None = None
 
     def schema(self, data: pa.RecordBatchReader | pa.Table) -> pa.Schema:
         return data.schema
@@ -115,55 +116,16 @@ class LocalEngine:
         counts = np.bincount(frame.codes, minlength=len(frame.partitions))
         return {p: int(n) for p, n in zip(frame.partitions, counts, strict=True) if n}
 
-    def tag(self, frame: LocalFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]]) -> LocalFrame:
-        candidates = [(code, f) for code, p in enumerate(frame.partitions) for f in files.get(p, ())]
-        groups = tuple((code, f.file_id) for code, f in candidates)
-        n = frame.rows.num_rows
-        by_code = _rows_by_code(frame.codes, len(frame.partitions))
-        indexes = {}
-        for code in {code for code, _ in candidates}:
-            keys = frame.rows.column(RECORD_KEY).take(pa.array(by_code[code]))
-            indexes[code] = KeyIndex(keys), keys
-
-        def locate(candidate: tuple[int, BaseFile]) -> np.ndarray:
-            """Which of the partition's distinct keys (as the last row with it) are in the file."""
-            code, file = candidate
-            found = indexes[code][0].find(read_keys(storage, file.path))
-            return np.unique(found[found >= 0])
-
-        with ThreadPoolExecutor(self.parallelism) as pool:
-            hits = list(pool.map(locate, candidates))
-        # Equal keys of the input stand for one another: where the last of them is, all are.
-        canonical = {
-            code: (idx.find(keys) if idx.duplicates else None) for code, (idx, keys) in indexes.items()
-        }
-        pairs_rows: list[np.ndarray] = []
-        pairs_file: list[np.ndarray] = []
-        located = np.zeros(n, dtype=bool)
-        for number, ((code, _), hit) in enumerate(zip(candidates, hits, strict=True)):
-            same = canonical[code]
-            if same is not None:
-                flags = np.zeros(len(by_code[code]), dtype=bool)
-                flags[hit] = True
-                hit = np.flatnonzero(flags[same])
-            rows = by_code[code][hit]
-            located[rows] = True
-            pairs_rows.append(rows)
-            pairs_file.append(np.full(len(rows), number, dtype=np.int32))
-        rest = np.flatnonzero(~located)
-        pairs_rows.append(rest)
-        pairs_file.append(np.full(len(rest), -1, dtype=np.int32))
-        order = np.concatenate(pairs_rows)
-        location = np.concatenate(pairs_file)
-        if len(order) == n:  # no key in two files: keep the rows where they are
-            out = np.empty(n, dtype=np.int32)
-            out[order] = location
-            return replace(frame, files=groups, location=out)
-        back = np.argsort(order, kind="stable")
-        order, location = order[back], location[back]
-        return LocalFrame(
-            frame.rows.take(pa.array(order)), frame.codes[order], frame.partitions, groups, location
-        )
+    def tag(
+        self,
+        frame: LocalFrame,
+        storage: Storage,
+        files: Mapping[str, Sequence[BaseFile]],
+        task: LookupTask,
+    ) -> LocalFrame:
+        tagged = tag_rows(frame.rows, frame.codes, frame.partitions, storage, files, task, self.parallelism)
+        self.looked_up = tagged.count
+        return LocalFrame(tagged.rows, tagged.codes, tagged.partitions, tagged.files, tagged.location)
 
     def profile(self, frame: LocalFrame) -> list[ProfileRow]:
         if frame.location is None:
@@ -179,8 +141,8 @@ class LocalEngine:
 
     def write(self, frame: LocalFrame, context: WriteContext, routing: Routing) -> list[WriteStat]:
         numbers = bucket_numbers(frame, routing)
-        by_bucket = _rows_by_code(numbers + 1, len(routing.buckets) + 1)[1:]
-        wanted = context.row_schema().names
+        by_bucket = rows_by_code(numbers + 1, len(routing.buckets) + 1)[1:]
+        wanted = [*context.row_schema().names, *(n for n in (MOVED,) if n in frame.rows.schema.names)]
         # One chunk: a take from many chunks puts them together anew for every bucket.
         rows = frame.rows.select(wanted).combine_chunks()
         attempts = count()
@@ -294,11 +256,3 @@ def bucket_numbers(frame: LocalFrame, routing: Routing) -> np.ndarray:
         which = np.minimum(np.searchsorted(bounds, hashes[rows], side="right"), len(shares) - 1)
         out[rows] = np.array([s.bucket for s in shares])[which]
     return out
-
-
-def _rows_by_code(codes: np.ndarray, n: int) -> list[np.ndarray]:
-    """For each code, the rows with it, ascending."""
-    order = np.argsort(codes, kind="stable")
-    ends = np.searchsorted(codes[order], np.arange(n), side="right")
-    starts = np.concatenate(([0], ends))[:n]
-    return [order[s:e] for s, e in zip(starts, ends, strict=True)]

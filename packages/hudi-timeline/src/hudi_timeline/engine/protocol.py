@@ -15,6 +15,7 @@ import pyarrow as pa
 from hudi_format.keys import KeySpec
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.storage import Storage
+from hudi_timeline.engine.lookup import LookupCount, LookupTask
 from hudi_timeline.write.tasks import ProfileRow, Routing, WriteContext
 
 D = TypeVar("D", contravariant=True)
@@ -64,11 +65,17 @@ class Engine(Protocol[D, F]):
         """Rows by partition path."""
         ...
 
-    def tag(self, frame: F, storage: Storage, files: Mapping[str, Sequence[BaseFile]]) -> F:
+    def tag(self, frame: F, storage: Storage, files: Mapping[str, Sequence[BaseFile]], task: LookupTask) -> F:
         """The frame with each row's file group: `files` are the latest base files by partition.
 
-        A key that is in several files of its partition gives a row for each.
+        A key that is in several files of its partition gives a row for each.  With a global index `files` are
+        those of all partitions, and rows may come back with another partition, see `LookupTask`.
         """
+        ...
+
+    @property
+    def looked_up(self) -> LookupCount | None:
+        """What the look-up of this write had to do with, once its rows are written; None where unknown."""
         ...
 
     def profile(self, frame: F) -> list[ProfileRow]:

@@ -27,6 +27,7 @@ from hudi_format.schema.avro import to_avro
 from hudi_format.schema.changes import SchemaChange
 from hudi_format.storage import Storage
 from hudi_timeline import commit, table_config
+from hudi_timeline.engine.lookup import LookupCount
 from hudi_timeline.engine.protocol import Engine
 from hudi_timeline.listing import list_partitions
 from hudi_timeline.snapshot import TableSnapshot, snapshot_of
@@ -34,9 +35,12 @@ from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import load_timeline, read_commit
 from hudi_timeline.write import overwrite
 from hudi_timeline.write.assign import AssignPolicy, SizingRules, assign, average_record_size
+from hudi_timeline.write.index_choice import to_record
 from hudi_timeline.write.planning import (
     APPEND,
     Plan,
+    combines,
+    lookup_task,
     plan_write,
     prepare_task,
     write_context,
@@ -46,6 +50,7 @@ from hudi_timeline.write.tasks import ProfileRow, WriteContext
 
 log = logging.getLogger("hudi")
 
+_LOOKS_UP = ("upsert", "delete")
 _REPLACING = ("insert_overwrite", "insert_overwrite_table", "delete_partition")
 
 
@@ -153,13 +158,17 @@ def _finish(
     stats: Sequence[WriteStat],
     phases: _Phases,
     replaced: Mapping[str, Sequence[str]] | None = None,
+    lookup: LookupCount | None = None,
 ) -> CommitResult:
     with phases("commit"):
         transaction.commit(
             stats,
             replaced=None if replaced is None else {p: tuple(ids) for p, ids in replaced.items()},
             schema_text=to_avro(plan.schema, table.name),
-            extra=plan.config.extra_metadata,
+            extra={
+                **plan.config.extra_metadata,
+                **to_record(plan.index, plan.recorded_index, plan.operation),
+            },
         )
     result = CommitResult(
         instant=transaction.instant,
@@ -172,6 +181,7 @@ def _finish(
         warnings=(*plan.warnings, *transaction.warnings),
         ordering_field=plan.ordering_field,
         schema_changes=plan.schema_changes,
+        lookup=lookup,
     )
     for warning in result.warnings:
         log.warning("%s: %s", plan.storage.uri, warning)
@@ -196,22 +206,34 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, plan: Plan, phases: _Phas
     with _transaction(plan) as (transaction, table):
         context = write_context(plan, transaction, table)
         snapshot = snapshot_of(plan.storage, table, transaction.snapshot_timeline)
+        if (
+            combines(plan)
+            and lookup_task(plan).is_global
+            and plan.operation not in (*_LOOKS_UP, "delete_partition")
+        ):
+            # One record per key in the whole input: an empty table holds none of them.
+            frame = engine.tag(frame, plan.storage, {}, lookup_task(plan))
         if plan.operation in _REPLACING:
             return _replace(engine, frame, counts, plan, phases, transaction, table, context, snapshot)
+        task = lookup_task(plan)
+        looks_up = plan.operation in _LOOKS_UP
         with phases("list"):
-            files = _latest_base_files(snapshot, sorted(counts))
-        if plan.operation in ("upsert", "delete"):
+            files = _latest_base_files(snapshot, None if looks_up and task.is_global else sorted(counts))
+        if looks_up:
             with phases("tag"):
-                frame = engine.tag(frame, plan.storage, files)
+                frame = engine.tag(frame, plan.storage, files, task)
         stats = _route_and_write(engine, frame, files, plan, phases, transaction, context)
-        return _finish(plan, transaction, table, stats, phases)
+        return _finish(plan, transaction, table, stats, phases, lookup=engine.looked_up if looks_up else None)
 
 
-def _latest_base_files(snapshot: TableSnapshot, partitions: Sequence[str]) -> dict[str, list[BaseFile]]:
-    out: dict[str, list[BaseFile]] = {p: [] for p in partitions}
+def _latest_base_files(
+    snapshot: TableSnapshot, partitions: Sequence[str] | None
+) -> dict[str, list[BaseFile]]:
+    """By partition, of some or (None) of all."""
+    out: dict[str, list[BaseFile]] = {p: [] for p in partitions or ()}
     for file_slice in snapshot.slices(partitions):
         if file_slice.base_file is not None:
-            out[file_slice.partition].append(file_slice.base_file)
+            out.setdefault(file_slice.partition, []).append(file_slice.base_file)
     return out
 
 

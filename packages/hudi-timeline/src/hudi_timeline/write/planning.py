@@ -31,12 +31,15 @@ from hudi_format.schema.evolve import as_stored
 from hudi_format.schema.meta_columns import with_meta, without_meta
 from hudi_format.storage import Storage
 from hudi_timeline import commit, gate, table_config
+from hudi_timeline.engine.lookup import BLOOM, GLOBAL_BLOOM, GLOBAL_SIMPLE, SIMPLE, LookupTask
 from hudi_timeline.engine.protocol import Engine, PrepareTask
 from hudi_timeline.instant import INFLIGHT, instant_path
+from hudi_timeline.snapshot import CommitCache
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import latest_schema, load_timeline, read_commit
 from hudi_timeline.write import keying, overwrite
 from hudi_timeline.write.evolution import check_former_types, check_key_types, evolve
+from hudi_timeline.write.index_choice import choose_index, recorded_index
 from hudi_timeline.write.properties import table_properties
 from hudi_timeline.write.tasks import BloomSettings, WriteContext
 
@@ -65,6 +68,8 @@ class Plan:
     recreate: bool  # mode "overwrite" over an existing table
     schema_changes: tuple[SchemaChange, ...] = ()
     stored_keys: bool = False  # rows come with the table's meta columns, which say key and partition path
+    index: str = SIMPLE
+    recorded_index: str | None = None  # by the newest commit
 
     @property
     def operation(self) -> str:
@@ -144,13 +149,17 @@ def _plan(
     if data is None and not (operation == "delete_partition" and config.partitions_to_delete):
         raise OptionError("no rows were given", table=storage.uri)
 
-    stored = None
+    stored = recorded = None
     if old is not None:
-        stored = latest_schema(storage, load_timeline(storage, old), old)
+        timeline, commits = load_timeline(storage, old), CommitCache(storage)
+        stored = latest_schema(storage, timeline, old, read=commits.get)
+        writes = timeline.completed_writes()
+        recorded = recorded_index(commits.get(writes[-1]).extra) if writes else None
     names = [] if data is None else engine.schema(data).names
     key_spec = keying.key_spec_of(config, old, no_rows=data is None)
     config, stored_keys = keying.with_made_up_keys(config, key_spec, names, storage)
     operation = config.operation
+    index, about_index = choose_index(config, recorded, new_table=old is None, table=storage.uri)
     given = pa.schema([]) if data is None else without_meta(engine.schema(data))
     if operation in ("delete", "delete_partition"):  # whatever else the rows have is not looked at
         wanted = {n.partition(".")[0] for n in (*key_spec.key_fields, *key_spec.partition_fields)}
@@ -197,10 +206,18 @@ def _plan(
     if old is not None:
         keying.check_timestamps(storage, old, key_spec, input_schema)
     rule = _rule(config, old, storage)
+    if rule.fills and index in (GLOBAL_SIMPLE, GLOBAL_BLOOM):
+        # A record that moves, or stands in the input for two partitions, would have to take values along.
+        raise UnsupportedError(
+            f"the payload {rule.name}, which fills values from the stored record, is not provided with {index}",
+            table=storage.uri,
+            remedy="use a payload that replaces whole records, or an index within partitions on a new table.",
+            option="hoodie.index.type",
+        )
     properties = {} if old is not None else table_properties(config, key_spec, ordering, storage)
     return Plan(
         storage, config, old, properties, key_spec, ordering, schema, input_schema,
-        rule, warnings, recreate, changes, stored_keys,
+        rule, (*warnings, *about_index), recreate, changes, stored_keys, index, recorded,
     )  # fmt: skip
 
 
@@ -305,10 +322,31 @@ def _rule(config: WriteConfig, table: TableConfig | None, storage: Storage) -> M
     return rule
 
 
+def lookup_task(plan: Plan) -> LookupTask:
+    c = plan.config
+    column = None
+    if plan.ordering_field is not None:
+        column = plan.input_schema.field(plan.ordering_field.partition(".")[0])
+    moves = {GLOBAL_SIMPLE: c.simple_update_partition, GLOBAL_BLOOM: c.bloom_update_partition}
+    return LookupTask(
+        index=plan.index,
+        prune_by_ranges=c.bloom_prune_by_ranges,
+        # Without partitions there is nothing to move.
+        update_partition=moves.get(plan.index, False) and bool(plan.key_spec.partition_fields),
+        combine=combines(plan),
+        ordering_field=plan.ordering_field,
+        ordering_column=column,
+        rule=plan.rule,
+        delete_all=plan.operation == "delete",
+        delete_field=c.delete_field or "",
+        delete_marker=c.delete_marker or "",
+    )
+
+
 def write_context(plan: Plan, transaction: commit.Transaction, table: TableConfig) -> WriteContext:
     c = plan.config
     bloom = None
-    if c.bloom_enabled:
+    if c.bloom_enabled or plan.index in (BLOOM, GLOBAL_BLOOM):
         bloom = BloomSettings(c.bloom_type, c.bloom_entries, c.bloom_fpp, c.bloom_max_entries)
     return WriteContext(
         storage=plan.storage,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from hudi_format.model import WriteStat
 from hudi_format.schema.changes import SchemaChange
+from hudi_timeline.engine.lookup import LookupCount
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class CommitResult:
         warnings: what the user should know, one sentence each.
         ordering_field: the column that decided between records of one key, or None.
         schema_changes: what became of the table's schema, column by column.
+        lookup: the index of an upsert or delete and how many files it had to look into; None where unknown.
     """
 
     instant: str
@@ -35,6 +37,7 @@ class CommitResult:
     warnings: tuple[str, ...] = ()
     ordering_field: str | None = None
     schema_changes: tuple[SchemaChange, ...] = ()
+    lookup: LookupCount | None = None
 
     @property
     def inserted(self) -> int:

@@ -17,6 +17,10 @@ from hudi_format.model import BaseFile
 from hudi_format.parquet.config import ParquetConfig
 from hudi_format.storage import Storage
 
+# A further column of rows that go to a bucket: true for a record that moves to another partition, and is to be
+# deleted in this one.
+MOVED = "_hudi_moved"
+
 CREATE = "CREATE"
 MERGE = "MERGE"
 CONCAT = "CONCAT"

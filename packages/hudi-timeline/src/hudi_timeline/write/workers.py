@@ -8,15 +8,25 @@ write was rolled back, or committed without it, removes its file and fails.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_format.errors import ConcurrentWriterError, HudiError
 from hudi_format.keys import nested_column, with_instant
 from hudi_format.merge.keys import precombine
-from hudi_format.merge.modes import DATA_DELETED, DELETE, DELETE_DEFAULT, combine, deleted_kinds, event_times
-from hudi_format.merge.rules import Order
+from hudi_format.merge.modes import (
+    DATA,
+    DATA_DELETED,
+    DELETE,
+    DELETE_DEFAULT,
+    combine,
+    deleted_kinds,
+    event_times,
+)
+from hudi_format.merge.rules import MergeRule, Order
 from hudi_format.model import BaseFile, WriteStat, join_path
 from hudi_format.observer import KeyObserver
 from hudi_format.parquet.footer import read_footer
@@ -25,11 +35,27 @@ from hudi_format.schema.meta_columns import RECORD_KEY
 from hudi_format.slice_writer import FileSpec, Incoming, RowCounter, concat_file, create_file, merge_file
 from hudi_index.bloom.observer import BloomObserver, MinMaxObserver, seeded_observer
 from hudi_timeline.markers import marker_path
-from hudi_timeline.write.tasks import CONCAT, CREATE, MERGE, Bucket, TaskToken, WriteContext
+from hudi_timeline.write.tasks import CONCAT, CREATE, MERGE, MOVED, Bucket, TaskToken, WriteContext
 
 # The key may stay in a footer's filter after its record was deleted: the filter then answers "maybe" for
 # it.  Past this share of such keys a rewrite builds the filter anew.
 STALE_KEYS_ALLOWED = 0.1
+
+
+class Deletes(Protocol):
+    """Which rows are deletes, as `WriteContext` says it."""
+
+    @property
+    def rule(self) -> MergeRule: ...
+
+    @property
+    def delete_all(self) -> bool: ...
+
+    @property
+    def delete_field(self) -> str: ...
+
+    @property
+    def delete_marker(self) -> str: ...
 
 
 def write_bucket(
@@ -42,7 +68,8 @@ def write_bucket(
     """Write a bucket's rows and return a statistic for each file; [] where nothing was to be written.
 
     Args:
-        rows: the columns of `context.row_schema()`; any order of rows, later rows are newer.
+        rows: the columns of `context.row_schema()`, and `MOVED` where records move; any order of rows,
+            later rows are newer.
         counter: numbers the rows; a task with several buckets gives the same to all.
     """
     counter = counter or RowCounter()
@@ -84,14 +111,21 @@ def _one_per_key(context: WriteContext, rows: pa.Table) -> pa.Table:
     return combine(keys, rule, ordering=ordering, kinds=_kinds(context, rows)).take(rows)
 
 
-def _kinds(context: WriteContext, rows: pa.Table) -> np.ndarray | None:
+def _kinds(context: Deletes, rows: pa.Table) -> np.ndarray | None:
     """What each row is (`hudi_format.merge.modes`); None where all are data."""
     if context.delete_all:
         return np.full(rows.num_rows, DELETE_DEFAULT, dtype=np.uint8)
-    return deleted_kinds(rows, context.rule, context.delete_field, context.delete_marker)
+    kinds = deleted_kinds(rows, context.rule, context.delete_field, context.delete_marker)
+    if MOVED not in rows.schema.names:
+        return kinds
+    # That the record moves was decided by its ordering value already: here it only goes.
+    moved = pc.fill_null(rows.column(MOVED), False).to_numpy()
+    if kinds is None:
+        return np.where(moved, np.uint8(DELETE_DEFAULT), np.uint8(DATA)) if moved.any() else None
+    return np.where(moved, np.uint8(DELETE_DEFAULT), kinds)
 
 
-def deleted_rows(context: WriteContext, rows: pa.Table) -> np.ndarray | None:
+def deleted_rows(context: Deletes, rows: pa.Table) -> np.ndarray | None:
     """Which rows are deletes (bool, one per row), None where none is."""
     kinds = _kinds(context, rows)
     if kinds is None:

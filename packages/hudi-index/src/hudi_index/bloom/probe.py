@@ -1,0 +1,148 @@
+"""Many keys against many files' bloom filters, without decoding the filters.
+
+A footer holds a filter as base64, 431,380 digits of it by default; a key that is not in the file is told by
+looking at one or two of them.  So the digits are looked at where they lie, and the first places of each key are
+worked out once for all filters of one shape.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_format.errors import CorruptFileError
+from hudi_format.text import TextBuffers, one_text_array, text_buffers
+from hudi_index.bloom import _filter
+from hudi_index.bloom.filter import (
+    DYNAMIC,
+    GROWTH_BYTES,
+    SIMPLE,
+    Shape,
+    parse_growth,
+    parse_header,
+)
+
+Rows: TypeAlias = np.ndarray
+
+# Places that are worked out ahead: in a filter at its rated fill a key that is not there passes one of 256 times.
+ROUNDS_AHEAD = 8
+_HEADER_BYTES = 13
+
+
+@dataclass(frozen=True, slots=True)
+class FilterText:
+    """A serialised filter as it stands in a footer.
+
+    Attributes:
+        text: base64 digits.
+        bases: per row of the filter, where its bits begin, in decoded bytes (int64).
+    """
+
+    text: memoryview
+    shape: Shape
+    bases: np.ndarray
+
+
+def filter_text(text: memoryview, type_code: str | None = None) -> FilterText:
+    """Where the bits of a filter are in its text.
+
+    Args:
+        text: base64, as in the footer.
+        type_code: the footer's `hoodie_bloom_filter_type_code`; None (absent) means SIMPLE.
+
+    Raises:
+        CorruptFileError: an unknown type, headers that are none, or a length that is not the filter's.
+    """
+    code = type_code or SIMPLE
+    if code not in (SIMPLE, DYNAMIC):
+        raise CorruptFileError(f"unknown bloom filter type {code!r}", offset=0)
+    head = _decoded(text, 0, _HEADER_BYTES + GROWTH_BYTES)
+    shape, at = parse_header(head, 0)
+    if code == SIMPLE:
+        bases, end = [at], at + shape.nbytes
+    else:
+        _, _, number = parse_growth(head, at)
+        at += GROWTH_BYTES
+        bases = []
+        for _ in range(number):
+            row_shape, used = parse_header(_decoded(text, at, _HEADER_BYTES), 0)
+            if row_shape != shape:
+                raise CorruptFileError("a row of another shape than the bloom filter's", offset=at)
+            bases.append(at + used)
+            at += used + shape.nbytes
+        end = at
+    if len(text) != 4 * (-(-end // 3)):
+        raise CorruptFileError(
+            f"the bloom filter has {len(text)} digits of base64, its {end} bytes need {4 * (-(-end // 3))}",
+            offset=end,
+        )
+    return FilterText(text, shape, np.array(bases, dtype=np.int64))
+
+
+def _decoded(text: memoryview, start: int, length: int) -> bytes:
+    """Decoded bytes from `start`, fewer at the end of the text."""
+    first = start // 3
+    digits = bytes(text[4 * first : 4 * (-(-(start + length) // 3))])
+    try:
+        data = base64.b64decode(digits, validate=True)
+    except binascii.Error as e:
+        raise CorruptFileError(f"the bloom filter is not base64: {e}", offset=start) from e
+    return data[start - 3 * first :][:length]
+
+
+class Probe:
+    """Keys to look for in filters.  Threads may share it.
+
+    Memory: 32 bytes for each key and shape of filter that was met, and the key column itself.
+
+    Args:
+        keys: record keys; none null or empty.
+
+    Attributes:
+        rows: how many keys.
+    """
+
+    __slots__ = ("_buffers", "_places", "keys", "rows")
+
+    def __init__(self, keys: pa.Array | pa.ChunkedArray) -> None:
+        self.keys = one_text_array(keys)
+        self._buffers = text_buffers(self.keys)
+        self.rows = self._buffers.rows
+        self._places: dict[Shape, np.ndarray] = {}
+
+    @property
+    def buffers(self) -> TextBuffers:
+        return self._buffers
+
+    def might_be_in(self, filter: FilterText, rows: Rows | None = None) -> Rows:
+        """Those keys, among `rows` (int64; None: all), that the filter does not rule out; same order.
+
+        Raises:
+            CorruptFileError: a byte of the filter that is no base64.
+        """
+        shape, text = filter.shape, filter.text
+        out = np.empty(self.rows if rows is None else len(rows), dtype=np.int64)
+        count = _filter.screen(text, filter.bases, shape.bits, self._ahead(shape), rows, out)
+        if count > 0 and shape.hashes > ROUNDS_AHEAD:
+            data, offsets, _ = self._buffers
+            count = _filter.confirm(
+                text, filter.bases, shape.bits, shape.hashes, shape.murmur, data, offsets, out, count
+            )
+        if count < 0:
+            raise CorruptFileError("the bloom filter is not base64", offset=0)
+        return out[:count]
+
+    def _ahead(self, shape: Shape) -> np.ndarray:
+        found = self._places.get(shape)
+        if found is None:
+            rounds = min(ROUNDS_AHEAD, shape.hashes)
+            found = np.zeros((rounds, self.rows), dtype=np.uint32)
+            data, offsets, _ = self._buffers
+            _filter.first_places(shape.bits, rounds, shape.murmur, data, offsets, found)
+            self._places[shape] = found  # two threads may both have made it: the same
+        return found

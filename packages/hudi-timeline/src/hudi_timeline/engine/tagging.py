@@ -1,0 +1,194 @@
+"""Incoming rows with the file group that each is in, for the engine without a JVM.
+
+Within partitions a key goes to every file of its partition that holds it.  The global kinds look in all
+partitions: a record that is in another one is updated there, or is deleted there and inserted into its own.
+
+Source: HoodieIndexUtils.tagGlobalLocationBackToRecords of Apache Hudi 0.15, and what it did with the same rows
+(tests/interop).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_format.keys import nested_column
+from hudi_format.model import BaseFile
+from hudi_format.schema.meta_columns import RECORD_KEY
+from hudi_format.storage import Storage
+from hudi_timeline.engine.lookup import FileLookup, Found, LookupCount, LookupTask, surviving, with_equal_keys
+from hudi_timeline.listing import REMOTE_THREADS
+from hudi_timeline.write.tasks import MOVED
+from hudi_timeline.write.workers import deleted_rows
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """Rows and where they go.
+
+    Attributes:
+        rows: the incoming rows, each as often as it goes somewhere; with a column `MOVED` if a record moves:
+            true for the row that deletes it in its old partition.
+        codes: per row, the number of its partition.
+        partitions: all partitions that rows are in.
+        files: file groups that rows are in, as (number of the partition, file id).
+        location: per row, the number of its file group, -1 for none.
+        count: what the look-up had to do with.
+    """
+
+    rows: pa.Table
+    codes: np.ndarray
+    partitions: tuple[str, ...]
+    files: tuple[tuple[int, str], ...]
+    location: np.ndarray
+    count: LookupCount
+
+
+def tag_rows(
+    rows: pa.Table,
+    codes: np.ndarray,
+    partitions: tuple[str, ...],
+    storage: Storage,
+    files: Mapping[str, Sequence[BaseFile]],
+    task: LookupTask,
+    threads: int,
+) -> Tagged:
+    """Look up the keys of rows.
+
+    Args:
+        rows: record key and the columns to write.
+        codes: per row, the number of its partition in `partitions`.
+        files: latest base files by partition; for the global kinds of the whole table.
+    """
+    workers = threads if storage.is_local else max(threads, REMOTE_THREADS)
+    with ThreadPoolExecutor(workers) as pool:
+        if task.is_global:
+            return _tag_global(rows, codes, partitions, storage, files, task, pool)
+        return _tag_within(rows, codes, partitions, storage, files, task, pool)
+
+
+def _tag_within(
+    rows: pa.Table,
+    codes: np.ndarray,
+    partitions: tuple[str, ...],
+    storage: Storage,
+    files: Mapping[str, Sequence[BaseFile]],
+    task: LookupTask,
+    pool: ThreadPoolExecutor,
+) -> Tagged:
+    candidates = [(code, f) for code, p in enumerate(partitions) for f in files.get(p, ())]
+    by_code = rows_by_code(codes, len(partitions))
+    keys = rows.column(RECORD_KEY)
+    lookups = {
+        code: FileLookup(storage, keys.take(pa.array(by_code[code])), task)
+        for code in {code for code, _ in candidates}
+    }
+    found = list(pool.map(lambda c: lookups[c[0]].find(c[1]), candidates))
+    same = {code: lookup.same_keys for code, lookup in lookups.items()}
+    hits = [
+        by_code[code][with_equal_keys(f.rows, same[code])]
+        for (code, _), f in zip(candidates, found, strict=True)
+    ]
+    order, location = _placed(hits, np.zeros(rows.num_rows, dtype=bool))
+    groups = tuple((code, f.file_id) for code, f in candidates)
+    count = LookupCount.of(task.index, (f.verdict for f in found))
+    if len(order) == rows.num_rows:  # no key in two files: keep the rows where they are
+        out = np.empty(rows.num_rows, dtype=np.int32)
+        out[order] = location
+        return Tagged(rows, codes, partitions, groups, out, count)
+    back = np.argsort(order, kind="stable")
+    order, location = order[back], location[back]
+    return Tagged(rows.take(pa.array(order)), codes[order], partitions, groups, location, count)
+
+
+def _tag_global(
+    rows: pa.Table,
+    codes: np.ndarray,
+    partitions: tuple[str, ...],
+    storage: Storage,
+    files: Mapping[str, Sequence[BaseFile]],
+    task: LookupTask,
+    pool: ThreadPoolExecutor,
+) -> Tagged:
+    ordering = nested_column(rows, task.ordering_field) if task.ordering_field else None
+    if task.combine:
+        keep = surviving(rows.column(RECORD_KEY), task, ordering)
+        if len(keep) < rows.num_rows:
+            rows, codes = rows.take(pa.array(keep)), codes[keep]
+            ordering = nested_column(rows, task.ordering_field) if task.ordering_field else None
+    known = {p: n for n, p in enumerate(partitions)}
+    for partition in files:
+        known.setdefault(partition, len(known))
+    candidates = [(known[p], f) for p, of in files.items() for f in of]
+    gone = deleted_rows(task, rows)
+    may_move = np.full(rows.num_rows, task.update_partition)
+    if gone is not None:
+        may_move &= ~gone
+    lookup = FileLookup(storage, rows.column(RECORD_KEY), task, ordering if task.compares_stored else None)
+
+    def find(candidate: tuple[int, BaseFile]) -> Found:
+        code, file = candidate
+        return lookup.find(file, may_move & (codes != code) if task.compares_stored else None)
+
+    found = list(pool.map(find, candidates))
+    same = lookup.same_keys
+    hits, moves = [], []
+    leaving = np.ones(rows.num_rows, dtype=bool)  # of the rows that are found: whether they leave every file
+    for (code, _), f in zip(candidates, found, strict=True):
+        stays = np.zeros(rows.num_rows, dtype=bool)
+        if f.stays is not None:
+            stays[with_equal_keys(f.rows[f.stays], same)] = True
+        at = with_equal_keys(f.rows, same)
+        moved = may_move[at] & (codes[at] != code) & ~stays[at]
+        leaving[at[~moved]] = False
+        hits.append(at)
+        moves.append(moved)
+    order, location = _placed(hits, leaving)
+    moved = np.zeros(len(order), dtype=bool)
+    if moves:
+        marks = np.concatenate(moves)
+        moved[: len(marks)] = marks
+    back = np.argsort(order, kind="stable")
+    order, location, moved = order[back], location[back], moved[back]
+    group_codes = np.array([code for code, _ in candidates] or [0], dtype=codes.dtype)
+    out_codes = np.where(location >= 0, group_codes[np.maximum(location, 0)], codes[order])
+    out = rows if _is_range(order, rows.num_rows) else rows.take(pa.array(order))
+    if moved.any():
+        out = out.append_column(MOVED, pa.array(moved))
+    groups = tuple((code, f.file_id) for code, f in candidates)
+    count = LookupCount.of(task.index, (f.verdict for f in found))
+    return Tagged(out, out_codes, tuple(known), groups, location, count)
+
+
+def _placed(hits: Sequence[np.ndarray], leaving: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows with the number of the file that each is in: first those of the files, then -1 for the others.
+
+    Args:
+        hits: per file, its rows.
+        leaving: per row, whether it goes to a place of its own even if it is in a file.
+    """
+    free = np.ones(len(leaving), dtype=bool)
+    for rows in hits:
+        free[rows] = False
+    rest = np.flatnonzero(free) if not leaving.any() else np.flatnonzero(free | leaving)
+    numbers = [np.full(len(rows), n, dtype=np.int32) for n, rows in enumerate(hits)]
+    return (
+        np.concatenate([*hits, rest]).astype(np.int64, copy=False),
+        np.concatenate([*numbers, np.full(len(rest), -1, dtype=np.int32)]),
+    )
+
+
+def _is_range(order: np.ndarray, n: int) -> bool:
+    return len(order) == n and bool((order == np.arange(n)).all())
+
+
+def rows_by_code(codes: np.ndarray, n: int) -> list[np.ndarray]:
+    """For each code, the rows with it, ascending."""
+    order = np.argsort(codes, kind="stable")
+    ends = np.searchsorted(codes[order], np.arange(n), side="right")
+    starts = np.concatenate(([0], ends))[:n]
+    return [order[s:e] for s, e in zip(starts, ends, strict=True)]
