@@ -1,7 +1,11 @@
 """Damage to what was committed is an error; a write that was cut off is not (NEW-37)."""
 
+import json
+import zipfile
+
 import pytest
 from golden_logs import golden_logs
+from golden_tables import ROOT
 from log_bytes import avro, rollback
 
 from hudi_format.errors import CorruptFileError, MissingFileError
@@ -154,6 +158,33 @@ def test_a_slice_with_a_damaged_file_is_not_opened(tmp_path):
         assert [b.instant for b in log.blocks] == ["1"]
     with pytest.raises(MissingFileError):
         SliceLog(storage, [*files, LogFile("p", "c", "f", "0", 3)], BlockScope(visible=FIRST))
+
+
+@pytest.mark.req("NEW-37")
+@pytest.mark.parametrize("version", ["v5", "v6"])
+def test_what_golden_commits_say_fits_their_log_files(version):
+    """No false alarm: every log file that a delta commit of Apache Hudi names passes."""
+    logs = golden_logs(version)
+    checked = 0
+    for archive in sorted((ROOT / version).glob("*.zip")):
+        with zipfile.ZipFile(archive) as z:
+            commits = {
+                n: json.loads(z.read(n)) for n in z.namelist() if n.endswith(".deltacommit") and z.read(n)
+            }
+        said = {}
+        for name, commit in commits.items():
+            base, _, file = name.rpartition("/.hoodie/")
+            for stat in (s for stats in commit["partitionToWriteStats"].values() for s in stats):
+                part = committed_range(file.partition(".")[0], stat)
+                if ".log." in stat["path"] and part is not None:
+                    said.setdefault(f"{base}/{stat['path']}", []).append(part)
+        for path in said.keys() & logs.keys():
+            instants = VisibleInstants(frozenset(p.instant for p in said[path]))
+            check(logs[path], instants, said[path])
+            with pytest.raises(CorruptFileError):
+                check(logs[path][:-1], instants, said[path])
+            checked += 1
+    assert checked > 10
 
 
 def test_a_rollback_block_is_not_asked_for_a_completed_instant():
