@@ -12,6 +12,7 @@ Gives: Arrow tables of two binary columns, `key` and `value`, both without nulls
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -65,6 +66,18 @@ class _Data(NamedTuple):
     next_row: bytes | None
     first: int = 0
     last: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BlockInfo:
+    """One data block.  Sizes in bytes: on disk with header and checksums, and of the content."""
+
+    offset: int
+    size: int
+    content_size: int
+    entries: int
+    first_key: bytes
+    last_key: bytes
 
 
 class HFileReader:
@@ -145,6 +158,11 @@ class HFileReader:
         return cls(source, cache_bytes=cache_bytes, verify_checksums=verify_checksums)
 
     # --- what it is ---------------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """Of the file, in bytes."""
+        return self._source.size
 
     @property
     def entry_count(self) -> int:
@@ -235,15 +253,27 @@ class HFileReader:
                 is seen at the end.
         """
         out = _Collector()
-        count, last = 0, b""
-        for _, block in self._blocks(self._all(), keep=False):
-            count += block.entries
-            last = block.row(block.entries - 1) if block.entries else last
+        for _, block in self._whole():
             if out.rows.count and out.rows.bytes + block.key_bytes + block.value_bytes > batch_bytes:
                 yield from out.flush()
             out.make_room(block)
             out.rows.add(block, 0, block.entries)
         yield from out.flush()
+
+    def data_blocks(self) -> Iterator[BlockInfo]:
+        """The data blocks, in the file's order; all are read.  Errors as of `batches`."""
+        for at, block in self._whole():
+            n = block.entries
+            first, last = (block.row(0), block.row(n - 1)) if n else (b"", b"")
+            yield BlockInfo(at.offset, at.size, block.size, n, first, last)
+
+    def _whole(self) -> Iterator[tuple[_Data, Block]]:
+        """All data blocks; at the end it is seen whether they are all that the trailer counts."""
+        count, last = 0, b""
+        for at, block in self._blocks(self._all(), keep=False):
+            count += block.entries
+            last = block.row(block.entries - 1) if block.entries else last
+            yield at, block
         self._check_whole(count, last)
 
     # --- opening ------------------------------------------------------------------------------------

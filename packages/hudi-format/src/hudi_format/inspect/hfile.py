@@ -1,48 +1,64 @@
-"""A look into an HFile: entries, keys, file info and meta blocks."""
+"""A look into an HFile: its data blocks, what its trailer and its file info say, its meta blocks."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pyarrow.compute as pc
-
+from hudi_format.errors import CorruptFileError
+from hudi_format.hfile import trailer as t
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.inspect.report import Report
 from hudi_format.storage import Storage
 
 _LONG = 200  # characters of a file info entry that are shown
+_NUMBERS = (t.KEY_VALUE_VERSION, t.MAX_MEMSTORE_TS, t.AVG_KEY_LENGTH, t.AVG_VALUE_LENGTH, t.CREATE_TIME)
+_COLUMNS = ("data block at byte", "bytes", "bytes unpacked", "entries", "first key", "last key")
 
 
 def inspect_hfile(storage: Storage, path: str) -> Report:
-    """Entries of an HFile by the first bytes of their keys, and what its file info says.
+    """Data blocks of an HFile with their keys, trailer, file info and meta blocks.
+
+    All blocks are read; damage in them is a problem of the report.
 
     Raises:
         MissingFileError, CorruptFileError, UnsupportedError: as `HFileReader.open`.
     """
     reader = HFileReader.open(storage, path)
-    facts: dict[str, Any] = {"file": path, "entries": reader.entry_count, "meta blocks": reader.meta_blocks}
+    trailer = reader.trailer
+    facts: dict[str, Any] = {
+        "file": path,
+        "bytes": reader.size,
+        "version": f"3.{trailer.minor_version}",
+        "entries": reader.entry_count,
+        "compression": trailer.codec.name,
+        "index levels": trailer.index_levels,
+        "comparator": trailer.comparator,
+    }
     for name, value in reader.file_info.items():
-        facts[name if isinstance(name, str) else str(_key(name))] = _value(value)
-    first = last = None
-    count = size = 0
-    for batch in reader.batches():
-        if len(batch):
-            first = batch.column(0)[0].as_py() if first is None else first
-            last = batch.column(0)[len(batch) - 1].as_py()
-            count += len(batch)
-            size += pc.sum(pc.binary_length(batch.column(1))).as_py()
-    rows = () if first is None else ((count, size, _key(first), _key(last)),)
-    return Report(
-        "HFile", facts, ("entries", "bytes of values", "first key", "last key"), rows, reader.schema or ""
-    )
+        if name != t.SCHEMA:
+            facts[_key(name)] = _value(name, value)
+    rows: list[tuple[Any, ...]] = []
+    problems: list[str] = []
+    try:
+        for meta in reader.meta_blocks:
+            facts[f"meta block {meta}"] = f"{len(reader.meta_block(meta) or b'')} bytes"
+        for b in reader.data_blocks():
+            rows.append((b.offset, b.size, b.content_size, b.entries, _key(b.first_key), _key(b.last_key)))
+    except CorruptFileError as e:
+        problems.append(str(e))
+    return Report("HFile", facts, _COLUMNS, tuple(rows), reader.schema or "", tuple(problems))
 
 
-def _value(value: bytes) -> str:
-    """Text as it is, numbers and other bytes in hex; the schema is shown apart."""
+def _value(name: bytes, value: bytes) -> str | int:
+    """Numbers and text as they are, other bytes in hex; the schema is shown apart."""
+    if name in _NUMBERS:
+        return int.from_bytes(value)
+    if name == t.LAST_KEY:
+        return _key(value[2 : 2 + int.from_bytes(value[:2])])
     text = str(value, "utf-8", "replace")
     shown = text if text.isprintable() and "\N{REPLACEMENT CHARACTER}" not in text else value.hex()
     return shown if len(shown) <= _LONG else f"{len(value)} bytes"
 
 
-def _key(key: bytes | None) -> str | None:
-    return None if key is None else str(key, "utf-8", "backslashreplace")
+def _key(key: bytes) -> str:
+    return str(key, "utf-8", "backslashreplace")
