@@ -114,6 +114,26 @@ def test_a_bad_record_is_named_with_its_place_in_the_file():
 
 
 @pytest.mark.req("NEW-37")
+def test_a_parquet_content_that_lost_rows_or_columns_is_an_error():
+    """Arrow reads what a footer says: no row groups are no rows, and no error."""
+    b, content = next(with_content("v6", BlockType.PARQUET_DATA))
+    rows = sum(map(len, data_block_batches(b, content)))
+    fewer = missing = 0
+    for at in range(len(content) - 4096 if len(content) > 4096 else 0, len(content)):
+        data = bytearray(content)
+        data[at] ^= 4
+        try:
+            found = list(data_block_batches(b, pa.py_buffer(bytes(data))))
+        except CorruptFileError as e:
+            fewer += "row groups" in e.message
+            missing += "without column" in e.message
+        else:
+            assert sum(map(len, found)) == rows
+    assert fewer > 0
+    assert missing > 0
+
+
+@pytest.mark.req("NEW-37")
 @pytest.mark.parametrize("kind", [4, 5])
 def test_contents_of_another_kind_are_errors_with_file_and_offset(kind):
     with pytest.raises(CorruptFileError) as caught:

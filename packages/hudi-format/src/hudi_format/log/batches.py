@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -109,20 +110,38 @@ class BlockDecoder:
         target = self._target(block)
         try:
             file = pq.ParquetFile(pa.BufferReader(content))
-            stored = [n for n in file.schema_arrow.names if n in set(target.names)]
+            left = _checked_rows(file, block)
+            there = set(file.schema_arrow.names)
+            lost = [f["name"] for f in json.loads(block.schema)["fields"] if f["name"] not in there]
+            if lost:
+                raise block.broken(f"a Parquet content without column {lost[0]}", block.content_offset)
+            stored = [n for n in target.names if n in there]
+            naive = has_int96(file)
             found = file.iter_batches(self._batch_rows, columns=stored, use_threads=False)
             while (batch := next(found, None)) is not None:
-                yield conform(batch, target, naive_is_utc=has_int96(file))
-        except (
-            pa.ArrowException,
-            OSError,
-            UnicodeDecodeError,
-        ) as e:  # names of columns, too, are bytes of the file
+                left -= len(batch)
+                yield conform(batch, target, naive_is_utc=naive)
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
             raise block.broken(f"a Parquet content that cannot be read ({e})", block.content_offset) from e
+        if left and stored:
+            raise block.broken(f"a Parquet content with {left} rows less than it says", block.content_offset)
 
     def _target(self, block: LogBlock) -> pa.Schema:
         """Names and types of the columns wanted of a block, as an Avro block's decoder has them."""
         return self._decoder(block).schema
+
+
+def _checked_rows(file: pq.ParquetFile, block: LogBlock) -> int:
+    """Rows that a Parquet content says it has, in its whole and in its row groups alike.
+
+    Arrow reads what the row groups say: one that is damaged would be rows that are missing.
+    """
+    metadata = file.metadata
+    groups = sum(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
+    if groups != metadata.num_rows:
+        what = f"a Parquet content of {metadata.num_rows} rows with {groups} in its row groups"
+        raise block.broken(what, block.content_offset)
+    return int(metadata.num_rows)
 
 
 def _decode(
