@@ -68,7 +68,7 @@ class HFileWriter:
         unique: refuse a key that is there twice; Apache Hudi does so in base files, not in log blocks.
         file_info: further entries of the file info.
         index_block_size: bytes of an index block's content, past which the index gets a further level.  None:
-            one level.  Apache Hudi 0.15's own reader, which is not its default, reads no more than two.
+            one level, the most that Apache Hudi 0.15's own reader, which is not its default, reads.
         path: for messages.
     """
 
