@@ -8,7 +8,7 @@ write passes a sink's capacity, and what is allocated is a small multiple of the
 least one byte, or counts against `Run.free`.
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from hudi_format.avro._sink cimport *
@@ -23,6 +23,7 @@ OPS = {
     "long_float": LONG_FLOAT, "long_double": LONG_DOUBLE, "float32": FLOAT32, "float_double": FLOAT_DOUBLE,
     "double64": DOUBLE64, "text": TEXT, "fixed": FIXED, "fixed_text": FIXED_TEXT, "enum": ENUM,
     "int_text": INT_TEXT, "long_text": LONG_TEXT, "decimal": DECIMAL, "fixed_decimal": FIXED_DECIMAL,
+    "time32": TIME32, "time64": TIME64,
     "skip_fixed": SKIP_FIXED, "skip_varint": SKIP_VARINT, "skip_bytes": SKIP_BYTES, "skip_union": SKIP_UNION,
     "skip_blocks": SKIP_BLOCKS, "skip_record": SKIP_RECORD,
 }
@@ -41,6 +42,7 @@ CORRUPT = {
     BAD_BLOCK: "a block of a list or map has another size than it says",
     BAD_TEXT: "a text is not UTF-8",
     BAD_DECIMAL: "a decimal has more digits than its type",
+    BAD_TIME: "a time of day is not within a day",
     TOO_DEEP: "values are nested too deeply",
     OUTSIDE: "a record leaves the data",
     LEFT_OVER: "bytes are left after the record's last value",
@@ -293,6 +295,15 @@ cdef const uint8_t* _rare(Run* r, const Node* node, const uint8_t* p) noexcept n
         if not _copy_text(r, s, node.text + node.spans[2 * n], node.spans[2 * n + 1], node.text):
             return _fail(r, r.stop, start, node)
         return p
+    if node.op == TIME32 or node.op == TIME64:
+        if n < 0 or n >= node.size:
+            return _fail(r, BAD_TIME, start, node)
+        if node.op == TIME32:
+            (<int32_t*>s.data)[s.rows] = <int32_t>n
+        else:
+            (<int64_t*>s.data)[s.rows] = n
+        s.rows += 1
+        return p
     if node.op == INT_TEXT and n != <int32_t>n:
         return _fail(r, BAD_INT, start, node)
     return p if _number_text(r, s, n) else _fail(r, r.stop, start, node)
@@ -438,13 +449,6 @@ cdef Memory _owned(void** pointer, int64_t size):
     out.size = size
     pointer[0] = NULL
     return out
-
-
-cdef void* _array(int64_t count, size_t width) except NULL:
-    cdef void* p = calloc(<size_t>max(count, 1), width)
-    if p == NULL:
-        raise MemoryError
-    return p
 
 
 cdef class Program:

@@ -1,7 +1,7 @@
 # What the decoder fills: the growing buffers of one level of a column, and the state of one run over records.
 # Inline bodies, for `_decode` alone.
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from hudi_format.avro._wire cimport hudi_ascii, hudi_load64, hudi_utf8
@@ -13,7 +13,7 @@ cdef enum:
 cdef enum Op:
     RECORD, BLOCKS, UNION, NULL_ROW, DEFAULT, UNREADABLE,
     BOOL, INT32, INT64, LONG64, LONG_FLOAT, LONG_DOUBLE, FLOAT32, FLOAT_DOUBLE, DOUBLE64,
-    TEXT, FIXED, FIXED_TEXT, ENUM, INT_TEXT, LONG_TEXT, DECIMAL, FIXED_DECIMAL,
+    TEXT, FIXED, FIXED_TEXT, ENUM, INT_TEXT, LONG_TEXT, DECIMAL, FIXED_DECIMAL, TIME32, TIME64,
     SKIP_FIXED, SKIP_VARINT, SKIP_BYTES, SKIP_UNION, SKIP_BLOCKS, SKIP_RECORD
 
 cdef enum Layout:
@@ -21,7 +21,7 @@ cdef enum Layout:
 
 cdef enum Stop:
     OK, CUT, BAD_NUMBER, BAD_INT, BAD_LENGTH, BAD_BRANCH, BAD_BOOL, BAD_SYMBOL, BAD_COUNT, BAD_BLOCK, BAD_TEXT,
-    BAD_DECIMAL, TOO_DEEP, LEFT_OVER, OUTSIDE, NO_BRANCH, NO_NULL, TOO_LONG, NO_MEMORY
+    BAD_DECIMAL, BAD_TIME, TOO_DEEP, LEFT_OVER, OUTSIDE, NO_BRANCH, NO_NULL, TOO_LONG, NO_MEMORY
 
 cdef struct Node:
     Op op
@@ -288,3 +288,10 @@ cdef inline void _finish(Sink* sinks, int32_t count) noexcept nogil:
         if s.offsets != NULL and s.rows < s.room:
             p = realloc(s.offsets, (<size_t>s.rows + 1) * 4)
             s.offsets = <int32_t*>p if p != NULL else s.offsets
+
+
+cdef inline void* _array(int64_t count, size_t width) except NULL:
+    cdef inline void* p = calloc(<size_t>max(count, 1), width)
+    if p == NULL:
+        raise MemoryError
+    return p

@@ -23,6 +23,7 @@ from hudi_format.schema.cast import promotes, refusal
 
 MAX_STEPS = 200_000  # types that name each other can unfold to any number
 _NUMBERS = {"int": 0, "long": 1, "float": 2, "double": 3}
+_DAY = {"time32": 86_400_000, "time64": 86_400_000_000}  # milliseconds, microseconds
 _NUMBER_OPS = {
     ("int", "int"): "int32", ("int", "long"): "int64", ("long", "long"): "long64",
     ("int", "float"): "long_float", ("long", "float"): "long_float", ("float", "float"): "float32",
@@ -93,7 +94,8 @@ class Step:
 
     Attributes:
         null_branch: place of null in the two-branch union around the value; -1 without one.
-        size: bytes of a fixed value or of the writer's int or long, fewest bytes of an item, number of symbols.
+        size: bytes of a fixed value or of the writer's int or long, fewest bytes of an item, number
+            of symbols, or the end of a day.
         digits: of a decimal.
         text: bytes of a default, or the symbols of an enumeration end to end.
         spans: where each symbol begins and how long it is; -1, 0 for one that cannot be read.
@@ -327,6 +329,9 @@ class _Resolver:
                 return None
             if w.annotated() and r.annotated() and w.arrow(path) != r.arrow(path):
                 return None
+            if pt.is_time(r.arrow(path)):  # Arrow's have to be within a day
+                op = "time32" if r.kind == "int" else "time64"
+                return self._step(op, path=path, size=_DAY[op])
             return self._step(_NUMBER_OPS[w.kind, r.kind], path=path, size=4 if w.kind == "int" else 8)
         target = r.arrow(path)
         if pt.is_decimal(target):

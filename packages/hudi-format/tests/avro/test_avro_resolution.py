@@ -1,0 +1,399 @@
+"""What a reader's schema may ask of a writer's, case by case; random pairs are in test_avro_decoder."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from hudi_format.avro import Decoder
+from hudi_format.avro.defaults import varint
+from hudi_format.errors import CorruptFileError, MissingColumnError, SchemaError, UnsupportedError
+
+Json = Any
+
+
+def record(*fields: Json) -> Json:
+    return {
+        "type": "record",
+        "name": "r",
+        "fields": [{"name": f"f{i}", "type": t} for i, t in enumerate(fields)],
+    }
+
+
+def decode(decoder: Decoder, *records: bytes) -> pa.RecordBatch:
+    lengths = np.array([len(r) for r in records], np.int64)
+    batch = decoder.decode(b"".join(records), np.cumsum(lengths) - lengths, lengths)
+    batch.validate(full=True)
+    return batch
+
+
+def column(decoder: Decoder, *records: bytes) -> list[Any]:
+    values: list[Any] = decode(decoder, *records).column(0).to_pylist()
+    return values
+
+
+def text(value: str) -> bytes:
+    raw = value.encode()
+    return varint(len(raw)) + raw
+
+
+MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
+MICROS = {"type": "long", "logicalType": "timestamp-micros"}
+LOCAL = {"type": "long", "logicalType": "local-timestamp-micros"}
+DATE = {"type": "int", "logicalType": "date"}
+COLOURS = {"type": "enum", "name": "e", "symbols": ["RED", "BLUE"]}
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+NOTHING: Json = {"type": "record", "name": "x", "fields": []}
+PAIR = {"type": "fixed", "name": "p", "size": 2}
+
+
+def decimal(precision: int, scale: int, size: int = 0) -> Json:
+    out = {"logicalType": "decimal", "precision": precision, "scale": scale}
+    return {"type": "fixed", "name": "d", "size": size, **out} if size else {"type": "bytes", **out}
+
+
+@pytest.mark.req("SE-01", "SE-02")
+@pytest.mark.parametrize(
+    ("writer", "reader", "raw", "value", "arrow"),
+    [
+        ("int", "string", varint(-(2**31)), "-2147483648", pa.string()),
+        ("long", "string", varint(2**63 - 1), "9223372036854775807", pa.string()),
+        ("long", "string", varint(-(2**63)), "-9223372036854775808", pa.string()),
+        ("long", "string", b"\0", "0", pa.string()),
+        ("int", "float", varint(16777217), 16777216.0, pa.float32()),
+        ("long", "double", varint(2**53 + 1), float(2**53), pa.float64()),
+        ("bytes", "string", text("é"), "é", pa.string()),
+        ("string", "bytes", text("é"), "é".encode(), pa.binary()),
+        (PAIR, "bytes", b"ab", b"ab", pa.binary()),
+        (PAIR, "string", b"ab", "ab", pa.string()),
+        ("bytes", PAIR, b"\x04ab", b"ab", pa.binary(2)),
+        (COLOURS, "string", b"\x02", "BLUE", pa.string()),
+        (COLOURS, {**COLOURS, "symbols": ["BLUE", "X"]}, b"\x02", "BLUE", pa.string()),
+        (COLOURS, {**COLOURS, "symbols": ["X"], "default": "X"}, b"\x02", "X", pa.string()),
+        (MILLIS, MICROS, varint(5), EPOCH + dt.timedelta(milliseconds=5), pa.timestamp("us", "UTC")),
+        ("long", MICROS, varint(5), EPOCH + dt.timedelta(microseconds=5), pa.timestamp("us", "UTC")),
+        (MICROS, "long", varint(5), 5, pa.int64()),
+        (DATE, "int", varint(5), 5, pa.int32()),
+        (DATE, "string", varint(5), "1970-01-06", pa.string()),
+        (decimal(4, 1), "string", b"\x04\x01\0", "25.6", pa.string()),
+        (DATE, "long", varint(5), 5, pa.int64()),
+        (decimal(4, 1), decimal(9, 1), b"\x04\x01\0", Decimal("25.6"), pa.decimal128(9, 1)),
+        (decimal(4, 1), decimal(9, 3), b"\x04\x01\0", Decimal("25.600"), pa.decimal128(9, 3)),
+        (decimal(4, 1, 2), decimal(40, 1), b"\xff\xff", Decimal("-0.1"), pa.decimal256(40, 1)),
+        ("bytes", decimal(4, 1), b"\x02\x7f", Decimal("12.7"), pa.decimal128(4, 1)),
+        (decimal(4, 1), "bytes", b"\x02\x7f", b"\x7f", pa.binary()),
+        (decimal(3, 0, 20), decimal(3, 0, 20), b"\xff" * 20, Decimal(-1), pa.decimal128(3, 0)),
+        (["null", "int"], "int", b"\x02\x02", 1, pa.int32()),
+        ("int", ["null", "int"], b"\x02", 1, pa.int32()),
+        ("null", ["null", "int"], b"", None, pa.int32()),
+        (["null"], ["null", "int"], b"\0", None, pa.int32()),
+        (["int"], "long", b"\0\x02", 1, pa.int64()),
+        (["null", "int"], ["long", "null"], b"\x02\x02", 1, pa.int64()),
+        (["int", "null", "long"], ["null", "long"], b"\x04\x02", 1, pa.int64()),
+        (["int", "null", "long"], ["null", "long"], b"\0\x02", 1, pa.int64()),
+        (["int", "null", "long"], ["null", "long"], b"\x02", None, pa.int64()),
+        (["int", "string"], "string", b"\0\x02", "1", pa.string()),
+        ("string", ["null", COLOURS, "string"], text("x"), "x", pa.string()),
+        ({"type": {"type": "string"}}, "string", text("x"), "x", pa.string()),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_column_is_read_in_the_readers_type(
+    writer: Json, reader: Json, raw: bytes, value: Any, arrow: pa.DataType
+) -> None:
+    decoder = Decoder(record(writer), record(reader))
+    assert decoder.schema.field(0).type == arrow
+    assert column(decoder, raw, raw) == [value, value]
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader"),
+    [
+        ("long", "int"), ("double", "float"), ("string", "int"), ("boolean", "int"), ("int", "boolean"),
+        (MICROS, LOCAL), (MICROS, "string"), (decimal(9, 1), decimal(4, 1)), (decimal(9, 3), decimal(9, 1)),
+        (COLOURS, "int"),
+        ("int", {"type": "array", "items": "int"}), ({"type": "array", "items": "int"}, "int"),
+        ({"type": "array", "items": "string"}, {"type": "array", "items": "int"}),
+        ({"type": "map", "values": "int"}, {"type": "array", "items": "int"}),
+        ({"type": "map", "values": "int"}, record("int")),
+        ("null", "int"), (["null", "string"], ["null", "int"]), (["string", "boolean"], "int"),
+        (NOTHING, {**NOTHING, "fields": [{"name": "a", "type": "int"}]}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_column_that_cannot_become_the_readers_is_refused_before_any_record(
+    writer: Json, reader: Json
+) -> None:
+    with pytest.raises(SchemaError) as e:
+        Decoder(record(writer), record(reader))
+    assert str(e.value.details["column"]).startswith("f0")
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader", "good", "bad"),
+    [
+        (["int", "boolean"], "int", b"\0\x02", b"\x02\1"),
+        (["null", "int"], "int", b"\x02\x02", b"\0"),
+        (["null", "int", "long"], "long", b"\x02\x02", b"\0"),
+        (COLOURS, {**COLOURS, "symbols": ["RED"]}, b"\0", b"\x02"),
+    ],
+    ids=str,
+)
+def test_a_value_that_the_reader_cannot_hold_is_an_error_only_where_it_occurs(
+    writer: Json, reader: Json, good: bytes, bad: bytes
+) -> None:
+    decoder = Decoder(record("int", writer), record("int", reader))
+    assert decode(decoder, b"\0" + good).num_rows == 1
+    with pytest.raises(SchemaError, match="record 1, column f1") as e:
+        decode(decoder, b"\0" + good, b"\0" + bad)
+    assert e.value.details["record"] == 1
+
+
+def test_a_union_of_several_types_is_no_column_but_can_be_passed_over() -> None:
+    inner = {"type": "record", "name": "x", "fields": [{"name": "a", "type": "string"}]}
+    schema = record("int", ["null", "int", inner, {"type": "array", "items": "x"}], "int")
+    raw = [
+        b"\x02\0\x04",
+        b"\x02\x02\x80\x01\x04",
+        b"\x02\x04\x06abc\x04",
+        b"\x02\x06\x02\x02a\x03\x08\x02b\x02c\0\x04",
+    ]
+    assert decode(Decoder(schema, columns=["f2", "f0"]), *raw).to_pylist() == [{"f2": 2, "f0": 1}] * 4
+    with pytest.raises(UnsupportedError, match="f1"):
+        Decoder(schema)
+    with pytest.raises(UnsupportedError, match="f1"):
+        Decoder(record("int", "int"), schema)
+
+
+def test_records_of_several_names_in_a_union_become_one_struct() -> None:
+    old = {"type": "record", "name": "old", "fields": [{"name": "a", "type": "int"}]}
+    new = {
+        "type": "record",
+        "name": "new",
+        "fields": [{"name": "b", "type": "string"}, {"name": "a", "type": "long"}],
+    }
+    wanted = {
+        "type": "record",
+        "name": "other",
+        "fields": [{"name": "a", "type": "long"}, {"name": "b", "type": "string", "default": "none"}],
+    }
+    decoder = Decoder(record(["null", old, new]), record(["null", wanted]))
+    assert column(decoder, b"\x02\x02", b"\0", b"\x04\x02x\x04") == [
+        {"a": 1, "b": "none"},
+        None,
+        {"a": 2, "b": "x"},
+    ]
+
+
+def test_a_type_that_holds_itself_is_no_column_but_can_be_passed_over() -> None:
+    node = {
+        "type": "record",
+        "name": "n",
+        "fields": [{"name": "v", "type": "int"}, {"name": "next", "type": ["null", "n"]}],
+    }
+    schema = record(node, "int")
+    raw = b"\x02\x02" * 3 + b"\x02\0" + b"\x08"
+    assert column(Decoder(schema, columns=["f1"]), raw) == [4]
+    with pytest.raises(SchemaError, match="holds itself"):
+        Decoder(schema)
+
+
+def test_lists_and_maps_are_passed_over_by_the_size_of_their_blocks() -> None:
+    lists = {"type": "array", "items": "string"}
+    schema = record(lists, {"type": "map", "values": lists}, {"type": "array", "items": "double"}, "int")
+    decoder = Decoder(schema, columns=["f3"])
+    sized = (
+        b"\x01\x04!!\x02\x02a\0"
+        + b"\x01\x02?\x02\x02k\x02\x02a\0\0"
+        + b"\x01\x10"
+        + b"\0" * 8
+        + b"\0"
+        + b"\x0e"
+    )
+    plain = b"\x02\x02a\0" + b"\x02\x02k\0\0" + b"\x04" + b"\0" * 16 + b"\0" + b"\x0e"
+    empty = b"\0\0\0\x0e"
+    # The first block says its size, so that what it holds is not even looked at.
+    assert column(decoder, sized, plain, empty) == [7, 7, 7]
+
+
+def test_blocks_with_and_without_sizes_are_one_list() -> None:
+    decoder = Decoder(record({"type": "array", "items": "int"}, {"type": "map", "values": "int"}))
+    raw = b"\x03\x04\x02\x04\x02\x06\0" + b"\x01\x06\x02a\x02\0"
+    assert decode(decoder, raw).to_pylist() == [{"f0": [1, 2, 3], "f1": [("a", 1)]}]
+
+
+def with_default(kind: Json, default: Any) -> Json:
+    return {"type": "record", "name": "r", "fields": [{"name": "added", "type": kind, "default": default}]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "default", "value"),
+    [
+        ("int", -1, -1), ("long", 2**40, 2**40), ("float", 1, 1.0), ("double", 0.5, 0.5),
+        ("boolean", True, True),
+        ("string", "dé", "dé"), ("bytes", "\xff\0", b"\xff\0"), (PAIR, "\xff\0", b"\xff\0"),
+        (COLOURS, "BLUE", "BLUE"),
+        (["null", "int"], None, None), (["int", "null"], 5, 5), (["int", "null"], None, None),
+        (["null", "int"], 5, 5),
+        (DATE, 1, dt.date(1970, 1, 2)), (decimal(3, 1), "\x01\0", Decimal("25.6")),
+        (decimal(3, 1, 2), "\xff\xff", Decimal("-0.1")),
+        ({"type": "array", "items": ["null", "int"]}, [1, None], [1, None]),
+        ({"type": "array", "items": "int"}, [], []),
+        ({"type": "map", "values": "long"}, {"k": 1}, [("k", 1)]), ("double", "Infinity", float("inf")),
+        (record("int", ["null", "string"]), {"f0": 1}, {"f0": 1, "f1": None}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_column_that_the_writer_does_not_have_gets_its_default(
+    kind: Json, default: Any, value: Any
+) -> None:
+    schema = with_default(kind, default)
+    if isinstance(kind, dict) and kind["type"] == "record":
+        kind["name"] = "inner"
+        kind["fields"][1]["default"] = None
+    assert column(Decoder(record(), schema), b"", b"") == [value, value]
+    lists = {"type": "array", "items": {"type": "record", "name": "e", "fields": []}}
+    nested = {"type": "array", "items": {**schema, "name": "e"}}
+    [[first, second]] = column(Decoder(record(lists), record(nested)), b"\x04\0")
+    assert first == second == {"added": value}
+
+
+@pytest.mark.parametrize(
+    ("kind", "default"),
+    [
+        ("int", None), ("int", 2**31), ("int", True), ("int", 1.5), ("long", "1"), ("string", 1),
+        ("bytes", "Ā"), (PAIR, "a"),
+        (PAIR, "aĀ"), (COLOURS, "GREEN"), ("boolean", 1), ("float", 1e300), ("double", "x"),
+        ({"type": "array", "items": "int"}, {}),
+        ({"type": "map", "values": "int"}, []), ({"type": "array", "items": "int"}, ["x"]),
+        (["null", "int"], "x"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_default_that_is_no_value_of_its_type_is_refused(kind: Json, default: Any) -> None:
+    with pytest.raises(SchemaError, match="added"):
+        Decoder(record(), with_default(kind, default))
+
+
+def test_a_nullable_column_without_default_is_null_and_another_is_missing() -> None:
+    assert column(Decoder(record(), record(["null", "int"])), b"") == [None]
+    with pytest.raises(MissingColumnError, match="f0"):
+        Decoder(record(), record("int"))
+
+
+def test_fields_are_matched_by_name_before_aliases() -> None:
+    writer = {
+        "type": "record",
+        "name": "w",
+        "fields": [{"name": "a", "type": "int"}, {"name": "b", "type": "int"}],
+    }
+    reader = {
+        "type": "record",
+        "name": "other.name",
+        "fields": [{"name": "c", "type": "int", "aliases": ["b", "a"]}, {"name": "b", "type": "long"}],
+    }
+    assert decode(Decoder(writer, reader), b"\x02\x04").to_pylist() == [{"c": 1, "b": 2}]
+
+
+def test_columns_are_those_asked_for_in_that_order() -> None:
+    schema = record("int", "string", "double")
+    decoder = Decoder(schema, columns=["f1", "f0"])
+    assert decode(decoder, b"\x02\x02x" + b"\0" * 8).to_pylist() == [{"f1": "x", "f0": 1}]
+    assert (
+        decode(Decoder(schema, columns=[]), b"\x02\x02x" + b"\0" * 8, b"\x02\x02x" + b"\0" * 8).num_rows == 2
+    )
+    with pytest.raises(MissingColumnError, match="f9"):
+        Decoder(schema, columns=["f9"])
+    with pytest.raises(ValueError, match="twice"):
+        Decoder(schema, columns=["f1", "f1"])
+
+
+def test_the_arrow_schema_says_what_comes_out() -> None:
+    wanted = pa.schema(
+        [
+            pa.field("f1", pa.string(), metadata={"k": "v"}),
+            pa.field("f0", pa.int64(), False),
+            pa.field("f2", pa.list_(pa.field("item", pa.int64()))),
+            pa.field("new", pa.timestamp("us", "UTC")),
+        ],
+        metadata={"x": "y"},
+    )
+    schema = record("int", ["string", "null"], {"type": "array", "items": "int"})
+    raw = b"\x02\0\x02x\x02\x0a\0"
+    decoder = Decoder(schema, arrow_schema=wanted)
+    assert decoder.schema.equals(wanted, check_metadata=True)
+    batch = decode(decoder, raw)
+    assert batch.schema.equals(wanted, check_metadata=True)
+    assert batch.to_pylist() == [{"f1": "x", "f0": 1, "f2": [5], "new": None}]
+    part = Decoder(schema, columns=["f2"], arrow_schema=wanted)
+    assert decode(part, raw).schema.equals(wanted.field(2).name and pa.schema([wanted.field(2)]))
+    both = Decoder(
+        schema, record("long", ["null", "string"]), arrow_schema=pa.schema([("f1", pa.large_string())])
+    )
+    with pytest.raises(SchemaError):
+        decode(both, raw)  # types that no table stores are not converted to
+    with pytest.raises(MissingColumnError, match="f9"):
+        Decoder(schema, columns=["f9"], arrow_schema=wanted)
+
+
+def test_times_of_day_and_nanoseconds_have_arrows_types() -> None:
+    kinds = [
+        {"type": "int", "logicalType": "time-millis"},
+        {"type": "long", "logicalType": "time-micros"},
+        {"type": "long", "logicalType": "timestamp-nanos"},
+        {"type": "long", "logicalType": "local-timestamp-nanos"},
+        {"type": "fixed", "name": "u", "size": 12, "logicalType": "duration"},
+    ]
+    decoder = Decoder(record(*kinds))
+    assert decoder.schema.types == [
+        pa.time32("ms"), pa.time64("us"), pa.timestamp("ns", "UTC"), pa.timestamp("ns"), pa.binary(12),
+    ]  # fmt: skip
+
+
+def test_a_decimal_of_more_than_76_digits_is_refused() -> None:
+    with pytest.raises(SchemaError, match="76"):
+        Decoder(record(decimal(77, 0)))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        "", "[]", '"int"', "{}", record("unheard"), record([]), record([["int"]]), record({"type": "array"}), record(5),
+        record({"type": "enum", "name": "e", "symbols": []}),
+        record({"type": "enum", "name": "e", "symbols": ["A", "A"]}),
+        record({"type": "fixed", "name": "f", "size": -1}), record({"type": "fixed", "name": "f"}),
+        record({"type": "fixed", "size": 1}),
+        {"type": "record", "name": "r"}, {"type": "record", "name": "r", "fields": [{"name": "a"}]}, "[" * 100_000,
+        {"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}] * 2},
+        {"type": "record", "name": "r", "fields": [{"name": "a", "type": "int", "aliases": "b"}]},
+    ],
+    ids=lambda s: str(s)[:60],
+)  # fmt: skip
+def test_what_is_no_schema_is_corrupt(schema: Json) -> None:
+    with pytest.raises(CorruptFileError):
+        Decoder(schema)
+
+
+def test_a_schema_that_unfolds_without_measure_is_refused() -> None:
+    fields = [{"name": "f", "type": "long"}]
+    for i in range(60):  # two to the power of 60 longs
+        inner = {"type": "record", "name": f"n{i}", "fields": fields}
+        fields = [{"name": "f", "type": inner}, {"name": "g", "type": f"n{i}"}]
+    schema = {"type": "record", "name": "r", "fields": [*fields, {"name": "x", "type": "int"}]}
+    with pytest.raises(UnsupportedError, match="types"):
+        Decoder(schema)
+    with pytest.raises(CorruptFileError):
+        decode(Decoder(schema, {**record("int"), "fields": [{"name": "x", "type": "int"}]}), b"\0" * 1000)
+
+
+def test_a_schema_nested_without_end_is_corrupt() -> None:
+    kind: Json = "int"
+    for _ in range(300):
+        kind = {"type": "array", "items": kind}
+    with pytest.raises(CorruptFileError, match="deep"):
+        Decoder(record(kind))
