@@ -267,3 +267,16 @@ def test_writers_and_their_messages_travel_by_pickle(tmp_path: Path) -> None:
     message = pickle.loads(pickle.dumps(writer)).write(iter([_batch(3)]))
     pickle.loads(pickle.dumps(writer)).commit([pickle.loads(pickle.dumps(message))])
     assert HudiTable.open(str(tmp_path / "t")).read().count() == 3
+
+
+@pytest.mark.req("SS-02")
+def test_a_table_on_s3_is_reached_with_the_options_of_the_call(s3_server: Any) -> None:
+    from hudi_spark.datasource import HudiWriter
+
+    bucket = s3_server.new_bucket()
+    place = {"path": f"s3a://{bucket}/t", **s3_server.hadoop_options}
+    writer = HudiWriter({**TRIPS, **place}, to_spark_schema(_batch(0).schema), False)
+    message = pickle.loads(pickle.dumps(writer)).write(iter([_batch(3)]))
+    writer.commit([message])
+    assert sorted(_read(place)["id"].to_pylist()) == ["0", "1", "2"]
+    assert not [k for k in s3_server.keys(bucket) if "staging" in k]

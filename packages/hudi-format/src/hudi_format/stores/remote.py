@@ -30,7 +30,7 @@ log = logging.getLogger("hudi")
 THREADS = 16
 _CONFLICT_TRIES = 3
 _NO_SECRETS = ("endpoint_url", "region_name", "addressing_style", "account_name", "project")
-_OF_FSSPEC = ("use_listings_cache", "listings_expiry_time", "max_paths", "skip_instance_cache", "token")
+_OF_FSSPEC = ("use_listings_cache", "listings_expiry_time", "max_paths", "skip_instance_cache", "token", "profile")
 _said: set[str] = set()
 # The class below has a method of the name `list`.
 Infos: TypeAlias = list[FileInfo]
