@@ -244,6 +244,26 @@ def test_a_process_that_dies_gives_its_lock_back(storage):
     lock.release()
 
 
+def test_a_lock_is_taken_although_the_answer_was_lost(storage):
+    """The client sends the request again, and is told that the file has changed: by itself."""
+
+    class Repeating(type(storage)):
+        def create(self, path, data):
+            super().create(path, data)
+            super().create(path, data)
+
+        def replace(self, path, data, version):
+            assert super().replace(path, data, version)
+            return super().replace(path, data, version)
+
+    lock = StorageLock(Repeating(storage.uri, storage.__reduce__()[1][1]))
+    for _ in range(2):
+        assert lock.try_acquire()
+        lock.verify()
+        lock.release()
+    assert json.loads(storage.read(PATH))["expired"] is True
+
+
 def test_which_lock_a_table_has(storage):
     assert isinstance(lock_for(storage), StorageLock)
     assert isinstance(lock_for(storage, STORAGE), StorageLock)

@@ -14,6 +14,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 
 from hudi_format.errors import LockError, StorageError
 from hudi_format.storage import ReplacingStorage, Storage
@@ -88,13 +89,13 @@ class StorageLock:
         self._owner = f"{uuid.uuid4()} {heartbeat.this_process().text()}"
         self._until = self._now_ms() + self._validity_ms
         content = self._content(expired=False)
+        # What is there afterwards decides: a client that repeats a request whose answer was lost is told that the
+        # condition does not hold, because its own first request has made it so.
         if found is None:
-            try:
+            with suppress(FileExistsError):
                 self._storage.create(PATH, content)
-            except FileExistsError:
-                return False
-        elif not self._files.replace(PATH, content, found[1]):
-            return False
+        else:
+            self._files.replace(PATH, content, found[1])
         again = self._files.read_version(PATH)
         if again is None or again[0] != content:
             return False
@@ -124,8 +125,7 @@ class StorageLock:
         if self._now_ms() + self._validity_ms // 2 > self._until:
             self._until = self._now_ms() + self._validity_ms
             content = self._content(expired=False)
-            if not self._files.replace(PATH, content, self._version):
-                raise self._lost()
+            self._files.replace(PATH, content, self._version)
             again = self._files.read_version(PATH)
             if again is None or again[0] != content:
                 raise self._lost()
