@@ -148,6 +148,8 @@ class Heartbeat:
         self._stopping = threading.Event()
         self._lost = ""
         self._problem = ""
+        # Stores without an atomic replacement show a file half written while it is renewed.
+        self._renewing = threading.Lock()
         me = this_process()
         self.owner = Owner(
             me.host, me.boot, me.namespace, me.pid, me.started, uuid.uuid4().hex, interval_ms, misses
@@ -176,7 +178,8 @@ class Heartbeat:
                 self._lost = "its heartbeat file was removed"
                 self._stopping.set()
                 return
-            self._storage.publish(heartbeat_path(self.instant), self._content)
+            with self._renewing:
+                self._storage.publish(heartbeat_path(self.instant), self._content)
             self._last_beat = self._clock()
             self._problem = ""
         except StorageError as e:
@@ -195,7 +198,8 @@ class Heartbeat:
             reason = f"its last heartbeat was {late_s:.0f} s ago, more than {self._tolerance_s:.0f} s"
             reason += f" ({self._problem})" if self._problem else ""
         if not reason:
-            owner = _read_owner(self._storage, self.instant)
+            with self._renewing:
+                owner = _read_owner(self._storage, self.instant)
             if owner is None or owner.token != self.owner.token:
                 reason = "its heartbeat file was removed" if owner is None else "another writer holds it"
         if reason:

@@ -67,7 +67,7 @@ class Storage(Protocol):
         ...
 
     def publish(self, path: str, data: bytes) -> None:
-        """Make or replace a file with this content, in one step."""
+        """Make or replace a file with this content, in one step; on stores with folders that is so for new files."""
         ...
 
     def touch(self, path: str, data: bytes = b"") -> None:

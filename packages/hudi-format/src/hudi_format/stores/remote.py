@@ -30,7 +30,14 @@ log = logging.getLogger("hudi")
 THREADS = 16
 _CONFLICT_TRIES = 3
 _NO_SECRETS = ("endpoint_url", "region_name", "addressing_style", "account_name", "project")
-_OF_FSSPEC = ("use_listings_cache", "listings_expiry_time", "max_paths", "skip_instance_cache", "token", "profile")
+_OF_FSSPEC = (
+    "use_listings_cache",
+    "listings_expiry_time",
+    "max_paths",
+    "skip_instance_cache",
+    "token",
+    "profile",
+)
 _said: set[str] = set()
 # The class below has a method of the name `list`.
 Infos: TypeAlias = list[FileInfo]
@@ -202,10 +209,12 @@ class FsspecStorage:
             if not self._has_folders:
                 self._fs.pipe_file(self.full(path), data)
                 return
-            temporary = self._write_temporary(path, data)
             if self._fs.exists(self.full(path)):
-                self._fs.rm_file(self.full(path))
-            self._fs.mv(temporary, self.full(path))
+                # A rename does not replace, and between a deletion and a rename the file would be missing: what
+                # is replaced while others look at it (heartbeats) is read with care.
+                self._fs.pipe_file(self.full(path), data)
+                return
+            self._fs.mv(self._write_temporary(path, data), self.full(path))
 
     def touch(self, path: str, data: bytes = b"") -> None:
         with self._guard(path):
