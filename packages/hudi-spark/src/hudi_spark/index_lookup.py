@@ -24,6 +24,7 @@ from hudi_format.model import BaseFile
 from hudi_format.schema.evolve import conform
 from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage import Storage
+from hudi_spark.placement import text_sql
 from hudi_spark.routing import slots
 from hudi_spark.stored_keys import FILE_ID
 from hudi_timeline.engine.lookup import FileLookup, LookupCount, LookupTask, surviving, with_equal_keys
@@ -101,11 +102,11 @@ class Lookup:
             table = self._spark.createDataFrame(list(of_partition.items()), ddl)
             joined = keys.join(F.broadcast(table), PARTITION_PATH)
             return joined.select(*keys.columns, F.explode(_SLOT).alias(_SLOT))
-        known: list[Column] = []
-        for partition, numbers in of_partition.items():
-            known += [F.lit(partition), F.array(*map(F.lit, numbers))]
-        place = F.element_at(F.create_map(*known), F.col(PARTITION_PATH))
-        return keys.select("*", F.explode(place).alias(_SLOT))
+        cases = "".join(
+            f" WHEN {text_sql(p)} THEN array({','.join(map(str, numbers))})"
+            for p, numbers in of_partition.items()
+        )
+        return keys.select("*", F.explode(F.expr(f"CASE {PARTITION_PATH}{cases} END")).alias(_SLOT))
 
     def _over_all(self, rows: DataFrame, files: Mapping[str, Sequence[BaseFile]]) -> DataFrame:
         task = self._task

@@ -76,10 +76,10 @@ def _ranges(routing: Routing, slot_of: Sequence[int]) -> list[tuple[str, str, fl
 def _bucket_sql(routing: Routing) -> str:
     """The bucket of a row, null where it has no place."""
     located = "".join(
-        f" WHEN {FILE_ID} = {_text(f)} AND {PARTITION_PATH} = {_text(p)} THEN {b}"
+        f" WHEN {FILE_ID} = {text_sql(f)} AND {PARTITION_PATH} = {text_sql(p)} THEN {b}"
         for (p, f), b in routing.located.items()
     )
-    new = "".join(f" WHEN {_text(p)} THEN {_share_sql(s)}" for p, s in routing.inserts.items())
+    new = "".join(f" WHEN {text_sql(p)} THEN {_share_sql(s)}" for p, s in routing.inserts.items())
     new = f"CASE {PARTITION_PATH}{new} END" if new else "CAST(NULL AS INT)"
     if not located:
         return f"CASE WHEN {FILE_ID} = '' THEN {new} END"
@@ -93,6 +93,6 @@ def _share_sql(shares: Sequence[InsertShare]) -> str:
     return f"CASE{tests} ELSE {shares[-1].bucket} END"
 
 
-def _text(value: str) -> str:
+def text_sql(value: str) -> str:
     """A string literal that no character of the value can end."""
     return f"CAST(X'{value.encode().hex()}' AS STRING)"
