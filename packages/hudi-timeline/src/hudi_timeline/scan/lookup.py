@@ -13,13 +13,13 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.errors import HudiError
 from hudi_format.keys import record_keys
-from hudi_format.parquet.footer import read_footer
+from hudi_format.parquet.entries import read_entries
 from hudi_format.schema.evolve import as_stored, conform
 from hudi_format.schema.meta_columns import RECORD_KEY
 from hudi_format.storage import Storage
-from hudi_index.bloom.filter import parse_filter
-from hudi_index.bloom.observer import BLOOM, MAX_KEY, MIN_KEY, TYPE_CODE
+from hudi_index.bloom.index import MAYBE, BloomIndex
 from hudi_timeline.scan.result import Scan
 from hudi_timeline.scan.task import ReadTask, read_whole
 from hudi_timeline.table_config import TableConfig
@@ -45,10 +45,10 @@ def look_up(
     wanted = _key_texts(keys, config, schema)
     scan = scan_of(filter=pc.field(RECORD_KEY).isin(wanted))
     tasks = scan.plan_files()
-    texts = [k for k in wanted.to_pylist() if k is not None]
+    index = BloomIndex(wanted.drop_null())
 
     def rows(task: ReadTask) -> pa.Table | None:
-        return read_whole(task) if _may_hold(storage, task.path, texts, wanted) else None
+        return read_whole(task) if _may_hold(storage, task.path, index) else None
 
     with ThreadPoolExecutor(THREADS, thread_name_prefix="hudi-get") as pool:
         found = [t for t in pool.map(rows, tasks) if t is not None]
@@ -74,21 +74,11 @@ def _key_texts(keys: Keys, config: TableConfig, schema: pa.Schema) -> pa.Array:
     return pc.unique(made.cast(pa.string()))
 
 
-def _may_hold(storage: Storage, path: str, texts: Sequence[str], keys: pa.Array) -> bool:
+def _may_hold(storage: Storage, path: str, index: BloomIndex) -> bool:
     """Whether a file's footer leaves it open that one of the keys is in it."""
-    entries = read_footer(storage, path).entries
-    low, high = entries.get(MIN_KEY), entries.get(MAX_KEY)
-    if low is not None and high is not None and not any(_between(k, low, high) for k in texts):
+    if not index.probe.rows:
         return False
-    bloom = entries.get(BLOOM)
-    if not bloom:
-        return True
-    return bool(pc.any(parse_filter(bloom, entries.get(TYPE_CODE)).might_contain(keys)).as_py())
-
-
-def _between(key: str, low: str, high: str) -> bool:
-    # Upserts order keys by UTF-16 units, as Java does, bulk inserts by UTF-8 bytes, that is by code points.
-    if low <= key <= high:
-        return True
-    units = [t.encode("utf-16-be", "surrogatepass") for t in (low, key, high)]
-    return units[0] <= units[1] <= units[2]
+    try:
+        return index.candidates(read_entries(storage, path)).verdict == MAYBE
+    except HudiError as e:
+        raise e.at(table=storage.uri, file=path) from None
