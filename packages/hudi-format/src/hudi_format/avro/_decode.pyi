@@ -1,5 +1,6 @@
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import disjoint_base
 
 _Bytes = npt.NDArray[np.uint8]
 _Numbers = npt.NDArray[np.int64]
@@ -10,6 +11,7 @@ CORRUPT: dict[int, str]
 UNFIT: dict[int, str]
 TOO_LONG_FOR_ARROW: int
 
+@disjoint_base
 class Memory:
     """Owns one buffer of the C heap.  `size` is in bytes."""
 
@@ -18,6 +20,7 @@ class Memory:
     @property
     def address(self) -> int: ...
 
+@disjoint_base
 class Program:
     """The steps and sinks of one pair of schemas; never changes, so that threads may share it."""
 

@@ -1,9 +1,11 @@
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import disjoint_base
 
 OPS: dict[str, int]
 UNFIT: dict[int, str]
 
+@disjoint_base
 class Program:
     """The steps of one writer's schema; never changes, so that threads may share it."""
 
