@@ -138,9 +138,7 @@ REFUSED = [
     ("hoodie.clustering.inline", "true"),
     ("hoodie.datasource.clustering.async.enable", "true"),
     ("hoodie.compact.inline", "true"),
-    ("hoodie.datasource.write.insert.drop.duplicates", "true"),
-    ("hoodie.datasource.insert.dup.policy", "fail"),
-    ("hoodie.bulkinsert.sort.mode", "GLOBAL_SORT"),
+    ("hoodie.bulkinsert.user.defined.partitioner.class", "com.example.Mine"),
     ("hoodie.precommit.validators", "org.apache.hudi.client.validator.SqlQueryEqualityPreCommitValidator"),
     ("hoodie.write.commit.callback.on", "true"),
     ("hoodie.metadata.index.column.stats.enable", "true"),
@@ -200,6 +198,15 @@ def test_a_writers_effects_do_not_stop_a_read():
     [
         {"hoodie.datasource.write.partitions.to.delete": "a"},
         {"hoodie.static.overwrite.partition.paths": "a", "hoodie.datasource.write.operation": "upsert"},
+        {
+            "hoodie.datasource.write.insert.drop.duplicates": "true",
+            "hoodie.datasource.write.operation": "bulk_insert",
+        },
+        {
+            "hoodie.datasource.write.insert.drop.duplicates": "true",
+            "hoodie.datasource.insert.dup.policy": "fail",
+        },
+        {"hoodie.bulkinsert.user.defined.partitioner.class": "RowCustomColumnsSortPartitioner"},
         {"hoodie.payload.delete.field": "op"},
         {"hoodie.payload.delete.marker": "D"},
         {
@@ -233,12 +240,18 @@ def test_options_that_go_together_are_taken():
     assert (config.delete_field, config.delete_marker) == ("op", "D")
 
 
-def test_a_static_overwrite_is_an_overwrite_of_the_table():
+def test_the_overwrite_mode_of_sql_changes_no_operation():
     options = {
         "hoodie.datasource.overwrite.mode": "static",
         "hoodie.datasource.write.operation": "insert_overwrite",
     }
-    assert parse_write_options(options).operation == "insert_overwrite_table"
+    assert parse_write_options(options).operation == "insert_overwrite"
+
+
+@pytest.mark.req("WR-07")
+def test_dropping_duplicates_makes_an_upsert_an_insert():
+    config = parse_write_options({"hoodie.datasource.write.insert.drop.duplicates": "true"})
+    assert (config.operation, config.duplicate_policy) == ("insert", "drop")
 
 
 def test_partitions_to_delete_are_a_list():

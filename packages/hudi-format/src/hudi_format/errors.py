@@ -156,6 +156,18 @@ class PartitionPathError(HudiError):
     code = "HUDI-E0505"
 
 
+class DuplicateKeyError(HudiError):
+    """Records to insert whose key is in the table, or in the data twice, where that was not to be."""
+
+    code = "HUDI-E0506"
+
+
+class UnknownPartitionError(HudiError):
+    """A partition that the table does not have."""
+
+    code = "HUDI-E0507"
+
+
 class ConcurrentWriterError(HudiError):
     """Another writer is at work on the table; it may be tried again later."""
 

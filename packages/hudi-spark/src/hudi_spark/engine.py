@@ -24,6 +24,7 @@ from hudi_format.model import BaseFile, WriteStat
 from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage import Storage
 from hudi_spark import expressions
+from hudi_spark.bulk_order import ordered
 from hudi_spark.index_lookup import ROW_ID, Lookup
 from hudi_spark.jobs import run_job
 from hudi_spark.placement import place
@@ -185,13 +186,16 @@ class SparkEngine:
         placed = place(
             self._spark, rows, routing, [number[t] for t in task_of], tasks,
             [n for n in (*context.row_schema().names, MOVED) if n in rows.columns],
-            all_placed=set(frame.counts) <= set(routing.inserts),
+            # Tagged rows without places for them are dropped: inserts whose key is there already.
+            all_placed=set(frame.counts) <= set(routing.inserts) and not (frame.tagged and not routing.located),
         )  # fmt: skip
         return self._write(placed, WriteBuckets(context, routing.buckets))
 
     def write_stream(self, data: DataFrame, task: PrepareTask, context: WriteContext) -> list[WriteStat]:
         present = [n for n in task.schema.names if n in data.columns]
-        return self._write(data.select(*(_quoted(n) for n in present)), WriteStream(context, task))
+        return self._write(
+            ordered(data.select(*(_quoted(n) for n in present)), task), WriteStream(context, task)
+        )
 
     def _write(self, rows: DataFrame, worker: Worker) -> list[WriteStat]:
         with self._large_batches():

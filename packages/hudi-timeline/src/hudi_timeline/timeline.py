@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hudi_format.errors import UnsupportedError
+from hudi_format.errors import HudiError, UnsupportedError
 from hudi_format.model import VisibleInstants
 from hudi_format.parquet.footer import read_footer
 from hudi_format.schema.avro import from_avro
@@ -177,7 +177,10 @@ def latest_schema(
     for instant in reversed(writes):
         metadata = read_commit(storage, instant) if read is None else read(instant)
         if metadata.operation not in _SCHEMA_NEUTRAL and metadata.schema_text:
-            return _table_schema(from_avro(metadata.schema_text), config)
+            try:
+                return _table_schema(from_avro(metadata.schema_text), config)
+            except HudiError as e:
+                raise e.at(table=storage.uri, instant=instant.time, file=instant.path) from None
         if not newest_file:
             paths = (s.path for stats in metadata.partition_to_stats.values() for s in stats)
             newest_file = next((p for p in paths if p.endswith(".parquet")), "")

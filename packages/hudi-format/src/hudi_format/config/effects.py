@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from hudi_format.config.kinds import INDEX_CLASSES, LATER_OPERATIONS, OPERATIONS
+from hudi_format.config.kinds import COLUMN_SORTERS, INDEX_CLASSES, LATER_OPERATIONS, OPERATIONS
 from hudi_format.config.registry import Given, shown
 from hudi_format.errors import UnsupportedError
 from hudi_format.key_spec import is_provided
@@ -67,8 +67,6 @@ _SYNC = (
 _LATER = "leave it out; Apache Hudi can do it on the same table"
 _SERVICE = "leave it out, and run the service with Apache Hudi on the same table"
 _NO_LOGS = "leave it out; a copy-on-write table has nothing to compact"
-_UPSERT = "use the operation upsert, which keeps one record per key"
-_SORT = "leave it out, and sort or repartition the data before the write"
 _BEFORE = "leave it out, and do it to the data before the write"
 _MODELS = "org.apache.hudi.common.model."
 _LOCKS = "org.apache.hudi.client.transaction.lock."
@@ -86,7 +84,8 @@ EFFECTS: tuple[Effect, ...] = (
         "hoodie.datasource.write.operation",
         lambda v: v in LATER_OPERATIONS,
         "an operation",
-        f"use one of {', '.join(OPERATIONS)}",
+        f"use one of {', '.join(OPERATIONS)}; instead of a _prepped operation the one of the same name, which drops "
+        "meta columns of the data and makes and finds the keys again",
     ),
     Effect(
         "hoodie.datasource.write.table.type",
@@ -186,13 +185,6 @@ EFFECTS: tuple[Effect, ...] = (
     Effect("hoodie.write.record.merge.mode", _given, "merge modes of table version 8", _PAYLOAD_INSTEAD),
     Effect("hoodie.table.partial.update.mode", _given, "partial updates", "write whole rows"),
     Effect("hoodie.write.partial.update.schema", _given, "partial updates", "write whole rows"),
-    Effect("hoodie.datasource.write.insert.drop.duplicates", _true, "dropping duplicates on insert", _UPSERT),
-    Effect(
-        "hoodie.datasource.insert.dup.policy",
-        _other_than("none"),
-        "a policy for duplicates on insert",
-        _UPSERT,
-    ),
     Effect("hoodie.merge.data.validation.enabled", _true, "counting rows after each merge", "leave it out"),
     Effect(
         "hoodie.fail.job.on.duplicate.data.file.detection",
@@ -206,8 +198,14 @@ EFFECTS: tuple[Effect, ...] = (
         "overwriting by bulk_insert",
         "use the operation insert_overwrite or insert_overwrite_table",
     ),
-    Effect("hoodie.bulkinsert.sort.mode", _other_than("NONE"), "sorting in bulk_insert", _SORT),
-    Effect("hoodie.bulkinsert.user.defined.partitioner.class", _given, "a partitioner of the user", _SORT),
+    Effect(
+        "hoodie.bulkinsert.user.defined.partitioner.class",
+        _java("org.apache.hudi.execution.bulkinsert.", *COLUMN_SORTERS),
+        "a partitioner class of the user",
+        "leave it out, and name the columns to sort by in "
+        "hoodie.bulkinsert.user.defined.partitioner.sort.columns, or sort and repartition the data before the "
+        "write (hoodie.bulkinsert.sort.mode=NONE keeps its order)",
+    ),
     Effect(
         "hoodie.fileid.prefix.provider.class",
         _other_than("org.apache.hudi.table.RandomFileIdPrefixProvider"),

@@ -18,6 +18,10 @@ INDEX_TYPE, INDEX_CLASS = "hoodie.index.type", "hoodie.index.class"
 STORAGE_LEVEL = "hoodie.write.tagged.record.storage.level"
 PARTITIONS_TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
 STATIC_PARTITIONS = "hoodie.static.overwrite.partition.paths"
+DROP_DUPLICATES = "hoodie.datasource.write.insert.drop.duplicates"
+DUP_POLICY = "hoodie.datasource.insert.dup.policy"
+PARTITIONER = "hoodie.bulkinsert.user.defined.partitioner.class"
+SORT_COLUMNS = "hoodie.bulkinsert.user.defined.partitioner.sort.columns"
 CODEC, ZSTD_LEVEL = "hoodie.parquet.compression.codec", "parquet.compression.codec.zstd.level"
 METADATA_ENABLE = "hoodie.metadata.enable"
 METADATA_PREFIX = "hoodie.datasource.write.commitmeta.key.prefix"
@@ -99,6 +103,9 @@ WRITE_FIELDS = {
     "delete_marker": DELETE_MARKER,
     "table_timezone": "hoodie.table.timeline.timezone",
     "bulk_insert_sort_mode": "hoodie.bulkinsert.sort.mode",
+    "bulk_insert_sort_columns": SORT_COLUMNS,
+    "drop_duplicates": DROP_DUPLICATES,
+    "duplicate_policy": DUP_POLICY,
 }
 # Attribute of ReadConfig -> its option.
 READ_FIELDS = {
@@ -235,9 +242,10 @@ DOCS = {
     ),
     METADATA_PREFIX: "Options that begin with it go into the commit's metadata.",
     PARTITIONS_TO_DELETE: "Partitions of the operation delete_partition; * stands for any text.",
-    STATIC_PARTITIONS: "Partitions that insert_overwrite replaces even if no row falls into them.",
+    STATIC_PARTITIONS: "Partitions that insert_overwrite replaces, instead of those that the rows fall into.",
     "hoodie.datasource.overwrite.mode": (
-        "insert_overwrite replaces the partitions of its rows (DYNAMIC), or the whole table (STATIC)."
+        "Counts in SQL only, as in Apache Hudi: here insert_overwrite replaces the partitions of its rows, "
+        "insert_overwrite_table the whole table."
     ),
     "hoodie.allow.empty.commit": "A write without rows makes a commit.",
     "hoodie.write.set.null.for.missing.columns": "Columns of the table that the rows lack become null.",
@@ -252,7 +260,14 @@ DOCS = {
         "Stored rows take the new schema when their file is written again; here they always do."
     ),
     "hoodie.table.timeline.timezone": "Time zone of the instants of a new table.",
-    "hoodie.bulkinsert.sort.mode": "Order of the rows of a bulk_insert.",
+    "hoodie.bulkinsert.sort.mode": (
+        "Order of a bulk_insert: as given (NONE), by partition and key over all rows (GLOBAL_SORT) or within each "
+        "task (PARTITION_SORT), or a partition's rows brought to one task (PARTITION_PATH_REPARTITION...)."
+    ),
+    PARTITIONER: "One of Apache Hudi's partitioners that sort by columns; its sort.columns say which.",
+    SORT_COLUMNS: "Columns that a bulk_insert sorts by within the partitions, instead of a sort mode.",
+    DROP_DUPLICATES: "insert leaves out rows whose key is in the table, and keeps one row per key.",
+    DUP_POLICY: "What insert does with keys that are in the table: none, drop, or fail.",
     STORAGE_LEVEL: "Where Spark keeps the input while it is written.",
     PARALLELISM["upsert"]: "Tasks of an upsert.",
     PARALLELISM["insert"]: "Tasks of an insert or an overwrite.",

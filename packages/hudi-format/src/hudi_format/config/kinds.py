@@ -137,6 +137,8 @@ _SORT_MODES = (
     "PARTITION_PATH_REPARTITION",
     "PARTITION_PATH_REPARTITION_AND_SORT",
 )
+# The partitioners of Apache Hudi that sort a bulk_insert by columns of the user's.
+COLUMN_SORTERS = ("RowCustomColumnsSortPartitioner", "RDDCustomColumnsSortPartitioner")
 OPERATIONS = (
     "upsert",
     "insert",
@@ -188,6 +190,8 @@ KINDS: dict[str, Kind] = {
     "hoodie.datasource.overwrite.mode": choice("STATIC", "DYNAMIC"),
     "hoodie.datasource.insert.dup.policy": choice("none", "drop", "fail"),
     "hoodie.bulkinsert.sort.mode": choice(*_SORT_MODES),
+    "hoodie.bulkinsert.user.defined.partitioner.class": java_class("org.apache.hudi.execution.bulkinsert."),
+    "hoodie.bulkinsert.user.defined.partitioner.sort.columns": FIELDS,
     "hoodie.bulkinsert.overwrite.operation.type": choice("", "insert_overwrite", "insert_overwrite_table"),
     "hoodie.write.tagged.record.storage.level": choice(*_STORAGE_LEVELS),
     "hoodie.write.status.storage.level": choice(*_STORAGE_LEVELS),

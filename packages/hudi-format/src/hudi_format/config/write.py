@@ -11,17 +11,21 @@ from hudi_format.config.heeded import (
     CODEC,
     DELETE_FIELD,
     DELETE_MARKER,
+    DROP_DUPLICATES,
+    DUP_POLICY,
     INDEX_CLASS,
     INDEX_TYPE,
     KEYGEN_CLASS,
     KEYGEN_TYPE,
     OPERATION,
     PARALLELISM,
+    PARTITIONER,
     PARTITIONS_TO_DELETE,
     PAYLOAD,
     PAYLOAD_ORDERING,
     PRECOMBINE,
     RECORD_KEY,
+    SORT_COLUMNS,
     STATIC_PARTITIONS,
     STORAGE_LEVEL,
     WRITE_FIELDS,
@@ -50,6 +54,8 @@ class WriteConfig:
         small_file_limit_bytes: base files below it take new records; 0 or less: none does.
         index_switch: an index within partitions may follow a global one.
         record_size_threshold: share of the small-file limit that a commit must have written to count.
+        drop_duplicates, duplicate_policy: what insert does with rows whose key is in the table: it leaves them out
+            (drop), fails (fail), or takes them (none).
         insert_split_size: records of a new file group, unless `auto_split` computes it.
         lock_expire_minutes: age at which a lock file counts as left over; 0: never.
         delete_field, delete_marker: a row whose `delete_field` has the text `delete_marker` is a delete.
@@ -121,6 +127,9 @@ class WriteConfig:
     storage_level: str = "MEMORY_AND_DISK"
     shuffle_parallelism: int | None = None
     bulk_insert_sort_mode: str = "NONE"
+    bulk_insert_sort_columns: tuple[str, ...] = ()
+    drop_duplicates: bool = False
+    duplicate_policy: str = "none"
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     raw: Mapping[str, str] = field(default_factory=dict)
 
@@ -141,8 +150,10 @@ def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
     }
     operation = str(values.get("operation", "upsert"))
     _refuse_contradictions(given, operation)
-    if operation == "insert_overwrite" and values.get("overwrite_mode") == "STATIC":
-        values["operation"] = operation = "insert_overwrite_table"
+    if values.get("drop_duplicates"):
+        values["duplicate_policy"] = "drop"
+        if operation == "upsert":  # as Apache Hudi: what is left when known keys are dropped are inserts
+            values["operation"] = operation = "insert"
     say_tuning(given)
     codec = str(given.parsed.get(CODEC, "zstd"))
     if codec in ("", "none"):
@@ -231,6 +242,15 @@ def _refuse_contradictions(given: Given, operation: str) -> None:
             f"{PAYLOAD_ORDERING} is {ordering}, but {given.given_as[PRECOMBINE]} is {fields[0]}",
             f"leave {PAYLOAD_ORDERING} out; it follows the other.",
         )
+    if operation == "bulk_insert" and parsed.get(DROP_DUPLICATES):
+        raise _conflict(
+            f"{DROP_DUPLICATES} is true, but a bulk_insert looks up no keys",
+            f"set {OPERATION}=insert, or leave it out.",
+        )
+    if parsed.get(DROP_DUPLICATES) and parsed.get(DUP_POLICY) == "fail":
+        raise _conflict(f"{DROP_DUPLICATES} is true, but {DUP_POLICY} is fail", "give one of them.")
+    if parsed.get(PARTITIONER) and not parsed.get(SORT_COLUMNS):
+        raise _conflict(f"{PARTITIONER} is given without {SORT_COLUMNS}", "name the columns to sort by.")
     kind, class_name = parsed.get(KEYGEN_TYPE), parsed.get(KEYGEN_CLASS)
     if kind and class_name and kind_of(str(class_name)) != kind:
         raise _conflict(

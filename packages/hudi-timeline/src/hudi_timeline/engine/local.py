@@ -14,6 +14,7 @@ from itertools import count
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_format.errors import MissingColumnError, OrderingValueError, RecordKeyError, SchemaError
 from hudi_format.keys import made_up_keys, nested_column, partition_paths, record_keys, to_text
@@ -30,6 +31,8 @@ from hudi_timeline.write.tasks import MOVED, ProfileRow, Routing, TaskToken, Wri
 from hudi_timeline.write.workers import write_bucket
 
 STREAM_BATCH_ROWS = 131_072
+# Sort modes that order rows; the others only choose the task, and here is one.
+SORTING = ("GLOBAL_SORT", "PARTITION_SORT")
 
 
 @dataclass(frozen=True)
@@ -166,6 +169,9 @@ class LocalEngine:
     def write_stream(
         self, data: pa.RecordBatchReader | pa.Table, task: PrepareTask, context: WriteContext
     ) -> list[WriteStat]:
+        if task.order.columns or task.order.mode in SORTING:
+            data = sorted_rows(data if isinstance(data, pa.Table) else data.read_all(), task)
+
         def batches() -> Iterator[pa.RecordBatch]:
             source = data.to_batches(max_chunksize=STREAM_BATCH_ROWS) if isinstance(data, pa.Table) else data
             for batch in source:
@@ -177,6 +183,23 @@ class LocalEngine:
 
     def release(self, frame: LocalFrame) -> None:
         return
+
+
+def sorted_rows(data: pa.Table, task: PrepareTask) -> pa.Table:
+    """The rows by partition path, and within it by the wanted columns, else by record key; ties keep their order.
+
+    This process is one task, so there is no difference between sorting all rows and those of each task.
+    """
+    rows = conform(data, task.schema)
+    by = {"path": partition_paths(rows, task.key_spec).cast(pa.string())}
+    for number, name in enumerate(task.order.columns):
+        column = nested_column(rows, name)
+        if column is not None:
+            by[str(number)] = column
+    if not task.order.columns and not task.key_spec.auto:  # made-up keys follow the order of the rows
+        by["key"] = record_keys(rows, task.key_spec)
+    order = pc.sort_indices(pa.table(by), [(name, "ascending") for name in by])
+    return rows.take(order)
 
 
 class StoredRowsEngine(LocalEngine):

@@ -23,6 +23,21 @@ F = TypeVar("F")
 
 
 @dataclass(frozen=True, slots=True)
+class BulkOrder:
+    """How bulk_insert orders rows before they are written.
+
+    Attributes:
+        mode: Apache Hudi's name of the sort mode.
+        columns: sort by them within each partition instead.
+        tasks: writing tasks; None leaves it to the engine.
+    """
+
+    mode: str = "NONE"
+    columns: tuple[str, ...] = ()
+    tasks: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PrepareTask:
     """What is wanted of the incoming rows.
 
@@ -33,6 +48,7 @@ class PrepareTask:
         ordering_field: must not be null in any row when `check_ordering`.
         stored_keys: the rows were read from the table with their meta columns, which say key and partition path.
         storage_level: Spark's name of the level at which the evaluated input is kept.
+        order: of the rows of a bulk_insert.
     """
 
     schema: pa.Schema
@@ -41,6 +57,7 @@ class PrepareTask:
     check_ordering: bool
     storage_level: str = "MEMORY_AND_DISK_SER"
     stored_keys: bool = False
+    order: BulkOrder = BulkOrder()
 
 
 class Engine(Protocol[D, F]):
@@ -89,7 +106,7 @@ class Engine(Protocol[D, F]):
 
     def write_stream(self, data: D, task: PrepareTask, context: WriteContext) -> list[WriteStat]:
         """bulk_insert: evaluate, key and write in one pass, no index, one open file per partition and
-        task.  Frees nothing and keeps nothing."""
+        task, in `task.order`.  Frees nothing and keeps nothing."""
         ...
 
     def release(self, frame: F) -> None:

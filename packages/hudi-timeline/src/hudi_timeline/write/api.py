@@ -18,10 +18,12 @@ from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage import Storage, hadoop_options, open_storage, without_hadoop_options
 from hudi_timeline import table_config
 from hudi_timeline.engine.local import LocalEngine, StoredRowsEngine, as_reader
+from hudi_timeline.listing import list_partitions
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.write import keying, planning
 from hudi_timeline.write.operation import check as operation_check
 from hudi_timeline.write.operation import execute
+from hudi_timeline.write.partitions import choose, require_all
 from hudi_timeline.write.properties import table_properties
 from hudi_timeline.write.result import CommitResult
 
@@ -168,12 +170,28 @@ class WriteMethods:
         return self._write("insert_overwrite_table", data, options)
 
     def delete_partitions(
-        self, partitions: str | Iterable[str], *, options: Mapping[str, object] | None = None
+        self,
+        partitions: str | Iterable[str],
+        *,
+        missing_ok: bool = False,
+        options: Mapping[str, object] | None = None,
     ) -> CommitResult:
-        """Remove all rows of partitions, given by path; `*` stands for any text."""
+        """Remove all rows of partitions, given by path; `*` stands for any text.
+
+        Args:
+            missing_ok: names that are no partitions give a warning, as the operation delete_partition does, and
+                no error.
+
+        Raises:
+            UnknownPartitionError: a name or pattern that no partition answers to; nothing was deleted.
+        """
         names = [partitions] if isinstance(partitions, str) else list(partitions)
         if not names:
-            raise OptionError("no partitions were given", table=self._storage.uri)
+            raise OptionError(
+                "no partitions were given",
+                table=self._storage.uri,
+                remedy="name one, or use a pattern such as '*'.",
+            )
         for name in names:
             if not isinstance(name, str) or "," in name:
                 raise OptionError(
@@ -182,6 +200,9 @@ class WriteMethods:
                     table=self._storage.uri,
                     remedy="delete such a partition's rows with delete() and a filter.",
                 )
+        if not missing_ok:
+            existing = list_partitions(self._storage, self.config)
+            require_all(choose(names, (), existing), existing, table=self._storage.uri)
         return self._write(
             "delete_partition", None, {**(options or {}), PARTITIONS_TO_DELETE: ",".join(names)}
         )

@@ -50,11 +50,13 @@ class AssignPolicy:
 
     Attributes:
         drop_unlocated: records whose key is not in the table go nowhere (delete).
+        drop_located: records whose key is in the table go nowhere (insert that drops duplicates).
         small_files: whether new records fill small files (insert and upsert; not the overwrites).
         append: new records that go to an existing file are appended, whatever their key (insert).
     """
 
     drop_unlocated: bool = False
+    drop_located: bool = False
     small_files: bool = True
     append: bool = False
 
@@ -87,7 +89,7 @@ def assign(
         return number
 
     for row in profile:
-        if row.file_id:
+        if row.file_id and not policy.drop_located:
             number = bucket_for(row.partition, by_id[row.partition, row.file_id], MERGE)
             rows_of[number] = rows_of.get(number, 0) + row.rows
 
@@ -132,4 +134,5 @@ def assign(
         Bucket(b.number, b.partition, b.kind, b.file_id, b.base_file, rows_of.get(b.number, 0))
         for b in buckets
     )
-    return Routing(sized, located, inserts)
+    # A small file that takes new records is a bucket too, and still no place for records it has.
+    return Routing(sized, {} if policy.drop_located else located, inserts)

@@ -13,13 +13,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Any
 
 from hudi_format.config import parse_write_options
-from hudi_format.errors import (
-    HudiError,
-)
+from hudi_format.config.heeded import DUP_POLICY
+from hudi_format.errors import DuplicateKeyError, HudiError
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.names import META_DIR
 from hudi_format.partition_path import check_safe
@@ -27,7 +25,7 @@ from hudi_format.schema.avro import to_avro
 from hudi_format.schema.changes import SchemaChange
 from hudi_format.storage import Storage
 from hudi_timeline import commit, table_config
-from hudi_timeline.engine.lookup import LookupCount
+from hudi_timeline.engine.lookup import LookupCount, LookupTask
 from hudi_timeline.engine.protocol import Engine
 from hudi_timeline.listing import list_partitions
 from hudi_timeline.snapshot import TableSnapshot, snapshot_of
@@ -36,10 +34,13 @@ from hudi_timeline.timeline import load_timeline, read_commit
 from hudi_timeline.write import overwrite
 from hudi_timeline.write.assign import AssignPolicy, SizingRules, assign, average_record_size
 from hudi_timeline.write.index_choice import to_record
+from hudi_timeline.write.partitions import choose
 from hudi_timeline.write.planning import (
     APPEND,
     Plan,
     combines,
+    drops_duplicates,
+    fails_on_known_keys,
     lookup_task,
     plan_write,
     prepare_task,
@@ -170,13 +171,15 @@ def _finish(
                 **to_record(plan.index, plan.recorded_index, plan.operation),
             },
         )
+    if not transaction.committed:  # empty, and hoodie.allow.empty.commit=false
+        return _nothing(plan, phases, tuple(transaction.warnings))
     result = CommitResult(
         instant=transaction.instant,
         action=transaction.action,
         operation=plan.operation,
         table=plan.storage.uri,
         write_stats=tuple(stats),
-        replaced={p: tuple(ids) for p, ids in (replaced or {}).items()},
+        replaced={p: tuple(ids) for p, ids in (replaced or {}).items() if ids},
         timings=dict(phases.seconds),
         warnings=(*plan.warnings, *transaction.warnings),
         ordering_field=plan.ordering_field,
@@ -187,6 +190,14 @@ def _finish(
         log.warning("%s: %s", plan.storage.uri, warning)
     log.info("%r", result)
     return result
+
+
+def _nothing(plan: Plan, phases: _Phases, warnings: tuple[str, ...] = ()) -> CommitResult:
+    """The result of a write without rows where no empty commit is wanted."""
+    return CommitResult(
+        "", "", plan.operation, plan.storage.uri,
+        timings=dict(phases.seconds), warnings=warnings, ordering_field=plan.ordering_field,
+    )  # fmt: skip
 
 
 def _bulk_insert(engine: Engine[Any, Any], data: Any, plan: Plan, phases: _Phases) -> CommitResult:
@@ -203,6 +214,14 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, plan: Plan, phases: _Phas
         counts = engine.partition_counts(frame) if frame is not None else {}
         for partition in counts:
             check_safe(partition)
+    if not counts and not plan.config.allow_empty_commit and plan.operation not in _REPLACING:
+        return _nothing(plan, phases)
+    if plan.table is not None and fails_on_known_keys(plan):
+        with phases("tag"):
+            task = lookup_task(plan)
+            now = snapshot_of(plan.storage, plan.table, load_timeline(plan.storage, plan.table))
+            files = _latest_base_files(now, None if task.is_global else sorted(counts))
+            _refuse_known_keys(engine, frame, plan, files, task)
     with _transaction(plan) as (transaction, table):
         context = write_context(plan, transaction, table)
         snapshot = snapshot_of(plan.storage, table, transaction.snapshot_timeline)
@@ -216,14 +235,48 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, plan: Plan, phases: _Phas
         if plan.operation in _REPLACING:
             return _replace(engine, frame, counts, plan, phases, transaction, table, context, snapshot)
         task = lookup_task(plan)
-        looks_up = plan.operation in _LOOKS_UP
+        looks_up = plan.operation in _LOOKS_UP or drops_duplicates(plan) or fails_on_known_keys(plan)
         with phases("list"):
             files = _latest_base_files(snapshot, None if looks_up and task.is_global else sorted(counts))
-        if looks_up:
+        if fails_on_known_keys(plan):
+            with phases("tag"):  # again: another writer may have been there
+                frame = _refuse_known_keys(engine, frame, plan, files, task)
+        elif looks_up:
             with phases("tag"):
                 frame = engine.tag(frame, plan.storage, files, task)
         stats = _route_and_write(engine, frame, files, plan, phases, transaction, context)
         return _finish(plan, transaction, table, stats, phases, lookup=engine.looked_up if looks_up else None)
+
+
+def _refuse_known_keys(
+    engine: Engine[Any, Any],
+    frame: Any,
+    plan: Plan,
+    files: Mapping[str, Sequence[BaseFile]],
+    task: LookupTask,
+) -> Any:
+    """The tagged frame, none of whose keys is in the table.
+
+    Raises:
+        DuplicateKeyError: how many rows have a key that is, by partition.
+    """
+    tagged = engine.tag(frame, plan.storage, files, task)
+    known: dict[str, int] = {}
+    for row in engine.profile(tagged):
+        if row.file_id:
+            known[row.partition] = known.get(row.partition, 0) + row.rows
+    if known:
+        most = sorted(known, key=lambda p: -known[p])
+        shown = ", ".join(f"{known[p]:,} in {p or 'the table'}" for p in most[:3])
+        raise DuplicateKeyError(
+            f"{sum(known.values()):,} rows have a key that is in the table already: {shown}"
+            + (f" and {len(most) - 3} more partitions" if len(most) > 3 else ""),
+            table=plan.storage.uri,
+            remedy=f"use the operation upsert to update them, or set {DUP_POLICY}=drop to leave them out.",
+            rows=sum(known.values()),
+            partitions=most,
+        )
+    return tagged
 
 
 def _latest_base_files(
@@ -250,6 +303,8 @@ def _route_and_write(
 ) -> list[WriteStat]:
     with phases("profile"):
         profile = engine.profile(frame)
+        if drops_duplicates(plan):
+            profile = [row for row in profile if not row.file_id]
     c = plan.config
     rules = SizingRules(
         c.parquet_max_file_bytes, c.small_file_limit_bytes, c.insert_split_size, c.auto_split,
@@ -257,6 +312,7 @@ def _route_and_write(
     )  # fmt: skip
     policy = AssignPolicy(
         drop_unlocated=plan.operation == "delete",
+        drop_located=drops_duplicates(plan),
         small_files=not new_files_only and plan.operation in ("upsert", "insert"),
         append=plan.operation == "insert" and c.allow_duplicate_on_inserts,
     )
@@ -305,31 +361,24 @@ def _replace(
     snapshot: TableSnapshot,
 ) -> CommitResult:
     with phases("list"):
+        partitions: Sequence[str] | None
+        warnings: tuple[str, ...] = ()
+        replaced: dict[str, list[str]] = {}
         if plan.operation == "insert_overwrite_table":
             partitions = None
         elif plan.operation == "insert_overwrite":
-            partitions = sorted({*counts, *plan.config.static_overwrite_partitions})
+            partitions = sorted(plan.config.static_overwrite_partitions or counts)
         else:
-            partitions = _partitions_to_delete(plan, counts, snapshot)
-        replaced: dict[str, list[str]] = {}
+            existing = list_partitions(plan.storage, snapshot.config)
+            chosen = choose(plan.config.partitions_to_delete, counts, existing)
+            partitions, warnings = chosen.found, chosen.warnings()
+            replaced = {p: [] for p in chosen.listed}
         for file_slice in snapshot.slices(partitions):
             replaced.setdefault(file_slice.partition, []).append(file_slice.file_id)
+    transaction.warnings += warnings
     stats: list[WriteStat] = []
     if plan.operation == "delete_partition":
         transaction.inflight({})
     else:
         stats = _route_and_write(engine, frame, {}, plan, phases, transaction, context, new_files_only=True)
     return _finish(plan, transaction, table, stats, phases, replaced)
-
-
-def _partitions_to_delete(plan: Plan, counts: Mapping[str, int], snapshot: TableSnapshot) -> list[str]:
-    """Existing partitions that are named, by pattern or by the rows given."""
-    existing = list_partitions(plan.storage, snapshot.config)
-    wanted: set[str] = set()
-    for name in plan.config.partitions_to_delete:
-        pattern = name.replace("%2A", "*").strip("/")
-        # Only "*" is a wildcard in Apache Hudi; brackets and question marks stand for themselves.
-        literal = pattern.replace("[", "[[]").replace("?", "[?]")
-        wanted.update(p for p in existing if fnmatchcase(p, literal))
-    wanted.update(p for p in counts if p in set(existing))
-    return sorted(wanted)

@@ -32,7 +32,7 @@ from hudi_format.schema.meta_columns import with_meta, without_meta
 from hudi_format.storage import Storage
 from hudi_timeline import commit, gate, table_config
 from hudi_timeline.engine.lookup import BLOOM, GLOBAL_BLOOM, GLOBAL_SIMPLE, SIMPLE, LookupTask
-from hudi_timeline.engine.protocol import Engine, PrepareTask
+from hudi_timeline.engine.protocol import BulkOrder, Engine, PrepareTask
 from hudi_timeline.instant import INFLIGHT, instant_path
 from hudi_timeline.snapshot import CommitCache
 from hudi_timeline.table_config import TableConfig
@@ -147,7 +147,9 @@ def _plan(
         check_against_table(config.raw, old.properties)
         gate.check_write(storage, old, load_timeline(storage, old), config.raw, operation.upper())
     if data is None and not (operation == "delete_partition" and config.partitions_to_delete):
-        raise OptionError("no rows were given", table=storage.uri)
+        raise OptionError(
+            "no rows were given", table=storage.uri, remedy="give data, or the partitions to delete."
+        )
 
     stored = recorded = None
     if old is not None:
@@ -173,7 +175,10 @@ def _plan(
         require(columns, key_spec.partition_fields, "partition", storage)
     if IS_DELETED in incoming.names and not pa.types.is_boolean(incoming.field(IS_DELETED).type):
         raise SchemaError(
-            f"column {IS_DELETED} must be boolean, not {incoming.field(IS_DELETED).type}", table=storage.uri
+            f"column {IS_DELETED} must be boolean, not {incoming.field(IS_DELETED).type}",
+            table=storage.uri,
+            remedy="cast it: rows in which it is true are deletes.",
+            column=IS_DELETED,
         )
     changes: tuple[SchemaChange, ...] = ()
     ordering, warnings = _ordering_field(config, old, columns, operation, storage)
@@ -200,6 +205,8 @@ def _plan(
             raise e.at(table=storage.uri) from None
         schema = evolution.schema
         input_schema = pa.schema([*schema, *(f for f in incoming if f.name in dropped)])
+        if operation == "bulk_insert":
+            require(schema, config.bulk_insert_sort_columns, "sort", storage)
         changes, warnings = evolution.changes, (*warnings, *evolution.warnings)
     keying.check_partition_columns(key_spec, input_schema, storage)
     keying.check_dropped_columns(key_spec, ordering, schema, dropped, storage)
@@ -213,6 +220,12 @@ def _plan(
             table=storage.uri,
             remedy="use a payload that replaces whole records, or an index within partitions on a new table.",
             option="hoodie.index.type",
+        )
+    if operation == "insert_overwrite" and config.overwrite_mode == "STATIC":
+        warnings = (
+            *warnings,
+            "hoodie.datasource.overwrite.mode=STATIC counts in SQL only, as in Apache Hudi: the partitions of the rows "
+            "are replaced; the operation insert_overwrite_table replaces all",
         )
     properties = {} if old is not None else table_properties(config, key_spec, ordering, storage)
     return Plan(
@@ -283,6 +296,11 @@ def prepare_task(plan: Plan) -> PrepareTask:
         check_ordering=plan.ordering_field is not None and combining,
         storage_level=plan.config.storage_level,
         stored_keys=plan.stored_keys,
+        order=BulkOrder(
+            plan.config.bulk_insert_sort_mode,
+            plan.config.bulk_insert_sort_columns,
+            plan.config.shuffle_parallelism,
+        ),
     )
 
 
@@ -295,7 +313,9 @@ def _combining(config: WriteConfig) -> bool:
         return config.combine_before_upsert
     if config.operation == "delete":
         return config.combine_before_delete
-    return config.combine_before_insert
+    return config.combine_before_insert or (
+        config.operation == "insert" and config.duplicate_policy == "drop"
+    )
 
 
 def _rule(config: WriteConfig, table: TableConfig | None, storage: Storage) -> MergeRule:
@@ -322,6 +342,16 @@ def _rule(config: WriteConfig, table: TableConfig | None, storage: Storage) -> M
     return rule
 
 
+def fails_on_known_keys(plan: Plan) -> bool:
+    """Whether an insert is refused if a key of it is in the table."""
+    return plan.operation == "insert" and plan.config.duplicate_policy == "fail"
+
+
+def drops_duplicates(plan: Plan) -> bool:
+    """Whether an insert takes no key that is in the table or twice in the data."""
+    return plan.operation == "insert" and plan.config.duplicate_policy == "drop"
+
+
 def lookup_task(plan: Plan) -> LookupTask:
     c = plan.config
     column = None
@@ -332,7 +362,10 @@ def lookup_task(plan: Plan) -> LookupTask:
         index=plan.index,
         prune_by_ranges=c.bloom_prune_by_ranges,
         # Without partitions there is nothing to move.
-        update_partition=moves.get(plan.index, False) and bool(plan.key_spec.partition_fields),
+        # An insert that takes no known key takes none of another partition either.
+        update_partition=moves.get(plan.index, False)
+        and bool(plan.key_spec.partition_fields)
+        and plan.operation != "insert",
         combine=combines(plan),
         ordering_field=plan.ordering_field,
         ordering_column=column,

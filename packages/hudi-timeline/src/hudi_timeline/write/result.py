@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 
 from hudi_format.model import WriteStat
 from hudi_format.schema.changes import SchemaChange
 from hudi_timeline.engine.lookup import LookupCount
+
+_PARTITIONS_SHOWN = 10
 
 
 @dataclass(frozen=True)
@@ -15,7 +18,8 @@ class CommitResult:
     """One completed write.
 
     Attributes:
-        instant: the commit's instant time; "" where nothing was written (mode "ignore").
+        instant: the commit's instant time; "" where nothing was written (mode "ignore", or no rows and
+            `hoodie.allow.empty.commit=false`).
         action: `commit` or `replacecommit`.
         operation: Hudi's operation name, lower case.
         write_stats: a statistic for each file written.
@@ -74,14 +78,47 @@ class CommitResult:
         if not self.instant:
             return f"CommitResult(nothing written to {self.table})"
         parts = [f"{n:,} {what}" for n, what in self._counts() if n] or ["no rows changed"]
-        files = f"{self.files_written} new and {self.files_rewritten} rewritten files"
-        replaced = sum(len(ids) for ids in self.replaced.values())
-        if replaced:
-            files += f", {replaced} replaced"
-        return (
-            f"CommitResult({self.operation} {self.instant}: {', '.join(parts)}; {files}, "
-            f"{self.bytes_written / 1e6:.1f} MB, {sum(self.timings.values()):.2f} s)"
+        text = f"{self.operation} {self.instant}: {', '.join(parts)}; {self._files()}"
+        if self.schema_changes:
+            more = f" and {len(self.schema_changes) - 3} more" if len(self.schema_changes) > 3 else ""
+            text += f"; schema: {', '.join(map(str, self.schema_changes[:3]))}{more}"
+        return f"CommitResult({text}; {self.bytes_written / 1e6:.1f} MB, {self.seconds:.2f} s)"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        if not self.instant:
+            return f"<p>Nothing was written to <code>{escape(self.table)}</code>.</p>"
+        counts = [f"{n:,} {what}" for n, what in self._counts() if n] or ["none changed"]
+        shown = self.partitions[:_PARTITIONS_SHOWN]
+        more = len(self.partitions) - len(shown)
+        phases = [f"{name} {seconds:.2f} s" for name, seconds in self.timings.items()]
+        facts = [
+            ("table", self.table),
+            ("commit", f"{self.instant} ({self.action}, {self.operation})"),
+            ("rows", ", ".join(counts)),
+            ("files", f"{self._files()}, {self.bytes_written / 1e6:.1f} MB"),
+            ("partitions", ", ".join(p or "(none)" for p in shown) + (f" and {more:,} more" if more else "")),
+            ("time", f"{self.seconds:.2f} s: {', '.join(phases)}"),
+            ("ordering field", self.ordering_field or ""),
+            ("schema", "; ".join(map(str, self.schema_changes))),
+            ("warnings", "; ".join(self.warnings)),
+        ]
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{escape(name)}</th><td style='text-align:left'>{escape(value)}</td></tr>"
+            for name, value in facts
+            if value
         )
+        return f"<table>{rows}</table>"
+
+    @property
+    def seconds(self) -> float:
+        """How long the write took, all phases together."""
+        return sum(self.timings.values())
 
     def _counts(self) -> list[tuple[int, str]]:
         return [(self.inserted, "inserted"), (self.updated, "updated"), (self.deleted, "deleted")]
+
+    def _files(self) -> str:
+        replaced = sum(len(ids) for ids in self.replaced.values())
+        files = f"{self.files_written} new and {self.files_rewritten} rewritten files"
+        return f"{files}, {replaced} replaced" if replaced else files
