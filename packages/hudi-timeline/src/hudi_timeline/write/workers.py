@@ -29,11 +29,20 @@ from hudi_format.merge.modes import (
 from hudi_format.merge.rules import MergeRule, Order
 from hudi_format.model import BaseFile, WriteStat, join_path
 from hudi_format.observer import KeyObserver
-from hudi_format.parquet.footer import read_footer
+from hudi_format.parquet.entries import read_entries
 from hudi_format.partition_metadata import write_if_absent
 from hudi_format.schema.meta_columns import RECORD_KEY
 from hudi_format.slice_writer import FileSpec, Incoming, RowCounter, concat_file, create_file, merge_file
-from hudi_index.bloom.observer import BloomObserver, MinMaxObserver, seeded_observer
+from hudi_index.bloom.observer import (
+    BLOOM,
+    MAX_KEY,
+    MIN_KEY,
+    OLD_BLOOM,
+    TYPE_CODE,
+    BloomObserver,
+    MinMaxObserver,
+    seeded_observer,
+)
 from hudi_timeline.markers import marker_path
 from hudi_timeline.write.tasks import CONCAT, CREATE, MERGE, MOVED, Bucket, TaskToken, WriteContext
 
@@ -268,9 +277,10 @@ def _carried_observer(
     """
     if context.bloom is None:
         return MinMaxObserver(), False
-    footer = read_footer(context.storage, old.path)
+    footer = read_entries(context.storage, old.path, size=old.size)
+    wanted = (BLOOM, OLD_BLOOM, TYPE_CODE, MIN_KEY, MAX_KEY)
     observer = seeded_observer(
-        footer.entries,
+        {name: footer.text(name) or "" for name in wanted if name in footer.values},
         context.bloom.type_code,
         context.bloom.entries,
         context.bloom.fpp,
