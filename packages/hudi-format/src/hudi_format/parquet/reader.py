@@ -6,7 +6,7 @@ Arrow's reader is called directly and nothing is converted where the file's type
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -150,6 +150,20 @@ class _File:
         self._schema = schema
         self._keep_dictionaries = bool(dictionary_columns)
         self.num_row_groups = int(self._file.num_row_groups)
+        with reading(storage, path):
+            metadata = self._file.metadata
+            self._rows = [int(metadata.row_group(n).num_rows) for n in range(self.num_row_groups)]
+        # Arrow reads what the row groups say: one that is damaged would be rows that are missing.
+        if sum(self._rows) != metadata.num_rows:
+            self._file.close(force=True)
+            self._wrong_rows(sum(self._rows), int(metadata.num_rows))
+
+    def _wrong_rows(self, found: int, wanted: int) -> NoReturn:
+        raise CorruptFileError(
+            f"the base file's footer says {wanted} rows where {found} are",
+            table=self._storage.uri, file=self._path,
+            remedy="restore the file from a copy, or roll the table back to an instant before it.",
+        )  # fmt: skip
 
     def __enter__(self) -> _File:
         return self
@@ -177,14 +191,17 @@ class _File:
     def read(self, group: int | None, names: Sequence[str], use_threads: bool) -> pa.Table:
         """Stored columns of a row group, or of all of them."""
         stored = self.stored(names)
-        metadata = self._file.metadata
+        rows = sum(self._rows) if group is None else self._rows[group]
         if not stored:
-            rows = metadata.num_rows if group is None else metadata.row_group(group).num_rows
             return pa.table({"": pa.nulls(rows)})
         with reading(self._storage, self._path):
             if group is None:
-                return self._file.read(columns=stored, use_threads=use_threads)
-            return self._file.read_row_group(group, columns=stored, use_threads=use_threads)
+                table = self._file.read(columns=stored, use_threads=use_threads)
+            else:
+                table = self._file.read_row_group(group, columns=stored, use_threads=use_threads)
+        if table.num_rows != rows:
+            self._wrong_rows(table.num_rows, rows)
+        return table
 
     def batches(
         self, group: int, names: Sequence[str], batch_rows: int, use_threads: bool
@@ -193,12 +210,16 @@ class _File:
             found = self._file.iter_batches(
                 batch_rows, row_groups=[group], columns=self.stored(names), use_threads=use_threads
             )
+        rows = 0
         while True:
             with reading(self._storage, self._path):
                 batch = next(found, None)
             if batch is None:
-                return
+                break
+            rows += batch.num_rows
             yield batch
+        if rows != self._rows[group]:
+            self._wrong_rows(rows, self._rows[group])
 
     def finish(self, rows: Batch, names: Sequence[str]) -> Batch:
         """Rows as they were read, in the wanted columns and types."""
