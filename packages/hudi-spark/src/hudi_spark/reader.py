@@ -133,6 +133,8 @@ def _frame(
     spark: SparkSession, table: HudiTable, scan: Scan, condition: str | None, hadoop: Mapping[str, str]
 ) -> DataFrame:
     plan = scan.plan
+    if plan.logs:  # Python workers merge them; only slices without logs could be a scan of Spark's
+        return _by_workers(spark, scan)
     if not plan.files.num_rows:
         return spark.createDataFrame([], to_spark_schema(scan.schema))
     try:

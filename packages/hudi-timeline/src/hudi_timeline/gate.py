@@ -26,6 +26,7 @@ BOTH = (READ, WRITE)
 
 METADATA_ENABLE = "hoodie.metadata.enable"
 METADATA_BOOTSTRAP_INSTANT = "00000000000001"
+SNAPSHOT = "snapshot"
 READ_OPTIMIZED = "read_optimized"
 
 # Above this many groups, numbers below `looks_bucketed`'s bound cannot be chance; for fewer, only small ones
@@ -86,7 +87,15 @@ def _table_type(facts: Facts) -> str:
 
 
 def _merge_on_read(facts: Facts) -> str:
-    return "a merge-on-read table" if facts.config.table_type == "MERGE_ON_READ" else ""
+    if facts.config.table_type != "MERGE_ON_READ" or facts.query in (SNAPSHOT, READ_OPTIMIZED):
+        return ""
+    return f"{facts.query} of a merge-on-read table" if facts.query else "a merge-on-read table"
+
+
+def _merged_without_partition_columns(facts: Facts) -> str:
+    if facts.config.table_type != "MERGE_ON_READ" or facts.query != SNAPSHOT:
+        return ""
+    return "a merge-on-read table without partition columns" if facts.config.drop_partition_columns else ""
 
 
 def _base_format(facts: Facts) -> str:
@@ -204,7 +213,13 @@ GATE: tuple[Entry, ...] = (
         "merge on read",
         BOTH,
         _merge_on_read,
-        "use Apache Hudi for this table; base files alone would leave out what its logs hold.",
+        "use Apache Hudi; snapshots, time travel and read_optimized queries of the table can be read here.",
+    ),
+    Entry(
+        "merge on read without partition columns",
+        (READ,),
+        _merged_without_partition_columns,
+        "read it with query='read_optimized', or with Apache Hudi.",
     ),
     Entry("base file format", BOTH, _base_format, "use Apache Hudi for this table."),
     Entry("change data capture", (WRITE,), _cdc, _APACHE_WRITE),

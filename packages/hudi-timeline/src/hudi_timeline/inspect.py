@@ -64,7 +64,7 @@ class Inspector:
         self._commits = commits or CommitCache(storage)
 
     def _snapshot(self) -> TableSnapshot:
-        return open_snapshot(self._storage, commits=self._commits)
+        return open_snapshot(self._storage, commits=self._commits, query="inspection")
 
     def commits(self) -> pa.Table:
         """One row for each write of the active timeline, oldest first, pending ones too (columns: COMMITS).

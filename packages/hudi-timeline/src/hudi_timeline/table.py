@@ -37,6 +37,7 @@ from hudi_timeline.inspect import Inspector
 from hudi_timeline.scan.globs import PathSelection
 from hudi_timeline.scan.incremental import IncrementalSource, incremental_range, incremental_schema
 from hudi_timeline.scan.lookup import look_up
+from hudi_timeline.scan.merged import MergedSource, merged_schema
 from hudi_timeline.scan.predicate import all_of, make_predicate
 from hudi_timeline.scan.result import Scan
 from hudi_timeline.scan.snapshot import SnapshotSource, snapshot_schema
@@ -182,8 +183,8 @@ class HudiTable(WriteMethods):
         """What the table consists of, as Arrow tables."""
         return Inspector(self._storage, self._commits)
 
-    def _snapshot(self) -> TableSnapshot:
-        return open_snapshot(self._storage, commits=self._commits)
+    def _snapshot(self, query: str = SNAPSHOT) -> TableSnapshot:
+        return open_snapshot(self._storage, commits=self._commits, query=query)
 
     def _asked(self, options: Mapping[str, object] | None, without: Sequence[str] = ()) -> ReadConfig:
         given = call_options(self._options, options, self.uri)
@@ -204,10 +205,12 @@ class HudiTable(WriteMethods):
 
         Args:
             columns: the columns to give, in that order; None for all.  Values of partition columns are those
-                of the partition path, and they come last, as in Apache Hudi.
+                of the partition path, and they come last, as in Apache Hudi; in a snapshot of a merge-on-read
+                table they are those of the files, in the table's order.
             filter: the rows to give: text such as "city = 'sf' and ts > 5" (see scan.predicate), or a pyarrow
                 expression.  It may name columns that are not given.
-            query: "snapshot", or "read_optimized", which is the same for copy-on-write tables.
+            query: "snapshot", or "read_optimized": of a merge-on-read table the base files alone; of a
+                copy-on-write table the same.
             as_of: time travel: what the table held at that time.
             meta_columns: whether the `_hoodie_*` columns are among all columns.
             options: `hoodie.*` read options.
@@ -238,10 +241,11 @@ class HudiTable(WriteMethods):
             at = parse_query_instant(as_of, zone_of(config.timezone))
             check_as_of(self._storage, config, timeline, at)
             snapshot = snapshot_of(self._storage, config, timeline, at, commits=self._commits)
-        schema = snapshot_schema(snapshot.config, snapshot.schema)
+        merged = query == SNAPSHOT and snapshot.config.table_type == "MERGE_ON_READ"
+        schema = (merged_schema if merged else snapshot_schema)(snapshot.config, snapshot.schema)
         predicate = None if filter is None else make_predicate(filter, schema)
         paths = PathSelection.of(asked.paths, self.uri, PATHS) if asked.paths else None
-        source = SnapshotSource(snapshot, schema, predicate, paths)
+        source = (MergedSource if merged else SnapshotSource)(snapshot, schema, predicate, paths)
         return Scan(self._storage, source, _columns(schema, columns, meta_columns))
 
     def read_incremental(
@@ -285,7 +289,7 @@ class HudiTable(WriteMethods):
             )
         columns = asked.columns if columns is None else columns
         filter = asked.filter if filter is None else filter
-        snapshot = self._snapshot()
+        snapshot = self._snapshot(INCREMENTAL)
         zone = zone_of(snapshot.config.timezone)
         start, stop = _bound(begin, zone), None if end is None else _bound(end, zone)
         range = incremental_range(snapshot, start, stop, asked)

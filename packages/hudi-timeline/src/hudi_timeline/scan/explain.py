@@ -49,11 +49,11 @@ def explain(source: ScanSource, tasks: Sequence[ReadTask]) -> Explanation:
     """Every file that the question concerns.  With a filter, the footers of the files to read are read."""
     groups: dict[str, tuple[int, int]] = {}
     for task in tasks:
-        if task.filter is not None:
+        if task.filter is not None and task.logs is None:
             file = SliceFile(task)
             groups[task.path] = (file.num_row_groups, len(file.row_groups))
             file.close()
-    planned = {t.path for t in tasks}
+    planned = {t.path for t in tasks} | {f.path for t in tasks if t.logs for f in t.logs.slice.log_files}
     rows = []
     for fate in source.fates():
         total, read = groups.get(fate.file.path, (None, None))

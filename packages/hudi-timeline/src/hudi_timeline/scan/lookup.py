@@ -48,7 +48,9 @@ def look_up(
     index = BloomIndex(wanted.drop_null())
 
     def rows(task: ReadTask) -> pa.Table | None:
-        return read_whole(task) if _may_hold(storage, task.path, index) else None
+        # The footer says nothing about the keys in a slice's logs.
+        asks = task.logs is not None or _may_hold(storage, task.path, index)
+        return read_whole(task) if asks else None
 
     with ThreadPoolExecutor(THREADS, thread_name_prefix="hudi-get") as pool:
         found = [t for t in pool.map(rows, tasks) if t is not None]

@@ -6,14 +6,16 @@ engine makes a native Parquet scan of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.model import BaseFile
+from hudi_format.log.damage import CommittedRange
+from hudi_format.model import BaseFile, FileSlice
+from hudi_format.slice_reader import SliceMerge
 
 SNAPSHOT = "snapshot"
 INCREMENTAL = "incremental"
@@ -48,6 +50,23 @@ class PartitionColumn:
     type: pa.DataType
 
 
+@dataclass(frozen=True, slots=True)
+class SliceLogs:
+    """A file slice whose logs are merged into its base file, which it may lack.
+
+    Attributes:
+        committed: what completed instants say that they wrote, by path of the log file.
+    """
+
+    slice: FileSlice
+    committed: Mapping[str, tuple[CommittedRange, ...]] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the log files, as listed."""
+        return sum(max(f.size, 0) for f in self.slice.log_files)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ScanPlan:
     """Everything a reader must know.  Plain values; picklable.
@@ -69,6 +88,9 @@ class ScanPlan:
         complete: False where rows that the question covers cannot be given any more, because instants
             were archived.
         warnings: one sentence each, for the user.
+        logs: the slices that have logs to merge; their base files are among `files`.
+        merge: how, where there are any.
+        table_schema: all columns of the table with meta columns, where there are any logs.
     """
 
     kind: str
@@ -82,6 +104,9 @@ class ScanPlan:
     as_of: str | None = None
     complete: bool = True
     warnings: tuple[str, ...] = ()
+    logs: tuple[SliceLogs, ...] = ()
+    merge: SliceMerge | None = None
+    table_schema: pa.Schema | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ A task holds everything its worker may know, so the same worker runs on threads 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError
 from hudi_format.schema.evolve import conform
 from hudi_format.schema.meta_columns import COMMIT_TIME
+from hudi_format.slice_reader import LogRecords, SliceMerge, merge_base
 from hudi_format.storage import Storage
-from hudi_timeline.scan.plan import FROM_PATH, Predicate, ScanPlan
+from hudi_timeline.scan.plan import FROM_PATH, Predicate, ScanPlan, SliceLogs
 from hudi_timeline.scan.prune import matching_row_groups
 
 BATCH_ROWS = 131_072
@@ -34,6 +35,9 @@ class ReadTask:
         constants: one row with the columns that have one value in the whole file, or None.
         filter: rows to keep, over `needed`; None for all.
         filter_columns: the columns of `filter`.
+        logs, merge: what is merged into the file, and how; None where nothing is.  Then `path` is "" where the
+            slice has no base file.
+        merge_schema: the columns that the merge reads.
     """
 
     storage: Storage
@@ -47,6 +51,9 @@ class ReadTask:
     constants: pa.RecordBatch | None = None
     filter: pc.Expression | None = None
     filter_columns: tuple[str, ...] = ()
+    logs: SliceLogs | None = None
+    merge: SliceMerge | None = None
+    merge_schema: pa.Schema | None = None
 
     def to_batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The rows in batches; see `read_slice`."""
@@ -80,13 +87,41 @@ def make_tasks(
         row.column("partition")[0].as_py(): row.select(constant) for row in _rows(plan.partition_values)
     }
     columns = (plan.files.column(n).to_pylist() for n in ("path", "partition", "size", "instant", "file_id"))
-    return [
+    tasks = [
         ReadTask(
             storage, path, partition, size, instant, file_id, schema, needed,
             values[partition] if constant else None, filter, filter_columns,
         )
         for path, partition, size, instant, file_id in zip(*columns, strict=True)
     ]  # fmt: skip
+    if not plan.logs:
+        return tasks
+    # A slice without a base file is like one with a file that has no rows.
+    bare = ReadTask(storage, "", "", 0, "", "", schema, needed, None, filter, filter_columns)
+    return _with_logs(tasks, bare, plan)
+
+
+def _with_logs(tasks: list[ReadTask], bare: ReadTask, plan: ScanPlan) -> list[ReadTask]:
+    """The tasks with the logs of their slices, and one more for each slice without a base file."""
+    if plan.merge is None or plan.table_schema is None:
+        raise ValueError("a plan with logs says how they are merged")
+    merge_schema = plan.merge.merge_schema(bare.needed, plan.table_schema)
+    by_group = {(p.slice.partition, p.slice.file_id): p for p in plan.logs}
+    out = []
+    for task in tasks:
+        logs = by_group.pop((task.partition, task.file_id), None)
+        if logs is not None:
+            size = max(task.size, 0) + logs.size
+            task = replace(task, size=size, logs=logs, merge=plan.merge, merge_schema=merge_schema)
+        out.append(task)
+    for (partition, file_id), logs in by_group.items():
+        out.append(
+            replace(
+                bare, partition=partition, size=logs.size, instant=logs.slice.base_instant, file_id=file_id,
+                logs=logs, merge=plan.merge, merge_schema=merge_schema,
+            )
+        )  # fmt: skip
+    return out
 
 
 def _rows(table: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -118,9 +153,14 @@ class SliceFile:
         self._from_file = [f for f in task.needed if f.name not in fixed]
         self._columns = [f.name for f in self._from_file if f.name in stored]
         self.row_groups = list(range(self._file.num_row_groups))
-        if task.filter is not None and self.row_groups:
+        if task.filter is not None:
+            self.keep_row_groups(task.filter, task.filter_columns)
+
+    def keep_row_groups(self, filter: pc.Expression, columns: tuple[str, ...]) -> None:
+        """Leave out the row groups that by their statistics have no row to keep."""
+        if self.row_groups:
             self.row_groups = matching_row_groups(
-                self._file.metadata, task.filter, task.filter_columns, task.needed, task.constants
+                self._file.metadata, filter, columns, self.task.needed, self.task.constants
             )
 
     @property
@@ -224,11 +264,15 @@ def _placed(error: HudiError, task: ReadTask) -> HudiError:
 
 
 def read_slice(task: ReadTask, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-    """The rows of one file in batches of `task.schema`, in the file's order.
+    """The rows of one file, or merged slice, in batches of `task.schema`, in the file's order.
 
     Raises:
         MissingFileError, CorruptFileError, SchemaError: naming table, instant and file.
     """
+    if task.logs is not None:
+        for table in _merged(task, batch_rows):
+            yield from table.to_batches(max_chunksize=batch_rows)
+        return
     file = SliceFile(task)
     try:
         yield from file.batches(batch_rows)
@@ -237,9 +281,47 @@ def read_slice(task: ReadTask, batch_rows: int = BATCH_ROWS) -> Iterator[pa.Reco
 
 
 def read_whole(task: ReadTask) -> pa.Table:
-    """The rows of one file at once; errors as `read_slice`."""
+    """The rows of one file, or merged slice, at once; errors as `read_slice`."""
+    if task.logs is not None:
+        parts = list(_merged(task, BATCH_ROWS))
+        # Arrow forgets the rows of tables without columns when it puts them together.
+        return pa.concat_tables(parts) if len(task.schema) else _no_columns(sum(p.num_rows for p in parts))
     file = SliceFile(task)
     try:
         return file.read()
+    finally:
+        file.close()
+
+
+def _merged(task: ReadTask, batch_rows: int) -> Iterator[pa.Table]:
+    """The rows of a slice, base file and logs merged, part by part."""
+    logs, merge, schema = task.logs, task.merge, task.merge_schema
+    if logs is None or merge is None or schema is None:
+        raise ValueError("the task has nothing to merge")
+    try:
+        records = LogRecords(task.storage, logs.slice.log_files, merge, schema, committed=logs.committed)
+    except HudiError as e:
+        raise e.at(table=task.storage.uri, instant=task.instant) from e.__cause__
+    for part in merge_base(records, _base_rows(task, schema, batch_rows)):
+        if task.filter is not None:
+            part = part.filter(task.filter)
+        if len(task.schema):
+            yield pa.table([part.column(n) for n in task.schema.names], schema=task.schema)
+        else:
+            yield _no_columns(part.num_rows)
+
+
+def _base_rows(task: ReadTask, schema: pa.Schema, batch_rows: int) -> Iterator[pa.Table]:
+    if not task.path:
+        return
+    base = replace(
+        task, schema=schema, needed=schema, constants=None, filter=None, filter_columns=(), logs=None
+    )
+    file = SliceFile(base)
+    try:
+        if task.filter is not None and task.merge is not None and task.merge.stored_may_be_skipped:
+            file.keep_row_groups(task.filter, task.filter_columns)
+        for batch in file.batches(batch_rows):
+            yield pa.Table.from_batches([batch])
     finally:
         file.close()

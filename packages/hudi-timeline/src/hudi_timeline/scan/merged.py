@@ -1,0 +1,115 @@
+"""Snapshot and time travel of a merge-on-read table: base files with the records of their logs merged in.
+
+Source: spec "Queries", sections 2, 3 and 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from hudi_format.errors import UnsupportedError
+from hudi_format.log.order import BlockScope
+from hudi_format.merge.rules import payload_rule
+from hudi_format.model import BaseFile, FileSlice
+from hudi_format.schema.meta_columns import with_meta
+from hudi_format.slice_reader import SliceMerge
+from hudi_timeline.merged_view import merged_slices
+from hudi_timeline.partition_values import partition_columns
+from hudi_timeline.scan.plan import Fate, PartitionColumn, ScanPlan, SliceLogs
+from hudi_timeline.scan.snapshot import SnapshotSource
+from hudi_timeline.snapshot import TableSnapshot
+from hudi_timeline.table_config import TableConfig
+from hudi_timeline.view import SCHEMA
+
+
+def merged_schema(config: TableConfig, table: pa.Schema) -> pa.Schema:
+    """The result's columns: meta columns, then the table's in their order; all values come from the files."""
+    schema = pa.schema([f.with_nullable(True) for f in table])
+    return with_meta(schema) if config.populate_meta_fields else schema
+
+
+def slice_merge(snapshot: TableSnapshot) -> SliceMerge:
+    """How the records of the table's slices meet.
+
+    Raises:
+        UnsupportedError: a payload class that is not built here.
+    """
+    config = snapshot.config
+    try:
+        rule = payload_rule(config.payload_class)
+    except UnsupportedError as e:
+        raise e.at(table=snapshot.storage.uri) from None
+    scope = BlockScope(
+        visible=snapshot.visible(),
+        inflight=frozenset(i.time for i in snapshot.timeline.pending_writes()),
+        latest=snapshot.as_of or "",
+    )
+    key_spec = None if config.populate_meta_fields else config.key_spec()
+    return SliceMerge(rule, config.ordering_field, scope, key_spec)
+
+
+@dataclass(frozen=True, slots=True)
+class MergedSource(SnapshotSource):
+    """A merged snapshot query: plans and explains itself."""
+
+    @property
+    def columns(self) -> tuple[PartitionColumn, ...]:
+        return partition_columns(self.snapshot.config, self.snapshot.schema, from_path=False)
+
+    def plan(self) -> ScanPlan:
+        """The files to read.
+
+        Raises:
+            MissingFileError, CorruptFileError: a committed file is not there, or not as it was written.
+            UnsupportedError: a payload class that is not built here.
+        """
+        snapshot = self.snapshot
+        written = snapshot.written()
+        listing = snapshot.listing(self._pruner(), written=written)
+        slices, committed = merged_slices(snapshot, listing.files, written=written)
+        columns = list(zip(*(_row(s.base_file) for s in slices if s.base_file is not None), strict=True))
+        files = SCHEMA.empty_table()
+        if columns:
+            files = pa.table(
+                [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
+            )
+        merge = slice_merge(snapshot)
+        logs = tuple(
+            SliceLogs(s, {f.path: committed[f.path] for f in s.log_files if f.path in committed})
+            for s in slices
+            if s.log_files and self._selects(s)
+        )
+        plan = self._plan_of(files)
+        table = self.schema if snapshot.config.populate_meta_fields else pa.schema(snapshot.schema)
+        return replace(plan, logs=logs, merge=merge, table_schema=table)
+
+    def _selects(self, file_slice: FileSlice) -> bool:
+        """Whether the paths asked for have the slice: its base file, or any log where it has none."""
+        if self.paths is None:
+            return True
+        if file_slice.base_file is not None:
+            return file_slice.base_file.path in self.paths
+        return any(f.path in self.paths for f in file_slice.log_files)
+
+    def fates(self) -> Iterator[Fate]:
+        """Every base and log file in the table's folders, and why it is read or not."""
+        plan = self.plan()
+        read = set(plan.files.column("path").to_pylist())
+        yield from (
+            f if f.file.path in read or not f.read else Fate(f.file, False, "of an older slice")
+            for f in SnapshotSource.fates(self)
+        )
+        for part in plan.logs:
+            for log in part.slice.log_files:
+                file = BaseFile(log.partition, log.name, log.file_id, log.instant, log.write_token, log.size)
+                yield Fate(file, True, "a log of the newest slice of its group")
+
+
+def _row(file: BaseFile) -> tuple[str, str, str, str, str, int]:
+    return file.partition, file.name, file.file_id, file.write_token, file.instant, file.size
+
+
+__all__ = ["MergedSource", "merged_schema", "slice_merge"]

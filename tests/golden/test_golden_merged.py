@@ -1,0 +1,198 @@
+"""Merge-on-read golden tables of versions 5 and 6: snapshots merge the logs, read_optimized leaves them out."""
+
+import warnings
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from golden_tables import AS_OF, READ_OPTIMIZED, SNAPSHOT, GoldenTable, assert_same_answer, golden
+
+from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, UnsupportedError
+from hudi_format.model import FileSlice
+from hudi_format.slice_reader import read_file_slice
+from hudi_timeline.table import HudiTable
+
+NAMES = [
+    "all_types_mor",
+    "bucket_consistent_mor",
+    "bucket_simple_mor",
+    "cdc_mor_data_before",
+    "cdc_mor_data_before_after",
+    "cdc_mor_op_key_only",
+    "mdt_all_indexes",
+    "mor_avro_logs",
+    "mor_cleaned",
+    "mor_compacted_then_logs",
+    "mor_parquet_logs",
+    "mor_pending_compaction",
+    "mor_rollback",
+    "payload_AWSDmsAvroPayload",
+    "payload_DefaultHoodieRecordPayload",
+    "payload_EventTimeAvroPayload",
+    "payload_OverwriteNonDefaultsWithLatestAvroPayload",
+    "payload_OverwriteWithLatestAvroPayload",
+    "payload_PartialUpdateAvroPayload",
+    "soft_and_flagged_deletes",
+]
+NAMES_V5 = ["mor_avro_logs", "mor_compacted_then_logs", "mor_rollback"]
+TABLES = golden("v6", *NAMES) + golden("v5", *NAMES_V5)
+# Apache Hudi answers without a word that there are no rows; its cleaner has removed the files.
+CLEANED = ("mor_cleaned", "asof_20261121053716251")
+QUESTIONS = [
+    (t, q)
+    for t in TABLES
+    for q in t.questions(SNAPSHOT, READ_OPTIMIZED, AS_OF)
+    if (t.name, q.name) != CLEANED
+]
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory):
+    """Tables by name, unpacked once."""
+    tables = {}
+
+    def open_table(table):
+        if table not in tables:
+            tables[table] = HudiTable.open(str(table.unpack(tmp_path_factory.mktemp(str(table)))))
+        return tables[table]
+
+    return open_table
+
+
+def ask(table, question, **more):
+    if question.kind == AS_OF:
+        return table.read(as_of=question.instant, **more)
+    return table.read(query=question.kind, **more)
+
+
+def answer(table: GoldenTable, found: pa.Table) -> pa.Table:
+    """What is compared: the downgrade to version 5 compacted the logs, so that rows lie in other files."""
+    return found.drop_columns(["_hoodie_file_name"]) if table.version == "v5" else found
+
+
+@pytest.mark.req("QR-01", "QR-02", "QR-03", "PM-12", "PM-14", "PM-15")
+@pytest.mark.parametrize(("table", "question"), QUESTIONS, ids=[f"{t}-{q.name}" for t, q in QUESTIONS])
+def test_an_answer_is_the_one_that_apache_hudi_gives(opened, table, question):
+    found = ask(opened(table), question).to_arrow()
+    assert_same_answer(answer(table, found), answer(table, question.expected()))
+
+
+@pytest.mark.parametrize("table", TABLES, ids=str)
+def test_the_stream_holds_the_rows_of_the_table(opened, table):
+    want = table.question(SNAPSHOT).expected()
+    scan = opened(table).read()
+    assert_same_answer(answer(table, scan.to_batches(batch_rows=7).read_all()), answer(table, want))
+    assert scan.count() == want.num_rows
+
+
+@pytest.mark.parametrize("table", TABLES, ids=str)
+def test_columns_and_filters_see_the_merged_rows(opened, table):
+    want = table.question(SNAPSHOT).expected()
+    field = table.meta["ordering_field"] or "ts"
+    middle = pc.quantile(want.column(field).cast(pa.int64()), 0.5).to_pylist()[0]
+    columns = [want.column_names[-1], "_hoodie_record_key", "_hoodie_partition_path"]
+    columns = list(dict.fromkeys(columns))
+    for condition in (pc.field(field) > int(middle), pc.field(field) <= int(middle)):
+        found = opened(table).read(columns, condition).to_arrow()
+        assert_same_answer(found, want.filter(condition).select(columns))
+
+
+@pytest.mark.parametrize("table", TABLES, ids=str)
+def test_every_row_is_found_by_its_key(opened, table):
+    keys = table.question(SNAPSHOT).expected().column("_hoodie_record_key").to_pylist()
+    found = opened(table).get([*keys[::3], "no such key"])
+    wanted = set(keys[::3])
+    assert sorted(found.column("_hoodie_record_key").to_pylist()) == sorted(k for k in keys if k in wanted)
+
+
+def test_time_travel_to_a_cleaned_state_is_an_error_and_not_no_rows(opened):
+    (table,) = golden("v6", CLEANED[0])
+    with pytest.raises(MissingFileError) as e:
+        opened(table).read(as_of=CLEANED[1].partition("_")[2]).to_arrow()
+    assert e.value.remedy
+
+
+def test_what_needs_more_than_snapshots_is_refused(opened):
+    (table,) = golden("v6", "mor_avro_logs")
+    read = opened(table)
+    for call in (
+        lambda: read.read_incremental("000"),
+        lambda: read.inspect.files(),
+        lambda: read.delete(read.read().to_arrow()),
+    ):
+        with pytest.raises(UnsupportedError) as e:
+            call()
+        assert e.value.details["feature"] == "merge on read"
+        assert e.value.remedy
+
+
+@pytest.mark.req("QR-01")
+def test_the_plan_names_the_logs(opened):
+    (table,) = golden("v6", "mor_avro_logs")
+    scan = opened(table).read()
+    read = [r["path"] for r in scan.explain().files.to_pylist() if r["read"]]
+    logs = [f.path for part in scan.plan.logs for f in part.slice.log_files]
+    assert logs
+    assert set(logs) <= set(read)
+
+
+@pytest.mark.parametrize("name", ["mor_avro_logs", "mor_parquet_logs", "payload_PartialUpdateAvroPayload"])
+def test_a_log_that_is_cut_or_gone_is_an_error_and_never_left_out(name, tmp_path):
+    (table,) = golden("v6", name)
+    read = HudiTable.open(str(table.unpack(tmp_path)))
+    path = read.read().plan.logs[0].slice.log_files[-1].path
+    file = tmp_path / name / path
+    whole = file.read_bytes()
+    for cut in (1, len(whole) // 2, len(whole)):
+        file.write_bytes(whole[:-cut])
+        with pytest.raises(CorruptFileError) as e:
+            read.read().to_arrow()
+        assert path in str(e.value)
+    file.unlink()
+    with pytest.raises(MissingFileError) as e:
+        read.read().to_arrow()
+    assert path in str(e.value)
+
+
+@pytest.mark.parametrize("name", ["mor_avro_logs", "mor_compacted_then_logs"])
+def test_a_base_file_that_is_cut_is_an_error(name, tmp_path):
+    (table,) = golden("v6", name)
+    read = HudiTable.open(str(table.unpack(tmp_path)))
+    path = read.read().plan.files.column("path").to_pylist()[0]
+    file = tmp_path / name / path
+    file.write_bytes(file.read_bytes()[:-10])
+    with pytest.raises(HudiError) as e:
+        read.read().to_arrow()
+    assert path in str(e.value)
+
+
+@pytest.mark.req("QR-01")
+def test_one_slice_is_read_without_a_table(opened):
+    (table,) = golden("v6", "mor_avro_logs")
+    scan = opened(table).read()
+    want = table.question(SNAPSHOT).expected()
+    for part in scan.plan.logs:
+        batches = list(
+            read_file_slice(
+                opened(table).storage, part.slice, scan.plan.merge, scan.schema, columns=["ts", "uuid"]
+            )
+        )
+        found = pa.Table.from_batches(batches, pa.schema([scan.schema.field(n) for n in ("ts", "uuid")]))
+        found = found.sort_by("uuid")
+        of_slice = pc.starts_with(want.column("_hoodie_file_name"), part.slice.file_id)
+        assert found.equals(want.filter(of_slice).select(["ts", "uuid"]).sort_by("uuid").cast(found.schema))
+    empty, merge = FileSlice("", "x", "1"), scan.plan.merge
+    assert sum(b.num_rows for b in read_file_slice(opened(table).storage, empty, merge, scan.schema)) == 0
+
+
+def test_a_payload_of_the_users_is_refused_by_name(tmp_path):
+    (table,) = golden("v6", "mor_avro_logs")
+    path = table.unpack(tmp_path)
+    properties = path / ".hoodie" / "hoodie.properties"
+    text = properties.read_text().replace("org.apache.hudi.common.model.Overwrite", "org.example.Overwrite")
+    properties.write_text(text)
+    with pytest.raises(UnsupportedError, match="OverwriteWithLatestAvroPayload"):
+        HudiTable.open(str(path)).read().to_arrow()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert HudiTable.open(str(path)).read(query=READ_OPTIMIZED).count()
