@@ -65,7 +65,14 @@ CASES = [
     ("version 10", "unknown table version", {"hoodie.table.version": "10"}, {}, "read write"),
     ("layout 0", "timeline layout", {"hoodie.timeline.layout.version": "0"}, {}, "read write"),
     ("layout 2", "timeline layout", {"hoodie.timeline.layout.version": "2"}, {}, "read write"),
-    ("merge on read", "merge on read", {"hoodie.table.type": "MERGE_ON_READ"}, {}, "read write"),
+    ("merge on read", "merge on read", {"hoodie.table.type": "MERGE_ON_READ"}, {}, "write"),
+    (
+        "merge on read, partition columns in the path only",
+        "merge on read without partition columns",
+        {"hoodie.table.type": "MERGE_ON_READ", "hoodie.datasource.write.drop.partition.columns": "true"},
+        {},
+        "read write",
+    ),
     ("another type", "table type", {"hoodie.table.type": "SHREDDED"}, {}, "read write"),
     ("ORC", "base file format", {"hoodie.table.base.file.format": "ORC"}, {}, "read write"),
     ("CDC", "change data capture", {"hoodie.table.cdc.enabled": "true"}, {}, "write"),
@@ -242,7 +249,8 @@ def test_the_golden_tables_are_let_through_or_refused_by_feature(golden_timeline
     assert refused["write", "custom_keygen"] == refused["write", "cow_timestamp_keygen"] == ""
     assert refused["write", "bootstrap_full_record"] == "bootstrap"
     assert refused["read", "bootstrap_metadata_only"] == "metadata-only bootstrap"
-    assert refused["read", "mor_avro_logs"] == "merge on read"
+    assert refused["read", "mor_avro_logs"] == ""
+    assert refused["write", "mor_avro_logs"] == "merge on read"
     assert refused["read", "drop_partition_columns"] == refused["write", "drop_partition_columns"] == ""
     buckets = {name for (access, name), feature in refused.items() if feature == "bucket index"}
     assert buckets == {"bucket_simple_cow"}

@@ -392,12 +392,12 @@ def test_a_path_without_a_table_says_what_is_there(tmp_path, make, words):
         HudiTable.open(str(tmp_path / "t"))
 
 
-def test_a_table_that_becomes_merge_on_read_is_refused_at_the_next_read(made):
+def test_a_table_that_becomes_merge_on_read_is_refused_at_the_next_incremental_read(made):
     table = made.open()
     properties = made.path / ".hoodie" / "hoodie.properties"
     properties.write_text(properties.read_text().replace("COPY_ON_WRITE", "MERGE_ON_READ"))
     with pytest.raises(UnsupportedError):
-        table.read()
+        table.read_incremental("000")
 
 
 def test_a_remote_table_reads_like_a_local_one(made):

@@ -93,7 +93,7 @@ def _merge_on_read(facts: Facts) -> str:
 
 
 def _merged_without_partition_columns(facts: Facts) -> str:
-    if facts.config.table_type != "MERGE_ON_READ" or facts.query != SNAPSHOT:
+    if facts.config.table_type != "MERGE_ON_READ" or facts.query not in (SNAPSHOT, ""):
         return ""
     return "a merge-on-read table without partition columns" if facts.config.drop_partition_columns else ""
 
@@ -210,16 +210,16 @@ GATE: tuple[Entry, ...] = (
     Entry("timeline layout", BOTH, _layout, "upgrade the table with Apache Hudi 0.15."),
     Entry("table type", BOTH, _table_type, "correct hoodie.table.type in .hoodie/hoodie.properties."),
     Entry(
+        "merge on read without partition columns",
+        BOTH,
+        _merged_without_partition_columns,
+        "read it with query='read_optimized', or with Apache Hudi.",
+    ),
+    Entry(
         "merge on read",
         BOTH,
         _merge_on_read,
         "use Apache Hudi; snapshots, time travel and read_optimized queries of the table can be read here.",
-    ),
-    Entry(
-        "merge on read without partition columns",
-        (READ,),
-        _merged_without_partition_columns,
-        "read it with query='read_optimized', or with Apache Hudi.",
     ),
     Entry("base file format", BOTH, _base_format, "use Apache Hudi for this table."),
     Entry("change data capture", (WRITE,), _cdc, _APACHE_WRITE),
