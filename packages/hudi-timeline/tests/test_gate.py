@@ -76,7 +76,6 @@ CASES = [
     ("another type", "table type", {"hoodie.table.type": "SHREDDED"}, {}, "read write"),
     ("ORC", "base file format", {"hoodie.table.base.file.format": "ORC"}, {}, "read write"),
     ("CDC", "change data capture", {"hoodie.table.cdc.enabled": "true"}, {}, "write"),
-    ("virtual keys", "virtual keys", {"hoodie.populate.meta.fields": "false"}, {}, "write"),
     ("a user's class", "key generator", {"hoodie.table.keygenerator.class": "com.acme.Keys"}, {}, "write"),
     ("full bootstrap", "bootstrap", {"hoodie.bootstrap.base.path": "/src"}, {}, "write"),
     (
@@ -245,7 +244,7 @@ def test_the_golden_tables_are_let_through_or_refused_by_feature(golden_timeline
     assert refused["read", "bucket_simple_cow"] == ""
     assert refused["write", "cdc_cow_data_before"] == "change data capture"
     assert refused["write", "record_index"] == "metadata table indexes"
-    assert refused["write", "virtual_keys"] == "virtual keys"
+    assert refused["write", "virtual_keys"] == ""
     assert refused["write", "custom_keygen"] == refused["write", "cow_timestamp_keygen"] == ""
     assert refused["write", "bootstrap_full_record"] == "bootstrap"
     assert refused["read", "bootstrap_metadata_only"] == "metadata-only bootstrap"

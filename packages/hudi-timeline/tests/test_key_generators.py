@@ -219,6 +219,79 @@ def test_a_column_that_is_needed_is_not_left_out(tmp_path, options):
     assert not list(tmp_path.iterdir())
 
 
+# --- virtual keys ----------------------------------------------------------------------------------------
+
+VIRTUAL = {"hoodie.populate.meta.fields": "false"}
+META = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path")
+
+
+@pytest.mark.req("KG-03")
+@pytest.mark.parametrize("first", ["upsert", "bulk_insert", "insert"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {WRITE + "recordkey.field": "id,n"}, {WRITE + "partitionpath.field": None}, DROP],
+    ids=["simple", "complex", "unpartitioned", "dropped"],
+)
+def test_virtual_keys_are_made_of_the_columns_when_they_are_needed(tmp_path, first, options):
+    n = pa.array([1, None, 3], pa.int64())
+    assert write(tmp_path, rows(["1", "1", "2"], n=n), first, **VIRTUAL, **options).inserted == 3
+    changed = rows(["1", "2"], ids="ac", n=pa.array([1, 3], pa.int64())).set_column(
+        2, "v", pa.array(["new", "new"])
+    )
+    assert write(tmp_path, changed, **options).updated == 2
+    added = rows(["1", "3"], ids="yz", n=pa.array([1, 1], pa.int64()))
+    assert write(tmp_path, added, "insert", **options).inserted == 2
+    assert write(tmp_path, added.slice(1), "delete", **options).deleted == 1
+    table = HudiTable.open(str(tmp_path))
+    found = table.read().to_arrow().sort_by("id")
+    assert not set(found.column_names) & set(META)
+    assert found.column("id").to_pylist() == ["a", "b", "c", "y"]
+    assert found.column("v").to_pylist() == ["new", "x", "new", "x"]
+    for file in tmp_path.rglob("*.parquet"):
+        stored = pq.ParquetFile(file)
+        assert set(stored.metadata.metadata) <= {
+            b"parquet.avro.schema",
+            b"writer.model.name",
+            b"ARROW:schema",
+        }
+        meta = stored.read(columns=[*META, "_hoodie_file_name"])
+        assert all(meta.column(name).null_count == meta.num_rows for name in META)
+        assert set(meta.column("_hoodie_file_name").to_pylist()) <= {file.name}
+    keys = table.get(rows(["1"], ids="a", n=pa.array([1], pa.int64())))
+    assert keys.column("v").to_pylist() == ["new"]
+    assert table.delete("id = 'b'").deleted == 1
+    assert read(tmp_path).num_rows == 3
+
+
+@pytest.mark.req("KG-05")
+@pytest.mark.parametrize(
+    "options",
+    [
+        DATES,
+        {CLASS: "GlobalDeleteKeyGenerator"},
+        {"hoodie.index.type": "BLOOM"},
+        {WRITE + "recordkey.field": None},
+    ],
+)
+def test_virtual_keys_that_apache_hudi_could_not_go_on_with_are_refused(tmp_path, options):
+    with pytest.raises(HudiError) as e:
+        write(tmp_path / "t", rows([1]), "insert", **VIRTUAL, **options)
+    assert e.value.remedy
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.req("KG-05")
+@pytest.mark.parametrize(("first", "second"), [("false", "true"), ("true", "false")])
+@pytest.mark.parametrize("option", ["hoodie.populate.meta.fields", WRITE + "drop.partition.columns"])
+def test_what_a_table_s_files_hold_does_not_change(tmp_path, option, first, second):
+    write(tmp_path, rows(["1"]), **{option: first})
+    before = bytes_of(tmp_path)
+    with pytest.raises(ConflictingOptionError, match=option.replace(".", "[.]")):
+        write(tmp_path, rows(["1"]), **{option: second})
+    assert bytes_of(tmp_path) == before
+    assert write(tmp_path, rows(["1"])).updated == 1
+
+
 # --- keys and types --------------------------------------------------------------------------------------
 
 

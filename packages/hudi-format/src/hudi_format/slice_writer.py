@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_format.errors import MissingColumnError, SchemaError
-from hudi_format.keys import nested_column
+from hudi_format.key_spec import KeySpec
+from hudi_format.keys import nested_column, record_keys
 from hudi_format.merge.keys import KeyIndex
 from hudi_format.merge.modes import DATA_DELETED, DELETE, decide, merged_column, one_array
 from hudi_format.merge.rules import MergeRule, Order, payload_rule
@@ -43,6 +44,7 @@ from hudi_format.storage import Storage
 
 # Constant in a whole file or in long runs: kept as dictionaries between reading and writing.
 _RUN_COLUMNS = (COMMIT_TIME, PARTITION_PATH, FILE_NAME)
+_VIRTUAL = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class FileSpec:
         schema: data columns, without meta columns.
         sequence_prefix: what stands before the running number in `_hoodie_commit_seqno`.
         entries: further footer entries, such as the Avro schema.
+        virtual: makes the keys of the old file's rows of their columns, where the meta columns are left empty.
     """
 
     partition: str
@@ -63,6 +66,7 @@ class FileSpec:
     config: ParquetConfig
     sequence_prefix: str
     entries: Mapping[str, str] = field(default_factory=dict)
+    virtual: KeySpec | None = None
 
     @property
     def name(self) -> str:
@@ -112,7 +116,16 @@ def stamp(rows: pa.Table, spec: FileSpec, counter: RowCounter) -> pa.Table:
         _constant(spec.name, n),
         *(rows.column(f.name) for f in spec.schema),
     ]
-    return pa.table(columns, names=[*META_COLUMNS, *spec.schema.names])
+    return _as_written(pa.table(columns, names=[*META_COLUMNS, *spec.schema.names]), spec)
+
+
+def _as_written(rows: pa.Table, spec: FileSpec) -> pa.Table:
+    """The rows as the file gets them: with virtual keys only the file's name of the meta columns."""
+    if spec.virtual is None:
+        return rows
+    empty = pa.nulls(rows.num_rows, pa.string())
+    columns = [empty if n in _VIRTUAL else rows.column(n) for n in rows.schema.names]
+    return pa.table(columns, names=rows.schema.names)
 
 
 def create_file(
@@ -320,6 +333,8 @@ def _old_groups(storage: Storage, old: BaseFile, spec: FileSpec) -> Iterator[pa.
                 )  # fmt: skip
             columns[name] = group.column(name)
         data = conform(group.select([n for n in group.schema.names if n not in columns]), spec.schema)
+        if spec.virtual is not None:
+            columns[RECORD_KEY] = record_keys(data, spec.virtual)
         yield pa.table([*columns.values(), *data.columns], names=[*columns, *spec.schema.names])
 
 
@@ -350,7 +365,7 @@ def _with_updates(group: pa.Table, changes: _Changes | None, spec: FileSpec, cou
     columns[names.index(FILE_NAME)] = _constant(spec.name, n)
     start = counter.take(n).start
     if changes is None or not (changes.take >= 0).any():
-        return pa.table(columns, names=names)
+        return _as_written(pa.table(columns, names=names), spec)
     changed = changes.take >= 0
     for i, name in enumerate(names):
         if name in (FILE_NAME, RECORD_KEY, PARTITION_PATH):
@@ -366,7 +381,7 @@ def _with_updates(group: pa.Table, changes: _Changes | None, spec: FileSpec, cou
                 columns[i], changes.rows.column(name), changes.take,
                 fill=changes.fill, stored_wins=changes.stored_wins,
             )  # fmt: skip
-    return pa.table(columns, names=names)
+    return _as_written(pa.table(columns, names=names), spec)
 
 
 def _put_constant(column: pa.ChunkedArray | pa.Array, mask: np.ndarray, text: str) -> pa.Array:

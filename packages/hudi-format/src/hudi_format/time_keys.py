@@ -245,7 +245,6 @@ def _numbers(column: pa.Array, spec: TimeSpec, field: str) -> np.ndarray:
 
 def _timestamps(column: pa.Array, spec: TimeSpec, field: str) -> np.ndarray:
     """Milliseconds of timestamps: instants where the keys are consistent, else what Apache Hudi takes them for."""
-    unit = "MILLISECONDS" if spec.consistent else "MICROSECONDS"
     if not spec.consistent and spec.unit != "MICROSECONDS":
         raise SchemaError(
             f"partition column {field!r} is a timestamp, whose microseconds Apache Hudi takes for "
@@ -257,7 +256,9 @@ def _timestamps(column: pa.Array, spec: TimeSpec, field: str) -> np.ndarray:
     micros = timestamp_micros(column)
     nulls = column.is_null().to_numpy(zero_copy_only=False)
     values = pc.fill_null(micros, 0).to_numpy(zero_copy_only=False)
-    out = np.floor_divide(values, 1000) if unit == "MILLISECONDS" else _millis(values, unit, field)
+    out = _millis(
+        values, "MICROSECONDS", field
+    )  # java.sql.Timestamp's milliseconds too are cut off towards 1970
     if nulls.any():
         null = _millis(np.array([_NULL_VALUE]), spec.unit or "MILLISECONDS", field)[0]
         out = np.where(nulls, null, out)

@@ -153,7 +153,7 @@ class SparkEngine:
         self._counted = LookupCount(task.index, len(latest), opened=len(latest))
         if not latest:
             return frame
-        stored = stored_keys(self._spark, storage, latest, self._hadoop)
+        stored = stored_keys(self._spark, storage, latest, self._hadoop, task.virtual)
         on = [RECORD_KEY, PARTITION_PATH]
         keys = frame.rows.select(*on, ROW_ID)
         found = stored.join(F.broadcast(keys) if few else keys, on).select(ROW_ID, file_id())

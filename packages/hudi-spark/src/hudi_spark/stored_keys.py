@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from hudi_format.key_spec import KeySpec
 from hudi_format.model import BaseFile
 from hudi_format.parquet.reader import read_keys
 from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
@@ -27,17 +28,33 @@ _FILES_A_TASK = 8
 
 
 def stored_keys(
-    spark: SparkSession, storage: Storage, files: Sequence[BaseFile], hadoop: Mapping[str, str] | None = None
+    spark: SparkSession,
+    storage: Storage,
+    files: Sequence[BaseFile],
+    hadoop: Mapping[str, str] | None = None,
+    virtual: KeySpec | None = None,
 ) -> DataFrame:
-    """Record key, partition path and file name or id (see `file_id`) of each row of the files, of one at least."""
+    """Record key, partition path and file name or id (see `file_id`) of each row of the files, of one at least.
+
+    Args:
+        virtual: makes the keys of their columns, where the files hold none.
+    """
+    if virtual is not None:
+        return _by_workers(spark, storage, files, virtual)
     try:
         rows = base_files(spark, storage, [f.path for f in files], T.StructType(_SCHEMA.fields[:2]), hadoop)
     except (Py4JJavaError, PySparkException) as e:
         if not lacks_file_system(e):
             raise
-        groups = tuple(tuple(files[n : n + _FILES_A_TASK]) for n in range(0, len(files), _FILES_A_TASK))
-        return spark.range(0, len(groups), 1, len(groups)).mapInArrow(ReadKeys(storage, groups), _SCHEMA)
+        return _by_workers(spark, storage, files)
     return rows.select(RECORD_KEY, PARTITION_PATH, F.col("_metadata.file_name").alias(FILE_ID))
+
+
+def _by_workers(
+    spark: SparkSession, storage: Storage, files: Sequence[BaseFile], virtual: KeySpec | None = None
+) -> DataFrame:
+    groups = tuple(tuple(files[n : n + _FILES_A_TASK]) for n in range(0, len(files), _FILES_A_TASK))
+    return spark.range(0, len(groups), 1, len(groups)).mapInArrow(ReadKeys(storage, groups, virtual), _SCHEMA)
 
 
 def file_id() -> Column:
@@ -51,13 +68,14 @@ class ReadKeys:
 
     storage: Storage
     groups: tuple[tuple[BaseFile, ...], ...]
+    virtual: KeySpec | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         names = [RECORD_KEY, PARTITION_PATH, FILE_ID]
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for file in self.groups[number]:
-                    for keys in read_keys(self.storage, file.path).chunks:
+                    for keys in read_keys(self.storage, file.path, self.virtual).chunks:
                         n = len(keys)
                         columns = [keys, pa.repeat(file.partition, n), pa.repeat(file.file_id, n)]
                         yield pa.RecordBatch.from_arrays(columns, names=names)

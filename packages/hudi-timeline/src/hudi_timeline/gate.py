@@ -106,10 +106,6 @@ def _cdc(facts: Facts) -> str:
     return "change data capture (hoodie.table.cdc.enabled)" if facts.config.cdc_enabled else ""
 
 
-def _no_meta_fields(facts: Facts) -> str:
-    return "" if facts.config.populate_meta_fields else "virtual keys (hoodie.populate.meta.fields=false)"
-
-
 def _key_generator(facts: Facts) -> str:
     name = facts.config.keygen_class
     if name is None or name.endswith(".SqlKeyGenerator"):
@@ -223,7 +219,6 @@ GATE: tuple[Entry, ...] = (
     ),
     Entry("base file format", BOTH, _base_format, "use Apache Hudi for this table."),
     Entry("change data capture", (WRITE,), _cdc, _APACHE_WRITE),
-    Entry("virtual keys", (WRITE,), _no_meta_fields, _APACHE_WRITE),
     Entry("key generator", (WRITE,), _key_generator, _APACHE_WRITE),
     Entry("metadata-only bootstrap", BOTH, _metadata_bootstrap, "use Apache Hudi for this table."),
     Entry("bootstrap", (WRITE,), _bootstrap, _APACHE_WRITE),

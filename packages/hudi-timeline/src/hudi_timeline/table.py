@@ -27,7 +27,6 @@ from hudi_format.errors import (
     InvalidOptionError,
     NotAHudiTableError,
     StorageError,
-    UnsupportedError,
 )
 from hudi_format.instant_time import parse_query_instant, zone_of
 from hudi_format.schema.meta_columns import META_COLUMNS
@@ -316,15 +315,8 @@ class HudiTable(WriteMethods):
 
         Raises:
             MissingColumnError: a table without one of the record key columns.
-            UnsupportedError: a table without meta columns.
         """
         config = load(self._storage)
-        if not config.populate_meta_fields:
-            raise UnsupportedError(
-                "look-ups by key need the meta columns, which this table does not fill",
-                table=self.uri,
-                remedy="read with a filter on the key columns.",
-            )
         return look_up(self.read, self._storage, config, self.schema, keys)
 
     def __repr__(self) -> str:

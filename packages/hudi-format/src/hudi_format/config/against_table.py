@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hudi_format.config.registry import canonical, known_options, parse
 from hudi_format.errors import ConflictingOptionError
+from hudi_format.key_spec import is_provided, kind_of
 from hudi_format.time_keys import STORED
 
 
@@ -62,6 +63,8 @@ _PAIRS = (
     _Pair("hoodie.populate.meta.fields", ("hoodie.populate.meta.fields",), "true"),
     *(_Pair(key, (key,)) for key in STORED),
 )
+_CLASS = "hoodie.datasource.write.keygenerator.class"
+_PARTITION_FIELD = "hoodie.datasource.write.partitionpath.field"
 _KEYGEN_NAMES = {
     "nonpartitioned": "non_partition",
     "globaldelete": "global_delete",
@@ -79,8 +82,9 @@ def check_against_table(options: Mapping[str, str], properties: Mapping[str, str
     """
     given = canonical(options)
     found = []
+    ignores = _ignores_partitions(given.text.get(_CLASS, ""))
     for pair in _PAIRS:
-        if pair.option not in given.text:
+        if pair.option not in given.text or (ignores and pair.option == _PARTITION_FIELD):
             continue
         stored = next((properties[p] for p in pair.properties if properties.get(p, "").strip()), pair.absent)
         value = given.text[pair.option]
@@ -96,12 +100,17 @@ def check_against_table(options: Mapping[str, str], properties: Mapping[str, str
     )
 
 
+def _ignores_partitions(class_name: str) -> bool:
+    """Whether the key generator that is given, and compared for itself, takes no notice of a partition field."""
+    return is_provided(class_name) and kind_of(class_name) in ("NON_PARTITION", "GLOBAL_DELETE")
+
+
 def _normal(option: str, text: str) -> object:
     """A value in the form in which it is compared."""
     if option.startswith("hoodie.datasource.write.keygenerator."):
         short = text.strip().rpartition(".")[2].removesuffix("KeyGenerator").removesuffix("Avro").lower()
         return _KEYGEN_NAMES.get(short, short)
-    if option == "hoodie.datasource.write.partitionpath.field":
+    if option == _PARTITION_FIELD:
         # The 1.x line stores `field:TYPE` for a custom key generator.
         return tuple(f.partition(":")[0].strip() for f in text.split(",") if f.strip())
     if option.endswith((".recordkey.field", ".precombine.field")):

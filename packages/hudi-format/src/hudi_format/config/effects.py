@@ -110,7 +110,6 @@ EFFECTS: tuple[Effect, ...] = (
         "another folder for archived instants",
         "leave it out",
     ),
-    Effect("hoodie.populate.meta.fields", _false, "virtual keys", "set it to true"),
     Effect("hoodie.allow.operation.metadata.field", _true, "the operation meta column", _LATER),
     Effect(
         "hoodie.partition.metafile.use.base.format", _true, "partition metadata in Parquet", "set it to false"

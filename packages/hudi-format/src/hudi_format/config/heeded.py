@@ -57,6 +57,7 @@ WRITE_FIELDS = {
     "keygen_type": KEYGEN_TYPE,
     "hive_style": "hoodie.datasource.write.hive_style_partitioning",
     "url_encode": "hoodie.datasource.write.partitionpath.urlencode",
+    "populate_meta_fields": "hoodie.populate.meta.fields",
     "drop_partition_columns": "hoodie.datasource.write.drop.partition.columns",
     "payload_class": PAYLOAD,
     "index_type": INDEX_TYPE,
@@ -164,6 +165,9 @@ DOCS = {
         "kept in hoodie.properties: give it with every write."
     ),
     "hoodie.datasource.write.hive_style_partitioning": "Folders are named `column=value` instead of `value`.",
+    "hoodie.populate.meta.fields": (
+        "false: files hold no record keys (virtual keys); they are made of the key columns when they are needed."
+    ),
     "hoodie.datasource.write.drop.partition.columns": (
         "Partition columns are kept in folder names only; they read back as text."
     ),

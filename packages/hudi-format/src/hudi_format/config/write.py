@@ -78,6 +78,7 @@ class WriteConfig:
     hive_style: bool | None = None
     url_encode: bool | None = None
     drop_partition_columns: bool = False
+    populate_meta_fields: bool = True
     payload_class: str | None = None
     index_type: str | None = None
     index_switch: bool = False

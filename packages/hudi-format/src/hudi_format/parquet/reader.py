@@ -14,6 +14,8 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from hudi_format.errors import CorruptFileError, HudiError, MissingColumnError
+from hudi_format.key_spec import KeySpec
+from hudi_format.keys import record_keys
 from hudi_format.parquet.footer import open_parquet, reading
 from hudi_format.schema.evolve import conform
 from hudi_format.schema.meta_columns import RECORD_KEY
@@ -111,14 +113,20 @@ def iter_row_groups(
             yield file.finish(file.read(group, wanted, use_threads), wanted)
 
 
-def read_keys(storage: Storage, path: str) -> pa.ChunkedArray:
+def read_keys(storage: Storage, path: str, virtual: KeySpec | None = None) -> pa.ChunkedArray:
     """The record keys of a base file, in its order; no other column is read.
+
+    Args:
+        virtual: makes the keys of their columns, where the file's meta columns are empty.
 
     Raises:
         MissingFileError, CorruptFileError, UnsupportedError, StorageError: as `open_parquet`; a file
             without that column counts as corrupt.
     """
     with _File(storage, path, None) as file:
+        if virtual is not None:
+            roots = list(dict.fromkeys(name.partition(".")[0] for name in virtual.key_fields))
+            return pa.chunked_array([record_keys(file.read(None, roots, False), virtual)])
         if not file.stored([RECORD_KEY]):
             raise CorruptFileError(f"the base file has no column {RECORD_KEY}", table=storage.uri, file=path)
         return file.read(None, [RECORD_KEY], False).column(0)

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_format.errors import HudiError, MissingColumnError
+from hudi_format.key_spec import KeySpec
 from hudi_format.keys import nested_column
 from hudi_format.merge.keys import KeyIndex, precombine
 from hudi_format.merge.modes import combine, decide
@@ -49,6 +50,7 @@ class LookupTask:
         rule: how records of one key meet: the payload's.
         delete_all, delete_field, delete_marker: which records are deletes, as in `WriteContext`: they find
             the stored record wherever it is, and do not move it.
+        virtual: makes the keys of the files' columns, where they hold none; only with SIMPLE.
     """
 
     index: str = SIMPLE
@@ -61,6 +63,7 @@ class LookupTask:
     delete_all: bool = False
     delete_field: str = ""
     delete_marker: str = ""
+    virtual: KeySpec | None = None
 
     @property
     def is_global(self) -> bool:
@@ -196,7 +199,7 @@ class FileLookup:
                 raise e.at(table=self.storage.uri, file=file.path) from None
             if candidates.verdict != MAYBE:
                 return Found(candidates.verdict, none)
-        at = self.index.find(read_keys(self.storage, file.path))
+        at = self.index.find(read_keys(self.storage, file.path, self.task.virtual))
         rows = np.unique(at[at >= 0])
         if compare is None or self.ordering is None or not compare[rows].any():
             return Found(MAYBE, rows)

@@ -43,6 +43,9 @@ def look_up(
         MissingColumnError, RecordKeyError: `keys` are rows without key columns, or with a null in one.
     """
     wanted = _key_texts(keys, config, schema)
+    if not config.populate_meta_fields:
+        every = scan_of().to_arrow()
+        return every.filter(pc.is_in(record_keys(every, config.record_key_spec()), wanted))
     scan = scan_of(filter=pc.field(RECORD_KEY).isin(wanted))
     tasks = scan.plan_files()
     index = BloomIndex(wanted.drop_null())

@@ -216,6 +216,10 @@ class WriteMethods:
             config = self.config
             columns = list(dict.fromkeys((*config.record_key_fields, *config.partition_fields)))
             roots = list(dict.fromkeys(c.partition(".")[0] for c in columns))
+            if not config.populate_meta_fields:
+                return self._execute(
+                    LocalEngine(), "delete", self.read(roots, rows_or_filter).to_arrow(), options
+                )
             wanted = [RECORD_KEY, PARTITION_PATH, *roots]
             found = self.read(wanted, rows_or_filter).to_arrow()
             return self._execute(StoredRowsEngine(), "delete", found, options)

@@ -19,7 +19,7 @@ from hudi_format.storage import Storage
 from hudi_format.time_keys import CONSISTENT
 from hudi_index.bloom.observer import MAX_KEY, MIN_KEY
 from hudi_timeline.snapshot import snapshot_of
-from hudi_timeline.table_config import DROP_PARTITION_COLUMNS, TableConfig
+from hudi_timeline.table_config import DROP_PARTITION_COLUMNS, POPULATE_META_FIELDS, TableConfig
 from hudi_timeline.timeline import load_timeline
 
 # Files whose keys are looked at for the form of timestamps.
@@ -120,6 +120,31 @@ def dropped_columns(config: WriteConfig, table: TableConfig | None, spec: KeySpe
     """Partition columns that only the partition path keeps."""
     drops = table.drop_partition_columns if table is not None else config.drop_partition_columns
     return frozenset(spec.partition_fields) if drops else frozenset()
+
+
+def has_virtual_keys(
+    config: WriteConfig, table: TableConfig | None, spec: KeySpec, index: str, storage: Storage
+) -> bool:
+    """Whether the files hold no keys, so that keys are made of their columns.
+
+    Raises:
+        ConflictingOptionError: a key generator that Apache Hudi refuses for it; an index that lives in the footers.
+    """
+    virtual = not (config.populate_meta_fields if table is None else table.populate_meta_fields)
+    if not virtual:
+        return False
+    why = ""
+    if spec.kind not in ("SIMPLE", "COMPLEX", "NON_PARTITION") or spec.auto:
+        why = f"{spec.class_name.rpartition('.')[2]} does not go with it"
+    elif index != "SIMPLE":
+        why = f"the index {index} looks for keys in the files, which hold none then"
+    if why:
+        raise ConflictingOptionError(
+            f"{POPULATE_META_FIELDS}=false: {why}", table=storage.uri,
+            remedy="use SimpleKeyGenerator, ComplexKeyGenerator or NonpartitionedKeyGenerator and the index SIMPLE.",
+            option=POPULATE_META_FIELDS,
+        )  # fmt: skip
+    return True
 
 
 def without(schema: pa.Schema, columns: frozenset[str]) -> pa.Schema:

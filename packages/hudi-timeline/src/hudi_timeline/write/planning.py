@@ -70,6 +70,7 @@ class Plan:
     stored_keys: bool = False  # rows come with the table's meta columns, which say key and partition path
     index: str = SIMPLE
     recorded_index: str | None = None  # by the newest commit
+    virtual: bool = False  # the files' meta columns are left empty
 
     @property
     def operation(self) -> str:
@@ -168,6 +169,7 @@ def _plan(
         given = pa.schema([f for f in given if f.name in wanted])
     incoming = normalize_schema(given)
     dropped = keying.dropped_columns(config, old, key_spec)
+    virtual = keying.has_virtual_keys(config, old, key_spec, index, storage)
     stored = None if stored is None else keying.without(stored, dropped)
     columns = incoming if data is not None else (stored or incoming)
     if data is not None:
@@ -230,7 +232,7 @@ def _plan(
     properties = {} if old is not None else table_properties(config, key_spec, ordering, storage)
     return Plan(
         storage, config, old, properties, key_spec, ordering, schema, input_schema,
-        rule, (*warnings, *about_index), recreate, changes, stored_keys, index, recorded,
+        rule, (*warnings, *about_index), recreate, changes, stored_keys, index, recorded, virtual,
     )  # fmt: skip
 
 
@@ -373,6 +375,7 @@ def lookup_task(plan: Plan) -> LookupTask:
         delete_all=plan.operation == "delete",
         delete_field=c.delete_field or "",
         delete_marker=c.delete_marker or "",
+        virtual=plan.key_spec if plan.virtual else None,
     )
 
 
@@ -387,6 +390,7 @@ def write_context(plan: Plan, transaction: commit.Transaction, table: TableConfi
         inflight=instant_path(transaction.instant, transaction.action, INFLIGHT),
         schema=plan.schema,
         input_schema=plan.input_schema,
+        virtual=plan.virtual,
         avro_schema=to_avro(with_meta(plan.schema), table.name),
         parquet=ParquetConfig(
             codec=c.codec,

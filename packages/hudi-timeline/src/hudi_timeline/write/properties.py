@@ -39,6 +39,7 @@ def table_properties(
         keys.TYPE: table_type,
         keys.PARTITION_FIELDS: ",".join(key_spec.partition_fields),
         keys.KEYGEN_CLASS: key_spec.class_name,
+        keys.POPULATE_META_FIELDS: str(config.populate_meta_fields).lower(),
         keys.DROP_PARTITION_COLUMNS: str(config.drop_partition_columns).lower(),
         keys.HIVE_STYLE: str(key_spec.hive_style).lower(),
         keys.URL_ENCODE: str(key_spec.url_encode).lower(),

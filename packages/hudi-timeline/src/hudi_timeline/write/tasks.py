@@ -47,6 +47,7 @@ class WriteContext:
         schema: columns of the data files without meta columns, in order.
         input_schema: columns of the rows before those that only the partition path keeps are left out; None for
             `schema`.
+        virtual: the files' meta columns are left empty; keys are made of the key columns.
         avro_schema: the Avro text of `schema` with meta columns, for the footers.
         parquet: codec, sizes.
         bloom: footer filters, None for none.
@@ -75,6 +76,7 @@ class WriteContext:
     delete_field: str = ""
     delete_marker: str = ""
     input_schema: pa.Schema | None = None
+    virtual: bool = False
 
     def row_schema(self) -> pa.Schema:
         """Columns of the rows that a worker gets: record key, then the data columns it needs.

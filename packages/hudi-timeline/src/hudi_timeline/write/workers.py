@@ -28,7 +28,7 @@ from hudi_format.merge.modes import (
 )
 from hudi_format.merge.rules import MergeRule, Order
 from hudi_format.model import BaseFile, WriteStat, join_path
-from hudi_format.observer import KeyObserver
+from hudi_format.observer import NO_OBSERVER, KeyObserver
 from hudi_format.parquet.entries import read_entries
 from hudi_format.partition_metadata import write_if_absent
 from hudi_format.schema.meta_columns import RECORD_KEY
@@ -168,6 +168,8 @@ def start_file(context: WriteContext, partition: str, name: str, kind: str) -> C
 def new_observer(context: WriteContext) -> KeyObserver:
     """What collects the footer's filter and key range of a new file."""
     bloom = context.bloom
+    if context.virtual:
+        return NO_OBSERVER  # as Apache Hudi: such a footer says nothing of keys
     if bloom is None:
         return MinMaxObserver()
     return BloomObserver(bloom.type_code, bloom.entries, bloom.fpp, bloom.max_entries)
@@ -183,6 +185,7 @@ def file_spec(context: WriteContext, partition: str, file_id: str, token: TaskTo
         config=context.parquet,
         sequence_prefix=f"{context.instant}_{token.partition_id}_",
         entries={"parquet.avro.schema": context.avro_schema, "writer.model.name": "avro"},
+        virtual=context.key_spec if context.virtual else None,
     )
 
 
@@ -275,8 +278,8 @@ def _carried_observer(
     Keys of a file group are only ever added or deleted.  Without deletes the old filter is exactly that of
     the old keys; with few, it holds some keys too many, which is allowed of a bloom filter.
     """
-    if context.bloom is None:
-        return MinMaxObserver(), False
+    if context.bloom is None or context.virtual:
+        return new_observer(context), False
     footer = read_entries(context.storage, old.path, size=old.size)
     wanted = (BLOOM, OLD_BLOOM, TYPE_CODE, MIN_KEY, MAX_KEY)
     observer = seeded_observer(
