@@ -1,5 +1,6 @@
 """Apache Hudi and hudi-rs as fixtures.  One JVM at a time: asking for another version ends the first."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +15,20 @@ from interop.spark_process import SparkProcess
 WRITER = "0.15.0"  # the newest Apache Hudi that writes table version 6 by default
 READERS = ("hudi-rs", WRITER, "1.0.2")
 
+# Of each test of these modules, .ci/run does the first of so many cases; nox session interop_full does all.
+ONE_OF = {"test_payloads": 5, "test_key_generators": 3, "test_schema_evolution": 3, "test_index": 2}
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    cases: Counter[tuple[Path, str]] = Counter()
     for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.interop)
+        if Path(__file__).parent not in item.path.parents:
+            continue
+        item.add_marker(pytest.mark.interop)
+        test = (item.path, getattr(item, "originalname", item.name))
+        if cases[test] % ONE_OF.get(item.path.stem, 1):
+            item.add_marker(pytest.mark.slow)
+        cases[test] += 1
 
 
 class Pool:
