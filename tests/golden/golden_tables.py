@@ -52,6 +52,33 @@ READABLE_V6 = (
     "virtual_keys",
 )
 
+# Merge-on-read tables whose snapshots, read_optimized and as-of answers are compared.
+MERGED_V6 = (
+    "all_types_mor",
+    "bucket_consistent_mor",
+    "bucket_simple_mor",
+    "cdc_mor_data_before",
+    "cdc_mor_data_before_after",
+    "cdc_mor_op_key_only",
+    "mdt_all_indexes",
+    "mor_avro_logs",
+    "mor_cleaned",
+    "mor_compacted_then_logs",
+    "mor_parquet_logs",
+    "mor_pending_compaction",
+    "mor_rollback",
+    "payload_AWSDmsAvroPayload",
+    "payload_DefaultHoodieRecordPayload",
+    "payload_EventTimeAvroPayload",
+    "payload_OverwriteNonDefaultsWithLatestAvroPayload",
+    "payload_OverwriteWithLatestAvroPayload",
+    "payload_PartialUpdateAvroPayload",
+    "soft_and_flagged_deletes",
+)
+MERGED_V5 = ("mor_avro_logs", "mor_compacted_then_logs", "mor_rollback")
+# Apache Hudi answers without a word that there are no rows; its cleaner has removed the files.
+CLEANED = ("mor_cleaned", "asof_20261121053716251")
+
 
 @dataclass(frozen=True)
 class Question:

@@ -5,39 +5,24 @@ import warnings
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from golden_tables import AS_OF, READ_OPTIMIZED, SNAPSHOT, GoldenTable, assert_same_answer, golden
+from golden_tables import (
+    AS_OF,
+    CLEANED,
+    MERGED_V5,
+    MERGED_V6,
+    READ_OPTIMIZED,
+    SNAPSHOT,
+    GoldenTable,
+    assert_same_answer,
+    golden,
+)
 
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, UnsupportedError
 from hudi_format.model import FileSlice
 from hudi_format.slice_reader import read_file_slice
 from hudi_timeline.table import HudiTable
 
-NAMES = [
-    "all_types_mor",
-    "bucket_consistent_mor",
-    "bucket_simple_mor",
-    "cdc_mor_data_before",
-    "cdc_mor_data_before_after",
-    "cdc_mor_op_key_only",
-    "mdt_all_indexes",
-    "mor_avro_logs",
-    "mor_cleaned",
-    "mor_compacted_then_logs",
-    "mor_parquet_logs",
-    "mor_pending_compaction",
-    "mor_rollback",
-    "payload_AWSDmsAvroPayload",
-    "payload_DefaultHoodieRecordPayload",
-    "payload_EventTimeAvroPayload",
-    "payload_OverwriteNonDefaultsWithLatestAvroPayload",
-    "payload_OverwriteWithLatestAvroPayload",
-    "payload_PartialUpdateAvroPayload",
-    "soft_and_flagged_deletes",
-]
-NAMES_V5 = ["mor_avro_logs", "mor_compacted_then_logs", "mor_rollback"]
-TABLES = golden("v6", *NAMES) + golden("v5", *NAMES_V5)
-# Apache Hudi answers without a word that there are no rows; its cleaner has removed the files.
-CLEANED = ("mor_cleaned", "asof_20261121053716251")
+TABLES = golden("v6", *MERGED_V6) + golden("v5", *MERGED_V5)
 QUESTIONS = [
     (t, q)
     for t in TABLES

@@ -6,20 +6,21 @@ import pytest
 from golden_tables import (
     AS_OF,
     INCREMENTAL,
+    MERGED_V5,
+    MERGED_V6,
     READ_OPTIMIZED,
     READABLE_V6,
     SNAPSHOT,
     assert_same_answer,
     golden,
 )
-from test_golden_merged import NAMES, NAMES_V5
 
 from hudi_format.errors import HudiError, InstantNotFoundError, MissingFileError, UnsupportedError
 from hudi_timeline.table import HudiTable
 
 READABLE_V5 = ["cow_complex_keys_hive_style_urlencoded", "cow_insert_overwrite", "cow_partitioned"]
 TABLES = golden("v6", *READABLE_V6) + golden("v5", *READABLE_V5)
-MERGED = golden("v6", *NAMES) + golden("v5", *NAMES_V5)
+MERGED = golden("v6", *MERGED_V6) + golden("v5", *MERGED_V5)
 REFUSED = [t for v in ("v5", "v6", "v8", "v9") for t in golden(v) if t not in TABLES + MERGED]
 
 

@@ -5,7 +5,9 @@ import warnings
 import pytest
 from golden_tables import (
     AS_OF,
+    CLEANED,
     INCREMENTAL,
+    MERGED_V6,
     READ_OPTIMIZED,
     READABLE_V6,
     SNAPSHOT,
@@ -16,6 +18,7 @@ from golden_tables import (
 pytestmark = pytest.mark.spark
 
 TABLES = golden("v6", *READABLE_V6)
+MERGED = golden("v6", *MERGED_V6)
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +49,12 @@ def load(spark, path, question):
 
 
 QUESTIONS = [(t, q) for t in TABLES for q in t.questions(SNAPSHOT, AS_OF, INCREMENTAL)]
+QUESTIONS += [
+    (t, q)
+    for t in MERGED
+    for q in t.questions(SNAPSHOT, READ_OPTIMIZED, AS_OF)
+    if (t.name, q.name) != CLEANED
+]
 
 
 @pytest.mark.req("QR-01", "QR-03", "QR-07")
