@@ -18,7 +18,7 @@ PYTHONS = ("3.11", "3.12", "3.13")
 PYSPARKS = {"3.5": "pyspark==3.5.5", "4": "pyspark>=4.1,<5"}
 # A real S3 server for tests: without a lower bound the resolver takes an s3fs of years ago beside moto.
 S3 = ("moto[server,s3]>=5.1", "s3fs>=2025", "boto3")
-TESTING = ("pytest", "pytest-timeout", "hypothesis", "pytest-benchmark", "pandas", *S3)
+TESTING = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "pytest-benchmark", "pandas", *S3)
 BUILDING = ("setuptools>=80", "Cython>=3.1,<4", "wheel")
 DIST = ROOT / "dist"
 
@@ -81,8 +81,16 @@ def _install(session: nox.Session, package: str, *extra: str) -> None:
     session.install(*arguments, *(str(wheels[p]) for p in wanted))
 
 
-def _pytest(session: nox.Session, *arguments: str, env: dict[str, str] | None = None) -> None:
-    session.run("python", "-m", "pytest", "-q", "--timeout=600", *arguments, *session.posargs, env=env or {})
+def _pytest(
+    session: nox.Session, *arguments: str, env: dict[str, str] | None = None, workers: int | None = None
+) -> None:
+    """pytest in as many processes as `workers` says, at most two: each may hold a Spark of its own."""
+    if workers is None:
+        workers = min(2, os.cpu_count() or 1)
+    # A file's tests stay together: they share sessions, servers and tables.
+    spread = ("-n", str(workers), "--dist", "loadfile") if workers > 1 else ()
+    session.run("python", "-m", "pytest", "-q", "--timeout=600", *spread, *arguments, *session.posargs,
+                env=env or {})  # fmt: skip
 
 
 @nox.session
@@ -189,7 +197,8 @@ def wheels(session: nox.Session) -> None:
 def bench_smoke(session: nox.Session) -> None:
     """Every benchmark at a scale that only shows that it runs and computes the right thing."""
     _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, "hudi==0.5.0")
-    _pytest(session, "benchmarks/micro", "--benchmark-min-rounds=1", "--benchmark-max-time=0.1")
+    short = ("--benchmark-min-rounds=1", "--benchmark-max-time=0.1")
+    _pytest(session, "benchmarks/micro", *short, workers=1)
     engines = "plain,ours-spark,ours,floor"
     session.run("python", "benchmarks/macro/headline.py", "--scale", "smoke", "--engines", engines)
 

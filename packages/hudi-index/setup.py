@@ -2,7 +2,9 @@
 
 import os
 
+from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 ABI3 = os.environ.get("HUDI_ABI3") == "1"
 MACROS = [("CYTHON_LIMITED_API", "1"), ("Py_LIMITED_API", "0x030B0000")] if ABI3 else []
@@ -20,7 +22,23 @@ def extension(name: str) -> Extension:
 
 EXTENSIONS = ("hudi_index.bloom._filter", "hudi_index.hashing._crc", "hudi_index.hashing._java")
 
-setup(
-    ext_modules=[extension(name) for name in EXTENSIONS],
-    options={"bdist_wheel": {"py_limited_api": "cp311"}} if ABI3 else {},
-)
+class ParallelBuild(build_ext):
+    """Translates and compiles on all cores; left alone, setuptools takes one module after the other."""
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count() or 1
+
+    def build_extensions(self) -> None:
+        translated = {e.name: e.sources for e in cythonize(self.extensions, nthreads=self.parallel)}
+        for module in self.extensions:
+            module.sources = translated[module.name]
+        super().build_extensions()
+
+
+if __name__ == "__main__":  # where processes are not forked, each one imports this file
+    setup(
+        ext_modules=[extension(name) for name in EXTENSIONS],
+        cmdclass={"build_ext": ParallelBuild},
+        options={"bdist_wheel": {"py_limited_api": "cp311"}} if ABI3 else {},
+    )

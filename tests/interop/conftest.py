@@ -1,4 +1,4 @@
-"""Apache Hudi and hudi-rs as fixtures.  One JVM at a time: asking for another version ends the first."""
+"""Apache Hudi and hudi-rs as fixtures.  Each version's JVM is started once, by the first test that asks for it."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -32,11 +32,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class Pool:
-    """Starts the implementation that is asked for, and keeps it for the next test."""
+    """Starts the implementation that is asked for, and keeps it for the tests that follow."""
 
     def __init__(self) -> None:
-        self._name = ""
-        self._running: SparkProcess | None = None
+        self._running: dict[str, SparkProcess] = {}
 
     def get(self, version: str) -> ApacheHudi:
         """Apache Hudi in a version."""
@@ -49,15 +48,13 @@ class Pool:
         return self._get("ours", OursOnSpark)
 
     def _get(self, name: str, start: Callable[[], SparkProcess]) -> SparkProcess:
-        if self._running is None or self._name != name:
-            self.close()
-            self._running, self._name = start(), name
-        return self._running
+        if name not in self._running:
+            self._running[name] = start()
+        return self._running[name]
 
     def close(self) -> None:
-        if self._running is not None:
-            self._running.close()
-            self._running = None
+        while self._running:
+            self._running.popitem()[1].close()
 
 
 @pytest.fixture(scope="session")
