@@ -16,7 +16,13 @@ WRITER = "0.15.0"  # the newest Apache Hudi that writes table version 6 by defau
 READERS = ("hudi-rs", WRITER, "1.0.2")
 
 # Of each test of these modules, .ci/run does the first of so many cases; nox session interop_full does all.
-ONE_OF = {"test_payloads": 5, "test_key_generators": 3, "test_schema_evolution": 3, "test_index": 2}
+ONE_OF = {
+    "test_payloads": 5,
+    "test_key_generators": 3,
+    "test_schema_evolution": 3,
+    "test_index": 2,
+    "test_sizing": 3,
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

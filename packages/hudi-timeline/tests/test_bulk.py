@@ -27,18 +27,57 @@ def make(path, **options):
     )
 
 
-@pytest.mark.req("WR-04")
-def test_files_roll_over_at_their_greatest_size(tmp_path):
+@pytest.mark.req("WR-04", "WR-15", "FS-07")
+@pytest.mark.parametrize("block", [1 << 20, 120 << 20])
+@pytest.mark.parametrize("operation", ["bulk_insert", "insert"])
+def test_files_end_at_their_greatest_size_by_the_bytes_in_them(tmp_path, operation, block):
+    """Whatever a row group holds, and however many rows were planned for a file."""
+    greatest = 500_000
     table = make(tmp_path / "t")
-    options = {"hoodie.parquet.max.file.size": "65536", "hoodie.parquet.block.size": "65536"}
-    result = table.bulk_insert(rows(20_000, partitions=2), options=options)
-    assert result.files_written >= 4
-    sizes = [f["size"] for f in table.inspect.files().to_pylist()]
-    assert max(sizes) < 2 * 65536 + 400_000  # the footer's bloom filter comes on top
+    text = np.random.default_rng(1).bytes(40_000 * 30).hex()
+    given = rows(40_000, partitions=2).set_column(
+        2, "text", pa.array([text[60 * i : 60 * i + 60] for i in range(40_000)])
+    )
+    options = {
+        "hoodie.parquet.max.file.size": greatest,
+        "hoodie.parquet.block.size": block,
+        "hoodie.copyonwrite.record.size.estimate": 1,  # of an insert: one bucket with all rows
+        "hoodie.parquet.bloom.filter.enabled": "false",
+    }
+    result = getattr(table, operation)(given, options={k: str(v) for k, v in options.items()})
+    by_group = {}
+    for s in result.write_stats:
+        assert s.file_size_in_bytes == (tmp_path / "t" / s.path).stat().st_size
+        prefix, _, number = s.file_id.rpartition("-")
+        by_group.setdefault(prefix, {})[int(number)] = s.file_size_in_bytes
+    assert len(by_group) == 2
+    for sizes in by_group.values():
+        assert sorted(sizes) == list(range(len(sizes)))
+        full = [sizes[n] for n in range(len(sizes) - 1)]
+        assert len(full) >= 1
+        assert 0.9 * greatest < min(full) <= max(full) < 1.1 * greatest
+        assert sizes[len(full)] < 1.1 * greatest
     got = table.read(columns=["id"]).to_arrow()["id"].to_pylist()
-    assert sorted(got) == list(range(20_000))
-    ids = [s.file_id for s in result.write_stats]
-    assert len(set(ids)) == len(ids)
+    assert sorted(got) == list(range(40_000))
+
+
+def test_a_file_has_a_hundred_rows_however_large_they_are(tmp_path):
+    table = make(tmp_path / "t")
+    result = table.bulk_insert(rows(450, partitions=1), options={"hoodie.parquet.max.file.size": "1"})
+    assert [s.num_writes for s in result.write_stats] == [100, 100, 100, 100, 50]
+
+
+@pytest.mark.req("WR-15")
+def test_a_small_file_limit_above_the_greatest_size_is_said_and_changes_nothing_else(tmp_path):
+    """As in Apache Hudi: there is room up to the greatest size, and none beyond it."""
+    table = make(tmp_path / "t")
+    sizes = {"hoodie.parquet.max.file.size": "1000", "hoodie.parquet.small.file.limit": "1200"}
+    result = table.insert(rows(10, partitions=1), options=sizes)
+    (said,) = [w for w in result.warnings if "small.file.limit" in w]
+    assert "1,200" in said
+    again = table.insert(rows(10, partitions=1, start=10), options=sizes)
+    assert result.write_stats[0].file_size_in_bytes > 1200
+    assert {s.prev_commit for s in again.write_stats} == {"null"}
 
 
 def test_a_stream_is_taken_batch_by_batch_and_keeps_its_order_within_a_partition(tmp_path):

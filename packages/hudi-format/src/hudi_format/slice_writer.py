@@ -128,52 +128,6 @@ def _as_written(rows: pa.Table, spec: FileSpec) -> pa.Table:
     return pa.table(columns, names=rows.schema.names)
 
 
-def create_file(
-    storage: Storage,
-    spec: FileSpec,
-    rows: Iterable[pa.Table],
-    *,
-    observer: KeyObserver = NO_OBSERVER,
-    guard: Callable[[], None] = _no_guard,
-    counter: RowCounter | None = None,
-) -> WriteStat:
-    """Write a new base file and return its statistics.
-
-    Args:
-        rows: record key and data columns, in the order to write.
-        guard: called before the file is closed; what it raises makes the file vanish.
-        counter: numbers the rows; shared by the files of a task.
-
-    Raises:
-        StorageError: the storage refused; the file is removed.
-    """
-    began = time.monotonic()
-    counter = counter or RowCounter()
-    with BaseFileWriter(
-        storage,
-        spec.path,
-        with_meta(spec.schema),
-        config=spec.config,
-        observer=observer,
-        entries=spec.entries,
-    ) as writer:
-        for part in rows:
-            writer.write(stamp(part, spec, counter))
-        guard()
-        size = writer.close()
-        written = writer.num_rows
-    return WriteStat(
-        file_id=spec.file_id,
-        path=spec.path,
-        partition=spec.partition,
-        num_writes=written,
-        num_inserts=written,
-        total_write_bytes=size,
-        file_size_in_bytes=size,
-        create_time_ms=int((time.monotonic() - began) * 1000),
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Incoming:
     """Records to merge into one file: unique keys.

@@ -48,6 +48,7 @@ class BaseFileWriter:
         observer: sees the record keys of what is written; may be exchanged between two writes, the one set
             at `close` gives the footer entries.
         num_rows: rows taken so far.
+        bytes_taken: their size in memory; of a text that comes as a dictionary only the codes count.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class BaseFileWriter:
         """
         self.observer = observer
         self.num_rows = 0
+        self.bytes_taken = 0
         self._storage = storage
         self._path = path
         self._schema = schema.remove_metadata()
@@ -107,7 +109,9 @@ class BaseFileWriter:
             self._observe(table.column(RECORD_KEY))
         self.num_rows += table.num_rows
         self._gathered.append(table)
-        self._gathered_bytes += _row_bytes(table)
+        size = _row_bytes(table)
+        self.bytes_taken += size
+        self._gathered_bytes += size
         self._gathered_rows += table.num_rows
         while self._gathered_rows and (
             self._gathered_bytes >= self._config.row_group_bytes
@@ -123,6 +127,20 @@ class BaseFileWriter:
     def bytes_written(self) -> int:
         """Bytes that have reached the file, without what is still gathered for the next row group."""
         return int(self._sink.tell()) if self._open else max(self._size, 0)
+
+    @property
+    def bytes_pending(self) -> int:
+        """Size in memory of what is gathered for the next row group."""
+        return self._gathered_bytes
+
+    def flush(self) -> None:
+        """Write what is gathered as a row group, or several where it does not fit in one.
+
+        Raises:
+            StorageError: the storage refused.
+        """
+        while self._gathered:
+            self._flush(whole=True)
 
     def _flush(self, *, whole: bool) -> None:
         """Write gathered rows as one row group: at most its bytes, or all of them if `whole` and they fit."""
@@ -202,8 +220,7 @@ class BaseFileWriter:
         """
         if not self._open:
             return self._size
-        while self._gathered:
-            self._flush(whole=True)
+        self.flush()
         try:
             if self._writer is None:
                 self._writer = self._parquet(self._schema.empty_table())

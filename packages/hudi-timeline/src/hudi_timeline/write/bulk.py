@@ -7,9 +7,8 @@ same time; the order within a file is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -18,97 +17,26 @@ from hudi_format.errors import HudiError
 from hudi_format.keys import made_up_keys, partition_paths, record_keys
 from hudi_format.model import WriteStat
 from hudi_format.names import new_file_id_prefix
-from hudi_format.parquet.writer import BaseFileWriter
-from hudi_format.partition_metadata import write_if_absent
 from hudi_format.schema.evolve import conform
-from hudi_format.schema.meta_columns import RECORD_KEY, with_meta
-from hudi_format.slice_writer import FileSpec, RowCounter, stamp
-from hudi_timeline.write.tasks import CREATE, TaskToken, WriteContext
-from hudi_timeline.write.workers import deleted_rows, file_spec, new_observer, start_file
+from hudi_format.schema.meta_columns import RECORD_KEY
+from hudi_format.slice_writer import RowCounter
+from hudi_timeline.write.files import SizedFiles
+from hudi_timeline.write.tasks import TaskToken, WriteContext
+from hudi_timeline.write.workers import deleted_rows
 
 GATHER_BYTES = 512 << 20
 # A row group is handed on when a partition has gathered this much; the writer cuts row groups itself.
 HAND_ON_BYTES = 32 << 20
 
 
-@dataclass
-class _OpenFile:
-    spec: FileSpec
-    writer: BaseFileWriter
-
-
-def _no_guard() -> None:
-    return
-
-
 class _PartitionWriter:
-    """The files of one partition: gathers rows, writes them in order, rolls over by size."""
+    """The rows of one partition that are gathered, and its files."""
 
     def __init__(self, context: WriteContext, partition: str, token: TaskToken, counter: RowCounter) -> None:
-        self.context = context
-        self.counter = counter
-        self.partition = partition
-        self.prefix = new_file_id_prefix()
-        self.token = token
+        self.files = SizedFiles(context, partition, new_file_id_prefix(), token, counter)
         self.gathered: list[pa.Table] = []
         self.gathered_bytes = 0
-        self.open: _OpenFile | None = None
-        self.guard: Callable[[], None] = _no_guard
-        self.stats: list[WriteStat] = []
         self.last: Future[None] | None = None
-
-    def write(self, rows: pa.Table) -> None:
-        # The size of a file is known when a row group is full, so no more than one is handed on at a time.
-        step = max(1, int(rows.num_rows * self.context.parquet.row_group_bytes / max(1, rows.nbytes)))
-        for start in range(0, rows.num_rows, step):
-            current = self.open or self._begin()
-            current.writer.write(stamp(rows.slice(start, step), current.spec, self.counter))
-            if current.writer.bytes_written >= self.context.parquet.max_file_bytes:
-                self.close()
-
-    def _begin(self) -> _OpenFile:
-        if not self.stats:
-            write_if_absent(self.context.storage, self.partition, self.context.instant)
-        spec = file_spec(self.context, self.partition, f"{self.prefix}-{len(self.stats)}", self.token)
-        self.guard = start_file(self.context, self.partition, spec.name, CREATE)
-        writer = BaseFileWriter(
-            self.context.storage,
-            spec.path,
-            with_meta(spec.schema),
-            config=spec.config,
-            observer=new_observer(self.context),
-            entries=spec.entries,
-        )
-        self.open = _OpenFile(spec, writer)
-        return self.open
-
-    def close(self) -> None:
-        if self.open is None:
-            return
-        current, self.open = self.open, None
-        try:
-            self.guard()
-            size = current.writer.close()
-        except BaseException:
-            current.writer.abort()
-            raise
-        n = current.writer.num_rows
-        self.stats.append(
-            WriteStat(
-                file_id=current.spec.file_id,
-                path=current.spec.path,
-                partition=self.partition,
-                num_writes=n,
-                num_inserts=n,
-                total_write_bytes=size,
-                file_size_in_bytes=size,
-            )
-        )
-
-    def abort(self) -> None:
-        if self.open is not None:
-            current, self.open = self.open, None
-            current.writer.abort()
 
 
 class BulkWriter:
@@ -173,9 +101,9 @@ class BulkWriter:
             if before is not None:
                 before.result()
             if rows is not None and rows.num_rows:
-                writer.write(rows)
+                writer.files.write(rows)
             if close:
-                writer.close()
+                writer.files.close()
 
         if self._executor is None:
             work(None)
@@ -195,7 +123,7 @@ class BulkWriter:
             self._hand_on(writer, close=True)
         for future in self._pending:
             future.result()
-        return [s for w in self._partitions.values() for s in w.stats]
+        return [s for w in self._partitions.values() for s in w.files.stats]
 
     def abort(self) -> None:
         """Drop all that is open; files that are complete stay for the rollback to remove."""
@@ -205,7 +133,7 @@ class BulkWriter:
             if not future.cancelled():
                 future.exception()
         for writer in self._partitions.values():
-            writer.abort()
+            writer.files.abort()
 
 
 def path_codes(paths: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:

@@ -229,6 +229,14 @@ def _plan(
             "hoodie.datasource.overwrite.mode=STATIC counts in SQL only, as in Apache Hudi: the partitions of the rows "
             "are replaced; the operation insert_overwrite_table replaces all",
         )
+    if operation in ("insert", "upsert") and config.small_file_limit_bytes > config.parquet_max_file_bytes:
+        # Not refused: Apache Hudi takes both, and whoever lowers the greatest size alone has them.
+        warnings = (
+            *warnings,
+            f"hoodie.parquet.small.file.limit ({config.small_file_limit_bytes:,} bytes) is above "
+            f"hoodie.parquet.max.file.size ({config.parquet_max_file_bytes:,}): each file below the latter takes new "
+            "records until it is full, so nearly full ones are written again for a few; set the limit lower",
+        )
     properties = {} if old is not None else table_properties(config, key_spec, ordering, storage)
     return Plan(
         storage, config, old, properties, key_spec, ordering, schema, input_schema,

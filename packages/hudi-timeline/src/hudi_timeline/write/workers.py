@@ -1,20 +1,18 @@
 """The worker of one bucket: reduce its records to one per key, then write the file group.
 
-Runs on a thread or in a Spark executor, from a `WriteContext`, a `Bucket` and rows.  Every file gets a
-marker before its first byte, and the marker is looked at again before the file is closed: an attempt whose
-write was rolled back, or committed without it, removes its file and fails.
+Runs on a thread or in a Spark executor, from a `WriteContext`, a `Bucket` and rows.  An attempt whose write was
+rolled back, or committed without it, removes its file and fails (`hudi_timeline.write.files`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.errors import ConcurrentWriterError, HudiError
+from hudi_format.errors import HudiError
 from hudi_format.keys import nested_column, with_instant
 from hudi_format.merge.keys import precombine
 from hudi_format.merge.modes import (
@@ -27,23 +25,20 @@ from hudi_format.merge.modes import (
     event_times,
 )
 from hudi_format.merge.rules import MergeRule, Order
-from hudi_format.model import BaseFile, WriteStat, join_path
-from hudi_format.observer import NO_OBSERVER, KeyObserver
+from hudi_format.model import BaseFile, WriteStat
+from hudi_format.observer import KeyObserver
 from hudi_format.parquet.entries import read_entries
-from hudi_format.partition_metadata import write_if_absent
 from hudi_format.schema.meta_columns import RECORD_KEY
-from hudi_format.slice_writer import FileSpec, Incoming, RowCounter, concat_file, create_file, merge_file
+from hudi_format.slice_writer import Incoming, RowCounter, concat_file, merge_file
 from hudi_index.bloom.observer import (
     BLOOM,
     MAX_KEY,
     MIN_KEY,
     OLD_BLOOM,
     TYPE_CODE,
-    BloomObserver,
-    MinMaxObserver,
     seeded_observer,
 )
-from hudi_timeline.markers import marker_path
+from hudi_timeline.write.files import SizedFiles, file_spec, new_observer, start_file
 from hudi_timeline.write.tasks import CONCAT, CREATE, MERGE, MOVED, Bucket, TaskToken, WriteContext
 
 # The key may stay in a footer's filter after its record was deleted: the filter then answers "maybe" for
@@ -143,77 +138,17 @@ def deleted_rows(context: Deletes, rows: pa.Table) -> np.ndarray | None:
     return mask if mask.any() else None
 
 
-def start_file(context: WriteContext, partition: str, name: str, kind: str) -> Callable[[], None]:
-    """Leave the marker of a file about to be written, and give the check to make before it is closed.
-
-    Raises:
-        ConcurrentWriterError: the write is over: completed without this attempt, or rolled back.
-    """
-    marker = marker_path(context.instant, partition, name, kind)
-
-    def check(path: str) -> None:
-        if context.storage.info(path) is None:
-            raise ConcurrentWriterError(
-                f"{path} is gone: the write was completed without this attempt, or rolled back by another writer",
-                table=context.storage.uri, instant=context.instant, file=join_path(partition, name),
-                remedy="run the write again if it failed; nothing of this attempt is visible.",
-            )  # fmt: skip
-
-    # A task that outlives its write must not even begin: what it leaves would have no instant to belong to.
-    check(context.inflight)
-    context.storage.touch(marker)
-    return lambda: check(marker)
-
-
-def new_observer(context: WriteContext) -> KeyObserver:
-    """What collects the footer's filter and key range of a new file."""
-    bloom = context.bloom
-    if context.virtual:
-        return NO_OBSERVER  # as Apache Hudi: such a footer says nothing of keys
-    if bloom is None:
-        return MinMaxObserver()
-    return BloomObserver(bloom.type_code, bloom.entries, bloom.fpp, bloom.max_entries)
-
-
-def file_spec(context: WriteContext, partition: str, file_id: str, token: TaskToken) -> FileSpec:
-    return FileSpec(
-        partition=partition,
-        file_id=file_id,
-        write_token=token.text,
-        instant=context.instant,
-        schema=context.schema,
-        config=context.parquet,
-        sequence_prefix=f"{context.instant}_{token.partition_id}_",
-        entries={"parquet.avro.schema": context.avro_schema, "writer.model.name": "avro"},
-        virtual=context.key_spec if context.virtual else None,
-    )
-
-
 def _create(
     context: WriteContext, bucket: Bucket, rows: pa.Table, token: TaskToken, counter: RowCounter
 ) -> list[WriteStat]:
-    if rows.num_rows == 0:
-        return []
-    write_if_absent(context.storage, bucket.partition, context.instant)
-    stats: list[WriteStat] = []
-    for part in _file_sized(rows, context.parquet.max_file_bytes):
-        file_id = f"{bucket.file_id}-{len(stats)}"
-        spec = file_spec(context, bucket.partition, file_id, token)
-        guard = start_file(context, bucket.partition, spec.name, CREATE)
-        stats.append(
-            create_file(
-                context.storage, spec, [part], observer=new_observer(context), guard=guard, counter=counter
-            )
-        )
-    return stats
-
-
-def _file_sized(rows: pa.Table, max_bytes: int) -> Iterator[pa.Table]:
-    """Cut rows so that a file stays near its greatest size, at a third of Arrow's bytes once encoded."""
-    files = max(1, -(-rows.nbytes // (3 * max_bytes)))
-    step = -(-rows.num_rows // files)
-    for start in range(0, rows.num_rows, step):
-        yield rows.slice(start, step)
+    files = SizedFiles(context, bucket.partition, bucket.file_id, token, counter)
+    try:
+        files.write(rows)
+        files.close()
+    except BaseException:
+        files.abort()
+        raise
+    return files.stats
 
 
 def _concat(
