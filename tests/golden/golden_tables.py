@@ -75,6 +75,8 @@ MERGED_V6 = (
     "payload_PartialUpdateAvroPayload",
     "soft_and_flagged_deletes",
 )
+# Nothing of these versions is left out: tables of either type, and every kind of log.
+LAYOUT_2 = ("v8", "v9")
 MERGED_V5 = ("mor_avro_logs", "mor_compacted_then_logs", "mor_rollback")
 # Apache Hudi answers without a word that there are no rows; its cleaner has removed the files.
 CLEANED = ("mor_cleaned", "asof_20261121053716251")
@@ -117,6 +119,11 @@ class GoldenTable:
         """`meta.json`: operations, options, key and partition fields, instants."""
         loaded: dict[str, Any] = json.loads((self._expected / "meta.json").read_text())
         return loaded
+
+    @property
+    def merged(self) -> bool:
+        """Whether it is a merge-on-read table."""
+        return bool(self.meta["table_type"] == "MERGE_ON_READ")
 
     @property
     def _expected(self) -> Path:

@@ -21,7 +21,7 @@ from hudi_timeline.table import HudiTable
 READABLE_V5 = ["cow_complex_keys_hive_style_urlencoded", "cow_insert_overwrite", "cow_partitioned"]
 TABLES = golden("v6", *READABLE_V6) + golden("v5", *READABLE_V5)
 MERGED = golden("v6", *MERGED_V6) + golden("v5", *MERGED_V5)
-REFUSED = [t for v in ("v5", "v6", "v8", "v9") for t in golden(v) if t not in TABLES + MERGED]
+REFUSED = [t for v in ("v5", "v6") for t in golden(v) if t not in TABLES + MERGED]
 
 
 @pytest.fixture(scope="module")

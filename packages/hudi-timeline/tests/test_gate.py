@@ -53,18 +53,20 @@ CASES = [
         "table version 8",
         {"hoodie.table.version": "8", "hoodie.timeline.layout.version": "2"},
         {},
-        "read write",
+        "write",
     ),
     (
         "version 9",
         "table version 9",
         {"hoodie.table.version": "9", "hoodie.timeline.layout.version": "2"},
         {},
-        "read write",
+        "write",
     ),
     ("version 10", "unknown table version", {"hoodie.table.version": "10"}, {}, "read write"),
     ("layout 0", "timeline layout", {"hoodie.timeline.layout.version": "0"}, {}, "read write"),
     ("layout 2", "timeline layout", {"hoodie.timeline.layout.version": "2"}, {}, "read write"),
+    ("layout 1 of version 8", "timeline layout", {"hoodie.table.version": "8"}, {}, "read write"),
+    ("another format", "table format", {"hoodie.table.format": "iceberg"}, {}, "read write"),
     ("merge on read", "merge on read", {"hoodie.table.type": "MERGE_ON_READ"}, {}, "write"),
     (
         "merge on read, partition columns in the path only",
@@ -200,7 +202,8 @@ def test_every_entry_of_the_gate_has_a_case_and_every_case_an_entry():
 
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_the_remedy_names_the_version_that_works(tmp_path, version):
-    storage, config, timeline = table(tmp_path, {"hoodie.table.version": version}, {})
+    properties = {"hoodie.table.version": version, "hoodie.timeline.layout.version": "2"}
+    storage, config, timeline = table(tmp_path, properties, {})
     error = refusal(check_write, storage, config, timeline)
     assert f"version {version}" in error.message
     assert "version 6" in error.remedy

@@ -143,11 +143,11 @@ class LogRecords:
             return base
         columns = []
         for name in base.column_names:
-            fill = rule.fill_stored and name not in META_COLUMNS  # those are always of the later record
+            fill = rule.fill_stored and name not in META_COLUMNS  # those are of the later record, or the winner
             columns.append(
                 modes.merged_column(
                     base.column(name), self.rows.column(name), take,
-                    fill=fill, stored_wins=stored_wins if fill else None,
+                    fill=fill, stored_wins=stored_wins if fill or rule.meta_of_winner else None,
                 )
             )  # fmt: skip
         return pa.table(columns, schema=base.schema)

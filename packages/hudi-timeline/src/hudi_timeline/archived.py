@@ -1,4 +1,4 @@
-"""Instants that were moved from the active timeline to the archive of timeline layout 1.
+"""Instants that were moved from the active timeline to the archive; see `history` for layout 2.
 
 `.hoodie/<archive folder>/.commits_.archive.<n>_<token>` are log files of Avro blocks; a record for each state of
 an instant.  What a reader asks of them is which writes there were.
@@ -22,6 +22,7 @@ from hudi_format.log.blocks import BlockType
 from hudi_format.log.data_block import read_avro
 from hudi_format.log.reader import LogFileReader
 from hudi_format.storage import Storage
+from hudi_timeline.history import history_instants
 from hudi_timeline.instant import ACTIONS, COMPLETED, WRITE_ACTIONS, Instant
 from hudi_timeline.table_config import META_FOLDER, TableConfig
 
@@ -45,6 +46,8 @@ def archived_instants(storage: Storage, config: TableConfig) -> tuple[Instant, .
     Raises:
         CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
     """
+    if config.layout_version == 2:
+        return history_instants(storage, config)
     found: dict[tuple[str, str], Instant] = {}
     for path in archive_files(storage, config):
         for record in _records(storage, path):
@@ -68,6 +71,10 @@ def archived_write_between(
     Raises:
         CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
     """
+    if config.layout_version == 2:
+        writes = (i for i in history_instants(storage, config) if i.action in WRITE_ACTIONS)
+        times = ((i.completion if by_completion else i.time, i) for i in writes)
+        return max((i for at, i in times if begin < at and (end is None or at <= end)), default=None)
     for path in reversed(archive_files(storage, config)):
         hit = []
         for record in _records(storage, path):

@@ -76,9 +76,13 @@ def _unknown_version(facts: Facts) -> str:
 
 
 def _layout(facts: Facts) -> str:
-    # Versions 8 and 9 have entries of their own, with a better remedy.
     layout = facts.config.layout_version
-    return f"timeline layout version {layout}" if layout != 1 and facts.config.version < 8 else ""
+    return f"timeline layout version {layout}" if layout != (2 if facts.config.version >= 8 else 1) else ""
+
+
+def _table_format(facts: Facts) -> str:
+    found = facts.config.table_format
+    return "" if found == "native" else f"a table of the format {found}, which keeps its state elsewhere"
 
 
 def _table_type(facts: Facts) -> str:
@@ -177,6 +181,12 @@ _APACHE_READ = "read it with Apache Hudi."
 
 GATE: tuple[Entry, ...] = (
     Entry(
+        "timeline layout",
+        BOTH,
+        _layout,
+        "upgrade the table with Apache Hudi: layout 1 goes with the versions 5 and 6, layout 2 with 8 and 9.",
+    ),
+    Entry(
         "table version 5",
         (WRITE,),
         _version(5),
@@ -184,14 +194,14 @@ GATE: tuple[Entry, ...] = (
     ),
     Entry(
         "table version 8",
-        BOTH,
+        (WRITE,),
         _version(8),
         "use Apache Hudi 1.0, or take the table down to version 6 with its downgrade procedure "
         "(upgrade_or_downgrade, hoodie.write.table.version=6).",
     ),
     Entry(
         "table version 9",
-        BOTH,
+        (WRITE,),
         _version(9),
         "use Apache Hudi 1.1 or later, or take the table down to version 6 with its downgrade procedure "
         "(upgrade_or_downgrade, hoodie.write.table.version=6).",
@@ -200,10 +210,10 @@ GATE: tuple[Entry, ...] = (
         "unknown table version",
         BOTH,
         _unknown_version,
-        "tables of versions 5 and 6 can be read, of version 6 written; upgrade an older table with "
+        "tables of versions 5, 6, 8 and 9 can be read, of version 6 written; upgrade an older table with "
         "Apache Hudi 0.15.",
     ),
-    Entry("timeline layout", BOTH, _layout, "upgrade the table with Apache Hudi 0.15."),
+    Entry("table format", BOTH, _table_format, "use Apache Hudi 1.1 or later with that format's plug-in."),
     Entry("table type", BOTH, _table_type, "correct hoodie.table.type in .hoodie/hoodie.properties."),
     Entry(
         "merge on read without partition columns",

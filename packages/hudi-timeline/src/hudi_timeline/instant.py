@@ -1,6 +1,9 @@
 """Instants: one action on the table in one state, and the names of their files.
 
-Source: Hudi's timeline layout version 1 (table versions 5 and 6), HoodieInstant of 0.15.
+Layout 1 (table versions 5 and 6): `.hoodie/<requested>.<action>[.<state>]`.  Layout 2 (8 and 9): in a folder of
+their own, and the name of a completed one says when it was: `<requested>_<completion>.<action>`.
+
+Source: HoodieInstant of Apache Hudi 0.15, InstantFileNameParserV2 of 1.x.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from dataclasses import dataclass
 from functools import total_ordering
 
 from hudi_format.errors import CorruptFileError
+from hudi_format.names import META_DIR
 
 REQUESTED = "REQUESTED"
 INFLIGHT = "INFLIGHT"
@@ -19,6 +23,7 @@ _RANK = {REQUESTED: 0, INFLIGHT: 1, COMPLETED: 2}
 COMMIT = "commit"
 DELTA_COMMIT = "deltacommit"
 REPLACE_COMMIT = "replacecommit"
+CLUSTERING = "clustering"  # layout 2 only, while it is pending
 COMPACTION = "compaction"
 LOG_COMPACTION = "logcompaction"
 CLEAN = "clean"
@@ -30,11 +35,13 @@ INDEXING = "indexing"
 WRITE_ACTIONS = frozenset({COMMIT, DELTA_COMMIT, REPLACE_COMMIT})
 ACTIONS = WRITE_ACTIONS | {COMPACTION, LOG_COMPACTION, CLEAN, ROLLBACK, RESTORE, SAVEPOINT, INDEXING}
 
-# A compaction ends as a commit, a log compaction as a delta commit: one instant, two actions.
-_COMPARABLE = {COMPACTION: COMMIT, LOG_COMPACTION: DELTA_COMMIT}
+# A compaction ends as a commit, a log compaction as a delta commit, in layout 2 a clustering as a
+# replacecommit: one instant, two actions.
+_COMPARABLE = {COMPACTION: COMMIT, LOG_COMPACTION: DELTA_COMMIT, CLUSTERING: REPLACE_COMMIT}
 
 # ASCII only: int() and the order of text must agree on what a digit is.
 _NAME = re.compile(r"([0-9]+)\.([a-z]+)(?:\.([a-z]+))?\Z")
+_NAME_2 = re.compile(r"([0-9]+)(?:_([0-9]+))?\.([a-z]+)(?:\.([a-z]+))?\Z")
 
 
 @total_ordering
@@ -43,8 +50,9 @@ class Instant:
     """One state of one action.
 
     Ordered by time, then action (a compaction counts as the commit that it becomes), then state.
-    `file_name` is the name below `.hoodie`; `mtime_ms` its modification time, which version 6 uses
-    as the completion time; `size` in bytes, -1 where it was not listed.
+    `file_name` is the name in `folder`; `mtime_ms` its modification time, which version 6 uses
+    as the completion time; `size` in bytes, -1 where it was not listed.  `completion` is the time of completion that
+    a table of layout 2 says, in the table's time zone; "" elsewhere, and while the instant is pending.
     """
 
     time: str
@@ -53,6 +61,8 @@ class Instant:
     file_name: str = ""
     mtime_ms: int = 0
     size: int = -1
+    completion: str = ""
+    folder: str = META_DIR
 
     @property
     def completed(self) -> bool:
@@ -65,7 +75,7 @@ class Instant:
     @property
     def path(self) -> str:
         """The file's path below the table."""
-        return f".hoodie/{self.file_name}"
+        return f"{self.folder}/{self.file_name}"
 
     def _order(self) -> tuple[str, str, int]:
         return self.time, self.comparable_action, _RANK[self.state]
@@ -95,6 +105,30 @@ def parse_instant_file(name: str, *, mtime_ms: int = 0, size: int = -1) -> Insta
     if state is None or (state == COMPLETED and word in _COMPARABLE):
         return None
     return Instant(time, word, state, name, mtime_ms, size)
+
+
+def parse_instant_file_2(name: str, folder: str, *, mtime_ms: int = 0, size: int = -1) -> Instant | None:
+    """The instant that a file of a timeline of layout 2 stands for, or None where it is none.
+
+    Args:
+        folder: the timeline's, below the table.
+    """
+    match = _NAME_2.match(name)
+    if match is None:
+        return None
+    time, completion, word, state_word = match.groups()
+    if word == "inflight" and state_word is None and completion is None:
+        return Instant(time, COMMIT, INFLIGHT, name, mtime_ms, size, folder=folder)
+    if word not in ACTIONS and word != CLUSTERING:
+        return None
+    state = {None: COMPLETED, "inflight": INFLIGHT, "requested": REQUESTED}.get(state_word)
+    if state is None or (state == COMPLETED and word in _COMPARABLE):
+        return None
+    if state != COMPLETED:
+        if completion is not None:
+            return None
+        return Instant(time, word, state, name, mtime_ms, size, folder=folder)
+    return Instant(time, word, state, name, mtime_ms, size, completion or "", folder)
 
 
 def file_name(time: str, action: str, state: str) -> str:

@@ -1,6 +1,7 @@
 """The file slices that a merged read of a merge-on-read table sees: base files with their logs.
 
-Table versions up to 6: the name of a log file says which slice it belongs to.
+Table versions up to 6: the name of a log file says which slice it belongs to.  From version 8 on the time at which
+its commit was completed does, see `completion_slices`.
 
 Source: spec "Queries", section 2; AbstractTableFileSystemView of Apache Hudi 0.15 (merged file slices).
 """
@@ -12,8 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from hudi_format.errors import CorruptFileError
 from hudi_format.log.damage import CommittedRange, committed_range
 from hudi_format.model import BaseFile, FileSlice, LogFile
-from hudi_format.names import log_sort_key, parse_log_file
+from hudi_format.names import log_sort_key, parse_base_file, parse_log_file
 from hudi_format.storage import FileInfo
+from hudi_timeline.completion_slices import Completions, newest_slice, slice_instants
 from hudi_timeline.instant import COMPACTION, REQUESTED, file_name
 from hudi_timeline.metadata.avro_records import parse
 from hudi_timeline.metadata.commit import stat_to_json
@@ -38,9 +40,11 @@ def merged_slices(
     written = written or snapshot.written()
     newest = snapshot.latest_of(FileView.of_listing(listing), list(listing), written=written)
     bases: dict[Group, BaseFile] = {(b.partition, b.file_id): b for b in base_files(newest)}
-    logs = _logs(snapshot, listing, written)
     pending = pending_compactions(snapshot)
     committed, sizes = _committed_logs(snapshot)
+    if snapshot.config.layout_version == 2:
+        return _by_completion(snapshot, listing, written, bases, pending, sizes), committed
+    logs = _logs(snapshot, listing, written)
     slices = []
     for group in sorted({*bases, *logs}):
         found = _slice_of(group, bases.get(group), logs.get(group, {}), pending.get(group, ""))
@@ -48,6 +52,58 @@ def merged_slices(
             slices.append(found)
     _check_there(slices, sizes, set(listing), snapshot.storage.uri)
     return slices, committed
+
+
+def _by_completion(
+    snapshot: TableSnapshot,
+    listing: Mapping[str, Sequence[FileInfo]],
+    written: Written,
+    bases: Mapping[Group, BaseFile],
+    pending: Mapping[Group, str],
+    committed: Mapping[Group, Mapping[str, Sequence[WrittenFile]]],
+) -> list[FileSlice]:
+    """The newest slice of each file group of a table of version 8 or later."""
+    completions = Completions(snapshot.storage, snapshot.config, snapshot.timeline)
+    as_of = snapshot.as_of
+    logs: dict[Group, dict[str, LogFile]] = {}
+    begun: dict[Group, set[str]] = {}
+    visible = snapshot.visible()
+    for partition, entries in listing.items():
+        for entry in entries:
+            log = parse_log_file(partition, entry.name, entry.size)
+            if log is not None and completions.is_completed(log.instant):
+                logs.setdefault((partition, log.file_id), {})[log.path] = log
+            base = None if log is not None else parse_base_file(partition, entry.name, entry.size)
+            if base is not None and base.instant in visible:
+                begun.setdefault((partition, base.file_id), set()).add(base.instant)
+    slices = []
+    for group in sorted({*bases, *logs, *(g for g in committed if g[0] in listing)}):
+        replaced = written.replaced.get(group)
+        if replaced is not None and (as_of is None or replaced <= as_of):
+            continue
+        found = logs.get(group, {})
+        # A file that a commit wrote and that was not listed takes its place in a slice too, so that it is missed.
+        for file in (f for files in committed.get(group, {}).values() for f in files):
+            if file.path not in found:
+                log = parse_log_file(group[0], file.path.rpartition("/")[2])
+                if log is not None:
+                    found[file.path] = log
+        compaction = pending.get(group, "")
+        instants = begun.get(group, set()) | ({compaction} if compaction else set())
+        newest = newest_slice(
+            group, slice_instants(instants, list(found.values()), completions), compaction, as_of
+        )
+        if newest is None:
+            continue
+        first, files = newest
+        base = bases.get(group)
+        base = base if base is not None and base.instant == first else None
+        for log in files:
+            if log.size < 0:
+                raise missing_file(WrittenFile(log.path, 0, log.instant), snapshot.storage.uri)
+        if base is not None or files:
+            slices.append(FileSlice(*group, first, base, tuple(files)))
+    return slices
 
 
 def _slice_of(
@@ -100,7 +156,7 @@ def pending_compactions(snapshot: TableSnapshot) -> dict[Group, str]:
     out: dict[Group, str] = {}
     storage = snapshot.storage
     for instant in snapshot.timeline.pending(COMPACTION):
-        path = f".hoodie/{file_name(instant.time, COMPACTION, REQUESTED)}"
+        path = f"{snapshot.config.timeline_folder}/{file_name(instant.time, COMPACTION, REQUESTED)}"
         try:
             data = storage.read(path)
         except FileNotFoundError:  # completed or taken back since the listing

@@ -36,6 +36,13 @@ KEYGEN_CLASS = "hoodie.table.keygenerator.class"
 KEYGEN_TYPE = "hoodie.table.keygenerator.type"
 BASE_FILE_FORMAT = "hoodie.table.base.file.format"
 PAYLOAD_CLASS = "hoodie.compaction.payload.class"
+TIMELINE_PATH = "hoodie.timeline.path"  # from version 8 on, as the next seven
+HISTORY_PATH = "hoodie.timeline.history.path"
+MERGE_MODE = "hoodie.record.merge.mode"
+MERGE_STRATEGY = "hoodie.record.merge.strategy.id"
+MERGE_PROPERTY = "hoodie.record.merge.property."
+PARTIAL_UPDATE_MODE = "hoodie.table.partial.update.mode"
+TABLE_FORMAT = "hoodie.table.format"
 ARCHIVE_FOLDER = "hoodie.archivelog.folder"
 POPULATE_META_FIELDS = "hoodie.populate.meta.fields"
 TIMEZONE = "hoodie.table.timeline.timezone"
@@ -80,6 +87,10 @@ class TableConfig:
 
     `properties` holds every key of the file, unknown ones too; the other attributes are its typed
     values with Apache Hudi's defaults.  `version` is 0 where the key is missing.
+
+    `timeline_folder` and `history_folder` (of layout 2) are paths below the table.  `ordering_field` is the first
+    of `ordering_fields`, of which only tables of version 9 have several.  `merge_properties` are those of
+    `hoodie.record.merge.property.`, without the prefix.
     """
 
     properties: Mapping[str, str]
@@ -106,20 +117,34 @@ class TableConfig:
     payload_class: str | None = field(init=False)
     bootstrap_base_path: str | None = field(init=False)
     archive_folder: str = field(init=False)
+    timeline_folder: str = field(init=False)
+    history_folder: str = field(init=False)
+    ordering_fields: tuple[str, ...] = field(init=False)
+    merge_mode: str | None = field(init=False)
+    merge_strategy: str | None = field(init=False)
+    merge_properties: Mapping[str, str] = field(init=False)
+    partial_update_mode: str | None = field(init=False)
+    table_format: str = field(init=False)
 
     def __post_init__(self) -> None:
         p = dict(self.properties)
-        ordering = p.get(PRECOMBINE_FIELD) or p.get(ORDERING_FIELDS)
+        precombine = p.get(PRECOMBINE_FIELD)  # one field; only what 1.1 and later call it may be several
+        ordering = (precombine,) if precombine else _list(p, ORDERING_FIELDS)
+        layout = _int(p, LAYOUT_VERSION)
+        timeline = META_FOLDER
+        if layout >= 2:
+            timeline = f"{META_FOLDER}/{_below(p, TIMELINE_PATH, 'timeline')}"
         values: dict[str, object] = {
             "properties": p,
             "name": p.get(NAME, ""),
             "database": p.get(DATABASE, ""),
             "table_type": p.get(TYPE, "COPY_ON_WRITE"),
             "version": _int(p, VERSION),
-            "layout_version": _int(p, LAYOUT_VERSION),
+            "layout_version": layout,
             "record_key_fields": _list(p, RECORD_KEY_FIELDS),
             "partition_fields": tuple(f.partition(":")[0] for f in _list(p, PARTITION_FIELDS)),
-            "ordering_field": ordering or None,
+            "ordering_field": ordering[0] if ordering else None,
+            "ordering_fields": ordering,
             "keygen_class": p.get(KEYGEN_CLASS) or p.get(KEYGEN_TYPE) or None,
             "hive_style": _bool(p, HIVE_STYLE),
             "url_encode": _bool(p, URL_ENCODE),
@@ -137,6 +162,15 @@ class TableConfig:
             "payload_class": _renamed(p.get(PAYLOAD_CLASS)),
             "bootstrap_base_path": p.get(BOOTSTRAP_BASE_PATH) or None,
             "archive_folder": p.get(ARCHIVE_FOLDER) or "archived",
+            "timeline_folder": timeline,
+            "history_folder": f"{timeline}/{_below(p, HISTORY_PATH, 'history')}" if layout >= 2 else "",
+            "merge_mode": p.get(MERGE_MODE, "").strip().upper() or None,
+            "merge_strategy": p.get(MERGE_STRATEGY, "").strip().lower() or None,
+            "merge_properties": {
+                k.removeprefix(MERGE_PROPERTY): v for k, v in p.items() if k.startswith(MERGE_PROPERTY)
+            },
+            "partial_update_mode": p.get(PARTIAL_UPDATE_MODE, "").strip().upper() or None,
+            "table_format": p.get(TABLE_FORMAT, "").strip().lower() or "native",
         }
         for key, value in values.items():
             object.__setattr__(self, key, value)
@@ -192,6 +226,14 @@ def _bool(p: Mapping[str, str], key: str, *, default: bool = False) -> bool:
 
 def _list(p: Mapping[str, str], key: str) -> tuple[str, ...]:
     return tuple(part for part in (s.strip() for s in p.get(key, "").split(",")) if part)
+
+
+def _below(p: Mapping[str, str], key: str, default: str) -> str:
+    """A folder that a property names, relative; nothing in it may lead out of the table."""
+    path = p.get(key, "").strip().strip("/") or default
+    if any(part in ("", ".", "..") for part in path.split("/")):
+        raise CorruptFileError(f"{key}={path!r} is no folder below the table", file=PROPERTIES_FILE, remedy=_REPAIR)
+    return path
 
 
 def _renamed(payload: str | None) -> str | None:

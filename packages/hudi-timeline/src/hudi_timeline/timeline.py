@@ -1,23 +1,26 @@
 """The active timeline of a table at one moment, and what follows from it.
 
-One listing of `.hoodie` makes a `Timeline`; it never refreshes itself.  Reading the files of
-instants is left to the functions below and to `hudi_timeline.metadata`.
+One listing of `.hoodie`, or in layout 2 of `.hoodie/timeline`, makes a `Timeline`; it never refreshes itself.
+Reading the files of instants is left to the functions below and to `hudi_timeline.metadata`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, tzinfo
 
 import pyarrow as pa
 
-from hudi_format.errors import HudiError, UnsupportedError
+from hudi_format.errors import CorruptFileError, HudiError, UnsupportedError
+from hudi_format.instant_time import format_instant, zone_of
 from hudi_format.model import VisibleInstants
 from hudi_format.parquet.footer import read_footer
 from hudi_format.schema.avro import from_avro
 from hudi_format.schema.meta_columns import without_meta
 from hudi_format.storage import Storage
 from hudi_timeline.instant import (
+    CLUSTERING,
     COMPACTION,
     REPLACE_COMMIT,
     REQUESTED,
@@ -26,10 +29,11 @@ from hudi_timeline.instant import (
     Instant,
     empty_file_error,
     parse_instant_file,
+    parse_instant_file_2,
 )
 from hudi_timeline.metadata.avro_records import is_clustering_request
 from hudi_timeline.metadata.commit import CommitMetadata, read_commit
-from hudi_timeline.table_config import META_FOLDER, TableConfig
+from hudi_timeline.table_config import TIMELINE_PATH, TableConfig
 
 __all__ = [
     "CommitMetadata",
@@ -70,7 +74,9 @@ class Timeline:
 
     def pending_writes(self) -> tuple[Instant, ...]:
         """Pending commit, deltacommit and replacecommit instants; clusterings are among them."""
-        return tuple(i for i in self.instants if not i.completed and i.action in WRITE_ACTIONS)
+        return tuple(
+            i for i in self.instants if not i.completed and (i.action in WRITE_ACTIONS or i.action == CLUSTERING)
+        )
 
     def of(self, action: str) -> tuple[Instant, ...]:
         """Instants of one action, in any state."""
@@ -96,7 +102,7 @@ class Timeline:
         savepointed commit may have stayed while later ones were archived, so it does not count.
         """
         saved = {i.time for i in self.instants if i.action == SAVEPOINT}
-        writes = WRITE_ACTIONS | {COMPACTION}
+        writes = WRITE_ACTIONS | {COMPACTION, CLUSTERING}
         times = (i.time for i in self.instants if i.action in writes and i.time not in saved)
         return next(times, "")
 
@@ -114,24 +120,18 @@ def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
     """The active timeline as it is now, from one listing.
 
     Raises:
-        CorruptFileError: a completed write whose file is empty.
-        UnsupportedError: a timeline of layout version 2 (table versions 8 and 9), whose instants
-            lie elsewhere.
+        CorruptFileError: a completed write whose file is empty; a table of version 8 or later whose timeline's
+            folder is not there.
+        UnsupportedError: a layout that this release does not know.
     """
-    if config.layout_version > 1 or config.version > 6:
+    if config.layout_version > 2 or (config.layout_version == 2) != (config.version >= 8):
         raise UnsupportedError(
-            f"table version {config.version} with timeline layout {config.layout_version} cannot be read yet",
+            f"table version {config.version} with timeline layout {config.layout_version} cannot be read",
             table=storage.uri,
-            remedy="read the table with Apache Hudi 1.x, or take it down to version 6 with its "
-            "downgrade procedure.",
+            remedy="correct hoodie.table.version or hoodie.timeline.layout.version: layout 1 goes with the versions "
+            "up to 6, layout 2 with 8 and 9.",
         )
-    files = []
-    for entry in storage.list(META_FOLDER):
-        if entry.is_dir:
-            continue
-        instant = parse_instant_file(entry.name, mtime_ms=entry.mtime_ms, size=entry.size)
-        if instant is not None:
-            files.append(instant)
+    files = _files_2(storage, config) if config.layout_version == 2 else _files_1(storage, config)
     timeline = Timeline.of_files(files)
     for instant in timeline.completed_writes():
         if instant.size == 0:
@@ -139,8 +139,49 @@ def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
     return timeline
 
 
+def _files_1(storage: Storage, config: TableConfig) -> list[Instant]:
+    found = (
+        parse_instant_file(e.name, mtime_ms=e.mtime_ms, size=e.size)
+        for e in storage.list(config.timeline_folder)
+        if not e.is_dir
+    )
+    return [i for i in found if i is not None]
+
+
+def _files_2(storage: Storage, config: TableConfig) -> list[Instant]:
+    folder, zone = config.timeline_folder, zone_of(config.timezone)
+    entries = storage.list(folder)
+    if not entries and storage.info(folder) is None and storage.is_local:
+        # Object stores have no empty folders: there nothing is told from nothing.
+        raise CorruptFileError(
+            f"the timeline's folder {folder} is not there",
+            table=storage.uri,
+            file=folder,
+            remedy=f"restore the folder from a backup, or correct {TIMELINE_PATH} in hoodie.properties.",
+        )
+    out = []
+    for entry in entries:
+        if entry.is_dir:
+            continue
+        instant = parse_instant_file_2(entry.name, folder, mtime_ms=entry.mtime_ms, size=entry.size)
+        if instant is None:
+            continue
+        if instant.completed and not instant.completion:
+            # Left by the table's upgrade from version 6, where the modification time is all there is.
+            instant = replace(instant, completion=modified_at(instant, zone))
+        out.append(instant)
+    return out
+
+
+def modified_at(instant: Instant, zone: tzinfo | None) -> str:
+    """The modification time of the instant's file, as an instant time of that zone."""
+    return format_instant(datetime.fromtimestamp(instant.mtime_ms / 1000, zone))
+
+
 def is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> bool:
-    """Whether a pending replacecommit is a clustering; its requested file says so."""
+    """Whether a pending replacecommit is a clustering; its requested file says so, in layout 2 its name."""
+    if instant.action == CLUSTERING:
+        return True
     if instant.action != REPLACE_COMMIT:
         return False
     name = f"{instant.time}.{REPLACE_COMMIT}.{REQUESTED.lower()}"

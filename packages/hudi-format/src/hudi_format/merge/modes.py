@@ -47,12 +47,13 @@ class Combined:
     _actions: np.ndarray
     _heads: np.ndarray  # the group of each of `rows`
     _filled: bool
+    _meta_of_winner: bool = False
 
     def take(self, rows: pa.Table) -> pa.Table:
         """The records of `rows`, the table that was combined: columns may be more or fewer.
 
         Where a rule fills nulls, a column's value may come from an earlier row, and meta columns are those
-        of the last record that counted.
+        of the last record that counted, or of the winner as the rule says.
         """
         if not self._filled:
             return rows if len(self.rows) == rows.num_rows else rows.take(pa.array(self.rows))
@@ -61,12 +62,13 @@ class Combined:
         columns = []
         for name in rows.column_names:
             column = rows.column(name)
-            latest = name in META_COLUMNS
-            if not latest and not column.null_count:
+            meta = name in META_COLUMNS
+            latest = meta and not self._meta_of_winner
+            if not meta and not column.null_count:
                 columns.append(column.take(plain))
                 continue
             valid = None
-            if column.null_count:
+            if column.null_count and not meta:
                 valid = column.is_valid().to_numpy().astype(np.uint8)
             _keymerge.fold_column(self._groups, self._actions, valid, latest, source)
             columns.append(column.take(pa.array(source[self._heads])))
@@ -114,7 +116,7 @@ def combine(
     order = np.argsort(state[heads], kind="stable")
     heads = heads[order]
     filled = rule.fill_within and bool((actions >= _TAKE_FILL).any())
-    return Combined(state[heads], state_kind[heads], groups, actions, heads, filled)
+    return Combined(state[heads], state_kind[heads], groups, actions, heads, filled, rule.meta_of_winner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +228,7 @@ def merged_column(
     Args:
         take: per stored value, the position in `incoming`, or -1.
         fill: nulls of the winner are filled from the other side.
-        stored_wins: per stored value, whether the stored one is the winner (with `fill`).
+        stored_wins: per stored value, whether the stored one is the winner, which then only has nulls filled.
 
     Raises:
         SchemaError: columns of two types.
@@ -248,6 +250,8 @@ def merged_column(
         use = hit & new_valid
         if stored_wins is not None:
             use &= ~(stored_wins & _valid(old))
+    elif stored_wins is not None and not fill:
+        use = hit & ~stored_wins
     if not use.any():
         return old
     if not pa.types.is_nested(old.type):

@@ -41,6 +41,7 @@ class MergeRule:
         delete_fields: `hoodie.payload.delete.field` and its marker are heeded, and then only they.
         delete_field, delete_marker: the payload's own mark of a delete, in any case of letters.
         event_time: commits say the range of `hoodie.payload.event.time.field` over the updated records.
+        meta_of_winner: meta columns are those of the record that wins, and not of the later one.
         tombstones_compare: deletes of the log are compared with what follows, and with the stored row
             (table version 8 and later).
     """
@@ -55,6 +56,7 @@ class MergeRule:
     delete_field: str = ""
     delete_marker: str = ""
     event_time: bool = False
+    meta_of_winner: bool = False
     tombstones_compare: bool = False
 
     @property
@@ -148,4 +150,4 @@ def mode_rule(
         raise UnsupportedError(
             f"partial updates of the mode {partial_update} are not provided", mode=partial_update
         )
-    return replace(rule, fill_within=True, fill_stored=True)
+    return replace(rule, fill_within=True, fill_stored=True, meta_of_winner=True)

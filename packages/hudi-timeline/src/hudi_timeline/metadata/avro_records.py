@@ -11,8 +11,9 @@ import io
 import json
 import os
 import struct
+import zlib
 from collections.abc import Mapping
-from itertools import islice
+from functools import lru_cache
 from typing import Any
 
 import fastavro
@@ -86,35 +87,112 @@ def parse(name: str, data: bytes, *, path: str = "") -> Record:
     Raises:
         CorruptFileError: no container, another record type, cut off, or not exactly one record.
     """
+    found, record = read_container(data, what=name, path=path)
+    if found != name:
+        raise _corrupt(name, f"it holds {found!r}", path)
+    return record
+
+
+# What fastavro raises on damaged input is not documented; these are the kinds seen under fuzzing.
+_DAMAGE = (
+    ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RecursionError, SchemaParseException,
+    StopIteration, TypeError, ValueError, struct.error,
+)  # fmt: skip
+
+
+def read_container(data: bytes, *, what: str = "Avro container", path: str = "") -> tuple[str, Record]:
+    """The name of a container's record type, without its namespace, and its one record.
+
+    Args:
+        what: what is expected, for messages.
+
+    Raises:
+        CorruptFileError: no container, cut off, or not exactly one record.
+    """
     if data[: len(_MAGIC)] != _MAGIC:
-        raise _corrupt(name, "it does not begin as an Avro container", path)
+        raise _corrupt(what, "it does not begin as an Avro container", path)
     try:
-        reader = fastavro.reader(io.BytesIO(data))
-        found = reader.writer_schema
-        if _takes_no_bytes(found, set()):
-            raise ValueError("a list of its schema has elements without bytes")
-        records = list(islice(reader, 2))
-    # What fastavro raises on damaged input is not documented; these are the kinds seen under fuzzing.
-    except (
-        ArithmeticError,
-        AttributeError,
-        EOFError,
-        LookupError,
-        MemoryError,
-        RecursionError,
-        SchemaParseException,
-        StopIteration,
-        TypeError,
-        ValueError,
-        struct.error,
-    ) as e:
-        raise _corrupt(name, f"{type(e).__name__}: {e}", path) from None
-    full_name = found.get("name", "") if isinstance(found, dict) else ""
-    if full_name.rpartition(".")[2] != name:
-        raise _corrupt(name, f"it holds {full_name or found!r}", path)
-    if len(records) != 1 or not isinstance(records[0], dict):
-        raise _corrupt(name, f"it holds {len(records)} records instead of one", path)
-    return records[0]
+        meta, at = _header(data)
+        codec = meta.get("avro.codec", b"null")
+        if codec not in (b"null", b"deflate"):
+            raise ValueError(f"codec {codec[:20]!r}")
+        name, schema = _writer_schema(meta["avro.schema"])
+        marker = data[at : at + _SYNC_BYTES]
+        count, at = _read_long(data, at + _SYNC_BYTES)
+        size, at = _read_long(data, at)
+        end = at + size
+        if count != 1 or size < 0 or data[end:] != marker:
+            raise ValueError(f"a block of {count} records in {size} bytes, where one to the end is expected")
+        body = data[at:end] if codec == b"null" else _inflate(data[at:end], _MOST_INFLATED)
+        source = io.BytesIO(body)
+        record = fastavro.schemaless_reader(source, schema, None)
+        if source.tell() != len(body):
+            raise ValueError(f"{len(body) - source.tell()} bytes after the record")
+    except _DAMAGE as e:
+        raise _corrupt(what, f"{type(e).__name__}: {e}", path) from None
+    if not isinstance(record, dict):
+        raise _corrupt(what, f"it holds a {type(record).__name__} and no record", path)
+    return name, record
+
+
+_MOST_INFLATED = 256 << 20
+
+
+def _inflate(data: bytes, most: int) -> bytes:
+    inflater = zlib.decompressobj(-15)
+    try:
+        out = inflater.decompress(data, most)
+    except zlib.error as e:
+        raise ValueError(str(e)) from None
+    if inflater.unconsumed_tail or not inflater.eof:
+        raise ValueError("deflated data that does not end, or is too long")
+    return out
+
+
+def _header(data: bytes) -> tuple[dict[str, bytes], int]:
+    """The metadata map of a container, and where it ends."""
+    meta: dict[str, bytes] = {}
+    at = len(_MAGIC)
+    while True:
+        count, at = _read_long(data, at)
+        if count == 0:
+            return meta, at
+        if count < 0:  # then the block's size in bytes follows
+            _, at = _read_long(data, at)
+        for _ in range(abs(count)):
+            key, at = _read_bytes(data, at)
+            value, at = _read_bytes(data, at)
+            meta[key.decode()] = value
+
+
+def _read_bytes(data: bytes, at: int) -> tuple[bytes, int]:
+    size, at = _read_long(data, at)
+    if not 0 <= size <= len(data) - at:
+        raise EOFError("a length that leaves the file")
+    return data[at : at + size], at + size
+
+
+def _read_long(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at
+        shift += 7
+        if shift > 63:
+            raise ValueError("a number of more than 64 bits")
+
+
+@lru_cache(maxsize=64)
+def _writer_schema(text: bytes) -> tuple[str, Any]:
+    """The record's name, and the schema made ready for fastavro; the same header is in file after file."""
+    schema = json.loads(text)
+    if _takes_no_bytes(schema, set()):
+        raise ValueError("a list of its schema has elements without bytes")
+    name = schema.get("name", "") if isinstance(schema, dict) else ""
+    return str(name).rpartition(".")[2], fastavro.parse_schema(schema)
 
 
 def _takes_no_bytes(schema: object, empty: set[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Commit metadata: the JSON of commit, deltacommit and replacecommit files.
+"""Commit metadata: commit, deltacommit and replacecommit files, JSON up to table version 6 and Avro from 8 on.
 
 Read from any writer's file, written byte for byte as Jackson's pretty printer does it in Apache Hudi
 0.15 (HoodieCommitMetadata, HoodieReplaceCommitMetadata), so that a file that was read and written
@@ -16,6 +16,7 @@ from hudi_format.errors import CorruptFileError, MissingFileError
 from hudi_format.model import WriteStat
 from hudi_format.storage import Storage
 from hudi_timeline.instant import REPLACE_COMMIT, Instant, empty_file_error
+from hudi_timeline.metadata.avro_records import read_container
 
 SCHEMA_KEY = "schema"
 _T = TypeVar("_T")
@@ -155,11 +156,13 @@ class _Number(float):
 
 
 def parse_commit(data: bytes, *, path: str = "") -> CommitMetadata:
-    """Commit metadata from the bytes of its file.
+    """Commit metadata from the bytes of its file, whichever of the two forms it has.
 
     Raises:
-        CorruptFileError: not JSON, or JSON of another shape; the message names the place.
+        CorruptFileError: not JSON, or JSON of another shape; the message names the place.  Or no such Avro container.
     """
+    if data[:4] == b"Obj\x01":
+        return _from_avro(data, path)
     try:
         value = json.loads(data.decode("utf-8"), parse_float=_Number)
     except UnicodeDecodeError as e:
@@ -168,7 +171,24 @@ def parse_commit(data: bytes, *, path: str = "") -> CommitMetadata:
         raise _corrupt(f"not JSON: {e.msg}", path, e.pos) from None
     except (RecursionError, ValueError) as e:  # nesting, or a number of thousands of digits
         raise _corrupt(f"not JSON that can be read: {e}", path, 0) from None
-    top = _expect(value, dict, "the file", path)
+    return _from_object(_expect(value, dict, "the file", path), path)
+
+
+AVRO_NAMES = ("HoodieCommitMetadata", "HoodieReplaceCommitMetadata")
+
+
+def _from_avro(data: bytes, path: str) -> CommitMetadata:
+    """The fields of the Avro records have the names that the JSON has; what is null there is left out here."""
+    name, record = read_container(data, what=AVRO_NAMES[0], path=path)
+    if name not in AVRO_NAMES:
+        raise _corrupt(f"it holds {name!r}", path, 0)
+    for stats in (record.get("partitionToWriteStats") or {}).values():
+        for n, stat in enumerate(stats):
+            stats[n] = {k: v for k, v in stat.items() if v is not None}
+    return _from_object(record, path)
+
+
+def _from_object(top: dict[str, object], path: str) -> CommitMetadata:
     stats: dict[str, tuple[WriteStat, ...]] = {}
     for partition, entries in _object(top, "partitionToWriteStats", path).items():
         where = f"partitionToWriteStats[{partition!r}]"

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from hudi_format.errors import UnsupportedError
 from hudi_format.log.order import BlockScope
-from hudi_format.merge.rules import payload_rule
+from hudi_format.merge.rules import MergeRule, mode_rule, payload_rule
 from hudi_format.model import BaseFile, FileSlice
 from hudi_format.schema.meta_columns import with_meta
 from hudi_format.slice_reader import SliceMerge
@@ -38,17 +38,31 @@ def slice_merge(snapshot: TableSnapshot) -> SliceMerge:
         UnsupportedError: a payload class that is not built here.
     """
     config = snapshot.config
+    by_mode = config.version >= 8
     try:
-        rule = payload_rule(config.payload_class)
+        rule = _mode_rule(config) if by_mode else payload_rule(config.payload_class)
     except UnsupportedError as e:
         raise e.at(table=snapshot.storage.uri) from None
-    scope = BlockScope(
-        visible=snapshot.visible(),
-        inflight=frozenset(i.time for i in snapshot.timeline.pending_writes()),
-        latest=snapshot.as_of or "",
-    )
+    if by_mode:
+        scope = BlockScope(latest=snapshot.as_of or "", grouped=True)
+    else:
+        scope = BlockScope(
+            visible=snapshot.visible(),
+            inflight=frozenset(i.time for i in snapshot.timeline.pending_writes()),
+            latest=snapshot.as_of or "",
+        )
     key_spec = None if config.populate_meta_fields else config.key_spec()
     return SliceMerge(rule, config.ordering_field, scope, key_spec)
+
+
+def _mode_rule(config: TableConfig) -> MergeRule:
+    """The rule of a table of version 8 or later: its merge mode, or the payload class of a custom one."""
+    return mode_rule(
+        config.merge_mode,
+        payload=config.payload_class,
+        has_ordering=bool(config.ordering_fields),
+        partial_update=config.partial_update_mode,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from hudi_format.errors import HollowCommitError, InstantNotFoundError
 from hudi_format.storage import Storage
+from hudi_timeline.history import history_files
 from hudi_timeline.instant import CLEAN, Instant
 from hudi_timeline.metadata import avro_records
 from hudi_timeline.table_config import META_FOLDER, TableConfig
@@ -20,6 +21,8 @@ def first_open_write(storage: Storage, timeline: Timeline) -> Instant | None:
 
 def has_archive(storage: Storage, config: TableConfig) -> bool:
     """Whether instants were ever moved from the active timeline to the archive."""
+    if config.layout_version == 2:
+        return bool(history_files(storage, config))
     folder = f"{META_FOLDER}/{config.archive_folder}"
     return any(not e.is_dir and "archive" in e.name for e in storage.list(folder))
 

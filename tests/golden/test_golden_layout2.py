@@ -1,0 +1,118 @@
+"""Golden tables of versions 8 and 9, which Apache Hudi 1.0.2 and 1.2.0 wrote: the answers are Apache Hudi's own."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from golden_tables import (
+    AS_OF,
+    LAYOUT_2,
+    READ_OPTIMIZED,
+    SNAPSHOT,
+    assert_same_answer,
+    golden,
+)
+
+from hudi_format.errors import CorruptFileError, InstantNotFoundError, MissingFileError, UnsupportedError
+from hudi_timeline.table import HudiTable
+
+TABLES = [t for v in LAYOUT_2 for t in golden(v)]
+MERGED = [t for t in TABLES if t.merged]
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory):
+    """Tables by name, unpacked once."""
+    tables = {}
+
+    def open_table(table):
+        if table not in tables:
+            tables[table] = HudiTable.open(str(table.unpack(tmp_path_factory.mktemp(str(table)))))
+        return tables[table]
+
+    return open_table
+
+
+def ask(table, question):
+    if question.kind == AS_OF:
+        return table.read(as_of=question.instant)
+    return table.read(query=question.kind)
+
+
+QUESTIONS = [(t, q) for t in TABLES for q in t.questions(SNAPSHOT, READ_OPTIMIZED, AS_OF)]
+
+
+@pytest.mark.req("QR-01", "QR-02", "QR-03", "FS-11", "PM-12")
+@pytest.mark.parametrize(("table", "question"), QUESTIONS, ids=[f"{t}-{q.name}" for t, q in QUESTIONS])
+def test_an_answer_is_the_one_that_apache_hudi_gives(opened, table, question):
+    assert_same_answer(ask(opened(table), question).to_arrow(), question.expected())
+
+
+@pytest.mark.parametrize("table", TABLES, ids=str)
+def test_the_stream_holds_the_rows_of_the_table(opened, table):
+    want = table.question(SNAPSHOT).expected()
+    scan = opened(table).read()
+    assert_same_answer(scan.to_batches(batch_rows=7).read_all(), want)
+    assert scan.count() == want.num_rows
+
+
+@pytest.mark.parametrize("table", TABLES, ids=str)
+def test_columns_filters_and_keys_see_the_rows_of_the_table(opened, table):
+    want = table.question(SNAPSHOT).expected()
+    field = table.meta["ordering_field"] or "ts"
+    middle = pc.quantile(want.column(field).cast(pa.int64()), 0.5).to_pylist()[0]
+    columns = list(dict.fromkeys([want.column_names[-1], "_hoodie_record_key", "_hoodie_partition_path"]))
+    for condition in (pc.field(field) > int(middle), pc.field(field) <= int(middle)):
+        found = opened(table).read(columns, condition).to_arrow()
+        assert_same_answer(found, want.filter(condition).select(columns))
+    keys = want.column("_hoodie_record_key").to_pylist()
+    found = opened(table).get([*keys[::3], "no such key"]).column("_hoodie_record_key").to_pylist()
+    assert sorted(found) == sorted(k for k in keys if k in set(keys[::3]))
+
+
+@pytest.mark.parametrize("table", TABLES, ids=str)
+def test_a_write_is_refused_with_the_version_that_is_written(opened, table):
+    with pytest.raises(UnsupportedError) as e:
+        opened(table).delete(table.question(SNAPSHOT).expected())
+    assert e.value.details["feature"] == f"table version {table.version[1:]}"
+    assert "version 6" in e.value.remedy
+
+
+UNANSWERED = [(t, name) for t in TABLES for name in t.unanswered()]
+
+
+@pytest.mark.parametrize(("table", "name"), UNANSWERED, ids=[f"{t}-{n}" for t, n in UNANSWERED])
+def test_what_apache_hudi_could_not_answer_is_refused_with_a_remedy(opened, table, name):
+    with pytest.raises((InstantNotFoundError, MissingFileError)) as e:
+        ask(opened(table), table.question(name)).to_arrow()
+    assert e.value.remedy
+
+
+@pytest.mark.parametrize("version", LAYOUT_2)
+@pytest.mark.parametrize("name", ["mor_avro_logs", "mor_parquet_logs", "mor_partial_updates"])
+def test_a_log_that_is_cut_or_gone_is_an_error_and_never_left_out(version, name, tmp_path):
+    (table,) = golden(version, name)
+    read = HudiTable.open(str(table.unpack(tmp_path)))
+    path = read.read().plan.logs[0].slice.log_files[-1].path
+    file = tmp_path / name / path
+    whole = file.read_bytes()
+    for cut in (1, len(whole) // 2, len(whole)):
+        file.write_bytes(whole[:-cut])
+        with pytest.raises(CorruptFileError) as e:
+            read.read().to_arrow()
+        assert path in str(e.value)
+    file.unlink()
+    with pytest.raises(MissingFileError) as e:
+        read.read().to_arrow()
+    assert path in str(e.value)
+
+
+@pytest.mark.parametrize("version", LAYOUT_2)
+@pytest.mark.parametrize("name", ["cow_partitioned", "mor_compacted_then_logs"])
+def test_a_base_file_that_is_gone_is_an_error_and_no_older_one_is_read(version, name, tmp_path):
+    (table,) = golden(version, name)
+    read = HudiTable.open(str(table.unpack(tmp_path)))
+    path = read.read().plan.files.column("path").to_pylist()[0]
+    (tmp_path / name / path).unlink()
+    with pytest.raises(MissingFileError) as e:
+        read.read().to_arrow()
+    assert path in str(e.value)
