@@ -20,6 +20,15 @@ def golden_timelines(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="session")
+def golden_timelines_2(tmp_path_factory):
+    """A folder with `v8/<table>/.hoodie/...` and `v9/...`: timelines that Apache Hudi 1.0.2 and 1.2.0 wrote."""
+    folder = tmp_path_factory.mktemp("timelines2")
+    with tarfile.open(DATA / "timelines2.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
 @pytest.fixture
 def storage(tmp_path):
     """An empty copy-on-write table, keyed by `id` and partitioned by `p`."""

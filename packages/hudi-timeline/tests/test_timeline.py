@@ -148,11 +148,12 @@ def test_a_file_that_went_away_is_a_missing_file(storage):
         read_commit(storage, Instant("1", "commit", "COMPLETED", "1.commit"))
 
 
-def test_a_timeline_of_layout_two_is_refused(storage):
+@pytest.mark.parametrize(("version", "layout"), [("6", "2"), ("8", "1"), ("9", "3")])
+def test_a_layout_that_is_not_of_the_version_is_refused(storage, version, layout):
     config = table_config.update(
-        storage, {"hoodie.table.version": "8", "hoodie.timeline.layout.version": "2"}
+        storage, {"hoodie.table.version": version, "hoodie.timeline.layout.version": layout}
     )
-    with pytest.raises(UnsupportedError, match="version 8"):
+    with pytest.raises(UnsupportedError, match=f"version {version}"):
         load_timeline(storage, config)
 
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from hudi_format.avro.decoder import Decoder
 from hudi_format.errors import CorruptFileError, HudiError, SchemaError, UnsupportedError
 from hudi_format.keys import KeySpec, nested_column, record_keys
-from hudi_format.log.blocks import BlockType, HeaderKey, LogBlock
+from hudi_format.log.blocks import BlockType, LogBlock
 from hudi_format.log.damage import CommittedRange
 from hudi_format.log.data_block import read_avro
 from hudi_format.log.deletes import Deletes, OrderingType, read_deletes
@@ -26,6 +26,7 @@ from hudi_format.log.order import BlockScope
 from hudi_format.log.slice_log import SliceLog
 from hudi_format.merge import modes
 from hudi_format.merge.keys import KeyIndex
+from hudi_format.merge.partial import block_columns, has_mask, is_has, partial_schema, with_marks
 from hudi_format.merge.rules import MODES, MergeRule, Order
 from hudi_format.model import FileSlice, LogFile
 from hudi_format.parquet.reader import iter_batches
@@ -69,7 +70,8 @@ class SliceMerge:
     @property
     def stored_may_be_skipped(self) -> bool:
         """Whether a base row says nothing about the row that a log's record makes of it."""
-        return self.rule.against_stored == Order.LATER and not self.rule.fill_stored
+        # From table version 8 on a log may have partial updates, which leave some of the base row's values.
+        return self.rule.against_stored == Order.LATER and not self.rule.fills and not self.scope.grouped
 
     def keys(self, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
         return rows.column(RECORD_KEY) if self.key_spec is None else record_keys(rows, self.key_spec)
@@ -103,9 +105,8 @@ class LogRecords:
         committed: Mapping[str, Sequence[CommittedRange]] | None = None,
     ) -> None:
         self._merge = merge
-        self._schema = schema
-        parts = _Entries(merge, schema)
         with SliceLog(storage, files, merge.scope, committed=committed) as log:
+            parts = _Entries(merge, schema, log.blocks)
             for block in log.blocks:
                 try:
                     parts.add(block, log.content(block))
@@ -115,7 +116,9 @@ class LogRecords:
         among = ordering
         if not merge.rule.tombstones_compare and "." in (merge.ordering_field or ""):
             among = None  # Apache Hudi 0.15 looks for no nested field there: the later record wins
-        combined = modes.combine(parts.keys(), merge.rule, ordering=among, kinds=kinds, logged=True)
+        combined = modes.combine(
+            parts.keys(), merge.rule, ordering=among, kinds=kinds, logged=True, partial=parts.partial
+        )
         self.rows: pa.Table = combined.take(rows)
         self.kinds = combined.kinds
         self._ordering = None if ordering is None else ordering.take(pa.array(combined.rows))
@@ -143,28 +146,33 @@ class LogRecords:
             return base
         columns = []
         for name in base.column_names:
-            fill = rule.fill_stored and name not in META_COLUMNS  # those are of the later record, or the winner
+            fill = (
+                rule.fill_stored and name not in META_COLUMNS
+            )  # those are of the later record, or the winner
             columns.append(
                 modes.merged_column(
                     base.column(name), self.rows.column(name), take,
                     fill=fill, stored_wins=stored_wins if fill or rule.meta_of_winner else None,
+                    has=has_mask(self.rows, name), unavailable=rule.unavailable,
                 )
             )  # fmt: skip
         return pa.table(columns, schema=base.schema)
 
     def rest(self) -> pa.Table:
         """The records whose key no base row had; deletes are none."""
-        return self.rows.filter(
+        rows = self.rows.filter(
             pa.array(~self._seen & np.isin(self.kinds, (modes.DATA, modes.DATA_FLAG_NULL)))
         )
+        return rows.select([n for n in rows.column_names if not is_has(n)])
 
 
 class _Entries:
     """The records of a slice's blocks, gathered in the order in which they apply."""
 
-    def __init__(self, merge: SliceMerge, schema: pa.Schema) -> None:
+    def __init__(self, merge: SliceMerge, schema: pa.Schema, blocks: Sequence[LogBlock]) -> None:
         self._merge = merge
         self._schema = schema
+        self._marked = partial_schema(schema, blocks)
         self._decoders: dict[str, Decoder] = {}
         self._rows: list[pa.Table] = []
         self._keys: list[pa.Array] = []
@@ -180,10 +188,6 @@ class _Entries:
         if block.type is BlockType.DELETE:
             self._add_deletes(read_deletes(block, content))
             return
-        if block.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true":
-            raise UnsupportedError(
-                "a block of partial updates cannot be read yet", remedy="use Apache Hudi 1.x."
-            )
         if block.type is BlockType.AVRO_DATA:
             rows = self._avro(block, content)
         elif block.type is BlockType.PARQUET_DATA:
@@ -192,6 +196,8 @@ class _Entries:
             raise UnsupportedError(
                 f"{block.type.name} blocks cannot be merged yet", remedy="read the table with Apache Hudi."
             )
+        if self.partial:
+            rows = with_marks(rows, self._marked, block_columns(block) if block.is_partial else None)
         kinds = modes.deleted_kinds(rows, self._merge.rule)
         if kinds is None:
             kinds = np.zeros(rows.num_rows, dtype=np.uint8)
@@ -232,7 +238,7 @@ class _Entries:
             return
         ordering, known = self._delete_ordering(deletes)
         kinds = np.where(known, np.uint8(modes.DELETE), np.uint8(modes.DELETE_DEFAULT))
-        nothing = pa.table([pa.nulls(len(deletes), f.type) for f in self._schema], schema=self._schema)
+        nothing = pa.table([pa.nulls(len(deletes), f.type) for f in self._marked], schema=self._marked)
         self._append(nothing, deletes.keys, ordering if self._merge.ordering_field else None, kinds)
 
     def _delete_ordering(self, deletes: Deletes) -> tuple[pa.Array, np.ndarray]:
@@ -266,12 +272,17 @@ class _Entries:
             known[rows] = True
         return out, known
 
+    @property
+    def partial(self) -> bool:
+        """Whether some records lack columns."""
+        return len(self._marked) > len(self._schema)
+
     def keys(self) -> pa.ChunkedArray:
         return pa.chunked_array(self._keys, pa.string())
 
     def all(self) -> tuple[pa.Table, pa.ChunkedArray | None, np.ndarray]:
         """Rows, ordering values and kinds of all entries."""
-        rows = pa.concat_tables(self._rows) if self._rows else self._schema.empty_table()
+        rows = pa.concat_tables(self._rows) if self._rows else self._marked.empty_table()
         kinds = np.concatenate(self._kinds) if self._kinds else np.zeros(0, dtype=np.uint8)
         ordering = None
         if self._merge.ordering_field and not pa.types.is_null(self._ordering_type):

@@ -56,7 +56,9 @@ class Completions:
         }
 
 
-def slice_instants(begun: Iterable[str], logs: Sequence[LogFile], completions: Completions) -> dict[str, list[LogFile]]:
+def slice_instants(
+    begun: Iterable[str], logs: Sequence[LogFile], completions: Completions
+) -> dict[str, list[LogFile]]:
     """The log files of one group by the instant that began their slice; every slice that there is has an entry.
 
     Args:

@@ -66,7 +66,9 @@ def history_files(storage: Storage, config: TableConfig) -> tuple[HistoryFile, .
                 table=storage.uri, file=f"{folder}/{name}", remedy=_REMEDY,
             )  # fmt: skip
         if size >= 0 and entry.size >= 0 and size != entry.size:
-            raise _corrupt(storage, f"{folder}/{name}", f"it has {entry.size} bytes, the manifest says {size}")
+            raise _corrupt(
+                storage, f"{folder}/{name}", f"it has {entry.size} bytes, the manifest says {size}"
+            )
         out.append(HistoryFile(f"{folder}/{name}", match[1], match[2]))
     return tuple(sorted(out, key=lambda f: (f.first, f.last, f.path)))
 
@@ -112,7 +114,9 @@ def history_instants(
     return tuple(sorted(found.values()))
 
 
-def history_contents(storage: Storage, config: TableConfig, time: str) -> dict[str, tuple[bytes | None, bytes | None]]:
+def history_contents(
+    storage: Storage, config: TableConfig, time: str
+) -> dict[str, tuple[bytes | None, bytes | None]]:
     """What the files of an archived instant held: by action, those of its completed state and of its plan.
 
     Raises:
@@ -137,7 +141,9 @@ def _rows(storage: Storage, file: HistoryFile, columns: list[str]) -> Iterable[d
             table=storage.uri, file=file.path, remedy="read the table again: its writer may have merged files.",
         ) from None  # fmt: skip
     except (pa.ArrowException, OSError, ValueError) as e:
-        raise _corrupt(storage, file.path, f"it cannot be read as Parquet: {str(e).splitlines()[0]}") from None
+        raise _corrupt(
+            storage, file.path, f"it cannot be read as Parquet: {str(e).splitlines()[0]}"
+        ) from None
     if rows and set(rows[0]) != set(columns):
         missing = sorted(set(columns) - set(rows[0]))
         raise _corrupt(storage, file.path, f"it has no column {missing[0]}")
@@ -149,7 +155,9 @@ def _instant(row: dict[str, Any]) -> Instant | None:
     if not isinstance(time, str) or not time.isdigit() or action not in ACTIONS:
         return None
     # Archived by an upgrade from version 6, whose instants had no time of completion.
-    return Instant(time, str(action), COMPLETED, completion=completion if isinstance(completion, str) else time)
+    return Instant(
+        time, str(action), COMPLETED, completion=completion if isinstance(completion, str) else time
+    )
 
 
 def _corrupt(storage: Storage, path: str, reason: str) -> CorruptFileError:

@@ -232,7 +232,9 @@ def _below(p: Mapping[str, str], key: str, default: str) -> str:
     """A folder that a property names, relative; nothing in it may lead out of the table."""
     path = p.get(key, "").strip().strip("/") or default
     if any(part in ("", ".", "..") for part in path.split("/")):
-        raise CorruptFileError(f"{key}={path!r} is no folder below the table", file=PROPERTIES_FILE, remedy=_REPAIR)
+        raise CorruptFileError(
+            f"{key}={path!r} is no folder below the table", file=PROPERTIES_FILE, remedy=_REPAIR
+        )
     return path
 
 

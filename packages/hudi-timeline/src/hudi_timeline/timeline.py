@@ -75,7 +75,9 @@ class Timeline:
     def pending_writes(self) -> tuple[Instant, ...]:
         """Pending commit, deltacommit and replacecommit instants; clusterings are among them."""
         return tuple(
-            i for i in self.instants if not i.completed and (i.action in WRITE_ACTIONS or i.action == CLUSTERING)
+            i
+            for i in self.instants
+            if not i.completed and (i.action in WRITE_ACTIONS or i.action == CLUSTERING)
         )
 
     def of(self, action: str) -> tuple[Instant, ...]:

@@ -19,6 +19,7 @@ from hudi_format.errors import SchemaError
 from hudi_format.merge import _keymerge
 from hudi_format.merge.keys import key_groups
 from hudi_format.merge.ordering import OrderingValues, ordering_values
+from hudi_format.merge.partial import has_mask, has_name, is_has
 from hudi_format.merge.rules import MergeRule, Order
 from hudi_format.schema.meta_columns import META_COLUMNS
 
@@ -47,32 +48,59 @@ class Combined:
     _actions: np.ndarray
     _heads: np.ndarray  # the group of each of `rows`
     _filled: bool
-    _meta_of_winner: bool = False
+    _rule: MergeRule
 
     def take(self, rows: pa.Table) -> pa.Table:
         """The records of `rows`, the table that was combined: columns may be more or fewer.
 
-        Where a rule fills nulls, a column's value may come from an earlier row, and meta columns are those
-        of the last record that counted, or of the winner as the rule says.
+        Where a rule fills what the winner lacks, a column's value may come from an earlier row, and meta columns are
+        those of the last record that counted, or of the winner as the rule says.
         """
         if not self._filled:
             return rows if len(self.rows) == rows.num_rows else rows.take(pa.array(self.rows))
         plain = pa.array(self.rows)
         source = np.empty(len(self._groups), dtype=np.int64)
-        columns = []
+        found: dict[str, pa.ChunkedArray] = {}
         for name in rows.column_names:
+            if is_has(name):
+                continue
             column = rows.column(name)
             meta = name in META_COLUMNS
-            latest = meta and not self._meta_of_winner
-            if not meta and not column.null_count:
-                columns.append(column.take(plain))
-                continue
-            valid = None
-            if column.null_count and not meta:
-                valid = column.is_valid().to_numpy().astype(np.uint8)
-            _keymerge.fold_column(self._groups, self._actions, valid, latest, source)
-            columns.append(column.take(pa.array(source[self._heads])))
-        return pa.table(columns, schema=rows.schema)
+            latest = meta and not self._rule.meta_of_winner
+            has = has_mask(rows, name)
+            if self._rule.fill_within and not meta:
+                has = _both(has, _kept(column, self._rule.unavailable))
+            at = plain
+            if meta or has is not None:
+                valid = None if has is None else has.astype(np.uint8)
+                _keymerge.fold_column(self._groups, self._actions, valid, latest, source)
+                at = pa.array(source[self._heads])
+            found[name] = column.take(at)
+            if has_name(name) in rows.schema.names:
+                found[has_name(name)] = rows.column(has_name(name)).take(at)
+        return pa.table([found[n] for n in rows.column_names], schema=rows.schema)
+
+
+def _both(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
+    return other if one is None else one if other is None else one & other
+
+
+def _kept(column: Column, unavailable: str | None) -> np.ndarray | None:
+    """Per value, whether it counts rather than being filled (bool); None where all do.
+
+    Args:
+        unavailable: the text that stands for a value that was not sent; None: nulls are filled.
+    """
+    if unavailable is None:
+        return np.asarray(column.is_valid()) if column.null_count else None
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        marker: object = unavailable
+    elif pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+        marker = unavailable.encode()
+    else:
+        return None
+    same = pc.fill_null(pc.equal(column, pa.scalar(marker, column.type)), False)
+    return ~np.asarray(same) if pc.any(same).as_py() else None
 
 
 def combine(
@@ -82,6 +110,7 @@ def combine(
     ordering: Column | OrderingValues | None = None,
     kinds: np.ndarray | None = None,
     logged: bool = False,
+    partial: bool = False,
 ) -> Combined:
     """One record per key, of records in the order in which they came.
 
@@ -91,6 +120,7 @@ def combine(
         kinds: per row, what it is; None: all are DATA.  DELETE and DELETE_DEFAULT are entries of delete
             blocks, with an ordering value and without (the number 0).
         logged: the rows are of log blocks, with meta columns, rather than of a write's input.
+        partial: some rows lack columns, which `hudi_format.merge.partial` marks.
 
     Raises:
         SchemaError: an ordering column without an order.
@@ -104,19 +134,20 @@ def combine(
     else:
         (values,) = ordering_values(ordering)
     how = rule.within if ordering is not None else Order.LATER
+    fill = rule.fill_within or partial
     kinds = np.zeros(n, dtype=np.uint8) if kinds is None else np.ascontiguousarray(kinds, dtype=np.uint8)
     state = np.empty(n, dtype=np.int64)
     state_kind = np.empty(n, dtype=np.uint8)
     actions = np.empty(n, dtype=np.uint8)
     _keymerge.fold(
-        groups, kinds, values.numbers, values.text, values.valid, int(how), rule.fill_within, logged,
+        groups, kinds, values.numbers, values.text, values.valid, int(how), fill, logged,
         rule.tombstones_compare, state, state_kind, actions,
     )  # fmt: skip
     heads = np.flatnonzero(state >= 0)
     order = np.argsort(state[heads], kind="stable")
     heads = heads[order]
-    filled = rule.fill_within and bool((actions >= _TAKE_FILL).any())
-    return Combined(state[heads], state_kind[heads], groups, actions, heads, filled, rule.meta_of_winner)
+    filled = fill and bool((actions >= _TAKE_FILL).any())
+    return Combined(state[heads], state_kind[heads], groups, actions, heads, filled, rule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +253,8 @@ def merged_column(
     *,
     fill: bool = False,
     stored_wins: np.ndarray | None = None,
+    has: np.ndarray | None = None,
+    unavailable: str | None = None,
 ) -> pa.Array:
     """The stored column with the incoming values where `take` names a row.
 
@@ -229,6 +262,8 @@ def merged_column(
         take: per stored value, the position in `incoming`, or -1.
         fill: nulls of the winner are filled from the other side.
         stored_wins: per stored value, whether the stored one is the winner, which then only has nulls filled.
+        has: per incoming value, whether there is one (bool); None where there are all.
+        unavailable: the text that is filled, rather than nulls.
 
     Raises:
         SchemaError: columns of two types.
@@ -240,18 +275,16 @@ def merged_column(
         new = new.cast(new.type.value_type)
     if old.type != new.type:
         raise SchemaError(f"stored values of type {old.type} meet values of type {new.type}")
-    hit = take >= 0
-    if not hit.any():
+    use = take >= 0
+    if not use.any():
         return old
-    use = hit
-    if fill and (new.null_count or (stored_wins is not None and old.null_count) or stored_wins is not None):
-        rows = np.maximum(take, 0)
-        new_valid = _valid(new)[rows]
-        use = hit & new_valid
-        if stored_wins is not None:
-            use &= ~(stored_wins & _valid(old))
-    elif stored_wins is not None and not fill:
-        use = hit & ~stored_wins
+    if fill:
+        has = _both(has, _kept(new, unavailable))
+    if has is not None:
+        use = use & has[np.maximum(take, 0)]
+    if stored_wins is not None:
+        stays = _kept(old, unavailable) if fill else None
+        use = use & ~(stored_wins if stays is None else stored_wins & stays)
     if not use.any():
         return old
     if not pa.types.is_nested(old.type):
@@ -259,13 +292,6 @@ def merged_column(
     # Arrow replaces no nested values in place: gather from old and new laid end to end.
     source = np.where(use, take + len(old), np.arange(len(old), dtype=np.int64))
     return pa.concat_arrays([old, new]).take(pa.array(source))
-
-
-def _valid(array: pa.Array) -> np.ndarray:
-    if not array.null_count:
-        return np.ones(len(array), dtype=bool)
-    out: np.ndarray = array.is_valid().to_numpy(zero_copy_only=False)
-    return out
 
 
 def one_array(column: Column) -> pa.Array:
@@ -300,7 +326,7 @@ def deleted_kinds(rows: pa.Table, rule: MergeRule, field: str = "", marker: str 
         if flags.null_count and rule.fill_within:
             out[~flags.is_valid().to_numpy()] = DATA_FLAG_NULL
     if rule.delete_field:
-        mask = _marked(rows, rule.delete_field, rule.delete_marker, any_case=True)
+        mask = _marked(rows, rule.delete_field, rule.delete_marker, any_case=not rule.exact_marker)
         if mask is not None:
             out = mask.astype(np.uint8) if out is None else np.where(mask, np.uint8(DATA_DELETED), out)
     return out if out is not None and out.any() else None

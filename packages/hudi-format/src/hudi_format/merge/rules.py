@@ -9,6 +9,7 @@ the modes of table versions 8 and 9 as their documentation says.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -36,10 +37,12 @@ class MergeRule:
         against_stored: who wins against the stored row; ordering is compared only where the stored value
             is not null.
         fill_within, fill_stored: the winner's nulls are filled from the loser.
+        unavailable: the text that is filled, rather than nulls; None for nulls.
         late_delete_loses: a record that is marked as deleted is compared like any other; else it deletes
             whatever is stored.
         delete_fields: `hoodie.payload.delete.field` and its marker are heeded, and then only they.
-        delete_field, delete_marker: the payload's own mark of a delete, in any case of letters.
+        delete_field, delete_marker: the payload's own mark of a delete, in any case of letters; of a table of
+            version 9 the mark that it is configured with, in exactly these letters (`exact_marker`).
         event_time: commits say the range of `hoodie.payload.event.time.field` over the updated records.
         meta_of_winner: meta columns are those of the record that wins, and not of the later one.
         tombstones_compare: deletes of the log are compared with what follows, and with the stored row
@@ -55,6 +58,8 @@ class MergeRule:
     delete_fields: bool = False
     delete_field: str = ""
     delete_marker: str = ""
+    exact_marker: bool = False
+    unavailable: str | None = None
     event_time: bool = False
     meta_of_winner: bool = False
     tombstones_compare: bool = False
@@ -84,10 +89,12 @@ PAYLOADS: dict[str, MergeRule] = {
     )
 }  # fmt: skip
 
-COMMIT_TIME = MergeRule("COMMIT_TIME_ORDERING", Order.LATER, Order.LATER, delete_fields=True)
+COMMIT_TIME = MergeRule(
+    "COMMIT_TIME_ORDERING", Order.LATER, Order.LATER, delete_fields=True, meta_of_winner=True
+)
 EVENT_TIME = MergeRule(
     "EVENT_TIME_ORDERING", _EVENT, _EVENT,
-    late_delete_loses=True, delete_fields=True, tombstones_compare=True,
+    late_delete_loses=True, delete_fields=True, tombstones_compare=True, meta_of_winner=True,
 )  # fmt: skip
 MODES = {r.name: r for r in (COMMIT_TIME, EVENT_TIME)}
 # What table version 9 makes of a payload: mode, and whether nulls are filled.
@@ -115,12 +122,18 @@ def payload_rule(class_name: str | None) -> MergeRule:
     return rule
 
 
+UNAVAILABLE_VALUE = "hoodie.write.partial.update.unavailable.value"
+DELETE_FIELD = "hoodie.payload.delete.field"
+DELETE_MARKER = "hoodie.payload.delete.marker"
+
+
 def mode_rule(
     mode: str | None,
     *,
     payload: str | None = None,
     has_ordering: bool = True,
     partial_update: str | None = None,
+    properties: Mapping[str, str] | None = None,
 ) -> MergeRule:
     """The rule of a table of version 8 or later.
 
@@ -129,25 +142,37 @@ def mode_rule(
         payload: its payload class, short or full; decides under CUSTOM, and where there is no mode.
         has_ordering: whether the table has ordering fields; decides where there is neither.
         partial_update: `hoodie.table.partial.update.mode`.
+        properties: the table's `hoodie.record.merge.property.` entries, without the prefix.
 
     Raises:
         UnsupportedError: a merger or payload that is not built here.
     """
+    given = properties or {}
     short = (payload or "").rpartition(".")[2]
     if mode in MODES:
         rule = MODES[mode]
     elif mode == "CUSTOM":
         rule = replace(payload_rule(payload or "a merger of the user's"), tombstones_compare=False)
     elif mode:
-        raise UnsupportedError(f"the merge mode {mode} is not provided", mode=mode)
+        raise UnsupportedError(
+            f"the merge mode {mode} is not provided", remedy="read the table with Apache Hudi 1.x.", mode=mode
+        )
     elif short:
         rule = _MODE_OF_PAYLOAD.get(short) or payload_rule(payload)
     else:
         rule = EVENT_TIME if has_ordering else COMMIT_TIME
+    field, marker = given.get(DELETE_FIELD, ""), given.get(DELETE_MARKER, "")
+    if field and marker:
+        rule = replace(rule, delete_field=field, delete_marker=marker, exact_marker=True)
     if partial_update in (None, "", "NONE"):
         return rule
-    if partial_update != "IGNORE_DEFAULTS":
-        raise UnsupportedError(
-            f"partial updates of the mode {partial_update} are not provided", mode=partial_update
-        )
-    return replace(rule, fill_within=True, fill_stored=True, meta_of_winner=True)
+    rule = replace(rule, fill_within=True, fill_stored=True, meta_of_winner=True)
+    if partial_update == "IGNORE_DEFAULTS":
+        return rule
+    if partial_update == "FILL_UNAVAILABLE" and given.get(UNAVAILABLE_VALUE):
+        return replace(rule, unavailable=given[UNAVAILABLE_VALUE])
+    raise UnsupportedError(
+        f"partial updates of the mode {partial_update} are not provided",
+        remedy="read the table with Apache Hudi 1.1 or later.",
+        mode=partial_update,
+    )

@@ -62,6 +62,7 @@ def _mode_rule(config: TableConfig) -> MergeRule:
         payload=config.payload_class,
         has_ordering=bool(config.ordering_fields),
         partial_update=config.partial_update_mode,
+        properties=config.merge_properties,
     )
 
 
