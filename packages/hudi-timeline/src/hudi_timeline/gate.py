@@ -24,6 +24,9 @@ READ = "read"
 WRITE = "write"
 BOTH = (READ, WRITE)
 
+READABLE = (5, 6, 8, 9)
+"""Table versions that can be read."""
+
 METADATA_ENABLE = "hoodie.metadata.enable"
 METADATA_BOOTSTRAP_INSTANT = "00000000000001"
 SNAPSHOT = "snapshot"
@@ -72,12 +75,14 @@ def _version(*versions: int) -> Callable[[Facts], str]:
 
 
 def _unknown_version(facts: Facts) -> str:
-    return "" if facts.config.version in (5, 6, 8, 9) else f"table version {facts.config.version}"
+    return "" if facts.config.version in READABLE else f"table version {facts.config.version}"
 
 
 def _layout(facts: Facts) -> str:
-    layout = facts.config.layout_version
-    return f"timeline layout version {layout}" if layout != (2 if facts.config.version >= 8 else 1) else ""
+    layout, version = facts.config.layout_version, facts.config.version
+    if version not in READABLE or layout == (2 if version >= 8 else 1):
+        return ""
+    return f"timeline layout version {layout}"
 
 
 def _table_format(facts: Facts) -> str:
