@@ -24,7 +24,7 @@ READ = "read"
 WRITE = "write"
 BOTH = (READ, WRITE)
 
-READABLE = (5, 6, 8, 9)
+READ_VERSIONS = (5, 6, 8, 9)
 """Table versions that can be read."""
 
 METADATA_ENABLE = "hoodie.metadata.enable"
@@ -75,12 +75,12 @@ def _version(*versions: int) -> Callable[[Facts], str]:
 
 
 def _unknown_version(facts: Facts) -> str:
-    return "" if facts.config.version in READABLE else f"table version {facts.config.version}"
+    return "" if facts.config.version in READ_VERSIONS else f"table version {facts.config.version}"
 
 
 def _layout(facts: Facts) -> str:
     layout, version = facts.config.layout_version, facts.config.version
-    if version not in READABLE or layout == (2 if version >= 8 else 1):
+    if version not in READ_VERSIONS or layout == (2 if version >= 8 else 1):
         return ""
     return f"timeline layout version {layout}"
 
