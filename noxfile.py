@@ -19,6 +19,7 @@ PYSPARKS = {"3.5": "pyspark==3.5.5", "4": "pyspark>=4.1,<5"}
 # A real S3 server for tests: without a lower bound the resolver takes an s3fs of years ago beside moto.
 S3 = ("moto[server,s3]>=5.1", "s3fs>=2025", "boto3")
 TESTING = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "pytest-benchmark", "pandas", *S3)
+ATHERIS = "atheris==3.0.0"  # has wheels for Linux on x86-64 only
 BUILDING = ("setuptools>=80", "Cython>=3.1,<4", "wheel")
 DIST = ROOT / "dist"
 
@@ -150,6 +151,20 @@ def soak(session: nox.Session) -> None:
     """The long forms: 40 killed writers without a JVM, 10 on Spark."""
     _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING)
     _pytest(session, "tests/scenario", "--timeout=5400", env={"HUDI_SOAK": "1"})
+
+
+@nox.session
+def fuzz_smoke(session: nox.Session) -> None:
+    """Every parser of untrusted bytes under coverage-guided fuzzing, two seconds each."""
+    _install(session, "hudi-timeline", ATHERIS)
+    session.run("python", "fuzz/run.py", "--seconds", "2", "--jobs", str(min(2, os.cpu_count() or 1)))
+
+
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """The long form: 600 seconds for each target, or what follows `--` (`-- --seconds 60 log_file`)."""
+    _install(session, "hudi-timeline", ATHERIS)
+    session.run("python", "fuzz/run.py", *(session.posargs or ("--seconds", "600", "--jobs", "2")))
 
 
 @nox.session

@@ -27,6 +27,7 @@ TEST_SESSIONS = (
     "types",
     "spark",
     "scenario",
+    "fuzz_smoke",
     "interop",
     "bench_smoke",
 )

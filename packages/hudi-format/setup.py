@@ -34,6 +34,7 @@ EXTENSIONS = [
     "hudi_format.parquet._entries",
 ]
 
+
 class ParallelBuild(build_ext):
     """Translates and compiles on all cores; left alone, setuptools takes one module after the other."""
 

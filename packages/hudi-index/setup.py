@@ -22,6 +22,7 @@ def extension(name: str) -> Extension:
 
 EXTENSIONS = ("hudi_index.bloom._filter", "hudi_index.hashing._crc", "hudi_index.hashing._java")
 
+
 class ParallelBuild(build_ext):
     """Translates and compiles on all cores; left alone, setuptools takes one module after the other."""
 

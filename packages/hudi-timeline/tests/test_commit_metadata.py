@@ -1,6 +1,7 @@
 """Files of instants: JSON and Avro, read and written byte for byte as Apache Hudi does."""
 
 import json
+import zlib
 from contextlib import suppress
 
 import fastavro
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_format.errors import CorruptFileError
+from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_format.model import WriteStat
 from hudi_timeline.metadata import avro_records
 from hudi_timeline.metadata.commit import CommitMetadata, parse_commit
@@ -236,5 +237,47 @@ def test_a_list_of_elements_without_bytes_is_refused_before_it_is_counted(items)
     body = long(1) + long(2**60) + long(0)
     data = b"Obj\x01" + long(1) + long(11) + b"avro.schema" + long(len(header)) + header + long(0)
     data += bytes(16) + long(1) + long(len(body)) + body + bytes(16)
-    with pytest.raises(CorruptFileError, match="without bytes"):
+    with pytest.raises(CorruptFileError, match=r"without bytes|of size 0"):
         avro_records.parse("HoodieRollbackPlan", data)
+
+
+def _container(schema, body, codec=""):
+    header = json.dumps(schema).encode() if not isinstance(schema, bytes) else schema
+    long = avro_records._long
+    meta = long(11) + b"avro.schema" + long(len(header)) + header
+    if codec:
+        meta += long(10) + b"avro.codec" + long(len(codec)) + codec.encode()
+    meta = long(2 if codec else 1) + meta + long(0)
+    return b"Obj\x01" + meta + bytes(16) + long(1) + long(len(body)) + body + bytes(16)
+
+
+def _plan_of(kind):
+    return {"type": "record", "name": "HoodieRollbackPlan", "fields": [{"name": "a", "type": kind}]}
+
+
+_NESTED = json.dumps(_plan_of("int")).replace('"int"', '{"type":"array","items":' * 900 + '"int"' + "}" * 900)
+
+
+# fastavro goes down the C stack for each level, past its end.
+@pytest.mark.parametrize(
+    ("schema", "body"),
+    [
+        (_plan_of("HoodieRollbackPlan"), b""),
+        (_plan_of(["null", "HoodieRollbackPlan"]), b"\2" * 300_000 + b"\0"),
+        (_plan_of({"type": "map", "values": "HoodieRollbackPlan"}), b"\2\0" * 300_000),
+        (_NESTED.encode(), b""),
+        (b'{"type":' * 200_000, b""),
+    ],
+)  # fmt: skip
+def test_types_that_would_end_the_process_are_refused(schema, body):
+    with pytest.raises(CorruptFileError):
+        avro_records.parse("HoodieRollbackPlan", _container(schema, body))
+
+
+def test_a_compressed_container_gives_no_more_than_a_hundred_times_its_bytes():
+    bomb = zlib.compressobj(9, zlib.DEFLATED, -15)
+    packed = bomb.compress(avro_records._long(400_000_000) + bytes(400_000_000)) + bomb.flush()
+    with pytest.raises(CorruptFileError, match="decompressed"):
+        avro_records.parse("HoodieRollbackPlan", _container(_plan_of("bytes"), packed, "deflate"))
+    with pytest.raises(UnsupportedError, match="zstandard"):
+        avro_records.parse("HoodieRollbackPlan", _container(_plan_of("bytes"), b"", "zstandard"))

@@ -9,21 +9,20 @@ Source: HoodieArchivedTimeline of Apache Hudi 0.15; spec "Timeline", section 8.
 from __future__ import annotations
 
 import io
-import json
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any
 
 import fastavro
 
-from hudi_format.errors import CorruptFileError
+from hudi_format.errors import CorruptFileError, HudiError
 from hudi_format.log.blocks import BlockType
 from hudi_format.log.data_block import read_avro
 from hudi_format.log.reader import LogFileReader
 from hudi_format.storage import Storage
 from hudi_timeline.history import history_instants
 from hudi_timeline.instant import ACTIONS, COMPLETED, WRITE_ACTIONS, Instant
+from hudi_timeline.metadata.avro_guard import DECODING_ERRORS, checked_schema
 from hudi_timeline.table_config import META_FOLDER, TableConfig
 
 _FILE = re.compile(r"\.commits_\.archive\.(\d+)_.*\Z")
@@ -98,15 +97,18 @@ def _records(storage: Storage, path: str) -> Iterator[dict[str, Any]]:
                     continue
                 what = block.damage.text if block.type == BlockType.CORRUPT else f"{block.type.name} block"
                 raise block.broken(f"a {what} in the archived timeline").at(table=storage.uri)
-            rows = read_avro(block, log.content(block))
-            schema = _schema(block.schema)
+            try:
+                schema = checked_schema(block.schema)
+                rows = read_avro(block, log.content(block))
+            except HudiError as e:
+                raise e.at(table=storage.uri, file=path) from None
             for at, length in zip(rows.offsets.tolist(), rows.lengths.tolist(), strict=True):
-                data = rows.data.slice(at, length).to_pybytes()
+                data = io.BytesIO(rows.data.slice(at, length).to_pybytes())
                 try:
-                    yield _as_record(fastavro.schemaless_reader(io.BytesIO(data), schema, None))
-                except (EOFError, ValueError, IndexError, KeyError, TypeError, UnicodeDecodeError) as e:
+                    yield _whole_record(fastavro.schemaless_reader(data, schema, None), data)
+                except DECODING_ERRORS as e:
                     raise CorruptFileError(
-                        f"a record of the archived timeline cannot be decoded: {e}",
+                        f"a record of the archived timeline cannot be decoded: {type(e).__name__}: {e}",
                         table=storage.uri,
                         file=path,
                         offset=block.content_offset + at,
@@ -114,15 +116,12 @@ def _records(storage: Storage, path: str) -> Iterator[dict[str, Any]]:
                     ) from None
 
 
-def _as_record(value: object) -> dict[str, Any]:
+def _whole_record(value: object, data: io.BytesIO) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise TypeError("it is no record")
+    if data.read(1):
+        raise ValueError("bytes follow its last field")
     return value
-
-
-@lru_cache(maxsize=8)
-def _schema(text: str) -> Any:
-    return fastavro.parse_schema(json.loads(text))
 
 
 def _instant(record: dict[str, Any]) -> Instant | None:

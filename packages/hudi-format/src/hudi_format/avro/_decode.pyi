@@ -10,6 +10,7 @@ LAYOUTS: dict[str, int]
 CORRUPT: dict[int, str]
 UNFIT: dict[int, str]
 TOO_LONG_FOR_ARROW: int
+TOO_MUCH_FOR_INPUT: int
 
 @disjoint_base
 class Memory:
@@ -45,7 +46,7 @@ class Program:
         """Read records at `offsets`, or `rows` of them end to end from `start` on.
 
         Returns:
-            what went wrong (0, or a key of CORRUPT or UNFIT, or TOO_LONG_FOR_ARROW); the records read; where
-            in `data` reading ended; the step at fault; and of each sink: rows, nulls, validity bits (None
-            without nulls), offsets and values.
+            what went wrong (0, or a key of CORRUPT or UNFIT, TOO_LONG_FOR_ARROW or TOO_MUCH_FOR_INPUT); the
+            records read; where in `data` reading ended; the step at fault; and of each sink: rows, nulls,
+            validity bits (None without nulls), offsets and values.
         """

@@ -5,7 +5,7 @@
 A `Node` is one step, a `Sink` the growing buffers of one level of a column.  `_value` reads one value at `p`
 and gives the byte after it, NULL after a failure that `Run` then describes.  No read passes `Run.end`, no
 write passes a sink's capacity, and what is allocated is a small multiple of the bytes read: an item takes at
-least one byte, or counts against `Run.free`.
+least one byte, or counts against `Run.free`; what nulls, defaults and symbols stand for counts against `Run.spare`.
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free
@@ -21,9 +21,8 @@ OPS = {
     "record": RECORD, "blocks": BLOCKS, "union": UNION, "null_row": NULL_ROW, "default": DEFAULT,
     "unreadable": UNREADABLE, "bool": BOOL, "int32": INT32, "int64": INT64, "long64": LONG64,
     "long_float": LONG_FLOAT, "long_double": LONG_DOUBLE, "float32": FLOAT32, "float_double": FLOAT_DOUBLE,
-    "double64": DOUBLE64, "text": TEXT, "fixed": FIXED, "fixed_text": FIXED_TEXT, "enum": ENUM,
-    "int_text": INT_TEXT, "long_text": LONG_TEXT, "decimal": DECIMAL, "fixed_decimal": FIXED_DECIMAL,
-    "time32": TIME32, "time64": TIME64,
+    "double64": DOUBLE64, "text": TEXT, "fixed": FIXED, "fixed_text": FIXED_TEXT, "enum": ENUM, "int_text": INT_TEXT,
+    "long_text": LONG_TEXT, "decimal": DECIMAL, "fixed_decimal": FIXED_DECIMAL, "time32": TIME32, "time64": TIME64,
     "skip_fixed": SKIP_FIXED, "skip_varint": SKIP_VARINT, "skip_bytes": SKIP_BYTES, "skip_union": SKIP_UNION,
     "skip_blocks": SKIP_BLOCKS, "skip_record": SKIP_RECORD,
 }
@@ -52,6 +51,7 @@ UNFIT = {
     NO_NULL: "a value is null, but must not be",
 }
 TOO_LONG_FOR_ARROW = TOO_LONG
+TOO_MUCH_FOR_INPUT = TOO_MUCH
 
 # --- passing over -----------------------------------------------------------------------------------
 
@@ -214,8 +214,9 @@ cdef const uint8_t* _default(Run* r, const Node* node, const uint8_t* p) noexcep
     cdef const uint8_t* end = r.end
     cdef const uint8_t* limit = r.limit
     cdef const uint8_t* after
-    r.end = node.text + node.text_size
-    r.limit = r.end
+    if not _spend(r, node.text_size + 16):
+        return _fail(r, TOO_MUCH, p, node)
+    r.end = r.limit = node.text + node.text_size
     after = _value(r, node.kids[0], node.text)
     r.end = end
     r.limit = limit
@@ -258,11 +259,11 @@ cdef const uint8_t* _rare(Run* r, const Node* node, const uint8_t* p) noexcept n
         if n < 0 or n >= node.count:
             return _fail(r, BAD_BRANCH, start, node)
         return _value(r, node.kids[n], p)
+    if node.op == FIXED and node.size > r.end - p:
+        return _fail(r, CUT, p, node)
     if not _room(r, s):
         return _fail(r, r.stop, p, node)
     if node.op == FIXED:
-        if node.size > r.end - p:
-            return _fail(r, CUT, p, node)
         memcpy(s.data + s.rows * s.width, p, s.width)
         s.rows += 1
         return p + node.size
@@ -292,7 +293,9 @@ cdef const uint8_t* _rare(Run* r, const Node* node, const uint8_t* p) noexcept n
             return _fail(r, BAD_SYMBOL, start, node)
         if node.spans[2 * n] < 0:
             return _fail(r, NO_BRANCH, start, node)
-        if not _copy_text(r, s, node.text + node.spans[2 * n], node.spans[2 * n + 1], node.text):
+        if not _spend(r, node.spans[2 * n + 1]) or not _copy_text(
+            r, s, node.text + node.spans[2 * n], node.spans[2 * n + 1], node.text
+        ):
             return _fail(r, r.stop, start, node)
         return p
     if node.op == TIME32 or node.op == TIME64:
@@ -483,24 +486,21 @@ cdef class Program:
             s.width = width if s.layout != IN_BITS else 1
             s.count = <int32_t>len(kids)
             s.kids = <int32_t*>_array(s.count, sizeof(int32_t))
+            if not all(0 <= kid < self.sink_count for kid in kids):
+                raise ValueError("a sink that is not there")
             for k in range(s.count):
-                if not 0 <= kids[k] < self.sink_count:
-                    raise ValueError("a sink that is not there")
                 s.kids[k] = kids[k]
             self.flat[i] = flat
             self.text_count += s.layout == IN_TEXT
         for i, (op, sink, null_branch, size, digits, text, spans, kids) in enumerate(nodes):
             node = &self.nodes[i]
             node.op = OPS[op]
-            node.sink = sink
-            node.null_branch = null_branch
-            node.size = size
+            node.sink, node.null_branch, node.size = sink, null_branch, size
             node.number = i
             if not -1 <= sink < self.sink_count or (sink < 0 and node.op < SKIP_FIXED and i > 0):
                 raise ValueError("a sink that is not there")
             self.texts.append(text)
-            node.text = text
-            node.text_size = len(text)
+            node.text, node.text_size = text, len(text)
             node.spans = <int64_t*>_array(len(spans), sizeof(int64_t))
             for k in range(<int32_t>len(spans)):
                 node.spans[k] = spans[k]
@@ -551,7 +551,7 @@ cdef class Program:
             start = end = 0
         elif not 0 <= start <= size or rows < 0:
             raise ValueError("a start or a count that is not in the data")
-        r.free = size + 1024
+        _allow(&r, size)
         if offsets is None and rows > (r.free if self.least == 0 else (size - start) // self.least):
             return BAD_COUNT, 0, start, 0, None
         text_room = min((size - start) // (self.text_count + 1) + 64, <int64_t>LONGEST)
@@ -560,13 +560,14 @@ cdef class Program:
         r.sinks = sinks
         try:
             with nogil:
-                ready = _prepare(sinks, self.sink_count, self.flat, rows, text_room)
+                # No more rows than the bytes can hold.
+                ready = _prepare(sinks, self.sink_count, self.flat, min(rows, size // max(self.least, 1) + 1), text_room)
                 if ready:
                     done = _decode(&r, self.nodes, kids, base, size, begins, spans, rows, &end)
                     if r.stop == OK and not _sound_texts(sinks, self.sink_count):
                         again = True
                         r.check = True
-                        r.free = size + 1024
+                        _allow(&r, size)
                         for i in range(self.sink_count):
                             if sinks[i].valid != NULL:
                                 memset(sinks[i].valid, 1, <size_t>sinks[i].room)

@@ -9,6 +9,8 @@ from hudi_format.avro._wire cimport hudi_ascii, hudi_load64, hudi_utf8
 cdef enum:
     LONGEST = 0x7FFFFFFF      # Arrow's 32-bit offsets end here
     SLACK = 32                # short texts are copied as so many bytes
+    MOST_SPARE = 1024         # bytes of output that no input stands for, per byte of input: a null struct's fields
+    LEAST_SPARE = 1 << 26
 
 cdef enum Op:
     RECORD, BLOCKS, UNION, NULL_ROW, DEFAULT, UNREADABLE,
@@ -21,7 +23,7 @@ cdef enum Layout:
 
 cdef enum Stop:
     OK, CUT, BAD_NUMBER, BAD_INT, BAD_LENGTH, BAD_BRANCH, BAD_BOOL, BAD_SYMBOL, BAD_COUNT, BAD_BLOCK, BAD_TEXT,
-    BAD_DECIMAL, BAD_TIME, TOO_DEEP, LEFT_OVER, OUTSIDE, NO_BRANCH, NO_NULL, TOO_LONG, NO_MEMORY
+    BAD_DECIMAL, BAD_TIME, TOO_DEEP, LEFT_OVER, OUTSIDE, NO_BRANCH, NO_NULL, TOO_LONG, TOO_MUCH, NO_MEMORY
 
 cdef struct Node:
     Op op
@@ -57,6 +59,7 @@ cdef struct Run:
     const uint8_t* end         # of the record
     const uint8_t* limit       # of the buffer
     int64_t free               # items without bytes that may still come
+    int64_t spare              # bytes of nulls, defaults and symbols that may still come
     int32_t depth
     bint check                 # look at every text at once, to tell where the bad one is
     Stop stop
@@ -97,10 +100,11 @@ cdef inline bint _resize(Sink* s, int64_t room) noexcept nogil:
 
 
 cdef inline bint _grow(Run* r, Sink* s) noexcept nogil:
+    cdef int64_t least = 64 if s.width <= SLACK else 1
     if s.rows >= LONGEST:
         r.stop = TOO_LONG
         return False
-    if not _resize(s, min(<int64_t>LONGEST, s.room * 2 if s.room > 32 else 64)):
+    if not _resize(s, min(<int64_t>LONGEST, max(least, s.room * 2))):
         r.stop = NO_MEMORY
         return False
     return True
@@ -127,10 +131,25 @@ cdef inline bint _grow_text(Run* r, Sink* s, int64_t n) noexcept nogil:
     return True
 
 
+cdef inline void _allow(Run* r, int64_t size) noexcept nogil:
+    """What may be made of so many bytes of input."""
+    r.free = size + 1024
+    r.spare = max(<int64_t>LEAST_SPARE, size * MOST_SPARE)
+
+
+cdef inline bint _spend(Run* r, int64_t n) noexcept nogil:
+    """Count n bytes of output that no bytes of the input stand for."""
+    r.spare -= n
+    if r.spare < 0:
+        r.stop = TOO_MUCH
+        return False
+    return True
+
+
 cdef inline bint _null_row(Run* r, Sink* s) noexcept nogil:
     """Append a null, and what stands for it in the levels below a struct."""
     cdef int32_t i
-    if not _room(r, s):
+    if not _spend(r, s.width + 4) or not _room(r, s):
         return False
     if s.valid != NULL:
         s.valid[s.rows] = 0
@@ -225,11 +244,15 @@ cdef inline bint _put_decimal(Sink* s, const uint8_t* p, int64_t n, const uint64
 cdef inline bint _prepare(Sink* sinks, int32_t count, const uint8_t* flat, int64_t rows, int64_t text_room) noexcept nogil:
     """Empty buffers with room for so many rows where a record gives one; False without the memory."""
     cdef int32_t i
+    cdef int64_t room
     cdef Sink* s
     cdef bint ok = True
     for i in range(count):
         s = &sinks[i]
-        ok = ok and _resize(s, rows if flat[i] and rows > 0 else 1)
+        room = rows if flat[i] and rows > 0 else 1
+        if s.layout == IN_WORDS and s.width > SLACK:
+            room = min(room, text_room // s.width)
+        ok = ok and _resize(s, room)
         if ok and s.layout == IN_TEXT:
             s.data = <uint8_t*>malloc(<size_t>text_room)
             s.text_room = text_room

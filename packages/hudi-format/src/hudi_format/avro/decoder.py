@@ -95,7 +95,8 @@ class Decoder:
             CorruptFileError: bytes that are no record; `details` has `record` (from 0), `offset` (of the
                 value at fault, from the start of `data`) and `column`.
             SchemaError: a value that the wanted column cannot hold.
-            UnsupportedError: text of one column of 2 GiB or more.
+            UnsupportedError: text of one column of 2 GiB or more, or a thousand times more of nulls and defaults
+                than there are bytes.
         """
         begins = np.ascontiguousarray(offsets, np.int64)
         spans = np.ascontiguousarray(lengths, np.int64)
@@ -162,6 +163,13 @@ class Decoder:
             )
         if stop in _decode.UNFIT:
             return SchemaError(f"{_decode.UNFIT[stop]} ({place})", record=record, offset=offset, column=path)
+        if stop == _decode.TOO_MUCH_FOR_INPUT:
+            return UnsupportedError(
+                f"nulls, defaults or symbols of column {path} take more than a thousand times the bytes of the "
+                f"records ({place})",
+                remedy="read fewer columns; if that is no sparse table, its schema is damaged.",
+                column=path,
+            )
         return UnsupportedError(
             f"column {path} has more than 2 GiB in these records",
             remedy="decode fewer records at once.",

@@ -71,7 +71,10 @@ class Sink:
     def width(self) -> int:
         """Bytes of one row's value, 0 where they vary."""
         leaf = self.filled or self.wanted
-        return int(leaf.bit_width) // 8 if leaf is not None and self.layout == "fixed" else 0
+        if leaf is None or self.layout != "fixed":
+            return 0
+        # The bits of a large fixed type are more than Arrow counts.
+        return int(leaf.byte_width if pt.is_fixed_size_binary(leaf) else leaf.bit_width // 8)
 
     def arrow(self, wanted: bool) -> pa.DataType:
         """The column's type, as it is wanted or as it is decoded."""

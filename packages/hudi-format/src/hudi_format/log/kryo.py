@@ -222,6 +222,8 @@ class _Input:
                 remedy="compact the table with the release of Apache Hudi that wrote it.",
             )
         value = self.object(lambda: read(self))
+        if value is not None and type(value) is not _CLASSES[plain]:
+            raise self.fail(f"a reference to what is no {plain}")
         return None if value is None else (plain, value)
 
 
@@ -329,6 +331,15 @@ _OBJECTS: dict[str, Callable[[_Input], Any]] = {
     "java.sql.Timestamp": lambda i: _moment(i, i.signed() * 1000),
     "java.time.LocalDate": _local_date,
     "java.time.Instant": _instant,
+}
+_CLASSES: dict[str, type] = {
+    "String": str,
+    "Utf8": str,
+    "BigDecimal": Decimal,
+    "Date": date,
+    "LocalDate": date,
+    "Timestamp": datetime,
+    "Instant": datetime,
 }
 
 

@@ -21,6 +21,9 @@ _WITH_RUNS = 12347
 _SMALL = 4  # containers; with runs and fewer than this there are no offsets
 _ARRAY_MOST = 4096  # values of an array container; more are a bitmap of 8 KiB
 _BITMAP_BYTES = 8192
+# A run of 65,536 positions takes ten bytes: a bitmap of more positions than the block can have records is none.
+_ROWS_PER_BYTE = 64
+_FEW_ROWS = 1 << 16
 
 
 class RoaringError(ValueError):
@@ -39,19 +42,20 @@ def record_positions(block: LogBlock) -> npt.NDArray[np.uint64] | None:
     if text is None:
         return None
     try:
-        return read_roaring64(base64.b64decode(text, validate=True))
+        data = base64.b64decode(text, validate=True)
+        return read_roaring64(data, most=_ROWS_PER_BYTE * block.content_length + _FEW_ROWS)
     except (binascii.Error, RoaringError, ValueError) as e:
         raise block.broken(f"RECORD_POSITIONS is no bitmap ({e})") from e
 
 
-def read_roaring64(data: bytes) -> npt.NDArray[np.uint64]:
+def read_roaring64(data: bytes, most: int = 1 << 24) -> npt.NDArray[np.uint64]:
     """All numbers of a 64-bit bitmap, ascending.
 
-    Allocates as many numbers as the bitmap has, which a run may make far more than its bytes; never more than
-    `2**16` for each container of the data.
+    Args:
+        most: numbers that it may have, as runs make them far more than the bytes.
 
     Raises:
-        RoaringError: not the portable format, or bytes after it.
+        RoaringError: not the portable format, bytes after it, or too many numbers.
     """
     (buckets,) = _unpack("<Q", data, 0)
     if buckets > (len(data) - 8) // 8:
@@ -63,14 +67,15 @@ def read_roaring64(data: bytes) -> npt.NDArray[np.uint64]:
         if high <= last:
             raise RoaringError("buckets that are not ascending")
         last = high
-        low, at = _read32(data, at + 4)
+        low, at = _read32(data, at + 4, most)
+        most -= len(low)
         parts.append(low.astype(np.uint64) | np.uint64(high << 32))
     if at != len(data):
         raise RoaringError(f"{len(data) - at} bytes after the bitmap")
     return np.concatenate(parts) if parts else np.empty(0, np.uint64)
 
 
-def _read32(data: bytes, at: int) -> tuple[npt.NDArray[np.uint32], int]:
+def _read32(data: bytes, at: int, most: int) -> tuple[npt.NDArray[np.uint32], int]:
     """Numbers of the 32-bit bitmap at `at`, and where it ends."""
     (cookie,) = _unpack("<I", data, at)
     at += 4
@@ -90,6 +95,9 @@ def _read32(data: bytes, at: int) -> tuple[npt.NDArray[np.uint32], int]:
     at += 4 * count
     if (np.diff(heads[:, 0].astype(np.int64)) <= 0).any():
         raise RoaringError("containers that are not ascending")
+    total = int(heads[:, 1].sum(dtype=np.int64)) + count
+    if total > most:
+        raise RoaringError(f"{total} numbers where {most} are the most")
     if not runs or count >= _SMALL:
         at += len(_slice(data, at, 4 * count))  # offsets, which follow from the rest
     parts: list[npt.NDArray[np.uint32]] = []

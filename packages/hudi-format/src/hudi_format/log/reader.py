@@ -20,6 +20,7 @@ WHOLE_FILE = 8 << 20  # bytes; a remote file up to here comes in one request
 _WINDOW = 64 << 10  # bytes of one ranged read: a header with its schema, and often several small blocks
 _SEARCH = 4 << 20  # bytes of one ranged read while the next magic is sought
 _LOST_HEAD = 1 << 20  # bytes of a torn block that are searched for its instant
+_LEAST_HEAD = 26  # bytes up to a header's number of entries
 _TAIL = 12  # empty footer and reverse pointer
 
 
@@ -38,6 +39,8 @@ class LogFileReader:
         self.file = file
         self._input: Any = None
         self._data: pa.Buffer | None = None
+        self._sound = True
+        self._searched: tuple[int, memoryview] = (0, memoryview(b""))
         if isinstance(source, pa.Buffer):
             self._data = source
         elif isinstance(source, (bytes, bytearray, memoryview)):
@@ -130,7 +133,7 @@ class LogFileReader:
         at = 0
         window = _Window(self)
         while at < self.size:
-            head = window.at(at, _WINDOW)
+            head = window.at(at, _WINDOW, len(MAGIC))
             if self.size - at < len(MAGIC):
                 yield _lost(self.file, at, self.size, Damage.STRAY)
                 return
@@ -158,33 +161,40 @@ class LogFileReader:
 
     def _parse(self, at: int, row: Rows, window: _Window) -> Damage:
         """Fill `row` for the block at `at`, reading as much more of the file as that takes."""
-        head_size, tail_size = _WINDOW, _TAIL
+        head_size, tail_size, enough = _WINDOW, _TAIL, _LEAST_HEAD
         while True:
-            head = window.at(at, head_size)
+            head = window.at(at, head_size, enough)
             size = int.from_bytes(head[6:14], "big", signed=True)
             end = at + 14 + size
             tail, tail_at = head, at
             if 0 <= size <= self.size - at - 14 and end > at + len(head):
                 tail_at = max(at, end - tail_size)
                 # One request brings this block's end and the next one's head.
-                tail = window.at(tail_at, tail_size + _WINDOW)
+                # Not after a damaged one: what follows it may claim any end.
+                tail = window.at(tail_at, tail_size + (_WINDOW if self._sound else 0))
             answer = _scan.parse(head, tail, tail_at, at, self.size, row)
             if answer >= 0:
+                self._sound = answer == 0
                 return Damage(answer)
             if answer == -1:
-                head_size *= 4
+                # What was at hand is too little: a window of its own, then greater ones.
+                head_size = head_size * 4 if enough == head_size else head_size
+                enough = head_size
             else:
                 tail_size *= 16
 
     def _search(self, at: int) -> int:
         """Offset of the next magic at or after `at`, or the file's size."""
         while self.size - at >= len(MAGIC):
-            part = memoryview(self.read(at, min(_SEARCH, self.size - at))).cast("B")
-            found = _scan.find_magic(part, 0)
+            start, part = self._searched
+            if not start <= at <= start + len(part) - len(MAGIC):
+                start, part = at, memoryview(self.read(at, min(_SEARCH, self.size - at))).cast("B")
+                self._searched = start, part  # the next damaged stretch may begin in it
+            found = _scan.find_magic(part, at - start)
             if found < len(part):
-                return at + found
-            at += len(part) - (len(MAGIC) - 1)
-            if len(part) < _SEARCH:
+                return start + found
+            at = start + len(part) - (len(MAGIC) - 1)
+            if start + len(part) == self.size:
                 break
         return self.size
 
@@ -204,17 +214,21 @@ class LogFileReader:
 
 
 class _Window:
-    """The bytes that were read last, of a file that is read in ranges."""
+    """The two pieces of a file, read in ranges, that were used last."""
 
     def __init__(self, reader: LogFileReader) -> None:
         self._reader = reader
         self._pieces: list[tuple[int, memoryview]] = []
 
-    def at(self, offset: int, length: int) -> memoryview:
-        """Bytes from `offset` on: `length` of them, or up to the file's end."""
+    def at(self, offset: int, length: int, enough: int | None = None) -> memoryview:
+        """Bytes from `offset` on: `length` of them, or up to the file's end; fewer, where `enough` are at hand."""
         length = min(length, self._reader.size - offset)
-        for start, data in self._pieces:
-            if start <= offset and offset + length <= start + len(data):
+        least = length if enough is None else min(enough, length)
+        for piece in reversed(self._pieces):
+            start, data = piece
+            if start <= offset and offset + least <= start + len(data):
+                if piece is not self._pieces[-1]:
+                    self._pieces.reverse()
                 return data[offset - start : offset - start + length]
         data = memoryview(self._reader.read(offset, length)).cast("B")
         self._pieces = [*self._pieces[-1:], (offset, data)]

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.types as pt
 
-from hudi_format.errors import CorruptFileError, SchemaError
+from hudi_format.errors import CorruptFileError, SchemaError, UnsupportedError
 from hudi_format.schema.meta_columns import META_COLUMNS
 
 Json: TypeAlias = Any
@@ -41,6 +41,7 @@ _WIDE: dict[tuple[str, str], pa.DataType] = {
     ("long", "timestamp-nanos"): pa.timestamp("ns", "UTC"),
     ("long", "local-timestamp-nanos"): pa.timestamp("ns"),
 }
+MAX_TYPES = 200_000  # types that name each other can unfold to any number
 _NAMES: dict[pa.DataType, str] = {kind: name for name, kind in _PRIMITIVES.items()}
 
 
@@ -132,6 +133,7 @@ def from_avro(text: str) -> pa.Schema:
     Raises:
         CorruptFileError: the text is no Avro schema, or not that of a record.
         SchemaError: a type that Arrow columns of a table cannot have; names the column.
+        UnsupportedError: more than `MAX_TYPES` types.
     """
     try:
         root = json.loads(text)
@@ -152,10 +154,13 @@ class _Reader:
 
     def __init__(self) -> None:
         self._named: dict[str, pa.DataType | None] = {}  # None: being defined
+        self._sizes: dict[str, int] = {}  # types in each of them
+        self._count = 0
 
     def record(self, node: Mapping[str, Json], namespace: str, path: str) -> pa.StructType:
         full, inner = _full_name(node, namespace, path)
         self._named[full] = None
+        before = self._count
         fields = node.get("fields")
         if not isinstance(fields, list):
             raise CorruptFileError(f"an Avro record without a list of fields ({path or full})")
@@ -170,6 +175,7 @@ class _Reader:
             out[name] = pa.field(name, kind, nullable)
         struct = pa.struct(list(out.values()))
         self._named[full] = struct
+        self._sizes[full] = self._count - before
         return struct
 
     def _optional(self, node: Json, namespace: str, path: str) -> tuple[pa.DataType, bool]:
@@ -182,7 +188,13 @@ class _Reader:
             )
         return self._type(branches[0], namespace, path), len(branches) < len(node)
 
+    def _add(self, types: int) -> None:
+        self._count += types
+        if self._count > MAX_TYPES:
+            raise UnsupportedError(f"an Avro schema of more than {MAX_TYPES} types")
+
     def _type(self, node: Json, namespace: str, path: str) -> pa.DataType:
+        self._add(1)
         if isinstance(node, str):
             return self._by_name(node, namespace, path)
         if not isinstance(node, dict):
@@ -222,6 +234,7 @@ class _Reader:
         known = self._named[full]
         if known is None:
             raise SchemaError(f"column {path} holds itself, which no column can", column=path)
+        self._add(self._sizes.get(full, 0))
         return known
 
 

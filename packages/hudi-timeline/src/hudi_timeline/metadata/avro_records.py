@@ -10,20 +10,20 @@ import copy
 import io
 import json
 import os
-import struct
-import zlib
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 import fastavro
-from fastavro.schema import SchemaParseException
 
-from hudi_format.errors import CorruptFileError
+from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_timeline.metadata import avro_schemas as schemas
-
-_MAGIC = b"Obj\x01"
-_SYNC_BYTES = 16
+from hudi_timeline.metadata.avro_guard import (
+    DECODING_ERRORS,
+    MAGIC,
+    SYNC_BYTES,
+    checked_schema,
+    container_parts,
+)
 
 Record = dict[str, Any]
 
@@ -58,11 +58,11 @@ def render(name: str, record: Mapping[str, object], *, sync: bytes | None = None
     body = io.BytesIO()
     fastavro.schemaless_writer(body, _parsed(name), dict(record))
     header = schema_text(name).encode()
-    marker = sync or os.urandom(_SYNC_BYTES)
+    marker = sync or os.urandom(SYNC_BYTES)
     key = b"avro.schema"
     meta = _long(1) + _long(len(key)) + key + _long(len(header)) + header + _long(0)
     data = body.getvalue()
-    return _MAGIC + meta + marker + _long(1) + _long(len(data)) + data + marker
+    return MAGIC + meta + marker + _long(1) + _long(len(data)) + data + marker
 
 
 def _parsed(name: str) -> Any:
@@ -86,18 +86,12 @@ def parse(name: str, data: bytes, *, path: str = "") -> Record:
 
     Raises:
         CorruptFileError: no container, another record type, cut off, or not exactly one record.
+        UnsupportedError: a codec that Apache Hudi does not use.
     """
     found, record = read_container(data, what=name, path=path)
     if found != name:
         raise _corrupt(name, f"it holds {found!r}", path)
     return record
-
-
-# What fastavro raises on damaged input is not documented; these are the kinds seen under fuzzing.
-_DAMAGE = (
-    ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RecursionError, SchemaParseException,
-    StopIteration, TypeError, ValueError, struct.error,
-)  # fmt: skip
 
 
 def read_container(data: bytes, *, what: str = "Avro container", path: str = "") -> tuple[str, Record]:
@@ -108,125 +102,28 @@ def read_container(data: bytes, *, what: str = "Avro container", path: str = "")
 
     Raises:
         CorruptFileError: no container, cut off, or not exactly one record.
+        UnsupportedError: a codec that Apache Hudi does not use.
     """
-    if data[: len(_MAGIC)] != _MAGIC:
-        raise _corrupt(what, "it does not begin as an Avro container", path)
     try:
-        meta, at = _header(data)
-        codec = meta.get("avro.codec", b"null")
-        if codec not in (b"null", b"deflate"):
-            raise ValueError(f"codec {codec[:20]!r}")
-        name, schema = _writer_schema(meta["avro.schema"])
-        marker = data[at : at + _SYNC_BYTES]
-        count, at = _read_long(data, at + _SYNC_BYTES)
-        size, at = _read_long(data, at)
-        end = at + size
-        if count != 1 or size < 0 or data[end:] != marker:
-            raise ValueError(f"a block of {count} records in {size} bytes, where one to the end is expected")
-        body = data[at:end] if codec == b"null" else _inflate(data[at:end], _MOST_INFLATED)
-        source = io.BytesIO(body)
+        container = container_parts(data)
+        schema = checked_schema(container.schema)
+        count = sum(n for n, _ in container.blocks)
+        if count != 1:
+            raise CorruptFileError(f"it holds {count} records instead of one")
+        source = io.BytesIO(b"".join(block for _, block in container.blocks))
         record = fastavro.schemaless_reader(source, schema, None)
-        if source.tell() != len(body):
-            raise ValueError(f"{len(body) - source.tell()} bytes after the record")
-    except _DAMAGE as e:
+        if source.read(1):
+            raise CorruptFileError("bytes follow its record")
+    except CorruptFileError as e:
+        raise _corrupt(what, e.message, path) from None
+    except UnsupportedError as e:
+        raise e.at(file=path) from None
+    except DECODING_ERRORS as e:
         raise _corrupt(what, f"{type(e).__name__}: {e}", path) from None
+    name = str(schema.get("name", "")).rpartition(".")[2]
     if not isinstance(record, dict):
         raise _corrupt(what, f"it holds a {type(record).__name__} and no record", path)
     return name, record
-
-
-_MOST_INFLATED = 256 << 20
-
-
-def _inflate(data: bytes, most: int) -> bytes:
-    inflater = zlib.decompressobj(-15)
-    try:
-        out = inflater.decompress(data, most)
-    except zlib.error as e:
-        raise ValueError(str(e)) from None
-    if inflater.unconsumed_tail or not inflater.eof:
-        raise ValueError("deflated data that does not end, or is too long")
-    return out
-
-
-def _header(data: bytes) -> tuple[dict[str, bytes], int]:
-    """The metadata map of a container, and where it ends."""
-    meta: dict[str, bytes] = {}
-    at = len(_MAGIC)
-    while True:
-        count, at = _read_long(data, at)
-        if count == 0:
-            return meta, at
-        if count < 0:  # then the block's size in bytes follows
-            _, at = _read_long(data, at)
-        for _ in range(abs(count)):
-            key, at = _read_bytes(data, at)
-            value, at = _read_bytes(data, at)
-            meta[key.decode()] = value
-
-
-def _read_bytes(data: bytes, at: int) -> tuple[bytes, int]:
-    size, at = _read_long(data, at)
-    if not 0 <= size <= len(data) - at:
-        raise EOFError("a length that leaves the file")
-    return data[at : at + size], at + size
-
-
-def _read_long(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), at
-        shift += 7
-        if shift > 63:
-            raise ValueError("a number of more than 64 bits")
-
-
-@lru_cache(maxsize=64)
-def _writer_schema(text: bytes) -> tuple[str, Any]:
-    """The record's name, and the schema made ready for fastavro; the same header is in file after file."""
-    schema = json.loads(text)
-    if _takes_no_bytes(schema, set()):
-        raise ValueError("a list of its schema has elements without bytes")
-    name = schema.get("name", "") if isinstance(schema, dict) else ""
-    return str(name).rpartition(".")[2], fastavro.parse_schema(schema)
-
-
-def _takes_no_bytes(schema: object, empty: set[str]) -> bool:
-    """Whether the schema has an array whose elements take no bytes, so that a few bytes of input could
-    stand for any number of them.  `empty` collects the names of types without bytes."""
-    if isinstance(schema, list):
-        return any(_takes_no_bytes(s, empty) for s in schema)
-    if not isinstance(schema, dict):
-        return False
-    kind = schema.get("type")
-    if kind == "record":
-        fields = [f.get("type") for f in schema["fields"]]
-        found = any(_takes_no_bytes(f, empty) for f in fields)
-        if all(_is_empty(f, empty) for f in fields):
-            empty.add(schema["name"])
-        return found
-    if kind == "array":
-        return _takes_no_bytes(schema["items"], empty) or _is_empty(schema["items"], empty)
-    if kind == "map":
-        return _takes_no_bytes(schema["values"], empty)
-    return isinstance(kind, (dict, list)) and _takes_no_bytes(kind, empty)
-
-
-def _is_empty(schema: object, empty: set[str]) -> bool:
-    if isinstance(schema, str):
-        return schema == "null" or schema in empty
-    if not isinstance(schema, dict):
-        return False
-    kind = schema.get("type")
-    if kind == "record":
-        return schema["name"] in empty
-    if kind == "fixed":
-        return schema.get("size") == 0
-    return kind == "null" or (isinstance(kind, dict) and _is_empty(kind, empty))
 
 
 def _corrupt(name: str, reason: str, path: str) -> CorruptFileError:

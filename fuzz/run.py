@@ -1,0 +1,180 @@
+"""Run fuzz targets: with atheris for coverage, or as a replay of seeds, known inputs and fixed mutations.
+
+    python fuzz/run.py --seconds 3                  every target, so long each
+    python fuzz/run.py --seconds 600 log_file hfile
+    python fuzz/run.py --replay [--mutations 2000]  without atheris; what the sanitizer session runs
+
+Exit code 1 where a target crashed; the input is then in fuzz/findings/<target>/.  An input that has been
+understood and mended moves to fuzz/regressions/<target>/, from where every run begins.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+for _path in (HERE, ROOT / "tests" / "golden"):
+    sys.path.insert(0, str(_path))
+
+REGRESSIONS = HERE / "regressions"
+FINDINGS = HERE / "findings"
+CORPUS = Path(os.environ.get("HUDI_FUZZ_CORPUS", HERE / "corpus"))
+MOST_MEMORY = 3 << 30  # bytes of address space above what the process has when a target begins
+LONGEST_INPUT = 20  # seconds
+
+
+def seeds_of(name: str) -> list[bytes]:
+    """Seeds made from golden files, and inputs that once went wrong."""
+    from targets import TARGETS
+
+    target = TARGETS[name]
+    known = sorted((REGRESSIONS / name).glob("*")) if (REGRESSIONS / name).is_dir() else []
+    return [p.read_bytes() for p in known] + [s for s in target.seeds() if len(s) <= 4 * target.most]
+
+
+def write_corpus(name: str) -> Path:
+    """The seeds as files, which libFuzzer begins with and adds to."""
+    folder = CORPUS / name
+    folder.mkdir(parents=True, exist_ok=True)
+    for seed in seeds_of(name):
+        (folder / hashlib.sha1(seed).hexdigest()).write_bytes(seed)
+    return folder
+
+
+def limit_memory() -> None:
+    """An allocation for a number that the input made up fails at once."""
+    if "asan" in os.environ.get("LD_PRELOAD", ""):
+        return  # reserves terabytes of addresses
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + MOST_MEMORY, resource.RLIM_INFINITY))
+
+
+def replay(name: str, mutations_count: int, seed: int) -> int:
+    """Number of inputs on which a target goes wrong."""
+    from targets import TARGETS
+    from targets.target import mutations
+
+    target = TARGETS[name]
+    seeds = seeds_of(name)
+    if not seeds:
+        print(f"{name}: no seeds", file=sys.stderr)
+        return 1
+    limit_memory()
+    taken = wrong = 0
+    inputs = [
+        b"",
+        *seeds,
+        *mutations([s for s in seeds if len(s) <= target.most] or seeds, mutations_count, seed),
+    ]
+    begun = time.monotonic()
+    for data in inputs:
+        signal.alarm(LONGEST_INPUT)
+        try:
+            taken += target.try_one(data)
+        except Exception as e:  # noqa: BLE001 - any other error is a finding
+            wrong += 1
+            print(f"{name}: {keep(name, data)}: {type(e).__name__}: {str(e)[:300]}", file=sys.stderr)
+            if wrong <= 3:
+                traceback.print_exc(limit=-4)
+        finally:
+            signal.alarm(0)
+    print(
+        f"{name}: {len(inputs)} inputs, {taken} taken, {wrong} wrong, {time.monotonic() - begun:.1f} s",
+        flush=True,
+    )
+    return wrong
+
+
+def keep(name: str, data: bytes) -> Path:
+    path = FINDINGS / name / hashlib.sha1(data).hexdigest()[:16]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+def fuzz(name: str, seconds: int) -> None:
+    """Run libFuzzer in this process, which ends with it."""
+    import atheris
+
+    with atheris.instrument_imports(include=["hudi_format", "hudi_index", "hudi_timeline", "targets"]):
+        from targets import TARGETS
+    target = TARGETS[name]
+    folder = write_corpus(name)
+    out = FINDINGS / name
+    out.mkdir(parents=True, exist_ok=True)
+    limit_memory()
+
+    def one(data: bytes) -> None:
+        target.try_one(data)
+
+    arguments: list[Any] = [
+        sys.argv[0], str(folder), f"-max_total_time={seconds}", f"-max_len={target.most}",
+        f"-timeout={LONGEST_INPUT}", "-rss_limit_mb=4096", f"-artifact_prefix={out}/", "-print_final_stats=1",
+    ]  # fmt: skip
+    if (HERE / "dictionaries" / f"{name}.dict").is_file():
+        arguments.append(f"-dict={HERE / 'dictionaries' / f'{name}.dict'}")
+    atheris.Setup(arguments, one)
+    atheris.Fuzz()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("targets", nargs="*", help="names; all by default")
+    parser.add_argument("--seconds", type=int, default=3, help="of each target")
+    parser.add_argument(
+        "--replay", action="store_true", help="no atheris: seeds, known inputs and fixed mutations"
+    )
+    parser.add_argument("--mutations", type=int, default=500, help="of each target, with --replay")
+    parser.add_argument("--jobs", type=int, default=1, help="targets at a time")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.inside:
+        fuzz(chosen.targets[0], chosen.seconds)
+        return 0
+    from targets import TARGETS
+
+    unknown = sorted(set(chosen.targets) - set(TARGETS))
+    if unknown:
+        parser.error(f"no target {unknown[0]}; there are {', '.join(TARGETS)}")
+    names = chosen.targets or list(TARGETS)
+    if chosen.replay:
+        return 1 if sum(replay(n, chosen.mutations, chosen.seed) for n in names) else 0
+    with ThreadPoolExecutor(chosen.jobs) as pool:
+        ok = list(pool.map(lambda name: fuzz_apart(name, chosen.seconds), names))
+    return 0 if all(ok) else 1
+
+
+def fuzz_apart(name: str, seconds: int) -> bool:
+    """Run a target in a process of its own; whether it found nothing."""
+    command = [sys.executable, __file__, "--inside", "--seconds", str(seconds), name]
+    ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                           errors="replace", check=False)  # fmt: skip
+    lines = ended.stdout.splitlines()
+
+    def number(word: str) -> str:
+        return next((x.split()[-1] for x in lines if word in x), "?")
+
+    ok = ended.returncode == 0
+    line = f"{name}: {'ok' if ok else 'FAILED'}, {number('number_of_executed_units')} inputs, "
+    line += f"{number('average_exec_per_sec')} a second, {number('peak_rss_mb')} MB"
+    print("\n".join([line, *([] if ok else lines[-40:])]), flush=True)
+    return ok
+
+
+if __name__ == "__main__":
+    sys.exit(main())

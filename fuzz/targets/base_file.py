@@ -1,0 +1,88 @@
+"""Base files: footers and rows of Parquet, and `python -m hudi_format inspect` over any file."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.orc as orc
+import pyarrow.parquet as pq
+
+from hudi_format.__main__ import main
+from hudi_format.parquet.footer import read_footer
+from hudi_format.parquet.reader import iter_batches
+from hudi_format.storage import Storage, open_storage
+from targets import golden
+from targets.target import Target
+
+NAMES = ("f.parquet", "f.orc", "f.hfile", ".f_1.log.1_0-0-0", ".f_1.log.1_0-0-0.cdc", "f")
+
+
+@cache
+def folder() -> Path:
+    shared = Path("/dev/shm")
+    return Path(tempfile.mkdtemp(prefix="hudi-fuzz-", dir=shared if shared.is_dir() else None))
+
+
+@cache
+def storage() -> Storage:
+    return open_storage(str(folder()))
+
+
+def run_parquet(data: bytes) -> None:
+    (folder() / "f.parquet").write_bytes(data)
+    footer = read_footer(storage(), "f.parquet")
+    rows = sum(b.num_rows for b in iter_batches(storage(), "f.parquet"))
+    assert rows == footer.num_rows
+
+
+def run_inspect(data: bytes) -> None:
+    """The first byte chooses the file's name; text and JSON come out, or one line of error."""
+    if not data:
+        return
+    path = folder() / NAMES[data[0] % len(NAMES)]
+    path.write_bytes(data[1:])
+    for form in ([], ["--json"]):
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = main(["inspect", str(path), *form])
+        assert code in (0, 1, 2)
+        out.getvalue().encode()
+        if code == 2:
+            assert err.getvalue().startswith("[HUDI-E"), err.getvalue()
+            assert err.getvalue().count("\n") == 1, err.getvalue()
+            assert not out.getvalue()
+        elif form:
+            found = json.loads(out.getvalue())
+            assert bool(found["problems"]) == (code == 1)
+
+
+def _parquet_seeds() -> Iterator[bytes]:
+    table = pa.table({"_hoodie_record_key": ["k1", "k2", "k2"], "a": [1, None, 3], "b": [[1], [], None]})
+    for codec, version in (("none", "1.0"), ("gzip", "2.6"), ("snappy", "2.4"), ("zstd", "2.6")):
+        sink = pa.BufferOutputStream()
+        extra = {"hoodie_min_record_key": "k1", "hoodie_max_record_key": "k2", "parquet.avro.schema": "{}"}
+        pq.write_table(table.replace_schema_metadata(extra), sink, compression=codec, version=version)
+        yield sink.getvalue().to_pybytes()
+    yield from (data for _, data in golden.named(".parquet", most=12_000))
+
+
+def _inspect_seeds() -> Iterator[bytes]:
+    yield from (b"\0" + d for d in _parquet_seeds())
+    sink = pa.BufferOutputStream()
+    orc.write_table(pa.table({"a": [1, 2], "s": ["x", None]}), sink)
+    yield b"\1" + sink.getvalue().to_pybytes()
+    yield from (b"\2" + d for d in golden.hfiles(12_000))
+    yield from (b"\3" + d for _, d in golden.logs(4000))
+
+
+TARGETS = (
+    Target("parquet", run_parquet, _parquet_seeds),
+    Target("inspect", run_inspect, _inspect_seeds),
+)

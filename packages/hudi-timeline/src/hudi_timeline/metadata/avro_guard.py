@@ -1,0 +1,160 @@
+"""Avro schemas out of files, checked before fastavro runs over them.
+
+fastavro recurses on the C stack, for a schema's nesting and for values inside values: a schema that is nested deep,
+or a type that holds itself, ends the process.  And it believes counts, where items take no bytes.  None of the
+timeline's records is such.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import fastavro
+from fastavro.schema import SchemaParseException
+
+from hudi_format.avro.model import AvroType
+from hudi_format.avro.model import parse as parse_model
+from hudi_format.errors import CorruptFileError, UnsupportedError
+
+# What fastavro raises on damaged input is not documented; these are the kinds seen under fuzzing.
+DECODING_ERRORS = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    SchemaParseException,
+    StopIteration,
+    TypeError,
+    ValueError,
+    struct.error,
+)
+
+MAGIC = b"Obj\x01"
+SYNC_BYTES = 16
+# Bytes that a compressed block may become: text of a plan packs ten to one.
+MOST_INFLATED = 100
+LEAST_INFLATED = 1 << 20
+
+
+@lru_cache(maxsize=64)
+def checked_schema(text: str) -> Any:
+    """The schema as fastavro wants it.
+
+    Raises:
+        CorruptFileError: no Avro schema of a record, or one that no writer of timelines uses.
+    """
+    root = parse_model(text)
+    _check(root, [], set())
+    try:
+        return fastavro.parse_schema(json.loads(text))
+    except DECODING_ERRORS as e:
+        raise CorruptFileError(f"not an Avro schema: {type(e).__name__}: {e}") from None
+
+
+def _check(kind: AvroType, above: list[AvroType], done: set[int]) -> None:
+    if any(kind is a for a in above):
+        raise CorruptFileError(f"an Avro schema with a type that holds itself ({kind.node.get('name')})")
+    if id(kind) in done:
+        return
+    inner = [f.type for f in kind.fields] + kind.branches
+    if kind.items is not None:
+        if kind.kind == "array" and kind.items.least == 0:
+            raise CorruptFileError("a list of an Avro schema has elements without bytes")
+        inner.append(kind.items)
+    above.append(kind)
+    for t in inner:
+        _check(t, above, done)
+    above.pop()
+    done.add(id(kind))
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """An Avro object container: its schema's text, and blocks as (number of records, their bytes)."""
+
+    schema: str
+    blocks: list[tuple[int, bytes]]
+
+
+def container_parts(data: bytes) -> Container:
+    """The parts of an Avro object container.
+
+    Raises:
+        CorruptFileError: no container, or one that is cut off; `details["offset"]` says where.
+        UnsupportedError: a codec other than null and deflate.
+    """
+    if data[: len(MAGIC)] != MAGIC:
+        raise CorruptFileError("it does not begin as an Avro container", offset=0)
+    found: dict[bytes, bytes] = {}
+    at = len(MAGIC)
+    while True:
+        count, at = _long(data, at)
+        if count == 0:
+            break
+        if count < 0:
+            _, at = _long(data, at)
+            count = -count
+        if count > (len(data) - at) // 2:
+            raise CorruptFileError("the container's header is cut off", offset=at)
+        for _ in range(count):
+            key, at = _bytes(data, at)
+            found[key], at = _bytes(data, at)
+    codec = found.get(b"avro.codec", b"null")
+    if codec not in (b"null", b"deflate"):
+        raise UnsupportedError(
+            f"an Avro container compressed with {codec[:20]!r}",
+            remedy="Apache Hudi compresses no file of its timeline: put back the file as it wrote it.",
+        )
+    try:
+        schema = found[b"avro.schema"].decode()
+    except (KeyError, UnicodeDecodeError):
+        raise CorruptFileError("the container's header has no schema", offset=at) from None
+    sync = data[at : at + SYNC_BYTES]
+    at += SYNC_BYTES
+    blocks = []
+    while at < len(data):
+        start = at
+        count, at = _long(data, at)
+        block, at = _bytes(data, at)
+        if len(sync) < SYNC_BYTES or data[at : at + SYNC_BYTES] != sync or count < 0:
+            raise CorruptFileError("a block of the container is cut off or damaged", offset=start)
+        at += SYNC_BYTES
+        blocks.append((count, block if codec == b"null" else _inflated(block, start)))
+    return Container(schema, blocks)
+
+
+def _inflated(block: bytes, at: int) -> bytes:
+    reader = zlib.decompressobj(-15)
+    most = max(MOST_INFLATED * len(block), LEAST_INFLATED)
+    try:
+        out = reader.decompress(block, most)
+    except zlib.error as e:
+        raise CorruptFileError(f"a block of the container cannot be decompressed: {e}", offset=at) from None
+    if not reader.eof:
+        raise CorruptFileError(
+            f"a block of the container is cut off, or has more than {most} bytes decompressed", offset=at
+        )
+    return out
+
+
+def _long(data: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for i, byte in enumerate(data[at : at + 10]):
+        value |= (byte & 0x7F) << (7 * i)
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at + i + 1
+    raise CorruptFileError("the container is cut off", offset=at)
+
+
+def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
+    size, start = _long(data, at)
+    if not 0 <= size <= len(data) - start:
+        raise CorruptFileError("the container is cut off", offset=at)
+    return data[start : start + size], start + size
