@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 import pyarrow as pa
 
@@ -31,12 +30,12 @@ from hudi_format.errors import (
     MissingFileError,
     UnsupportedError,
 )
-from hudi_format.instant_time import format_instant, zone_of
+from hudi_format.instant_time import zone_of
 from hudi_format.model import BaseFile
 from hudi_format.names import parse_base_file
 from hudi_format.schema.meta_columns import with_meta
-from hudi_timeline.archived import archived_write_between
-from hudi_timeline.instant import Instant
+from hudi_timeline.archived import archived_instants, archived_write_between
+from hudi_timeline.instant import WRITE_ACTIONS, Instant
 from hudi_timeline.listing import list_partition_files
 from hudi_timeline.partition_values import partition_columns, partition_table
 from hudi_timeline.scan.globs import file_filter
@@ -44,6 +43,7 @@ from hudi_timeline.scan.plan import FILES_SCHEMA, INCREMENTAL, Fate, Predicate, 
 from hudi_timeline.scan.snapshot import START, distinct, plan_files_table
 from hudi_timeline.scan.time_travel import first_open_write, has_archive
 from hudi_timeline.snapshot import TableSnapshot, is_base_file
+from hudi_timeline.timeline import Timeline, modified_at
 from hudi_timeline.view import Group, WrittenFile, check_size, missing_file
 
 log = logging.getLogger("hudi")
@@ -65,6 +65,7 @@ class Range:
         gone: the newest write in it that was archived; "" where none was.
         on_missing: ERROR, FULL_SCAN or AS_HUDI.
         by_completion: whether begin and end are times at which commits were completed.
+        archived: times of the completed writes in it that a history still names (table version 8 and later).
         checkpoint: what to begin the next read at.
     """
 
@@ -75,6 +76,7 @@ class Range:
     on_missing: str = ERROR
     by_completion: bool = False
     checkpoint: str = START
+    archived: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -83,7 +85,7 @@ class Range:
 
 
 def incremental_range(snapshot: TableSnapshot, begin: str, end: str | None, options: ReadConfig) -> Range:
-    """The commits in (begin, end].
+    """The commits in (begin, end]: by their times, from table version 8 on by those at which they were completed.
 
     Raises:
         UnsupportedError: a table without meta columns, whose rows do not say when they were written.
@@ -100,6 +102,8 @@ def incremental_range(snapshot: TableSnapshot, begin: str, end: str | None, opti
             "hoodie.populate.meta.fields=true.",
         )
     timeline = snapshot.timeline
+    if snapshot.config.layout_version == 2:
+        return _completed_range(snapshot, begin, end, options)
     by_completion = options.hollow_policy == TRANSITION
     if by_completion:
         completed = completion_times(snapshot)
@@ -129,16 +133,39 @@ def incremental_range(snapshot: TableSnapshot, begin: str, end: str | None, opti
     return Range(begin, end or "", chosen, *gone, checkpoint=chosen[-1].time if chosen else begin)
 
 
+def _completed_range(snapshot: TableSnapshot, begin: str, end: str | None, options: ReadConfig) -> Range:
+    """The commits completed in (begin, end], of a table whose timeline says when that was.
+
+    None can turn up later in a range that was read: a time of completion is given when the commit is published.
+    As in Apache Hudi 1.x the whole table is read where commits or files of the range are gone, unless the options
+    say otherwise.
+    """
+    completed = completion_times(snapshot)
+    last = end or "~"
+    chosen = tuple(i for i, at in completed.items() if begin < at <= last)
+    first = min(completed.values(), default="")
+    on_missing = options.on_missing or FULL_SCAN
+    if FULL_SCAN_FALLBACK in options.raw and not options.fallback_full_scan and options.on_missing is None:
+        on_missing = AS_HUDI if is_start(begin) else ERROR
+    archived: list[Instant] = []
+    if begin < first:
+        past = archived_instants(snapshot.storage, snapshot.config)
+        archived = [i for i in past if i.action in WRITE_ACTIONS and begin < i.completion <= last]
+    gone = max((i.completion for i in archived), default="")
+    if gone and on_missing == ERROR:
+        raise _archived_error(snapshot, begin, gone, first)
+    checkpoint = max((completed[i] for i in chosen), default=begin)
+    times = tuple(i.time for i in archived)
+    return Range(begin, end or "", chosen, gone, on_missing, True, checkpoint, times)
+
+
 def completion_times(snapshot: TableSnapshot) -> dict[Instant, str]:
     """When each completed write of the active timeline was completed, as an instant time in the table's zone.
 
     Version 6 does not say it otherwise than by the modification time of the completed file.
     """
     zone = zone_of(snapshot.config.timezone)
-    return {
-        i: format_instant(datetime.fromtimestamp(i.mtime_ms / 1000, zone))
-        for i in snapshot.timeline.completed_writes()
-    }
+    return {i: i.completion or modified_at(i, zone) for i in snapshot.timeline.completed_writes()}
 
 
 def _gone_or_refused(
@@ -155,16 +182,20 @@ def _gone_or_refused(
     by_completion = options.hollow_policy == TRANSITION
     gone = _gone(snapshot, begin, end, by_completion) if begin < first else ""
     if gone and on_missing == ERROR:
-        raise InstantNotFoundError(
-            f"cannot read from {begin}: commits after it are archived, up to {gone}",
-            table=snapshot.storage.uri,
-            instant=begin,
-            remedy=f"begin at {gone} or later, so that {first} is the oldest instant whose rows are read; "
-            f"on_missing={FULL_SCAN!r} ({ON_MISSING}) reads the whole table, {AS_HUDI!r} what is on the active "
-            "timeline.",
-            oldest=first,
-        )
+        raise _archived_error(snapshot, begin, gone, first)
     return gone, on_missing
+
+
+def _archived_error(snapshot: TableSnapshot, begin: str, gone: str, first: str) -> InstantNotFoundError:
+    return InstantNotFoundError(
+        f"cannot read from {begin}: commits after it are archived, up to {gone}",
+        table=snapshot.storage.uri,
+        instant=begin,
+        remedy=f"begin at {gone} or later, so that {first} is the oldest instant whose rows are read; "
+        f"on_missing={FULL_SCAN!r} ({ON_MISSING}) reads the whole table, {AS_HUDI!r} what is on the active "
+        "timeline.",
+        oldest=first,
+    )
 
 
 def _gone(snapshot: TableSnapshot, begin: str, end: str | None, by_completion: bool) -> str:
@@ -286,17 +317,34 @@ class IncrementalSource:
 
     def _full_scan(self) -> ScanPlan:
         """The whole table at the end of the range, rows filtered by their commit time."""
+        if self.snapshot.config.layout_version == 2:
+            return self._full_scan_by_completion()
         at = self.range.end or (self.range.instants[-1].time if self.range.instants else "")
         snapshot = self.snapshot
         whole = TableSnapshot(
             snapshot.storage, snapshot.config, snapshot.timeline, snapshot.schema, at, snapshot.commits
         )
         # Nothing sorts between `begin` and `begin` with a digit after it.
-        files = plan_files_table(whole.files())
+        return replace(self._whole(whole), commit_time_range=(f"{self.range.begin}0", at))
+
+    def _full_scan_by_completion(self) -> ScanPlan:
+        """The whole table as it was when the last commit of the range was completed."""
+        snapshot, end = self.snapshot, self.range.end
+        timeline = snapshot.timeline
+        if end:
+            timeline = Timeline.of_files(i for i in timeline.files if not i.completed or i.completion <= end)
+        plan = self._whole(replace(snapshot, timeline=timeline))
+        if is_start(self.range.begin):
+            return plan
+        return replace(plan, commit_times=(*self.range.archived, *(i.time for i in self.range.instants)))
+
+    def _whole(self, snapshot: TableSnapshot) -> ScanPlan:
+        """The plan of all files of a snapshot."""
+        files = plan_files_table(snapshot.files())
         if self.options.incr_path_glob:
             wanted = self._wanted()
             files = files.filter(pa.array([wanted(p) for p in files.column("path").to_pylist()], pa.bool_()))
-        return self._plan_of(files, (f"{self.range.begin}0", at))
+        return self._plan_of(files, None)
 
     def _plan_of(
         self,
