@@ -1,15 +1,20 @@
 """Golden tables of versions 8 and 9, which Apache Hudi 1.0.2 and 1.2.0 wrote: the answers are Apache Hudi's own."""
 
+import warnings
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from golden_tables import (
     AS_OF,
+    INCREMENTAL,
     LAYOUT_2,
     READ_OPTIMIZED,
     SNAPSHOT,
     assert_same_answer,
+    begin_of,
     golden,
+    of_the_files,
 )
 
 from hudi_format.errors import CorruptFileError, InstantNotFoundError, MissingFileError, UnsupportedError
@@ -45,6 +50,18 @@ QUESTIONS = [(t, q) for t in TABLES for q in t.questions(SNAPSHOT, READ_OPTIMIZE
 @pytest.mark.parametrize(("table", "question"), QUESTIONS, ids=[f"{t}-{q.name}" for t, q in QUESTIONS])
 def test_an_answer_is_the_one_that_apache_hudi_gives(opened, table, question):
     assert_same_answer(ask(opened(table), question).to_arrow(), question.expected())
+
+
+CHANGES = [(t, q) for t in TABLES for q in t.questions(INCREMENTAL) if not t.merged]
+
+
+@pytest.mark.req("QR-07", "TM-22")
+@pytest.mark.parametrize(("table", "question"), CHANGES, ids=[f"{t}-{q.name}" for t, q in CHANGES])
+def test_the_rows_of_a_range_of_completion_times_are_those_that_apache_hudi_gives(opened, table, question):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # nothing is left out, where instants are archived either
+        found = opened(table).read_incremental(begin_of(table, question), question.end).to_arrow()
+    assert_same_answer(found, of_the_files(table, question.expected()))
 
 
 @pytest.mark.parametrize("table", TABLES, ids=str)

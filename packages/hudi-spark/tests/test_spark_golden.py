@@ -1,18 +1,22 @@
 """Golden tables read through Spark: the answers are Apache Hudi's own, with its columns, order and types."""
 
 import warnings
+from dataclasses import replace
 
 import pytest
 from golden_tables import (
     AS_OF,
     CLEANED,
     INCREMENTAL,
+    LAYOUT_2,
     MERGED_V6,
     READ_OPTIMIZED,
     READABLE_V6,
     SNAPSHOT,
     assert_same_answer,
+    begin_of,
     golden,
+    of_the_files,
 )
 
 pytestmark = pytest.mark.spark
@@ -65,3 +69,32 @@ def test_spark_gives_the_answer_that_apache_hudi_gives(spark, to_arrow, unpacked
         warnings.simplefilter("ignore", UserWarning)
         frame = load(spark, unpacked(table), question)
     assert_same_answer(to_arrow(frame), question.expected(), keys)
+
+
+# Of versions 8 and 9 what Spark does itself: the types and places of columns, and both kinds of ranges.
+LAYOUT_2_TABLES = [
+    t
+    for v in LAYOUT_2
+    for t in golden(
+        v, "all_types_cow", "all_types_mor", "cow_archived", "cow_complex_keys_hive_style_urlencoded",
+        "cow_insert_overwrite", "mor_compacted_then_logs", "mor_partial_updates", "mor_pending_compaction",
+    )
+]  # fmt: skip
+LAYOUT_2_QUESTIONS = [
+    (t, q)
+    for t in LAYOUT_2_TABLES
+    for q in t.questions(SNAPSHOT, READ_OPTIMIZED, AS_OF, *(() if t.merged else (INCREMENTAL,)))
+]
+
+
+@pytest.mark.req("QR-01", "QR-03", "QR-07", "FS-11")
+@pytest.mark.parametrize(
+    ("table", "question"), LAYOUT_2_QUESTIONS, ids=[f"{t}-{q.name}" for t, q in LAYOUT_2_QUESTIONS]
+)
+def test_spark_gives_the_answer_of_versions_8_and_9(spark, to_arrow, unpacked, table, question):
+    if question.kind == INCREMENTAL:
+        question = replace(question, begin=begin_of(table, question))
+    want = question.expected()
+    if question.kind == INCREMENTAL:
+        want = of_the_files(table, want)
+    assert_same_answer(to_arrow(load(spark, unpacked(table), question)), want)
