@@ -107,8 +107,8 @@ def _records(avro: str, cls: type) -> Any:
     return field(default=(), metadata={"avro": avro, "convert": _list_of(_record_of(cls))})
 
 
-def _maybe(avro: str, cls: type) -> Any:
-    return field(default=None, metadata={"avro": avro, "convert": _record_of(cls)})
+def _one(avro: str, cls: type) -> dict[str, Any]:
+    return {"avro": avro, "convert": _record_of(cls)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,9 @@ class FileToClean:
 class CleanerPlan:
     """What a clean is to delete: files by partition, as absolute paths, and whole partitions."""
 
-    earliest_to_retain: RetainedInstant | None = _maybe("earliestInstantToRetain", RetainedInstant)
+    earliest_to_retain: RetainedInstant | None = field(
+        default=None, metadata=_one("earliestInstantToRetain", RetainedInstant)
+    )
     last_completed: str = _text("lastCompletedCommitTimestamp")
     policy: str = _text("policy")
     files: Mapping[str, tuple[FileToClean, ...]] = _map(
@@ -185,7 +187,7 @@ class RollbackRequest:
 
 @dataclass(frozen=True, slots=True)
 class RollbackPlan:
-    target: InstantName | None = _maybe("instantToRollback", InstantName)
+    target: InstantName | None = field(default=None, metadata=_one("instantToRollback", InstantName))
     requests: tuple[RollbackRequest, ...] = _records("RollbackRequests", RollbackRequest)
     version: int = _long("version", 1)
 
@@ -302,7 +304,7 @@ class ClusteringStrategy:
 @dataclass(frozen=True, slots=True)
 class ClusteringPlan:
     groups: tuple[ClusteringGroup, ...] = _records("inputGroups", ClusteringGroup)
-    strategy: ClusteringStrategy | None = _maybe("strategy", ClusteringStrategy)
+    strategy: ClusteringStrategy | None = field(default=None, metadata=_one("strategy", ClusteringStrategy))
     extra: Mapping[str, str] = _map("extraMetadata", _TEXT)
     preserve_meta_columns: bool = _flag("preserveHoodieMetadata")
     missing_partitions: tuple[str, ...] = _texts("missingSchedulePartitions")
@@ -314,7 +316,7 @@ class ReplaceRequest:
     """The request of a replacecommit: a clustering's has a plan, an insert_overwrite's says nothing."""
 
     operation: str = _text("operationType")
-    clustering: ClusteringPlan | None = _maybe("clusteringPlan", ClusteringPlan)
+    clustering: ClusteringPlan | None = field(default=None, metadata=_one("clusteringPlan", ClusteringPlan))
     extra: Mapping[str, str] = _map("extraMetadata", _TEXT)
     version: int = _long("version", 1)
 
