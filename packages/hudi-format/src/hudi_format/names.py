@@ -41,6 +41,11 @@ def parse_base_file(partition: str, name: str, size: int = -1) -> BaseFile | Non
     return BaseFile(partition, name, file_id, instant, token, size)
 
 
+def is_base_file_name(name: str) -> bool:
+    """Whether `parse_base_file` would give a base file."""
+    return name[:1] != "." and _BASE.match(name) is not None
+
+
 def parse_log_file(partition: str, name: str, size: int = -1) -> LogFile | None:
     """The log file that `name` names, or None; CDC logs are not part of a slice and give None."""
     match = _LOG.match(name)

@@ -77,11 +77,12 @@ class Instant:
         """The file's path below the table."""
         return f"{self.folder}/{self.file_name}"
 
-    def _order(self) -> tuple[str, str, int]:
+    def order(self) -> tuple[str, str, int]:
+        """What instants are sorted by."""
         return self.time, self.comparable_action, _RANK[self.state]
 
     def __lt__(self, other: object) -> bool:
-        return self._order() < other._order() if isinstance(other, Instant) else NotImplemented
+        return self.order() < other.order() if isinstance(other, Instant) else NotImplemented
 
     def __str__(self) -> str:
         return f"{self.time} {self.action} {self.state.lower()}"

@@ -18,7 +18,6 @@ from hudi_format.storage import FileInfo
 from hudi_timeline.completion_slices import Completions, newest_slice, slice_instants
 from hudi_timeline.instant import COMPACTION, REQUESTED, file_name
 from hudi_timeline.metadata.avro_records import parse
-from hudi_timeline.metadata.commit import stat_to_json
 from hudi_timeline.snapshot import TableSnapshot, Written
 from hudi_timeline.view import FileView, Group, WrittenFile, base_files, missing_file
 
@@ -176,18 +175,17 @@ def _committed_logs(
     """Ranges by path, and the log files by group and base instant."""
     ranges: dict[str, list[CommittedRange]] = {}
     files: dict[Group, dict[str, list[WrittenFile]]] = {}
-    for instant in snapshot.instants:
-        for partition, stats in snapshot.commits.get(instant).partition_to_stats.items():
-            for stat in stats:
-                path = stat.path.lstrip("/")
-                log = parse_log_file(partition, path.rpartition("/")[2])
-                if log is None:
-                    continue
-                part = committed_range(instant.time, stat_to_json(stat))
-                if part is not None:
-                    ranges.setdefault(path, []).append(part)
-                file = WrittenFile(path, stat.file_size_in_bytes, instant.time)
-                files.setdefault((partition, log.file_id), {}).setdefault(log.instant, []).append(file)
+    instants = snapshot.instants
+    for instant, commit in zip(instants, snapshot.commits.files(instants), strict=True):
+        for stat in commit.files:
+            log = parse_log_file(stat.partition, stat.path.rpartition("/")[2])
+            if log is None:
+                continue
+            part = committed_range(instant.time, {"fileSizeInBytes": stat.size, "logOffset": stat.offset})
+            if part is not None:
+                ranges.setdefault(stat.path, []).append(part)
+            file = WrittenFile(stat.path, stat.size, instant.time)
+            files.setdefault((stat.partition, log.file_id), {}).setdefault(log.instant, []).append(file)
     return {p: tuple(r) for p, r in ranges.items()}, files
 
 

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from hudi_format.model import FileSlice, VisibleInstants
-from hudi_format.names import parse_base_file
+from hudi_format.names import is_base_file_name
 from hudi_format.storage import FileInfo, Storage
 from hudi_timeline import gate
 from hudi_timeline.instant import Instant
 from hudi_timeline.listing import Listing, PartitionFilter, list_partition_files, list_table
 from hudi_timeline.metadata.commit import CommitMetadata, read_commit
+from hudi_timeline.metadata.commit_files import CommitFiles, read_commit_files
 from hudi_timeline.table_config import TableConfig, load
 from hudi_timeline.timeline import Timeline, latest_schema, load_timeline
 from hudi_timeline.view import FileView, Group, WrittenFile, check_written, file_slices
@@ -32,6 +33,7 @@ class CommitCache:
         self._storage = storage
         self._read: dict[tuple[str, int], CommitMetadata] = {}
         self._stats = 0
+        self._files: dict[tuple[str, int], CommitFiles] = {}
 
     def get(self, instant: Instant) -> CommitMetadata:
         """Raises CorruptFileError, MissingFileError: see `read_commit`."""
@@ -45,6 +47,20 @@ class CommitCache:
             self._read[key] = found
             self._stats += len(found.stats)
         return found
+
+    def files(self, instants: Sequence[Instant]) -> list[CommitFiles]:
+        """What instants say of files, each read once.  Errors as `get`."""
+        keys = [(i.file_name, i.mtime_ms) for i in instants]
+        # Not read again where the whole metadata is there already.
+        self._files.update(
+            (k, CommitFiles.of(self._read[k])) for k in keys if k not in self._files and k in self._read
+        )
+        new = [(k, i) for k, i in zip(keys, instants, strict=True) if k not in self._files]
+        found = read_commit_files(self._storage, [i for _, i in new])
+        if sum(len(f.files) for f in self._files.values()) > MOST_CACHED_STATS:
+            self._files = {k: f for k, f in self._files.items() if k in set(keys)}
+        self._files.update(zip((k for k, _ in new), found, strict=True))
+        return [self._files[k] for k in keys]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +119,13 @@ class TableSnapshot:
         newest: dict[Group, WrittenFile] = {}
         replaced: dict[Group, str] = {}
         paths: set[str] = set()
-        for instant in self.instants:
-            metadata = self.commits.get(instant)
-            for partition, stats in metadata.partition_to_stats.items():
-                for stat in stats:
-                    if stat.path and is_base_file(stat.path):
-                        file = WrittenFile(stat.path.lstrip("/"), stat.file_size_in_bytes, instant.time)
-                        newest[partition, stat.file_id] = file
-                        paths.add(file.path)
-            for partition, file_ids in metadata.replaced.items():
+        instants = self.instants
+        for instant, commit in zip(instants, self.commits.files(instants), strict=True):
+            for stat in commit.files:
+                if is_base_file(stat.path):
+                    newest[stat.partition, stat.file_id] = WrittenFile(stat.path, stat.size, instant.time)
+                    paths.add(stat.path)
+            for partition, file_ids in commit.replaced.items():
                 for file_id in file_ids:
                     replaced[partition, file_id] = instant.time
                     newest.pop((partition, file_id), None)
@@ -160,8 +174,7 @@ class TableSnapshot:
 
 def is_base_file(path: str) -> bool:
     """Whether the path in a write statistic names a base file."""
-    partition, _, name = path.rpartition("/")
-    return parse_base_file(partition, name) is not None
+    return is_base_file_name(path[path.rfind("/") + 1 :])
 
 
 def open_snapshot(

@@ -62,7 +62,7 @@ class Timeline:
     @classmethod
     def of_files(cls, files: Iterable[Instant]) -> Timeline:
         """The timeline that these files make."""
-        ordered = tuple(sorted(files))
+        ordered = tuple(sorted(files, key=Instant.order))
         highest: dict[tuple[str, str], Instant] = {}
         for instant in ordered:  # ascending states: the last one of a group is the highest
             highest[instant.time, instant.comparable_action] = instant

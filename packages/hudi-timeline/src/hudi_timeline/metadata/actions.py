@@ -350,7 +350,7 @@ Action = (
 )  # fmt: skip
 
 # By action and state: the name of the Avro record, and what becomes of it.  Commits are elsewhere.
-_KINDS: Mapping[tuple[str, str], tuple[str, type]] = {
+_KINDS: Mapping[tuple[str, str], tuple[str, type[Action]]] = {
     (CLEAN, REQUESTED): ("HoodieCleanerPlan", CleanerPlan),
     (CLEAN, INFLIGHT): ("HoodieCleanerPlan", CleanerPlan),
     (CLEAN, COMPLETED): ("HoodieCleanMetadata", CleanMetadata),
@@ -418,7 +418,7 @@ def action_of_record(action: str, state: str, record: Record) -> Action:
     return _as(cls, record, name)
 
 
-def _as(cls: type, record: Record, name: str) -> Any:
+def _as(cls: type[_T], record: Record, name: str) -> _T:
     try:
         return _record_of(cls)(record, "")
     except ValueError as e:

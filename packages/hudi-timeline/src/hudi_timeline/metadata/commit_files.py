@@ -1,0 +1,169 @@
+"""What many commits say of files, and nothing else: what a plan needs of a timeline of a thousand instants.
+
+The Avro files of table versions 8 and 9 are decoded together, column by column, and only the columns that count.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_format.avro.decoder import Decoder
+from hudi_format.errors import HudiError
+from hudi_format.storage import Storage
+from hudi_timeline.instant import Instant
+from hudi_timeline.listing import on_threads
+from hudi_timeline.metadata.avro_guard import MAGIC, Container, checked_schema, container_parts
+from hudi_timeline.metadata.commit import AVRO_NAMES, CommitMetadata, read_commit
+
+_STATS = "partitionToWriteStats"
+_REPLACED = "partitionToReplaceFileIds"
+_STAT = pa.struct(
+    [
+        ("fileId", pa.string()),
+        ("path", pa.string()),
+        ("fileSizeInBytes", pa.int64()),
+        ("logOffset", pa.int64()),
+    ]
+)
+_COLUMNS = pa.schema(
+    [
+        (_STATS, pa.map_(pa.string(), pa.list_(_STAT))),
+        (_REPLACED, pa.map_(pa.string(), pa.list_(pa.string()))),
+    ]
+)
+
+
+class FileStat(NamedTuple):
+    """One file of a commit.  `path` is below the table, `size` in bytes, 0 where the commit does not say; for a log
+    file that is what was written, from `offset` on."""
+
+    partition: str
+    file_id: str
+    path: str
+    size: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommitFiles:
+    """The files that a commit wrote, and by partition the file ids that it replaced."""
+
+    files: tuple[FileStat, ...] = ()
+    replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, metadata: CommitMetadata) -> CommitFiles:
+        """Of metadata that was read in full."""
+        files = (
+            FileStat(
+                partition,
+                s.file_id,
+                s.path.lstrip("/"),
+                s.file_size_in_bytes,
+                _offset(s.extra.get("logOffset")),
+            )
+            for partition, stats in metadata.partition_to_stats.items()
+            for s in stats
+            if s.path
+        )
+        return cls(tuple(files), metadata.replaced)
+
+
+def _offset(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def read_commit_files(storage: Storage, instants: Sequence[Instant]) -> list[CommitFiles]:
+    """What completed instants say of files, in their order.
+
+    Raises:
+        CorruptFileError, MissingFileError: as `read_commit`.
+    """
+    out: list[CommitFiles | None] = [None] * len(instants)
+    avro: dict[str, list[tuple[int, bytes]]] = {}
+    for n, data in enumerate(on_threads(storage, lambda i: _bytes(storage, i), instants)):
+        if data[: len(MAGIC)] == MAGIC:
+            part = _container(data)
+            if part is not None:
+                avro.setdefault(part.schema, []).append((n, part.blocks[0][1]))
+        else:
+            out[n] = _from_json(data)
+    for schema, parts in avro.items():
+        for (n, _), files in zip(parts, _from_avro(schema, [b for _, b in parts]), strict=True):
+            out[n] = files
+    # What is not as usual is read once more, alone: then an error says where it is.
+    return [
+        found if found is not None else CommitFiles.of(read_commit(storage, instant))
+        for instant, found in zip(instants, out, strict=True)
+    ]
+
+
+def _bytes(storage: Storage, instant: Instant) -> bytes:
+    try:
+        return storage.read(instant.path)
+    except FileNotFoundError:
+        return b""
+
+
+def _container(data: bytes) -> Container | None:
+    try:
+        part = container_parts(data)
+        name = str(checked_schema(part.schema).get("name", "")).rpartition(".")[2]
+    except HudiError:
+        return None
+    return part if [n for n, _ in part.blocks] == [1] and name in AVRO_NAMES else None
+
+
+@lru_cache(maxsize=16)
+def _decoder(schema: str) -> Decoder:
+    return Decoder(schema, arrow_schema=_COLUMNS)
+
+
+def _from_avro(schema: str, bodies: Sequence[bytes]) -> Sequence[CommitFiles | None]:
+    lengths = np.fromiter(map(len, bodies), np.int64, len(bodies))
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)[:-1]])
+    try:
+        batch = _decoder(schema).decode(pa.py_buffer(b"".join(bodies)), offsets, lengths)
+    except HudiError:
+        return [None] * len(bodies)
+    stats, replaced = batch.column(0), batch.column(1)
+    partitions, ends = stats.keys.to_pylist(), stats.items.offsets.to_numpy().tolist()
+    columns = stats.items.values.flatten()
+    ids, paths, sizes, starts = (c.to_pylist() for c in columns)
+    out = []
+    places = stats.offsets.to_numpy().tolist()
+    old = replaced.to_pylist() if replaced.null_count < len(replaced) else [None] * len(replaced)
+    for n, gone in enumerate(old):
+        files = tuple(
+            FileStat(partitions[p], ids[s] or "", paths[s].lstrip("/"), sizes[s] or 0, starts[s] or 0)
+            for p in range(places[n], places[n + 1])
+            for s in range(ends[p], ends[p + 1])
+            if paths[s]
+        )
+        out.append(CommitFiles(files, {p: tuple(i for i in some if i) for p, some in gone or () if some}))
+    return out
+
+
+def _from_json(data: bytes) -> CommitFiles | None:
+    """None where the file has not the usual form."""
+    try:
+        top = json.loads(data)
+        files = [
+            FileStat(p, s["fileId"], s["path"].lstrip("/"), s["fileSizeInBytes"], s.get("logOffset") or 0)
+            for p, stats in top[_STATS].items()
+            for s in stats
+            if s["path"]
+        ]
+        replaced = {p: tuple(ids) for p, ids in (top.get(_REPLACED) or {}).items()}
+        usual = all(type(f.file_id) is str and type(f.size) is int and type(f.offset) is int for f in files)
+        usual = usual and all(type(i) is str for ids in replaced.values() for i in ids)
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
+        return None
+    return CommitFiles(tuple(files), replaced) if usual else None
