@@ -198,6 +198,18 @@ class StorageError(HudiError):
     code = "HUDI-E0701"
 
 
+class SpillError(HudiError):
+    """Temporary files of a merge that exceeds its memory limit could not be written or read."""
+
+    code = "HUDI-E0702"
+
+
+class MergeFunctionError(HudiError):
+    """A merge function of the user's raised, or gave what is no merged record."""
+
+    code = "HUDI-E0508"
+
+
 class WriteFailedError(HudiError):
     """A write that was started and could not be finished; nothing of it is visible."""
 

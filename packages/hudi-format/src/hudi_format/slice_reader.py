@@ -1,6 +1,7 @@
 """One file slice read as a snapshot sees it: the base file's rows with what its logs say merged into them.
 
-The records of the logs are held in memory, one per key; the base file streams past them.  Order: base rows in
+The records of the logs are held in memory, one per key, or on disk beyond the limit; the base file streams past
+them.  Order: base rows in
 their order, changed ones in place, then the records that have no base row.
 
 Source: HoodieMergedLogRecordScanner and RecordMergingFileIterator of Apache Hudi 0.15; checked on the golden tables.
@@ -9,7 +10,8 @@ Source: HoodieMergedLogRecordScanner and RecordMergingFileIterator of Apache Hud
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import TracebackType
 
 import numpy as np
 import pyarrow as pa
@@ -25,8 +27,11 @@ from hudi_format.log.deletes import Deletes, OrderingType, read_deletes
 from hudi_format.log.order import BlockScope
 from hudi_format.log.slice_log import SliceLog
 from hudi_format.merge import modes
-from hudi_format.merge.keys import KeyIndex
+from hudi_format.merge.custom import Chains, custom_of
+from hudi_format.merge.entries import Entries, Patches
+from hudi_format.merge.limits import MemoryLimit
 from hudi_format.merge.partial import block_columns, has_mask, is_has, partial_schema, with_marks
+from hudi_format.merge.records import OnePerKey, Records, Resolver
 from hudi_format.merge.rules import MODES, MergeRule, Order
 from hudi_format.model import FileSlice, LogFile
 from hudi_format.parquet.reader import iter_batches
@@ -44,12 +49,26 @@ class SliceMerge:
         ordering_field: column of the ordering values, a nested one by dot path; None for none.
         scope: whose log blocks count.
         key_spec: how keys are made where the table fills no meta columns; else None.
+        limit: the memory for the records of a slice's logs; None for no limit.
     """
 
     rule: MergeRule
     ordering_field: str | None = None
     scope: BlockScope = field(default_factory=BlockScope)
     key_spec: KeySpec | None = None
+    limit: MemoryLimit | None = None
+
+    @property
+    def key_columns(self) -> list[str]:
+        """The columns that record keys are made of."""
+        if self.key_spec is None:
+            return [RECORD_KEY]
+        return list(dict.fromkeys(k.partition(".")[0] for k in self.key_spec.key_fields))
+
+    def chains(self) -> Chains | None:
+        """What folds records, where the merge is one of the user's."""
+        custom = custom_of(self.rule)
+        return None if custom is None else Chains(custom, self.ordering_field)
 
     def merge_schema(self, wanted: pa.Schema, table: pa.Schema) -> pa.Schema:
         """The columns that a merge must read to give those of `wanted`, all nullable.
@@ -58,10 +77,11 @@ class SliceMerge:
             wanted: columns of the result.
             table: all columns, with meta columns.
         """
-        names = (
-            [RECORD_KEY] if self.key_spec is None else [k.partition(".")[0] for k in self.key_spec.key_fields]
-        )
-        if self.ordering_field:
+        names = self.key_columns
+        custom = custom_of(self.rule)
+        if custom is not None:
+            names += custom.columns_for(wanted.names, table.names, self.ordering_field)
+        elif self.ordering_field:
             names.append(self.ordering_field.partition(".")[0])
         names += [modes.IS_DELETED, self.rule.delete_field]
         more = [table.field(n) for n in dict.fromkeys(names) if n in table.names and n not in wanted.names]
@@ -82,7 +102,7 @@ class SliceMerge:
 
 
 class LogRecords:
-    """What the logs of a slice say, one record per key, ready to meet base rows.
+    """What the logs of a slice say, ready to meet base rows.  A context manager where it may spill.
 
     Args:
         files: the slice's log files, in any order.
@@ -93,6 +113,7 @@ class LogRecords:
         MissingFileError, CorruptFileError: naming the log file, and where in it.
         SchemaError: a column of a log that does not fit the table's.
         UnsupportedError: a kind of block that cannot be read yet.
+        SpillError: the records exceed the limit, and the folder for them is full.
     """
 
     def __init__(
@@ -105,37 +126,49 @@ class LogRecords:
         committed: Mapping[str, Sequence[CommittedRange]] | None = None,
     ) -> None:
         self._merge = merge
-        with SliceLog(storage, files, merge.scope, committed=committed) as log:
+        limit = merge.limit
+        expected = 2 * sum(max(f.size, 0) for f in files)  # encoded records about double when decoded
+        in_ranges = limit is not None and expected > limit.held
+        with SliceLog(storage, files, merge.scope, committed=committed, in_ranges=in_ranges) as log:
             parts = _Entries(merge, schema, log.blocks)
-            for block in log.blocks:
-                try:
-                    parts.add(block, log.content(block))
-                except HudiError as e:
-                    raise e.at(table=storage.uri, file=block.file, instant=block.instant) from e.__cause__
-        rows, ordering, kinds = parts.all()
-        among = ordering
-        if not merge.rule.tombstones_compare and "." in (merge.ordering_field or ""):
-            among = None  # Apache Hudi 0.15 looks for no nested field there: the later record wins
-        combined = modes.combine(
-            parts.keys(), merge.rule, ordering=among, kinds=kinds, logged=True, partial=parts.partial
-        )
-        self.rows: pa.Table = combined.take(rows)
-        self.kinds = combined.kinds
-        self._ordering = None if ordering is None else ordering.take(pa.array(combined.rows))
-        self._index = KeyIndex(parts.keys().take(pa.array(combined.rows)))
-        self._seen = np.zeros(len(combined.rows), dtype=bool)
+            self._records = parts.records(expected)
+            try:
+                for block in log.blocks:
+                    try:
+                        parts.add(block, log.content(block))
+                    except HudiError as e:
+                        raise e.at(table=storage.uri, file=block.file, instant=block.instant) from e.__cause__
+                self._records.seal()
+            except BaseException:
+                self._records.close()
+                raise
+
+    @property
+    def spilled(self) -> bool:
+        """Whether the records went to disk: then `meet` must see the base rows' keys first."""
+        return self._records.spilled
+
+    @property
+    def rows_at_once(self) -> int:
+        """How many base rows to merge at once."""
+        return self._records.rows_at_once
+
+    def meet(self, base: Iterable[pa.Table]) -> None:
+        """Base rows in their order, with the columns `SliceMerge.key_columns` at least."""
+        self._records.meet(self._merge.keys(part) for part in base)
 
     def merged(self, base: pa.Table) -> pa.Table:
         """Base rows with what the logs say about their keys.  `base` has the columns of the schema."""
-        found = self._index.find(self._merge.keys(base))
-        hits = found[found >= 0]
-        if not len(hits):
+        patches = self._records.patches(self._merge.keys(base))
+        if patches is None:
             return base
-        self._seen[hits] = True
-        rule = self._merge.rule
+        custom = self._merge.chains()
+        if custom is not None:
+            return _folded(base, custom, patches)
+        rule, entries = self._merge.rule, patches.entries
         met = modes.decide(
-            found, rule,
-            stored_ordering=self._merge.ordering(base), ordering=self._ordering, kinds=self.kinds,
+            patches.found, rule,
+            stored_ordering=self._merge.ordering(base), ordering=entries.ordering, kinds=entries.kinds,
         )  # fmt: skip
         take, stored_wins = met.take, met.stored_wins
         if met.gone is not None:
@@ -146,42 +179,80 @@ class LogRecords:
             return base
         columns = []
         for name in base.column_names:
-            fill = (
-                rule.fill_stored and name not in META_COLUMNS
-            )  # those are of the later record, or the winner
+            # Meta columns are those of the later record, or of the winner.
+            fill = rule.fill_stored and name not in META_COLUMNS
             columns.append(
                 modes.merged_column(
-                    base.column(name), self.rows.column(name), take,
+                    base.column(name), entries.rows.column(name), take,
                     fill=fill, stored_wins=stored_wins if fill or rule.meta_of_winner else None,
-                    has=has_mask(self.rows, name), unavailable=rule.unavailable,
+                    has=has_mask(entries.rows, name), unavailable=rule.unavailable,
                 )
             )  # fmt: skip
         return pa.table(columns, schema=base.schema)
 
-    def rest(self) -> pa.Table:
+    def rest(self) -> Iterator[pa.Table]:
         """The records whose key no base row had; deletes are none."""
-        rows = self.rows.filter(
-            pa.array(~self._seen & np.isin(self.kinds, (modes.DATA, modes.DATA_FLAG_NULL)))
-        )
-        return rows.select([n for n in rows.column_names if not is_has(n)])
+        for part in self._records.rest():
+            yield part.rows.select([n for n in part.rows.column_names if not is_has(n)])
+
+    def close(self) -> None:
+        """Give memory and disk space back."""
+        self._records.close()
+
+    def __enter__(self) -> LogRecords:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _folded(base: pa.Table, chains: Chains, patches: Patches) -> pa.Table:
+    """Base rows after a merge of the user's."""
+    hits = np.flatnonzero(patches.found >= 0)
+    counts = np.ones(len(hits), np.int64) if patches.counts is None else patches.counts[hits]
+    rows, alive = chains.fold(base.take(pa.array(hits)), patches.entries, patches.found[hits], counts)
+    take = np.full(base.num_rows, -1, dtype=np.int64)
+    take[hits] = np.arange(len(hits))
+    if not alive.all():
+        keep = np.ones(base.num_rows, dtype=bool)
+        keep[hits] = alive
+        base, take = base.filter(pa.array(keep)), take[keep]
+    columns = [modes.merged_column(base.column(n), rows.column(n), take) for n in base.column_names]
+    return pa.table(columns, schema=base.schema)
 
 
 class _Entries:
-    """The records of a slice's blocks, gathered in the order in which they apply."""
+    """The records of a slice's blocks, handed on in the order in which they apply."""
 
     def __init__(self, merge: SliceMerge, schema: pa.Schema, blocks: Sequence[LogBlock]) -> None:
         self._merge = merge
         self._schema = schema
         self._marked = partial_schema(schema, blocks)
         self._decoders: dict[str, Decoder] = {}
-        self._rows: list[pa.Table] = []
-        self._keys: list[pa.Array] = []
-        self._ordering: list[pa.Array] = []
-        self._kinds: list[np.ndarray] = []
         self._ordering_type = pa.null()
         if merge.ordering_field:
             column = nested_column(schema.empty_table(), merge.ordering_field)
             self._ordering_type = pa.null() if column is None else column.type
+        self._step = merge.limit.step if merge.limit is not None else 1 << 62
+
+    def records(self, expected: int) -> Records:
+        """Where the entries go."""
+        merge = self._merge
+        resolver: Resolver | None = merge.chains()
+        if resolver is None:
+            # Apache Hudi 0.15 looks for no nested field among the records of a log: there the later one wins.
+            ordered = merge.rule.tombstones_compare or "." not in (merge.ordering_field or "")
+            resolver = OnePerKey(merge.rule, logged=True, ordered=ordered, partial=self.partial)
+        elif self.partial:
+            raise UnsupportedError(
+                "blocks of partial updates do not go with a merge of the user's",
+                remedy="leave hudi.merge out, or compact the table with Apache Hudi first.",
+            )
+        ordering = None if pa.types.is_null(self._ordering_type) else self._ordering_type
+        self._records = Records(resolver, self._marked, ordering, merge.limit, expected=expected)
+        return self._records
 
     def add(self, block: LogBlock, content: pa.Buffer) -> None:
         """Raises: as `LogRecords`."""
@@ -189,15 +260,23 @@ class _Entries:
             self._add_deletes(read_deletes(block, content))
             return
         if block.type is BlockType.AVRO_DATA:
-            rows = self._avro(block, content)
+            parts = self._avro(block, content)
         elif block.type is BlockType.PARQUET_DATA:
-            rows = self._parquet(block, content)
+            parts = self._parquet(block, content)
         else:
             raise UnsupportedError(
                 f"{block.type.name} blocks cannot be merged yet", remedy="read the table with Apache Hudi."
             )
-        if self.partial:
-            rows = with_marks(rows, self._marked, block_columns(block) if block.is_partial else None)
+        columns = block_columns(block) if block.is_partial else None
+        for rows in parts:
+            self._add_rows(with_marks(rows, self._marked, columns) if self.partial else rows)
+
+    @property
+    def partial(self) -> bool:
+        """Whether some records lack columns."""
+        return len(self._marked) > len(self._schema)
+
+    def _add_rows(self, rows: pa.Table) -> None:
         kinds = modes.deleted_kinds(rows, self._merge.rule)
         if kinds is None:
             kinds = np.zeros(rows.num_rows, dtype=np.uint8)
@@ -208,30 +287,41 @@ class _Entries:
     def _append(
         self, rows: pa.Table, keys: pa.Array, ordering: pa.Array | pa.ChunkedArray | None, kinds: np.ndarray
     ) -> None:
-        self._rows.append(rows)
-        self._keys.append(keys.cast(pa.string()))
-        self._kinds.append(kinds)
-        if ordering is not None:
-            self._ordering.append(modes.one_array(ordering).cast(self._ordering_type))
+        values = None
+        if not pa.types.is_null(self._ordering_type):
+            if ordering is None:
+                raise SchemaError(f"the logs have no ordering column {self._merge.ordering_field!r}")
+            values = modes.one_array(ordering).cast(self._ordering_type)
+        self._records.add(Entries(rows, keys.cast(pa.string()), values, kinds))
 
-    def _avro(self, block: LogBlock, content: pa.Buffer) -> pa.Table:
+    def _avro(self, block: LogBlock, content: pa.Buffer) -> Iterator[pa.Table]:
         decoder = self._decoders.get(block.schema)
         if decoder is None:
             decoder = self._decoders[block.schema] = Decoder(block.schema, arrow_schema=self._schema)
         records = read_avro(block, content)
-        return pa.Table.from_batches([decoder.decode(records.data, records.offsets, records.lengths)])
+        n = len(records)
+        step = max(1, n * self._step // max(1, content.size)) if content.size > self._step else max(1, n)
+        for start in range(0, max(1, n), step):
+            part = slice(start, start + step)
+            batch = decoder.decode(records.data, records.offsets[part], records.lengths[part])
+            yield pa.Table.from_batches([batch])
 
-    def _parquet(self, block: LogBlock, content: pa.Buffer) -> pa.Table:
+    def _parquet(self, block: LogBlock, content: pa.Buffer) -> Iterator[pa.Table]:
         try:
             file = pq.ParquetFile(pa.BufferReader(content))
             there = set(file.schema_arrow.names)
-            rows = file.read(columns=[n for n in self._schema.names if n in there])
+            columns = [n for n in self._schema.names if n in there]
+            if content.size <= self._step:
+                yield conform(file.read(columns=columns), self._schema)
+                return
+            rows = max(1, file.metadata.num_rows * self._step // content.size)
+            for batch in file.iter_batches(rows, columns=columns):
+                yield conform(pa.Table.from_batches([batch]), self._schema)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as e:
             reason = str(e).splitlines()[0]
             raise CorruptFileError(
                 f"a block at byte {block.offset} cannot be read as Parquet: {reason}"
             ) from None
-        return conform(rows, self._schema)
 
     def _add_deletes(self, deletes: Deletes) -> None:
         if not len(deletes):
@@ -272,25 +362,6 @@ class _Entries:
             known[rows] = True
         return out, known
 
-    @property
-    def partial(self) -> bool:
-        """Whether some records lack columns."""
-        return len(self._marked) > len(self._schema)
-
-    def keys(self) -> pa.ChunkedArray:
-        return pa.chunked_array(self._keys, pa.string())
-
-    def all(self) -> tuple[pa.Table, pa.ChunkedArray | None, np.ndarray]:
-        """Rows, ordering values and kinds of all entries."""
-        rows = pa.concat_tables(self._rows) if self._rows else self._marked.empty_table()
-        kinds = np.concatenate(self._kinds) if self._kinds else np.zeros(0, dtype=np.uint8)
-        ordering = None
-        if self._merge.ordering_field and not pa.types.is_null(self._ordering_type):
-            ordering = pa.chunked_array(self._ordering, self._ordering_type)
-            if len(ordering) != rows.num_rows:
-                raise SchemaError(f"the logs have no ordering column {self._merge.ordering_field!r}")
-        return rows, ordering, kinds
-
 
 # Java classes: a delete's value of another type is none of these in the records of a log (Avro's Utf8, a number
 # of days, raw bytes of a decimal), so that Apache Hudi never compares the two.
@@ -310,11 +381,23 @@ def _same_class(kind: OrderingType, column: pa.DataType) -> bool:
     return check is not None and bool(check(column))
 
 
-def merge_base(records: LogRecords, base: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The merged rows: base rows part by part, then the records that have none."""
-    for part in base:
-        yield records.merged(part)
-    yield records.rest()
+def merge_base(
+    records: LogRecords, base: Iterable[pa.Table], keys: Callable[[], Iterable[pa.Table]]
+) -> Iterator[pa.Table]:
+    """The merged rows: base rows part by part, then the records that have none.  Closes `records`.
+
+    Args:
+        keys: gives the same base rows once more with `SliceMerge.key_columns` alone; it is called before the
+            base is read, where the records went to disk.
+    """
+    with records:
+        if records.spilled:
+            records.meet(keys())
+        for part in base:
+            # What meets a batch may be wider than the batch.
+            for start in range(0, max(1, part.num_rows), records.rows_at_once):
+                yield records.merged(part.slice(start, records.rows_at_once))
+        yield from records.rest()
 
 
 def read_file_slice(
@@ -324,25 +407,31 @@ def read_file_slice(
     schema: pa.Schema,
     *,
     columns: Sequence[str] | None = None,
+    memory_limit: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one file slice, merged, in batches; holds the logs' records and one row group.
 
     Args:
         schema: the table's columns, with meta columns where the table fills them.
         columns: the columns to give, in that order; None for all.
+        memory_limit: bytes that the logs' records may take; beyond it they go to disk.  None for what
+            `merge.limit` says.
 
     Raises:
         as `LogRecords`; MissingFileError, CorruptFileError of the base file too.
     """
+    if memory_limit is not None:
+        merge = replace(merge, limit=replace(merge.limit or MemoryLimit(), bytes=memory_limit))
     wanted = schema if columns is None else pa.schema([schema.field(n) for n in columns])
     needed = merge.merge_schema(wanted, schema)
+
+    def base(names: Sequence[str]) -> Iterator[pa.Table]:
+        if file_slice.base_file is not None:
+            for batch in iter_batches(storage, file_slice.base_file.path, columns=names, schema=needed):
+                yield pa.Table.from_batches([batch])
+
     records = LogRecords(storage, file_slice.log_files, merge, needed)
-    base: Iterable[pa.Table] = ()
-    if file_slice.base_file is not None:
-        path = file_slice.base_file.path
-        batches = iter_batches(storage, path, columns=needed.names, schema=needed)
-        base = (pa.Table.from_batches([b]) for b in batches)
-    for part in merge_base(records, base):
+    for part in merge_base(records, base(needed.names), lambda: base(merge.key_columns)):
         yield from part.select(wanted.names).to_batches()
 
 

@@ -15,6 +15,7 @@ from hudi_format.log import _scan
 from hudi_format.log.blocks import MAGIC, BlockType, Damage, LogBlock
 from hudi_format.log.index import Buffer, Column, Headers, Rows, block_of, index
 from hudi_format.storage import Storage
+from hudi_format.stores.streams import open_ranges
 
 WHOLE_FILE = 8 << 20  # bytes; a remote file up to here comes in one request
 _WINDOW = 64 << 10  # bytes of one ranged read: a header with its schema, and often several small blocks
@@ -50,8 +51,11 @@ class LogFileReader:
         self.size = self._data.size if self._data is not None else self._length()
 
     @classmethod
-    def open(cls, storage: Storage, path: str) -> LogFileReader:
+    def open(cls, storage: Storage, path: str, *, in_ranges: bool = False) -> LogFileReader:
         """The log file at a path of a storage.
+
+        Args:
+            in_ranges: do not map a local file into memory.
 
         Raises:
             MissingFileError: there is none.
@@ -61,6 +65,12 @@ class LogFileReader:
             raise MissingFileError("a log file is not there", table=storage.uri, file=path)
         if info.size == 0:
             return cls(b"", file=path)  # some systems map no empty file
+        if in_ranges and storage.is_local:
+
+            def fetch(start: int, stop: int) -> bytes:
+                return storage.read_range(path, start, stop - start)
+
+            return cls(open_ranges(fetch, info.size), file=path)
         try:
             return cls(storage.open_input(path), file=path)
         except FileNotFoundError as e:

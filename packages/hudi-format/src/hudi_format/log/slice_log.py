@@ -26,6 +26,8 @@ class SliceLog:
         scope: whose blocks count.
         committed: by path, what completed instants say that they wrote; see `check_file`.  () for a file that
             none of them names; a file that is not in it, of archived commits say, is checked without.
+        in_ranges: read the files piece by piece, rather than mapping local ones into memory, whose pages would
+            count as this process's.
 
     Raises:
         MissingFileError: a file is not there.
@@ -40,13 +42,16 @@ class SliceLog:
         scope: BlockScope,
         *,
         committed: Mapping[str, Sequence[CommittedRange]] | None = None,
+        in_ranges: bool = False,
     ) -> None:
         self._readers: dict[str, LogFileReader] = {}
         self._stack = ExitStack()
         try:
             with ExitStack() as opening:
                 for file in sorted(files, key=log_sort_key):
-                    reader = opening.enter_context(LogFileReader.open(storage, file.path))
+                    reader = opening.enter_context(
+                        LogFileReader.open(storage, file.path, in_ranges=in_ranges)
+                    )
                     self._readers[file.path] = reader
                     parts = None if committed is None else committed.get(file.path)
                     check_file(reader.blocks, file=file.path, size=reader.size, visible=scope.visible,

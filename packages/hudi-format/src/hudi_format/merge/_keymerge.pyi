@@ -5,6 +5,9 @@ _Bytes = npt.NDArray[np.uint8]
 _Numbers = npt.NDArray[np.int64]
 _Text = tuple[_Bytes, _Numbers, _Bytes | None]
 
+def hashes(keys: _Text, seed: int, out: npt.NDArray[np.uint64]) -> None:
+    """Fill `out` with the hash of each key: of equal keys the same, with one seed and in one process."""
+
 def build(keys: _Text, slots: npt.NDArray[np.uint64], seed: int) -> int:
     """Fill the zeroed `slots` with the last row of each key; gives how many rows a later one replaced.
 

@@ -261,6 +261,16 @@ cdef void _find(
         start += n
 
 
+def hashes(keys, uint64_t seed, uint64_t[::1] out not None):
+    cdef Text t = _text(keys[0], keys[1], keys[2])
+    cdef int64_t i
+    if out.shape[0] != t.rows:
+        raise ValueError("one hash per key is needed")
+    with nogil:
+        for i in range(t.rows):
+            out[i] = hudi_text_hash(t.data + t.offsets[i], t.offsets[i + 1] - t.offsets[i], seed)
+
+
 def build(keys, uint64_t[::1] slots not None, uint64_t seed):
     cdef Text t = _text(keys[0], keys[1], keys[2])
     cdef uint64_t mask = _mask(slots, t.rows)

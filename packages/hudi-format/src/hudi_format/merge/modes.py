@@ -246,6 +246,12 @@ def _stored_is_newer(found: np.ndarray, how: Order, stored_ordering: Column, ord
     return out
 
 
+def not_older(stored: Column, incoming: Column) -> pa.Array:
+    """Per pair, whether the later record's ordering value is not smaller (boolean); null is before all else."""
+    pairs = np.arange(len(stored))
+    return pa.array(~_stored_is_newer(pairs, Order.GREATEST, stored, incoming))
+
+
 def merged_column(
     stored: Column,
     incoming: Column,

@@ -47,6 +47,9 @@ class MergeRule:
         meta_of_winner: meta columns are those of the record that wins, and not of the later one.
         tombstones_compare: deletes of the log are compared with what follows, and with the stored row
             (table version 8 and later).
+        custom: a merge of the user's (`hudi_format.merge.custom`), as its option says it; "" for none.  Then of
+            the above only `name` and the marks of deletion count.
+        fixed: columns that such a merge must not change.
     """
 
     name: str
@@ -63,10 +66,13 @@ class MergeRule:
     event_time: bool = False
     meta_of_winner: bool = False
     tombstones_compare: bool = False
+    custom: str = ""
+    fixed: tuple[str, ...] = ()
 
     @property
     def fills(self) -> bool:
-        return self.fill_within or self.fill_stored
+        """Whether values of the stored record may stay."""
+        return self.fill_within or self.fill_stored or bool(self.custom)
 
 
 _EVENT = Order.GREATEST

@@ -302,7 +302,9 @@ def _merged(task: ReadTask, batch_rows: int) -> Iterator[pa.Table]:
         records = LogRecords(task.storage, logs.slice.log_files, merge, schema, committed=logs.committed)
     except HudiError as e:
         raise e.at(table=task.storage.uri, instant=task.instant) from e.__cause__
-    for part in merge_base(records, _base_rows(task, schema, batch_rows)):
+    keys = pa.schema([schema.field(n) for n in merge.key_columns])
+    base = _base_rows(task, schema, batch_rows)
+    for part in merge_base(records, base, lambda: _base_rows(task, keys, batch_rows)):
         if task.filter is not None:
             part = part.filter(task.filter)
         if len(task.schema):
