@@ -59,7 +59,12 @@ class OnePerKey:
     def resolve(self, entries: Entries) -> Resolved:
         among = entries.ordering if self.ordered else None
         combined = modes.combine(
-            entries.keys, self.rule, ordering=among, kinds=entries.kinds, logged=self.logged, partial=self.partial
+            entries.keys,
+            self.rule,
+            ordering=among,
+            kinds=entries.kinds,
+            logged=self.logged,
+            partial=self.partial,
         )
         at = pa.array(combined.rows)
         keys = entries.keys.take(at)
