@@ -50,6 +50,7 @@ class SliceMerge:
         scope: whose log blocks count.
         key_spec: how keys are made where the table fills no meta columns; else None.
         limit: the memory for the records of a slice's logs; None for no limit.
+        more_ordering: further columns that decide where `ordering_field` is equal (table version 9).
     """
 
     rule: MergeRule
@@ -57,6 +58,7 @@ class SliceMerge:
     scope: BlockScope = field(default_factory=BlockScope)
     key_spec: KeySpec | None = None
     limit: MemoryLimit | None = None
+    more_ordering: tuple[str, ...] = ()
 
     @property
     def key_columns(self) -> list[str]:
@@ -81,8 +83,8 @@ class SliceMerge:
         custom = custom_of(self.rule)
         if custom is not None:
             names += custom.columns_for(wanted.names, table.names, self.ordering_field)
-        elif self.ordering_field:
-            names.append(self.ordering_field.partition(".")[0])
+        else:
+            names += [f.partition(".")[0] for f in (self.ordering_field, *self.more_ordering) if f]
         names += [modes.IS_DELETED, self.rule.delete_field]
         more = [table.field(n) for n in dict.fromkeys(names) if n in table.names and n not in wanted.names]
         return pa.schema([f.with_nullable(True) for f in (*wanted, *more)])
@@ -97,8 +99,16 @@ class SliceMerge:
         return rows.column(RECORD_KEY) if self.key_spec is None else record_keys(rows, self.key_spec)
 
     def ordering(self, rows: pa.Table) -> pa.Array | pa.ChunkedArray | None:
-        """The ordering values; None where the table has none."""
-        return nested_column(rows, self.ordering_field) if self.ordering_field else None
+        """The ordering values, structs where there are several fields; None where the table has none."""
+        if not self.ordering_field:
+            return None
+        if not self.more_ordering:
+            return nested_column(rows, self.ordering_field)
+        found = [nested_column(rows, f) for f in (self.ordering_field, *self.more_ordering)]
+        columns = [modes.one_array(c) for c in found if c is not None]
+        if len(columns) < len(found):
+            return None
+        return pa.StructArray.from_arrays(columns, [str(n) for n in range(len(columns))])
 
 
 class LogRecords:
@@ -233,7 +243,7 @@ class _Entries:
         self._decoders: dict[str, Decoder] = {}
         self._ordering_type = pa.null()
         if merge.ordering_field:
-            column = nested_column(schema.empty_table(), merge.ordering_field)
+            column = merge.ordering(schema.empty_table())
             self._ordering_type = pa.null() if column is None else column.type
         self._step = merge.limit.step if merge.limit is not None else 1 << 62
 
@@ -345,20 +355,16 @@ class _Entries:
             rows = part.rows[~default[part.rows]]
             if not len(rows):
                 continue
+            there = np.flatnonzero(~default[part.rows])
             if part.type is OrderingType.ARRAY:
-                raise UnsupportedError(
-                    "deletes with several ordering values cannot be merged yet", remedy="use Apache Hudi 1.x."
-                )
-            if not _same_class(part.type, target):
+                values = _of_several([part.values[i] for i in there], target)
+            elif _same_class(part.type, target):
+                values = _of_column(part.values.take(pa.array(there)), target)  # type: ignore[union-attr]
+            else:
                 continue
-            values = part.values.take(pa.array(np.flatnonzero(~default[part.rows])))  # type: ignore[union-attr]
-            if pa.types.is_timestamp(target) and pa.types.is_integer(values.type):
-                values = values.cast(pa.timestamp("us")).cast(pa.timestamp(target.unit))
-            if pa.types.is_timestamp(target):
-                values = values.view(pa.timestamp(values.type.unit)).cast(target)
             places = np.full(n, -1, dtype=np.int64)
             places[rows] = np.arange(len(rows))
-            out = modes.merged_column(out, values.cast(target), places)
+            out = modes.merged_column(out, values, places)
             known[rows] = True
         return out, known
 
@@ -373,6 +379,33 @@ _SAME_CLASS: dict[OrderingType, Callable[[pa.DataType], bool]] = {
     OrderingType.DOUBLE: pa.types.is_float64,
     OrderingType.TIMESTAMP_MICROS: pa.types.is_timestamp,
 }
+
+
+def _of_column(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """Ordering values of deletes in the type of the column."""
+    if pa.types.is_timestamp(target) and pa.types.is_integer(values.type):
+        values = values.cast(pa.timestamp("us")).cast(pa.timestamp(target.unit))
+    if pa.types.is_timestamp(target):
+        values = values.view(pa.timestamp(values.type.unit)).cast(target)
+    return values.cast(target)
+
+
+def _of_several(values: Sequence[object], target: pa.DataType) -> pa.Array:
+    """The values of several ordering fields, one tuple for each delete.
+
+    Raises:
+        SchemaError: they are not those of the table's fields.
+    """
+    count = target.num_fields if pa.types.is_struct(target) else 1
+    if not pa.types.is_struct(target) or any(not isinstance(v, tuple) or len(v) != count for v in values):
+        raise SchemaError(
+            f"deletes with several ordering values, where the table has {count} ordering field{'s' * (count > 1)}"
+        )
+    try:
+        fields = [_of_column(pa.array([v[n] for v in values]), target[n].type) for n in range(count)]  # type: ignore[index]
+    except pa.ArrowInvalid as e:
+        raise SchemaError(f"ordering values of deletes do not fit the table's columns: {e}") from None
+    return pa.StructArray.from_arrays(fields, [f.name for f in target])
 
 
 def _same_class(kind: OrderingType, column: pa.DataType) -> bool:

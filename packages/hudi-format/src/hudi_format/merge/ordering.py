@@ -41,9 +41,13 @@ class OrderingValues:
 def ordering_values(*columns: pa.Array | pa.ChunkedArray) -> list[OrderingValues]:
     """Columns made comparable with one another.
 
+    Structs are compared field by field, as the values of several ordering fields are; null comes first there.
+
     Raises:
         SchemaError: a type without an order, or types that do not compare with one another.
     """
+    if any(pa.types.is_struct(c.type) for c in columns):
+        return _of_structs(columns)
     arrays = _common([_plain(c) for c in columns])
     kind = arrays[0].type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -54,6 +58,51 @@ def ordering_values(*columns: pa.Array | pa.ChunkedArray) -> list[OrderingValues
     if pa.types.is_decimal(kind) and not (pa.types.is_decimal128(kind) and kind.precision <= 18):
         return _ranked(arrays)  # beyond 64 bits
     return [OrderingValues(_numbers(a), None, _valid(a)) for a in arrays]
+
+
+def _of_structs(columns: Sequence[pa.Array | pa.ChunkedArray]) -> list[OrderingValues]:
+    arrays = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
+    arrays = [pa.concat_arrays(a.chunks) if isinstance(a, pa.ChunkedArray) else a for a in arrays]
+    if any(not pa.types.is_struct(a.type) or a.type.num_fields != arrays[0].type.num_fields for a in arrays):
+        raise SchemaError("the values of several ordering fields do not compare with those of one")
+    ends = np.cumsum([len(a) for a in arrays])
+    places = np.zeros(int(ends[-1]), dtype=np.int64)
+    for n in range(arrays[0].type.num_fields):
+        field = np.concatenate([_ranks(v) for v in _one_order([a.flatten()[n] for a in arrays])])
+        # The place among the fields before, and within it that of this one.
+        pairs = places * (int(field.max(initial=0)) + 1) + field
+        places = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
+    parts = np.split(places, ends[:-1])
+    return [
+        OrderingValues(np.ascontiguousarray(p), None, _valid(a)) for p, a in zip(parts, arrays, strict=True)
+    ]
+
+
+def _one_order(columns: Sequence[pa.Array]) -> list[pa.Array]:
+    """Columns as numbers whose order is that of all their values together; null stays null."""
+    values = ordering_values(*columns)
+    if values[0].text is not None:
+        ends = np.cumsum([len(c) for c in columns])[:-1]
+        texts = pa.concat_arrays([v.source.cast(pa.large_binary()) for v in values if v.source is not None])
+        ranks = pc.rank(texts, sort_keys="ascending", tiebreaker="dense").to_numpy(zero_copy_only=False)
+        numbers = np.split(ranks.astype(np.int64), ends)
+    else:
+        numbers = [v.numbers for v in values if v.numbers is not None]
+        every = np.concatenate(numbers)
+        numbers = np.split(
+            np.unique(every, return_inverse=True)[1].astype(np.int64),
+            np.cumsum([len(n) for n in numbers])[:-1],
+        )
+    return [
+        pa.array(n, mask=None if v.valid is None else v.valid == 0)
+        for n, v in zip(numbers, values, strict=True)
+    ]
+
+
+def _ranks(numbers: pa.Array) -> np.ndarray:
+    """Numbers from 0 as they are, plus one; null is 0."""
+    out: np.ndarray = pc.fill_null(pc.add(numbers, 1), 0).to_numpy(zero_copy_only=False)
+    return out
 
 
 def _ranked(arrays: Sequence[pa.Array]) -> list[OrderingValues]:
