@@ -1,10 +1,13 @@
 """The timeline of layout 2: names with the time of completion, Avro metadata, a folder of its own."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from hudi_format.errors import CorruptFileError
 from hudi_format.storage import LocalStorage
 from hudi_timeline import table_config
+from hudi_timeline.inspect import Inspector
 from hudi_timeline.instant import parse_instant_file_2
 from hudi_timeline.metadata.avro_records import parse
 from hudi_timeline.metadata.commit import parse_commit
@@ -187,3 +190,13 @@ def test_avro_of_another_record_is_no_commit(golden_timelines_2):
             parse_commit(commit[:cut])
     with pytest.raises(CorruptFileError):
         parse_commit(commit + b"\0")
+
+
+def test_times_of_completion_are_shown_as_they_are_asked_for(table):
+    table.publish(f"{FOLDER}/{A}_{B}.commit", b"{}")
+    table.publish(f"{FOLDER}/{C}.commit.requested", b"")
+    inspect = Inspector(table)
+    assert inspect.timeline().column("completion").to_pylist() == [B, None]
+    done, pending = inspect.commits().column("completed_at").to_pylist()
+    assert done == datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC)
+    assert pending is None

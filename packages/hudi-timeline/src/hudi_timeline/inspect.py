@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
+from hudi_format.instant_time import zone_of
 from hudi_format.parquet.footer import read_footer
 from hudi_format.storage import Storage
 from hudi_index.bloom.observer import BLOOM, MAX_KEY, MIN_KEY, TYPE_CODE
@@ -17,6 +18,7 @@ from hudi_timeline.listing import on_threads
 from hudi_timeline.metadata.commit import CommitMetadata
 from hudi_timeline.partition_values import partition_columns, partition_table
 from hudi_timeline.snapshot import CommitCache, TableSnapshot, open_snapshot
+from hudi_timeline.timeline import completion_ms, modified_at
 from hudi_timeline.view import FileView, base_files, paths_of
 
 COMMITS = pa.schema(
@@ -32,7 +34,7 @@ COMMITS = pa.schema(
 TIMELINE = pa.schema(
     [
         ("instant", pa.string()), ("action", pa.string()), ("state", pa.string()), ("file", pa.string()),
-        ("modified_at", pa.timestamp("ms", "UTC")), ("size", pa.int64()),
+        ("modified_at", pa.timestamp("ms", "UTC")), ("size", pa.int64()), ("completion", pa.string()),
     ]
 )  # fmt: skip
 FILES = pa.schema(
@@ -74,6 +76,7 @@ class Inspector:
         """
         rows = []
         snapshot = self._snapshot()
+        zone = zone_of(snapshot.config.timezone)
         for instant in snapshot.timeline.instants:
             if instant.action not in WRITE_ACTIONS:
                 continue
@@ -96,14 +99,20 @@ class Inspector:
                     "rows_deleted": sum(s.num_deletes for s in stats),
                     "bytes_written": sum(s.total_write_bytes for s in stats),
                     "write_errors": sum(s.total_write_errors for s in stats),
-                    "completed_at": instant.mtime_ms if instant.completed else None,
+                    "completed_at": completion_ms(instant, zone) if instant.completed else None,
                     "extra": [(k, v) for k, v in metadata.extra.items() if k != "schema"],
                 }
             )
         return pa.Table.from_pylist(rows, COMMITS)
 
     def timeline(self) -> pa.Table:
-        """One row for each action of the active timeline in its highest state (columns: TIMELINE)."""
+        """One row for each action of the active timeline in its highest state (columns: TIMELINE).
+
+        `completion` is the time at which an instant was completed, as bounds of incremental reads by completion are
+        given; null of a pending one.
+        """
+        snapshot = self._snapshot()
+        zone = zone_of(snapshot.config.timezone)
         rows = [
             {
                 "instant": i.time,
@@ -112,8 +121,9 @@ class Inspector:
                 "file": i.file_name,
                 "modified_at": i.mtime_ms,
                 "size": i.size,
+                "completion": (i.completion or modified_at(i, zone)) if i.completed else None,
             }
-            for i in self._snapshot().timeline.instants
+            for i in snapshot.timeline.instants
         ]
         return pa.Table.from_pylist(rows, TIMELINE)
 

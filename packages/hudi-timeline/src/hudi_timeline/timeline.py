@@ -13,7 +13,7 @@ from datetime import datetime, tzinfo
 import pyarrow as pa
 
 from hudi_format.errors import CorruptFileError, HudiError, UnsupportedError
-from hudi_format.instant_time import format_instant, zone_of
+from hudi_format.instant_time import format_instant, parse_instant, zone_of
 from hudi_format.model import VisibleInstants
 from hudi_format.parquet.footer import read_footer
 from hudi_format.schema.avro import from_avro
@@ -178,6 +178,15 @@ def _files_2(storage: Storage, config: TableConfig) -> list[Instant]:
 def modified_at(instant: Instant, zone: tzinfo | None) -> str:
     """The modification time of the instant's file, as an instant time of that zone."""
     return format_instant(datetime.fromtimestamp(instant.mtime_ms / 1000, zone))
+
+
+def completion_ms(instant: Instant, zone: tzinfo | None) -> int:
+    """When the instant was completed, in milliseconds since 1970.  `zone` is the table's, None the machine's."""
+    try:
+        moment = parse_instant(instant.completion)
+    except ValueError:
+        return instant.mtime_ms
+    return round(moment.replace(tzinfo=zone).timestamp() * 1000)
 
 
 def is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> bool:
