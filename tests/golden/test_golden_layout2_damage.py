@@ -30,7 +30,12 @@ def files_of(path, instant):
 def test_files_that_are_no_instants_change_nothing(unpacked):
     read, path, table = unpacked("mor_avro_logs")
     after = str(int(newest_write(read).time) + 1)
-    for name in (f"{after}_{after}.shredding", f"{after}.shredding.requested", "notes.txt", f"{after}_.commit"):
+    for name in (
+        f"{after}_{after}.shredding",
+        f"{after}.shredding.requested",
+        "notes.txt",
+        f"{after}_.commit",
+    ):
         (path / ".hoodie/timeline" / name).write_bytes(b"?")
     assert_same_answer(read.read().to_arrow(), table.question(SNAPSHOT).expected())
 

@@ -18,6 +18,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from interop.bundles import hudi_bundle, jar
@@ -44,7 +46,9 @@ FLAG = ", _hoodie_is_deleted boolean"
 class Maker:
     """One table being made."""
 
-    def __init__(self, spark: SparkSession, hudi: str, name: str, folder: Path, more: Mapping[str, str]) -> None:
+    def __init__(
+        self, spark: SparkSession, hudi: str, name: str, folder: Path, more: Mapping[str, str]
+    ) -> None:
         self.spark, self.hudi, self.name = spark, hudi, name
         self.path = folder / name
         self.options = {**COMMON, "hoodie.table.name": name, **more}
@@ -186,12 +190,21 @@ def _log_compacted(t: Maker) -> None:
     t.write(COLUMNS, *((f"k{n:02d}", 100, 0, "w1", "w", "p") for n in range(8)), operation="insert")
     for n in range(2, 8):
         late = (f"k{n + 10}", 10, 0, f"w{n}", "w", "p")
-        t.write(COLUMNS, (f"k{n:02d}", 100 + n, 0, f"w{n}", "w", "p"), ("k00", 100 + n, 0, f"w{n}", "w", "p"), late)
+        t.write(
+            COLUMNS,
+            (f"k{n:02d}", 100 + n, 0, f"w{n}", "w", "p"),
+            ("k00", 100 + n, 0, f"w{n}", "w", "p"),
+            late,
+        )
     t.write(COLUMNS, ("k05", 0, 0, "", "", "p"), operation="delete")
 
 
 EVENT = {"hoodie.datasource.write.precombine.field": "ts"}
-COMMIT = {**EVENT, "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING", "hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING"}
+COMMIT = {
+    **EVENT,
+    "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING",
+    "hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING",
+}
 SCENARIOS: dict[str, tuple[Callable[[Maker], None], Mapping[str, str], str]] = {
     "merge_event_time_deletes": (_deletes, EVENT, "1.0.2 1.2.0"),
     "merge_commit_time_deletes": (_deletes, COMMIT, "1.0.2 1.2.0"),
@@ -247,7 +260,7 @@ def main() -> None:
         try:
             build(maker)
             maker.finish(Path(out))
-        except Exception as e:  # the next scenario still counts
+        except (Py4JError, PySparkException) as e:  # the next scenario still counts
             print(name, "failed:", type(e).__name__, str(e).splitlines()[:2], flush=True)
     spark.stop()
     shutil.rmtree(folder)
