@@ -43,7 +43,7 @@ def test_files_that_are_no_instants_change_nothing(unpacked):
 @pytest.mark.req("IN-19")
 @pytest.mark.parametrize("name", ["mor_avro_logs", "cow_partitioned"])
 def test_a_write_that_lost_its_completed_file_is_an_open_one(unpacked, name):
-    read, path, table = unpacked(name)
+    read, path, _ = unpacked(name)
     last, before = read.timeline.completed_writes()[-1], read.timeline.completed_writes()[-2]
     want = read.read(as_of=before.time).to_arrow()
     (path / last.path).unlink()
@@ -57,7 +57,7 @@ def test_a_write_that_lost_its_completed_file_is_an_open_one(unpacked, name):
 
 @pytest.mark.parametrize("name", ["mor_avro_logs", "cow_partitioned"])
 def test_what_an_instant_wrote_that_is_on_no_timeline_is_not_read(unpacked, name):
-    read, path, table = unpacked(name)
+    read, path, _ = unpacked(name)
     last, before = read.timeline.completed_writes()[-1], read.timeline.completed_writes()[-2]
     want = read.read(as_of=before.time).to_arrow()
     for file in files_of(path, last):
