@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from contextlib import nullcontext
 
 import pytest
 from golden_logs import golden_logs
@@ -113,6 +114,34 @@ def test_damage_outside_of_what_was_committed_is_passed_over():
     check(b"g" * 30, ALL, [])
 
 
+@pytest.mark.req("NEW-37")
+def test_damage_to_what_archived_instants_wrote_is_missed():
+    """Instant 1 is archived: its commit says nothing any more; 2 is active, and vouches for its range."""
+    later = VisibleInstants(frozenset({"2"}), "2")
+    said = [CommittedRange("2", len(A), len(A + B))]
+    check(A + B, later, said)
+    check(A[:30] + B, later, [CommittedRange("2", 30, 30 + len(B))])  # its header names no instant yet
+    check(A[:30], later, None)
+    for bad in (A[:-3] + b"xxx", A[:14] + b"xxxx" + A[18:]):
+        with pytest.raises(CorruptFileError):
+            check(bad + B, later, said)
+    with pytest.raises(CorruptFileError):
+        check(A + A[:-1] + B, later, [CommittedRange("2", 2 * len(A) - 1, 2 * len(A) - 1 + len(B))])
+    bad = A + b"#HUDI!" + A[6:]
+    with pytest.raises(CorruptFileError):
+        check(bad + B, later, [CommittedRange("2", len(bad), len(bad + B))])
+    # A task that was tried twice left half a block of an active instant in a file that its commit does not name.
+    check(B[:-1], later, ())
+    with pytest.raises(CorruptFileError):
+        check(B[:-1], later, None)
+    # A file that was begun by an active instant: nobody wrote to it before.
+    said = [CommittedRange("2", 60, 60 + len(B))]
+    for name, lost in (("p/.f_1.log.1_0-0-0", True), ("p/.f_2.log.1_0-0-0", False)):
+        log = LogFileReader(b"g" * 60 + B, file=name)
+        with pytest.raises(CorruptFileError) if lost else nullcontext():
+            check_file(log.blocks, file=name, size=log.size, visible=later, committed=said)
+
+
 def test_two_magics_that_share_a_byte_lose_no_block():
     assert [b.size for b in LogFileReader(b"#HUDI" + A).blocks] == [5, len(A)]
     check(b"#HUDI" + A, FIRST)
@@ -121,7 +150,8 @@ def test_two_magics_that_share_a_byte_lose_no_block():
 @pytest.mark.req("NEW-37")
 def test_write_statistics_give_the_ranges():
     stat = {"path": "p/f", "logOffset": 40, "fileSizeInBytes": 100, "totalWriteBytes": 100}
-    assert committed_range("7", stat) == CommittedRange("7", 40, 140)
+    assert committed_range("7", stat) == CommittedRange("7", 40, 100)  # the whole file's size
+    assert committed_range("7", {**stat, "fileSizeInBytes": 30}) == CommittedRange("7", 40, 70)
     assert committed_range("7", {"fileSizeInBytes": 100}) == CommittedRange("7", 0, 100)
     assert committed_range("7", {"logOffset": 0, "fileSizeInBytes": -1}) is None
     assert committed_range("7", {"logOffset": 0}) is None

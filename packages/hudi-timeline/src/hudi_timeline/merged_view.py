@@ -22,7 +22,7 @@ from hudi_timeline.snapshot import TableSnapshot, Written
 from hudi_timeline.view import FileView, Group, WrittenFile, base_files, missing_file
 
 CommittedLogs = Mapping[str, tuple[CommittedRange, ...]]
-"""What completed instants of the active timeline say that they wrote, by path of the log file."""
+"""What completed instants of the active timeline say that they wrote, by path of the log file; see `known_ranges`."""
 
 
 def merged_slices(
@@ -42,15 +42,36 @@ def merged_slices(
     pending = pending_compactions(snapshot)
     committed, sizes = _committed_logs(snapshot)
     if snapshot.config.layout_version == 2:
-        return _by_completion(snapshot, listing, written, bases, pending, sizes), committed
+        found_slices = _by_completion(snapshot, listing, written, bases, pending, sizes)
+        return found_slices, known_ranges(found_slices, committed, snapshot.timeline.first_active)
     logs = _logs(snapshot, listing, written)
-    slices = []
+    slices: list[FileSlice] = []
     for group in sorted({*bases, *logs}):
         found = _slice_of(group, bases.get(group), logs.get(group, {}), pending.get(group, ""))
         if found is not None:
             slices.append(found)
     _check_there(slices, sizes, set(listing), snapshot.storage.uri)
-    return slices, committed
+    return slices, known_ranges(slices, committed)
+
+
+def known_ranges(
+    slices: Iterable[FileSlice],
+    committed: Mapping[str, Sequence[CommittedRange] | None],
+    first_active: str = "",
+) -> CommittedLogs:
+    """What a read of these slices checks their log files against (`hudi_format.log.damage.check_file`).
+
+    Args:
+        committed: ranges by path; None for a path where a commit gives no size.
+        first_active: of tables whose log files are named after the commit that wrote them (version 8 and later):
+            writes before it were archived (`Timeline.first_active`), and what they wrote is not known.
+    """
+    out: dict[str, tuple[CommittedRange, ...]] = {}
+    for file in (f for s in slices for f in s.log_files):
+        ranges = committed.get(file.path, ())
+        if ranges or (ranges is not None and file.instant >= first_active):
+            out[file.path] = tuple(ranges)
+    return out
 
 
 def _by_completion(
@@ -171,9 +192,9 @@ def pending_compactions(snapshot: TableSnapshot) -> dict[Group, str]:
 
 def _committed_logs(
     snapshot: TableSnapshot,
-) -> tuple[CommittedLogs, dict[Group, dict[str, list[WrittenFile]]]]:
-    """Ranges by path, and the log files by group and base instant."""
-    ranges: dict[str, list[CommittedRange]] = {}
+) -> tuple[dict[str, list[CommittedRange] | None], dict[Group, dict[str, list[WrittenFile]]]]:
+    """Ranges by path, None where one is not known; and the log files by group and base instant."""
+    ranges: dict[str, list[CommittedRange] | None] = {}
     files: dict[Group, dict[str, list[WrittenFile]]] = {}
     instants = snapshot.instants
     for instant, commit in zip(instants, snapshot.commits.files(instants), strict=True):
@@ -182,11 +203,14 @@ def _committed_logs(
             if log is None:
                 continue
             part = committed_range(instant.time, {"fileSizeInBytes": stat.size, "logOffset": stat.offset})
-            if part is not None:
-                ranges.setdefault(stat.path, []).append(part)
+            known = ranges.setdefault(stat.path, [])
+            if part is None:
+                ranges[stat.path] = None
+            elif known is not None:
+                known.append(part)
             file = WrittenFile(stat.path, stat.size, instant.time)
             files.setdefault((stat.partition, log.file_id), {}).setdefault(log.instant, []).append(file)
-    return {p: tuple(r) for p, r in ranges.items()}, files
+    return ranges, files
 
 
 def _check_there(

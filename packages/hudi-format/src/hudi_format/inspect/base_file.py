@@ -10,7 +10,7 @@ import pyarrow.orc as orc
 from hudi_format.errors import CorruptFileError
 from hudi_format.inspect.report import Report
 from hudi_format.names import parse_base_file
-from hudi_format.parquet.footer import read_footer
+from hudi_format.parquet.footer import Footer, read_footer, reading
 from hudi_format.storage import Storage
 
 _LONG = 200  # characters of a footer entry that are shown
@@ -35,7 +35,11 @@ def inspect_parquet(storage: Storage, path: str) -> Report:
     Raises:
         MissingFileError, CorruptFileError, StorageError: as `read_footer`.
     """
-    footer = read_footer(storage, path)
+    with reading(storage, path):  # texts of the footer are decoded when they are asked for
+        return _parquet(path, read_footer(storage, path))
+
+
+def _parquet(path: str, footer: Footer) -> Report:
     metadata = footer.metadata
     facts = _facts(path) | {
         "bytes": footer.size,
@@ -76,7 +80,7 @@ def inspect_orc(storage: Storage, path: str) -> Report:
             rows = tuple(
                 (i, file.read_stripe(i, columns=file.schema.names[:1]).num_rows) for i in range(file.nstripes)
             )
-        except (pa.ArrowException, OSError) as e:
+        except (pa.ArrowException, OSError, ValueError) as e:
             raise CorruptFileError(f"an ORC file that cannot be read: {e}", file=path, offset=0) from e
     schema = next((entries[n] for n in _SCHEMAS if n in entries), "")
     for name, value in entries.items():

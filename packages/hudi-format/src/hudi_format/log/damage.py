@@ -14,6 +14,7 @@ from typing import Any
 from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_format.log.blocks import BlockType, Damage, HeaderKey, LogBlock
 from hudi_format.model import VisibleInstants
+from hudi_format.names import parse_log_file
 
 _REMEDY = "restore the file from a copy, or roll back the instant that wrote it."
 _KNOWN_KEYS = frozenset(int(k) for k in HeaderKey)
@@ -37,12 +38,15 @@ def committed_range(instant: str, stat: Mapping[str, Any]) -> CommittedRange | N
 
     Returns:
         None where the statistic does not say (Apache Hudi gives -1 or leaves the size out).
+
+    Source: HoodieAppendHandle.close of Apache Hudi 0.15: the size is that of the whole file, with what other
+    instants had appended before `logOffset`.  A smaller one can only be that of the bytes which were appended.
     """
     size = stat.get("fileSizeInBytes")
     start = stat.get("logOffset") or 0
     if not isinstance(size, int) or not isinstance(start, int) or size <= 0 or start < 0:
         return None
-    return CommittedRange(instant, start, start + size)
+    return CommittedRange(instant, start, size if size > start else start + size)
 
 
 def check_file(
@@ -60,9 +64,11 @@ def check_file(
         size: the file's, in bytes.
         visible: the completed instants; None where every file given is one of a completed instant (table
             version 8 and later).
-        committed: what completed instants say that they wrote into this file.  With it the check is exact: each
-            range is made of whole blocks of its instant, and damage elsewhere is a write that failed.  Without,
-            a torn block counts as committed if its header names a visible instant.
+        committed: what the completed instants of the active timeline say that they wrote into this file; () where
+            none of them names it.  With it the check is exact: each range is made of whole blocks of its instant,
+            and damage elsewhere is a write that failed, unless it is that of an archived instant, which says
+            nothing any more.  Without (None), a torn block counts as committed if its header names a visible
+            instant.
 
     Raises:
         CorruptFileError: damage to what was committed, with the file and the offset.
@@ -73,11 +79,38 @@ def check_file(
         for part in committed:
             first = bisect_right(ends, part.start)
             _check_range(map(found.__getitem__, range(first, len(found))), part, file, size)
+        if visible is not None and _may_be_archived(file, visible):
+            _check_archived([b for b in found if not _within(b, committed)], file, visible)
         return
     for block in found:
         if block.damage is Damage.NONE or block.damage is Damage.STRAY:
             continue
-        if not block.damage.may_be_cut_off or visible is None or block.instant in visible:
+        named = visible is None or (bool(block.instant) and block.instant in visible)
+        if not block.damage.may_be_cut_off or named:
+            raise _lost(file, block.instant, block.offset, f"{block.damage.text}, {block.size} bytes")
+
+
+def _within(block: LogBlock, ranges: Iterable[CommittedRange]) -> bool:
+    return any(part.start <= block.offset < part.end for part in ranges)
+
+
+def _may_be_archived(file: str, visible: VisibleInstants) -> bool:
+    """Whether instants that are archived may have written to the file: none before the one in its name has."""
+    folder, _, name = file.rpartition("/")
+    log = parse_log_file(folder, name)
+    return bool(visible.first_active) and (log is None or log.instant < visible.first_active)
+
+
+def _check_archived(blocks: Iterable[LogBlock], file: str, visible: VisibleInstants) -> None:
+    """Raise where damage outside of all ranges is that of an archived instant, or of one that is not known."""
+    for block in blocks:
+        if block.damage is Damage.NONE or block.damage is Damage.STRAY:
+            continue
+        if block.instant:
+            lost = block.instant in visible and block.instant not in visible.completed
+        else:
+            lost = not block.damage.may_be_cut_off
+        if lost:
             raise _lost(file, block.instant, block.offset, f"{block.damage.text}, {block.size} bytes")
 
 
