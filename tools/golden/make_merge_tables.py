@@ -53,6 +53,7 @@ class Maker:
         self.path = folder / name
         self.options = {**COMMON, "hoodie.table.name": name, **more}
         self.ordering = self.options.get("hoodie.datasource.write.precombine.field", "")
+        self.key, self.partition = "id", "part"
         self.written: list[dict[str, object]] = []
 
     def write(self, ddl: str, *rows: tuple[object, ...], operation: str = "upsert") -> None:
@@ -80,7 +81,7 @@ class Maker:
             rows[question] = self.spark.read.parquet(str(expected / f"{question}.parquet")).count()
         meta = {
             "scenario": self.name, "hudi_version": self.hudi, "table_version": 8 if self.hudi[:3] == "1.0" else 9,
-            "table_type": "MERGE_ON_READ", "key_fields": "id", "partition_fields": "part",
+            "table_type": "MERGE_ON_READ", "key_fields": self.key, "partition_fields": self.partition,
             "ordering_field": self.ordering.partition(",")[0], "write_options": self.options, "read_options": {},
             "operations": self.written, "rows": rows, "hudi_could_not_answer": {}, "relocatable": True, "notes": [],
         }  # fmt: skip
@@ -199,6 +200,25 @@ def _log_compacted(t: Maker) -> None:
     t.write(COLUMNS, ("k05", 0, 0, "", "", "p"), operation="delete")
 
 
+def _upgraded(t: Maker) -> None:
+    """A table of version 6, with logs, that a write of this release takes up."""
+    source = Path(__file__).parents[2] / "tests" / "golden" / "v6"
+    meta = json.loads((source / "mor_avro_logs.expected" / "meta.json").read_text())
+    with zipfile.ZipFile(source / "mor_avro_logs.zip") as archive:
+        archive.extractall(t.path.parent)
+    (t.path.parent / "mor_avro_logs").rename(t.path)
+    t.options = {**meta["write_options"], "hoodie.metadata.enable": "false"}
+    t.key, t.partition, t.ordering = meta["key_fields"], meta["partition_fields"], meta["ordering_field"]
+    rows = t.spark.read.format("hudi").load(str(t.path)).orderBy(t.key).limit(6)
+    data = rows.drop(*[c for c in rows.columns if c.startswith("_hoodie_")]).collect()
+    ddl = ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in rows.schema if f.name[:7] != "_hoodie")
+    names = [f.name for f in rows.schema if f.name[:7] != "_hoodie"]
+    at = names.index(t.ordering)
+    for step in (10, 20, -100_000):
+        changed = [(*r[:at], r[at] + step, *r[at + 1 :]) for r in map(tuple, data[: 3 + step // 10 % 3])]
+        t.write(ddl, *changed)
+
+
 EVENT = {"hoodie.datasource.write.precombine.field": "ts"}
 COMMIT = {
     **EVENT,
@@ -230,6 +250,7 @@ SCENARIOS: dict[str, tuple[Callable[[Maker], None], Mapping[str, str], str]] = {
         },
         "1.0.2 1.2.0",
     ),
+    "upgraded_from_6": (_upgraded, {}, "1.0.2 1.2.0"),
     "merge_several_ordering_fields": (
         _several,
         {"hoodie.datasource.write.precombine.field": "ts,seq", "hoodie.table.ordering.fields": "ts,seq"},

@@ -77,9 +77,9 @@ class Instant:
         """The file's path below the table."""
         return f"{self.folder}/{self.file_name}"
 
-    def order(self) -> tuple[str, str, int]:
+    def order(self) -> tuple[str, str, int, str]:
         """What instants are sorted by."""
-        return self.time, self.comparable_action, _RANK[self.state]
+        return self.time, self.comparable_action, _RANK[self.state], self.completion
 
     def __lt__(self, other: object) -> bool:
         return self.order() < other.order() if isinstance(other, Instant) else NotImplemented

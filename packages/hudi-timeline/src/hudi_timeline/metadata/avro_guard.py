@@ -76,20 +76,29 @@ def _check(kind: AvroType, above: list[AvroType], done: set[int]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Container:
-    """An Avro object container: its schema's text, and blocks as (number of records, their bytes)."""
+class Header:
+    """What the head of a container says.  `prefix` is all of it but the marker between blocks."""
 
+    prefix: bytes
     schema: str
+    codec: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """An Avro object container: its head, and blocks as (number of records, their bytes)."""
+
+    header: Header
     blocks: list[tuple[int, bytes]]
 
+    @property
+    def schema(self) -> str:
+        """The schema's text."""
+        return self.header.schema
 
-def container_parts(data: bytes) -> Container:
-    """The parts of an Avro object container.
 
-    Raises:
-        CorruptFileError: no container, or one that is cut off; `details["offset"]` says where.
-        UnsupportedError: a codec other than null and deflate.
-    """
+def container_header(data: bytes) -> Header:
+    """The head of an Avro object container.  Errors as `container_parts`."""
     if data[: len(MAGIC)] != MAGIC:
         raise CorruptFileError("it does not begin as an Avro container", offset=0)
     found: dict[bytes, bytes] = {}
@@ -116,6 +125,21 @@ def container_parts(data: bytes) -> Container:
         schema = found[b"avro.schema"].decode()
     except (KeyError, UnicodeDecodeError):
         raise CorruptFileError("the container's header has no schema", offset=at) from None
+    return Header(data[:at], schema, codec)
+
+
+def container_parts(data: bytes, known: Header | None = None) -> Container:
+    """The parts of an Avro object container.
+
+    Args:
+        known: the head of another one, which most likely is this one's too.
+
+    Raises:
+        CorruptFileError: no container, or one that is cut off; `details["offset"]` says where.
+        UnsupportedError: a codec other than null and deflate.
+    """
+    head = known if known is not None and data.startswith(known.prefix) else container_header(data)
+    at = len(head.prefix)
     sync = data[at : at + SYNC_BYTES]
     at += SYNC_BYTES
     blocks = []
@@ -126,8 +150,8 @@ def container_parts(data: bytes) -> Container:
         if len(sync) < SYNC_BYTES or data[at : at + SYNC_BYTES] != sync or count < 0:
             raise CorruptFileError("a block of the container is cut off or damaged", offset=start)
         at += SYNC_BYTES
-        blocks.append((count, block if codec == b"null" else _inflated(block, start)))
-    return Container(schema, blocks)
+        blocks.append((count, block if head.codec == b"null" else _inflated(block, start)))
+    return Container(head, blocks)
 
 
 def _inflated(block: bytes, at: int) -> bytes:

@@ -19,7 +19,7 @@ from hudi_format.errors import HudiError
 from hudi_format.storage import Storage
 from hudi_timeline.instant import Instant
 from hudi_timeline.listing import on_threads
-from hudi_timeline.metadata.avro_guard import MAGIC, Container, checked_schema, container_parts
+from hudi_timeline.metadata.avro_guard import MAGIC, Container, Header, checked_schema, container_parts
 from hudi_timeline.metadata.commit import AVRO_NAMES, CommitMetadata, read_commit
 
 _STATS = "partitionToWriteStats"
@@ -88,10 +88,12 @@ def read_commit_files(storage: Storage, instants: Sequence[Instant]) -> list[Com
     """
     out: list[CommitFiles | None] = [None] * len(instants)
     avro: dict[str, list[tuple[int, bytes]]] = {}
+    head: Header | None = None
     for n, data in enumerate(on_threads(storage, lambda i: _bytes(storage, i), instants)):
         if data[: len(MAGIC)] == MAGIC:
-            part = _container(data)
+            part = _container(data, head)
             if part is not None:
+                head = part.header
                 avro.setdefault(part.schema, []).append((n, part.blocks[0][1]))
         else:
             out[n] = _from_json(data)
@@ -112,9 +114,9 @@ def _bytes(storage: Storage, instant: Instant) -> bytes:
         return b""
 
 
-def _container(data: bytes) -> Container | None:
+def _container(data: bytes, known: Header | None) -> Container | None:
     try:
-        part = container_parts(data)
+        part = container_parts(data, known)
         name = str(checked_schema(part.schema).get("name", "")).rpartition(".")[2]
     except HudiError:
         return None
