@@ -168,6 +168,15 @@ class UnknownPartitionError(HudiError):
     code = "HUDI-E0507"
 
 
+class ValidationError(HudiError):
+    """Rows, or the table that a write would make, break a rule of the user's; the table is as it was.
+
+    `details`: `rule`; `rows`, how many break it, where that is known; `sample`, some of their record keys.
+    """
+
+    code = "HUDI-E0508"
+
+
 class ConcurrentWriterError(HudiError):
     """Another writer is at work on the table; it may be tried again later."""
 

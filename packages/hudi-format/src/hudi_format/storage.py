@@ -26,6 +26,7 @@ __all__ = [
     "Storage",
     "hadoop_options",
     "normalised_path",
+    "open_beside",
     "open_storage",
     "without_hadoop_options",
 ]
@@ -64,3 +65,11 @@ def open_storage(
         return LocalStorage(normalised_path(text))
     translated = storage_options_of(text, options or {})
     return FsspecStorage(text, with_given(translated, dict(storage_options or {}), text))
+
+
+def open_beside(storage: Storage, uri: str) -> Storage:
+    """The storage below another URL, of the same store with the same credentials where it is of that store."""
+    scheme = urlparse(normalised_path(uri)).scheme
+    if isinstance(storage, FsspecStorage) and scheme == urlparse(storage.uri).scheme:
+        return storage.beside(uri)
+    return open_storage(uri)

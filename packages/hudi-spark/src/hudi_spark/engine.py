@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyspark import StorageLevel
@@ -25,9 +25,11 @@ from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage import Storage
 from hudi_spark import expressions
 from hudi_spark.bulk_order import ordered
+from hudi_spark.checks import SparkQueries, SparkScreened, spark_queries
 from hudi_spark.index_lookup import ROW_ID, Lookup
 from hudi_spark.jobs import run_job
 from hudi_spark.placement import place
+from hudi_spark.reader import frame_of
 from hudi_spark.routing import slots, spread
 from hudi_spark.settings import setting
 from hudi_spark.stored_keys import FILE_ID, file_id, stored_keys
@@ -40,8 +42,12 @@ from hudi_spark.tasks import (
     statuses,
 )
 from hudi_spark.types import to_arrow_schema, to_arrow_type, to_spark_schema, to_spark_type
+from hudi_timeline.engine.local import LocalEngine
 from hudi_timeline.engine.lookup import LookupCount, LookupTask
-from hudi_timeline.engine.protocol import PrepareTask
+from hudi_timeline.engine.protocol import Engine, PrepareTask
+from hudi_timeline.scan.result import Scan
+from hudi_timeline.table import HudiTable
+from hudi_timeline.validate.screen import Screening
 from hudi_timeline.write.tasks import MOVED, ProfileRow, Routing, WriteContext
 
 CACHE_COMPRESSED = "spark.sql.inMemoryColumnarStorage.compressed"
@@ -82,6 +88,29 @@ class SparkEngine:
 
     def schema(self, data: DataFrame) -> pa.Schema:
         return to_arrow_schema(data.schema)
+
+    # --- check -----------------------------------------------------------------------------------------
+
+    def screen(self, data: DataFrame, screening: Screening) -> SparkScreened:
+        level = _storage_level(screening.task.storage_level)
+        try:
+            return SparkScreened(data, screening, lambda rows: self._keep(rows, level))
+        except BaseException:
+            self._give_up()
+            raise
+
+    def another(self, data: DataFrame | None) -> tuple[Engine[Any, Any], DataFrame | None]:
+        if data is None:  # nothing to evaluate
+            return LocalEngine(), None
+        return SparkEngine(data, self._hadoop), data
+
+    def queries(
+        self, before: Scan | pa.Table, after: Scan | pa.Table
+    ) -> AbstractContextManager[SparkQueries]:
+        return spark_queries(self._spark, before, after, self.frame_of)
+
+    def frame_of(self, scan: Scan) -> DataFrame:
+        return frame_of(self._spark, HudiTable(scan.storage), scan, None, self._hadoop)
 
     # --- evaluate ------------------------------------------------------------------------------------
 
@@ -211,7 +240,7 @@ class SparkEngine:
             return setting(self._spark, ARROW_ROWS, BATCH_ROWS)
         return nullcontext()
 
-    def release(self, frame: SparkFrame) -> None:
+    def release(self, frame: SparkFrame | None) -> None:
         # All that was kept for the write: the caller has the frame of before the tagging.
         self._give_up()
 

@@ -152,14 +152,14 @@ def _filter(text: str, type_code: str | None) -> BloomFilter:
 
 def _of_text(kernel: Kernel, returns: str, text: Column | str) -> Column:
     column = F.col(text) if isinstance(text, str) else text
-    return _called(kernel, returns, [column.cast("string")], ("text",))
+    return kernel_column(kernel, returns, [column.cast("string")], ("text",))
 
 
 def _column(kernel: Kernel, returns: str, fields: Sequence[str]) -> Column:
-    return _called(kernel, returns, [F.col(f) for f in fields], tuple(fields))
+    return kernel_column(kernel, returns, [F.col(f) for f in fields], tuple(fields))
 
 
-def _called(kernel: Kernel, returns: str, columns: Sequence[Column], names: tuple[str, ...]) -> Column:
+def kernel_column(kernel: Kernel, returns: str, columns: Sequence[Column], names: tuple[str, ...]) -> Column:
     """The kernel over the columns, which it sees as a batch with these names."""
     if HAS_ARROW_UDF:
         return _arrow(kernel, returns, columns, names)

@@ -61,7 +61,7 @@ def load_frame(
     table = HudiTable.open(uri, options=hadoop_options(given))
     wanted = None if schema is None else _struct_type(spark, schema)
     scan = _scan(table, config, wanted)
-    frame = _frame(spark, table, scan, config.filter, hadoop_options(given))
+    frame = frame_of(spark, table, scan, config.filter, hadoop_options(given))
     return frame if wanted is None else frame.select(*_chosen(frame.schema, wanted))
 
 
@@ -129,9 +129,15 @@ def _chosen(have: T.StructType, wanted: T.StructType) -> list[Column]:
     return out
 
 
-def _frame(
+def frame_of(
     spark: SparkSession, table: HudiTable, scan: Scan, condition: str | None, hadoop: Mapping[str, str]
 ) -> DataFrame:
+    """A scan's rows as a frame.
+
+    Args:
+        condition: Spark SQL; only rows that meet it.
+        hadoop: `fs.*` options of the call.
+    """
     plan = scan.plan
     if plan.logs:  # Python workers merge them; only slices without logs could be a scan of Spark's
         return _by_workers(spark, scan)

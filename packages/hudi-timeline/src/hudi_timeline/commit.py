@@ -25,6 +25,7 @@ from hudi_format.errors import (
     HudiError,
     InvalidOptionError,
     StorageError,
+    ValidationError,
     WriteFailedError,
 )
 from hudi_format.model import WriteStat
@@ -352,6 +353,11 @@ class Transaction:
         self._heartbeat = beat
         self._open = True
         self.committed = False
+        self._undoing: list[Callable[[], None]] = []
+
+    def when_undone(self, act: Callable[[], None]) -> None:
+        """Do something before the write is rolled back, if it is: what is beside it goes first."""
+        self._undoing.append(act)
 
     def __enter__(self) -> Transaction:
         return self
@@ -362,7 +368,10 @@ class Transaction:
         if not self._open:
             return
         try:
-            self.abort(repr(error) if error is not None else "it ended without a commit")
+            self.abort(
+                repr(error) if error is not None else "it ended without a commit",
+                without_trace=isinstance(error, ValidationError),
+            )
         except (HudiError, OSError) as e:
             if error is None:
                 raise
@@ -392,6 +401,26 @@ class Transaction:
         except FileExistsError:
             raise self._taken_away("it is inflight already") from None
 
+    def metadata_of(
+        self,
+        stats: Iterable[WriteStat],
+        *,
+        replaced: Mapping[str, Sequence[str]] | None = None,
+        schema_text: str,
+        extra: Mapping[str, str] | None = None,
+    ) -> CommitMetadata:
+        """What a commit of these files would publish; arguments as `commit`."""
+        by_partition: dict[str, list[WriteStat]] = {}
+        for stat in stats:
+            by_partition.setdefault(stat.partition, []).append(stat)
+        return CommitMetadata(
+            partition_to_stats={p: tuple(of) for p, of in by_partition.items()},
+            replaced={p: tuple(ids) for p, ids in (replaced or {}).items()},
+            extra={**(extra or {}), SCHEMA_KEY: schema_text},
+            operation=self.operation,
+            is_replace=self.action == REPLACE_COMMIT,
+        )
+
     def commit(
         self,
         stats: Iterable[WriteStat],
@@ -400,6 +429,7 @@ class Transaction:
         schema_text: str,
         extra: Mapping[str, str] | None = None,
         participants: Sequence[Participant] = (),
+        even_if_empty: bool = False,
     ) -> CommitMetadata:
         """Make the write visible, all of it at once.
 
@@ -409,6 +439,7 @@ class Transaction:
             schema_text: the writer's Avro schema without meta columns.
             extra: further entries of the commit's metadata.
             participants: prepared in this order before the commit, undone in reverse if it fails.
+            even_if_empty: commit a write of nothing whatever the options say.
 
         Raises:
             WriteConflictError: another write changed the same file groups first.
@@ -419,19 +450,11 @@ class Transaction:
         """
         if not self._open:
             raise ValueError(f"transaction {self.instant} has ended")
-        by_partition: dict[str, list[WriteStat]] = {}
-        for stat in stats:
-            by_partition.setdefault(stat.partition, []).append(stat)
-        metadata = CommitMetadata(
-            partition_to_stats={p: tuple(of) for p, of in by_partition.items()},
-            replaced={p: tuple(ids) for p, ids in (replaced or {}).items()},
-            extra={**(extra or {}), SCHEMA_KEY: schema_text},
-            operation=self.operation,
-            is_replace=self.action == REPLACE_COMMIT,
-        )
+        metadata = self.metadata_of(stats, replaced=replaced, schema_text=schema_text, extra=extra)
         if metadata.replaced and self.action != REPLACE_COMMIT:
             raise ValueError("only a replacecommit replaces file groups")
-        if not self._options.allow_empty and not by_partition and not metadata.replaced:
+        empty = not metadata.partition_to_stats and not metadata.replaced
+        if empty and not self._options.allow_empty and not even_if_empty:
             self.abort("hoodie.allow.empty.commit=false")
             return metadata
         with locks.hold(self._lock, self._options.lock_wait_ms):
@@ -512,11 +535,13 @@ class Transaction:
         except (StorageError, OSError) as e:
             self.warnings.append(f"leftovers of the completed write {self.instant} could not be removed: {e}")
 
-    def abort(self, reason: str = "") -> None:
+    def abort(self, reason: str = "", *, without_trace: bool = False) -> None:
         """Roll the write back; nothing happens if it has ended.
 
         Args:
             reason: for the log.
+            without_trace: leave no rollback instant and no new folder, so that the table is byte for byte as before;
+                only where no other writer is at work (policy EAGER).
 
         Raises:
             HudiError: it could not be undone now; the next writer does it.
@@ -541,7 +566,11 @@ class Transaction:
                         remedy="read the table: the write is visible; do not run it again.",
                     )
                 else:
-                    rollback.rollback_instant(self.storage, self.config, timeline, own)
+                    for act in self._undoing:
+                        act()
+                    alone = self._options.failed_writes == EAGER
+                    if not (without_trace and alone and rollback.withdraw(self.storage, own)):
+                        rollback.rollback_instant(self.storage, self.config, timeline, own)
         finally:
             self._heartbeat.stop()
 

@@ -15,9 +15,10 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
+from hudi_format import properties
 from hudi_format.errors import CorruptFileError, PartitionPathError, UnsupportedError
 from hudi_format.model import join_path
-from hudi_format.names import parse_base_file
+from hudi_format.names import PARTITION_METADATA, parse_base_file
 from hudi_format.partition_path import check_safe
 from hudi_format.storage import Storage
 from hudi_timeline import heartbeat, markers
@@ -115,6 +116,43 @@ def remove_leftovers(storage: Storage, instant: str) -> None:
         _delete_files(storage, [m.path for m in found])
         markers.delete(storage, instant)
     heartbeat.delete(storage, instant)
+
+
+def withdraw(storage: Storage, instant: Instant) -> bool:
+    """Take back a write of this process that is to leave no trace, and say whether that was possible.
+
+    Its data files, the folders that it made for them, its instant files, its markers: in this order, so that a crash
+    on the way leaves what the next writer rolls back.  Not for writes to log files, whose readers need the record.
+    """
+    found = markers.list_markers(storage, instant.time)
+    if any(m.io_type == markers.APPEND for m in found):
+        return False
+    files = markers.base_files(found, instant.time)
+    _delete_files(storage, [m.path for m in files])
+    for partition in sorted({m.partition for m in files}, reverse=True):
+        _remove_own_folder(storage, partition, instant.time)
+    storage.delete(instant_path(instant.time, instant.comparable_action, INFLIGHT))
+    storage.delete(instant_path(instant.time, instant.comparable_action, REQUESTED))
+    markers.delete(storage, instant.time)
+    heartbeat.delete(storage, instant.time)
+    return True
+
+
+def _remove_own_folder(storage: Storage, partition: str, instant: str) -> None:
+    """Remove a partition's folder if the instant made it and nothing else is in it, and parents left empty by that."""
+    path = join_path(partition, PARTITION_METADATA)
+    try:
+        made_by = properties.parse(storage.read(path)).get("commitTime")
+    except FileNotFoundError:
+        return
+    others = [e for e in storage.list(partition) if e.name != PARTITION_METADATA]
+    if made_by != instant or others:
+        return
+    storage.delete(path)
+    folder = partition
+    while folder and not storage.list(folder):
+        storage.delete_dir(folder)
+        folder = folder.rpartition("/")[0]
 
 
 # --- plan ----------------------------------------------------------------------------------------------

@@ -61,13 +61,26 @@ def _version_but_6(value: object) -> bool:
     return str(value).strip().upper() not in ("6", "SIX")
 
 
+# Of the package org.apache.hudi.client.validator.
+SQL_VALIDATORS = (
+    "SqlQueryEqualityPreCommitValidator",
+    "SqlQueryInequalityPreCommitValidator",
+    "SqlQuerySingleResultPreCommitValidator",
+)
+VALIDATOR_PACKAGE = "org.apache.hudi.client.validator."
+
+
+def _foreign_validator(value: object) -> bool:
+    names = value if isinstance(value, tuple) else ()
+    return any(":" not in n and n.removeprefix(VALIDATOR_PACKAGE) not in SQL_VALIDATORS for n in names)
+
+
 _SYNC = (
     "leave it out, and register the table in the catalog by other means, for example Apache Hudi's sync tool"
 )
 _LATER = "leave it out; Apache Hudi can do it on the same table"
 _SERVICE = "leave it out, and run the service with Apache Hudi on the same table"
 _NO_LOGS = "leave it out; a copy-on-write table has nothing to compact"
-_BEFORE = "leave it out, and do it to the data before the write"
 _MODELS = "org.apache.hudi.common.model."
 _LOCKS = "org.apache.hudi.client.transaction.lock."
 _V6 = "leave it out; tables are written in version 6, which every engine reads"
@@ -292,7 +305,12 @@ EFFECTS: tuple[Effect, ...] = (
     ),
     Effect("hoodie.table.service.manager.enabled", _true, "the table service manager", _LATER),
     Effect("hoodie.metaserver.enabled", _true, "the metaserver", "leave it out", _BOTH),
-    Effect("hoodie.precommit.validators", _given, "validators before the commit", _BEFORE),
+    Effect(
+        "hoodie.precommit.validators",
+        _foreign_validator,
+        "a validator that only a JVM can load",
+        f"use {', '.join(SQL_VALIDATORS)} of Apache Hudi, or a Python function as module:name",
+    ),
     Effect(
         "hoodie.write.commit.callback.on",
         _true,
@@ -304,10 +322,10 @@ EFFECTS: tuple[Effect, ...] = (
     Effect("hoodie.metrics.on", _true, "reporting metrics", "read timings and counts from the CommitResult"),
     Effect("hoodie.bootstrap.base.path", _given, "bootstrap", "write the source's rows with bulk_insert"),
     Effect(
-        "hoodie.datasource.write.streaming.ignore.failed.batch",
+        "write.ignore.failed",
         _true,
-        "streaming that skips failed batches",
-        "set it to false",
+        "commits of writes some of whose records failed, as Flink makes them",
+        "set hudi.quarantine.path, which keeps bad rows in a table of their own",
     ),
     # --- reading
     Effect(

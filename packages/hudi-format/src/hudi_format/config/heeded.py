@@ -26,6 +26,14 @@ CODEC, ZSTD_LEVEL = "hoodie.parquet.compression.codec", "parquet.compression.cod
 METADATA_ENABLE = "hoodie.metadata.enable"
 METADATA_PREFIX = "hoodie.datasource.write.commitmeta.key.prefix"
 STAGING_LIMIT = "hudi.write.staging.limit.bytes"
+VALIDATORS = "hoodie.precommit.validators"
+SAME_BEFORE_AND_AFTER = "hoodie.precommit.validators.equality.sql.queries"
+OTHER_THAN_BEFORE = "hoodie.precommit.validators.inequality.sql.queries"
+SINGLE_VALUE = "hoodie.precommit.validators.single.value.sql.queries"
+RULES = "hudi.write.rules"
+QUARANTINE, QUARANTINE_MOST = "hudi.quarantine.path", "hudi.quarantine.max.rows"
+PROGRESS = "hudi.progress"
+STREAMING_IGNORE_FAILED = "hoodie.datasource.write.streaming.ignore.failed.batch"
 QUERY_TYPE = "hoodie.datasource.query.type"
 AS_OF = "as.of.instant"
 BEGIN = "hoodie.datasource.read.begin.instanttime"
@@ -107,6 +115,14 @@ WRITE_FIELDS = {
     "bulk_insert_sort_columns": SORT_COLUMNS,
     "drop_duplicates": DROP_DUPLICATES,
     "duplicate_policy": DUP_POLICY,
+    "validators": VALIDATORS,
+    "equality_queries": SAME_BEFORE_AND_AFTER,
+    "inequality_queries": OTHER_THAN_BEFORE,
+    "single_value_queries": SINGLE_VALUE,
+    "rules": RULES,
+    "quarantine_path": QUARANTINE,
+    "quarantine_max_rows": QUARANTINE_MOST,
+    "progress": PROGRESS,
 }
 # Attribute of ReadConfig -> its option.
 READ_FIELDS = {
@@ -272,6 +288,29 @@ DOCS = {
     SORT_COLUMNS: "Columns that a bulk_insert sorts by within the partitions, instead of a sort mode.",
     DROP_DUPLICATES: "insert leaves out rows whose key is in the table, and keeps one row per key.",
     DUP_POLICY: "What insert does with keys that are in the table: none, drop, or fail.",
+    VALIDATORS: (
+        "What is checked before a commit, comma separated: Apache Hudi's three SQL validators by class, with or "
+        "without package, and Python functions as module:name, which take a hudi_timeline.validate.change.Change."
+    ),
+    SAME_BEFORE_AND_AFTER: (
+        "Queries whose rows must be the same before and after the write; ; between them, <TABLE_NAME> for the table's "
+        "changed partitions."
+    ),
+    OTHER_THAN_BEFORE: "Queries whose rows must not be the same before and after the write.",
+    SINGLE_VALUE: "Queries with the one value that they must give after the write: query#value.",
+    RULES: (
+        "Conditions that each row to write must meet, `name: condition` or `condition`, with ; between them; a row for "
+        "which one is not true, null included, fails the write or goes to the quarantine."
+    ),
+    QUARANTINE: (
+        "Base path of a table that takes the rows which break a rule, or have no key, ordering value or safe "
+        "partition, with the reason; not given: such rows fail the write."
+    ),
+    QUARANTINE_MOST: "More rows than this for the quarantine fail the write; not given: no limit.",
+    PROGRESS: "Progress of writes on a terminal or in a notebook; auto: where standard error is one of them.",
+    STREAMING_IGNORE_FAILED: (
+        "Of streaming sinks only, as in Apache Hudi: a write of a DataFrame fails whatever it says."
+    ),
     STORAGE_LEVEL: "Where Spark keeps the input while it is written.",
     PARALLELISM["upsert"]: "Tasks of an upsert.",
     PARALLELISM["insert"]: "Tasks of an insert or an overwrite.",

@@ -46,4 +46,10 @@ hudi.read.filter -
 hudi.read.incremental.on.missing -
 hudi.write.staging.limit.bytes -
 hudi.index.allow.switch false
+hudi.write.rules -
+hudi.quarantine.path -
+hudi.quarantine.max.rows -
+hudi.progress auto
+# Flink
+write.ignore.failed false
 """

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hudi_format.config.effects import WRITE, refuse_effects
+from hudi_format.config.effects import SQL_VALIDATORS, VALIDATOR_PACKAGE, WRITE, refuse_effects
 from hudi_format.config.heeded import (
     CODEC,
     DELETE_FIELD,
@@ -18,6 +18,7 @@ from hudi_format.config.heeded import (
     KEYGEN_CLASS,
     KEYGEN_TYPE,
     OPERATION,
+    OTHER_THAN_BEFORE,
     PARALLELISM,
     PARTITIONER,
     PARTITIONS_TO_DELETE,
@@ -25,9 +26,12 @@ from hudi_format.config.heeded import (
     PAYLOAD_ORDERING,
     PRECOMBINE,
     RECORD_KEY,
+    SAME_BEFORE_AND_AFTER,
+    SINGLE_VALUE,
     SORT_COLUMNS,
     STATIC_PARTITIONS,
     STORAGE_LEVEL,
+    VALIDATORS,
     WRITE_FIELDS,
     ZSTD_LEVEL,
 )
@@ -59,6 +63,10 @@ class WriteConfig:
         insert_split_size: records of a new file group, unless `auto_split` computes it.
         lock_expire_minutes: age at which a lock file counts as left over; 0: never.
         delete_field, delete_marker: a row whose `delete_field` has the text `delete_marker` is a delete.
+        validators: SQL validators by the last part of their class, and Python functions as module:name.
+        equality_queries, inequality_queries, single_value_queries: as given, `;` between them.
+        rules: conditions of rows to write, as given.
+        quarantine_path: None: bad rows fail the write.
         shuffle_parallelism: of the operation; None leaves it to the engine.
         extra_metadata: goes into the commit's extraMetadata.
         raw: what was given, under the main names, class names with their package.
@@ -131,6 +139,14 @@ class WriteConfig:
     bulk_insert_sort_columns: tuple[str, ...] = ()
     drop_duplicates: bool = False
     duplicate_policy: str = "none"
+    validators: tuple[str, ...] = ()
+    equality_queries: str = ""
+    inequality_queries: str = ""
+    single_value_queries: str = ""
+    rules: str = ""
+    quarantine_path: str | None = None
+    quarantine_max_rows: int | None = None
+    progress: str = "auto"
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     raw: Mapping[str, str] = field(default_factory=dict)
 
@@ -155,6 +171,7 @@ def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
         values["duplicate_policy"] = "drop"
         if operation == "upsert":  # as Apache Hudi: what is left when known keys are dropped are inserts
             values["operation"] = operation = "insert"
+    values["validators"] = _validators(given)
     say_tuning(given)
     codec = str(given.parsed.get(CODEC, "zstd"))
     if codec in ("", "none"):
@@ -180,6 +197,28 @@ def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
         extra_metadata=given.extra,
         raw=given.text,
     )
+
+
+_QUERIES = dict(zip(SQL_VALIDATORS, (SAME_BEFORE_AND_AFTER, OTHER_THAN_BEFORE, SINGLE_VALUE), strict=True))
+
+
+def _validators(given: Given) -> tuple[str, ...]:
+    """The validators, each SQL validator with its queries and the other way round.
+
+    Raises:
+        ConflictingOptionError: one without the other, which would check nothing.
+    """
+    parsed = given.parsed.get(VALIDATORS)
+    names = tuple(n.removeprefix(VALIDATOR_PACKAGE) for n in parsed) if isinstance(parsed, tuple) else ()
+    for name, key in _QUERIES.items():
+        queries = bool(str(given.parsed.get(key) or "").strip())
+        if name in names and not queries:
+            raise _conflict(
+                f"{VALIDATORS} names {name}, but {key} is not given", f"give its queries in {key}."
+            )
+        if queries and name not in names:
+            raise _conflict(f"{key} is given, but {VALIDATORS} does not name {name}", f"add {name} to it.")
+    return names
 
 
 def _ordering(given: Given) -> str | None:

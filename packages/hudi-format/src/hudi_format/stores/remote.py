@@ -72,6 +72,10 @@ class FsspecStorage:
     def __reduce__(self) -> tuple[object, ...]:
         return FsspecStorage, (self._uri, self._options)
 
+    def beside(self, uri: str) -> FsspecStorage:
+        """The same store below another URL."""
+        return FsspecStorage(uri, self._options)
+
     def full(self, path: str) -> str:
         return f"{self._root}/{path}" if path else self._root
 

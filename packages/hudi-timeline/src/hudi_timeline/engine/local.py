@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import count
 
@@ -26,6 +27,10 @@ from hudi_index.hashing.crc import crc32
 from hudi_timeline.engine.lookup import LookupCount, LookupTask
 from hudi_timeline.engine.protocol import PrepareTask
 from hudi_timeline.engine.tagging import rows_by_code, tag_rows
+from hudi_timeline.scan.result import Scan
+from hudi_timeline.validate.duck import duck_queries
+from hudi_timeline.validate.screen import LocalScreened, Screening
+from hudi_timeline.validate.sql import Queries
 from hudi_timeline.write.bulk import path_codes, write_stream
 from hudi_timeline.write.tasks import MOVED, ProfileRow, Routing, TaskToken, WriteContext
 from hudi_timeline.write.workers import write_bucket
@@ -96,6 +101,18 @@ class LocalEngine:
 
     def schema(self, data: pa.RecordBatchReader | pa.Table) -> pa.Schema:
         return data.schema
+
+    def screen(self, data: pa.RecordBatchReader | pa.Table, screening: Screening) -> LocalScreened:
+        return LocalScreened(data, screening)
+
+    def another(self, data: pa.RecordBatchReader | None) -> tuple[LocalEngine, pa.RecordBatchReader | None]:
+        return LocalEngine(self.parallelism), data
+
+    def queries(self, before: Scan | pa.Table, after: Scan | pa.Table) -> AbstractContextManager[Queries]:
+        return duck_queries(before, after)
+
+    def frame_of(self, scan: Scan) -> pa.Table:
+        return scan.to_arrow()
 
     def prepare(self, data: pa.RecordBatchReader | pa.Table, task: PrepareTask) -> LocalFrame:
         table = data if isinstance(data, pa.Table) else data.read_all()
@@ -181,7 +198,7 @@ class LocalEngine:
         with ThreadPoolExecutor(self.parallelism) as pool:
             return write_stream(context, batches(), TaskToken(), pool)
 
-    def release(self, frame: LocalFrame) -> None:
+    def release(self, frame: LocalFrame | None) -> None:
         return
 
 

@@ -7,8 +7,9 @@ keys are, and runs workers (`hudi_timeline.write.workers`) on it.  The frame `F`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -17,6 +18,11 @@ from hudi_format.model import BaseFile, WriteStat
 from hudi_format.storage import Storage
 from hudi_timeline.engine.lookup import LookupCount, LookupTask
 from hudi_timeline.write.tasks import ProfileRow, Routing, WriteContext
+
+if TYPE_CHECKING:
+    from hudi_timeline.scan.result import Scan
+    from hudi_timeline.validate.screen import Screened, Screening
+    from hudi_timeline.validate.sql import Queries
 
 D = TypeVar("D", contravariant=True)
 F = TypeVar("F")
@@ -70,6 +76,27 @@ class Engine(Protocol[D, F]):
         """The incoming data's schema as it is, meta columns included if it has them."""
         ...
 
+    def screen(self, data: D, screening: Screening) -> Screened[Any]:
+        """Good rows apart from bad ones.
+
+        Raises:
+            ValidationError: bad rows that are not to be kept; of a stream only once it is read.
+            InvalidOptionError, MissingColumnError, SchemaError: a rule that cannot be understood.
+        """
+        ...
+
+    def another(self, data: Any) -> tuple[Engine[Any, Any], Any]:
+        """An engine of the same kind for a write of other rows of its own kind, None among them, and the rows."""
+        ...
+
+    def queries(self, before: Scan | pa.Table, after: Scan | pa.Table) -> AbstractContextManager[Queries]:
+        """SQL over two states; tables stand for their schema only."""
+        ...
+
+    def frame_of(self, scan: Scan) -> Any:
+        """A scan in the engine's own form."""
+        ...
+
     def prepare(self, data: D, task: PrepareTask) -> F:
         """The rows, evaluated exactly once, with record key and partition path.
 
@@ -109,6 +136,6 @@ class Engine(Protocol[D, F]):
         task, in `task.order`.  Frees nothing and keeps nothing."""
         ...
 
-    def release(self, frame: F) -> None:
-        """Free what `prepare` kept."""
+    def release(self, frame: F | None) -> None:
+        """Free what `screen` and `prepare` kept."""
         ...

@@ -55,6 +55,11 @@ class Scan:
         self.schema: pa.Schema = source.schema if columns is None else _selected(source.schema, columns)
 
     @property
+    def storage(self) -> Storage:
+        """Of the table."""
+        return self._storage
+
+    @property
     def plan(self) -> ScanPlan:
         """The plan, made at the first call by listing storage.
 

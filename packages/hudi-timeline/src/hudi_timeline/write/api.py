@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +20,7 @@ from hudi_timeline import table_config
 from hudi_timeline.engine.local import LocalEngine, StoredRowsEngine, as_reader
 from hudi_timeline.listing import list_partitions
 from hudi_timeline.table_config import TableConfig
+from hudi_timeline.validate.functions import Validator
 from hudi_timeline.write import keying, planning
 from hudi_timeline.write.operation import check as operation_check
 from hudi_timeline.write.operation import execute
@@ -103,8 +104,17 @@ def create_table(
     return storage
 
 
+Rules: TypeAlias = Mapping[str, str | pc.Expression] | None
+
+
 class WriteMethods:
-    """Mixed into `HudiTable`, which reads."""
+    """Mixed into `HudiTable`, which reads.
+
+    Every write takes `validators`: functions that see the change before it is committed and may refuse it, see
+    `hudi_timeline.validate.functions`.  Writes of rows take `rules`: conditions by name that each row must meet, text
+    or pyarrow expressions, see `hudi_timeline.validate.rules`.  `options` may name both as well, and a quarantine for
+    rows that break a rule; without one they fail the write.
+    """
 
     if TYPE_CHECKING:  # what HudiTable has
         _storage: Storage
@@ -122,19 +132,28 @@ class WriteMethods:
             meta_columns: bool = True,
         ) -> Scan: ...
 
-    def _write(self, name: str, data: object | None, options: Mapping[str, object] | None) -> CommitResult:
+    def _write(
+        self,
+        name: str,
+        data: object | None,
+        options: Mapping[str, object] | None,
+        validators: Sequence[Validator] = (),
+        rules: Rules = None,
+    ) -> CommitResult:
         rows = None if data is None else as_reader(data)
-        return self._execute(LocalEngine(), name, rows, options)
+        return self._execute(LocalEngine(), name, rows, options, validators, rules)
 
     def _execute(
         self,
         engine: LocalEngine,
         name: str,
-        rows: pa.RecordBatchReader | pa.Table | None,
+        data: pa.RecordBatchReader | pa.Table | None,
         options: Mapping[str, object] | None,
+        validators: Sequence[Validator] = (),
+        rules: Rules = None,
     ) -> CommitResult:
         given = {**call_options(self._options, options, self._storage.uri), OPERATION: name}
-        return execute(engine, self._storage, rows, given)
+        return execute(engine, self._storage, data, given, validators=validators, rules=rules)
 
     def schema_changes(
         self, data: object, *, operation: str = "upsert", options: Mapping[str, object] | None = None
@@ -147,27 +166,60 @@ class WriteMethods:
         given = {**self._options, **as_options(options), OPERATION: operation}
         return operation_check(LocalEngine(), self._storage, as_reader(data), given)
 
-    def insert(self, data: object, *, options: Mapping[str, object] | None = None) -> CommitResult:
+    def insert(
+        self,
+        data: object,
+        *,
+        options: Mapping[str, object] | None = None,
+        validators: Sequence[Validator] = (),
+        rules: Rules = None,
+    ) -> CommitResult:
         """Add rows; keys are not looked up, so a key that is there already stands twice afterwards."""
-        return self._write("insert", data, options)
+        return self._write("insert", data, options, validators, rules)
 
-    def upsert(self, data: object, *, options: Mapping[str, object] | None = None) -> CommitResult:
+    def upsert(
+        self,
+        data: object,
+        *,
+        options: Mapping[str, object] | None = None,
+        validators: Sequence[Validator] = (),
+        rules: Rules = None,
+    ) -> CommitResult:
         """Add rows whose key is new in their partition, and update the others."""
-        return self._write("upsert", data, options)
+        return self._write("upsert", data, options, validators, rules)
 
-    def bulk_insert(self, data: object, *, options: Mapping[str, object] | None = None) -> CommitResult:
+    def bulk_insert(
+        self,
+        data: object,
+        *,
+        options: Mapping[str, object] | None = None,
+        validators: Sequence[Validator] = (),
+        rules: Rules = None,
+    ) -> CommitResult:
         """Add rows in one streaming pass, into new files only."""
-        return self._write("bulk_insert", data, options)
+        return self._write("bulk_insert", data, options, validators, rules)
 
-    def insert_overwrite(self, data: object, *, options: Mapping[str, object] | None = None) -> CommitResult:
+    def insert_overwrite(
+        self,
+        data: object,
+        *,
+        options: Mapping[str, object] | None = None,
+        validators: Sequence[Validator] = (),
+        rules: Rules = None,
+    ) -> CommitResult:
         """Replace the partitions that the rows fall into by the rows."""
-        return self._write("insert_overwrite", data, options)
+        return self._write("insert_overwrite", data, options, validators, rules)
 
     def insert_overwrite_table(
-        self, data: object, *, options: Mapping[str, object] | None = None
+        self,
+        data: object,
+        *,
+        options: Mapping[str, object] | None = None,
+        validators: Sequence[Validator] = (),
+        rules: Rules = None,
     ) -> CommitResult:
         """Replace all rows of the table; earlier states stay readable by time travel."""
-        return self._write("insert_overwrite_table", data, options)
+        return self._write("insert_overwrite_table", data, options, validators, rules)
 
     def delete_partitions(
         self,
@@ -175,6 +227,7 @@ class WriteMethods:
         *,
         missing_ok: bool = False,
         options: Mapping[str, object] | None = None,
+        validators: Sequence[Validator] = (),
     ) -> CommitResult:
         """Remove all rows of partitions, given by path; `*` stands for any text.
 
@@ -204,10 +257,16 @@ class WriteMethods:
             existing = list_partitions(self._storage, self.config)
             require_all(choose(names, (), existing), existing, table=self._storage.uri)
         return self._write(
-            "delete_partition", None, {**(options or {}), PARTITIONS_TO_DELETE: ",".join(names)}
+            "delete_partition", None, {**(options or {}), PARTITIONS_TO_DELETE: ",".join(names)}, validators
         )
 
-    def delete(self, rows_or_filter: object, *, options: Mapping[str, object] | None = None) -> CommitResult:
+    def delete(
+        self,
+        rows_or_filter: object,
+        *,
+        options: Mapping[str, object] | None = None,
+        validators: Sequence[Validator] = (),
+    ) -> CommitResult:
         """Remove rows: by data that holds their key and partition columns, or by a filter.
 
         A filter is a `pyarrow.compute.Expression` or a text such as `"city = 'oslo' and fare < 3"`.
@@ -217,10 +276,9 @@ class WriteMethods:
             columns = list(dict.fromkeys((*config.record_key_fields, *config.partition_fields)))
             roots = list(dict.fromkeys(c.partition(".")[0] for c in columns))
             if not config.populate_meta_fields:
-                return self._execute(
-                    LocalEngine(), "delete", self.read(roots, rows_or_filter).to_arrow(), options
-                )
+                found = self.read(roots, rows_or_filter).to_arrow()
+                return self._execute(LocalEngine(), "delete", found, options, validators)
             wanted = [RECORD_KEY, PARTITION_PATH, *roots]
             found = self.read(wanted, rows_or_filter).to_arrow()
-            return self._execute(StoredRowsEngine(), "delete", found, options)
-        return self._write("delete", rows_or_filter, options)
+            return self._execute(StoredRowsEngine(), "delete", found, options, validators)
+        return self._write("delete", rows_or_filter, options, validators)

@@ -15,6 +15,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow.compute as pc
+
 from hudi_format.config import parse_write_options
 from hudi_format.config.heeded import DUP_POLICY
 from hudi_format.errors import DuplicateKeyError, HudiError
@@ -31,7 +33,10 @@ from hudi_timeline.listing import list_partitions
 from hudi_timeline.snapshot import TableSnapshot, snapshot_of
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import load_timeline, read_commit
+from hudi_timeline.validate.checks import Checks
+from hudi_timeline.validate.functions import Validator
 from hudi_timeline.write import overwrite
+from hudi_timeline.write.aside import Aside
 from hudi_timeline.write.assign import AssignPolicy, SizingRules, assign, average_record_size
 from hudi_timeline.write.index_choice import to_record
 from hudi_timeline.write.partitions import choose
@@ -70,6 +75,21 @@ class _Phases:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - began
 
 
+@dataclass
+class _Run:
+    """One write: what it is to do, to check and to set aside, and how long its phases took."""
+
+    plan: Plan
+    phases: _Phases
+    checks: Checks
+    aside: Aside
+    engine: Engine[Any, Any]
+
+    def screened(self, data: Any) -> Any:
+        """The rows without bad ones."""
+        return self.aside.screened(data, self.checks.rules)
+
+
 def execute(
     engine: Engine[Any, Any],
     storage: Storage,
@@ -77,6 +97,8 @@ def execute(
     options: Mapping[str, str],
     *,
     mode: str = APPEND,
+    validators: Sequence[Validator] = (),
+    rules: Mapping[str, str | pc.Expression] | None = None,
 ) -> CommitResult:
     """Run one write and return what it did.
 
@@ -85,29 +107,39 @@ def execute(
         data: what the engine takes; None only for `delete_partition` with partitions given.
         options: Apache Hudi's write options.
         mode: append, overwrite, ignore or errorifexists.
+        validators: functions that are asked before the commit, see `hudi_timeline.validate.functions`.
+        rules: conditions of rows by name, see `hudi_timeline.validate.rules`; those of the options count too.
 
     Raises:
         OptionError, SchemaError, UnsupportedError, RecordKeyError ...: before anything is written.
+        ValidationError: a rule, function or query says no; the table is as it was.
         ConcurrentWriterError: another writer is at work, or changed the same file groups first.
         WriteFailedError and others: the write failed and was rolled back.
     """
     phases = _Phases()
     with phases("plan"):
         config = parse_write_options(options)
+        checks = Checks.of(config, validators, rules)
         plan = plan_write(engine, storage, data, config, mode)
+        if plan is not None:
+            aside = Aside.of(plan, engine)
+            checks.understood(engine, plan.schema, populate_meta_fields=not plan.virtual)
     if plan is None:
         return CommitResult("", "", config.operation, storage.uri)
-    if plan.operation == "bulk_insert" and not plan.config.combine_before_insert:
-        return _bulk_insert(engine, data, plan, phases)
+    run = _Run(plan, phases, checks, aside, engine)
     frame = None
-    if data is not None:
-        with phases("evaluate"):
-            frame = engine.prepare(data, prepare_task(plan))
     try:
-        return _keyed_write(engine, frame, plan, phases)
+        if data is not None:
+            with phases("evaluate"):
+                data = run.screened(data)
+        if plan.operation == "bulk_insert" and not plan.config.combine_before_insert:
+            return _bulk_insert(engine, data, run)
+        if data is not None:
+            with phases("evaluate"):
+                frame = engine.prepare(data, prepare_task(plan))
+        return _keyed_write(engine, frame, run)
     finally:
-        if frame is not None:
-            engine.release(frame)
+        engine.release(frame)
 
 
 def check(
@@ -126,8 +158,9 @@ def check(
 
 
 @contextmanager
-def _transaction(plan: Plan) -> Iterator[tuple[commit.Transaction, TableConfig]]:
+def _transaction(run: _Run) -> Iterator[tuple[commit.Transaction, TableConfig]]:
     """A begun transaction on the table, which is made first where it is new."""
+    plan = run.plan
     action = "replacecommit" if plan.operation in _REPLACING else "commit"
     with overwrite.aside(plan.storage) if plan.recreate else nullcontext():
         table = plan.table or table_config.create(plan.storage, plan.properties)
@@ -135,6 +168,7 @@ def _transaction(plan: Plan) -> Iterator[tuple[commit.Transaction, TableConfig]]
             with commit.begin(
                 plan.storage, table, action=action, operation=plan.operation.upper(), config=plan.config
             ) as transaction:
+                run.aside.settle(transaction)
                 yield transaction, transaction.config
         except BaseException:
             if plan.table is None:
@@ -153,26 +187,32 @@ def _remove_unborn(storage: Storage) -> None:
 
 
 def _finish(
-    plan: Plan,
+    run: _Run,
     transaction: commit.Transaction,
     table: TableConfig,
     stats: Sequence[WriteStat],
-    phases: _Phases,
     replaced: Mapping[str, Sequence[str]] | None = None,
     lookup: LookupCount | None = None,
 ) -> CommitResult:
+    plan, phases = run.plan, run.phases
+    published = {
+        "replaced": None if replaced is None else {p: tuple(ids) for p, ids in replaced.items()},
+        "schema_text": to_avro(plan.schema, table.name),
+        "extra": {
+            **plan.config.extra_metadata,
+            **to_record(plan.index, plan.recorded_index, plan.operation),
+            **run.aside.extra(),
+        },
+    }
+    with phases("validate"):
+        run.checks.run(run.engine, transaction, table, transaction.metadata_of(stats, **published))
+    if run.aside.rows:
+        with phases("quarantine"):
+            run.aside.store(transaction, table.name)
     with phases("commit"):
-        transaction.commit(
-            stats,
-            replaced=None if replaced is None else {p: tuple(ids) for p, ids in replaced.items()},
-            schema_text=to_avro(plan.schema, table.name),
-            extra={
-                **plan.config.extra_metadata,
-                **to_record(plan.index, plan.recorded_index, plan.operation),
-            },
-        )
+        transaction.commit(stats, **published, even_if_empty=run.aside.rows > 0)
     if not transaction.committed:  # empty, and hoodie.allow.empty.commit=false
-        return _nothing(plan, phases, tuple(transaction.warnings))
+        return _nothing(run, tuple(transaction.warnings))
     result = CommitResult(
         instant=transaction.instant,
         action=transaction.action,
@@ -185,6 +225,8 @@ def _finish(
         ordering_field=plan.ordering_field,
         schema_changes=plan.schema_changes,
         lookup=lookup,
+        quarantined=dict(run.aside.counts),
+        quarantine=run.aside.uri,
     )
     for warning in result.warnings:
         log.warning("%s: %s", plan.storage.uri, warning)
@@ -192,37 +234,41 @@ def _finish(
     return result
 
 
-def _nothing(plan: Plan, phases: _Phases, warnings: tuple[str, ...] = ()) -> CommitResult:
+def _nothing(run: _Run, warnings: tuple[str, ...] = ()) -> CommitResult:
     """The result of a write without rows where no empty commit is wanted."""
+    plan, phases = run.plan, run.phases
     return CommitResult(
         "", "", plan.operation, plan.storage.uri,
         timings=dict(phases.seconds), warnings=warnings, ordering_field=plan.ordering_field,
     )  # fmt: skip
 
 
-def _bulk_insert(engine: Engine[Any, Any], data: Any, plan: Plan, phases: _Phases) -> CommitResult:
-    with _transaction(plan) as (transaction, table):
+def _bulk_insert(engine: Engine[Any, Any], data: Any, run: _Run) -> CommitResult:
+    plan = run.plan
+    with _transaction(run) as (transaction, table):
         context = write_context(plan, transaction, table)
         transaction.inflight(None)  # Apache Hudi's row writer leaves it empty too
-        with phases("write"):
+        with run.phases("write"):
             stats = engine.write_stream(data, prepare_task(plan), context)
-        return _finish(plan, transaction, table, stats, phases)
+        return _finish(run, transaction, table, stats)
 
 
-def _keyed_write(engine: Engine[Any, Any], frame: Any, plan: Plan, phases: _Phases) -> CommitResult:
+def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResult:
+    plan, phases = run.plan, run.phases
     with phases("evaluate"):
         counts = engine.partition_counts(frame) if frame is not None else {}
         for partition in counts:
             check_safe(partition)
-    if not counts and not plan.config.allow_empty_commit and plan.operation not in _REPLACING:
-        return _nothing(plan, phases)
+    empty = not counts and not run.aside.rows
+    if empty and not plan.config.allow_empty_commit and plan.operation not in _REPLACING:
+        return _nothing(run)
     if plan.table is not None and fails_on_known_keys(plan):
         with phases("tag"):
             task = lookup_task(plan)
             now = snapshot_of(plan.storage, plan.table, load_timeline(plan.storage, plan.table))
             files = _latest_base_files(now, None if task.is_global else sorted(counts))
             _refuse_known_keys(engine, frame, plan, files, task)
-    with _transaction(plan) as (transaction, table):
+    with _transaction(run) as (transaction, table):
         context = write_context(plan, transaction, table)
         snapshot = snapshot_of(plan.storage, table, transaction.snapshot_timeline)
         if (
@@ -233,7 +279,7 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, plan: Plan, phases: _Phas
             # One record per key in the whole input: an empty table holds none of them.
             frame = engine.tag(frame, plan.storage, {}, lookup_task(plan))
         if plan.operation in _REPLACING:
-            return _replace(engine, frame, counts, plan, phases, transaction, table, context, snapshot)
+            return _replace(engine, frame, counts, run, transaction, table, context, snapshot)
         task = lookup_task(plan)
         looks_up = plan.operation in _LOOKS_UP or drops_duplicates(plan) or fails_on_known_keys(plan)
         with phases("list"):
@@ -245,7 +291,7 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, plan: Plan, phases: _Phas
             with phases("tag"):
                 frame = engine.tag(frame, plan.storage, files, task)
         stats = _route_and_write(engine, frame, files, plan, phases, transaction, context)
-        return _finish(plan, transaction, table, stats, phases, lookup=engine.looked_up if looks_up else None)
+        return _finish(run, transaction, table, stats, lookup=engine.looked_up if looks_up else None)
 
 
 def _refuse_known_keys(
@@ -353,13 +399,13 @@ def _replace(
     engine: Engine[Any, Any],
     frame: Any,
     counts: Mapping[str, int],
-    plan: Plan,
-    phases: _Phases,
+    run: _Run,
     transaction: commit.Transaction,
     table: TableConfig,
     context: WriteContext,
     snapshot: TableSnapshot,
 ) -> CommitResult:
+    plan, phases = run.plan, run.phases
     with phases("list"):
         partitions: Sequence[str] | None
         warnings: tuple[str, ...] = ()
@@ -381,4 +427,4 @@ def _replace(
         transaction.inflight({})
     else:
         stats = _route_and_write(engine, frame, {}, plan, phases, transaction, context, new_files_only=True)
-    return _finish(plan, transaction, table, stats, phases, replaced)
+    return _finish(run, transaction, table, stats, replaced)

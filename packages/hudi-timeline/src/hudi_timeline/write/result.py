@@ -28,6 +28,8 @@ class CommitResult:
         warnings: what the user should know, one sentence each.
         ordering_field: the column that decided between records of one key, or None.
         schema_changes: what became of the table's schema, column by column.
+        quarantined: rows that were not taken, by the rule that they break.
+        quarantine: the path of the table that has them; "" where none was given.
         lookup: the index of an upsert or delete and how many files it had to look into; None where unknown.
     """
 
@@ -42,6 +44,8 @@ class CommitResult:
     ordering_field: str | None = None
     schema_changes: tuple[SchemaChange, ...] = ()
     lookup: LookupCount | None = None
+    quarantined: Mapping[str, int] = field(default_factory=dict)
+    quarantine: str = ""
 
     @property
     def inserted(self) -> int:
@@ -79,6 +83,8 @@ class CommitResult:
             return f"CommitResult(nothing written to {self.table})"
         parts = [f"{n:,} {what}" for n, what in self._counts() if n] or ["no rows changed"]
         text = f"{self.operation} {self.instant}: {', '.join(parts)}; {self._files()}"
+        if self.quarantined:
+            text += f"; {self._aside()}"
         if self.schema_changes:
             more = f" and {len(self.schema_changes) - 3} more" if len(self.schema_changes) > 3 else ""
             text += f"; schema: {', '.join(map(str, self.schema_changes[:3]))}{more}"
@@ -96,6 +102,7 @@ class CommitResult:
             ("table", self.table),
             ("commit", f"{self.instant} ({self.action}, {self.operation})"),
             ("rows", ", ".join(counts)),
+            ("quarantine", self._aside()),
             ("files", f"{self._files()}, {self.bytes_written / 1e6:.1f} MB"),
             ("partitions", ", ".join(p or "(none)" for p in shown) + (f" and {more:,} more" if more else "")),
             ("time", f"{self.seconds:.2f} s: {', '.join(phases)}"),
@@ -117,6 +124,12 @@ class CommitResult:
 
     def _counts(self) -> list[tuple[int, str]]:
         return [(self.inserted, "inserted"), (self.updated, "updated"), (self.deleted, "deleted")]
+
+    def _aside(self) -> str:
+        if not self.quarantined:
+            return ""
+        rules = ", ".join(f"{rule} {n:,}" for rule, n in self.quarantined.items())
+        return f"{sum(self.quarantined.values()):,} quarantined in {self.quarantine} ({rules})"
 
     def _files(self) -> str:
         replaced = sum(len(ids) for ids in self.replaced.values())

@@ -1,0 +1,184 @@
+"""What a validator sees: the rows that a write changed, and the table before it and as if it were committed.
+
+All of it is lazy: a scan reads only what is asked of it, from the files that the write has put on storage already.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_format.config.read import ReadConfig
+from hudi_format.errors import UnsupportedError
+from hudi_format.schema.meta_columns import META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from hudi_timeline.commit import Transaction
+from hudi_timeline.instant import COMPLETED, Instant, file_name
+from hudi_timeline.metadata.commit import CommitMetadata
+from hudi_timeline.partition_values import partition_columns
+from hudi_timeline.scan.incremental import IncrementalSource, Range, incremental_schema
+from hudi_timeline.scan.merged import MergedSource, merged_schema
+from hudi_timeline.scan.plan import PartitionColumn, ScanPlan
+from hudi_timeline.scan.predicate import make_predicate
+from hudi_timeline.scan.result import Scan
+from hudi_timeline.scan.snapshot import SnapshotSource, snapshot_schema
+from hudi_timeline.snapshot import CommitCache, TableSnapshot, snapshot_of
+from hudi_timeline.table_config import TableConfig
+from hudi_timeline.timeline import Timeline, load_timeline
+
+Filter = str | pc.Expression | None
+
+
+class _WithPending(CommitCache):
+    """Commit metadata with that of a write that is not completed yet."""
+
+    def __init__(self, transaction: Transaction, metadata: CommitMetadata) -> None:
+        super().__init__(transaction.storage)
+        self._instant, self._metadata = transaction.instant, metadata
+
+    def get(self, instant: Instant) -> CommitMetadata:
+        return self._metadata if instant.time == self._instant else super().get(instant)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A write whose files are there, and which is not committed.
+
+    Attributes:
+        table: the base path.
+        name: the table's name.
+        instant, operation: of the write; the operation as Apache Hudi names it, e.g. UPSERT.
+        metadata: what the commit would publish: statistics of each file, replaced file groups.
+        schema: the table's columns after the write, without meta columns.
+        rows_in, rows_updated, rows_deleted: what the write did, by its statistics.
+    """
+
+    table: str
+    name: str
+    instant: str
+    operation: str
+    metadata: CommitMetadata
+    earlier: TableSnapshot
+    later: TableSnapshot
+    frame_of: Callable[[Scan], Any]
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.later.schema
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """Paths of the partitions with a written or replaced file, sorted."""
+        return tuple(sorted({*self.metadata.partition_to_stats, *self.metadata.replaced}))
+
+    def rows(self, columns: Sequence[str] | None = None, filter: Filter = None) -> Scan:
+        """The rows that the write inserted or updated, as they would be in the table; deletes do not show.
+
+        Raises:
+            UnsupportedError: a table without meta columns, whose rows do not say when they were written.
+        """
+        config = self.later.config
+        if not config.populate_meta_fields:
+            raise UnsupportedError(
+                "the rows of this table do not say which write they are of (hoodie.populate.meta.fields=false)",
+                table=self.table,
+                remedy="compare before() and after(), or use rules for rows (hudi.write.rules).",
+            )
+        schema = incremental_schema(self.later)
+        instants = tuple(i for i in self.later.instants if i.time == self.instant)
+        source = IncrementalSource(
+            self.later,
+            Range("", self.instant, instants, checkpoint=self.instant),
+            schema,
+            ReadConfig(),
+            None if filter is None else make_predicate(filter, schema),
+        )
+        return Scan(self.later.storage, source, columns)
+
+    def after(self, columns: Sequence[str] | None = None, filter: Filter = None) -> Scan:
+        """The table as if the write were committed; columns as `HudiTable.read` gives them."""
+        return _scan(self.later, columns, filter)
+
+    def before(self, columns: Sequence[str] | None = None, filter: Filter = None) -> Scan:
+        """The table without the write, in the columns that it would have with it."""
+        return _scan(self.earlier, columns, filter)
+
+    def deleted(self) -> pa.Table:
+        """`_hoodie_record_key` and `_hoodie_partition_path` of the rows that would be gone, in memory.
+
+        Raises:
+            UnsupportedError: a table without meta columns.
+        """
+        if not self.later.config.populate_meta_fields:
+            raise UnsupportedError(
+                "the keys of this table's rows are not stored",
+                table=self.table,
+                remedy="compare before() and after().",
+            )
+        keys = [PARTITION_PATH, RECORD_KEY]
+        was, now = (
+            _scan_of(StateSource.of(s, self.partitions), keys).to_arrow() for s in (self.earlier, self.later)
+        )
+        return was.join(now, keys, join_type="left anti").select([RECORD_KEY, PARTITION_PATH])
+
+    def frame(self, scan: Scan) -> Any:
+        """A scan in the engine's own form: a DataFrame on Spark, a `pyarrow.Table` without a JVM."""
+        return self.frame_of(scan)
+
+    def changed_partitions(self) -> tuple[Scan, Scan]:
+        """The changed partitions before and after the write, all columns as the files hold them: what SQL sees."""
+        return tuple(  # type: ignore[return-value]
+            _scan_of(StateSource.of(s, self.partitions), None) for s in (self.earlier, self.later)
+        )
+
+
+def change_of(
+    transaction: Transaction, table: TableConfig, metadata: CommitMetadata, frame_of: Callable[[Scan], Any]
+) -> Change:
+    """The change that a transaction is about to publish, beside all that others have published by now."""
+    storage, instant = transaction.storage, transaction.instant
+    timeline = load_timeline(storage, table)
+    name = file_name(instant, transaction.action, COMPLETED)
+    published = Instant(instant, transaction.action, COMPLETED, name, mtime_ms=int(time.time() * 1000))
+    commits = _WithPending(transaction, metadata)
+    later = snapshot_of(storage, table, Timeline.of_files((*timeline.files, published)), commits=commits)
+    earlier = TableSnapshot(storage, table, timeline, later.schema, None, commits)
+    return Change(storage.uri, table.name, instant, transaction.operation, metadata, earlier, later, frame_of)
+
+
+@dataclass(frozen=True, slots=True)
+class StateSource(SnapshotSource):
+    """Some partitions of a snapshot, values as the files hold them, as Apache Hudi's validators see them."""
+
+    partitions: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, snapshot: TableSnapshot, partitions: tuple[str, ...]) -> StateSource:
+        return cls(snapshot, merged_schema(snapshot.config, snapshot.schema), partitions=partitions)
+
+    @property
+    def columns(self) -> tuple[PartitionColumn, ...]:
+        return partition_columns(self.snapshot.config, self.snapshot.schema, from_path=False)
+
+    def plan(self) -> ScanPlan:
+        return self._plan_of(self.snapshot.files(self.partitions))
+
+
+def _scan(snapshot: TableSnapshot, columns: Sequence[str] | None, filter: Filter) -> Scan:
+    merged = snapshot.config.table_type == "MERGE_ON_READ"
+    schema = (merged_schema if merged else snapshot_schema)(snapshot.config, snapshot.schema)
+    predicate = None if filter is None else make_predicate(filter, schema)
+    return _scan_of((MergedSource if merged else SnapshotSource)(snapshot, schema, predicate), columns)
+
+
+def _scan_of(source: SnapshotSource, columns: Sequence[str] | None) -> Scan:
+    return Scan(source.snapshot.storage, source, columns)
+
+
+def data_columns(rows: pa.Table) -> pa.Table:
+    """Rows without meta columns."""
+    return rows.select([n for n in rows.column_names if n not in META_COLUMNS])
