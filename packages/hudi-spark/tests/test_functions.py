@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from hudi_format.errors import CorruptFileError, RecordKeyError
 from hudi_format.keys import KeySpec, partition_paths, record_keys
+from hudi_format.ordered_keys import with_time_prefix
 from hudi_index.bloom.filter import BloomFilter
 from hudi_index.hashing.java import bucket_ids
 from hudi_index.hashing.java import java_hash as java_hash_of
@@ -109,3 +110,14 @@ def test_a_timestamp_key_does_not_depend_on_the_session_s_zone(spark):
         assert frame.select(H.record_key("t")).collect()[0][0] == "1709632800000000"
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
+
+
+@pytest.mark.req("KG-04")
+def test_keys_that_grow_with_time_are_those_of_the_kernel(spark):
+    moments = [datetime(2024, 5, 1, 12, 30, 1, 2345, UTC), datetime(1970, 1, 1, tzinfo=UTC), None]
+    frame = spark.createDataFrame([(f"k{n}", m) for n, m in enumerate(moments)], "id string, at timestamp")
+    got = [r[0] for r in frame.orderBy("id").select(H.time_ordered("id", "at")).collect()]
+    wanted = with_time_prefix(pa.array(["k0", "k1", "k2"]), pa.array(moments, pa.timestamp("us", "UTC")))
+    assert got == wanted.to_pylist()
+    early = spark.sql("select 'k' as id, timestamp'1969-12-31 00:00:00' as at")
+    assert early.select(H.time_ordered("id", "at")).first()[0] is None

@@ -8,6 +8,7 @@ Source: design, "Spark: where the work runs".
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -45,12 +46,14 @@ from hudi_spark.types import to_arrow_schema, to_arrow_type, to_spark_schema, to
 from hudi_timeline.engine.local import LocalEngine
 from hudi_timeline.engine.lookup import LookupCount, LookupTask
 from hudi_timeline.engine.protocol import Engine, PrepareTask
+from hudi_timeline.progress import AUTO, OFF
 from hudi_timeline.scan.result import Scan
 from hudi_timeline.table import HudiTable
 from hudi_timeline.validate.screen import Screening
 from hudi_timeline.write.tasks import MOVED, ProfileRow, Routing, WriteContext
 
 CACHE_COMPRESSED = "spark.sql.inMemoryColumnarStorage.compressed"
+CONSOLE_PROGRESS = "spark.ui.showConsoleProgress"
 ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 # Spark's default of 10,000 rows a batch costs a third of the crossing; a user's own setting stays.
 BATCH_ROWS = "65536"
@@ -85,6 +88,12 @@ class SparkEngine:
         self._kept: list[DataFrame] = []
         self._lookup: Lookup | None = None
         self._counted: LookupCount | None = None
+        self.on_progress: Callable[[int, int], None] = lambda done, total: None
+
+    def progress(self, asked: str) -> str:
+        # Spark draws bars of its own on a terminal; two would overwrite each other.
+        own = self._spark.conf.get(CONSOLE_PROGRESS, "false") == "true" and sys.stderr.isatty()
+        return OFF if asked == AUTO and own else asked
 
     def schema(self, data: DataFrame) -> pa.Schema:
         return to_arrow_schema(data.schema)

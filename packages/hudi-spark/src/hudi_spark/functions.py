@@ -59,6 +59,22 @@ def partition_path(*fields: str, hive_style: bool = False, url_encode: bool = Fa
     return _column(PartitionPaths(spec), "string", fields)
 
 
+def time_ordered(key: Column | str, created: Column | str) -> Column:
+    """A record key that grows with time: 12 hexadecimal digits of milliseconds, a hyphen, the text of `key`.
+
+    As `hudi_format.ordered_keys.with_time_prefix`, and Spark's own expressions; null where either is, and for moments
+    before 1970, which a write refuses.
+
+    Args:
+        created: timestamps of when the records came to be: a key must never change.
+    """
+    name = F.col(key) if isinstance(key, str) else key
+    moment = F.col(created) if isinstance(created, str) else created
+    millis = F.unix_millis(moment.cast("timestamp"))
+    digits = F.lpad(F.lower(F.hex(F.when(millis >= 0, millis))), 12, "0")
+    return F.concat(digits, F.lit("-"), name.cast("string"))
+
+
 def java_hash(text: Column | str) -> Column:
     """Java's `String.hashCode()` of a text column; null for null."""
     return _of_text(JavaHashes(), "int", text)

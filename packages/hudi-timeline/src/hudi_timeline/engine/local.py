@@ -7,7 +7,7 @@ Kernels and Parquet release the GIL, so file groups are written side by side.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -98,6 +98,10 @@ class LocalEngine:
     def __init__(self, threads: int | None = None) -> None:
         self.parallelism = threads or len(os.sched_getaffinity(0))
         self.looked_up: LookupCount | None = None
+        self.on_progress: Callable[[int, int], None] = lambda done, total: None
+
+    def progress(self, asked: str) -> str:
+        return asked
 
     def schema(self, data: pa.RecordBatchReader | pa.Table) -> pa.Schema:
         return data.schema
@@ -176,6 +180,9 @@ class LocalEngine:
         order = sorted(range(len(routing.buckets)), key=lambda i: -routing.buckets[i].expected_bytes)
         with ThreadPoolExecutor(self.parallelism) as pool:
             futures = [pool.submit(work, i) for i in order if len(by_bucket[i])]
+            done = count(1)
+            for future in futures:
+                future.add_done_callback(lambda _: self.on_progress(next(done), len(futures)))
             try:
                 return [s for f in futures for s in f.result()]
             except BaseException:

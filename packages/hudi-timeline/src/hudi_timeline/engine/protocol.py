@@ -6,7 +6,7 @@ keys are, and runs workers (`hudi_timeline.write.workers`) on it.  The frame `F`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -71,6 +71,12 @@ class Engine(Protocol[D, F]):
 
     name: str
     parallelism: int
+    on_progress: Callable[[int, int], None]
+    """Told how much of a phase is done, and of how much, where the engine knows; from any thread."""
+
+    def progress(self, asked: str) -> str:
+        """What `progress.reporter` is asked, given what the options ask: an engine may show its own."""
+        ...
 
     def schema(self, data: D) -> pa.Schema:
         """The incoming data's schema as it is, meta columns included if it has them."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from hudi_format.storage import Storage
+from hudi_timeline.progress import counted
 from hudi_timeline.scan.explain import Explanation, explain
 from hudi_timeline.scan.plan import ScanPlan, ScanSource
 from hudi_timeline.scan.predicate import missing_column
@@ -114,7 +115,11 @@ class Scan:
         with ThreadPoolExecutor(self._files_at_once(tasks), thread_name_prefix="hudi-read") as pool:
             futures = [pool.submit(read_whole, t) for t in tasks]
             try:
-                tables = [f.result() for f in futures]
+                with counted("read", len(tasks)) as shown:
+                    tables = []
+                    for future in futures:
+                        tables.append(future.result())
+                        shown.advance(len(tables), len(tasks))
             finally:
                 for future in futures:
                     future.cancel()

@@ -30,6 +30,7 @@ from hudi_timeline import commit, table_config
 from hudi_timeline.engine.lookup import LookupCount, LookupTask
 from hudi_timeline.engine.protocol import Engine
 from hudi_timeline.listing import list_partitions
+from hudi_timeline.progress import Reporter, Silent, reporter
 from hudi_timeline.snapshot import TableSnapshot, snapshot_of
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import load_timeline, read_commit
@@ -39,6 +40,7 @@ from hudi_timeline.write import overwrite
 from hudi_timeline.write.aside import Aside
 from hudi_timeline.write.assign import AssignPolicy, SizingRules, assign, average_record_size
 from hudi_timeline.write.index_choice import to_record
+from hudi_timeline.write.key_advice import advice
 from hudi_timeline.write.partitions import choose
 from hudi_timeline.write.planning import (
     APPEND,
@@ -65,10 +67,12 @@ class _Phases:
     """Seconds by phase, in the order in which the phases ran."""
 
     seconds: dict[str, float] = field(default_factory=dict)
+    shown: Reporter = field(default_factory=Silent)
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
         began = time.monotonic()
+        self.shown.phase(name)
         try:
             yield
         finally:
@@ -127,19 +131,22 @@ def execute(
     if plan is None:
         return CommitResult("", "", config.operation, storage.uri)
     run = _Run(plan, phases, checks, aside, engine)
-    frame = None
-    try:
-        if data is not None:
-            with phases("evaluate"):
-                data = run.screened(data)
-        if plan.operation == "bulk_insert" and not plan.config.combine_before_insert:
-            return _bulk_insert(engine, data, run)
-        if data is not None:
-            with phases("evaluate"):
-                frame = engine.prepare(data, prepare_task(plan))
-        return _keyed_write(engine, frame, run)
-    finally:
-        engine.release(frame)
+    name = plan.storage.uri.rpartition("/")[2]
+    with reporter(f"{plan.operation} {name}", engine.progress(config.progress)) as phases.shown:
+        engine.on_progress = phases.shown.advance
+        frame = None
+        try:
+            if data is not None:
+                with phases("evaluate"):
+                    data = run.screened(data)
+            if plan.operation == "bulk_insert" and not plan.config.combine_before_insert:
+                return _bulk_insert(engine, data, run)
+            if data is not None:
+                with phases("evaluate"):
+                    frame = engine.prepare(data, prepare_task(plan))
+            return _keyed_write(engine, frame, run)
+        finally:
+            engine.release(frame)
 
 
 def check(
@@ -291,7 +298,9 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
             with phases("tag"):
                 frame = engine.tag(frame, plan.storage, files, task)
         stats = _route_and_write(engine, frame, files, plan, phases, transaction, context)
-        return _finish(run, transaction, table, stats, lookup=engine.looked_up if looks_up else None)
+        looked_up = engine.looked_up if looks_up else None
+        transaction.warnings += advice(plan.storage, files, looked_up)
+        return _finish(run, transaction, table, stats, lookup=looked_up)
 
 
 def _refuse_known_keys(

@@ -1,0 +1,152 @@
+"""Progress of long writes and reads, on a terminal or in a notebook.
+
+One switch: `HUDI_PROGRESS`, `auto` (the default), `true` or `false`; for a write the option `hudi.progress` stands over
+it.  `auto` shows it where standard error is a terminal, or in a notebook, and nowhere else.  Nothing is shown in the
+first half second, and nothing stays behind.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+from hudi_format.config.heeded import PROGRESS
+from hudi_format.errors import InvalidOptionError
+
+SWITCH = "HUDI_PROGRESS"
+AUTO, ON, OFF = "auto", "true", "false"
+DELAY_S = 0.5
+
+
+class Reporter(Protocol):
+    """Is told what goes on.  Its calls come from one thread, but for `advance`."""
+
+    def phase(self, name: str) -> None:
+        """A phase begins; names are those of `CommitResult.timings`."""
+        ...
+
+    def advance(self, done: int, total: int) -> None:
+        """How much of the phase is done, where that is known."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Silent:
+    """Shows nothing."""
+
+    def phase(self, name: str) -> None:
+        return
+
+    def advance(self, done: int, total: int) -> None:
+        return
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return
+
+
+class Shown:
+    """A line on a console that goes away at the end: what is done, the phase, how far, how long."""
+
+    def __init__(self, what: str, console: Console, *, delay_s: float = DELAY_S) -> None:
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+        )
+        self._what = what
+        self._task = self._bar.add_task(what, total=None)
+        self._lock = threading.Lock()
+        self._ended = False
+        self._timer = threading.Timer(delay_s, self._show)
+        self._timer.daemon = True
+
+    def _show(self) -> None:
+        with self._lock:
+            if not self._ended:
+                self._bar.start()
+
+    def phase(self, name: str) -> None:
+        with self._lock:  # a task of its own: how much there is to do is not known again
+            self._bar.remove_task(self._task)
+            self._task = self._bar.add_task(f"{self._what}: {name}", total=None)
+
+    def advance(self, done: int, total: int) -> None:
+        with self._lock:
+            self._bar.update(self._task, completed=done, total=total)
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._timer.cancel()
+        with self._lock:
+            self._ended = True
+            if self._bar.live.is_started:
+                self._bar.stop()
+
+
+def switched(asked: str = AUTO) -> bool:
+    """Whether progress is to be shown.
+
+    Args:
+        asked: by an option; `auto` leaves it to the switch, and that to where standard error goes.
+
+    Raises:
+        InvalidOptionError: the switch has another value.
+    """
+    if asked == AUTO:
+        asked = os.environ.get(SWITCH, AUTO).strip().lower() or AUTO
+    if asked not in (AUTO, ON, OFF):
+        raise InvalidOptionError(
+            f"{SWITCH}={asked!r} is none of {AUTO}, {ON}, {OFF}",
+            remedy="correct or unset it.",
+            option=PROGRESS,
+        )
+    if asked != AUTO:
+        return asked == ON
+    return sys.stderr.isatty() or Console(stderr=True).is_jupyter
+
+
+def reporter(what: str, asked: str = AUTO) -> Reporter:
+    """What shows the progress of one write or read."""
+    return Shown(what, Console(stderr=True)) if switched(asked) else Silent()
+
+
+@contextmanager
+def counted(what: str, total: int) -> Iterator[Reporter]:
+    """The progress of a read of `total` files."""
+    with reporter(what) as shown:
+        shown.advance(0, total)
+        yield shown

@@ -1,0 +1,78 @@
+"""Progress of writes and reads: shown where it was asked for, and silent elsewhere."""
+
+import io
+import sys
+
+import pytest
+from bad_input import make, rows
+from rich.console import Console
+
+from hudi_format.errors import InvalidOptionError
+from hudi_timeline import HudiTable, progress
+
+
+@pytest.fixture
+def table(tmp_path):
+    make(tmp_path / "t")
+    return HudiTable.open(str(tmp_path / "t"))
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("switch", "asked", "terminal", "shown"),
+    [
+        (None, "auto", False, False),
+        (None, "auto", True, True),
+        ("true", "auto", False, True),
+        ("false", "auto", True, False),
+        ("false", "true", False, True),
+        ("true", "false", True, False),
+        ("", "auto", True, True),
+    ],
+)
+def test_one_switch(monkeypatch, switch, asked, terminal, shown):
+    monkeypatch.delenv(progress.SWITCH, raising=False)
+    if switch is not None:
+        monkeypatch.setenv(progress.SWITCH, switch)
+    monkeypatch.setattr(sys, "stderr", Terminal() if terminal else io.StringIO())
+    assert progress.switched(asked) is shown
+    assert isinstance(progress.reporter("x", asked), progress.Shown if shown else progress.Silent)
+
+
+def test_a_wrong_switch_is_refused(monkeypatch):
+    monkeypatch.setenv(progress.SWITCH, "perhaps")
+    with pytest.raises(InvalidOptionError, match="none of auto, true, false"):
+        progress.reporter("x")
+
+
+def test_a_write_names_its_phases_and_leaves_nothing_behind(monkeypatch, table):
+    out = io.StringIO()
+
+    def reporter(what, asked="auto"):
+        assert asked == "true"
+        return progress.Shown(what, Console(file=out, force_terminal=True, width=100), delay_s=0)
+
+    told = []
+    phase, advance = progress.Shown.phase, progress.Shown.advance
+    monkeypatch.setattr(progress.Shown, "phase", lambda self, name: (told.append(name), phase(self, name)))
+    monkeypatch.setattr(
+        progress.Shown,
+        "advance",
+        lambda self, done, total: (told.append((done, total)), advance(self, done, total)),
+    )
+    monkeypatch.setattr("hudi_timeline.write.operation.reporter", reporter)
+    result = table.upsert(rows("a", "b", "x"), options={"hudi.progress": True})
+    assert [t for t in told if t in result.timings] == [t for t in told if isinstance(t, str)]
+    assert (2, 2) in told, "both files"
+    assert out.getvalue().endswith("\x1b[2K") or out.getvalue() == "", "the line was taken away"
+
+
+def test_nothing_is_printed_where_there_is_no_terminal(capfd, table, monkeypatch):
+    monkeypatch.delenv(progress.SWITCH, raising=False)
+    table.upsert(rows("a"))
+    assert table.read().to_arrow().num_rows == 4
+    assert capfd.readouterr() == ("", "")
