@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from hudi_format.config.read import ReadConfig
 from hudi_format.errors import UnsupportedError
-from hudi_format.schema.meta_columns import META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from hudi_timeline.commit import Transaction
 from hudi_timeline.instant import COMPLETED, Instant, file_name
 from hudi_timeline.metadata.commit import CommitMetadata
@@ -46,15 +46,15 @@ class _WithPending(CommitCache):
 
 @dataclass(frozen=True)
 class Change:
-    """A write whose files are there, and which is not committed.
+    """A write whose files are there, and which is not committed.  Mode "overwrite" makes a new table: it was empty.
 
     Attributes:
         table: the base path.
         name: the table's name.
         instant, operation: of the write; the operation as Apache Hudi names it, e.g. UPSERT.
         metadata: what the commit would publish: statistics of each file, replaced file groups.
-        schema: the table's columns after the write, without meta columns.
-        rows_in, rows_updated, rows_deleted: what the write did, by its statistics.
+        earlier, later: the table's state without and with it.
+        frame_of: see `frame`.
     """
 
     table: str
@@ -68,6 +68,7 @@ class Change:
 
     @property
     def schema(self) -> pa.Schema:
+        """The table's columns after the write, without meta columns."""
         return self.later.schema
 
     @property
@@ -177,8 +178,3 @@ def _scan(snapshot: TableSnapshot, columns: Sequence[str] | None, filter: Filter
 
 def _scan_of(source: SnapshotSource, columns: Sequence[str] | None) -> Scan:
     return Scan(source.snapshot.storage, source, columns)
-
-
-def data_columns(rows: pa.Table) -> pa.Table:
-    """Rows without meta columns."""
-    return rows.select([n for n in rows.column_names if n not in META_COLUMNS])

@@ -99,8 +99,6 @@ class Checks:
         Raises:
             ValidationError: the write must not be committed.
         """
-        if not self.functions and not self.queries:
-            return
         change = change_of(transaction, table, metadata, engine.frame_of)
         try:
             for function in self.functions:

@@ -160,8 +160,12 @@ def check(
     Returns:
         What the write would change in the table's schema.
     """
-    plan = plan_write(engine, storage, data, parse_write_options(options), mode)
-    return () if plan is None else plan.schema_changes
+    config = parse_write_options(options)
+    plan = plan_write(engine, storage, data, config, mode)
+    if plan is None:
+        return ()
+    Checks.of(config).understood(engine, plan.schema, populate_meta_fields=not plan.virtual)
+    return plan.schema_changes
 
 
 @contextmanager
@@ -211,8 +215,9 @@ def _finish(
             **run.aside.extra(),
         },
     }
-    with phases("validate"):
-        run.checks.run(run.engine, transaction, table, transaction.metadata_of(stats, **published))
+    if run.checks.functions or run.checks.queries:
+        with phases("validate"):
+            run.checks.run(run.engine, transaction, table, transaction.metadata_of(stats, **published))
     if run.aside.rows:
         with phases("quarantine"):
             run.aside.store(transaction, table.name)
