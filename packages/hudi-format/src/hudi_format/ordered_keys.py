@@ -10,12 +10,14 @@ Source: RFC 9562, versions 1, 6 and 7.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_format.errors import RecordKeyError, SchemaError
 
-Texts = pa.Array | pa.ChunkedArray
+Texts: TypeAlias = pa.Array | pa.ChunkedArray
 _UUID = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 _HEX = pa.array(list("0123456789abcdef"))
 

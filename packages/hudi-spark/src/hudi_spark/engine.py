@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 from pyspark import StorageLevel
@@ -45,7 +45,7 @@ from hudi_spark.tasks import (
 from hudi_spark.types import to_arrow_schema, to_arrow_type, to_spark_schema, to_spark_type
 from hudi_timeline.engine.local import LocalEngine
 from hudi_timeline.engine.lookup import LookupCount, LookupTask
-from hudi_timeline.engine.protocol import Engine, PrepareTask
+from hudi_timeline.engine.protocol import PrepareTask
 from hudi_timeline.progress import AUTO, OFF
 from hudi_timeline.scan.result import Scan
 from hudi_timeline.table import HudiTable
@@ -108,7 +108,7 @@ class SparkEngine:
             self._give_up()
             raise
 
-    def another(self, data: DataFrame | None) -> tuple[Engine[Any, Any], DataFrame | None]:
+    def another(self, data: DataFrame | None) -> tuple[LocalEngine | SparkEngine, DataFrame | None]:
         if data is None:  # nothing to evaluate
             return LocalEngine(), None
         return SparkEngine(data, self._hadoop), data

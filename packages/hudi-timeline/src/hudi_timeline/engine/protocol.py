@@ -82,7 +82,7 @@ class Engine(Protocol[D, F]):
         """The incoming data's schema as it is, meta columns included if it has them."""
         ...
 
-    def screen(self, data: D, screening: Screening) -> Screened[Any]:
+    def screen(self, data: D, screening: Screening) -> Screened:
         """Good rows apart from bad ones.
 
         Raises:
@@ -91,7 +91,7 @@ class Engine(Protocol[D, F]):
         """
         ...
 
-    def another(self, data: Any) -> tuple[Engine[Any, Any], Any]:
+    def another(self, data: Any) -> tuple[Any, Any]:
         """An engine of the same kind for a write of other rows of its own kind, None among them, and the rows."""
         ...
 

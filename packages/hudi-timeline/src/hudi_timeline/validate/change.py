@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +19,7 @@ from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from hudi_timeline.commit import Transaction
 from hudi_timeline.instant import COMPLETED, Instant, file_name
 from hudi_timeline.metadata.commit import CommitMetadata
+from hudi_timeline.metadata.commit_files import CommitFiles
 from hudi_timeline.partition_values import partition_columns
 from hudi_timeline.scan.incremental import IncrementalSource, Range, incremental_schema
 from hudi_timeline.scan.merged import MergedSource, merged_schema
@@ -30,7 +31,7 @@ from hudi_timeline.snapshot import CommitCache, TableSnapshot, snapshot_of
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import Timeline, load_timeline
 
-Filter = str | pc.Expression | None
+Filter: TypeAlias = str | pc.Expression | None
 
 
 class _WithPending(CommitCache):
@@ -42,6 +43,12 @@ class _WithPending(CommitCache):
 
     def get(self, instant: Instant) -> CommitMetadata:
         return self._metadata if instant.time == self._instant else super().get(instant)
+
+    def files(self, instants: Sequence[Instant]) -> list[CommitFiles]:
+        there = [i for i in instants if i.time != self._instant]
+        found = dict(zip(there, super().files(there), strict=True))
+        own = CommitFiles.of(self._metadata)
+        return [found.get(i, own) for i in instants]
 
 
 @dataclass(frozen=True)

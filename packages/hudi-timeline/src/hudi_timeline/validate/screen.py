@@ -6,7 +6,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +18,6 @@ from hudi_format.value_text import to_text
 from hudi_timeline.engine.protocol import PrepareTask
 from hudi_timeline.validate.functions import SHOWN, refused
 from hudi_timeline.validate.rules import RowRule, RowRules, key_problems
-
-D = TypeVar("D")
 
 ID, INSTANT = "_hudi_quarantine_id", "_hudi_quarantine_instant"
 OPERATION, RULE, REASON = "_hudi_quarantine_operation", "_hudi_quarantine_rule", "_hudi_quarantine_reason"
@@ -69,7 +67,7 @@ class Screening:
         raise error
 
 
-class Screened(Protocol[D]):
+class Screened(Protocol):
     """Rows apart from bad ones.
 
     Attributes:
@@ -77,10 +75,13 @@ class Screened(Protocol[D]):
         counts: bad rows by rule; whole once `data` was evaluated.
     """
 
-    data: D
-    counts: Mapping[str, int]
+    @property
+    def data(self) -> Any: ...
 
-    def bad_rows(self, instant: str) -> D:
+    @property
+    def counts(self) -> Mapping[str, int]: ...
+
+    def bad_rows(self, instant: str) -> Any:
         """The bad rows with the columns `OWN` before their own, which are nullable.
 
         Args:

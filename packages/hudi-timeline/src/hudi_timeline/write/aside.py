@@ -28,7 +28,7 @@ class Aside:
     plan: Plan
     engine: Engine[Any, Any]
     storage: Storage | None
-    _screened: Screened[Any] | None = field(default=None)
+    _screened: Screened | None = field(default=None)
 
     @classmethod
     def of(cls, plan: Plan, engine: Engine[Any, Any]) -> Aside:

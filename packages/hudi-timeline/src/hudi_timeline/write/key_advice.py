@@ -51,7 +51,10 @@ def advice(
 
 def _largest(files: Mapping[str, Sequence[BaseFile]]) -> list[BaseFile]:
     """The files of the partition that has most: ranges matter within one."""
-    return list(max(files.values(), key=len, default=()))
+    most: Sequence[BaseFile] = ()
+    for found in files.values():
+        most = found if len(found) > len(most) else most
+    return list(most)
 
 
 def _sampled(files: Sequence[BaseFile]) -> list[BaseFile]:

@@ -206,23 +206,24 @@ def _finish(
     lookup: LookupCount | None = None,
 ) -> CommitResult:
     plan, phases = run.plan, run.phases
-    published = {
-        "replaced": None if replaced is None else {p: tuple(ids) for p, ids in replaced.items()},
-        "schema_text": to_avro(plan.schema, table.name),
-        "extra": {
-            **plan.config.extra_metadata,
-            **to_record(plan.index, plan.recorded_index, plan.operation),
-            **run.aside.extra(),
-        },
+    gone = None if replaced is None else {p: tuple(ids) for p, ids in replaced.items()}
+    schema = to_avro(plan.schema, table.name)
+    extra = {
+        **plan.config.extra_metadata,
+        **to_record(plan.index, plan.recorded_index, plan.operation),
+        **run.aside.extra(),
     }
     if run.checks.functions or run.checks.queries:
         with phases("validate"):
-            run.checks.run(run.engine, transaction, table, transaction.metadata_of(stats, **published))
+            metadata = transaction.metadata_of(stats, replaced=gone, schema_text=schema, extra=extra)
+            run.checks.run(run.engine, transaction, table, metadata)
     if run.aside.rows:
         with phases("quarantine"):
             run.aside.store(transaction, table.name)
     with phases("commit"):
-        transaction.commit(stats, **published, even_if_empty=run.aside.rows > 0)
+        transaction.commit(
+            stats, replaced=gone, schema_text=schema, extra=extra, even_if_empty=run.aside.rows > 0
+        )
     if not transaction.committed:  # empty, and hoodie.allow.empty.commit=false
         return _nothing(run, tuple(transaction.warnings))
     result = CommitResult(
