@@ -149,3 +149,17 @@ def test_a_range_has_the_commits_that_were_completed_in_it_whenever_they_began(u
     assert found.checkpoint == done
     before = read.read_incremental("000", last.completion).to_arrow()
     assert slow.time not in before.column("_hoodie_commit_time").to_pylist()
+
+
+@pytest.mark.req("IN-19")
+def test_changes_after_a_snapshot_begin_at_its_checkpoint(unpacked):
+    read, path, _ = unpacked("cow_partitioned")
+    writes = read.timeline.completed_writes()
+    assert read.read().checkpoint == writes[-1].completion
+    assert read.read_incremental(read.read().checkpoint).count() == 0
+    # A slow commit: requested second, completed last. As of a later one it is in the snapshot, that one's
+    # successors are not, and were completed before it.
+    done = str(int(writes[-1].completion) + 5)
+    (path / writes[1].path).rename(path / f".hoodie/timeline/{writes[1].time}_{done}.commit")
+    assert read.read().checkpoint == done
+    assert read.read(as_of=writes[2].time).checkpoint == writes[2].completion

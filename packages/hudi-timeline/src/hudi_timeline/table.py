@@ -205,7 +205,7 @@ class HudiTable(WriteMethods):
         Args:
             columns: the columns to give, in that order; None for all.  Values of partition columns are those
                 of the partition path, and they come last, as in Apache Hudi; in a snapshot of a merge-on-read
-                table they are those of the files, in the table's order.
+                table they are those of the files, in the table's order.  From table version 8 on all stay there.
             filter: the rows to give: text such as "city = 'sf' and ts > 5" (see scan.predicate), or a pyarrow
                 expression.  It may name columns that are not given.
             query: "snapshot", or "read_optimized": of a merge-on-read table the base files alone; of a
@@ -260,7 +260,8 @@ class HudiTable(WriteMethods):
     ) -> Scan:
         """The rows written by the commits after `begin` up to `end`, each once, in its newest state.
 
-        Deletes do not show.  All values come from the files, columns are in the table's order.
+        Deletes do not show.  All values come from the files, columns are in the table's order.  Bounds are instants,
+        from table version 8 on the times at which commits were completed (`inspect.timeline()` has them).
 
         Args:
             begin: exclusive; "000" for the table's start.
@@ -268,7 +269,7 @@ class HudiTable(WriteMethods):
             on_missing: what to do where commits after `begin` were archived: "error"; "full_scan", which reads
                 the whole table and keeps the rows of the range; or "as_hudi", which as Apache Hudi 0.15 gives
                 the rows of what is left on the timeline, with a warning and `complete` False.  Not given, it is
-                "as_hudi" for the begin "000" and "error" for any other.
+                "as_hudi" for the begin "000" and "error" for any other, from table version 8 on "full_scan".
             options: `hoodie.read.timeline.holes.resolution.policy` (FAIL, BLOCK or USE_TRANSITION_TIME),
                 `hoodie.datasource.read.incr.path.glob`, `hoodie.datasource.read.incr.filters`,
                 `hoodie.datasource.read.incr.fallback.fulltablescan.enable`,

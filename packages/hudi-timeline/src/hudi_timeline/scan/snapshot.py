@@ -85,8 +85,13 @@ class SnapshotSource:
 
     @property
     def checkpoint(self) -> str:
-        """The newest commit before any that is still open."""
+        """The newest commit before any that is still open; in tables of version 8 and later its time of completion,
+        before which none that is not in the snapshot was completed."""
         timeline = self.snapshot.timeline
+        if self.snapshot.config.layout_version == 2:
+            inside = set(self.snapshot.instants)
+            outside = min((i.completion for i in timeline.completed_writes() if i not in inside), default="~")
+            return max((i.completion for i in inside if i.completion < outside), default=START)
         pending = first_open_write(self.snapshot.storage, timeline)
         times = [i.time for i in self.snapshot.instants if pending is None or i.time < pending.time]
         return max(times, default=START)
