@@ -49,6 +49,26 @@ TWICE_THERE = rows(("k1", "p1", 10, "a"), ("k1", "p2", 10, "b"), ("k3", "p3", 10
 MOVE = rows(("k1", "p2", 11, "new"), ("n", "p4", 1, "n"))
 LATE = rows(("k1", "p2", 9, "late"), ("k2", "p1", 10, "tie"))
 TWICE = rows(("n", "p2", 2, "a"), ("n", "p1", 3, "b"), ("k1", "p1", 5, "c"), ("k1", "p3", 4, "d"))
+# Under payloads that fill: newer, older and equal ordering values; moves and none; a key twice, in two partitions.
+HALVES = rows(
+    ("k1", "p1", 10, "a1"), ("k2", "p1", 10, "a2"), ("k3", "p1", 10, "a3"), ("k4", "p2", 10, "a4"),
+    ("k5", "p1", 10, None),
+    w=pa.array(["b1", None, "b3", "b4", "b5"]),
+)  # fmt: skip
+FILLING = rows(
+    ("k1", "p2", 11, "new"), ("k2", "p2", 9, None), ("k3", "p2", 10, None), ("k4", "p2", 12, None),
+    ("k5", "p2", 9, "x"), ("n", "p3", 1, "n"), w=pa.array([None, "late", "tie", "same", None, None]),
+)  # fmt: skip
+FILLING_TWICE = rows(
+    ("k1", "p2", 11, "x"), ("k1", "p3", 12, None), ("k2", "p3", 12, "x"), ("k2", "p2", 11, None),
+    ("n", "p2", 2, "x"), ("n", "p1", 2, None), ("m", "p1", 3, "x"), ("m", "p2", 2, None),
+    w=pa.array([None, "y", None, "y", None, "y", None, "y"]),
+)  # fmt: skip
+IN_ORDER = {"hoodie.upsert.shuffle.parallelism": "1"}  # equal ordering values: the later row wins
+PARTIAL = {WRITE + "payload.class": "org.apache.hudi.common.model.PartialUpdateAvroPayload"}
+NON_DEFAULTS = {
+    WRITE + "payload.class": "org.apache.hudi.common.model.OverwriteNonDefaultsWithLatestAvroPayload"
+}
 ELSEWHERE = rows(("k1", "p2", 11, ""), ("unknown", "p2", 11, ""))
 
 # (name, options, steps)
@@ -87,6 +107,16 @@ CASES = [
         [("bulk_insert", TWICE_THERE), ("upsert", rows(("k1", "p3", 11, "n")))],
     ),
 ]
+CASES += [
+    (
+        f"{name}-{payload}-{index}",
+        {INDEX: index, **more, **fills, **IN_ORDER},
+        [("insert", HALVES), ("upsert", given)],
+    )
+    for payload, fills in (("partial", PARTIAL), ("non-defaults", NON_DEFAULTS))
+    for index, more in (("GLOBAL_SIMPLE", {}), ("GLOBAL_BLOOM", BLOOM_STAYS))
+    for name, given in (("filled", FILLING), ("filled-twice", FILLING_TWICE))
+]
 # A late record of another partition leaves the stored one as it is; Apache Hudi writes the stored one again, as
 # an update of this commit.
 COUNTED_OTHERWISE = {"late-event-time"}
@@ -103,10 +133,11 @@ def stats(path):
 
 
 def rows_of(table):
-    return table.select(["_hoodie_record_key", "_hoodie_partition_path", "id", "p", "ts", "v"])
+    names = ["_hoodie_record_key", "_hoodie_partition_path", "id", "p", "ts", "v", "w"]
+    return table.select([n for n in names if n in table.column_names])
 
 
-@pytest.mark.req("IX-04", "IX-06", "IX-07", "IX-08", "IX-13")
+@pytest.mark.req("IX-04", "IX-06", "IX-07", "IX-08", "IX-13", "PM-04")
 @pytest.mark.parametrize(("name", "options", "steps"), CASES, ids=[c[0] for c in CASES])
 def test_the_index_does_what_apache_hudis_does(tmp_path, apache, name, options, steps):
     mine, theirs = tmp_path / "mine", tmp_path / "theirs"

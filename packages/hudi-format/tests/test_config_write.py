@@ -148,7 +148,6 @@ REFUSED = [
     ("hoodie.write.table.version", "8"),
     ("hoodie.table.base.file.format", "ORC"),
     ("hoodie.datasource.write.operation", "bootstrap"),
-    ("hoodie.datasource.write.operation", "upsert_prepped"),
     ("hoodie.parquet.compression.codec", "brotli"),
     ("hoodie.datasource.write.precombine.field", "ts,seq"),
 ]

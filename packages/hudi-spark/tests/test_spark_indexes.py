@@ -14,11 +14,19 @@ from hudi_timeline import HudiTable
 
 pytestmark = pytest.mark.spark
 
-SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
-DDL = "id string, p string, ts long, v string"
+SCHEMA = pa.schema(
+    [("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.string()), ("w", pa.string())]
+)
+DDL = "id string, p string, ts long, v string, w string"
 OPERATION = "hoodie.datasource.write.operation"
 EVENT_TIME = {
     "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+}
+PARTIAL = {"hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.PartialUpdateAvroPayload"}
+NON_DEFAULTS = {
+    "hoodie.datasource.write.payload.class": (
+        "org.apache.hudi.common.model.OverwriteNonDefaultsWithLatestAvroPayload"
+    )
 }
 STAY = {
     "hoodie.simple.index.update.partition.path": "false",
@@ -45,8 +53,10 @@ def save(spark, path, values, operation, given):
 
 
 def content(path):
-    names = ["_hoodie_record_key", "_hoodie_partition_path", "id", "p", "ts", "v"]
-    return sorted(tuple(r.values()) for r in HudiTable.open(path).read(names).to_arrow().to_pylist())
+    names = ["_hoodie_record_key", "_hoodie_partition_path", "id", "p", "ts", "v", "w"]
+    return sorted(
+        tuple(map(str, r.values())) for r in HudiTable.open(path).read(names).to_arrow().to_pylist()
+    )
 
 
 def counts(result):
@@ -61,7 +71,13 @@ def steps(seed):
     found = []
     for n in range(3):
         rows = [
-            (f"k{rng.randrange(60)}", f"p{rng.randrange(4)}", rng.randrange(1000), f"{n}-{i}")
+            (
+                f"k{rng.randrange(60)}",
+                f"p{rng.randrange(4)}",
+                rng.randrange(1000),
+                None if i % 3 == 0 else f"{n}-{i}",
+                f"{n}-{i}" if i % 3 == 0 else None,
+            )
             for i in range(50)
         ]
         # Rows of one key and ordering value are told apart by their order, which Spark does not keep.
@@ -79,8 +95,21 @@ def steps(seed):
         ("GLOBAL_BLOOM", {**STAY, **EVENT_TIME}),
         ("GLOBAL_SIMPLE", EVENT_TIME),
         ("GLOBAL_SIMPLE", STAY),
+        ("GLOBAL_SIMPLE", PARTIAL),
+        ("GLOBAL_BLOOM", {**PARTIAL, **STAY}),
+        ("GLOBAL_BLOOM", NON_DEFAULTS),
     ],
-    ids=["bloom", "bloom-no-ranges", "moving", "staying-late", "moving-late", "staying"],
+    ids=[
+        "bloom",
+        "bloom-no-ranges",
+        "moving",
+        "staying-late",
+        "moving-late",
+        "staying",
+        "moving-filled",
+        "staying-filled",
+        "moving-not-default",
+    ],
 )
 def test_both_engines_find_the_same(spark, tmp_path, index, more):
     given = options(index, **more, **{"hoodie.combine.before.insert": "true"})
@@ -111,10 +140,14 @@ def test_files_that_hold_no_key_are_not_opened(spark, tmp_path):
         path, SCHEMA, name="t", record_keys=["id"], partition_fields=["p"], ordering_fields=["ts"]
     )
     for n in range(6):
-        rows = [{"id": f"{n}{i:02d}", "p": "a", "ts": 1, "v": ""} for i in range(20)]
+        rows = [{"id": f"{n}{i:02d}", "p": "a", "ts": 1, "v": "", "w": ""} for i in range(20)]
         HudiTable.open(path).insert(pa.Table.from_pylist(rows, SCHEMA), options=SMALL)
     result = save(
-        spark, path, [("305", "a", 2, "new"), ("5999", "b", 2, "new")], "upsert", options("BLOOM", **SMALL)
+        spark,
+        path,
+        [("305", "a", 2, "new", ""), ("5999", "b", 2, "new", "")],
+        "upsert",
+        options("BLOOM", **SMALL),
     )
     assert (result.lookup.files, result.lookup.by_range, result.lookup.opened) == (6, 5, 1)
     assert (result.updated, result.inserted) == (1, 1)
@@ -126,9 +159,9 @@ def test_many_partitions_and_keys_are_joined(spark, tmp_path, monkeypatch):
     monkeypatch.setattr(engine, "BROADCAST_ROWS", 1)
     path = str(tmp_path / "t")
     for index in ("BLOOM", "GLOBAL_BLOOM"):
-        first = [(f"{index}{i}", f"p{i % 5}", 1, "old") for i in range(50)]
+        first = [(f"{index}{i}", f"p{i % 5}", 1, "old", "") for i in range(50)]
         save(spark, path, first, "insert", options(index))
-        changes = [(f"{index}{i}", f"p{i % 5}", 2, "new") for i in range(0, 100, 2)]
+        changes = [(f"{index}{i}", f"p{i % 5}", 2, "new", "") for i in range(0, 100, 2)]
         result = save(spark, path, changes, "upsert", options(index))
         assert (result.updated, result.inserted) == (25, 25)
 
@@ -136,13 +169,13 @@ def test_many_partitions_and_keys_are_joined(spark, tmp_path, monkeypatch):
 @pytest.mark.req("IX-04")
 def test_a_damaged_footer_is_our_error(spark, tmp_path):
     path = str(tmp_path / "t")
-    save(spark, path, [("k1", "p", 1, "old")], "insert", options("BLOOM"))
+    save(spark, path, [("k1", "p", 1, "old", "")], "insert", options("BLOOM"))
     (file,) = (tmp_path / "t" / "p").glob("*.parquet")
     data = file.read_bytes()
     at = data.index(b"DYNAMIC_V0")
     file.write_bytes(data[:at] + b"DYNAMIC_V7" + data[at + 10 :])
     with pytest.raises(CorruptFileError, match="DYNAMIC_V7"):
-        save(spark, path, [("k1", "p", 2, "new")], "upsert", options("BLOOM"))
+        save(spark, path, [("k1", "p", 2, "new", "")], "upsert", options("BLOOM"))
 
 
 def test_files_are_dealt_out_evenly_and_those_of_a_partition_together():

@@ -146,12 +146,6 @@ def test_sort_columns_order_the_rows_of_each_file(table):
     assert COLUMNS in e.value.remedy
 
 
-def test_prepped_operations_name_what_to_use_instead(table):
-    with pytest.raises(UnsupportedError, match="upsert_prepped") as e:
-        table._write("upsert_prepped", MIXED, None)
-    assert "the one of the same name" in e.value.remedy
-
-
 # --- partitions -----------------------------------------------------------------------------------------
 
 

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 
+from hudi_format.errors import OptionError
+from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from hudi_spark import expressions
 from hudi_timeline.engine.protocol import PrepareTask
+from hudi_timeline.engine.user_order import user_function
 
 
 def ordered(rows: DataFrame, task: PrepareTask) -> DataFrame:
@@ -18,6 +21,8 @@ def ordered(rows: DataFrame, task: PrepareTask) -> DataFrame:
     themselves give the order.
     """
     order = task.order
+    if order.function:
+        return _by_user(rows, order.function, order.tasks)
     if order.mode == "NONE" and not order.columns:
         return rows.coalesce(order.tasks) if order.tasks else rows
     path, key = _path(rows, task), _key(rows, task)
@@ -36,6 +41,18 @@ def ordered(rows: DataFrame, task: PrepareTask) -> DataFrame:
     return together.sortWithinPartitions(*path) if order.mode.endswith("_AND_SORT") else together
 
 
+def _by_user(rows: DataFrame, name: str, tasks: int | None) -> DataFrame:
+    out = user_function(name)(rows, tasks)
+    if getattr(out, "schema", None) != rows.schema:
+        got = f"columns {out.columns}" if hasattr(out, "columns") else type(out).__name__
+        raise OptionError(
+            f"the partitioner {name} gave back {got}, not the columns {rows.columns} that it was given",
+            remedy="it may change the order and the partitions of the rows, nothing else; give back a DataFrame.",
+        )
+    ordered: DataFrame = out
+    return ordered
+
+
 def _globally(rows: DataFrame, by: list[Column], tasks: int | None) -> DataFrame:
     if tasks is None:
         return rows.orderBy(*by)
@@ -43,6 +60,8 @@ def _globally(rows: DataFrame, by: list[Column], tasks: int | None) -> DataFrame
 
 
 def _path(rows: DataFrame, task: PrepareTask) -> list[Column]:
+    if task.stored_keys:
+        return [rows[PARTITION_PATH]]
     if not task.key_spec.partition_fields:
         return []
     found = expressions.partition_path(task.key_spec, rows.schema)
@@ -50,6 +69,8 @@ def _path(rows: DataFrame, task: PrepareTask) -> list[Column]:
 
 
 def _key(rows: DataFrame, task: PrepareTask) -> list[Column]:
+    if task.stored_keys:
+        return [rows[RECORD_KEY]]
     if task.key_spec.auto:  # made-up keys follow the order of the rows
         return []
     found = expressions.record_key(task.key_spec, rows.schema)

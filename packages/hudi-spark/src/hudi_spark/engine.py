@@ -22,12 +22,12 @@ from pyspark.sql import types as T
 
 from hudi_format.errors import OrderingValueError, RecordKeyError
 from hudi_format.model import BaseFile, WriteStat
-from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
+from hudi_format.schema.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hudi_format.storage import Storage
 from hudi_spark import expressions
 from hudi_spark.bulk_order import ordered
 from hudi_spark.checks import SparkQueries, SparkScreened, spark_queries
-from hudi_spark.index_lookup import ROW_ID, Lookup
+from hudi_spark.index_lookup import ROW_ID, Lookup, one_per_key
 from hudi_spark.jobs import run_job
 from hudi_spark.placement import place
 from hudi_spark.reader import frame_of
@@ -45,12 +45,13 @@ from hudi_spark.tasks import (
 from hudi_spark.types import to_arrow_schema, to_arrow_type, to_spark_schema, to_spark_type
 from hudi_timeline.engine.local import LocalEngine
 from hudi_timeline.engine.lookup import LookupCount, LookupTask
+from hudi_timeline.engine.prepped import check_files
 from hudi_timeline.engine.protocol import PrepareTask
 from hudi_timeline.progress import AUTO, OFF
 from hudi_timeline.scan.result import Scan
 from hudi_timeline.table import HudiTable
 from hudi_timeline.validate.screen import Screening
-from hudi_timeline.write.tasks import MOVED, ProfileRow, Routing, WriteContext
+from hudi_timeline.write.tasks import MOVED, STORED_IN, ProfileRow, Routing, WriteContext
 
 CACHE_COMPRESSED = "spark.sql.inMemoryColumnarStorage.compressed"
 CONSOLE_PROGRESS = "spark.ui.showConsoleProgress"
@@ -180,6 +181,10 @@ class SparkEngine:
         self, frame: SparkFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]], task: LookupTask
     ) -> SparkFrame:
         latest = [f for of in files.values() for f in of]
+        if task.prepped:
+            return self._located(frame, storage, files)
+        if task.fills_within:
+            frame = replace(frame, rows=self._keep(one_per_key(frame.rows, task), frame.rows.storageLevel))
         given = sum(frame.counts.values())
         few = given <= BROADCAST_ROWS
         sent = given * min(self.parallelism, len(latest))
@@ -202,6 +207,16 @@ class SparkEngine:
         rows = rows.withColumn(FILE_ID, F.coalesce(F.col(FILE_ID), F.lit("")))
         return replace(frame, rows=rows, tagged=True)
 
+    def _located(
+        self, frame: SparkFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]]
+    ) -> SparkFrame:
+        """The frame with each row in the file that it says it stands in."""
+        counted = frame.rows.where(F.col(FILE_NAME).isNotNull()).groupBy(PARTITION_PATH, FILE_NAME).count()
+        found = {(r[0], r[1]): r[2] for r in self._run(counted.collect, "tag")}
+        check_files(found, files, table=storage.uri)
+        file = F.coalesce(F.substring_index(FILE_NAME, "_", 1), F.lit(""))
+        return replace(frame, rows=frame.rows.withColumn(FILE_ID, file), tagged=True)
+
     @property
     def looked_up(self) -> LookupCount | None:
         return self._counted if self._lookup is None else self._lookup.count
@@ -223,17 +238,17 @@ class SparkEngine:
         rows = frame.rows if frame.tagged else frame.rows.withColumn(FILE_ID, F.lit(""))
         placed = place(
             self._spark, rows, routing, [number[t] for t in task_of], tasks,
-            [n for n in (*context.row_schema().names, MOVED) if n in rows.columns],
+            [n for n in (*context.row_schema().names, MOVED, STORED_IN) if n in rows.columns],
             # Tagged rows without places for them are dropped: inserts whose key is there already.
             all_placed=set(frame.counts) <= set(routing.inserts) and not (frame.tagged and not routing.located),
         )  # fmt: skip
         return self._write(placed, WriteBuckets(context, routing.buckets))
 
     def write_stream(self, data: DataFrame, task: PrepareTask, context: WriteContext) -> list[WriteStat]:
-        present = [n for n in task.schema.names if n in data.columns]
-        return self._write(
-            ordered(data.select(*(_quoted(n) for n in present)), task), WriteStream(context, task)
-        )
+        stored = (RECORD_KEY, PARTITION_PATH) if task.stored_keys else ()
+        present = [n for n in (*task.schema.names, *stored) if n in data.columns]
+        rows = ordered(data.select(*(_quoted(n) for n in present)), task)
+        return self._write(rows, WriteStream(context, task))
 
     def _write(self, rows: DataFrame, worker: Worker) -> list[WriteStat]:
         with self._large_batches():
@@ -265,15 +280,13 @@ def _quoted(name: str) -> Column:
 
 def _keyed(data: DataFrame, task: PrepareTask) -> DataFrame:
     """Record key, partition path and the wanted columns."""
-    stored = [_quoted(n).alias(f"_hudi{n}") for n in (RECORD_KEY, PARTITION_PATH) if task.stored_keys]
+    meta = [RECORD_KEY, PARTITION_PATH] if task.stored_keys else []
+    meta += [FILE_NAME] if task.stored_files else []
+    stored = [_quoted(n).cast("string").alias(f"_hudi{n}") for n in meta]
     data = data.select(*stored, *_as_stored(data.schema, task.schema))
     present = [_quoted(n) for n in data.columns[len(stored) :]]
     if stored:
-        return data.select(
-            F.col(f"_hudi{RECORD_KEY}").alias(RECORD_KEY),
-            F.col(f"_hudi{PARTITION_PATH}").alias(PARTITION_PATH),
-            *present,
-        )
+        return data.select(*(F.col(f"_hudi{n}").alias(n) for n in meta), *present)
     key = expressions.record_key(task.key_spec, data.schema)
     path = expressions.partition_path(task.key_spec, data.schema)
     if key is not None and path is not None and _keys_as_stored(data.schema, task):

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from hudi_format.keys import nested_column
-from hudi_format.merge.modes import IS_DELETED
+from hudi_format.merge.modes import IS_DELETED, combine
 from hudi_format.model import BaseFile
 from hudi_format.schema.evolve import conform
 from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
@@ -28,15 +28,19 @@ from hudi_spark.placement import text_sql
 from hudi_spark.routing import slots
 from hudi_spark.stored_keys import FILE_ID
 from hudi_timeline.engine.lookup import FileLookup, LookupCount, LookupTask, surviving, with_equal_keys
-from hudi_timeline.write.tasks import MOVED
+from hudi_timeline.write.tasks import MOVED, STORED_IN
+from hudi_timeline.write.workers import record_kinds
 
 # Tells the rows of one evaluation apart, also those of one key.
 ROW_ID = "_hudi_row"
 _SLOT, _STAYS, _PLACES, _GOES = "_hudi_slot", "_hudi_stays", "_hudi_places", "_hudi_goes"
+_PATH = "_hudi_path"
 _FOUND = T.StructType([T.StructField(ROW_ID, T.LongType()), T.StructField(FILE_ID, T.StringType())])
 _FOUND_GLOBAL = T.StructType(
     [*_FOUND.fields, T.StructField(PARTITION_PATH, T.StringType()), T.StructField(_STAYS, T.BooleanType())]
 )
+# Where values are taken along, also the file.
+_FOUND_FILES = T.StructType([*_FOUND_GLOBAL.fields, T.StructField(_PATH, T.StringType())])
 # What opening one more file costs, in bytes of reading.
 _FILE_COST = 1 << 20
 # Up to this many partitions are written into the plan; above it they are joined.
@@ -120,16 +124,18 @@ class Lookup:
         worker = FindEverywhere(
             self._storage, task, dict(zip(number, groups, strict=True)), self._verdicts, number[0]
         )
-        place = F.struct(PARTITION_PATH, FILE_ID, _STAYS)
-        return (
-            sent.mapInArrow(worker, _FOUND_GLOBAL).groupBy(ROW_ID).agg(F.collect_list(place).alias(_PLACES))
-        )
+        found = _found(task)
+        place = F.struct(*(n for n in found.names if n != ROW_ID))
+        return sent.mapInArrow(worker, found).groupBy(ROW_ID).agg(F.collect_list(place).alias(_PLACES))
+
+
+def _found(task: LookupTask) -> T.StructType:
+    return _FOUND_FILES if task.takes_values_along else _FOUND_GLOBAL
 
 
 def _sent_on(rows: DataFrame, task: LookupTask) -> DataFrame:
     """Rows with what was found of their key, each as often as it goes somewhere."""
-    by_name = {f.name: f for f in _FOUND_GLOBAL.fields}
-    place_type = T.StructType([by_name[n] for n in (PARTITION_PATH, FILE_ID, _STAYS)])
+    place_type = T.StructType([f for f in _found(task).fields if f.name != ROW_ID])
     places = F.coalesce(F.col(_PLACES), F.array().cast(T.ArrayType(place_type)))
     # A place without a file: another row of the key is kept.
     kept = rows.where(~F.exists(places, lambda p: p[FILE_ID].isNull()))
@@ -138,12 +144,18 @@ def _sent_on(rows: DataFrame, task: LookupTask) -> DataFrame:
 
     def goes(p: Column) -> Column:
         moved = may_move & (p[PARTITION_PATH] != here) & ~p[_STAYS]
+        nowhere = [F.lit(None).cast("string").alias(STORED_IN)] if task.takes_values_along else []
         return F.struct(
-            p[PARTITION_PATH].alias(PARTITION_PATH), p[FILE_ID].alias(FILE_ID), moved.alias(MOVED)
+            p[PARTITION_PATH].alias(PARTITION_PATH), p[FILE_ID].alias(FILE_ID), moved.alias(MOVED), *nowhere
         )
 
     found = F.transform(places, goes)
-    fresh = F.array(F.struct(here.alias(PARTITION_PATH), F.lit("").alias(FILE_ID), F.lit(False).alias(MOVED)))
+    stored: list[Column] = []
+    if task.takes_values_along:
+        stored = [F.array_min(F.transform(places, lambda p: p[_PATH])).alias(STORED_IN)]
+    fresh = F.array(
+        F.struct(here.alias(PARTITION_PATH), F.lit("").alias(FILE_ID), F.lit(False).alias(MOVED), *stored)
+    )
     # A record that leaves every file that it is in goes to its own partition as a new one.
     stays = F.exists(found, lambda g: ~g[MOVED])
     goals = F.when(stays, found).otherwise(F.concat(found, fresh))
@@ -154,8 +166,43 @@ def _sent_on(rows: DataFrame, task: LookupTask) -> DataFrame:
         F.col(f"{_GOES}.{PARTITION_PATH}").alias(PARTITION_PATH),
         *data,
         F.col(f"{_GOES}.{FILE_ID}").alias(FILE_ID),
-        F.col(f"{_GOES}.{MOVED}").alias(MOVED),
+        *(F.col(f"{_GOES}.{n}").alias(n) for n in (MOVED, STORED_IN)[: 1 + len(stored)]),
     )
+
+
+def one_per_key(rows: DataFrame, task: LookupTask) -> DataFrame:
+    """The rows of `task.fills_within`: one per key, its nulls filled, in the partition of the last that counted."""
+    together = rows.repartition(RECORD_KEY)
+    return together.mapInArrow(FillByKey(task), rows.schema)
+
+
+@dataclass(frozen=True)
+class FillByKey:
+    """Makes one row of those of a key, which are all in one task.  Runs in Python workers."""
+
+    task: LookupTask
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        parts = [b for b in batches if b.num_rows]
+        if not parts:
+            return
+        rows = pa.Table.from_batches(parts).sort_by(ROW_ID)
+        kinds = record_kinds(self.task, rows)
+        keys = rows.column(RECORD_KEY)
+        yield from (
+            combine(keys, self.task.rule, ordering=_ordering(rows, self.task), kinds=kinds)
+            .take(rows)
+            .to_batches()
+        )
+
+
+def _ordering(rows: pa.Table, task: LookupTask) -> pa.ChunkedArray | pa.Array | None:
+    """The ordering values of rows that have them, in the type to write."""
+    if task.ordering_column is None or task.ordering_column.name not in rows.schema.names:
+        return None
+    column = rows.select([task.ordering_column.name])
+    path = task.ordering_field or task.ordering_column.name
+    return nested_column(conform(column, pa.schema([task.ordering_column])), path)
 
 
 def _is_delete(rows: DataFrame, task: LookupTask) -> Column:
@@ -251,18 +298,14 @@ class FindEverywhere:
     def _find(self, slot: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         task = self.task
         rows = rows.sort_by(ROW_ID)
-        ordering = None
-        if task.ordering_column is not None and task.ordering_column.name in rows.schema.names:
-            column = rows.select([task.ordering_column.name])
-            path = task.ordering_field or task.ordering_column.name
-            ordering = nested_column(conform(column, pa.schema([task.ordering_column])), path)
-        if task.combine:
+        ordering = _ordering(rows, task)
+        if task.combine and not task.fills_within:
             keep = surviving(rows.column(RECORD_KEY), task, ordering)
             if len(keep) < rows.num_rows:
                 if slot == self.first:
                     lost = np.ones(rows.num_rows, dtype=bool)
                     lost[keep] = False
-                    yield _places(rows.column(ROW_ID).to_numpy()[lost], None, None)
+                    yield self._places(rows.column(ROW_ID).to_numpy()[lost], None, None)
                 rows = rows.take(pa.array(keep))
                 ordering = None if ordering is None else ordering.take(pa.array(keep))
         compares = task.compares_stored and ordering is not None
@@ -279,8 +322,21 @@ class FindEverywhere:
             stays = None
             if found.stays is not None:
                 stays = np.isin(at, with_equal_keys(found.rows[found.stays], lookup.same_keys))
-            yield _places(ids[at], file, stays)
+            yield self._places(ids[at], file, stays)
         self.verdicts.add(verdicts)
+
+    def _places(self, ids: np.ndarray, file: BaseFile | None, stays: np.ndarray | None) -> pa.RecordBatch:
+        """A place for each of the rows; without a file they go nowhere."""
+        n = len(ids)
+        columns = [
+            pa.array(ids),
+            pa.repeat(pa.scalar(None if file is None else file.file_id, pa.string()), n),
+            pa.repeat(pa.scalar(None if file is None else file.partition, pa.string()), n),
+            pa.array(np.zeros(n, dtype=bool) if stays is None else stays),
+        ]
+        if self.task.takes_values_along:
+            columns.append(pa.repeat(pa.scalar(None if file is None else file.path, pa.string()), n))
+        return pa.RecordBatch.from_arrays(columns, names=_found(self.task).names)
 
 
 def _codes(rows: pa.Table) -> tuple[np.ndarray, dict[str, int]]:
@@ -300,15 +356,3 @@ def _by_slot(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]
     for number in numbers:
         mine = table if len(numbers) == 1 else table.filter(pa.compute.equal(table.column(_SLOT), number))
         yield number, mine
-
-
-def _places(ids: np.ndarray, file: BaseFile | None, stays: np.ndarray | None) -> pa.RecordBatch:
-    """A place for each of the rows; without a file they go nowhere."""
-    n = len(ids)
-    columns = [
-        pa.array(ids),
-        pa.repeat(pa.scalar(None if file is None else file.file_id, pa.string()), n),
-        pa.repeat(pa.scalar(None if file is None else file.partition, pa.string()), n),
-        pa.array(np.zeros(n, dtype=bool) if stays is None else stays),
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=_FOUND_GLOBAL.names)

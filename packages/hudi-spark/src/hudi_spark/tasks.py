@@ -29,7 +29,7 @@ from hudi_format.slice_writer import RowCounter
 from hudi_timeline.engine.local import check_ordering
 from hudi_timeline.engine.protocol import PrepareTask
 from hudi_timeline.write.bulk import write_stream
-from hudi_timeline.write.tasks import MOVED, Bucket, TaskToken, WriteContext
+from hudi_timeline.write.tasks import MOVED, STORED_IN, Bucket, TaskToken, WriteContext
 from hudi_timeline.write.workers import write_bucket
 
 BUCKET = "_hudi_bucket"
@@ -100,9 +100,12 @@ class WriteBuckets:
 
 
 def _conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows in the types to write, with the mark of records that move where they have one."""
+    """Rows in the types to write, with what is said of records that move."""
     out = conform(rows, schema)
-    return out.append_column(MOVED, rows.column(MOVED)) if MOVED in rows.schema.names else out
+    for name in (MOVED, STORED_IN):
+        if name in rows.schema.names:
+            out = out.append_column(name, rows.column(name))
+    return out
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.Table]]:

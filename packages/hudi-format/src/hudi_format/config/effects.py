@@ -97,8 +97,7 @@ EFFECTS: tuple[Effect, ...] = (
         "hoodie.datasource.write.operation",
         lambda v: v in LATER_OPERATIONS,
         "an operation",
-        f"use one of {', '.join(OPERATIONS)}; instead of a _prepped operation the one of the same name, which drops "
-        "meta columns of the data and makes and finds the keys again",
+        f"use one of {', '.join(OPERATIONS)}",
     ),
     Effect(
         "hoodie.datasource.write.table.type",
@@ -212,9 +211,10 @@ EFFECTS: tuple[Effect, ...] = (
     ),
     Effect(
         "hoodie.bulkinsert.user.defined.partitioner.class",
-        _java("org.apache.hudi.execution.bulkinsert.", *COLUMN_SORTERS),
-        "a partitioner class of the user",
-        "leave it out, and name the columns to sort by in "
+        lambda v: ":" not in str(v) and _java("org.apache.hudi.execution.bulkinsert.", *COLUMN_SORTERS)(v),
+        "a Java class of the user",
+        "name a Python function as module:function, which takes the rows and gives them back in its order; or leave "
+        "it out, and name the columns to sort by in "
         "hoodie.bulkinsert.user.defined.partitioner.sort.columns, or sort and repartition the data before the "
         "write (hoodie.bulkinsert.sort.mode=NONE keeps its order)",
     ),

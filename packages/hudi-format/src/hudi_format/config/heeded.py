@@ -147,7 +147,10 @@ DOCS = {
     "hoodie.table.name": "Name of the table; needed by its first write, and the same ever after.",
     "hoodie.database.name": "Database that the table belongs to; kept in hoodie.properties.",
     "hoodie.datasource.write.table.type": "Type of the table that a first write makes.",
-    OPERATION: "What the write does with the rows.",
+    OPERATION: (
+        "What the write does with the rows. upsert_prepped and the like take rows that were read from the table back to "
+        "where their meta columns say, without a look-up."
+    ),
     RECORD_KEY: (
         "Column(s) that identify a record; dots reach into structs. Taken from the table once it exists."
     ),
@@ -284,7 +287,10 @@ DOCS = {
         "Order of a bulk_insert: as given (NONE), by partition and key over all rows (GLOBAL_SORT) or within each "
         "task (PARTITION_SORT), or a partition's rows brought to one task (PARTITION_PATH_REPARTITION...)."
     ),
-    PARTITIONER: "One of Apache Hudi's partitioners that sort by columns; its sort.columns say which.",
+    PARTITIONER: (
+        "One of Apache Hudi's partitioners that sort by columns, its sort.columns say which; or a Python function as "
+        "module:function, which takes the rows of a bulk_insert and the number of tasks and gives the rows back in order."
+    ),
     SORT_COLUMNS: "Columns that a bulk_insert sorts by within the partitions, instead of a sort mode.",
     DROP_DUPLICATES: "insert leaves out rows whose key is in the table, and keeps one row per key.",
     DUP_POLICY: "What insert does with keys that are in the table: none, drop, or fail.",

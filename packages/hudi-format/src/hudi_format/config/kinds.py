@@ -86,6 +86,9 @@ def choice(*allowed: str) -> Kind:
     return Kind("one of " + ", ".join(a or '""' for a in allowed), parse)
 
 
+FUNCTION = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\Z"
+
+
 def java_class(package: str) -> Kind:
     """A Java class: its full name comes back, also for a name without package."""
 
@@ -103,6 +106,16 @@ def java_class(package: str) -> Kind:
         )
 
     return Kind(f"the name of a Java class, with or without {package.rstrip('.')}", parse)
+
+
+def class_or_function(package: str) -> Kind:
+    """A Java class as in `java_class`, or a Python function as `module:function`."""
+    of_java = java_class(package)
+
+    def parse(text: str) -> object:
+        return text.strip() if re.match(FUNCTION, text.strip()) else of_java.parse(text)
+
+    return Kind(f"{of_java.allowed}, or a Python function as module:function", parse)
 
 
 def _fields(text: str) -> tuple[str, ...]:
@@ -148,7 +161,10 @@ OPERATIONS = (
     "insert_overwrite_table",
     "delete_partition",
 )
-LATER_OPERATIONS = ("bootstrap", "insert_prepped", "upsert_prepped", "bulk_insert_prepped", "delete_prepped")
+# The same on rows whose meta columns say key, partition path and file.
+PREPPED = "_prepped"
+PREPPED_OPERATIONS = ("insert_prepped", "upsert_prepped", "bulk_insert_prepped", "delete_prepped")
+LATER_OPERATIONS = ("bootstrap",)
 # The classes behind `hoodie.index.type`, which `hoodie.index.class` may name instead.
 INDEX_CLASSES = {
     "org.apache.hudi.index.simple.HoodieSimpleIndex": "SIMPLE",
@@ -170,7 +186,7 @@ KINDS: dict[str, Kind] = {
     "hoodie.table.name": NAME,
     "hoodie.database.name": STRIPPED,
     "hoodie.datasource.write.table.type": _TABLE_TYPE,
-    "hoodie.datasource.write.operation": choice(*OPERATIONS, *LATER_OPERATIONS),
+    "hoodie.datasource.write.operation": choice(*OPERATIONS, *PREPPED_OPERATIONS, *LATER_OPERATIONS),
     "hoodie.datasource.write.recordkey.field": FIELDS,
     "hoodie.datasource.write.partitionpath.field": FIELDS,
     "hoodie.datasource.write.precombine.field": FIELDS,
@@ -190,7 +206,9 @@ KINDS: dict[str, Kind] = {
     "hoodie.datasource.overwrite.mode": choice("STATIC", "DYNAMIC"),
     "hoodie.datasource.insert.dup.policy": choice("none", "drop", "fail"),
     "hoodie.bulkinsert.sort.mode": choice(*_SORT_MODES),
-    "hoodie.bulkinsert.user.defined.partitioner.class": java_class("org.apache.hudi.execution.bulkinsert."),
+    "hoodie.bulkinsert.user.defined.partitioner.class": class_or_function(
+        "org.apache.hudi.execution.bulkinsert."
+    ),
     "hoodie.bulkinsert.user.defined.partitioner.sort.columns": FIELDS,
     "hoodie.bulkinsert.overwrite.operation.type": choice("", "insert_overwrite", "insert_overwrite_table"),
     "hoodie.write.tagged.record.storage.level": choice(*_STORAGE_LEVELS),

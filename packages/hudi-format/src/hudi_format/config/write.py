@@ -35,7 +35,7 @@ from hudi_format.config.heeded import (
     WRITE_FIELDS,
     ZSTD_LEVEL,
 )
-from hudi_format.config.kinds import INDEX_CLASSES
+from hudi_format.config.kinds import INDEX_CLASSES, PREPPED
 from hudi_format.config.notice import say_tuning
 from hudi_format.config.registry import Given, canonical
 from hudi_format.errors import ConflictingOptionError, InvalidOptionError, UnsupportedError
@@ -81,6 +81,8 @@ class WriteConfig:
     partition_fields: tuple[str, ...] | None = None
     ordering_field: str | None = None
     ordering_given: bool = False
+    prepped: bool = False
+    partitioner: str | None = None
     keygen_class: str | None = None
     keygen_type: str | None = None
     hive_style: bool | None = None
@@ -166,6 +168,10 @@ def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
         name: given.parsed[key] for name, key in WRITE_FIELDS.items() if key in given.parsed
     }
     operation = str(values.get("operation", "upsert"))
+    prepped = operation.endswith(PREPPED)
+    if prepped:
+        values["operation"] = operation = operation.removesuffix(PREPPED)
+        _refuse_for_prepped(given, operation)
     _refuse_contradictions(given, operation)
     if values.get("drop_duplicates"):
         values["duplicate_policy"] = "drop"
@@ -187,6 +193,8 @@ def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
     level = str(given.parsed.get(STORAGE_LEVEL, "MEMORY_AND_DISK_SER"))
     return WriteConfig(
         **values,
+        prepped=prepped,
+        partitioner=_function(given),
         operation_given=OPERATION in given.parsed,
         ordering_field=_ordering(given),
         ordering_given=PRECOMBINE in given.parsed or bool(given.parsed.get(PAYLOAD_ORDERING)),
@@ -289,7 +297,9 @@ def _refuse_contradictions(given: Given, operation: str) -> None:
         )
     if parsed.get(DROP_DUPLICATES) and parsed.get(DUP_POLICY) == "fail":
         raise _conflict(f"{DROP_DUPLICATES} is true, but {DUP_POLICY} is fail", "give one of them.")
-    if parsed.get(PARTITIONER) and not parsed.get(SORT_COLUMNS):
+    if _function(given) and parsed.get(SORT_COLUMNS):
+        raise _conflict(f"{PARTITIONER} names a function, and {SORT_COLUMNS} is given", "give one of them.")
+    if parsed.get(PARTITIONER) and not _function(given) and not parsed.get(SORT_COLUMNS):
         raise _conflict(f"{PARTITIONER} is given without {SORT_COLUMNS}", "name the columns to sort by.")
     kind, class_name = parsed.get(KEYGEN_TYPE), parsed.get(KEYGEN_CLASS)
     if kind and class_name and kind_of(str(class_name)) != kind:
@@ -303,6 +313,25 @@ def _refuse_contradictions(given: Given, operation: str) -> None:
             remedy="name the column(s) that identify a record.",
             option=RECORD_KEY,
         )
+
+
+def _refuse_for_prepped(given: Given, operation: str) -> None:
+    """Options that look for equal keys, which a prepped operation does not."""
+    names = {"upsert": "upsert", "delete": "delete"}.get(operation, "insert")
+    combine = f"hoodie.combine.before.{names}"
+    for key, asks in ((combine, True), (DROP_DUPLICATES, True), (DUP_POLICY, "drop"), (DUP_POLICY, "fail")):
+        if given.parsed.get(key) == asks:
+            raise _conflict(
+                f"{given.given_as[key]}={given.text[key]} does not go with {operation}{PREPPED}, which "
+                "takes each row as it is",
+                f"leave it out, or set {OPERATION}={operation}.",
+            )
+
+
+def _function(given: Given) -> str | None:
+    """The partitioner where it is a Python function, as `module:function`."""
+    name = str(given.parsed.get(PARTITIONER) or "")
+    return name if ":" in name else None
 
 
 def _conflict(text: str, remedy: str) -> ConflictingOptionError:

@@ -17,22 +17,30 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.errors import MissingColumnError, OrderingValueError, RecordKeyError, SchemaError
+from hudi_format.errors import (
+    MissingColumnError,
+    OptionError,
+    OrderingValueError,
+    SchemaError,
+)
 from hudi_format.keys import made_up_keys, nested_column, partition_paths, record_keys, to_text
+from hudi_format.merge.modes import one_array
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.schema.evolve import conform
-from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
+from hudi_format.schema.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hudi_format.storage import Storage
 from hudi_index.hashing.crc import crc32
 from hudi_timeline.engine.lookup import LookupCount, LookupTask
+from hudi_timeline.engine.prepped import check_files
 from hudi_timeline.engine.protocol import PrepareTask
 from hudi_timeline.engine.tagging import rows_by_code, tag_rows
+from hudi_timeline.engine.user_order import user_function
 from hudi_timeline.scan.result import Scan
 from hudi_timeline.validate.duck import duck_queries
 from hudi_timeline.validate.screen import LocalScreened, Screening
 from hudi_timeline.validate.sql import Queries
-from hudi_timeline.write.bulk import path_codes, write_stream
-from hudi_timeline.write.tasks import MOVED, ProfileRow, Routing, TaskToken, WriteContext
+from hudi_timeline.write.bulk import path_codes, stored_keys, write_stream
+from hudi_timeline.write.tasks import MOVED, STORED_IN, ProfileRow, Routing, TaskToken, WriteContext
 from hudi_timeline.write.workers import write_bucket
 
 STREAM_BATCH_ROWS = 131_072
@@ -126,12 +134,14 @@ class LocalEngine:
         keys, paths = self.keys_and_paths(table, rows, task)
         codes, names = path_codes(paths)
         rows = pa.table([keys, *rows.columns], names=[RECORD_KEY, *task.schema.names])
+        if task.stored_files:
+            rows = rows.append_column(FILE_NAME, to_text(table.column(FILE_NAME)))
         return LocalFrame(rows, codes, tuple(names))
 
     def keys_and_paths(self, data: pa.Table, rows: pa.Table, task: PrepareTask) -> tuple[pa.Array, pa.Array]:
         """Record keys and partition paths of `rows`, which are `data` in the types to write."""
         if task.stored_keys:
-            return _stored_keys(data)
+            return stored_keys(data)
         spec = task.key_spec
         keys = made_up_keys("", 0, range(rows.num_rows)) if spec.auto else record_keys(rows, spec)
         return keys, partition_paths(rows, spec)
@@ -147,6 +157,8 @@ class LocalEngine:
         files: Mapping[str, Sequence[BaseFile]],
         task: LookupTask,
     ) -> LocalFrame:
+        if task.prepped:
+            return located(frame, storage, files)
         tagged = tag_rows(frame.rows, frame.codes, frame.partitions, storage, files, task, self.parallelism)
         self.looked_up = tagged.count
         return LocalFrame(tagged.rows, tagged.codes, tagged.partitions, tagged.files, tagged.location)
@@ -166,7 +178,10 @@ class LocalEngine:
     def write(self, frame: LocalFrame, context: WriteContext, routing: Routing) -> list[WriteStat]:
         numbers = bucket_numbers(frame, routing)
         by_bucket = rows_by_code(numbers + 1, len(routing.buckets) + 1)[1:]
-        wanted = [*context.row_schema().names, *(n for n in (MOVED,) if n in frame.rows.schema.names)]
+        wanted = [
+            *context.row_schema().names,
+            *(n for n in (MOVED, STORED_IN) if n in frame.rows.schema.names),
+        ]
         # One chunk: a take from many chunks puts them together anew for every bucket.
         rows = frame.rows.select(wanted).combine_chunks()
         attempts = count()
@@ -193,7 +208,10 @@ class LocalEngine:
     def write_stream(
         self, data: pa.RecordBatchReader | pa.Table, task: PrepareTask, context: WriteContext
     ) -> list[WriteStat]:
-        if task.order.columns or task.order.mode in SORTING:
+        if task.order.function:
+            whole = data if isinstance(data, pa.Table) else data.read_all()
+            data = user_ordered(whole, task.order.function, task.order.tasks)
+        elif task.order.columns or task.order.mode in SORTING:
             data = sorted_rows(data if isinstance(data, pa.Table) else data.read_all(), task)
 
         def batches() -> Iterator[pa.RecordBatch]:
@@ -209,21 +227,72 @@ class LocalEngine:
         return
 
 
+def user_ordered(rows: pa.Table, name: str, tasks: int | None) -> pa.Table:
+    """The rows in the order of the user's function, which takes a `pyarrow.Table` and the number of tasks.
+
+    Raises:
+        OptionError: there is no such function, or it gave back something else than these rows.
+    """
+    out = user_function(name)(rows, tasks)
+    if not isinstance(out, pa.Table) or out.schema != rows.schema or out.num_rows != rows.num_rows:
+        got = (
+            f"{out.num_rows:,} rows of {out.schema.names}"
+            if isinstance(out, pa.Table)
+            else type(out).__name__
+        )
+        raise OptionError(
+            f"the partitioner {name} gave back {got}, not the {rows.num_rows:,} rows that it was given",
+            remedy="it may change the order of the rows, nothing else; give back a pyarrow.Table.",
+        )
+    return out
+
+
 def sorted_rows(data: pa.Table, task: PrepareTask) -> pa.Table:
     """The rows by partition path, and within it by the wanted columns, else by record key; ties keep their order.
 
     This process is one task, so there is no difference between sorting all rows and those of each task.
     """
     rows = conform(data, task.schema)
-    by = {"path": partition_paths(rows, task.key_spec).cast(pa.string())}
+    if task.stored_keys:
+        keys, paths = stored_keys(data)
+        rows = rows.append_column(RECORD_KEY, keys).append_column(PARTITION_PATH, paths.cast(pa.string()))
+        by = {"path": rows.column(PARTITION_PATH)}
+    else:
+        by = {"path": partition_paths(rows, task.key_spec).cast(pa.string())}
     for number, name in enumerate(task.order.columns):
         column = nested_column(rows, name)
         if column is not None:
             by[str(number)] = column
     if not task.order.columns and not task.key_spec.auto:  # made-up keys follow the order of the rows
-        by["key"] = record_keys(rows, task.key_spec)
+        by["key"] = rows.column(RECORD_KEY) if task.stored_keys else record_keys(rows, task.key_spec)
     order = pc.sort_indices(pa.table(by), [(name, "ascending") for name in by])
     return rows.take(order)
+
+
+def located(frame: LocalFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]]) -> LocalFrame:
+    """The frame with each row in the file that it says it stands in.
+
+    Raises:
+        ConcurrentWriterError: see `check_files`.
+    """
+    names = one_array(frame.rows.column(FILE_NAME)).dictionary_encode()
+    texts = names.dictionary.to_pylist()
+    at = names.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    known = np.flatnonzero(at >= 0)
+    pairs, group, counts = np.unique(
+        frame.codes[known].astype(np.int64) * max(len(texts), 1) + at[known],
+        return_inverse=True,
+        return_counts=True,
+    )
+    places = [(int(p) // len(texts), texts[int(p) % len(texts)]) for p in pairs]
+    check_files(
+        {(frame.partitions[code], name): int(n) for (code, name), n in zip(places, counts, strict=True)},
+        files, table=storage.uri,
+    )  # fmt: skip
+    location = np.full(frame.rows.num_rows, -1, dtype=np.int32)
+    location[known] = group
+    groups = tuple((code, name.partition("_")[0]) for code, name in places)
+    return LocalFrame(frame.rows, frame.codes, frame.partitions, groups, location)
 
 
 class StoredRowsEngine(LocalEngine):
@@ -234,24 +303,7 @@ class StoredRowsEngine(LocalEngine):
     """
 
     def keys_and_paths(self, data: pa.Table, rows: pa.Table, task: PrepareTask) -> tuple[pa.Array, pa.Array]:
-        return _stored_keys(data)
-
-
-def _stored_keys(data: pa.Table) -> tuple[pa.Array, pa.Array]:
-    """Keys and paths of rows that come with their meta columns.
-
-    Raises:
-        RecordKeyError: a row without one of them, which is none of the table's.
-    """
-    for name in (RECORD_KEY, PARTITION_PATH):
-        nulls = data.column(name).null_count
-        if nulls:
-            raise RecordKeyError(
-                f"{name} is null in {nulls} of {data.num_rows} rows: they were not read from the table",
-                remedy="insert new rows without the meta columns; update only rows that the table gave.",
-                column=name,
-            )
-    return to_text(data.column(RECORD_KEY)), to_text(data.column(PARTITION_PATH)).dictionary_encode()
+        return stored_keys(data)
 
 
 def check_ordering(rows: pa.Table | pa.RecordBatch, task: PrepareTask) -> None:

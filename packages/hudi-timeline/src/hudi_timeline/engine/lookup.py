@@ -51,6 +51,7 @@ class LookupTask:
         delete_all, delete_field, delete_marker: which records are deletes, as in `WriteContext`: they find
             the stored record wherever it is, and do not move it.
         virtual: makes the keys of the files' columns, where they hold none; only with SIMPLE.
+        prepped: nothing is looked up: rows say the file that they stand in (`hudi_timeline.engine.prepped`).
     """
 
     index: str = SIMPLE
@@ -64,10 +65,11 @@ class LookupTask:
     delete_field: str = ""
     delete_marker: str = ""
     virtual: KeySpec | None = None
+    prepped: bool = False
 
     @property
     def is_global(self) -> bool:
-        return self.index in (GLOBAL_SIMPLE, GLOBAL_BLOOM)
+        return self.index in (GLOBAL_SIMPLE, GLOBAL_BLOOM) and not self.prepped
 
     @property
     def uses_filters(self) -> bool:
@@ -75,14 +77,28 @@ class LookupTask:
 
     @property
     def compares_stored(self) -> bool:
-        """Whether a record that is to move is first compared with the stored one."""
+        """Whether a record that is to move is first compared with the stored one, and stays if it is older.
+
+        With a payload that fills, it moves all the same, as in Apache Hudi: with the stored record's values.
+        """
         return (
             self.is_global
             and self.update_partition
             and self.rule.against_stored != Order.LATER
+            and not self.rule.fill_stored
             and self.ordering_field is not None
             and not self.delete_all
         )
+
+    @property
+    def takes_values_along(self) -> bool:
+        """Whether a record that moves is filled from the stored one."""
+        return self.is_global and self.update_partition and self.rule.fill_stored and not self.delete_all
+
+    @property
+    def fills_within(self) -> bool:
+        """Whether incoming records of one key, whatever their partitions, make one."""
+        return self.is_global and self.combine and self.rule.fill_within and not self.delete_all
 
 
 def surviving(

@@ -35,11 +35,13 @@ class BulkOrder:
     Attributes:
         mode: Apache Hudi's name of the sort mode.
         columns: sort by them within each partition instead.
+        function: of the user, as `module:function`, orders them instead.
         tasks: writing tasks; None leaves it to the engine.
     """
 
     mode: str = "NONE"
     columns: tuple[str, ...] = ()
+    function: str | None = None
     tasks: int | None = None
 
 
@@ -53,6 +55,7 @@ class PrepareTask:
         key_spec: record key and partition path.
         ordering_field: must not be null in any row when `check_ordering`.
         stored_keys: the rows were read from the table with their meta columns, which say key and partition path.
+        stored_files: they also say the base file that each row stands in; null for new rows.
         storage_level: Spark's name of the level at which the evaluated input is kept.
         order: of the rows of a bulk_insert.
     """
@@ -63,6 +66,7 @@ class PrepareTask:
     check_ordering: bool
     storage_level: str = "MEMORY_AND_DISK_SER"
     stored_keys: bool = False
+    stored_files: bool = False
     order: BulkOrder = BulkOrder()
 
 

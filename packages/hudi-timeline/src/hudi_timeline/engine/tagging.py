@@ -17,13 +17,14 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_format.keys import nested_column
+from hudi_format.merge.modes import combine
 from hudi_format.model import BaseFile
-from hudi_format.schema.meta_columns import RECORD_KEY
+from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage import Storage
 from hudi_timeline.engine.lookup import FileLookup, Found, LookupCount, LookupTask, surviving, with_equal_keys
 from hudi_timeline.listing import REMOTE_THREADS
-from hudi_timeline.write.tasks import MOVED
-from hudi_timeline.write.workers import deleted_rows
+from hudi_timeline.write.tasks import MOVED, STORED_IN
+from hudi_timeline.write.workers import deleted_rows, record_kinds
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Tagged:
 
     Attributes:
         rows: the incoming rows, each as often as it goes somewhere; with a column `MOVED` if a record moves:
-            true for the row that deletes it in its old partition.
+            true for the row that deletes it in its old partition; and, with a payload that fills, `STORED_IN`.
         codes: per row, the number of its partition.
         partitions: all partitions that rows are in.
         files: file groups that rows are in, as (number of the partition, file id).
@@ -115,7 +116,10 @@ def _tag_global(
     pool: ThreadPoolExecutor,
 ) -> Tagged:
     ordering = nested_column(rows, task.ordering_field) if task.ordering_field else None
-    if task.combine:
+    if task.fills_within:
+        rows, codes = _filled(rows, codes, task, ordering)
+        ordering = nested_column(rows, task.ordering_field) if task.ordering_field else None
+    elif task.combine:
         keep = surviving(rows.column(RECORD_KEY), task, ordering)
         if len(keep) < rows.num_rows:
             rows, codes = rows.take(pa.array(keep)), codes[keep]
@@ -159,9 +163,36 @@ def _tag_global(
     out = rows if _is_range(order, rows.num_rows) else rows.take(pa.array(order))
     if moved.any():
         out = out.append_column(MOVED, pa.array(moved))
+        if task.takes_values_along:
+            out = out.append_column(
+                STORED_IN, _stored_in(hits, [f.path for _, f in candidates], order, location)
+            )
     groups = tuple((code, f.file_id) for code, f in candidates)
     count = LookupCount.of(task.index, (f.verdict for f in found))
     return Tagged(out, out_codes, tuple(known), groups, location, count)
+
+
+def _filled(
+    rows: pa.Table, codes: np.ndarray, task: LookupTask, ordering: pa.Array | pa.ChunkedArray | None
+) -> tuple[pa.Table, np.ndarray]:
+    """One row per key, its nulls filled from the others; it goes to the partition of the last that counted."""
+    given = rows.append_column(PARTITION_PATH, pa.array(codes))
+    one = combine(rows.column(RECORD_KEY), task.rule, ordering=ordering, kinds=record_kinds(task, rows)).take(
+        given
+    )
+    return one.drop_columns([PARTITION_PATH]), one.column(PARTITION_PATH).to_numpy()
+
+
+def _stored_in(
+    hits: Sequence[np.ndarray], paths: Sequence[str], order: np.ndarray, location: np.ndarray
+) -> pa.Array:
+    """Per placed row that leaves its files, the path of one that holds its key: the least; null for the others."""
+    rank = np.argsort(paths)
+    held = np.full(int(order.max()) + 1, -1, dtype=np.int64)
+    for n in rank[::-1]:
+        held[hits[n]] = n
+    number = np.where(location < 0, held[order], -1)
+    return pa.array(list(paths), pa.string()).take(pa.array(number, mask=number < 0))
 
 
 def _placed(hits: Sequence[np.ndarray], leaving: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

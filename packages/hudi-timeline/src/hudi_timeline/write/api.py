@@ -152,7 +152,9 @@ class WriteMethods:
         validators: Sequence[Validator] = (),
         rules: Rules = None,
     ) -> CommitResult:
-        given = {**call_options(self._options, options, self._storage.uri), OPERATION: name}
+        given = call_options(self._options, options, self._storage.uri)
+        if given.get(OPERATION, "").lower() != f"{name}_prepped":
+            given[OPERATION] = name
         return execute(engine, self._storage, data, given, validators=validators, rules=rules)
 
     def schema_changes(
@@ -185,7 +187,11 @@ class WriteMethods:
         validators: Sequence[Validator] = (),
         rules: Rules = None,
     ) -> CommitResult:
-        """Add rows whose key is new in their partition, and update the others."""
+        """Add rows whose key is new in their partition, and update the others.
+
+        With the option `hoodie.datasource.write.operation=upsert_prepped` rows that were read from the table go back to
+        where their meta columns say, and no key is looked up.
+        """
         return self._write("upsert", data, options, validators, rules)
 
     def bulk_insert(

@@ -13,12 +13,12 @@ from concurrent.futures import Executor, Future
 import numpy as np
 import pyarrow as pa
 
-from hudi_format.errors import HudiError
-from hudi_format.keys import made_up_keys, partition_paths, record_keys
+from hudi_format.errors import HudiError, RecordKeyError
+from hudi_format.keys import made_up_keys, partition_paths, record_keys, to_text
 from hudi_format.model import WriteStat
 from hudi_format.names import new_file_id_prefix
 from hudi_format.schema.evolve import conform
-from hudi_format.schema.meta_columns import RECORD_KEY
+from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from hudi_format.slice_writer import RowCounter
 from hudi_timeline.write.files import SizedFiles
 from hudi_timeline.write.tasks import TaskToken, WriteContext
@@ -63,12 +63,15 @@ class BulkWriter:
             return
         # Of the values as they are stored: a number's text depends on its type.
         data = conform(batch, context.input_schema or context.schema)
-        if context.key_spec.auto:
+        if context.stored_keys:
+            keys, paths = stored_keys(batch)
+        elif context.key_spec.auto:
             numbers = self._keys_made.take(data.num_rows)
             keys = made_up_keys(context.instant, self._token.partition_id, numbers)
         else:
             keys = record_keys(data, context.key_spec)
-        paths = partition_paths(data, context.key_spec)
+        if not context.stored_keys:
+            paths = partition_paths(data, context.key_spec)
         stored = context.schema.names
         rows = pa.table([keys, *(data.column(n) for n in stored)], names=[RECORD_KEY, *stored])
         deleted = deleted_rows(context, rows)
@@ -134,6 +137,23 @@ class BulkWriter:
                 future.exception()
         for writer in self._partitions.values():
             writer.files.abort()
+
+
+def stored_keys(data: pa.Table | pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
+    """Keys and paths of rows that come with their meta columns.
+
+    Raises:
+        RecordKeyError: a row without one of them, which is none of the table's.
+    """
+    for name in (RECORD_KEY, PARTITION_PATH):
+        nulls = data.column(name).null_count
+        if nulls:
+            raise RecordKeyError(
+                f"{name} is null in {nulls} of {data.num_rows} rows: they were not read from the table",
+                remedy="insert new rows without the meta columns; update only rows that the table gave.",
+                column=name,
+            )
+    return to_text(data.column(RECORD_KEY)), to_text(data.column(PARTITION_PATH)).dictionary_encode()
 
 
 def path_codes(paths: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:

@@ -1,6 +1,6 @@
 """New base files of a write: their marker, their name, their end where they are large enough.
 
-Every file gets a marker before its first byte, and the marker is looked at again before the file is closed.
+Every file gets a marker before its first byte, and the marker is looked at again before the file is closed, and after.
 
 Source: Apache Hudi 0.15 ends a file when the bytes that its Parquet writer has encoded pass
 `hoodie.parquet.max.file.size` (and a tenth), and looks at every hundredth record at the earliest.
@@ -53,6 +53,22 @@ def start_file(context: WriteContext, partition: str, name: str, kind: str) -> C
     check(context.inflight)
     context.storage.touch(marker)
     return lambda: check(marker)
+
+
+def confirm(context: WriteContext, guard: Callable[[], None], path: str) -> None:
+    """Make sure that a file which is complete still belongs to the write, and remove it if it does not.
+
+    Between the check before the file is closed and its end the write may have been completed without it: it would
+    count as one of the commit's.
+
+    Raises:
+        ConcurrentWriterError: as `start_file`.
+    """
+    try:
+        guard()
+    except ConcurrentWriterError:
+        context.storage.delete(path)
+        raise
 
 
 def new_observer(context: WriteContext) -> KeyObserver:
@@ -177,6 +193,7 @@ class SizedFiles:
         except BaseException:
             file.writer.abort()
             raise
+        confirm(self._context, file.guard, file.spec.path)
         n = file.writer.num_rows
         self.stats.append(
             WriteStat(

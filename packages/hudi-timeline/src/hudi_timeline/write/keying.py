@@ -14,7 +14,7 @@ from hudi_format.errors import ConflictingOptionError, MissingColumnError, Schem
 from hudi_format.key_spec import KEY_OPTION, SIMPLE, KeySpec
 from hudi_format.parquet.footer import read_footer
 from hudi_format.partition_path import split_values
-from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
+from hudi_format.schema.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hudi_format.storage import Storage
 from hudi_format.time_keys import CONSISTENT
 from hudi_index.bloom.observer import MAX_KEY, MIN_KEY
@@ -95,6 +95,24 @@ def with_made_up_keys(
         "upsert",
         "delete",
     )
+
+
+def require_stored(names: Sequence[str], operation: str, storage: Storage) -> None:
+    """Refuse rows for a prepped operation that do not say where they are.
+
+    Raises:
+        MissingColumnError: a meta column that the operation goes by.
+    """
+    wanted = (RECORD_KEY, PARTITION_PATH, *((FILE_NAME,) if operation in ("upsert", "delete") else ()))
+    for name in wanted:
+        if name not in names:
+            raise MissingColumnError(
+                f"the operation {operation}_prepped goes by {', '.join(wanted)}, and the rows have no {name}",
+                table=storage.uri,
+                remedy="read the rows from the table with their meta columns (in new ones the file name is null), "
+                f"or use the operation {operation}.",
+                column=name,
+            )
 
 
 def check_partition_columns(spec: KeySpec, schema: pa.Schema, storage: Storage) -> None:

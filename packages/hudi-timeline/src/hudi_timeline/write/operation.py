@@ -177,7 +177,7 @@ def _transaction(run: _Run) -> Iterator[tuple[commit.Transaction, TableConfig]]:
         table = plan.table or table_config.create(plan.storage, plan.properties)
         try:
             with commit.begin(
-                plan.storage, table, action=action, operation=plan.operation.upper(), config=plan.config
+                plan.storage, table, action=action, operation=plan.operation_name.upper(), config=plan.config
             ) as transaction:
                 run.aside.settle(transaction)
                 yield transaction, transaction.config
@@ -229,7 +229,7 @@ def _finish(
     result = CommitResult(
         instant=transaction.instant,
         action=transaction.action,
-        operation=plan.operation,
+        operation=plan.operation_name,
         table=plan.storage.uri,
         write_stats=tuple(stats),
         replaced={p: tuple(ids) for p, ids in (replaced or {}).items() if ids},
@@ -251,7 +251,7 @@ def _nothing(run: _Run, warnings: tuple[str, ...] = ()) -> CommitResult:
     """The result of a write without rows where no empty commit is wanted."""
     plan, phases = run.plan, run.phases
     return CommitResult(
-        "", "", plan.operation, plan.storage.uri,
+        "", "", plan.operation_name, plan.storage.uri,
         timings=dict(phases.seconds), warnings=warnings, ordering_field=plan.ordering_field,
     )  # fmt: skip
 
@@ -281,6 +281,10 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
             now = snapshot_of(plan.storage, plan.table, load_timeline(plan.storage, plan.table))
             files = _latest_base_files(now, None if task.is_global else sorted(counts))
             _refuse_known_keys(engine, frame, plan, files, task)
+    if plan.table is not None and plan.config.prepped and plan.operation in _LOOKS_UP:
+        with phases("tag"):  # to refuse it before it begins
+            now = snapshot_of(plan.storage, plan.table, load_timeline(plan.storage, plan.table))
+            engine.tag(frame, plan.storage, _latest_base_files(now, sorted(counts)), lookup_task(plan))
     with _transaction(run) as (transaction, table):
         context = write_context(plan, transaction, table)
         snapshot = snapshot_of(plan.storage, table, transaction.snapshot_timeline)

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_format.config import WriteConfig, check_against_table
+from hudi_format.config.kinds import PREPPED
 from hudi_format.errors import (
     InvalidOptionError,
     MissingColumnError,
@@ -33,6 +34,7 @@ from hudi_format.storage import Storage
 from hudi_timeline import commit, gate, table_config
 from hudi_timeline.engine.lookup import BLOOM, GLOBAL_BLOOM, GLOBAL_SIMPLE, SIMPLE, LookupTask
 from hudi_timeline.engine.protocol import BulkOrder, Engine, PrepareTask
+from hudi_timeline.engine.user_order import user_function
 from hudi_timeline.instant import INFLIGHT, instant_path
 from hudi_timeline.snapshot import CommitCache
 from hudi_timeline.table_config import TableConfig
@@ -71,6 +73,11 @@ class Plan:
     index: str = SIMPLE
     recorded_index: str | None = None  # by the newest commit
     virtual: bool = False  # the files' meta columns are left empty
+
+    @property
+    def operation_name(self) -> str:
+        """The operation as results and commits have it."""
+        return self.config.operation + (PREPPED if self.config.prepped else "")
 
     @property
     def operation(self) -> str:
@@ -146,7 +153,8 @@ def _plan(
     old = None if recreate else table
     if old is not None:
         check_against_table(config.raw, old.properties)
-        gate.check_write(storage, old, load_timeline(storage, old), config.raw, operation.upper())
+        name = f"{operation}{PREPPED if config.prepped else ''}".upper()
+        gate.check_write(storage, old, load_timeline(storage, old), config.raw, name)
     if data is None and not (operation == "delete_partition" and config.partitions_to_delete):
         raise OptionError(
             "no rows were given", table=storage.uri, remedy="give data, or the partitions to delete."
@@ -162,6 +170,9 @@ def _plan(
     key_spec = keying.key_spec_of(config, old, no_rows=data is None)
     config, stored_keys = keying.with_made_up_keys(config, key_spec, names, storage)
     operation = config.operation
+    if config.prepped:
+        keying.require_stored(names, operation, storage)
+        stored_keys = True
     index, about_index = choose_index(config, recorded, new_table=old is None, table=storage.uri)
     given = pa.schema([]) if data is None else without_meta(engine.schema(data))
     if operation in ("delete", "delete_partition"):  # whatever else the rows have is not looked at
@@ -208,6 +219,8 @@ def _plan(
         schema = evolution.schema
         input_schema = pa.schema([*schema, *(f for f in incoming if f.name in dropped)])
         if operation == "bulk_insert":
+            if config.partitioner:
+                user_function(config.partitioner)
             require(schema, config.bulk_insert_sort_columns, "sort", storage)
         changes, warnings = evolution.changes, (*warnings, *evolution.warnings)
     keying.check_partition_columns(key_spec, input_schema, storage)
@@ -215,14 +228,6 @@ def _plan(
     if old is not None:
         keying.check_timestamps(storage, old, key_spec, input_schema)
     rule = _rule(config, old, storage)
-    if rule.fills and index in (GLOBAL_SIMPLE, GLOBAL_BLOOM):
-        # A record that moves, or stands in the input for two partitions, would have to take values along.
-        raise UnsupportedError(
-            f"the payload {rule.name}, which fills values from the stored record, is not provided with {index}",
-            table=storage.uri,
-            remedy="use a payload that replaces whole records, or an index within partitions on a new table.",
-            option="hoodie.index.type",
-        )
     if operation == "insert_overwrite" and config.overwrite_mode == "STATIC":
         warnings = (
             *warnings,
@@ -306,9 +311,11 @@ def prepare_task(plan: Plan) -> PrepareTask:
         check_ordering=plan.ordering_field is not None and combining,
         storage_level=plan.config.storage_level,
         stored_keys=plan.stored_keys,
+        stored_files=plan.config.prepped and plan.operation in ("upsert", "delete"),
         order=BulkOrder(
             plan.config.bulk_insert_sort_mode,
             plan.config.bulk_insert_sort_columns,
+            plan.config.partitioner,
             plan.config.shuffle_parallelism,
         ),
     )
@@ -319,6 +326,8 @@ def combines(plan: Plan) -> bool:
 
 
 def _combining(config: WriteConfig) -> bool:
+    if config.prepped:
+        return False
     if config.operation == "upsert":
         return config.combine_before_upsert
     if config.operation == "delete":
@@ -384,6 +393,7 @@ def lookup_task(plan: Plan) -> LookupTask:
         delete_field=c.delete_field or "",
         delete_marker=c.delete_marker or "",
         virtual=plan.key_spec if plan.virtual else None,
+        prepped=c.prepped,
     )
 
 
@@ -399,6 +409,7 @@ def write_context(plan: Plan, transaction: commit.Transaction, table: TableConfi
         schema=plan.schema,
         input_schema=plan.input_schema,
         virtual=plan.virtual,
+        stored_keys=plan.stored_keys,
         avro_schema=to_avro(with_meta(plan.schema), table.name),
         parquet=ParquetConfig(
             codec=c.codec,

@@ -20,6 +20,9 @@ from hudi_format.storage import Storage
 # A further column of rows that go to a bucket: true for a record that moves to another partition, and is to be
 # deleted in this one.
 MOVED = "_hudi_moved"
+# Another: for a record that moves, the path of the base file that holds the stored record, where its values are to
+# fill those of the new one; null for all others.
+STORED_IN = "_hudi_stored_in"
 
 CREATE = "CREATE"
 MERGE = "MERGE"
@@ -47,6 +50,7 @@ class WriteContext:
         schema: columns of the data files without meta columns, in order.
         input_schema: columns of the rows before those that only the partition path keeps are left out; None for
             `schema`.
+        stored_keys: the rows of a bulk_insert come with record key and partition path in their meta columns.
         virtual: the files' meta columns are left empty; keys are made of the key columns.
         avro_schema: the Avro text of `schema` with meta columns, for the footers.
         parquet: codec, sizes.
@@ -77,6 +81,7 @@ class WriteContext:
     delete_marker: str = ""
     input_schema: pa.Schema | None = None
     virtual: bool = False
+    stored_keys: bool = False
 
     def row_schema(self) -> pa.Schema:
         """Columns of the rows that a worker gets: record key, then the data columns it needs.

@@ -38,7 +38,8 @@ from hudi_index.bloom.observer import (
     TYPE_CODE,
     seeded_observer,
 )
-from hudi_timeline.write.files import SizedFiles, file_spec, new_observer, start_file
+from hudi_timeline.write.files import SizedFiles, confirm, file_spec, new_observer, start_file
+from hudi_timeline.write.moved import with_stored_values
 from hudi_timeline.write.tasks import CONCAT, CREATE, MERGE, MOVED, Bucket, TaskToken, WriteContext
 
 # The key may stay in a footer's filter after its record was deleted: the filter then answers "maybe" for
@@ -72,14 +73,15 @@ def write_bucket(
     """Write a bucket's rows and return a statistic for each file; [] where nothing was to be written.
 
     Args:
-        rows: the columns of `context.row_schema()`, and `MOVED` where records move; any order of rows,
-            later rows are newer.
+        rows: the columns of `context.row_schema()`, and `MOVED` and `STORED_IN` where records move; any order
+            of rows, later rows are newer.
         counter: numbers the rows; a task with several buckets gives the same to all.
     """
     counter = counter or RowCounter()
     try:
         if context.key_spec.auto:
             rows = rows.set_column(0, RECORD_KEY, with_instant(rows.column(RECORD_KEY), context.instant))
+        rows = with_stored_values(context, rows)
         rows = _one_per_key(context, rows) if context.combine or bucket.kind == MERGE else rows
         deleted = deleted_rows(context, rows)
         if bucket.kind == CREATE:
@@ -112,10 +114,10 @@ def _one_per_key(context: WriteContext, rows: pa.Table) -> pa.Table:
     if not context.combine or context.delete_all or (rule.within == Order.GREATEST and not rule.fill_within):
         survivors = precombine(keys, ordering)
         return rows if len(survivors) == rows.num_rows else rows.take(pa.array(survivors))
-    return combine(keys, rule, ordering=ordering, kinds=_kinds(context, rows)).take(rows)
+    return combine(keys, rule, ordering=ordering, kinds=record_kinds(context, rows)).take(rows)
 
 
-def _kinds(context: Deletes, rows: pa.Table) -> np.ndarray | None:
+def record_kinds(context: Deletes, rows: pa.Table) -> np.ndarray | None:
     """What each row is (`hudi_format.merge.modes`); None where all are data."""
     if context.delete_all:
         return np.full(rows.num_rows, DELETE_DEFAULT, dtype=np.uint8)
@@ -131,7 +133,7 @@ def _kinds(context: Deletes, rows: pa.Table) -> np.ndarray | None:
 
 def deleted_rows(context: Deletes, rows: pa.Table) -> np.ndarray | None:
     """Which rows are deletes (bool, one per row), None where none is."""
-    kinds = _kinds(context, rows)
+    kinds = record_kinds(context, rows)
     if kinds is None:
         return None
     mask: np.ndarray = (kinds == DATA_DELETED) | (kinds >= DELETE)
@@ -158,10 +160,12 @@ def _concat(
     spec = file_spec(context, bucket.partition, bucket.file_id, token)
     guard = start_file(context, bucket.partition, spec.name, MERGE)
     observer, carried = _carried_observer(context, old, any_deleted=False)
-    return concat_file(
+    stat = concat_file(
         context.storage, spec, old, [rows],
         observer=observer, observe_all=not carried, guard=guard, counter=counter,
     )  # fmt: skip
+    confirm(context, guard, spec.path)
+    return stat
 
 
 def _merge(
@@ -180,7 +184,7 @@ def _merge(
     incoming = Incoming(
         rows=rows,
         rule=context.rule,
-        kinds=_kinds(context, rows),
+        kinds=record_kinds(context, rows),
         ordering=ordering.combine_chunks() if isinstance(ordering, pa.ChunkedArray) else ordering,
         ordering_field=context.ordering_field,
         event_time=_event_times(context, rows),
@@ -192,10 +196,12 @@ def _merge(
         any_deleted=deleted is not None,
         most_deleted=0 if deleted is None else int(deleted.sum()),
     )
-    return merge_file(
+    stat = merge_file(
         context.storage, spec, old, incoming,
         observer=observer, observe_all=not carried, guard=guard, counter=counter,
     )  # fmt: skip
+    confirm(context, guard, spec.path)
+    return stat
 
 
 def _event_times(context: WriteContext, rows: pa.Table) -> pa.Array | None:
