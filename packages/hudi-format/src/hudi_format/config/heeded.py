@@ -148,8 +148,8 @@ DOCS = {
     "hoodie.database.name": "Database that the table belongs to; kept in hoodie.properties.",
     "hoodie.datasource.write.table.type": "Type of the table that a first write makes.",
     OPERATION: (
-        "What the write does with the rows. upsert_prepped and the like take rows that were read from the table back to "
-        "where their meta columns say, without a look-up."
+        "What the write does with the rows. upsert_prepped and the like take rows that were read from the table to "
+        "where their meta columns say, and look nothing up."
     ),
     RECORD_KEY: (
         "Column(s) that identify a record; dots reach into structs. Taken from the table once it exists."
@@ -289,7 +289,7 @@ DOCS = {
     ),
     PARTITIONER: (
         "One of Apache Hudi's partitioners that sort by columns, its sort.columns say which; or a Python function as "
-        "module:function, which takes the rows of a bulk_insert and the number of tasks and gives the rows back in order."
+        "module:function, which takes the rows of a bulk_insert and the number of tasks and gives them back in order."
     ),
     SORT_COLUMNS: "Columns that a bulk_insert sorts by within the partitions, instead of a sort mode.",
     DROP_DUPLICATES: "insert leaves out rows whose key is in the table, and keeps one row per key.",
