@@ -137,7 +137,7 @@ def rows_of(table):
     return table.select([n for n in names if n in table.column_names])
 
 
-@pytest.mark.req("IX-04", "IX-06", "IX-07", "IX-08", "IX-13", "PM-04")
+@pytest.mark.req("IX-04", "IX-06", "IX-07", "IX-08", "IX-13", "PM-02", "PM-09")
 @pytest.mark.parametrize(("name", "options", "steps"), CASES, ids=[c[0] for c in CASES])
 def test_the_index_does_what_apache_hudis_does(tmp_path, apache, name, options, steps):
     mine, theirs = tmp_path / "mine", tmp_path / "theirs"

@@ -147,7 +147,7 @@ def single(table, name):
     return [next(keys) if yes else None for yes in filled.to_pylist()]
 
 
-@pytest.mark.req("KG-01", "KG-02", "NEW-02", "PM-01")
+@pytest.mark.req("KG-03", "NEW-02", "PM-06")
 @settings(max_examples=3, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(seed=st.integers(0, 2**32))
 def test_random_rows_have_the_same_keys_paths_and_ordering_values(session, folder, to_arrow, seed):

@@ -86,7 +86,8 @@ def create_table(
     merged = {
         "hoodie.table.name": name,
         "hoodie.datasource.write.table.type": table_type,
-        "hoodie.datasource.write.recordkey.field": ",".join(keys),
+        # None: keys are made up.
+        **({"hoodie.datasource.write.recordkey.field": ",".join(keys)} if keys else {}),
         **({"hoodie.datasource.write.partitionpath.field": ",".join(partitions)} if partitions else {}),
         **({"hoodie.datasource.write.precombine.field": ordering[0]} if ordering else {}),
         **given,
