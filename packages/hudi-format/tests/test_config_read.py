@@ -101,7 +101,6 @@ def test_bounds_that_do_not_fit_the_query_are_refused(options, names):
     ("key", "value"),
     [
         ("hoodie.datasource.query.incremental.format", "cdc"),
-        ("hoodie.schema.on.read.enable", "true"),
     ],
 )
 def test_reads_that_are_not_provided_are_refused_with_a_way_round(key, value):

@@ -94,7 +94,7 @@ CASES = [
         {".hoodie/.aux/.bootstrap/.partitions/x.hfile": b"x"},
         "read write",
     ),
-    ("schema on read", "schema on read", {}, {f".hoodie/.schema/{T}.schemacommit": b"{}"}, "read write"),
+    ("schema on read", "schema on read", {}, {f".hoodie/.schema/{T}.schemacommit": b"{}"}, "write"),
     ("buckets", "bucket index", {}, {f".hoodie/{T}.commit": BUCKETS}, "write"),
     ("one bucket", "bucket index", {}, {f".hoodie/{T}.commit": ONE_BUCKET}, "write"),
     (

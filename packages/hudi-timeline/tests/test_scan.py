@@ -361,7 +361,7 @@ def test_options_say_what_arguments_say(made):
             },
             ConflictingOptionError,
         ),
-        ({"hoodie.schema.on.read.enable": True}, UnsupportedError),
+        ({"hoodie.schema.on.read.enable": "perhaps"}, InvalidOptionError),
     ],
 )
 def test_options_that_a_read_cannot_follow_are_refused(made, options, error):

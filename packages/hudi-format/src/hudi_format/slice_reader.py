@@ -15,16 +15,14 @@ from types import TracebackType
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from hudi_format.avro.decoder import Decoder
-from hudi_format.errors import CorruptFileError, HudiError, SchemaError, UnsupportedError
+from hudi_format.errors import HudiError, SchemaError, UnsupportedError
 from hudi_format.keys import KeySpec, nested_column, record_keys
 from hudi_format.log.blocks import BlockType, LogBlock
 from hudi_format.log.damage import CommittedRange
-from hudi_format.log.data_block import read_avro
 from hudi_format.log.deletes import Deletes, OrderingType, read_deletes
 from hudi_format.log.order import BlockScope
+from hudi_format.log.rows import BlockRows
 from hudi_format.log.slice_log import SliceLog
 from hudi_format.merge import modes
 from hudi_format.merge.custom import Chains, custom_of
@@ -35,7 +33,7 @@ from hudi_format.merge.records import OnePerKey, Records, Resolver
 from hudi_format.merge.rules import MODES, MergeRule, Order
 from hudi_format.model import FileSlice, LogFile
 from hudi_format.parquet.reader import iter_batches
-from hudi_format.schema.evolve import conform
+from hudi_format.schema.history import Evolution
 from hudi_format.schema.meta_columns import META_COLUMNS, RECORD_KEY
 from hudi_format.storage import Storage
 
@@ -51,6 +49,7 @@ class SliceMerge:
         key_spec: how keys are made where the table fills no meta columns; else None.
         limit: the memory for the records of a slice's logs; None for no limit.
         more_ordering: further columns that decide where `ordering_field` is equal (table version 9).
+        evolution: how older blocks are read by column id, where the table has a schema history; else None.
     """
 
     rule: MergeRule
@@ -59,6 +58,7 @@ class SliceMerge:
     key_spec: KeySpec | None = None
     limit: MemoryLimit | None = None
     more_ordering: tuple[str, ...] = ()
+    evolution: Evolution | None = None
 
     @property
     def key_columns(self) -> list[str]:
@@ -240,12 +240,12 @@ class _Entries:
         self._merge = merge
         self._schema = schema
         self._marked = partial_schema(schema, blocks)
-        self._decoders: dict[str, Decoder] = {}
         self._ordering_type = pa.null()
         if merge.ordering_field:
             column = merge.ordering(schema.empty_table())
             self._ordering_type = pa.null() if column is None else column.type
-        self._step = merge.limit.step if merge.limit is not None else 1 << 62
+        step = merge.limit.step if merge.limit is not None else 1 << 62
+        self._blocks = BlockRows(schema, merge.evolution, step)
 
     def records(self, expected: int) -> Records:
         """Where the entries go."""
@@ -269,16 +269,8 @@ class _Entries:
         if block.type is BlockType.DELETE:
             self._add_deletes(read_deletes(block, content))
             return
-        if block.type is BlockType.AVRO_DATA:
-            parts = self._avro(block, content)
-        elif block.type is BlockType.PARQUET_DATA:
-            parts = self._parquet(block, content)
-        else:
-            raise UnsupportedError(
-                f"{block.type.name} blocks cannot be merged yet", remedy="read the table with Apache Hudi."
-            )
         columns = block_columns(block) if block.is_partial else None
-        for rows in parts:
+        for rows in self._blocks.read(block, content):
             self._add_rows(with_marks(rows, self._marked, columns) if self.partial else rows)
 
     @property
@@ -303,35 +295,6 @@ class _Entries:
                 raise SchemaError(f"the logs have no ordering column {self._merge.ordering_field!r}")
             values = modes.one_array(ordering).cast(self._ordering_type)
         self._records.add(Entries(rows, keys.cast(pa.string()), values, kinds))
-
-    def _avro(self, block: LogBlock, content: pa.Buffer) -> Iterator[pa.Table]:
-        decoder = self._decoders.get(block.schema)
-        if decoder is None:
-            decoder = self._decoders[block.schema] = Decoder(block.schema, arrow_schema=self._schema)
-        records = read_avro(block, content)
-        n = len(records)
-        step = max(1, n * self._step // max(1, content.size)) if content.size > self._step else max(1, n)
-        for start in range(0, max(1, n), step):
-            part = slice(start, start + step)
-            batch = decoder.decode(records.data, records.offsets[part], records.lengths[part])
-            yield pa.Table.from_batches([batch])
-
-    def _parquet(self, block: LogBlock, content: pa.Buffer) -> Iterator[pa.Table]:
-        try:
-            file = pq.ParquetFile(pa.BufferReader(content))
-            there = set(file.schema_arrow.names)
-            columns = [n for n in self._schema.names if n in there]
-            if content.size <= self._step:
-                yield conform(file.read(columns=columns), self._schema)
-                return
-            rows = max(1, file.metadata.num_rows * self._step // content.size)
-            for batch in file.iter_batches(rows, columns=columns):
-                yield conform(pa.Table.from_batches([batch]), self._schema)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as e:
-            reason = str(e).splitlines()[0]
-            raise CorruptFileError(
-                f"a block at byte {block.offset} cannot be read as Parquet: {reason}"
-            ) from None
 
     def _add_deletes(self, deletes: Deletes) -> None:
         if not len(deletes):
@@ -459,9 +422,15 @@ def read_file_slice(
     needed = merge.merge_schema(wanted, schema)
 
     def base(names: Sequence[str]) -> Iterator[pa.Table]:
-        if file_slice.base_file is not None:
-            for batch in iter_batches(storage, file_slice.base_file.path, columns=names, schema=needed):
-                yield pa.Table.from_batches([batch])
+        file = file_slice.base_file
+        if file is None:
+            return
+        part = pa.schema([needed.field(n) for n in names])
+        reading = merge.evolution.reading(file.instant) if merge.evolution else None
+        stored = part if reading is None else reading.stored(part)
+        for batch in iter_batches(storage, file.path, columns=stored.names, schema=stored):
+            rows = pa.Table.from_batches([batch])
+            yield rows if reading is None else reading.given(rows, part)
 
     records = LogRecords(storage, file_slice.log_files, merge, needed)
     for part in merge_base(records, base(needed.names), lambda: base(merge.key_columns)):

@@ -139,7 +139,9 @@ def frame_of(
         hadoop: `fs.*` options of the call.
     """
     plan = scan.plan
-    if plan.logs:  # Python workers merge them; only slices without logs could be a scan of Spark's
+    # Python workers merge logs and find columns by id; files without either could be a scan of Spark's.
+    by_id = plan.evolution is not None and any(t.reading is not None for t in scan.plan_files())
+    if plan.logs or by_id:
         return _by_workers(spark, scan)
     if not plan.files.num_rows:
         return spark.createDataFrame([], to_spark_schema(scan.schema))

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from hudi_format.model import FileSlice, VisibleInstants
 from hudi_format.names import is_base_file_name
+from hudi_format.schema.history import Evolution
 from hudi_format.storage import FileInfo, Storage
 from hudi_timeline import gate
 from hudi_timeline.instant import Instant
@@ -85,6 +86,8 @@ class TableSnapshot:
     Attributes:
         schema: the table's schema at that instant, without meta columns; empty where the table says nothing.
         as_of: files and replacements of later instants do not count; None for all completed ones.
+        evolution: how older files are read by column id, where the table has a schema history and the read goes
+            by it; see `schema_history.with_history`.
     """
 
     storage: Storage
@@ -93,6 +96,7 @@ class TableSnapshot:
     schema: pa.Schema
     as_of: str | None = None
     commits: CommitCache = field(compare=False, repr=False, default=None)  # type: ignore[assignment]
+    evolution: Evolution | None = field(compare=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         if self.commits is None:

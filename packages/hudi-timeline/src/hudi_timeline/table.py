@@ -41,6 +41,7 @@ from hudi_timeline.scan.predicate import all_of, make_predicate
 from hudi_timeline.scan.result import Scan
 from hudi_timeline.scan.snapshot import SnapshotSource, snapshot_schema
 from hudi_timeline.scan.time_travel import check_as_of
+from hudi_timeline.schema_history import with_history
 from hudi_timeline.snapshot import CommitCache, TableSnapshot, open_snapshot, snapshot_of
 from hudi_timeline.table_config import META_FOLDER, TableConfig, load
 from hudi_timeline.timeline import Timeline, latest_schema, load_timeline
@@ -240,11 +241,19 @@ class HudiTable(WriteMethods):
             at = parse_query_instant(as_of, zone_of(config.timezone))
             check_as_of(self._storage, config, timeline, at)
             snapshot = snapshot_of(self._storage, config, timeline, at, commits=self._commits)
-        merged = query == SNAPSHOT and snapshot.config.table_type == "MERGE_ON_READ"
-        schema = (merged_schema if merged else snapshot_schema)(snapshot.config, snapshot.schema)
+        snapshot = with_history(snapshot, asked.schema_on_read)
+        if query == SNAPSHOT and snapshot.config.table_type == "MERGE_ON_READ":
+            schema = merged_schema(snapshot.config, snapshot.schema)
+            source_class: type[SnapshotSource] = MergedSource
+        else:
+            by_id = snapshot.evolution is not None
+            schema, source_class = (
+                snapshot_schema(snapshot.config, snapshot.schema, in_place=by_id),
+                SnapshotSource,
+            )
         predicate = None if filter is None else make_predicate(filter, schema)
         paths = PathSelection.of(asked.paths, self.uri, PATHS) if asked.paths else None
-        source = (MergedSource if merged else SnapshotSource)(snapshot, schema, predicate, paths)
+        source = source_class(snapshot, schema, predicate, paths)
         return Scan(self._storage, source, _columns(schema, columns, meta_columns))
 
     def read_incremental(
@@ -299,6 +308,7 @@ class HudiTable(WriteMethods):
                 snapshot = TableSnapshot(
                     self._storage, snapshot.config, snapshot.timeline, at_end, None, self._commits
                 )
+        snapshot = with_history(snapshot, asked.schema_on_read)
         schema = incremental_schema(snapshot)
         texts = [filter] if filter is not None else []
         texts += [f.strip() for f in asked.incr_filters.split(",") if f.strip()]

@@ -44,8 +44,8 @@ __all__ = [
     "read_commit",
 ]
 
-# Operations whose `schema` is a copy of the one before, so they say nothing about the table's.
-_SCHEMA_NEUTRAL = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
+SCHEMA_NEUTRAL = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
+"""Operations whose `schema` is a copy of the one before, so they say nothing about the table's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ def latest_schema(
     newest_file = ""
     for instant in reversed(writes):
         metadata = read_commit(storage, instant) if read is None else read(instant)
-        if metadata.operation not in _SCHEMA_NEUTRAL and metadata.schema_text:
+        if metadata.operation not in SCHEMA_NEUTRAL and metadata.schema_text:
             try:
                 return _table_schema(from_avro(metadata.schema_text), config)
             except HudiError as e:

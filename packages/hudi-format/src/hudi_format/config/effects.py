@@ -149,7 +149,6 @@ EFFECTS: tuple[Effect, ...] = (
         _true,
         "schema on read",
         "leave it out; columns may be added and widened",
-        _BOTH,
     ),
     Effect(
         "hoodie.table.create.schema",

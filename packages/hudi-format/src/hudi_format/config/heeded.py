@@ -24,6 +24,7 @@ PARTITIONER = "hoodie.bulkinsert.user.defined.partitioner.class"
 SORT_COLUMNS = "hoodie.bulkinsert.user.defined.partitioner.sort.columns"
 CODEC, ZSTD_LEVEL = "hoodie.parquet.compression.codec", "parquet.compression.codec.zstd.level"
 METADATA_ENABLE = "hoodie.metadata.enable"
+SCHEMA_ON_READ = "hoodie.schema.on.read.enable"
 METADATA_PREFIX = "hoodie.datasource.write.commitmeta.key.prefix"
 STAGING_LIMIT = "hudi.write.staging.limit.bytes"
 VALIDATORS = "hoodie.precommit.validators"
@@ -141,6 +142,7 @@ READ_FIELDS = {
     "hollow_policy": HOLLOW_POLICY,
     "extract_partition_values_from_path": "hoodie.datasource.read.extract.partition.values.from.path",
     "metadata_enable": METADATA_ENABLE,
+    "schema_on_read": SCHEMA_ON_READ,
 }
 
 DOCS = {
@@ -341,6 +343,10 @@ DOCS = {
     HOLLOW_POLICY: (
         "What an incremental query does where a commit is still open: FAIL, read up to it (BLOCK), or go by the "
         "times at which commits were completed (USE_TRANSITION_TIME)."
+    ),
+    SCHEMA_ON_READ: (
+        "Reads: older files are read by column id where the table has a schema history (ALTER TABLE); so they are if "
+        "it is not given. false: by name."
     ),
     "hoodie.datasource.read.extract.partition.values.from.path": (
         "Partition columns hold the text of the folder."

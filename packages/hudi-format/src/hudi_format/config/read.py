@@ -71,6 +71,7 @@ class ReadConfig:
             keeps the rows of the range.
         hollow_policy: FAIL or BLOCK, what an incremental read does at a commit that is still open; or
             USE_TRANSITION_TIME: begin and end are compared with the times at which commits were completed.
+        schema_on_read: False reads files by column names even where the table has a schema history.
         use_end_schema: an incremental read's columns are those of its last instant, not the newest.
         raw: what was given, under the main names.
     """
@@ -90,6 +91,7 @@ class ReadConfig:
     use_end_schema: bool = False
     extract_partition_values_from_path: bool = False
     metadata_enable: bool | None = None
+    schema_on_read: bool | None = None
     raw: Mapping[str, str] = field(default_factory=dict)
 
 

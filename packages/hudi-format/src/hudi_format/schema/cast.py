@@ -11,6 +11,7 @@ Source: Avro 1.11 schema resolution (promotions), as Apache Hudi 0.15 applies it
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -21,6 +22,15 @@ from hudi_format.errors import SchemaError
 from hudi_format.value_text import to_text
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """What `convert` was told, for the levels inside."""
+
+    naive_is_utc: bool
+    float_digits: bool
+
 
 # Arrow's 32-bit offsets end here; columns with longer text are cut into chunks before they are converted.
 _MAX_CHUNK_BYTES = (1 << 31) - 1
@@ -137,6 +147,7 @@ def convert(
     *,
     naive_is_utc: bool = False,
     keep_dictionary: bool = False,
+    float_digits: bool = False,
 ) -> Column:
     """The column with the type `target`; itself where it has it already.
 
@@ -145,6 +156,7 @@ def convert(
         path: the column's name, dots between levels; for error messages.
         naive_is_utc: take timestamps without a zone for UTC (Parquet's INT96 is read as such).
         keep_dictionary: leave text that is dictionary-encoded so, with 32-bit codes and plain text.
+        float_digits: floats keep the digits that they print with when they become doubles: 0.1 stays 0.1.
 
     Raises:
         SchemaError: the types do not go together, or a value does not survive; names the column.
@@ -156,13 +168,14 @@ def convert(
     source = unwrapped(column.type)
     if pt.is_nested(source) or pt.is_nested(target):
         check_nested(source, target, path)
-        return _each_chunk(column, target, lambda a: _nested(_decoded(a), target, path, naive_is_utc))
+        how = _How(naive_is_utc, float_digits)
+        return _each_chunk(column, target, lambda a: _nested(_decoded(a), target, path, how))
     stored = stored_leaf(source)
     if naive_is_utc and stored is not None and pt.is_timestamp(stored) and stored.tz is None:
         stored = pa.timestamp(stored.unit, target.tz if pt.is_timestamp(target) else None)
     if stored is None or not promotes(stored, target):
         raise refusal(path, source, target)
-    return _each_chunk(column, target, lambda a: _leaf(_decoded(a), target, path))
+    return _each_chunk(column, target, lambda a: _leaf(_decoded(a), target, path, float_digits))
 
 
 def check_nested(source: pa.DataType, target: pa.DataType, path: str) -> None:
@@ -234,7 +247,7 @@ def _plain_dictionary(array: pa.DictionaryArray) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(array.indices.cast(pa.int32()), values)
 
 
-def _leaf(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
+def _leaf(array: pa.Array, target: pa.DataType, path: str, float_digits: bool = False) -> pa.Array:
     if array.type == target:
         return array
     # Whole numbers round to the nearest float, as Avro's promotion does; everything else must be exact.
@@ -242,7 +255,7 @@ def _leaf(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
     try:
         if pt.is_fixed_size_binary(array.type) and pt.is_string(target):
             array = array.cast(pa.binary())
-        elif _goes_by_text(array.type, target):
+        elif _goes_by_text(array.type, target, float_digits):
             array = to_text(array)
         elif pt.is_integer(array.type) and pt.is_decimal(target):
             array = array.cast(pa.decimal128(19, 0))
@@ -251,25 +264,25 @@ def _leaf(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
         raise refusal(path, array.type, target, str(e)) from e
 
 
-def _goes_by_text(source: pa.DataType, target: pa.DataType) -> bool:
+def _goes_by_text(source: pa.DataType, target: pa.DataType, float_digits: bool) -> bool:
     """Whether values are turned into Java's text first; a fraction's decimal is made of it too."""
     if pt.is_floating(source):
-        return not pt.is_floating(target)
+        return float_digits or not pt.is_floating(target)
     return bool(pt.is_date(source) and pt.is_string(target))
 
 
-def _nested(array: pa.Array, target: pa.DataType, path: str, naive_is_utc: bool) -> pa.Array:
+def _nested(array: pa.Array, target: pa.DataType, path: str, how: _How) -> pa.Array:
     if array.type == target:
         return array
     if pt.is_struct(target):
-        return _struct(array, target, path, naive_is_utc)
+        return _struct(array, target, path, how)
     if pt.is_map(target):
-        return _map(array, target, path, naive_is_utc)
-    return _list(array, target, path, naive_is_utc)
+        return _map(array, target, path, how)
+    return _list(array, target, path, how)
 
 
-def _inner(array: pa.Array, field: pa.Field, path: str, naive_is_utc: bool) -> pa.Array:
-    out = convert(array, field.type, path, naive_is_utc=naive_is_utc)
+def _inner(array: pa.Array, field: pa.Field, path: str, how: _How) -> pa.Array:
+    out = convert(array, field.type, path, naive_is_utc=how.naive_is_utc, float_digits=how.float_digits)
     if not field.nullable and out.null_count:
         raise SchemaError(
             f"column {path} must not be null, but {out.null_count} of its values are", column=path
@@ -277,14 +290,20 @@ def _inner(array: pa.Array, field: pa.Field, path: str, naive_is_utc: bool) -> p
     return out
 
 
-def _struct(array: pa.StructArray, target: pa.StructType, path: str, naive_is_utc: bool) -> pa.Array:
+def _struct(array: pa.StructArray, target: pa.StructType, path: str, how: _How) -> pa.Array:
     gone = array.is_null() if array.null_count else None
     children = []
     for field in target:
         index = array.type.get_field_index(field.name)
         inner = f"{path}.{field.name}"
         if index >= 0:
-            child = convert(array.field(index), field.type, inner, naive_is_utc=naive_is_utc)
+            child = convert(
+                array.field(index),
+                field.type,
+                inner,
+                naive_is_utc=how.naive_is_utc,
+                float_digits=how.float_digits,
+            )
         else:
             child = pa.nulls(len(array), field.type)
         if not field.nullable and child.null_count:
@@ -306,7 +325,7 @@ def _offsets(array: pa.Array) -> tuple[pa.Array, int, int]:
     return offsets.cast(pa.int32()), start, end
 
 
-def _list(array: pa.Array, target: pa.ListType, path: str, naive_is_utc: bool) -> pa.Array:
+def _list(array: pa.Array, target: pa.ListType, path: str, how: _How) -> pa.Array:
     if not len(array):
         return pa.array([], target)
     mask = array.is_null() if array.null_count else None
@@ -317,16 +336,16 @@ def _list(array: pa.Array, target: pa.ListType, path: str, naive_is_utc: bool) -
         ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64()))
         offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends]).cast(pa.int32())
         values = array.flatten()
-    values = _inner(values, target.value_field, f"{path}.{target.value_field.name}", naive_is_utc)
+    values = _inner(values, target.value_field, f"{path}.{target.value_field.name}", how)
     return pa.ListArray.from_arrays(offsets, values, type=target, mask=mask)
 
 
-def _map(array: pa.MapArray, target: pa.MapType, path: str, naive_is_utc: bool) -> pa.Array:
+def _map(array: pa.MapArray, target: pa.MapType, path: str, how: _How) -> pa.Array:
     if not len(array):
         return pa.array([], target)
     offsets, start, end = _offsets(array)
-    keys = _inner(array.keys.slice(start, end - start), target.key_field, f"{path}.key", naive_is_utc)
-    items = _inner(array.items.slice(start, end - start), target.item_field, f"{path}.value", naive_is_utc)
+    keys = _inner(array.keys.slice(start, end - start), target.key_field, f"{path}.key", how)
+    items = _inner(array.items.slice(start, end - start), target.item_field, f"{path}.value", how)
     mask = array.is_null() if array.null_count else None
     if mask is None:
         return pa.MapArray.from_arrays(offsets, keys, items, type=target)

@@ -374,6 +374,7 @@ class IncrementalSource:
             commit_time_range=times,
             complete=complete,
             warnings=warnings,
+            evolution=snapshot.evolution,
         )
 
     def fates(self) -> Iterator[Fate]:

@@ -52,7 +52,14 @@ def slice_merge(snapshot: TableSnapshot) -> SliceMerge:
             latest=snapshot.as_of or "",
         )
     key_spec = None if config.populate_meta_fields else config.key_spec()
-    return SliceMerge(rule, config.ordering_field, scope, key_spec, more_ordering=config.ordering_fields[1:])
+    return SliceMerge(
+        rule,
+        config.ordering_field,
+        scope,
+        key_spec,
+        more_ordering=config.ordering_fields[1:],
+        evolution=snapshot.evolution,
+    )
 
 
 def _mode_rule(config: TableConfig) -> MergeRule:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from hudi_format.log.damage import CommittedRange
 from hudi_format.model import BaseFile, FileSlice
+from hudi_format.schema.history import Evolution
 from hudi_format.slice_reader import SliceMerge
 
 SNAPSHOT = "snapshot"
@@ -91,6 +92,7 @@ class ScanPlan:
         logs: the slices that have logs to merge; their base files are among `files`.
         merge: how, where there are any.
         table_schema: all columns of the table with meta columns, where there are any logs.
+        evolution: how files are read by column id, where the table has a schema history; else None.
     """
 
     kind: str
@@ -107,6 +109,7 @@ class ScanPlan:
     logs: tuple[SliceLogs, ...] = ()
     merge: SliceMerge | None = None
     table_schema: pa.Schema | None = None
+    evolution: Evolution | None = None
 
 
 @dataclass(frozen=True, slots=True)

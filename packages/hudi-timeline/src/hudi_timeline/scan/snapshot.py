@@ -33,15 +33,16 @@ START = "000"
 """A begin before every instant."""
 
 
-def snapshot_schema(config: TableConfig, table: pa.Schema) -> pa.Schema:
+def snapshot_schema(config: TableConfig, table: pa.Schema, *, in_place: bool = False) -> pa.Schema:
     """The result's columns: meta columns, data columns, and last the partition columns in their own order.
 
     That is where Apache Hudi 0.15 puts columns whose value comes from the path; only in a bootstrapped table,
-    and from table version 8 on, they stay where they are.  All are nullable: a path may say null.
+    with a schema history (`in_place`), and from table version 8 on, they stay where they are.  All are nullable:
+    a path may say null.
     """
     columns = partition_columns(config, table, from_path=True)
     from_path = {c.name: pa.field(c.name, c.type) for c in columns if c.source == FROM_PATH}
-    if config.bootstrap_base_path or config.version >= 8:
+    if config.bootstrap_base_path or in_place or config.version >= 8:
         fields = [from_path.pop(f.name, f) for f in table]
     else:
         fields = [f for f in table if f.name not in from_path]
@@ -125,6 +126,7 @@ class SnapshotSource:
                 distinct(files.column("partition")), self.columns, uri=snapshot.storage.uri
             ),
             as_of=snapshot.as_of,
+            evolution=snapshot.evolution,
         )
 
     def fates(self) -> Iterator[Fate]:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError
 from hudi_format.schema.evolve import conform
+from hudi_format.schema.history import Reading
 from hudi_format.schema.meta_columns import COMMIT_TIME
 from hudi_format.slice_reader import LogRecords, SliceMerge, merge_base
 from hudi_format.storage import Storage
@@ -38,6 +39,7 @@ class ReadTask:
         logs, merge: what is merged into the file, and how; None where nothing is.  Then `path` is "" where the
             slice has no base file.
         merge_schema: the columns that the merge reads.
+        reading: how the file is read by column id, where it has another version of the schema; else None.
     """
 
     storage: Storage
@@ -54,6 +56,7 @@ class ReadTask:
     logs: SliceLogs | None = None
     merge: SliceMerge | None = None
     merge_schema: pa.Schema | None = None
+    reading: Reading | None = None
 
     def to_batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The rows in batches; see `read_slice`."""
@@ -87,10 +90,11 @@ def make_tasks(
         row.column("partition")[0].as_py(): row.select(constant) for row in _rows(plan.partition_values)
     }
     columns = (plan.files.column(n).to_pylist() for n in ("path", "partition", "size", "instant", "file_id"))
+    readings = _readings(storage, plan)
     tasks = [
         ReadTask(
             storage, path, partition, size, instant, file_id, schema, needed,
-            values[partition] if constant else None, filter, filter_columns,
+            values[partition] if constant else None, filter, filter_columns, reading=readings[instant],
         )
         for path, partition, size, instant, file_id in zip(*columns, strict=True)
     ]  # fmt: skip
@@ -99,6 +103,17 @@ def make_tasks(
     # A slice without a base file is like one with a file that has no rows.
     bare = ReadTask(storage, "", "", 0, "", "", schema, needed, None, filter, filter_columns)
     return _with_logs(tasks, bare, plan)
+
+
+def _readings(storage: Storage, plan: ScanPlan) -> dict[str, Reading | None]:
+    """How the files of each instant of a plan are read."""
+    instants = set(plan.files.column("instant").to_pylist())
+    if plan.evolution is None:
+        return dict.fromkeys(instants)
+    try:
+        return {i: plan.evolution.reading(i) for i in instants}
+    except HudiError as e:
+        raise e.at(table=storage.uri) from None
 
 
 def _with_logs(tasks: list[ReadTask], bare: ReadTask, plan: ScanPlan) -> list[ReadTask]:
@@ -150,15 +165,18 @@ class SliceFile:
             raise _corrupt(task, e) from None
         fixed = set(task.constants.schema.names) if task.constants is not None else set()
         stored = set(self._file.schema_arrow.names)
-        self._from_file = [f for f in task.needed if f.name not in fixed]
-        self._columns = [f.name for f in self._from_file if f.name in stored]
+        self._from_file = pa.schema([f for f in task.needed if f.name not in fixed])
+        reading = task.reading
+        self._stored = self._from_file if reading is None else reading.stored(self._from_file)
+        self._columns = [n for n in self._stored.names if n in stored]
         self.row_groups = list(range(self._file.num_row_groups))
         if task.filter is not None:
             self.keep_row_groups(task.filter, task.filter_columns)
 
     def keep_row_groups(self, filter: pc.Expression, columns: tuple[str, ...]) -> None:
         """Leave out the row groups that by their statistics have no row to keep."""
-        if self.row_groups:
+        # Statistics lie under the names of the file, which may mean other columns now.
+        if self.row_groups and self.task.reading is None:
             self.row_groups = matching_row_groups(
                 self._file.metadata, filter, columns, self.task.needed, self.task.constants
             )
@@ -208,10 +226,16 @@ class SliceFile:
     def _finish(self, raw: pa.Table, rows: int) -> pa.Table:
         """File columns to the task's columns: table types, constants in place, filter applied."""
         task = self.task
-        wanted = pa.schema(self._from_file)
+        wanted = self._stored
         try:
             if raw.schema.types != wanted.types or raw.schema.names != wanted.names:
                 raw = conform(raw, wanted) if raw.num_columns else _nulls(wanted, rows)
+            if task.reading is not None:
+                raw = (
+                    task.reading.given(raw, self._from_file)
+                    if raw.num_columns
+                    else _nulls(self._from_file, rows)
+                )
         except HudiError as e:
             raise _placed(e, task) from None
         columns: list[pa.ChunkedArray | pa.Array] = []

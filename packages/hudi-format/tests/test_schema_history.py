@@ -1,0 +1,158 @@
+"""The schema history: which version a file has, and how its columns are found by id."""
+
+import json
+import pickle
+
+import pyarrow as pa
+import pytest
+
+from hudi_format.errors import CorruptFileError, UnsupportedError
+from hudi_format.schema.history import Evolution, parse_version, parse_versions, reading
+
+
+def column(id, name, kind="string"):
+    return {"id": id, "name": name, "optional": True, "type": kind}
+
+
+def version(number, *columns):
+    return {"max_column_id": 99, "version_id": number, "type": "record", "fields": list(columns)}
+
+
+def record(*columns):
+    return {"type": "record", "fields": list(columns)}
+
+
+def array(id, element):
+    return {"type": "array", "element_id": id, "element": element, "element_optional": True}
+
+
+def mapping(key_id, value_id, value):
+    return {
+        "type": "map", "key_id": key_id, "key": "string", "value_id": value_id, "value": value,
+        "value_optional": True,
+    }  # fmt: skip
+
+
+OLD = version(
+    0, column(1, "a"), column(2, "b", "int"), column(3, "gone"),
+    column(4, "s", record(column(5, "x", "int"), column(6, "y"), column(7, "z"))),
+    column(8, "l", array(9, record(column(10, "k"), column(11, "v", "int")))),
+    column(12, "m", mapping(13, 14, record(column(15, "p"), column(16, "q")))),
+)  # fmt: skip
+NEW = version(
+    20260101000000000, column(2, "b2", "long"), column(1, "a"), column(17, "gone", "int"),
+    column(4, "s2", record(column(18, "y"), column(7, "z2"), column(5, "x", "long"))),
+    column(8, "l", array(9, record(column(11, "w", "int"), column(10, "k")))),
+    column(12, "m", mapping(13, 14, record(column(15, "pp")))),
+)  # fmt: skip
+
+WANTED = pa.schema(
+    [
+        ("b2", pa.int64()),
+        ("a", pa.string()),
+        ("gone", pa.int32()),
+        ("s2", pa.struct([("y", pa.string()), ("z2", pa.string()), ("x", pa.int64())])),
+        ("l", pa.list_(pa.struct([("w", pa.int32()), ("k", pa.string())]))),
+        ("m", pa.map_(pa.string(), pa.struct([("pp", pa.string())]))),
+    ]
+)
+
+
+def parsed(node):
+    return parse_version(json.dumps(node))
+
+
+@pytest.mark.req("SE-04")
+def test_columns_are_found_by_id_at_every_level():
+    how = pickle.loads(pickle.dumps(reading(parsed(NEW), parsed(OLD))))
+    stored = how.stored(WANTED)
+    # What the file has under a name that is free again is another column.
+    assert stored.names == ["b", "a", "s", "l", "m"]
+    rows = pa.table(
+        [
+            pa.array([1, 2, None], pa.int64()),
+            pa.array(["a", None, "c"]),
+            pa.array([{"x": 1, "z": "z"}, None, {"x": None, "z": "y"}], stored.field("s").type),
+            pa.array([[{"v": 1, "k": "k"}], None, []], stored.field("l").type),
+            pa.array([[("k", {"p": "p"})], [], None], stored.field("m").type),
+        ],
+        schema=stored,
+    )
+    for part in (rows, rows.slice(1), rows.slice(0, 0)):
+        given = how.given(part, WANTED)
+        assert given.schema.equals(WANTED)
+        given.validate(full=True)
+    assert how.given(rows, WANTED).to_pylist() == [
+        {"b2": 1, "a": "a", "gone": None, "s2": {"y": None, "z2": "z", "x": 1}, "l": [{"w": 1, "k": "k"}],
+         "m": [("k", {"pp": "p"})]},
+        {"b2": 2, "a": None, "gone": None, "s2": None, "l": None, "m": []},
+        {"b2": None, "a": "c", "gone": None, "s2": {"y": None, "z2": "y", "x": None}, "l": [], "m": None},
+    ]  # fmt: skip
+
+
+def test_a_version_that_only_adds_types_or_moves_needs_no_reading():
+    moved = version(5, column(2, "b", "long"), column(1, "a"))
+    assert reading(parsed(moved), parsed(version(1, column(1, "a"), column(2, "b", "int")))) is None
+    # But what the wanted version does not know any more must not come back under its name.
+    again = version(6, column(9, "a"))
+    assert (
+        reading(parsed(again), parsed(version(1, column(1, "a"))))
+        .stored(pa.schema([("a", pa.string())]))
+        .names
+        == []
+    )
+
+
+def test_an_instant_has_the_version_that_it_names_else_the_newest_before_it():
+    versions = parse_versions(json.dumps({"schemas": [version(30, column(1, "c")), version(20, column(1, "b")),
+                                                      version(0, column(1, "a"))]}))  # fmt: skip
+    assert [v.version for v in versions] == [0, 20, 30]
+    evolution = Evolution(versions[-1], versions, {"25": 30})
+    assert [evolution.version_of(i).version for i in ("19", "20", "25", "26", "31", "x")] == [
+        0,
+        20,
+        30,
+        20,
+        30,
+        0,
+    ]
+    assert evolution.reading("31") is None
+    assert evolution.reading("26").stored(pa.schema([("c", pa.string())])).names == ["b"]
+    late = Evolution(versions[-1], versions[1:])
+    assert late.version_of("1").version == 20  # nothing older is known
+
+
+def test_a_struct_of_which_nothing_is_left_is_refused():
+    old = version(0, column(4, "s", record(column(5, "x", "int"))))
+    new = version(1, column(4, "s", record(column(6, "y", "int"))))
+    with pytest.raises(UnsupportedError, match="column s") as e:
+        reading(parsed(new), parsed(old))
+    assert e.value.remedy
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "{", "[]", "{}", '{"version_id": true, "fields": []}', '{"version_id": 1, "fields": {}}',
+        json.dumps(version(1, {"id": "1", "name": "a", "type": "int"})),
+        json.dumps(version(1, column(1, "a"), column(1, "b"))),
+        json.dumps(version(1, column(1, "a"), column(2, "a"))),
+        json.dumps(version(1, column(1, "a", {"type": "array", "element_id": 2}))),
+        json.dumps(version(1, column(1, "a", {"type": "set"}))),
+        json.dumps(version(1, column(1, "a", 7))),
+        "[" * 100_000,
+    ],
+)  # fmt: skip
+def test_another_text_is_corrupt(text):
+    with pytest.raises(CorruptFileError):
+        parse_version(text)
+    with pytest.raises(CorruptFileError):
+        parse_versions(json.dumps({"schemas": [text]}) if text else b"\xff")
+
+
+def test_a_version_nested_too_deeply_is_corrupt():
+    kind = "int"
+    for n in range(200):
+        kind = array(n + 2, kind)
+    with pytest.raises(CorruptFileError, match="deeply"):
+        parsed(version(1, column(1, "a", kind)))

@@ -1,0 +1,108 @@
+"""The schema history of a table with schema on read, as far as a read needs it.
+
+The commits say whether there is one (`latest_schema`); `.hoodie/.schema/` holds all versions.
+
+Source: TableSchemaResolver, InternalSchemaCache and FileBasedInternalSchemaStorageManager of Apache Hudi 0.15.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedError
+from hudi_format.schema.history import Evolution, SchemaVersion, parse_version, parse_versions
+from hudi_timeline.snapshot import TableSnapshot
+from hudi_timeline.table_config import META_FOLDER
+from hudi_timeline.timeline import SCHEMA_NEUTRAL
+
+FOLDER = f"{META_FOLDER}/.schema"
+SUFFIX = ".schemacommit"
+LATEST_SCHEMA = "latest_schema"
+OPTION = "hoodie.schema.on.read.enable"
+
+
+def with_history(snapshot: TableSnapshot, enabled: bool | None) -> TableSnapshot:
+    """The snapshot with how its files are read by column id, where the table has a history.
+
+    Args:
+        enabled: what the user says; False reads files by name, as Apache Hudi does where it is not asked
+            otherwise; None reads by id where there is a history.
+
+    Raises:
+        CorruptFileError, MissingFileError: the history cannot be read.
+        UnsupportedError: the newest schema was written by someone who did not keep the history.
+    """
+    if enabled is False:
+        return snapshot
+    text = _latest(snapshot)
+    if not text:
+        return snapshot
+    wanted = _parsed(snapshot, text, "")
+    versions = {v.version: v for v in _history(snapshot)}
+    of_instant: dict[str, int] = {}
+    seen = {text: wanted}
+    for instant in snapshot.instants:
+        own = snapshot.commits.get(instant).extra.get(LATEST_SCHEMA)
+        if own:
+            if own not in seen:
+                seen[own] = _parsed(snapshot, own, instant.time)
+            of_instant[instant.time] = seen[own].version
+    for version in seen.values():
+        versions.setdefault(version.version, version)
+    ordered = tuple(versions[n] for n in sorted(versions))
+    return replace(snapshot, evolution=Evolution(wanted, ordered, of_instant))
+
+
+def _latest(snapshot: TableSnapshot) -> str:
+    """The history's entry of the newest commit that decides about the schema; "" for a table without one."""
+    for instant in reversed(snapshot.instants):
+        metadata = snapshot.commits.get(instant)
+        if metadata.operation in SCHEMA_NEUTRAL or not metadata.schema_text:
+            continue
+        text = metadata.extra.get(LATEST_SCHEMA) or ""
+        if not text and any(
+            snapshot.commits.get(i).extra.get(LATEST_SCHEMA)
+            for i in snapshot.instants
+            if i.time < instant.time
+        ):
+            raise UnsupportedError(
+                f"the commit {instant.time} does not go on with the table's schema history",
+                table=snapshot.storage.uri,
+                instant=instant.time,
+                remedy=f"read with {OPTION}=false, which goes by column names, or with Apache Hudi.",
+            )
+        return text
+    return ""
+
+
+def _history(snapshot: TableSnapshot) -> tuple[SchemaVersion, ...]:
+    """All versions that the newest valid schemacommit has."""
+    storage, visible = snapshot.storage, snapshot.visible()
+    times = sorted(
+        e.name.removesuffix(SUFFIX) for e in storage.list(FOLDER) if not e.is_dir and e.name.endswith(SUFFIX)
+    )
+    valid = [t for t in times if t in visible]
+    if not valid:
+        return ()
+    path = f"{FOLDER}/{valid[-1]}{SUFFIX}"
+    try:
+        return parse_versions(storage.read(path))
+    except FileNotFoundError:
+        raise MissingFileError(
+            "a file of the schema history is gone",
+            table=storage.uri,
+            file=path,
+            remedy="read the table again: a cleaner may have removed it meanwhile.",
+        ) from None
+    except CorruptFileError as e:
+        e.remedy = (
+            e.remedy or f"restore it from a copy, or read with {OPTION}=false, which goes by column names."
+        )
+        raise e.at(table=storage.uri, file=path) from None
+
+
+def _parsed(snapshot: TableSnapshot, text: str, instant: str) -> SchemaVersion:
+    try:
+        return parse_version(text)
+    except CorruptFileError as e:
+        raise e.at(table=snapshot.storage.uri, instant=instant or snapshot.instant) from None
