@@ -109,7 +109,9 @@ def _deletes(t: Maker) -> None:
         ddl, r("k02", 120, "w3"), r("k01", 90, "w3"), r("k03", 120, "w3", True), r("k05", 100, "w3"),
         r("k20", 10, "w3"), r("k08", 150, "w3", True), r("k09", 150, "w3"),
     )  # fmt: skip
-    t.write(ddl, r("k06", 100, "w4"), r("k03", 100, "w4"), r("k11", 500, "w4"), operation="delete")
+    # 1.0.2 fails to read what such deletes, whose ordering value is the number 0, become under event time.
+    if t.hudi != "1.0.2" or "merge.mode" in str(t.options):
+        t.write(ddl, r("k06", 100, "w4"), r("k03", 100, "w4"), r("k11", 500, "w4"), operation="delete")
     t.write(ddl, r("k06", 1, "w5"), r("k20", 5, "w5", True), r("k07", 100, "w5", True), r("k11", 1, "w5"))
     t.write(ddl, r("k07", 100, "w6"), r("k21", 10, "w6", True), r("k12", 200, "w6"), r("k12", 150, "w6 late"))
 
@@ -239,7 +241,8 @@ SCENARIOS: dict[str, tuple[Callable[[Maker], None], Mapping[str, str], str]] = {
         "1.0.2 1.2.0",
     ),
     "merge_partial_event_time": (_partial, EVENT, "1.0.2 1.2.0"),
-    "merge_partial_commit_time": (_partial, COMMIT, "1.0.2 1.2.0"),
+    # 1.0.2 does not read it: "Partial merging logic is not implemented by OverwriteWithLatestSparkRecordMerger".
+    "merge_partial_commit_time": (_partial, COMMIT, "1.2.0"),
     "merge_log_compacted": (
         _log_compacted,
         {

@@ -132,6 +132,14 @@ def parse_instant_file_2(name: str, folder: str, *, mtime_ms: int = 0, size: int
     return Instant(time, word, state, name, mtime_ms, size, completion or "", folder)
 
 
+def instant_key(name: str) -> tuple[str, str]:
+    """The time and comparable action of the file of a requested or inflight instant."""
+    time, _, rest = name.partition(".")
+    word = rest.partition(".")[0]
+    action = COMMIT if rest == "inflight" else word
+    return time, _COMPARABLE.get(action, action)
+
+
 def file_name(time: str, action: str, state: str) -> str:
     """The name of an instant's file below `.hoodie`."""
     if state == COMPLETED:

@@ -7,7 +7,7 @@ Reading the files of instants is left to the functions below and to `hudi_timeli
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from hudi_format.model import VisibleInstants
 from hudi_format.parquet.footer import read_footer
 from hudi_format.schema.avro import from_avro
 from hudi_format.schema.meta_columns import without_meta
-from hudi_format.storage import Storage
+from hudi_format.storage import FileInfo, Storage
 from hudi_timeline.instant import (
     CLUSTERING,
     COMPACTION,
@@ -28,12 +28,13 @@ from hudi_timeline.instant import (
     WRITE_ACTIONS,
     Instant,
     empty_file_error,
+    instant_key,
     parse_instant_file,
     parse_instant_file_2,
 )
 from hudi_timeline.metadata.avro_records import is_clustering_request
 from hudi_timeline.metadata.commit import CommitMetadata, read_commit
-from hudi_timeline.table_config import TIMELINE_PATH, TableConfig
+from hudi_timeline.table_config import META_FOLDER, TIMELINE_PATH, TableConfig
 
 __all__ = [
     "CommitMetadata",
@@ -52,12 +53,55 @@ SCHEMA_NEUTRAL = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
 class Timeline:
     """The instants of a table, oldest first.
 
-    `instants` has one entry for each (time, action), in the highest state whose file is there;
-    `files` has every file that is an instant's.
+    `instants` has one entry for each (time, action), in the highest state whose file is there.
     """
 
     instants: tuple[Instant, ...] = ()
-    files: tuple[Instant, ...] = ()
+    _files: tuple[Instant, ...] = ()
+    # Files of lower states of completed instants, which few ask for: most of what a long timeline lists.
+    _lower: tuple[FileInfo, ...] = ()
+    _folder: str = field(default="", compare=False)
+
+    @property
+    def files(self) -> tuple[Instant, ...]:
+        """Every file that is an instant's, oldest first."""
+        if not self._lower:
+            return self._files
+        lower = (_parsed(e, self._folder) for e in self._lower)
+        return tuple(sorted((*self._files, *(i for i in lower if i is not None)), key=Instant.order))
+
+    @classmethod
+    def of_listing(cls, entries: Iterable[FileInfo], folder: str, zone: tzinfo | None) -> Timeline:
+        """The timeline that a folder's files make.
+
+        Args:
+            folder: the timeline's, below the table; `.hoodie` itself is one of layout 1.
+            zone: the table's.
+        """
+        found: list[Instant] = []
+        lower: list[FileInfo] = []
+        waiting: list[FileInfo] = []
+        for entry in entries:
+            if entry.is_dir:
+                continue
+            if entry.name.endswith((".requested", ".inflight")):
+                waiting.append(entry)
+                continue
+            instant = _parsed(entry, folder)
+            if instant is not None and folder != META_FOLDER and not instant.completion:
+                # Left by the table's upgrade from version 6, where the modification time is all there is.
+                instant = replace(instant, completion=modified_at(instant, zone))
+            if instant is not None:
+                found.append(instant)
+        done = {(i.time, i.comparable_action) for i in found}
+        for entry in waiting:
+            if instant_key(entry.name) in done:
+                lower.append(entry)
+            else:
+                pending = _parsed(entry, folder)
+                if pending is not None:
+                    found.append(pending)
+        return replace(cls.of_files(found), _lower=tuple(lower), _folder=folder)
 
     @classmethod
     def of_files(cls, files: Iterable[Instant]) -> Timeline:
@@ -133,27 +177,9 @@ def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
             remedy="correct hoodie.table.version or hoodie.timeline.layout.version: layout 1 goes with the versions "
             "up to 6, layout 2 with 8 and 9.",
         )
-    files = _files_2(storage, config) if config.layout_version == 2 else _files_1(storage, config)
-    timeline = Timeline.of_files(files)
-    for instant in timeline.completed_writes():
-        if instant.size == 0:
-            raise empty_file_error(instant, storage.uri)
-    return timeline
-
-
-def _files_1(storage: Storage, config: TableConfig) -> list[Instant]:
-    found = (
-        parse_instant_file(e.name, mtime_ms=e.mtime_ms, size=e.size)
-        for e in storage.list(config.timeline_folder)
-        if not e.is_dir
-    )
-    return [i for i in found if i is not None]
-
-
-def _files_2(storage: Storage, config: TableConfig) -> list[Instant]:
-    folder, zone = config.timeline_folder, zone_of(config.timezone)
+    folder = config.timeline_folder
     entries = storage.list(folder)
-    if not entries and storage.info(folder) is None and storage.is_local:
+    if not entries and config.layout_version == 2 and storage.is_local and storage.info(folder) is None:
         # Object stores have no empty folders: there nothing is told from nothing.
         raise CorruptFileError(
             f"the timeline's folder {folder} is not there",
@@ -161,18 +187,17 @@ def _files_2(storage: Storage, config: TableConfig) -> list[Instant]:
             file=folder,
             remedy=f"restore the folder from a backup, or correct {TIMELINE_PATH} in hoodie.properties.",
         )
-    out = []
-    for entry in entries:
-        if entry.is_dir:
-            continue
-        instant = parse_instant_file_2(entry.name, folder, mtime_ms=entry.mtime_ms, size=entry.size)
-        if instant is None:
-            continue
-        if instant.completed and not instant.completion:
-            # Left by the table's upgrade from version 6, where the modification time is all there is.
-            instant = replace(instant, completion=modified_at(instant, zone))
-        out.append(instant)
-    return out
+    timeline = Timeline.of_listing(entries, folder, zone_of(config.timezone))
+    for instant in timeline.completed_writes():
+        if instant.size == 0:
+            raise empty_file_error(instant, storage.uri)
+    return timeline
+
+
+def _parsed(entry: FileInfo, folder: str) -> Instant | None:
+    if folder == META_FOLDER:
+        return parse_instant_file(entry.name, mtime_ms=entry.mtime_ms, size=entry.size)
+    return parse_instant_file_2(entry.name, folder, mtime_ms=entry.mtime_ms, size=entry.size)
 
 
 def modified_at(instant: Instant, zone: tzinfo | None) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -41,8 +42,7 @@ Group = tuple[str, str]
 """A file group: partition path and file id."""
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenFile:
+class WrittenFile(NamedTuple):
     """A base file that a completed commit says it wrote.  `size` in bytes, 0 where it does not say."""
 
     path: str

@@ -11,16 +11,14 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from hudi_format.errors import StorageError
 
 
-@dataclass(frozen=True, slots=True)
-class FileInfo:
+class FileInfo(NamedTuple):
     """One entry of a listing.  `name` is the last path segment; `size` in bytes; `mtime_ms` epoch."""
 
     name: str
