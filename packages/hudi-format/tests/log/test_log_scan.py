@@ -60,10 +60,7 @@ def test_all_block_types_and_header_keys_are_in_the_golden_files():
                 types.add(b.type)
                 keys |= {(b.type, HeaderKey(k)) for k in b.header}
     assert types == set(BlockType) - {BlockType.CORRUPT}
-    assert {k for _, k in keys} == set(HeaderKey) - {
-        HeaderKey.COMPACTED_BLOCK_TIMES,
-        HeaderKey.BLOCK_IDENTIFIER,
-    }
+    assert {k for _, k in keys} == set(HeaderKey) - {HeaderKey.BLOCK_IDENTIFIER}
     assert (BlockType.COMMAND, HeaderKey.TARGET_INSTANT_TIME) in keys
     assert (BlockType.AVRO_DATA, HeaderKey.IS_PARTIAL) in keys
 

@@ -81,7 +81,8 @@ def test_golden_contents_are_made_again_byte_by_byte(version):
                     records += len(found)
                 if b.type is BlockType.DELETE and len(content) > 9:
                     found = read_deletes(b, content)
-                    if len(found.ordering) == 1:
+                    # Several ordering fields are of version 9, which is not written.
+                    if len(found.ordering) == 1 and found.ordering[0].type is not OrderingType.ARRAY:
                         assert delete_content(found.keys, found.partitions, found.ordering_array()) == bytes(
                             content
                         )
