@@ -181,3 +181,26 @@ def test_a_payload_of_the_users_is_refused_by_name(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert HudiTable.open(str(path)).read(query=READ_OPTIMIZED).count()
+
+
+@pytest.mark.req("QR-06", "NEW-24", "PM-15")
+@pytest.mark.parametrize("table", TABLES, ids=str)
+def test_spilled_snapshots_are_those_of_memory(opened, table):
+    options = {"hoodie.memory.merge.max.size": "1"}
+    assert opened(table).read(options=options).to_arrow().equals(opened(table).read().to_arrow())
+
+
+@pytest.mark.req("NEW-04", "PM-15")
+def test_a_merge_of_the_users_reads_logs_that_apache_hudi_wrote(opened):
+    """Expressions that say what a payload of Apache Hudi does give its rows."""
+    (table,) = golden("v6", "payload_DefaultHoodieRecordPayload")
+    read = opened(table)
+    by = read.config.ordering_field
+    names = [n for n in read.schema.names if n not in ("_hoodie_is_deleted",)]
+    fixed = {*read.config.record_key_fields, *read.config.partition_fields}
+    merge = {n: "latest" for n in names if n not in fixed}
+    assert by in merge
+    want = read.read(meta_columns=False).to_arrow()
+    found = read.read(meta_columns=False, options={"hudi.merge": merge}).to_arrow()
+    key = read.config.record_key_fields[0]
+    assert found.sort_by(key).equals(want.sort_by(key))

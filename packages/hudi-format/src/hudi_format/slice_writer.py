@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from hudi_format.errors import MissingColumnError, SchemaError
 from hudi_format.key_spec import KeySpec
 from hudi_format.keys import nested_column, record_keys
+from hudi_format.merge.custom_write import Folding
 from hudi_format.merge.keys import KeyIndex
 from hudi_format.merge.modes import DATA_DELETED, DELETE, decide, merged_column, one_array
 from hudi_format.merge.rules import MergeRule, Order, payload_rule
@@ -130,7 +131,7 @@ def _as_written(rows: pa.Table, spec: FileSpec) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """Records to merge into one file: unique keys.
+    """Records to merge into one file: unique keys, but for a merge of the user's.
 
     Attributes:
         rows: record key and the data columns (no data columns where every record is a delete).
@@ -178,6 +179,9 @@ def merge_file(
     """
     began = time.monotonic()
     counter = counter or RowCounter()
+    folding = None
+    if incoming.rule.custom:
+        folding = Folding(incoming.rows, incoming.rule, incoming.kinds, incoming.ordering_field)
     index = KeyIndex(incoming.rows.column(RECORD_KEY))
     deleted = incoming.deletes()
     rule = incoming.rule
@@ -190,6 +194,13 @@ def merge_file(
         observer=observer if observe_all else NO_OBSERVER, entries=spec.entries,
     ) as writer:  # fmt: skip
         for group in _old_groups(storage, old, spec):
+            if folding is not None:
+                rows, take, gone = folding.meet(group)
+                deletes += int(gone.sum())
+                updates += int((take[~gone] >= 0).sum())
+                kept = group.filter(pa.array(~gone)) if gone.any() else group
+                writer.write(_with_updates(kept, _Changes(rows, take[~gone]), spec, counter))
+                continue
             found = index.find(group.column(RECORD_KEY))
             seen[found[found >= 0]] = True
             stored = _stored_ordering(group, incoming.ordering_field) if compares else None
@@ -207,12 +218,15 @@ def merge_file(
             updates += int((take >= 0).sum())
             changes = _Changes(incoming.rows, take, rule.fill_stored, stored_wins)
             writer.write(_with_updates(group, changes, spec, counter))
-        fresh = ~seen if deleted is None else ~seen & ~deleted
-        inserts = int(fresh.sum())
+        if folding is not None:
+            new = folding.rest()
+        else:
+            new = incoming.rows.filter(pa.array(~seen if deleted is None else ~seen & ~deleted))
+        inserts = new.num_rows
         if inserts:
             if not observe_all:
                 writer.observer = observer
-            writer.write(stamp(incoming.rows.filter(pa.array(fresh)), spec, counter))
+            writer.write(stamp(new, spec, counter))
         writer.observer = observer  # its entries go to the footer in either case
         guard()
         size = writer.close()

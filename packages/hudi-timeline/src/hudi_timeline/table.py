@@ -29,10 +29,14 @@ from hudi_format.errors import (
     StorageError,
 )
 from hudi_format.instant_time import parse_query_instant, zone_of
+from hudi_format.merge.custom import MergeFunction, merge_text
+from hudi_format.merge.laws import LawReport
+from hudi_format.merge.limits import DEFAULT_BYTES, MemoryLimit
 from hudi_format.schema.meta_columns import META_COLUMNS
 from hudi_format.storage import Storage, open_storage, without_hadoop_options
 from hudi_timeline import gate
 from hudi_timeline.inspect import Inspector
+from hudi_timeline.merge_check import check_merge
 from hudi_timeline.scan.globs import PathSelection
 from hudi_timeline.scan.incremental import IncrementalSource, incremental_range, incremental_schema
 from hudi_timeline.scan.lookup import look_up
@@ -242,18 +246,20 @@ class HudiTable(WriteMethods):
             check_as_of(self._storage, config, timeline, at)
             snapshot = snapshot_of(self._storage, config, timeline, at, commits=self._commits)
         snapshot = with_history(snapshot, asked.schema_on_read)
-        if query == SNAPSHOT and snapshot.config.table_type == "MERGE_ON_READ":
+        merged = query == SNAPSHOT and snapshot.config.table_type == "MERGE_ON_READ"
+        if merged:
             schema = merged_schema(snapshot.config, snapshot.schema)
-            source_class: type[SnapshotSource] = MergedSource
         else:
             by_id = snapshot.evolution is not None
-            schema, source_class = (
-                snapshot_schema(snapshot.config, snapshot.schema, in_place=by_id),
-                SnapshotSource,
-            )
+            schema = snapshot_schema(snapshot.config, snapshot.schema, in_place=by_id)
         predicate = None if filter is None else make_predicate(filter, schema)
         paths = PathSelection.of(asked.paths, self.uri, PATHS) if asked.paths else None
-        source = source_class(snapshot, schema, predicate, paths)
+        source: SnapshotSource
+        if merged:
+            limit = MemoryLimit(asked.memory_max or DEFAULT_BYTES, asked.spill_path, asked.spill_compress)
+            source = MergedSource(snapshot, schema, predicate, paths, asked.merge, limit)
+        else:
+            source = SnapshotSource(snapshot, schema, predicate, paths)
         return Scan(self._storage, source, _columns(schema, columns, meta_columns))
 
     def read_incremental(
@@ -329,6 +335,36 @@ class HudiTable(WriteMethods):
         """
         config = load(self._storage)
         return look_up(self.read, self._storage, config, self.schema, keys)
+
+    def check_merge(
+        self,
+        merge: str | Mapping[str, str] | MergeFunction | None = None,
+        *,
+        payload: str | None = None,
+        real: bool = True,
+        deletes: bool = False,
+        cases: int = 2000,
+        seed: int = 0,
+    ) -> LawReport:
+        """Whether the table's merge, or another, gives the same rows however writes come about.
+
+        Args:
+            merge: a function, its `module:name`, or expressions by column, instead of the table's merge.
+            payload: a payload class instead.
+            real: try it on rows of the table, as versions of one key; else on records that are made up.
+            deletes: with deletes among them.
+            cases: how many groups of records to try.
+
+        Raises:
+            InvalidOptionError, UnsupportedError, SchemaError: no such merge, or one that does not fit the table.
+            MergeFunctionError: the function fails on some of the records.
+        """
+        snapshot = self._snapshot()
+        scan = self.read(meta_columns=False) if real else None
+        text = None if merge is None else merge_text(merge)
+        return check_merge(
+            snapshot, scan, merge=text, payload=payload, deletes=deletes, cases=cases, seed=seed
+        )
 
     def __repr__(self) -> str:
         config = self.config

@@ -60,6 +60,7 @@ _PAIRS = (
         ("hoodie.datasource.write.drop.partition.columns",),
         "false",
     ),
+    _Pair("hudi.merge", ("hudi.merge",)),
     _Pair("hoodie.populate.meta.fields", ("hoodie.populate.meta.fields",), "true"),
     *(_Pair(key, (key,)) for key in STORED),
 )

@@ -9,6 +9,9 @@ RECORD_KEY = "hoodie.datasource.write.recordkey.field"
 PARTITION = "hoodie.datasource.write.partitionpath.field"
 PRECOMBINE = "hoodie.datasource.write.precombine.field"
 PAYLOAD = "hoodie.datasource.write.payload.class"
+MERGE = "hudi.merge"
+MEMORY_MAX, SPILL_PATH = "hoodie.memory.merge.max.size", "hoodie.memory.spillable.map.path"
+SPILL_COMPRESS = "hoodie.common.diskmap.compression.enabled"
 PAYLOAD_ORDERING = "hoodie.payload.ordering.field"
 EVENT_TIME = "hoodie.payload.event.time.field"
 DELETE_FIELD, DELETE_MARKER = "hoodie.payload.delete.field", "hoodie.payload.delete.marker"
@@ -124,6 +127,7 @@ WRITE_FIELDS = {
     "quarantine_path": QUARANTINE,
     "quarantine_max_rows": QUARANTINE_MOST,
     "progress": PROGRESS,
+    "merge": MERGE,
 }
 # Attribute of ReadConfig -> its option.
 READ_FIELDS = {
@@ -140,6 +144,10 @@ READ_FIELDS = {
     "fallback_full_scan": FULL_SCAN_FALLBACK,
     "use_end_schema": USE_END_SCHEMA,
     "hollow_policy": HOLLOW_POLICY,
+    "merge": MERGE,
+    "memory_max": MEMORY_MAX,
+    "spill_path": SPILL_PATH,
+    "spill_compress": SPILL_COMPRESS,
     "extract_partition_values_from_path": "hoodie.datasource.read.extract.partition.values.from.path",
     "metadata_enable": METADATA_ENABLE,
     "schema_on_read": SCHEMA_ON_READ,
@@ -200,6 +208,15 @@ DOCS = {
         "OverwriteNonDefaultsWithLatestAvroPayload: nulls leave the stored value. PartialUpdateAvroPayload: "
         "nulls of the greater are filled from the other. AWSDmsAvroPayload: `Op` = `D` deletes."
     ),
+    MERGE: (
+        "A merge of your own: module:name of a Python function over Arrow batches, or a JSON object of expressions "
+        'for columns, such as {"count": "sum"}. A table\'s first write keeps it; a read may name another.'
+    ),
+    MEMORY_MAX: (
+        "Bytes that the log records of one file slice may take while they are merged; beyond it they go to disk."
+    ),
+    SPILL_PATH: "Folder of the temporary files of merges that exceed their memory; the system's if not given.",
+    SPILL_COMPRESS: "The temporary files of merges are compressed.",
     PAYLOAD_ORDERING: "Ordering column of the payload; the precombine field, if that is not given.",
     EVENT_TIME: (
         "Column of seconds or milliseconds whose range over the updated records stands in the commit "

@@ -328,6 +328,9 @@ KINDS: dict[str, Kind] = {
     "hudi.progress": choice("auto", "true", "false"),
     "hudi.read.columns": FIELDS,
     "hudi.read.filter": STRIPPED,
+    "hudi.merge": STRIPPED,
+    "hoodie.memory.merge.max.size": whole(1, unit="bytes"),
+    "hoodie.memory.spillable.map.path": STRIPPED,
     "hudi.read.incremental.on.missing": choice("error", "full_scan", "as_hudi"),
     # whose default hides the kind
     "hoodie.metrics.executor.enable": BOOLEAN,

@@ -46,6 +46,7 @@ hudi.read.filter -
 hudi.read.incremental.on.missing -
 hudi.write.staging.limit.bytes -
 hudi.index.allow.switch false
+hudi.merge -
 hudi.write.rules -
 hudi.quarantine.path -
 hudi.quarantine.max.rows -

@@ -73,6 +73,9 @@ class ReadConfig:
             USE_TRANSITION_TIME: begin and end are compared with the times at which commits were completed.
         schema_on_read: False reads files by column names even where the table has a schema history.
         use_end_schema: an incremental read's columns are those of its last instant, not the newest.
+        merge: a merge of the user's instead of the table's; see `hudi_format.merge.custom`.
+        memory_max: bytes for the log records of a slice; None where none were given.
+        spill_path, spill_compress: of the temporary files of larger ones.
         raw: what was given, under the main names.
     """
 
@@ -92,6 +95,10 @@ class ReadConfig:
     extract_partition_values_from_path: bool = False
     metadata_enable: bool | None = None
     schema_on_read: bool | None = None
+    merge: str | None = None
+    memory_max: int | None = None
+    spill_path: str = ""
+    spill_compress: bool = True
     raw: Mapping[str, str] = field(default_factory=dict)
 
 

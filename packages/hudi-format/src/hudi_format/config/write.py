@@ -17,6 +17,7 @@ from hudi_format.config.heeded import (
     INDEX_TYPE,
     KEYGEN_CLASS,
     KEYGEN_TYPE,
+    MERGE,
     OPERATION,
     OTHER_THAN_BEFORE,
     PARALLELISM,
@@ -67,6 +68,7 @@ class WriteConfig:
         equality_queries, inequality_queries, single_value_queries: as given, `;` between them.
         rules: conditions of rows to write, as given.
         quarantine_path: None: bad rows fail the write.
+        merge: a merge of the user's; see `hudi_format.merge.custom`.
         shuffle_parallelism: of the operation; None leaves it to the engine.
         extra_metadata: goes into the commit's extraMetadata.
         raw: what was given, under the main names, class names with their package.
@@ -149,6 +151,7 @@ class WriteConfig:
     quarantine_path: str | None = None
     quarantine_max_rows: int | None = None
     progress: str = "auto"
+    merge: str | None = None
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     raw: Mapping[str, str] = field(default_factory=dict)
 
@@ -186,7 +189,7 @@ def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
         values["codec_level"] = given.parsed.get(ZSTD_LEVEL)
     values["index_type"] = _index(given)
     # An empty text is "none" for what may be missing.
-    for name in ("database", "lock_path"):
+    for name in ("database", "lock_path", "merge"):
         if not values.get(name):
             values.pop(name, None)
     tasks = given.parsed.get(PARALLELISM.get(operation, PARALLELISM["insert"]))
@@ -278,6 +281,15 @@ def _refuse_contradictions(given: Given, operation: str) -> None:
     if (DELETE_FIELD in parsed) != (DELETE_MARKER in parsed):
         raise _conflict(f"{DELETE_FIELD} and {DELETE_MARKER} go together", "give both or none.")
     payload = str(parsed.get(PAYLOAD, ""))
+    if payload and parsed.get(MERGE):
+        raise _conflict(
+            f"{given.given_as[PAYLOAD]} is {payload}, and {MERGE} says another merge", "give one of them."
+        )
+    if DELETE_FIELD in parsed and parsed.get(MERGE):
+        raise _conflict(
+            f"{DELETE_FIELD} has no meaning to {MERGE}",
+            "let the function mark deletes, or use _hoodie_is_deleted.",
+        )
     rule = PAYLOADS.get(payload.rpartition(".")[2])
     if DELETE_FIELD in parsed and rule is not None and not rule.delete_fields:
         raise _conflict(

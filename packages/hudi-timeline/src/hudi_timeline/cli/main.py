@@ -169,6 +169,38 @@ def _first_rows(reader: pa.RecordBatchReader, limit: int) -> pa.Table:
     return table.slice(0, limit) if limit else table
 
 
+@app.command("check-merge")
+def check_merge(
+    path: Path,
+    merge: Annotated[
+        str | None,
+        typer.Option("--merge", help="module:name of a function, or a JSON object of expressions."),
+    ] = None,
+    payload: Annotated[str | None, typer.Option("--payload", help="A payload class.")] = None,
+    made_up: Annotated[
+        bool, typer.Option("--made-up", help="On random records, not the table's rows.")
+    ] = False,
+    deletes: Annotated[bool, typer.Option("--deletes", help="With deletes among the records.")] = False,
+    cases: Annotated[int, typer.Option("--cases", min=1, help="How many groups of records to try.")] = 2000,
+    output: Output = Format.table,
+    storage: StorageOptions = None,
+) -> None:
+    """Whether rows depend on the order of writes: laws of the table's merge, or of another; 1 if one is broken."""
+    if merge and payload:
+        raise typer.BadParameter("--merge and --payload exclude each other")
+    report = _open(path, storage).check_merge(
+        merge, payload=payload, real=not made_up, deletes=deletes, cases=cases
+    )
+    if output is Format.table:
+        print(report)
+    else:
+        rows = [{"law": f.law, "holds": f.holds, "cases": f.cases, "example": "" if f.holds else str(f)}
+                for f in report.findings]  # fmt: skip
+        show_rows(pa.Table.from_pylist(rows), output)
+    if report.broken:
+        raise typer.Exit(1)
+
+
 config_app = typer.Typer(no_args_is_help=True, help="About options.", rich_markup_mode=None)
 app.add_typer(config_app, name="config")
 

@@ -6,12 +6,14 @@ Source: spec "Queries", sections 2, 3 and 8.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from hudi_format.errors import UnsupportedError
+from hudi_format.errors import InvalidOptionError, SchemaError, UnsupportedError
 from hudi_format.log.order import BlockScope
+from hudi_format.merge.custom import MERGE, custom_of, custom_rule
+from hudi_format.merge.limits import MemoryLimit
 from hudi_format.merge.rules import MergeRule, mode_rule, payload_rule
 from hudi_format.model import BaseFile, FileSlice
 from hudi_format.schema.meta_columns import with_meta
@@ -31,8 +33,11 @@ def merged_schema(config: TableConfig, table: pa.Schema) -> pa.Schema:
     return with_meta(schema) if config.populate_meta_fields else schema
 
 
-def slice_merge(snapshot: TableSnapshot) -> SliceMerge:
+def slice_merge(snapshot: TableSnapshot, merge: str | None = None) -> SliceMerge:
     """How the records of the table's slices meet.
+
+    Args:
+        merge: a merge of the user's (`hudi_format.merge.custom`) instead of the table's own.
 
     Raises:
         UnsupportedError: a payload class that is not built here.
@@ -40,8 +45,16 @@ def slice_merge(snapshot: TableSnapshot) -> SliceMerge:
     config = snapshot.config
     by_mode = config.version >= 8
     try:
-        rule = _mode_rule(config) if by_mode else payload_rule(config.payload_class)
-    except UnsupportedError as e:
+        text = merge or config.properties.get(MERGE)
+        if text:
+            fixed = {n.partition(".")[0] for n in (*config.record_key_fields, *config.partition_fields)}
+            rule = custom_rule(text, sorted(fixed))
+            checked = custom_of(rule)
+            if checked is not None:
+                checked.check(snapshot.schema, config.ordering_field)
+        else:
+            rule = _mode_rule(config) if by_mode else payload_rule(config.payload_class)
+    except (UnsupportedError, SchemaError, InvalidOptionError) as e:
         raise e.at(table=snapshot.storage.uri) from None
     if by_mode:
         scope = BlockScope(latest=snapshot.as_of or "", grouped=True)
@@ -75,7 +88,15 @@ def _mode_rule(config: TableConfig) -> MergeRule:
 
 @dataclass(frozen=True, slots=True)
 class MergedSource(SnapshotSource):
-    """A merged snapshot query: plans and explains itself."""
+    """A merged snapshot query: plans and explains itself.
+
+    Attributes:
+        merge: see `slice_merge`.
+        limit: the memory for the log records of each slice.
+    """
+
+    merge: str | None = None
+    limit: MemoryLimit = field(default_factory=MemoryLimit)
 
     @property
     def columns(self) -> tuple[PartitionColumn, ...]:
@@ -98,7 +119,7 @@ class MergedSource(SnapshotSource):
             files = pa.table(
                 [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
             )
-        merge = slice_merge(snapshot)
+        merge = replace(slice_merge(snapshot, self.merge), limit=self.limit)
         logs = tuple(
             SliceLogs(s, {f.path: committed[f.path] for f in s.log_files if f.path in committed})
             for s in slices

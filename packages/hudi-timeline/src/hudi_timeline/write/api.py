@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from hudi_format.config import parse_write_options
 from hudi_format.errors import OptionError
 from hudi_format.keys import KeySpec
+from hudi_format.merge.custom import MERGE, merge_text
 from hudi_format.schema.arrow import normalize_schema
 from hudi_format.schema.avro import to_avro
 from hudi_format.schema.changes import SchemaChange
@@ -36,8 +37,18 @@ PARTITIONS_TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
 
 
 def as_options(options: Mapping[str, object] | None) -> dict[str, str]:
-    """Options as text: True and False as Java writes them."""
-    return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in (options or {}).items()}
+    """Options as text: True and False as Java writes them, a merge given as a function or mapping by its name.
+
+    Raises:
+        InvalidOptionError: a merge function that nobody else can import.
+    """
+    return {k: _as_text(k, v) for k, v in (options or {}).items()}
+
+
+def _as_text(key: str, value: object) -> str:
+    if key == MERGE and (callable(value) or isinstance(value, Mapping)):
+        return merge_text(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def call_options(table: Mapping[str, str], options: Mapping[str, object] | None, uri: str) -> dict[str, str]:

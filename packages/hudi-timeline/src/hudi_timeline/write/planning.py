@@ -23,6 +23,7 @@ from hudi_format.errors import (
     UnsupportedError,
 )
 from hudi_format.keys import KeySpec
+from hudi_format.merge.custom import MERGE, custom_of, custom_rule
 from hudi_format.merge.rules import MergeRule, Order, payload_rule
 from hudi_format.parquet.config import ParquetConfig
 from hudi_format.schema.arrow import normalize_schema
@@ -227,7 +228,15 @@ def _plan(
     keying.check_dropped_columns(key_spec, ordering, schema, dropped, storage)
     if old is not None:
         keying.check_timestamps(storage, old, key_spec, input_schema)
-    rule = _rule(config, old, storage)
+    rule = _rule(config, old, storage, key_spec, schema, ordering)
+    if rule.custom and index in (GLOBAL_SIMPLE, GLOBAL_BLOOM):
+        # A record that moves, or stands in the input for two partitions, would have to be merged on its way.
+        raise UnsupportedError(
+            f"the merge {rule.custom} is not provided with {index}",
+            table=storage.uri,
+            remedy="use an index within partitions on a new table.",
+            option="hoodie.index.type",
+        )
     if operation == "insert_overwrite" and config.overwrite_mode == "STATIC":
         warnings = (
             *warnings,
@@ -337,15 +346,41 @@ def _combining(config: WriteConfig) -> bool:
     )
 
 
-def _rule(config: WriteConfig, table: TableConfig | None, storage: Storage) -> MergeRule:
-    """How records of one key meet: as the write's payload says, else the table's.
+def _rule(
+    config: WriteConfig,
+    table: TableConfig | None,
+    storage: Storage,
+    key_spec: KeySpec,
+    schema: pa.Schema,
+    ordering: str | None,
+) -> MergeRule:
+    """How records of one key meet: as the write's merge or payload says, else the table's.
 
     Raises:
         OptionError: a delete field that the payload does not look at.
         UnsupportedError: a payload that is not built here.
+        SchemaError: a merge of the user's that does not fit the columns.
     """
     if config.operation in ("delete", "delete_partition"):
         return payload_rule(None)  # whatever is stored goes
+    stored = table.properties.get(MERGE) if table else None
+    if stored and config.payload_class:
+        raise OptionError(
+            f"the table merges by {stored}, and the write names the payload {config.payload_class}",
+            table=storage.uri,
+            remedy="leave hoodie.datasource.write.payload.class out.",
+        )
+    text = config.merge or stored
+    if text:
+        fixed = {n.partition(".")[0] for n in (*key_spec.key_fields, *key_spec.partition_fields)}
+        try:
+            rule = custom_rule(text, sorted(fixed))
+            merge = custom_of(rule)
+            if merge is not None:
+                merge.check(schema, ordering)
+        except (SchemaError, OptionError) as e:
+            raise e.at(table=storage.uri) from None
+        return rule
     try:
         rule = payload_rule(config.payload_class or (table.payload_class if table else None))
     except UnsupportedError as e:

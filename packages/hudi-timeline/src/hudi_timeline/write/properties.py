@@ -5,6 +5,7 @@ from __future__ import annotations
 from hudi_format.config import WriteConfig
 from hudi_format.errors import MissingColumnError, UnsupportedError
 from hudi_format.key_spec import KeySpec
+from hudi_format.merge.custom import MERGE, PAYLOAD
 from hudi_format.storage import Storage
 from hudi_format.time_keys import STORED
 from hudi_timeline import table_config as keys
@@ -50,6 +51,9 @@ def table_properties(
         out |= {k: v for k, v in config.raw.items() if k in STORED}
     if ordering_field:
         out[keys.PRECOMBINE_FIELD] = ordering_field
+    if config.merge:
+        # As a payload no JVM has: where Apache Hudi would merge, in logs or in a write, it fails by that name.
+        out[MERGE], out[keys.PAYLOAD_CLASS] = config.merge, PAYLOAD
     if config.payload_class:
         out[keys.PAYLOAD_CLASS] = config.payload_class
     if config.table_timezone:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from hudi_format.errors import HudiError
 from hudi_format.keys import nested_column, with_instant
+from hudi_format.merge.custom_write import folded_alone
 from hudi_format.merge.keys import precombine
 from hudi_format.merge.modes import (
     DATA,
@@ -82,7 +83,7 @@ def write_bucket(
         if context.key_spec.auto:
             rows = rows.set_column(0, RECORD_KEY, with_instant(rows.column(RECORD_KEY), context.instant))
         rows = with_stored_values(context, rows)
-        rows = _one_per_key(context, rows) if context.combine or bucket.kind == MERGE else rows
+        rows = _one_per_key(context, bucket, rows) if context.combine or bucket.kind == MERGE else rows
         deleted = deleted_rows(context, rows)
         if bucket.kind == CREATE:
             if deleted is not None:
@@ -105,9 +106,13 @@ def assert_base(bucket: Bucket) -> BaseFile:
     return bucket.base_file
 
 
-def _one_per_key(context: WriteContext, rows: pa.Table) -> pa.Table:
+def _one_per_key(context: WriteContext, bucket: Bucket, rows: pa.Table) -> pa.Table:
     keys = rows.column(RECORD_KEY)
     rule = context.rule
+    if rule.custom and not context.delete_all:
+        if bucket.kind == MERGE:
+            return rows  # all of them meet the stored row, one after the other
+        return folded_alone(rows, rule, record_kinds(context, rows), context.ordering_field)
     ordering = None
     if context.combine and context.ordering_field and not context.delete_all:
         ordering = nested_column(rows, context.ordering_field)
@@ -190,11 +195,14 @@ def _merge(
         event_time=_event_times(context, rows),
     )
     deleted = incoming.deletes()
+    most_deleted = 0 if deleted is None else int(deleted.sum())
+    if context.rule.custom:  # a function may delete any of them
+        most_deleted = rows.num_rows
     observer, carried = _carried_observer(
         context,
         old,
-        any_deleted=deleted is not None,
-        most_deleted=0 if deleted is None else int(deleted.sum()),
+        any_deleted=most_deleted > 0,
+        most_deleted=most_deleted,
     )
     stat = merge_file(
         context.storage, spec, old, incoming,

@@ -1,0 +1,358 @@
+"""Whether a merge keeps the laws that make a table's rows independent of how writes came about.
+
+| law | says | where it fails |
+|---|---|---|
+| commutative | two records with different ordering values may come in either order | late data changes results |
+| ties | so may two with equal ones | so do concurrent writers with equal ordering values |
+| associative | records may be brought together before they meet the stored row | compaction changes results |
+| idempotent | a record that comes twice is as one | a write that is tried again changes results |
+
+Records are made up from the schema, or are rows of a table, given out as versions of one key.  A law that fails
+comes with the smallest records found that show it.
+
+Source: RFC-22 of Apache Hudi, "CRDT support"; the spec's section on ordering fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_format.errors import SchemaError
+from hudi_format.merge import modes
+from hudi_format.merge.custom import Chains, custom_of
+from hudi_format.merge.entries import Entries
+from hudi_format.merge.laws_data import made_up, shown, simpler
+from hudi_format.merge.records import OnePerKey, Resolver
+from hudi_format.merge.rules import MergeRule
+from hudi_format.schema.meta_columns import META_COLUMNS
+
+COMMUTATIVE, TIES, ASSOCIATIVE, IDEMPOTENT = "commutative", "ties", "associative", "idempotent"
+LAWS = (COMMUTATIVE, TIES, ASSOCIATIVE, IDEMPOTENT)
+_KEY = "\0key"
+_SHRINKS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One law.
+
+    Attributes:
+        holds: whether no counterexample was found.
+        cases: how many cases were tried.
+        records: the records of the counterexample, in the order in which they come; None where it holds.
+        one, other: what they come to in two ways that should be the same; None for no row.
+        ways: what these two ways are.
+    """
+
+    law: str
+    holds: bool
+    cases: int
+    records: tuple[dict[str, object], ...] | None = None
+    one: dict[str, object] | None = None
+    other: dict[str, object] | None = None
+    ways: tuple[str, str] = ("", "")
+
+    def __str__(self) -> str:
+        if self.holds:
+            return f"{self.law}: holds in {self.cases:,} cases" if self.cases else f"{self.law}: not asked"
+        assert self.records is not None
+        lines = [f"{self.law}: broken"]
+        lines += [f"  {name} = {shown(r)}" for name, r in zip("abc", self.records, strict=False)]
+        lines += [f"  {self.ways[0]} gives {shown(self.one)}", f"  {self.ways[1]} gives {shown(self.other)}"]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class LawReport:
+    """What was found of each law."""
+
+    merge: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """Names of the laws that do not hold."""
+        return tuple(f.law for f in self.findings if not f.holds)
+
+    def __str__(self) -> str:
+        return "\n".join([self.merge, *map(str, self.findings)])
+
+
+def check_laws(
+    rule: MergeRule,
+    schema: pa.Schema,
+    *,
+    ordering: str | None = None,
+    records: pa.Table | None = None,
+    deletes: bool = False,
+    cases: int = 2000,
+    seed: int = 0,
+) -> LawReport:
+    """Try the laws of a merge on generated records, or on real ones.
+
+    Args:
+        rule: the merge: one of `hudi_format.merge.rules`, or of `custom.custom_rule`.
+        schema: data columns of the records.
+        ordering: the ordering field.
+        records: rows to try, in place of generated ones; columns as `schema`.
+        deletes: some of the records are deletes.
+        cases: how many groups of records to try, at most.
+
+    Raises:
+        SchemaError: no records, or columns that the merge does not fit.
+        MergeFunctionError: a function of the user's fails on some of them.
+    """
+    data = pa.schema([f.with_nullable(True) for f in schema if f.name not in META_COLUMNS])
+    if custom := custom_of(rule):
+        custom.check(data, ordering)
+    rng = np.random.default_rng(seed)
+    pool = made_up(data, rng, cases, ordering) if records is None else _some(records, data, rng, cases)
+    trial = _Trial(rule, ordering)
+    n = pool.num_rows
+    picks = [rng.integers(0, n, cases) for _ in range(3)]
+    marks = [rng.random(cases) < (0.2 if deletes else 0) for _ in range(3)]
+    trio = [
+        _Versions(_fixed(pool.take(pa.array(p)), pool.take(pa.array(picks[0])), rule), m)
+        for p, m in zip(picks, marks, strict=True)
+    ]
+    return LawReport(rule.custom or rule.name, tuple(_finding(trial, law, trio) for law in LAWS))
+
+
+def _some(records: pa.Table, data: pa.Schema, rng: np.random.Generator, most: int) -> pa.Table:
+    if not records.num_rows:
+        raise SchemaError("there are no records to try a merge on")
+    rows = records.select(data.names)
+    if rows.num_rows > most:
+        rows = rows.take(pa.array(np.sort(rng.choice(rows.num_rows, most, replace=False))))
+    return pa.table(rows.columns, schema=data).combine_chunks()
+
+
+def _fixed(rows: pa.Table, like: pa.Table, rule: MergeRule) -> pa.Table:
+    """Rows as versions of one record: columns that a merge must not change are those of `like`."""
+    for name in rule.fixed:
+        if name in rows.column_names:
+            rows = rows.set_column(rows.column_names.index(name), rows.field(name), like.column(name))
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Versions:
+    """One record, or none, for each case: `gone` marks deletes among what comes, and nothing among what is."""
+
+    rows: pa.Table
+    gone: np.ndarray
+
+    def take(self, at: np.ndarray) -> _Versions:
+        return _Versions(self.rows.take(pa.array(at)), self.gone[at])
+
+
+class _Trial:
+    """Brings versions of records together as a table does."""
+
+    def __init__(self, rule: MergeRule, ordering: str | None) -> None:
+        self.rule = rule
+        self.ordering = ordering
+        custom = custom_of(rule)
+        self.chains = None if custom is None else Chains(custom, ordering)
+
+    def values(self, rows: pa.Table) -> pa.ChunkedArray | None:
+        return rows.column(self.ordering) if self.ordering else None
+
+    def kinds(self, what: _Versions) -> np.ndarray:
+        deleted = modes.DELETE if self.rule.tombstones_compare else modes.DATA_DELETED
+        kinds = np.where(what.gone, np.uint8(deleted), np.uint8(modes.DATA))
+        marked = modes.deleted_kinds(what.rows, self.rule)
+        return kinds if marked is None else np.maximum(kinds, marked)
+
+    def logged(self, parts: Sequence[_Versions]) -> tuple[Entries, np.ndarray]:
+        """The versions of each case, one after the other, as one record or several stand for it."""
+        n = parts[0].rows.num_rows
+        rows = pa.concat_tables([p.rows for p in parts])
+        keys = pa.array(np.tile(np.arange(n), len(parts))).cast(pa.string())
+        kinds = np.concatenate([self.kinds(p) for p in parts])
+        resolver: Resolver = self.chains or OnePerKey(self.rule)
+        resolved = resolver.resolve(Entries(rows, keys, self.values(rows), kinds))
+        return resolved.entries, np.argsort(resolved.keys.cast(pa.int64()).to_numpy(), kind="stable")
+
+    def onto(self, stored: _Versions | None, parts: Sequence[_Versions]) -> _Versions:
+        """What is stored once versions were logged together, and then met what was stored."""
+        first = parts[0]
+        n = first.rows.num_rows
+        if self.chains is not None:
+            return self._chained(stored, parts)
+        entries, order = self.logged(parts)
+        entries = entries.take(order)
+        dead = (entries.kinds == modes.DATA_DELETED) | (entries.kinds >= modes.DELETE)
+        if stored is None:
+            return _Versions(entries.rows, dead)
+        found = np.where(stored.gone, np.int64(-1), np.arange(n))
+        met = modes.decide(
+            found, self.rule, stored_ordering=self.values(stored.rows), ordering=entries.ordering,
+            kinds=entries.kinds,
+        )  # fmt: skip
+        take = np.where(stored.gone, np.arange(n), met.take)
+        columns = [
+            modes.merged_column(
+                stored.rows.column(c), entries.rows.column(c), take, fill=self.rule.fill_stored,
+                stored_wins=met.stored_wins if self.rule.fill_stored else None,
+                unavailable=self.rule.unavailable,
+            )
+            for c in stored.rows.column_names
+        ]  # fmt: skip
+        if self.rule.fill_stored and stored.gone.any():  # nothing is stored that could fill
+            where = pa.array(np.where(stored.gone, np.arange(n) + n, np.arange(n)))
+            merged = pa.table(columns, schema=stored.rows.schema)
+            columns = pa.concat_tables([merged, entries.rows]).take(where).columns
+        gone = np.where(stored.gone, dead, met.gone if met.gone is not None else False)
+        return _Versions(pa.table(columns, schema=stored.rows.schema), gone)
+
+    def _chained(self, stored: _Versions | None, parts: Sequence[_Versions]) -> _Versions:
+        assert self.chains is not None
+        n = parts[0].rows.num_rows
+        rows = pa.concat_tables([p.rows for p in parts])
+        kinds = np.concatenate([self.kinds(p) for p in parts])
+        order = np.argsort(np.tile(np.arange(n), len(parts)), kind="stable")
+        keys = pa.array(np.tile(np.arange(n), len(parts))).cast(pa.string())
+        entries = Entries(rows, keys, None, kinds).take(order)
+        starts, counts = np.arange(n) * len(parts), np.full(n, len(parts))
+        if stored is None:
+            out, alive = self.chains.fold(None, entries, starts, counts)
+            return _Versions(out, ~alive)
+        bare, there = np.flatnonzero(stored.gone), np.flatnonzero(~stored.gone)
+        pieces = []
+        for at, base in ((bare, None), (there, stored.rows.take(pa.array(there)))):
+            pieces.append(self.chains.fold(base, entries, starts[at], counts[at]))
+        back = np.argsort(np.concatenate([bare, there]), kind="stable")
+        out = pa.concat_tables([p[0] for p in pieces]).take(pa.array(back))
+        return _Versions(out, ~np.concatenate([p[1] for p in pieces])[back])
+
+    def one_by_one(self, parts: Sequence[_Versions]) -> _Versions:
+        """What is stored once versions were written one after the other."""
+        stored = None
+        for part in parts:
+            stored = self.onto(stored, [part])
+        assert stored is not None
+        return stored
+
+
+def _differ(one: _Versions, other: _Versions) -> np.ndarray:
+    """Per case, whether two outcomes are not the same row (or none)."""
+    out: np.ndarray = one.gone != other.gone
+    both = ~one.gone & ~other.gone
+    for name in one.rows.column_names:
+        out |= both & ~_same(modes.one_array(one.rows.column(name)), modes.one_array(other.rows.column(name)))
+    return out
+
+
+def _same(a: pa.Array, b: pa.Array) -> np.ndarray:
+    """Per row, whether two values are equal; nulls are, and NaN is NaN."""
+    if pa.types.is_nested(a.type):
+        pairs = zip(a.to_pylist(), b.to_pylist(), strict=True)
+        return np.fromiter((repr(x) == repr(y) for x, y in pairs), bool, len(a))
+    equal = np.asarray(pa.compute.fill_null(pa.compute.equal(a, b), False))
+    both_null = np.asarray(pa.compute.and_(a.is_null(nan_is_null=True), b.is_null(nan_is_null=True)))
+    out: np.ndarray = equal | both_null
+    return out
+
+
+_Test = Callable[[_Trial, Sequence[_Versions]], tuple[_Versions, _Versions]]
+_TESTS: dict[str, tuple[int, _Test, tuple[str, str]]] = {
+    COMMUTATIVE: (
+        2, lambda t, v: (t.one_by_one(v), t.one_by_one(v[::-1])), ("a, then b", "b, then a"),
+    ),
+    TIES: (2, lambda t, v: (t.one_by_one(v), t.one_by_one(v[::-1])), ("a, then b", "b, then a")),
+    ASSOCIATIVE: (
+        3, lambda t, v: (t.one_by_one(v), t.onto(v[0], _together(t, v[1:]))),
+        ("a, then b, then c", "a, then b and c together"),
+    ),
+    IDEMPOTENT: (
+        2, lambda t, v: (t.one_by_one(v), t.one_by_one([*v, v[-1]])), ("a, then b", "a, then b, then b again"),
+    ),
+}  # fmt: skip
+
+
+def _together(trial: _Trial, parts: Sequence[_Versions]) -> list[_Versions]:
+    """Versions that a write or a log brings together first.
+
+    For a merge of the user's that is the merge itself; a delete among them stays a delete, so it is left out.
+    """
+    if trial.chains is None:
+        return list(parts)
+    return [trial.onto(parts[0], parts[1:])]
+
+
+def _finding(trial: _Trial, law: str, trio: Sequence[_Versions]) -> Finding:
+    width, test, ways = _TESTS[law]
+    at = np.arange(trio[0].rows.num_rows)
+    if law in (COMMUTATIVE, TIES):
+        if trial.ordering is None and law == TIES:
+            return Finding(law, True, 0)
+        if trial.ordering is not None:
+            at = np.flatnonzero(_equal_ordering(trial, trio) == (law == TIES))
+    if (
+        law == ASSOCIATIVE
+    ):  # what is stored first is a row; a delete of the user's merge ends what is together
+        away = trio[0].gone if trial.chains is None else trio[0].gone | trio[1].gone | trio[2].gone
+        at = np.flatnonzero(~away)
+    versions = [v.take(at) for v in trio[:width]]
+    if not len(at):
+        return Finding(law, True, 0)
+    one, other = test(trial, versions)
+    broken = np.flatnonzero(_differ(one, other))
+    if not len(broken):
+        return Finding(law, True, len(at))
+    case = [v.take(broken[:1]) for v in versions]
+    case = _shrunk(trial, law, test, case)
+    one, other = test(trial, case)
+    records = tuple(_record(v) or {"deleted": True} for v in case)
+    return Finding(law, False, len(at), records, _record(one), _record(other), ways)
+
+
+def _equal_ordering(trial: _Trial, versions: Sequence[_Versions]) -> np.ndarray:
+    a, b = (modes.one_array(trial.values(v.rows)) for v in versions[:2])
+    return _same(a, b)
+
+
+def _record(what: _Versions) -> dict[str, object] | None:
+    return None if what.gone[0] else what.rows.to_pylist()[0]
+
+
+def _shrunk(trial: _Trial, law: str, test: _Test, case: list[_Versions]) -> list[_Versions]:
+    """The case with simpler values, as long as the law stays broken."""
+    ties = None
+    if law in (COMMUTATIVE, TIES) and trial.ordering is not None:
+        ties = law == TIES
+
+    def breaks(tried: list[_Versions]) -> bool:
+        if ties is not None and bool(_equal_ordering(trial, tried)[0]) != ties:
+            return False
+        one, other = test(trial, tried)
+        return bool(_differ(one, other)[0])
+
+    left = _SHRINKS
+    progress = True
+    while progress and left > 0:
+        progress = False
+        for place, version in enumerate(case):
+            for name in version.rows.column_names:
+                if name in trial.rule.fixed:
+                    continue
+                others = [v.rows.column(name)[0].as_py() for v in case]
+                values = simpler(version.rows.column(name), others)
+                for value in values if name != trial.ordering else [v for v in values if not v.null_count]:
+                    left -= 1
+                    rows = version.rows.set_column(
+                        version.rows.column_names.index(name), version.rows.field(name), value
+                    )
+                    tried = [*case[:place], _Versions(rows, version.gone), *case[place + 1 :]]
+                    if left > 0 and breaks(tried):
+                        case, version, progress = tried, tried[place], True
+                        break
+    return case
+
+
+__all__ = ["ASSOCIATIVE", "COMMUTATIVE", "IDEMPOTENT", "LAWS", "TIES", "Finding", "LawReport", "check_laws"]

@@ -1,0 +1,123 @@
+"""Tables whose merge is a Python function or expressions: written, read, and kept in the table."""
+
+import merge_functions
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from hudi_format.errors import (
+    ConflictingOptionError,
+    InvalidOptionError,
+    MergeFunctionError,
+    UnsupportedError,
+)
+from hudi_timeline.cli.main import app
+from hudi_timeline.table import HudiTable
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("p", pa.string()),
+        ("ts", pa.int64()),
+        ("count", pa.int64()),
+        ("name", pa.string()),
+    ]
+)
+EXPRESSIONS = {"count": "sum", "name": "non_null"}
+
+
+def make(path, merge, **more):
+    return HudiTable.create(
+        str(path), SCHEMA, name="t", record_keys=["id"], partition_fields=["p"], ordering_fields=["ts"],
+        options={"hudi.merge": merge, "hoodie.metadata.enable": False, **more},
+    )  # fmt: skip
+
+
+def rows(*given):
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, r, strict=True)) for r in given], SCHEMA)
+
+
+def held(table):
+    found = table.read(meta_columns=False).to_arrow().select(SCHEMA.names)
+    return sorted(tuple(r.values()) for r in found.to_pylist())
+
+
+@pytest.mark.req("NEW-04", "PM-10", "PM-13", "PM-14")
+def test_upserts_merge_by_expressions_and_the_table_remembers_them(tmp_path):
+    table = make(tmp_path, EXPRESSIONS)
+    # Records of one key in one write meet in their order, as those of several writes.
+    table.upsert(rows(("a", "x", 1, 1, "one"), ("b", "x", 1, 5, "b"), ("a", "x", 2, 10, None)))
+    again = HudiTable.open(str(tmp_path))
+    again.upsert(rows(("a", "x", 3, 100, None), ("a", "x", 2, 1000, "late"), ("c", "x", 1, 7, "c")))
+    assert held(again) == [("a", "x", 3, 1111, "late"), ("b", "x", 1, 5, "b"), ("c", "x", 1, 7, "c")]
+    assert again.config.payload_class == "io.hudi.python.MergeFunction"
+    again.delete(rows(("b", "x", 1, 0, "")))
+    again.upsert(rows(("b", "x", 9, 1, None)))
+    assert held(again)[1] == ("b", "x", 9, 1, None)
+
+
+@pytest.mark.req("NEW-04", "PM-02", "PM-10")
+def test_upserts_merge_by_a_function_which_may_delete(tmp_path):
+    table = make(tmp_path, merge_functions.add_up)
+    table.upsert(rows(("a", "x", 1, 1, "a"), ("b", "x", 1, 5, "b")))
+    result = table.upsert(rows(("a", "x", 1, 2, "a2"), ("b", "x", 1, -5, "b2"), ("c", "x", 1, 3, "c")))
+    assert held(table) == [("a", "x", 1, 3, "a2"), ("c", "x", 1, 3, "c")]
+    (stat,) = result.write_stats
+    assert (stat.num_deletes, stat.num_update_writes, stat.num_inserts) == (1, 1, 1)
+    assert table.get(["b"]).num_rows == 0
+
+
+def test_a_function_that_fails_leaves_the_table_as_it_was(tmp_path):
+    table = make(tmp_path, "merge_functions:fail")
+    table.upsert(rows(("a", "x", 1, 1, "a")))
+    with pytest.raises(MergeFunctionError, match="on purpose"):
+        table.upsert(rows(("a", "x", 2, 2, "b")))
+    assert held(table) == [("a", "x", 1, 1, "a")]
+
+
+@pytest.mark.req("NEW-04")
+def test_what_contradicts_the_tables_merge_is_refused(tmp_path):
+    table = make(tmp_path, EXPRESSIONS)
+    table.upsert(rows(("a", "x", 1, 1, "a")))
+    payload = {
+        "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+    }
+    for options in ({"hudi.merge": {"count": "max"}}, payload | {"hudi.merge": EXPRESSIONS}):
+        with pytest.raises(ConflictingOptionError):
+            table.upsert(rows(("a", "x", 1, 1, "a")), options=options)
+    with pytest.raises(ValueError, match="merges by"):
+        table.upsert(rows(("a", "x", 1, 1, "a")), options=payload)
+    with pytest.raises(InvalidOptionError, match="a lambda"):
+        table.upsert(rows(("a", "x", 1, 1, "a")), options={"hudi.merge": lambda old, new, context: new})
+    with pytest.raises(UnsupportedError, match="GLOBAL_SIMPLE"):
+        make(tmp_path / "new", EXPRESSIONS).upsert(
+            rows(("a", "x", 1, 1, "a")), options={"hoodie.index.type": "GLOBAL_SIMPLE"}
+        )
+    assert held(table) == [("a", "x", 1, 1, "a")]
+
+
+@pytest.mark.req("NEW-05", "PM-11")
+def test_the_laws_of_a_tables_merge_are_checked_on_its_rows(tmp_path):
+    table = make(tmp_path, EXPRESSIONS)
+    table.upsert(rows(*((f"k{n}", "x", n % 3, n, None if n % 2 else f"n{n}") for n in range(30))))
+    assert set(table.check_merge().broken) == {"commutative", "ties", "idempotent"}
+    assert not table.check_merge({"ts": "max", "count": "max", "name": "max"}).broken
+    assert "ties" in table.check_merge(merge_functions.newest, real=False).broken
+    assert table.check_merge(payload="DefaultHoodieRecordPayload").merge == "DefaultHoodieRecordPayload"
+    with pytest.raises(InvalidOptionError, match="no_such_module"):
+        table.check_merge("no_such_module:f")
+
+
+@pytest.mark.req("NEW-05")
+def test_the_command_says_which_law_is_broken(tmp_path):
+    table = make(tmp_path, EXPRESSIONS)
+    table.upsert(rows(*((f"k{n}", "x", n % 3, n, "x") for n in range(1, 9))))
+    said = CliRunner().invoke(app, ["check-merge", str(tmp_path)])
+    assert said.exit_code == 1
+    assert "idempotent: broken" in said.stdout
+    assert "then b again gives" in said.stdout
+    sound = CliRunner().invoke(
+        app, ["check-merge", str(tmp_path), "--merge", '{"ts": "max", "count": "max", "name": "max"}']
+    )
+    assert sound.exit_code == 0, sound.output
+    assert "idempotent: holds" in sound.stdout

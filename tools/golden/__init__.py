@@ -1,0 +1,1 @@
+"""Makes golden tables with Apache Hudi."""
