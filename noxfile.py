@@ -168,6 +168,20 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session
+def damage(session: nox.Session) -> None:
+    """Cut and changed golden files: 10,000 one-byte changes of each; the table is fuzz/results/damage.md."""
+    _install(session, "hudi-timeline")
+    session.run("python", "fuzz/damage.py", *(session.posargs or ("--changes", "10000", "--jobs", "2")))
+
+
+@nox.session
+def asan(session: nox.Session) -> None:
+    """The compiled modules under AddressSanitizer and UndefinedBehaviorSanitizer (gcc): tests, sweeps, fuzz inputs."""
+    _install(session, "hudi-timeline", *TESTING, *BUILDING)  # for what they depend on; other modules are run
+    session.run("python", "fuzz/sanitize.py", *session.posargs)
+
+
+@nox.session
 def interop(session: nox.Session) -> None:
     """Apache Hudi and hudi-rs read what we write, and the other way round; the part that CI runs."""
     _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, "hudi==0.5.0")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -18,9 +19,11 @@ from hudi_format.names import (
 )
 from hudi_format.partition_path import check_safe, escape, split_values
 from hudi_timeline import archived, heartbeat, markers
+from hudi_timeline.history import history_contents, history_instants
 from hudi_timeline.instant import file_name, parse_instant_file
 from hudi_timeline.metadata import avro_records
-from hudi_timeline.metadata.commit import parse_commit
+from hudi_timeline.metadata.commit import parse_commit, read_commit
+from hudi_timeline.metadata.commit_files import CommitFiles, read_commit_files
 from hudi_timeline.table_config import TableConfig, load
 from targets import golden
 from targets.base_file import folder, storage
@@ -68,6 +71,31 @@ def run_archive(data: bytes) -> None:
     found = archived.archived_instants(storage(), config)
     assert list(found) == sorted(found)
     archived.archived_write_between(storage(), config, "0", None, by_completion=True)
+
+
+def run_commit_files(data: bytes) -> None:
+    """The quick reader of commits, JSON and Avro, agrees with the one that reads them in full."""
+    (folder() / ".hoodie").mkdir(exist_ok=True)
+    (folder() / ".hoodie" / "1.commit").write_bytes(data)
+    instant = parse_instant_file("1.commit")
+    assert instant is not None
+    (found,) = read_commit_files(storage(), [instant])
+    assert found == CommitFiles.of(read_commit(storage(), instant))
+
+
+def run_history(data: bytes) -> None:
+    """The manifest of a history and a Parquet file of it: four bytes of length, the manifest, the file."""
+    path = folder() / ".hoodie" / "timeline" / "history"
+    path.mkdir(parents=True, exist_ok=True)
+    size = int.from_bytes(data[:4], "big")
+    (path / "_version_").write_bytes(b"1")
+    (path / "manifest_1").write_bytes(data[4 : 4 + size])
+    (path / HISTORY_FILE).write_bytes(data[4 + size :])
+    config = TableConfig({"hoodie.table.version": "8", "hoodie.timeline.layout.version": "2"})
+    found = history_instants(storage(), config)
+    assert list(found) == sorted(found)
+    for instant in found[:2]:
+        history_contents(storage(), config, instant.time)
 
 
 def run_names(data: bytes) -> None:
@@ -121,6 +149,10 @@ def _files(*suffixes: str) -> Iterator[bytes]:
     yield from (d for _, d in golden.named(*suffixes, most=20_000))
 
 
+def _commit_seeds() -> Iterator[bytes]:
+    yield from _files(".commit", ".deltacommit", ".replacecommit", ".inflight")
+
+
 def _plan_seeds() -> Iterator[bytes]:
     words = {"rollback": "HoodieRollbackMetadata", "rollback.requested": "HoodieRollbackPlan",
              "clean": "HoodieCleanMetadata", "clean.requested": "HoodieCleanerPlan",
@@ -130,6 +162,16 @@ def _plan_seeds() -> Iterator[bytes]:
     for suffix, name in words.items():
         if name in _NAMES:
             yield from (bytes([_NAMES.index(name)]) + d for d in _files(f".{suffix}"))
+
+
+HISTORY_FILE = "1_9_0.parquet"
+
+
+def _history_seeds() -> Iterator[bytes]:
+    for name, data in golden.files():
+        if "/history/" in name and name.endswith(".parquet") and len(data) < 40_000:
+            manifest = json.dumps({"files": [{"fileName": HISTORY_FILE, "fileLen": len(data)}]}).encode()
+            yield len(manifest).to_bytes(4, "big") + manifest + data
 
 
 def _archive_seeds() -> Iterator[bytes]:
@@ -164,7 +206,9 @@ def _small_seeds() -> Iterator[bytes]:
 TARGETS = (
     Target("properties", run_properties, lambda: _files("hoodie.properties"), most=4096),
     Target("table_config", run_table_config, lambda: _files("hoodie.properties"), most=4096),
-    Target("commit", run_commit, lambda: _files(".commit", ".deltacommit", ".replacecommit", ".inflight")),
+    Target("commit", run_commit, _commit_seeds),
+    Target("commit_files", run_commit_files, _commit_seeds),
+    Target("history", run_history, _history_seeds),
     Target("plan", run_plan, _plan_seeds),
     Target("archive", run_archive, _archive_seeds),
     Target("names", run_names, _name_seeds, most=300),

@@ -239,7 +239,7 @@ cdef bint _need(Vector* v, int64_t more) noexcept nogil:
     """Make room for `more` bytes; twice as much where it has to move."""
     cdef int64_t room
     cdef uint8_t* moved
-    if more <= v.room - v.size:
+    if more <= v.room - v.size and v.data != NULL:  # not even nothing is copied to NULL
         return True
     room = max(v.size + more, 2 * v.room, 64)
     moved = <uint8_t*>realloc(v.data, <size_t>room)
