@@ -18,6 +18,7 @@ from golden_tables import (
 )
 
 from hudi_format.errors import CorruptFileError, InstantNotFoundError, MissingFileError, UnsupportedError
+from hudi_format.instant_time import zone_of
 from hudi_timeline.table import HudiTable
 
 TABLES = [t for v in LAYOUT_2 for t in golden(v)]
@@ -92,6 +93,18 @@ def test_a_write_is_refused_with_the_version_that_is_written(opened, table):
         opened(table).delete(table.question(SNAPSHOT).expected())
     assert e.value.details["feature"] == f"table version {table.version[1:]}"
     assert "version 6" in e.value.remedy
+
+
+@pytest.mark.parametrize("table", TABLES, ids=str)
+def test_inspection_says_when_commits_were_completed(opened, table):
+    inspect, zone = opened(table).inspect, zone_of(opened(table).config.timezone)
+    times = {r["instant"]: r["completion"] for r in inspect.timeline().to_pylist()}
+    done = [r for r in inspect.commits().to_pylist() if r["state"] == "COMPLETED"]
+    assert done
+    for row in done:
+        assert times[row["instant"]] > row["instant"]
+        assert f"{row['completed_at'].astimezone(zone):%Y%m%d%H%M%S}" == times[row["instant"]][:14]
+        assert row["operation"] != "UNKNOWN"
 
 
 UNANSWERED = [(t, name) for t in TABLES for name in t.unanswered()]

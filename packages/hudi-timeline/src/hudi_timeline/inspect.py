@@ -13,6 +13,7 @@ from hudi_format.instant_time import zone_of
 from hudi_format.parquet.footer import read_footer
 from hudi_format.storage import Storage
 from hudi_index.bloom.observer import BLOOM, MAX_KEY, MIN_KEY, TYPE_CODE
+from hudi_timeline.gate import READ_OPTIMIZED
 from hudi_timeline.instant import WRITE_ACTIONS
 from hudi_timeline.listing import on_threads
 from hudi_timeline.metadata.commit import CommitMetadata
@@ -65,8 +66,8 @@ class Inspector:
         self._storage = storage
         self._commits = commits or CommitCache(storage)
 
-    def _snapshot(self) -> TableSnapshot:
-        return open_snapshot(self._storage, commits=self._commits, query="inspection")
+    def _snapshot(self, query: str = "inspection") -> TableSnapshot:
+        return open_snapshot(self._storage, commits=self._commits, query=query)
 
     def commits(self) -> pa.Table:
         """One row for each write of the active timeline, oldest first, pending ones too (columns: COMMITS).
@@ -75,7 +76,7 @@ class Inspector:
         schema.
         """
         rows = []
-        snapshot = self._snapshot()
+        snapshot = self._snapshot(READ_OPTIMIZED)  # files are not looked at
         zone = zone_of(snapshot.config.timezone)
         for instant in snapshot.timeline.instants:
             if instant.action not in WRITE_ACTIONS:
@@ -111,7 +112,7 @@ class Inspector:
         `completion` is the time at which an instant was completed, as bounds of incremental reads by completion are
         given; null of a pending one.
         """
-        snapshot = self._snapshot()
+        snapshot = self._snapshot(READ_OPTIMIZED)  # files are not looked at
         zone = zone_of(snapshot.config.timezone)
         rows = [
             {
