@@ -18,6 +18,7 @@ from hudi_format.log.blocks import BlockType, LogBlock
 from hudi_format.log.deletes import read_deletes
 from hudi_format.log.positions import RoaringError, read_roaring64, record_positions
 from hudi_format.log.reader import LogFileReader
+from hudi_format.names import parse_log_file
 from hudi_format.schema.avro import from_avro
 
 
@@ -181,6 +182,13 @@ def test_a_log_file_is_read_a_few_times_at_most(case, monkeypatch):
     blocks = LogFileReader(source).blocks
     assert blocks == LogFileReader(HEAVY[case]).blocks
     assert source.taken < 5 * len(HEAVY[case])
+
+
+def test_numbers_of_thousands_of_digits():
+    digits = "9" * 5000
+    assert parse_log_file("p", f".f_1.log.{digits}_0-0-0") is None
+    with pytest.raises(CorruptFileError, match="BLOCK_IDENTIFIER"):
+        LogBlock("f", 0, 0, BlockType.AVRO_DATA, {6: f"{digits},1"}).identifier  # noqa: B018
 
 
 def test_a_parquet_content_is_refused_without_its_sizes():

@@ -16,7 +16,7 @@ PARTITION_METADATA = ".hoodie_partition_metadata"
 META_DIR = ".hoodie"
 
 _BASE = re.compile(r"([^_/]+)_([^_/]+)_(\d+)\.(parquet|orc|hfile)\Z")
-_LOG = re.compile(r"\.([^_/]+)_(\d+)\.log\.(\d+)(?:_(\d+-\d+-\d+))?(\.cdc)?\Z")
+_LOG = re.compile(r"\.([^_/]+)_(\d+)\.log\.(\d{1,10})(?:_(\d+-\d+-\d+))?(\.cdc)?\Z")
 
 
 def base_file_name(file_id: str, write_token: str, instant: str, extension: str = "parquet") -> str:

@@ -12,6 +12,7 @@ import pytest
 from hfile_reference import FILES, blocks
 from hypothesis import example, given
 from hypothesis import strategies as st
+from limits import little_memory
 
 from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_format.hfile import trailer as t
@@ -199,6 +200,10 @@ def test_announced_sizes_are_not_believed():
         with pytest.raises(CodecError):
             decompress(codec, bomb, 1000)
         assert pa.total_allocated_bytes() - before < 1 << 20
+    bombs[Codec.BZIP2] = bz2.compress(zeros)
+    for codec, bomb in bombs.items():
+        with little_memory(), pytest.raises(CodecError):
+            decompress(codec, bomb, 2**31 - 1)
     for codec in (Codec.GZ, Codec.SNAPPY, Codec.LZ4):
         with pytest.raises(CodecError):
             decompress(codec, b"\xff\xff\xff\x7f" * 3, 2**31 - 1)

@@ -26,6 +26,7 @@ from hudi_timeline.table_config import TableConfig
 _VERSION_FILE = "_version_"
 _MANIFEST = re.compile(r"manifest_([0-9]+)\Z")
 _FILE = re.compile(r"([0-9]+)_([0-9]+)_([0-9]+)\.parquet\Z")
+_MOST_DIGITS = 19
 _INSTANT_COLUMNS = ["instantTime", "completionTime", "action"]
 _REMEDY = "restore the folder from a backup of the table."
 
@@ -76,7 +77,7 @@ def history_files(storage: Storage, config: TableConfig) -> tuple[HistoryFile, .
 def _newest_manifest(storage: Storage, folder: str, there: dict[str, FileInfo]) -> int | None:
     if _VERSION_FILE in there:
         text = storage.read(f"{folder}/{_VERSION_FILE}").strip()
-        if text.isdigit():
+        if text.isdigit() and len(text) < _MOST_DIGITS:
             return int(text)
     # As Apache Hudi: without a readable version file the greatest manifest counts.
     numbers = [int(m[1]) for m in map(_MANIFEST.match, there) if m is not None]

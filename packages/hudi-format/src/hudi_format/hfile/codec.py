@@ -22,6 +22,8 @@ _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 # bytes 3 bytes.
 _MOST = {"gz": 1032, "snappy": 22}
 _PIECE = 1 << 20
+# BZIP2 and Zstandard pack without such a bound: a block beyond both of these is none that a writer made.
+_MOST_CONTENT, _MOST_RATIO = 64 << 20, 1032
 
 
 class Codec(enum.IntEnum):
@@ -73,6 +75,8 @@ def _decompress(codec: Codec, data: bytes | memoryview, size: int) -> bytes | me
     if codec is Codec.GZ:
         _plausible("gz", len(data), size)
         return _gunzip(data, size)
+    if size > max(_MOST_CONTENT, _MOST_RATIO * len(data)):
+        raise CodecError(f"{len(data)} bytes announce {size}, more than a thousand times as many")
     if codec is Codec.BZIP2:
         reader = bz2.BZ2Decompressor()
         return _ended(reader, reader.decompress(data, size + 1))

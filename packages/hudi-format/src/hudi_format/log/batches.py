@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_format.avro.decoder import Decoder
+from hudi_format.avro.model import parse
 from hudi_format.errors import CorruptFileError, HudiError
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.log.blocks import BlockType, LogBlock
@@ -112,7 +112,7 @@ class BlockDecoder:
             file = pq.ParquetFile(pa.BufferReader(content))
             left = _checked_rows(file, block)
             there = set(file.schema_arrow.names)
-            lost = [f["name"] for f in json.loads(block.schema)["fields"] if f["name"] not in there]
+            lost = [f.name for f in parse(block.schema).fields if f.name not in there]
             if lost:
                 raise block.broken(f"a Parquet content without column {lost[0]}", block.content_offset)
             stored = [n for n in target.names if n in there]

@@ -47,6 +47,7 @@ class HeaderKey(IntEnum):
     BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS = 8
 
 
+_LONGEST_IDENTIFIER = 40  # characters; two numbers of 64 bits
 ROLLBACK = "0"  # the only command there is
 
 
@@ -165,7 +166,7 @@ class LogBlock:
         if text is None:
             return None
         attempt, comma, sequence = text.partition(",")
-        if not (comma and attempt.isdigit() and sequence.isdigit()):
+        if not (comma and attempt.isdigit() and sequence.isdigit()) or len(text) > _LONGEST_IDENTIFIER:
             raise self.broken(f"BLOCK_IDENTIFIER is {text[:40]!r}")
         return int(attempt), int(sequence)
 
