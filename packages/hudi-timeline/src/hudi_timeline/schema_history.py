@@ -11,13 +11,14 @@ from dataclasses import replace
 
 from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedError
 from hudi_format.schema.history import Evolution, SchemaVersion, parse_version, parse_versions
+from hudi_timeline.instant import Instant
+from hudi_timeline.metadata.commit_files import HISTORY_KEY as LATEST_SCHEMA
 from hudi_timeline.snapshot import TableSnapshot
 from hudi_timeline.table_config import META_FOLDER
 from hudi_timeline.timeline import SCHEMA_NEUTRAL
 
 FOLDER = f"{META_FOLDER}/.schema"
 SUFFIX = ".schemacommit"
-LATEST_SCHEMA = "latest_schema"
 OPTION = "hoodie.schema.on.read.enable"
 
 
@@ -60,11 +61,7 @@ def _latest(snapshot: TableSnapshot) -> str:
         if metadata.operation in SCHEMA_NEUTRAL or not metadata.schema_text:
             continue
         text = metadata.extra.get(LATEST_SCHEMA) or ""
-        if not text and any(
-            snapshot.commits.get(i).extra.get(LATEST_SCHEMA)
-            for i in snapshot.instants
-            if i.time < instant.time
-        ):
+        if not text and _named_before(snapshot, instant):
             raise UnsupportedError(
                 f"the commit {instant.time} does not go on with the table's schema history",
                 table=snapshot.storage.uri,
@@ -73,6 +70,13 @@ def _latest(snapshot: TableSnapshot) -> str:
             )
         return text
     return ""
+
+
+def _named_before(snapshot: TableSnapshot, instant: Instant) -> bool:
+    """Whether an older commit says something of a history."""
+    older = [i for i in snapshot.instants if i.time < instant.time]
+    named = (i for i, f in zip(older, snapshot.commits.files(older), strict=True) if f.names_history)
+    return any(snapshot.commits.get(i).extra.get(LATEST_SCHEMA) for i in named)
 
 
 def _history(snapshot: TableSnapshot) -> tuple[SchemaVersion, ...]:

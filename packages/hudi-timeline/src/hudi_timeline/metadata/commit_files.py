@@ -22,6 +22,8 @@ from hudi_timeline.listing import on_threads
 from hudi_timeline.metadata.avro_guard import MAGIC, Container, Header, checked_schema, container_parts
 from hudi_timeline.metadata.commit import AVRO_NAMES, CommitMetadata, read_commit
 
+HISTORY_KEY = "latest_schema"
+_HISTORY_BYTES = HISTORY_KEY.encode()
 _STATS = "partitionToWriteStats"
 _REPLACED = "partitionToReplaceFileIds"
 _STAT = pa.struct(
@@ -53,10 +55,14 @@ class FileStat(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CommitFiles:
-    """The files that a commit wrote, and by partition the file ids that it replaced."""
+    """The files that a commit wrote, and by partition the file ids that it replaced.
+
+    `names_history` is false only where the commit says nothing of a schema history.
+    """
 
     files: tuple[FileStat, ...] = ()
     replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    names_history: bool = False
 
     @classmethod
     def of(cls, metadata: CommitMetadata) -> CommitFiles:
@@ -73,7 +79,7 @@ class CommitFiles:
             for s in stats
             if s.path
         )
-        return cls(tuple(files), metadata.replaced)
+        return cls(tuple(files), metadata.replaced, HISTORY_KEY in metadata.extra)
 
 
 def _offset(value: object) -> int:
@@ -149,7 +155,8 @@ def _from_avro(schema: str, bodies: Sequence[bytes]) -> Sequence[CommitFiles | N
             for s in range(ends[p], ends[p + 1])
             if paths[s]
         )
-        out.append(CommitFiles(files, {p: tuple(i for i in some if i) for p, some in gone or () if some}))
+        ids_gone = {p: tuple(i for i in some if i) for p, some in gone or () if some}
+        out.append(CommitFiles(files, ids_gone, _HISTORY_BYTES in bodies[n]))
     return out
 
 
@@ -168,4 +175,4 @@ def _from_json(data: bytes) -> CommitFiles | None:
         usual = usual and all(type(i) is str for ids in replaced.values() for i in ids)
     except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
         return None
-    return CommitFiles(tuple(files), replaced) if usual else None
+    return CommitFiles(tuple(files), replaced, _HISTORY_BYTES in data) if usual else None
