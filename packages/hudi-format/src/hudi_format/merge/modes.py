@@ -19,6 +19,7 @@ from hudi_format.errors import SchemaError
 from hudi_format.merge import _keymerge
 from hudi_format.merge.keys import key_groups
 from hudi_format.merge.ordering import OrderingValues, ordering_values
+from hudi_format.merge.overlay import overlay
 from hudi_format.merge.partial import has_mask, has_name, is_has
 from hudi_format.merge.rules import MergeRule, Order
 from hudi_format.schema.meta_columns import META_COLUMNS
@@ -294,7 +295,8 @@ def merged_column(
     if not use.any():
         return old
     if not pa.types.is_nested(old.type):
-        return pc.replace_with_mask(old, pa.array(use), new.take(pa.array(take[use])))
+        rows = np.flatnonzero(use)
+        return overlay(old, new, rows, np.asarray(take, dtype=np.int64)[rows])
     # Arrow replaces no nested values in place: gather from old and new laid end to end.
     source = np.where(use, take + len(old), np.arange(len(old), dtype=np.int64))
     return pa.concat_arrays([old, new]).take(pa.array(source))

@@ -1,0 +1,74 @@
+"""A contender's process: it answers one line of JSON on standard output for each on standard input."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+class Worker:
+    """A contender, seen from the process that measures."""
+
+    def __init__(self, name: str, script: Path, arguments: list[str], log: Path) -> None:
+        self.name = name
+        self._path = log
+        self._log = open(log, "w")  # noqa: SIM115 - closed in stop
+        self._process = subprocess.Popen(
+            [sys.executable, str(script), *arguments],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True,
+            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+        )  # fmt: skip
+        self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            self._log.flush()
+            raise SystemExit(f"{self.name} died:\n{self._path.read_text()[-3000:]}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def ask(self, **request: Any) -> dict[str, Any]:
+        """What the contender answers to one request."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def stop(self) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._process.wait(timeout=60)
+        self._log.close()
+
+
+def serve(name: str, make: Callable[[], Callable[[dict[str, Any]], dict[str, Any]]]) -> None:
+    """The contender's side: `make` gets ready and gives what answers a request.
+
+    An answer gets `seconds` unless it has them.
+    """
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what libraries print goes to standard error
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    answer = make()
+    print(json.dumps({"ready": name}), file=answers)
+    for line in sys.stdin:
+        request = json.loads(line)
+        os.sync()  # nobody pays for what another wrote
+        began = time.perf_counter()
+        found = answer(request)
+        found.setdefault("seconds", time.perf_counter() - began)
+        print(json.dumps(found), file=answers)
+
+
+def peak_rss() -> int:
+    """Most bytes of memory that this process held so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

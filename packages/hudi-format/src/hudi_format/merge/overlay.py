@@ -1,0 +1,107 @@
+"""A column with other values at some of its rows.
+
+Arrow's `replace_with_mask` takes text value by value; here what lies between two rows is copied at once, and a
+column that would stay as it is is not copied at all, which is the rule for most columns of an update.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+try:
+    from hudi_format.merge import _overlay
+except ImportError as e:
+    raise ImportError(
+        "hudi_format.merge._overlay, a compiled part of hudi-format, is missing; install a wheel, or build "
+        "it in a checkout: cd packages/hudi-format && python setup.py build_ext --inplace"
+    ) from e
+
+# What one array of 32-bit offsets can hold.
+_MOST_TEXT = (1 << 31) - 1
+
+
+def overlay(old: pa.Array, new: pa.Array, rows: np.ndarray, source: np.ndarray) -> pa.Array:
+    """`old` with `new[source[i]]` at `rows[i]`.
+
+    Args:
+        old, new: of one type that is not nested and no dictionary.
+        rows: ascending (int64).
+        source: one for each of `rows` (int64).
+    """
+    if not len(rows):
+        return old
+    kind = old.type
+    valid = None
+    if old.null_count or new.null_count:
+        valid, new_valid = _valid(old), _valid(new)[source]
+        unchanged = bool((valid[rows] == new_valid).all())
+        valid[rows] = new_valid
+    else:
+        unchanged = True
+    out = None
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        out = _texts(old, new, rows, source, valid, unchanged)
+    elif (pa.types.is_primitive(kind) or pa.types.is_decimal(kind)) and kind.bit_width % 8 == 0:
+        out = _words(old, new, rows, source, valid, unchanged)
+    if out is not None:
+        return out
+    mask = np.zeros(len(old), dtype=bool)
+    mask[rows] = True
+    return pc.replace_with_mask(old, pa.array(mask), new.take(pa.array(source)))
+
+
+def _texts(
+    old: pa.Array, new: pa.Array, rows: np.ndarray, source: np.ndarray, valid: np.ndarray | None, same: bool
+) -> pa.Array | None:
+    given = (*_text_buffers(old), *_text_buffers(new), rows, source)
+    size, equal = _overlay.text_size(*given)
+    if same and equal:
+        return old
+    if size > _MOST_TEXT:
+        return None
+    data, offsets = pa.allocate_buffer(size), pa.allocate_buffer(4 * (len(old) + 1))
+    _overlay.put_text(*given, np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int32))
+    return pa.Array.from_buffers(old.type, len(old), [_bitmap(valid), offsets, data])
+
+
+def _words(
+    old: pa.Array, new: pa.Array, rows: np.ndarray, source: np.ndarray, valid: np.ndarray | None, same: bool
+) -> pa.Array:
+    width = old.type.bit_width // 8
+    stored, incoming = _word_bytes(old, width), _word_bytes(new, width)
+    if same and _overlay.same_words(stored, incoming, width, rows, source):
+        return old
+    data = pa.allocate_buffer(len(stored))
+    out = np.frombuffer(data, np.uint8)
+    out[:] = stored
+    _overlay.put_words(out, incoming, width, rows, source)
+    return pa.Array.from_buffers(old.type, len(old), [_bitmap(valid), data])
+
+
+def _text_buffers(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    _, offsets, data = array.buffers()
+    content = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
+    if offsets is None or not offsets.size:  # of an array without rows
+        return content, np.zeros(1, np.int32)
+    return content, np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
+
+
+def _word_bytes(array: pa.Array, width: int) -> np.ndarray:
+    data = array.buffers()[1]
+    if data is None:
+        return np.empty(0, np.uint8)
+    return np.frombuffer(data, np.uint8)[array.offset * width : (array.offset + len(array)) * width]
+
+
+def _valid(array: pa.Array) -> np.ndarray:
+    if not array.null_count:
+        return np.ones(len(array), dtype=bool)
+    return np.array(array.is_valid().to_numpy(zero_copy_only=False))
+
+
+def _bitmap(valid: np.ndarray | None) -> pa.Buffer | None:
+    if valid is None or valid.all():
+        return None
+    return pa.py_buffer(np.packbits(valid, bitorder="little"))
