@@ -230,13 +230,48 @@ def bench_smoke(session: nox.Session) -> None:
     _pytest(session, "benchmarks/micro", *short, workers=1)
     engines = "plain,ours-spark,ours,floor"
     session.run("python", "benchmarks/macro/headline.py", "--scale", "smoke", "--engines", engines)
+    session.run("python", "benchmarks/macro/headline.py", "--scale", "smoke", "--engines", "ours",
+                "--store", "s3", "--columns", "30", "--index", "BLOOM")  # fmt: skip
+    session.run("python", "benchmarks/macro/formats.py", "--scale", "smoke")
+    session.run("python", "benchmarks/macro/memory.py", "--scale", "smoke")
+    session.run(
+        "python", "benchmarks/macro/files1000.py", "--scale", "smoke", "--works", "ours,global,rewrite"
+    )
+    session.run("python", "benchmarks/macro/merge_on_read.py", "--scale", "smoke",
+                "--kinds", "base-heavy", "--engines", "ours,hudi-rs,pyarrow")  # fmt: skip
+
+
+# What `nox -s bench` measures: a script of benchmarks/macro and its arguments, by the name of its table.
+BENCHMARKS = {
+    "formats": ("formats.py",),
+    "memory": ("memory.py",),
+    "merge-on-read": ("merge_on_read.py",),
+    "files1000": ("files1000.py",),
+    "headline": ("headline.py",),
+    "headline-bloom": ("headline.py", "--index", "BLOOM", "--repeat", "1"),
+    "headline-global-simple": ("headline.py", "--index", "GLOBAL_SIMPLE", "--repeat", "1"),
+    "headline-global-bloom": ("headline.py", "--index", "GLOBAL_BLOOM", "--repeat", "1"),
+    "headline-100-columns": ("headline.py", "--columns", "100", "--rows", "300000", "--repeat", "1"),
+    "headline-s3": ("headline.py", "--store", "s3", "--rows", "300000", "--repeat", "1"),
+}
 
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """The headline table at full size, beside the other engines."""
-    _install(session, "hudi-spark", PYSPARKS["3.5"], "hudi==0.5.0", "deltalake==1.6.6", "pandas")
-    session.run("python", "benchmarks/macro/headline.py", *session.posargs)
+    """Benchmarks at full size; names after `--` choose some of them.
+
+    A table of each is printed and written to benchmarks/results, with the machine.
+    """
+    chosen = list(session.posargs) or list(BENCHMARKS)
+    if set(chosen) - set(BENCHMARKS):
+        session.error(f"benchmarks are {', '.join(BENCHMARKS)}")
+    _install(
+        session, "hudi-spark", PYSPARKS["3.5"], "hudi==0.5.0", "deltalake==1.6.6", "pandas", "fastavro", *S3
+    )
+    for name in chosen:
+        script, *arguments = BENCHMARKS[name]
+        more = ["--name", name] if script == "headline.py" else []
+        session.run("python", f"benchmarks/macro/{script}", *arguments, *more, "--out", "benchmarks/results")
 
 
 @nox.session

@@ -1,4 +1,6 @@
-"""The engines of the headline table.  Each runs in a process of its own: `python engines.py NAME FOLDER ROWS`.
+"""The engines of the headline table.  Each runs in a process of its own: `python engines.py NAME FOLDER ROWS [JSON]`.
+
+The JSON has settings that all engines share: `index`, `columns`, and `s3` with the options of a server.
 
 The process warms up on a small workload, then does what lines of JSON on standard input say, and answers each
 with seconds and what it found.  All write zstd of one level, and Hudi tables carry bloom filters.
@@ -35,6 +37,16 @@ OPTIONS = {
 OPERATION = "hoodie.datasource.write.operation"
 
 
+# What all engines of a run share; see above.
+settings: dict[str, Any] = {}
+
+
+def index_options(otherwise: str | None = None) -> dict[str, str]:
+    """The index of Hudi tables: that of the run, or another one, or the writer's default."""
+    index = settings.get("index") or otherwise
+    return {"hoodie.index.type": index} if index else {}
+
+
 class Engine:
     """One table under test.  `read` gives (rows, sum of fares)."""
 
@@ -43,12 +55,30 @@ class Engine:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.path = str(folder / "table")
+        self.s3: dict[str, Any] = settings.get("s3") or {}
+        if self.s3:
+            self.path = f"s3://{self.s3['bucket']}/{folder.name}/table"
+
+    def _s3(self) -> Any:
+        import s3fs
+
+        return s3fs.S3FileSystem(
+            **self.s3["storage_options"], use_listings_cache=False, skip_instance_cache=True
+        )
 
     def clear(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
+        if self.s3:
+            store = self._s3()
+            if store.exists(self.path):
+                store.rm(self.path, recursive=True)
+        else:
+            shutil.rmtree(self.path, ignore_errors=True)
 
     def size_bytes(self) -> int:
         """Of all Parquet files; of a table just made, the size of its data."""
+        if self.s3:
+            files = self._s3().find(self.path, detail=True)
+            return sum(f["size"] for p, f in files.items() if p.endswith(".parquet") and "/.hoodie/" not in p)
         return sum(p.stat().st_size for p in Path(self.path).rglob("*.parquet") if ".hoodie" not in p.parts)
 
     def bulk_insert(self, facts: Facts) -> None: ...
@@ -95,7 +125,9 @@ class SparkEngine(Engine):
     def read(self) -> tuple[int, float]:
         from pyspark.sql import functions as F
 
-        rows = self.spark.read.format(self.source).load(self.path)
+        rows = (
+            self.spark.read.format(self.source).options(**self.s3.get("hadoop_options", {})).load(self.path)
+        )
         found = rows.agg(F.count("rider"), *(F.sum(c) for c in SUMMED)).collect()[0]
         return found[0], found[1]
 
@@ -179,8 +211,12 @@ class OursOnSpark(SparkEngine):
 
         return hudi_spark.configure(_session()).getOrCreate()
 
+    def index(self) -> dict[str, str]:
+        return index_options()
+
     def _save(self, source: str, operation: str) -> None:
-        writer = self.frame(source).write.format("hudi").options(**OPTIONS, **self.options)
+        writer = self.frame(source).write.format("hudi").options(**OPTIONS, **self.options, **self.index())
+        writer = writer.options(**self.s3.get("hadoop_options", {}))
         writer.option(OPERATION, operation).mode("append").save(self.path)
 
     def bulk_insert(self, facts: Facts) -> None:
@@ -197,12 +233,12 @@ class OursOnSpark(SparkEngine):
 
 
 class ApacheHudi(OursOnSpark):
-    """Apache Hudi 0.15.0 with zstd and its SIMPLE index."""
+    """Apache Hudi 0.15.0 with zstd, and its SIMPLE index unless another is asked for."""
 
-    options: ClassVar[dict[str, str]] = {
-        "hoodie.parquet.compression.codec": "zstd",
-        "hoodie.index.type": "SIMPLE",
-    }
+    options: ClassVar[dict[str, str]] = {"hoodie.parquet.compression.codec": "zstd"}
+
+    def index(self) -> dict[str, str]:
+        return index_options("SIMPLE")
 
     def session(self) -> Any:
         from interop import bundles
@@ -222,6 +258,9 @@ class ApacheHudiDefaults(ApacheHudi):
 
     options: ClassVar[dict[str, str]] = {}
 
+    def index(self) -> dict[str, str]:
+        return index_options()
+
 
 class Ours(Engine):
     """This project without a JVM."""
@@ -231,7 +270,7 @@ class Ours(Engine):
     def _table(self) -> Any:
         from hudi_timeline import HudiTable
 
-        return HudiTable.open(self.path)
+        return HudiTable.open(self.path, storage_options=self.s3.get("storage_options"))
 
     def _create(self, facts: Facts) -> Any:
         from hudi_timeline import HudiTable
@@ -239,19 +278,23 @@ class Ours(Engine):
         return HudiTable.create(
             self.path, pq.read_schema(facts.base), name="trips", record_keys=[KEY],
             partition_fields=[PARTITION], ordering_fields=[ORDERING],
+            storage_options=self.s3.get("storage_options"),
         )  # fmt: skip
 
+    def _given(self) -> dict[str, str]:
+        return {**self.options, **index_options()}
+
     def bulk_insert(self, facts: Facts) -> None:
-        self._create(facts).bulk_insert(pq.read_table(facts.base), options=self.options)
+        self._create(facts).bulk_insert(pq.read_table(facts.base), options=self._given())
 
     def insert(self, facts: Facts) -> None:
-        self._create(facts).insert(pq.read_table(facts.base), options=self.options)
+        self._create(facts).insert(pq.read_table(facts.base), options=self._given())
 
     def upsert(self, facts: Facts) -> None:
-        self._table().upsert(pq.read_table(facts.upserts), options=self.options)
+        self._table().upsert(pq.read_table(facts.upserts), options=self._given())
 
     def delete(self, facts: Facts) -> None:
-        self._table().delete(pq.read_table(facts.deletes), options=self.options)
+        self._table().delete(pq.read_table(facts.deletes), options=self._given())
 
     def read(self) -> tuple[int, float]:
         rows = self._table().read().to_arrow()
@@ -268,8 +311,21 @@ class DeltaRs(Engine):
 
         properties = WriterProperties(compression="ZSTD", compression_level=int(LEVEL))
         write_deltalake(
-            self.path, pq.read_table(facts.base), partition_by=[PARTITION], writer_properties=properties
-        )
+            self.path, pq.read_table(facts.base), partition_by=[PARTITION], writer_properties=properties,
+            storage_options=self._options(),
+        )  # fmt: skip
+
+    def _options(self) -> dict[str, str] | None:
+        """A server without the means to refuse a second writer: as users of such stores set it."""
+        if not self.s3:
+            return None
+        given = self.s3["storage_options"]
+        return {
+            "AWS_ACCESS_KEY_ID": given["key"], "AWS_SECRET_ACCESS_KEY": given["secret"],
+            "AWS_ENDPOINT_URL": given["client_kwargs"]["endpoint_url"],
+            "AWS_REGION": given["client_kwargs"]["region_name"],
+            "AWS_ALLOW_HTTP": "true", "AWS_S3_ALLOW_UNSAFE_RENAME": "true",
+        }  # fmt: skip
 
     insert = bulk_insert
 
@@ -277,7 +333,7 @@ class DeltaRs(Engine):
         from deltalake import DeltaTable
 
         predicate = f"t.{KEY} = s.{KEY} AND t.{PARTITION} = s.{PARTITION}"
-        return DeltaTable(self.path).merge(
+        return DeltaTable(self.path, storage_options=self._options()).merge(
             pq.read_table(source), predicate=predicate, source_alias="s", target_alias="t"
         )
 
@@ -290,7 +346,7 @@ class DeltaRs(Engine):
     def read(self) -> tuple[int, float]:
         from deltalake import DeltaTable
 
-        rows = DeltaTable(self.path).to_pyarrow_table()
+        rows = DeltaTable(self.path, storage_options=self._options()).to_pyarrow_table()
         return rows.num_rows, pc.sum(rows["fare"]).as_py()
 
 
@@ -376,7 +432,7 @@ ENGINES: dict[str, type[Engine]] = {
 
 
 def warm_up(engine: Engine, folder: Path) -> None:
-    facts = workload.make(folder / "warm", 20_000, seed=7)
+    facts = workload.make(folder / "warm", 20_000, 7, settings.get("columns", workload.COLUMNS))
     engine.clear()
     Ours.bulk_insert(engine, facts) if isinstance(engine, HudiRs) else engine.bulk_insert(facts)
     for name in engine.works[1:]:
@@ -395,7 +451,8 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what libraries print goes to standard error
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    facts = workload.make(folder.parent / "data", rows)
+    settings.update(json.loads(sys.argv[4]) if len(sys.argv) > 4 else {})
+    facts = workload.make(folder.parent / "data", rows, columns=settings.get("columns", workload.COLUMNS))
     engine = ENGINES[name](folder)
     warm_up(engine, folder)
     print(json.dumps({"ready": name}), file=answers)

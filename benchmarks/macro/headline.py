@@ -2,6 +2,7 @@
 
     python benchmarks/macro/headline.py [--rows 2000000] [--engines plain,apache,ours-spark,...] [--repeat 3]
     python benchmarks/macro/headline.py --scale smoke
+    ... [--index BLOOM|GLOBAL_SIMPLE|GLOBAL_BLOOM|SIMPLE] [--columns 100] [--store s3]
 
 Every engine runs in its own process with a warm session; the works are interleaved (one work by each engine, then
 the next), and the median of the repeats counts.  Each state is checked: rows and a sum.  Seconds are of this
@@ -28,6 +29,9 @@ import workload
 
 HERE = Path(__file__).resolve().parent
 ALL = ("plain", "delta", "apache", "apache-defaults", "ours-spark", "ours", "delta-rs", "hudi-rs", "floor")
+INDEXES = ("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM")
+# Those that write to S3 with what `pip install` brings.
+ON_S3 = ("ours-spark", "ours", "delta-rs")
 WORKS = ("bulk_insert", "insert", "upsert", "delete", "read")
 TITLES = {
     "plain": "plain Parquet on Spark",
@@ -64,11 +68,18 @@ GOALS = (
 class Worker:
     """An engine's process."""
 
-    def __init__(self, name: str, folder: Path, rows: int) -> None:
+    def __init__(self, name: str, folder: Path, rows: int, settings: dict[str, Any]) -> None:
         self.name = name
         self.folder = folder
         self.log = open(folder / "log.txt", "w")  # noqa: SIM115 - closed in stop
-        command = [sys.executable, str(HERE / "engines.py"), name, str(folder), str(rows)]
+        command = [
+            sys.executable,
+            str(HERE / "engines.py"),
+            name,
+            str(folder),
+            str(rows),
+            json.dumps(settings),
+        ]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True,
             env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
@@ -109,7 +120,7 @@ def check(facts: workload.Facts, engine: str, work: str, found: Any) -> None:
 
 
 def measure(
-    facts: workload.Facts, names: list[str], folder: Path, repeat: int
+    facts: workload.Facts, names: list[str], folder: Path, repeat: int, settings: dict[str, Any]
 ) -> tuple[dict[str, dict[str, list[float]]], dict[str, int]]:
     """Seconds by engine and work, and the bytes of each engine's files after the first load."""
     from engines import ENGINES
@@ -117,7 +128,7 @@ def measure(
     workers = {}
     for name in names:
         (folder / name).mkdir()
-        workers[name] = Worker(name, folder / name, facts.rows)
+        workers[name] = Worker(name, folder / name, facts.rows, settings)
     seconds: dict[str, dict[str, list[float]]] = {n: {} for n in names}
     sizes: dict[str, int] = {}
     try:
@@ -125,7 +136,9 @@ def measure(
             # The state that `upsert` finds is the one of the last load, so loads come first.
             for work in ("bulk_insert", "insert", "upsert", "delete", "read"):
                 shared = (
-                    _newest_files(folder / "ours" / "table") if work == "read" and "ours" in names else None
+                    _newest_files(folder / "ours" / "table")
+                    if work == "read" and "ours" in names and not settings.get("s3")
+                    else None
                 )
                 for name, worker in workers.items():
                     if work not in ENGINES[name].works:
@@ -148,13 +161,17 @@ def _newest_files(table: Path) -> list[str]:
     return [str(table / path) for path in HudiTable.open(str(table)).inspect.files()["path"].to_pylist()]
 
 
-def report(seconds: dict[str, dict[str, list[float]]], sizes: dict[str, int], rows: int) -> str:
+def report(
+    seconds: dict[str, dict[str, list[float]]], sizes: dict[str, int], rows: int, settings: dict[str, Any]
+) -> str:
     """The tables of seconds and of ratios, as Markdown."""
     names = [n for n in ALL if n in seconds]
     median = {n: {w: statistics.median(s) for w, s in of.items()} for n, of in seconds.items()}
     repeats = max(len(times) for of in seconds.values() for times in of.values())
     lines = [
-        f"{rows:,} rows of 12 columns in 8 partitions, zstd level 3, {os.cpu_count()} cores, "
+        f"{rows:,} rows of {settings['columns']} columns in 8 partitions, zstd level 3, "
+        f"{'S3 (a local server)' if settings.get('s3') else 'local disk'}, "
+        f"index {settings.get('index') or 'as each writer chooses'}, {os.cpu_count()} cores, "
         f"Python {platform.python_version()}; seconds, median of {repeats}:",
         "",
     ]
@@ -194,37 +211,66 @@ def versions() -> dict[str, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rows", type=int, default=2_000_000)
-    parser.add_argument("--engines", default=",".join(ALL))
+    parser.add_argument("--engines", default=None, help=f"of {','.join(ALL)}; default: all that can")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--scale", choices=("full", "smoke"), default="full", help="smoke: 40,000 rows, once")
     parser.add_argument(
         "--out", type=Path, default=None,
         help="write the seconds (.json) and the tables (.md) to this folder; default at full scale: benchmarks/results",
     )  # fmt: skip
+    parser.add_argument(
+        "--index", choices=INDEXES, default=None, help="of Hudi tables; default: the writer's"
+    )
+    parser.add_argument("--columns", type=int, default=workload.COLUMNS)
+    parser.add_argument("--store", choices=("local", "s3"), default="local")
+    parser.add_argument("--name", default="headline", help="of the files in the folder of results")
     given = parser.parse_args()
     rows, repeat = (40_000, 1) if given.scale == "smoke" else (given.rows, given.repeat)
     if given.out is None and given.scale == "full":
         given.out = HERE.parent / "results"
+    if given.engines is None:
+        given.engines = ",".join(ALL if given.store == "local" else ON_S3)
     names = [n for n in ALL if n in given.engines.split(",")]
     unknown = set(given.engines.split(",")) - set(ALL)
     if unknown:
         parser.error(f"unknown engines: {', '.join(sorted(unknown))}")
     if "hudi-rs" in names and "ours" not in names:
         parser.error("hudi-rs reads the table of ours: name both")
+    settings: dict[str, Any] = {"index": given.index, "columns": given.columns}
+    server = None
+    if given.store == "s3":
+        if set(names) - set(ON_S3):
+            parser.error(f"on S3 without further jars: {', '.join(ON_S3)}")
+        sys.path.insert(0, str(HERE.parents[1] / "tools"))
+        from s3_server import S3Server
+
+        server = S3Server()
+        settings["s3"] = {
+            "bucket": server.new_bucket(), "storage_options": server.storage_options,
+            "hadoop_options": server.hadoop_options,
+        }  # fmt: skip
     folder = Path(tempfile.mkdtemp(prefix="hudi-bench-"))
     try:
-        facts = workload.make(folder / "data", rows)
-        seconds, sizes = measure(facts, names, folder, repeat)
+        facts = workload.make(folder / "data", rows, columns=given.columns)
+        seconds, sizes = measure(facts, names, folder, repeat, settings)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    text = report(seconds, sizes, rows)
+        if server is not None:
+            server.stop()
+    text = report(seconds, sizes, rows, settings)
     print(text)
     if given.out:
         given.out.mkdir(parents=True, exist_ok=True)
-        machine = {"cores": os.cpu_count(), "system": platform.platform(), "versions": versions()}
+        settings.pop("s3", None)
+        machine = {
+            "settings": {**settings, "store": given.store},
+            "cores": os.cpu_count(),
+            "system": platform.platform(),
+            "versions": versions(),
+        }
         found = {"rows": rows, "seconds": seconds, "bytes": sizes, **machine}
-        (given.out / "headline.json").write_text(json.dumps(found, indent=1) + "\n")
-        (given.out / "headline.md").write_text(text + "\n")
+        (given.out / f"{given.name}.json").write_text(json.dumps(found, indent=1) + "\n")
+        (given.out / f"{given.name}.md").write_text(text + "\n")
 
 
 if __name__ == "__main__":

@@ -33,24 +33,32 @@ class Facts:
     after_delete: int
 
 
-def make(folder: Path, rows: int, seed: int = 1) -> Facts:
-    """Write the workload's files, or take those that are there."""
-    known = folder / f"facts-{rows}-{seed}.json"
+COLUMNS = 12
+
+
+def make(folder: Path, rows: int, seed: int = 1, columns: int = COLUMNS) -> Facts:
+    """Write the workload's files, or take those that are there.
+
+    Args:
+        columns: beyond the 12 of the trips, columns of numbers and texts are put before the last one.
+    """
+    tag = f"{rows}-{seed}" if columns == COLUMNS else f"{rows}-{seed}-{columns}"
+    known = folder / f"facts-{tag}.json"
     if known.is_file():
         found = json.loads(known.read_text())
         return Facts(**{k: tuple(v) if isinstance(v, list) else v for k, v in found.items()})
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(seed)
-    base = _rows(rng, np.arange(rows))
+    base = _wide(_rows(rng, np.arange(rows)), rng, columns)
     picked = np.sort(rng.choice(rows, rows // 20, replace=False))
     changed = base.take(pa.array(picked))
     changed = changed.set_column(1, ORDERING, pc.add(changed[ORDERING], 10**9))
     changed = changed.set_column(4, "fare", pc.add(changed["fare"], 1000.0))
-    fresh = _rows(rng, np.arange(rows, rows + rows // 100))
+    fresh = _wide(_rows(rng, np.arange(rows, rows + rows // 100)), rng, columns)
     upserts = pa.concat_tables([changed, fresh])
     upserts = upserts.take(pa.array(rng.permutation(upserts.num_rows)))
     gone = base.take(pa.array(np.sort(rng.choice(rows, rows // 100, replace=False)))).select([KEY, PARTITION])
-    paths = [str(folder / f"{name}-{rows}-{seed}.parquet") for name in ("base", "upserts", "deletes")]
+    paths = [str(folder / f"{name}-{tag}.parquet") for name in ("base", "upserts", "deletes")]
     for path, table in zip(paths, (base, upserts, gone), strict=True):
         pq.write_table(table, path, compression="zstd", row_group_size=max(1, min(250_000, table.num_rows)))
     total = pc.sum(base["fare"]).as_py()
@@ -66,6 +74,21 @@ def make(folder: Path, rows: int, seed: int = 1) -> Facts:
     )
     known.write_text(json.dumps(asdict(facts)))
     return facts
+
+
+def _wide(rows: pa.Table, rng: np.random.Generator, columns: int) -> pa.Table:
+    """The rows with more columns: one text for every three numbers, as wide tables of measurements have."""
+    n = rows.num_rows
+    words = pa.array([f"word-{x}" for x in range(5000)])
+    for i in range(columns - COLUMNS):
+        if i % 4 == 0:
+            values = words.take(pa.array(rng.integers(0, len(words), n)))
+        elif i % 4 == 1:
+            values = pa.array(rng.integers(0, 1 << 40, n))
+        else:
+            values = pa.array(rng.random(n))
+        rows = rows.add_column(rows.num_columns - 1, f"more{i}", values)
+    return rows
 
 
 def _rows(rng: np.random.Generator, ids: np.ndarray) -> pa.Table:
