@@ -70,7 +70,7 @@ def main() -> None:
         except SpillError as e:
             print(e)
     elif what == "wait":
-        merge = SliceMerge(RULE, "ts", limit=MemoryLimit(1 << 20, more[0]))
+        merge = SliceMerge(RULE, "ts", limit=MemoryLimit(4 << 20, more[0]))
         records = LogRecords(storage, file_slice.log_files, merge, SCHEMA)
         print("spilled" if records.spilled else "in memory", flush=True)
         time.sleep(600)

@@ -256,7 +256,12 @@ class HudiTable(WriteMethods):
         paths = PathSelection.of(asked.paths, self.uri, PATHS) if asked.paths else None
         source: SnapshotSource
         if merged:
-            limit = MemoryLimit(asked.memory_max or DEFAULT_BYTES, asked.spill_path, asked.spill_compress)
+            limit = MemoryLimit(
+                asked.memory_max or DEFAULT_BYTES,
+                asked.spill_path,
+                asked.spill_compress,
+                asked.memory_max is not None,
+            )
             source = MergedSource(snapshot, schema, predicate, paths, asked.merge, limit)
         else:
             source = SnapshotSource(snapshot, schema, predicate, paths)

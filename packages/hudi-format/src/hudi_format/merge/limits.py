@@ -6,13 +6,12 @@ Hudi 0.15, whose spillable map this stands for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-MAX_SIZE = "hoodie.memory.merge.max.size"
 SPILL_PATH = "hoodie.memory.spillable.map.path"
-COMPRESS = "hoodie.common.diskmap.compression.enabled"
-DEFAULT_BYTES = 1 << 30
+DEFAULT_BYTES = 1 << 30  # Apache Hudi's
+# Of a stream of batches, whose memory is to stay small whatever the logs hold: with it a merge takes less than 300 MB.
+STREAM_BYTES = 128 << 20
 # Records are held twice while one per key is chosen, and once more where they are laid out anew.
 _HELD = 0.3
 
@@ -26,11 +25,13 @@ class MemoryLimit:
             stored rows, which stream past, one log block and the result's batches come on top.
         folder: of the temporary files; "" for the system's.
         compress: LZ4 in the temporary files.
+        given: whether the user chose the bytes.
     """
 
     bytes: int = DEFAULT_BYTES
     folder: str = ""
     compress: bool = True
+    given: bool = False
 
     def __post_init__(self) -> None:
         if self.bytes < 1:
@@ -46,15 +47,9 @@ class MemoryLimit:
         """Bytes to handle at once."""
         return max(1 << 16, min(self.bytes // 16, 32 << 20))
 
-    @classmethod
-    def of(cls, parsed: Mapping[str, object], *, bytes: int = DEFAULT_BYTES) -> MemoryLimit:
-        """The limit that parsed options ask for; `bytes` where they say none."""
-        given = parsed.get(MAX_SIZE)
-        return cls(
-            given if isinstance(given, int) else bytes,
-            str(parsed.get(SPILL_PATH) or ""),
-            parsed.get(COMPRESS) is not False,
-        )
+    def for_stream(self) -> MemoryLimit:
+        """The limit of a merge whose rows are given out in a stream."""
+        return self if self.given else replace(self, bytes=min(self.bytes, STREAM_BYTES))
 
 
-__all__ = ["COMPRESS", "DEFAULT_BYTES", "MAX_SIZE", "SPILL_PATH", "MemoryLimit"]
+__all__ = ["DEFAULT_BYTES", "SPILL_PATH", "STREAM_BYTES", "MemoryLimit"]

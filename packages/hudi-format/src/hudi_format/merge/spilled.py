@@ -94,9 +94,9 @@ class SpilledRecords:
 
     @property
     def rows_at_once(self) -> int:
-        """Stored rows that meet as many records as memory may hold."""
+        """Stored rows that meet a part of the records that memory may hold."""
         each = sum(self._met.nbytes(s) for s in self._met.streams) // max(1, self._written)
-        return max(_FEWEST_ROWS, self._limit.held // max(1, each))
+        return max(_FEWEST_ROWS, self._limit.held // (4 * max(1, each)))
 
     def add(self, entries: Entries) -> None:
         """More records, all later than those before."""
@@ -160,11 +160,11 @@ class SpilledRecords:
                 yield self._unpacked(rows.take(pa.array(np.argsort(places, kind="stable"))))[0]
 
     def _windows(self) -> Iterator[int]:
-        """Places up to which what is left of the records is about as much as memory may hold."""
+        """Places between which what is left of the records is a part of what memory may hold."""
         size = 0
         for number, of_bin in enumerate(self._left.tolist()):
             size += of_bin
-            if size > self._limit.held:
+            if size > self._limit.held // 4:
                 yield (number + 1) * self._bin
                 size = 0
         yield self._next

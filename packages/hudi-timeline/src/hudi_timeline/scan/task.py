@@ -294,6 +294,8 @@ def read_slice(task: ReadTask, batch_rows: int = BATCH_ROWS) -> Iterator[pa.Reco
         MissingFileError, CorruptFileError, SchemaError: naming table, instant and file.
     """
     if task.logs is not None:
+        if task.merge is not None and task.merge.limit is not None:
+            task = replace(task, merge=replace(task.merge, limit=task.merge.limit.for_stream()))
         for table in _merged(task, batch_rows):
             yield from table.to_batches(max_chunksize=batch_rows)
         return
