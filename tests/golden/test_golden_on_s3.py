@@ -8,6 +8,7 @@ from golden_tables import AS_OF, INCREMENTAL, SNAPSHOT, assert_same_answer, gold
 from hudi_timeline.table import HudiTable
 
 TABLES = golden("v6", "cow_complex_keys_hive_style_urlencoded", "cow_insert_overwrite", "cow_archived")
+TABLES += golden("v9", "cow_archived", "upgraded_from_6")
 
 
 @pytest.mark.req("SS-02")
