@@ -70,6 +70,7 @@ def main() -> int:
     parser.add_argument("--changes", type=int, default=200, help="one-byte changes of each file")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--every", type=int, default=1, help="take every n-th file")
+    parser.add_argument("--footers", type=int, default=10, help="and of base files every n-th of these")
     parser.add_argument("--only", nargs="*", choices=list(KINDS), default=list(KINDS))
     chosen = parser.parse_args()
     begun = time.monotonic()
@@ -82,7 +83,9 @@ def main() -> int:
             number,
         )
         for kind in chosen.only
-        for number, (name, data) in enumerate(inputs(kind, chosen.every))
+        for number, (name, data) in enumerate(
+            inputs(kind, chosen.every * (chosen.footers if kind == "footer" else 1))
+        )
     ]
     with ProcessPoolExecutor(chosen.jobs) as pool:
         found = list(pool.map(sweep_one, jobs, chunksize=4))

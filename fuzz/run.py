@@ -11,7 +11,9 @@ understood and mended moves to fuzz/regressions/<target>/, from where every run 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
+import io
 import os
 import resource
 import signal
@@ -19,9 +21,8 @@ import subprocess
 import sys
 import time
 import traceback
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -104,29 +105,71 @@ def keep(name: str, data: bytes) -> Path:
     return path
 
 
-def fuzz(name: str, seconds: int) -> None:
-    """Run libFuzzer in this process, which ends with it."""
+def fuzz(names: list[str], seconds: int, jobs: int) -> int:
+    """Run targets (all where none is named) with libFuzzer; 1 where one of them found something.
+
+    Each runs in a fork of this process, which has instrumented the code once.
+    """
     import atheris
 
-    with atheris.instrument_imports(include=["hudi_format", "hudi_index", "hudi_timeline", "targets"]):
+    ours = ["hudi_format", "hudi_index", "hudi_timeline", "targets"]
+    # It names each module.
+    with contextlib.redirect_stderr(io.StringIO()), atheris.instrument_imports(include=ours):
         from targets import TARGETS
-    target = TARGETS[name]
-    folder = write_corpus(name)
-    out = FINDINGS / name
-    out.mkdir(parents=True, exist_ok=True)
-    limit_memory()
+    FINDINGS.mkdir(exist_ok=True)
+    waiting, failed = list(names) or list(TARGETS), 0
+    running: dict[int, tuple[str, Path]] = {}
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            name = waiting.pop(0)
+            out = FINDINGS / f"{name}.log"
+            child = os.fork()
+            if child == 0:
+                one(TARGETS[name], seconds, out)
+            running[child] = name, out
+        child, status = os.wait()
+        name, out = running.pop(child)
+        failed += told(name, out, status == 0)
+    return 1 if failed else 0
 
-    def one(data: bytes) -> None:
+
+def one(target: Any, seconds: int, out: Path) -> NoReturn:
+    """Run libFuzzer in this process, which ends with it; what it says goes to a file."""
+    import atheris
+
+    found = FINDINGS / target.name
+    found.mkdir(parents=True, exist_ok=True)
+    with open(out, "wb") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    limit_memory()
+    arguments = [
+        sys.argv[0], str(CORPUS / target.name), f"-max_total_time={seconds}", f"-max_len={target.most}",
+        f"-timeout={LONGEST_INPUT}", "-rss_limit_mb=4096", f"-artifact_prefix={found}/", "-print_final_stats=1",
+    ]  # fmt: skip
+    words = HERE / "dictionaries" / f"{target.name}.dict"
+    if words.is_file():
+        arguments.append(f"-dict={words}")
+
+    def run(data: bytes) -> None:
         target.try_one(data)
 
-    arguments: list[Any] = [
-        sys.argv[0], str(folder), f"-max_total_time={seconds}", f"-max_len={target.most}",
-        f"-timeout={LONGEST_INPUT}", "-rss_limit_mb=4096", f"-artifact_prefix={out}/", "-print_final_stats=1",
-    ]  # fmt: skip
-    if (HERE / "dictionaries" / f"{name}.dict").is_file():
-        arguments.append(f"-dict={HERE / 'dictionaries' / f'{name}.dict'}")
-    atheris.Setup(arguments, one)
+    atheris.Setup(arguments, run)
     atheris.Fuzz()
+    os._exit(0)
+
+
+def told(name: str, out: Path, ok: bool) -> bool:
+    """Print what became of a target; whether it found something."""
+    lines = out.read_text(errors="replace").splitlines()
+
+    def number(word: str) -> str:
+        return next((x.split()[-1] for x in lines if word in x), "?")
+
+    line = f"{name}: {'ok' if ok else 'FAILED'}, {number('number_of_executed_units')} inputs, "
+    line += f"{number('average_exec_per_sec')} a second, {number('peak_rss_mb')} MB"
+    print("\n".join([line, *([] if ok else lines[-40:])]), flush=True)
+    return not ok
 
 
 def main() -> int:
@@ -141,39 +184,23 @@ def main() -> int:
     parser.add_argument("--mutations", type=int, default=500, help="of each target, with --replay")
     parser.add_argument("--jobs", type=int, default=1, help="targets at a time")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--seeds", action="store_true", help="only write the seeds to fuzz/corpus")
     chosen = parser.parse_args()
-    if chosen.inside:
-        fuzz(chosen.targets[0], chosen.seconds)
-        return 0
+    if not (chosen.replay or chosen.seeds):
+        # Another process makes the seeds: Arrow's threads do not survive a fork.
+        ended = subprocess.run([sys.executable, __file__, "--seeds", *chosen.targets], check=False)
+        return ended.returncode or fuzz(chosen.targets, chosen.seconds, chosen.jobs)
     from targets import TARGETS
 
     unknown = sorted(set(chosen.targets) - set(TARGETS))
     if unknown:
         parser.error(f"no target {unknown[0]}; there are {', '.join(TARGETS)}")
     names = chosen.targets or list(TARGETS)
-    if chosen.replay:
-        return 1 if sum(replay(n, chosen.mutations, chosen.seed) for n in names) else 0
-    with ThreadPoolExecutor(chosen.jobs) as pool:
-        ok = list(pool.map(lambda name: fuzz_apart(name, chosen.seconds), names))
-    return 0 if all(ok) else 1
-
-
-def fuzz_apart(name: str, seconds: int) -> bool:
-    """Run a target in a process of its own; whether it found nothing."""
-    command = [sys.executable, __file__, "--inside", "--seconds", str(seconds), name]
-    ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                           errors="replace", check=False)  # fmt: skip
-    lines = ended.stdout.splitlines()
-
-    def number(word: str) -> str:
-        return next((x.split()[-1] for x in lines if word in x), "?")
-
-    ok = ended.returncode == 0
-    line = f"{name}: {'ok' if ok else 'FAILED'}, {number('number_of_executed_units')} inputs, "
-    line += f"{number('average_exec_per_sec')} a second, {number('peak_rss_mb')} MB"
-    print("\n".join([line, *([] if ok else lines[-40:])]), flush=True)
-    return ok
+    if chosen.seeds:
+        for name in names:
+            write_corpus(name)
+        return 0
+    return 1 if sum(replay(n, chosen.mutations, chosen.seed) for n in names) else 0
 
 
 if __name__ == "__main__":
