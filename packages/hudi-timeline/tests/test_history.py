@@ -5,12 +5,12 @@ import shutil
 
 import pytest
 
-from hudi_format.errors import CorruptFileError, MissingFileError
+from hudi_format.errors import CorruptFileError, InstantNotFoundError, MissingFileError
 from hudi_format.storage import LocalStorage
 from hudi_timeline import table_config
-from hudi_timeline.archived import archived_instants, archived_write_between
+from hudi_timeline.archived import archived_instants, archived_write_between, read_archived
 from hudi_timeline.history import history_contents, history_files, history_instants
-from hudi_timeline.instant import WRITE_ACTIONS
+from hudi_timeline.instant import WRITE_ACTIONS, Instant
 from hudi_timeline.metadata.avro_records import parse
 from hudi_timeline.metadata.commit import parse_commit
 from hudi_timeline.scan.time_travel import has_archive
@@ -127,4 +127,19 @@ def test_damage_is_an_error_that_names_the_file(archived, what, place):
     with pytest.raises((CorruptFileError, MissingFileError)) as e:
         history_instants(storage, config)
     assert place in e.value.file
+    assert e.value.remedy
+
+
+@pytest.mark.req("TM-20")
+def test_what_archived_instants_did_as_typed_values(archived):
+    storage, config = archived
+    for instant in archived_instants(storage, config):
+        done = read_archived(storage, config, instant)
+        if instant.action == "clean":
+            assert done.files_deleted == sum(len(p.deleted) for p in done.partitions.values())
+        else:
+            assert done.operation in ("INSERT", "UPSERT", "DELETE")
+            assert all(s.path and s.num_writes + s.num_deletes for s in done.stats)
+    with pytest.raises(InstantNotFoundError) as e:
+        read_archived(storage, config, Instant("20200101000000000", "commit", "COMPLETED"))
     assert e.value.remedy

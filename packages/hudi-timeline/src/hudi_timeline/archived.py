@@ -1,7 +1,7 @@
 """Instants that were moved from the active timeline to the archive; see `history` for layout 2.
 
 `.hoodie/<archive folder>/.commits_.archive.<n>_<token>` are log files of Avro blocks; a record for each state of
-an instant.  What a reader asks of them is which writes there were.
+an instant.  What a reader asks of them is which writes there were, and what an instant did.
 
 Source: HoodieArchivedTimeline of Apache Hudi 0.15; spec "Timeline", section 8.
 """
@@ -15,14 +15,27 @@ from typing import Any
 
 import fastavro
 
-from hudi_format.errors import CorruptFileError, HudiError
+from hudi_format.errors import CorruptFileError, HudiError, InstantNotFoundError, UnsupportedError
 from hudi_format.log.blocks import BlockType
 from hudi_format.log.data_block import read_avro
 from hudi_format.log.reader import LogFileReader
 from hudi_format.storage import Storage
-from hudi_timeline.history import history_instants
-from hudi_timeline.instant import ACTIONS, COMPLETED, WRITE_ACTIONS, Instant
+from hudi_timeline.history import history_contents, history_instants
+from hudi_timeline.instant import (
+    ACTIONS,
+    CLEAN,
+    COMMIT,
+    COMPLETED,
+    DELTA_COMMIT,
+    REPLACE_COMMIT,
+    ROLLBACK,
+    SAVEPOINT,
+    WRITE_ACTIONS,
+    Instant,
+)
+from hudi_timeline.metadata.actions import Action, action_of_record, parse_action
 from hudi_timeline.metadata.avro_guard import DECODING_ERRORS, checked_schema
+from hudi_timeline.metadata.commit import commit_of_record, parse_commit
 from hudi_timeline.table_config import META_FOLDER, TableConfig
 
 _FILE = re.compile(r"\.commits_\.archive\.(\d+)_.*\Z")
@@ -57,6 +70,64 @@ def archived_instants(storage: Storage, config: TableConfig) -> tuple[Instant, .
             if known is None or known < instant:
                 found[instant.time, instant.comparable_action] = instant
     return tuple(sorted(found.values()))
+
+
+# The field of an archive's record that holds what a completed instant's file did.
+_CONTENT = {
+    COMMIT: "hoodieCommitMetadata",
+    DELTA_COMMIT: "hoodieCommitMetadata",
+    REPLACE_COMMIT: "hoodieReplaceCommitMetadata",
+    CLEAN: "hoodieCleanMetadata",
+    ROLLBACK: "hoodieRollbackMetadata",
+    SAVEPOINT: "hoodieSavePointMetadata",
+}
+
+
+def read_archived(storage: Storage, config: TableConfig, instant: Instant) -> Action:
+    """What the file of a completed instant said before it was archived, typed as `read_action` gives it.
+
+    Args:
+        instant: one of `archived_instants`.
+
+    Raises:
+        InstantNotFoundError: the archive does not have it, or not what it did.
+        CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
+    """
+    content = _content(storage, config, instant)
+    if content is None:
+        raise InstantNotFoundError(
+            f"the archive does not say what the {instant.action} did",
+            table=storage.uri,
+            instant=instant.time,
+            remedy="only completed instants of the archived timeline can be read.",
+        )
+    try:
+        if isinstance(content, bytes):
+            if instant.action in WRITE_ACTIONS:
+                return parse_commit(content)
+            return parse_action(instant.action, COMPLETED, content)
+        if instant.action in WRITE_ACTIONS:
+            return commit_of_record(content)
+        return action_of_record(instant.action, COMPLETED, content)
+    except (CorruptFileError, UnsupportedError) as e:
+        raise e.at(table=storage.uri, instant=instant.time) from None
+
+
+def _content(storage: Storage, config: TableConfig, instant: Instant) -> bytes | dict[str, Any] | None:
+    """Bytes of the file in layout 2, a decoded record in layout 1."""
+    if config.layout_version == 2:
+        return history_contents(storage, config, instant.time).get(instant.action, (None, None))[0]
+    found = None
+    for path in archive_files(storage, config):
+        for record in _records(storage, path):
+            known = _instant(record)
+            if (
+                known is not None
+                and known.completed
+                and (known.time, known.action) == (instant.time, instant.action)
+            ):
+                found = record.get(_CONTENT.get(instant.action, "")) or found
+    return found
 
 
 def archived_write_between(

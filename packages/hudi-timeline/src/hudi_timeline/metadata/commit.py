@@ -16,7 +16,7 @@ from hudi_format.errors import CorruptFileError, MissingFileError
 from hudi_format.model import WriteStat
 from hudi_format.storage import Storage
 from hudi_timeline.instant import REPLACE_COMMIT, Instant, empty_file_error
-from hudi_timeline.metadata.avro_records import read_container
+from hudi_timeline.metadata.avro_records import Record, read_container
 
 SCHEMA_KEY = "schema"
 _T = TypeVar("_T")
@@ -182,10 +182,28 @@ def _from_avro(data: bytes, path: str) -> CommitMetadata:
     name, record = read_container(data, what=AVRO_NAMES[0], path=path)
     if name not in AVRO_NAMES:
         raise _corrupt(f"it holds {name!r}", path, 0)
-    for stats in (record.get("partitionToWriteStats") or {}).values():
-        for n, stat in enumerate(stats):
-            stats[n] = {k: v for k, v in stat.items() if v is not None}
-    return _from_object(record, path)
+    return commit_of_record(record, path=path)
+
+
+def commit_of_record(record: Record, *, path: str = "") -> CommitMetadata:
+    """Commit metadata from an Avro HoodieCommitMetadata or HoodieReplaceCommitMetadata that was decoded already.
+
+    Raises:
+        CorruptFileError: fields of other types.
+    """
+    stats = _object(record, "partitionToWriteStats", path)
+    plain = {
+        p: [
+            {
+                k: v
+                for k, v in _expect(s, dict, f"partitionToWriteStats[{p!r}]", path).items()
+                if v is not None
+            }
+            for s in _expect(of, list, f"partitionToWriteStats[{p!r}]", path)
+        ]
+        for p, of in stats.items()
+    }
+    return _from_object({**record, "partitionToWriteStats": plain}, path)
 
 
 def _from_object(top: dict[str, object], path: str) -> CommitMetadata:
