@@ -7,7 +7,7 @@ is no block was one: Apache Hudi and other readers pass over it and return fewer
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,7 +80,7 @@ def check_file(
             first = bisect_right(ends, part.start)
             _check_range(map(found.__getitem__, range(first, len(found))), part, file, size)
         if visible is not None and _may_be_archived(file, visible):
-            _check_archived([b for b in found if not _within(b, committed)], file, visible)
+            _check_archived(_outside(found, committed), file, visible)
         return
     for block in found:
         if block.damage is Damage.NONE or block.damage is Damage.STRAY:
@@ -90,8 +90,13 @@ def check_file(
             raise _lost(file, block.instant, block.offset, f"{block.damage.text}, {block.size} bytes")
 
 
-def _within(block: LogBlock, ranges: Iterable[CommittedRange]) -> bool:
-    return any(part.start <= block.offset < part.end for part in ranges)
+def _outside(blocks: Iterable[LogBlock], ranges: Iterable[CommittedRange]) -> Iterator[LogBlock]:
+    ordered = sorted(ranges, key=lambda part: part.start)
+    starts = [part.start for part in ordered]
+    for block in blocks:
+        i = bisect_right(starts, block.offset) - 1
+        if i < 0 or block.offset >= ordered[i].end:
+            yield block
 
 
 def _may_be_archived(file: str, visible: VisibleInstants) -> bool:
