@@ -50,6 +50,7 @@ READABLE_V6 = (
     "savepoint_restore",
     "schema_evolution_add_promote",
     "schema_history_cow",
+    "schema_history_flat",
     "schema_on_read",
     "single_commit_large_row_groups",
     "virtual_keys",

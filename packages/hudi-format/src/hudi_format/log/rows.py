@@ -58,7 +58,7 @@ class BlockRows:
             )
         stored = reading.stored(self._schema)
         for rows in self._rows(block, content, stored, block.instant):
-            yield reading.given(rows, self._schema, float_digits=True)
+            yield reading.given(rows, self._schema, logged=True)
 
     def _rows(
         self, block: LogBlock, content: pa.Buffer, schema: pa.Schema, version: str

@@ -162,13 +162,17 @@ class Reading:
                 out.append(pa.field(place.source, _type(field_.type, place, stored=True), True))
         return pa.schema(out)
 
-    def given(self, rows: Batch, schema: pa.Schema, *, float_digits: bool = False) -> Batch:
+    def given(self, rows: Batch, schema: pa.Schema, *, logged: bool = False) -> Batch:
         """Rows of `stored(schema)` as those of `schema`; columns that the file lacks are null.
 
+        Floats become the doubles that print as they do (0.1, not 0.10000000149), as in Apache Hudi's reader of logs
+        (HoodieAvroUtils) and its vectorised reader of base files; only base files in which a nested column changed,
+        which that one does not read, have them by value.
+
         Args:
-            float_digits: floats become the doubles that print as they do: Apache Hudi reads the logs of such
-                tables so (HoodieAvroUtils.rewritePrimaryTypeWithDiffSchemaType).
+            logged: the rows are those of a log block.
         """
+        float_digits = logged or not any(p.inside for p in self.places.values())
         columns = []
         for field_ in schema:
             place = self.places.get(field_.name)
