@@ -69,6 +69,7 @@ MERGED_V6 = (
     "mor_cleaned",
     "mor_compacted_then_logs",
     "mor_custom_keygen",
+    "mor_drop_partition_columns",
     "mor_hfile_logs",
     "mor_log_compacted",
     "mor_parquet_logs",

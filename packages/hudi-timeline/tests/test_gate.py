@@ -68,13 +68,6 @@ CASES = [
     ("layout 1 of version 8", "timeline layout", {"hoodie.table.version": "8"}, {}, "read write"),
     ("another format", "table format", {"hoodie.table.format": "iceberg"}, {}, "read write"),
     ("merge on read", "merge on read", {"hoodie.table.type": "MERGE_ON_READ"}, {}, "write"),
-    (
-        "merge on read, partition columns in the path only",
-        "merge on read without partition columns",
-        {"hoodie.table.type": "MERGE_ON_READ", "hoodie.datasource.write.drop.partition.columns": "true"},
-        {},
-        "read write",
-    ),
     ("another type", "table type", {"hoodie.table.type": "SHREDDED"}, {}, "read write"),
     ("ORC", "base file format", {"hoodie.table.base.file.format": "ORC"}, {}, "read write"),
     ("CDC", "change data capture", {"hoodie.table.cdc.enabled": "true"}, {}, "write"),

@@ -101,12 +101,6 @@ def _merge_on_read(facts: Facts) -> str:
     return f"{facts.query} of a merge-on-read table" if facts.query else "a merge-on-read table"
 
 
-def _merged_without_partition_columns(facts: Facts) -> str:
-    if facts.config.table_type != "MERGE_ON_READ" or facts.query not in (SNAPSHOT, ""):
-        return ""
-    return "a merge-on-read table without partition columns" if facts.config.drop_partition_columns else ""
-
-
 def _base_format(facts: Facts) -> str:
     return "" if facts.config.base_file_format == "PARQUET" else f"{facts.config.base_file_format} base files"
 
@@ -220,12 +214,6 @@ GATE: tuple[Entry, ...] = (
     ),
     Entry("table format", BOTH, _table_format, "use Apache Hudi 1.1 or later with that format's plug-in."),
     Entry("table type", BOTH, _table_type, "correct hoodie.table.type in .hoodie/hoodie.properties."),
-    Entry(
-        "merge on read without partition columns",
-        BOTH,
-        _merged_without_partition_columns,
-        "read it with query='read_optimized', or with Apache Hudi.",
-    ),
     Entry(
         "merge on read",
         BOTH,

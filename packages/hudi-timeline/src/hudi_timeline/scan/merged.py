@@ -19,7 +19,7 @@ from hudi_format.model import BaseFile, FileSlice
 from hudi_format.schema.meta_columns import with_meta
 from hudi_format.slice_reader import SliceMerge
 from hudi_timeline.merged_view import merged_slices
-from hudi_timeline.partition_values import partition_columns
+from hudi_timeline.partition_values import partition_columns, partition_table
 from hudi_timeline.scan.plan import Fate, PartitionColumn, ScanPlan, SliceLogs
 from hudi_timeline.scan.snapshot import SnapshotSource
 from hudi_timeline.snapshot import TableSnapshot
@@ -28,7 +28,10 @@ from hudi_timeline.view import SCHEMA
 
 
 def merged_schema(config: TableConfig, table: pa.Schema) -> pa.Schema:
-    """The result's columns: meta columns, then the table's in their order; all values come from the files."""
+    """The result's columns: meta columns, then the table's in their order.
+
+    Values come from the files; where these have no partition columns, from the path.
+    """
     schema = pa.schema([f.with_nullable(True) for f in table])
     return with_meta(schema) if config.populate_meta_fields else schema
 
@@ -100,7 +103,8 @@ class MergedSource(SnapshotSource):
 
     @property
     def columns(self) -> tuple[PartitionColumn, ...]:
-        return partition_columns(self.snapshot.config, self.snapshot.schema, from_path=False)
+        config = self.snapshot.config
+        return partition_columns(config, self.snapshot.schema, from_path=config.drop_partition_columns)
 
     def plan(self) -> ScanPlan:
         """The files to read.
@@ -127,7 +131,11 @@ class MergedSource(SnapshotSource):
         )
         plan = self._plan_of(files)
         table = self.schema if snapshot.config.populate_meta_fields else pa.schema(snapshot.schema)
-        return replace(plan, logs=logs, merge=merge, table_schema=table)
+        # Also of the partitions that have logs only.
+        values = partition_table(
+            sorted({s.partition for s in slices}), self.columns, uri=snapshot.storage.uri
+        )
+        return replace(plan, logs=logs, merge=merge, table_schema=table, partition_values=values)
 
     def _selects(self, file_slice: FileSlice) -> bool:
         """Whether the paths asked for have the slice: its base file, or any log where it has none."""

@@ -5,7 +5,7 @@ A task holds everything its worker may know, so the same worker runs on threads 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -102,7 +102,7 @@ def make_tasks(
         return tasks
     # A slice without a base file is like one with a file that has no rows.
     bare = ReadTask(storage, "", "", 0, "", "", schema, needed, None, filter, filter_columns)
-    return _with_logs(tasks, bare, plan)
+    return _with_logs(tasks, bare, plan, values if constant else {})
 
 
 def _readings(storage: Storage, plan: ScanPlan) -> dict[str, Reading | None]:
@@ -116,8 +116,14 @@ def _readings(storage: Storage, plan: ScanPlan) -> dict[str, Reading | None]:
         raise e.at(table=storage.uri) from None
 
 
-def _with_logs(tasks: list[ReadTask], bare: ReadTask, plan: ScanPlan) -> list[ReadTask]:
-    """The tasks with the logs of their slices, and one more for each slice without a base file."""
+def _with_logs(
+    tasks: list[ReadTask], bare: ReadTask, plan: ScanPlan, values: Mapping[str, pa.RecordBatch]
+) -> list[ReadTask]:
+    """The tasks with the logs of their slices, and one more for each slice without a base file.
+
+    Args:
+        values: the columns that come from the path, by partition.
+    """
     if plan.merge is None or plan.table_schema is None:
         raise ValueError("a plan with logs says how they are merged")
     merge_schema = plan.merge.merge_schema(bare.needed, plan.table_schema)
@@ -133,7 +139,7 @@ def _with_logs(tasks: list[ReadTask], bare: ReadTask, plan: ScanPlan) -> list[Re
         out.append(
             replace(
                 bare, partition=partition, size=logs.size, instant=logs.slice.base_instant, file_id=file_id,
-                logs=logs, merge=plan.merge, merge_schema=merge_schema,
+                logs=logs, merge=plan.merge, merge_schema=merge_schema, constants=values.get(partition),
             )
         )  # fmt: skip
     return out
@@ -331,12 +337,23 @@ def _merged(task: ReadTask, batch_rows: int) -> Iterator[pa.Table]:
     keys = pa.schema([schema.field(n) for n in merge.key_columns])
     base = _base_rows(task, schema, batch_rows)
     for part in merge_base(records, base, lambda: _base_rows(task, keys, batch_rows)):
+        part = _with_constants(part, task.constants)
         if task.filter is not None:
             part = part.filter(task.filter)
         if len(task.schema):
             yield pa.table([part.column(n) for n in task.schema.names], schema=task.schema)
         else:
             yield _no_columns(part.num_rows)
+
+
+def _with_constants(rows: pa.Table, constants: pa.RecordBatch | None) -> pa.Table:
+    """The rows with the columns whose value the path says."""
+    for name in constants.schema.names if constants is not None else ():
+        place = rows.schema.get_field_index(name)
+        if place >= 0:
+            value = _repeated(constants.column(name)[0], rows.num_rows)
+            rows = rows.set_column(place, pa.field(name, value.type), value)
+    return rows
 
 
 def _base_rows(task: ReadTask, schema: pa.Schema, batch_rows: int) -> Iterator[pa.Table]:
