@@ -16,6 +16,7 @@ from types import TracebackType
 import numpy as np
 import pyarrow as pa
 
+from hudi_format.base_file import open_other
 from hudi_format.errors import HudiError, SchemaError, UnsupportedError
 from hudi_format.keys import KeySpec, nested_column, record_keys
 from hudi_format.log.blocks import BlockType, LogBlock
@@ -33,6 +34,7 @@ from hudi_format.merge.records import OnePerKey, Records, Resolver
 from hudi_format.merge.rules import MODES, MergeRule, Order
 from hudi_format.model import FileSlice, LogFile
 from hudi_format.parquet.reader import iter_batches
+from hudi_format.schema.evolve import conform
 from hudi_format.schema.history import Evolution
 from hudi_format.schema.meta_columns import META_COLUMNS, RECORD_KEY
 from hudi_format.storage import Storage
@@ -428,13 +430,26 @@ def read_file_slice(
         part = pa.schema([needed.field(n) for n in names])
         reading = merge.evolution.reading(file.instant) if merge.evolution else None
         stored = part if reading is None else reading.stored(part)
-        for batch in iter_batches(storage, file.path, columns=stored.names, schema=stored):
+        for batch in _base_batches(storage, file.path, stored):
             rows = pa.Table.from_batches([batch])
             yield rows if reading is None else reading.given(rows, part)
 
     records = LogRecords(storage, file_slice.log_files, merge, needed)
     for part in merge_base(records, base(needed.names), lambda: base(merge.key_columns)):
         yield from part.select(wanted.names).to_batches()
+
+
+def _base_batches(storage: Storage, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    other = open_other(storage, path, schema)
+    if other is None:
+        yield from iter_batches(storage, path, columns=schema.names, schema=schema)
+        return
+    try:
+        there = [n for n in schema.names if n in set(other.names)]
+        for batch in other.batches(there, 65536):
+            yield conform(batch, schema)
+    finally:
+        other.close()
 
 
 __all__ = ["LogRecords", "SliceMerge", "merge_base", "read_file_slice"]

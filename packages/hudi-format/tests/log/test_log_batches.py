@@ -61,6 +61,8 @@ def test_hfile_blocks_get_their_keys_back(version):
     decoder = BlockDecoder(columns=["key", "type"])  # column statistics are unions of many types
     rows = 0
     for b, content in with_content(version, BlockType.HFILE_DATA):
+        if "HoodieMetadataRecord" not in b.schema:
+            continue  # rows of a data table, which have no field of that name
         table = pa.Table.from_batches(decoder.batches(b, content))
         entries = HFileReader.from_buffer(memoryview(content).cast("B")).scan()
         assert table["key"].cast(pa.binary()).to_pylist() == entries["key"].to_pylist()

@@ -40,6 +40,8 @@ from hudi_timeline.table_config import PROPERTIES_FILE
 
 log = logging.getLogger("hudi")
 
+PARQUET = "PARQUET"
+
 _said: set[str] = set()
 
 
@@ -141,7 +143,7 @@ def frame_of(
     plan = scan.plan
     # Python workers merge logs and find columns by id; files without either could be a scan of Spark's.
     by_id = plan.evolution is not None and any(t.reading is not None for t in scan.plan_files())
-    if plan.logs or by_id:
+    if plan.logs or by_id or table.config.base_file_format != PARQUET:
         return _by_workers(spark, scan)
     if not plan.files.num_rows:
         return spark.createDataFrame([], to_spark_schema(scan.schema))

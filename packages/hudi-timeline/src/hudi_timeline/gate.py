@@ -105,6 +105,11 @@ def _base_format(facts: Facts) -> str:
     return "" if facts.config.base_file_format == "PARQUET" else f"{facts.config.base_file_format} base files"
 
 
+def _unknown_base_format(facts: Facts) -> str:
+    known = facts.config.base_file_format in ("PARQUET", "ORC", "HFILE")
+    return "" if known else f"{facts.config.base_file_format} base files"
+
+
 def _cdc(facts: Facts) -> str:
     return "change data capture (hoodie.table.cdc.enabled)" if facts.config.cdc_enabled else ""
 
@@ -220,7 +225,14 @@ GATE: tuple[Entry, ...] = (
         _merge_on_read,
         "use Apache Hudi; snapshots, time travel and read_optimized queries of the table can be read here.",
     ),
-    Entry("base file format", BOTH, _base_format, "use Apache Hudi for this table."),
+    Entry("base file format", (READ,), _unknown_base_format, "use Apache Hudi for this table."),
+    Entry(
+        "base file format",
+        (WRITE,),
+        _base_format,
+        "write to it with Apache Hudi: the ORC writer at hand keeps no metadata in a file's footer, where readers look "
+        "for schema and keys, and HFiles are the metadata table's, which is written along with its table.",
+    ),
     Entry("change data capture", (WRITE,), _cdc, _APACHE_WRITE),
     Entry("key generator", (WRITE,), _key_generator, _APACHE_WRITE),
     Entry("metadata-only bootstrap", BOTH, _metadata_bootstrap, "use Apache Hudi for this table."),

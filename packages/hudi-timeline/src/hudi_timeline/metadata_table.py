@@ -8,6 +8,7 @@ metadata table anew at its next write.
 
 from __future__ import annotations
 
+from hudi_format.key_spec import KeySpec
 from hudi_format.storage import Storage
 from hudi_timeline import table_config
 from hudi_timeline.table_config import (
@@ -18,6 +19,22 @@ from hudi_timeline.table_config import (
 
 FOLDER = ".hoodie/metadata"
 FILES = "files"
+RECORD_KEY_FIELD = "key"
+_PAYLOAD = "HoodieMetadataPayload"
+_KEY_GENERATORS = ("HoodieTableMetadataKeyGenerator", "HOODIE_TABLE_METADATA")
+
+
+def key_spec(config: TableConfig) -> KeySpec:
+    """How keys of a table are made, the metadata table among them."""
+    return KeySpec((RECORD_KEY_FIELD,), (), "NON_PARTITION") if is_one(config) else config.key_spec()
+
+
+def is_one(config: TableConfig) -> bool:
+    """Whether the table is the metadata table of another one."""
+    return config.base_file_format == "HFILE" and (
+        (config.payload_class or "").endswith(f".{_PAYLOAD}")
+        or (config.keygen_class or "").rpartition(".")[2] in _KEY_GENERATORS
+    )
 
 
 def built(config: TableConfig) -> tuple[str, ...]:

@@ -45,6 +45,9 @@ __all__ = [
     "read_commit",
 ]
 
+# The metadata table's: its records hold unions of several types.
+HFILE = "HFILE"
+
 SCHEMA_NEUTRAL = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
 """Operations whose `schema` is a copy of the one before, so they say nothing about the table's."""
 
@@ -255,7 +258,9 @@ def latest_schema(
         metadata = read_commit(storage, instant) if read is None else read(instant)
         if metadata.operation not in SCHEMA_NEUTRAL and metadata.schema_text:
             try:
-                return _table_schema(from_avro(metadata.schema_text), config)
+                return _table_schema(
+                    from_avro(metadata.schema_text, unions=config.base_file_format == HFILE), config
+                )
             except HudiError as e:
                 raise e.at(table=storage.uri, instant=instant.time, file=instant.path) from None
         if not newest_file:

@@ -19,6 +19,7 @@ import pyarrow.types as pt
 from hudi_format.avro.defaults import default_bytes, has_default
 from hudi_format.avro.model import AvroField, AvroType
 from hudi_format.errors import CorruptFileError, MissingColumnError, SchemaError, UnsupportedError
+from hudi_format.schema.avro import MEMBER
 from hudi_format.schema.cast import promotes, refusal
 
 MAX_STEPS = 200_000  # types that name each other can unfold to any number
@@ -259,6 +260,9 @@ class _Resolver:
             step = self._value(others[0], sink, False)
             step.null_branch = 1 - writer.branches.index(others[0])
             return step
+        if len(others) > 1 and sink.names and all(n.removeprefix(MEMBER).isdigit() for n in sink.names):
+            members = [self._member(b, sink, others) for b in writer.branches]
+            return self._step("union", sink.number, sink.path, kids=members)
         kids: list[Step] = []
         refused: SchemaError | None = None
         for branch in writer.branches:
@@ -270,6 +274,20 @@ class _Resolver:
         if refused is not None and all(k.op in ("unreadable", "null_row") for k in kids):
             raise refused
         return self._step("union", sink.number, sink.path, kids=kids)
+
+    def _member(self, branch: AvroType, sink: Sink, others: list[AvroType]) -> Step:
+        """A step for one branch of a union that is read as a struct with a field for each."""
+        if branch.kind == "null":
+            return self._value(branch, sink, False)
+        name = f"{MEMBER}{next(n for n, b in enumerate(others) if b is branch)}"
+        steps: list[Step] = []
+        for own, kid in zip(sink.names, sink.kids, strict=True):
+            steps.append(
+                self._read(branch, kid) if own == name else self._step("null_row", kid.number, kid.path)
+            )
+        if name not in sink.names:
+            self._append_skip(steps, branch)
+        return self._step("record", sink.number, sink.path, kids=steps)
 
     def _value(self, writer: AvroType, sink: Sink, final: bool) -> Step:
         """A step for a type that is no union; `final`: it must give the wanted Arrow type by itself."""

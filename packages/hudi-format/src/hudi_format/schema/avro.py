@@ -42,6 +42,7 @@ _WIDE: dict[tuple[str, str], pa.DataType] = {
     ("long", "local-timestamp-nanos"): pa.timestamp("ns"),
 }
 MAX_TYPES = 200_000  # types that name each other can unfold to any number
+MEMBER = "member"
 _NAMES: dict[pa.DataType, str] = {kind: name for name, kind in _PRIMITIVES.items()}
 
 
@@ -125,10 +126,15 @@ def _avro_type(kind: pa.DataType, name: str, namespace: str, path: str) -> Json:
     raise SchemaError(f"column {path} has type {kind}, which has no Avro form", column=path, source=str(kind))
 
 
-def from_avro(text: str) -> pa.Schema:
+def from_avro(text: str, *, unions: bool = False) -> pa.Schema:
     """The Arrow schema of a record's Avro schema, whoever wrote it.
 
     Unions may name null first or last; decimals may be on fixed or on bytes; enumerations and UUIDs are text.
+
+    Args:
+        unions: a union of several types is a struct with a field for each, `member0`, `member1` and so on in the
+            union's order without null, of which one is not null; times of day are numbers: as Spark has both
+            (SchemaConverters).
 
     Raises:
         CorruptFileError: the text is no Avro schema, or not that of a record.
@@ -143,7 +149,7 @@ def from_avro(text: str) -> pa.Schema:
     if not isinstance(root, dict) or root.get("type") not in ("record", "error"):
         raise CorruptFileError("not the Avro schema of a record")
     try:
-        kind = _Reader().record(root, "", "")
+        kind = _Reader(unions).record(root, "", "")
     except RecursionError as e:
         raise CorruptFileError("an Avro schema nested too deeply") from e
     return pa.schema(list(kind))
@@ -152,7 +158,8 @@ def from_avro(text: str) -> pa.Schema:
 class _Reader:
     """Turns one schema's JSON into Arrow types; remembers the named types it met."""
 
-    def __init__(self) -> None:
+    def __init__(self, unions: bool = False) -> None:
+        self._unions = unions
         self._named: dict[str, pa.DataType | None] = {}  # None: being defined
         self._sizes: dict[str, int] = {}  # types in each of them
         self._count = 0
@@ -182,6 +189,10 @@ class _Reader:
         if not isinstance(node, list):
             return self._type(node, namespace, path), node == "null"
         branches = [b for b in node if b != "null"]
+        if len(branches) > 1 and self._unions:
+            parts = [self._type(b, namespace, f"{path}.{MEMBER}{n}") for n, b in enumerate(branches)]
+            fields = [pa.field(f"{MEMBER}{n}", kind) for n, kind in enumerate(parts)]
+            return pa.struct(fields), len(branches) < len(node)
         if len(branches) != 1:
             raise SchemaError(
                 f"column {path} is a union of {len(branches)} types, which no column can hold", column=path
@@ -219,6 +230,8 @@ class _Reader:
             return fixed
         if not isinstance(kind, str):
             raise CorruptFileError(f"an Avro type without a kind ({path})")
+        if self._unions and (kind, node.get("logicalType")) in _WIDE:
+            return _PRIMITIVES[kind]
         return leaf_type(node, path) if kind in _PRIMITIVES else self._by_name(kind, namespace, path)
 
     def _by_name(self, name: str, namespace: str, path: str) -> pa.DataType:

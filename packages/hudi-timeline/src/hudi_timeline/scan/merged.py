@@ -12,12 +12,14 @@ import pyarrow as pa
 
 from hudi_format.errors import InvalidOptionError, SchemaError, UnsupportedError
 from hudi_format.log.order import BlockScope
+from hudi_format.merge import metadata_payload
 from hudi_format.merge.custom import MERGE, custom_of, custom_rule
 from hudi_format.merge.limits import MemoryLimit
 from hudi_format.merge.rules import MergeRule, mode_rule, payload_rule
 from hudi_format.model import BaseFile, FileSlice
 from hudi_format.schema.meta_columns import with_meta
 from hudi_format.slice_reader import SliceMerge
+from hudi_timeline import metadata_table
 from hudi_timeline.merged_view import merged_slices
 from hudi_timeline.partition_values import partition_columns, partition_table
 from hudi_timeline.scan.plan import Fate, PartitionColumn, ScanPlan, SliceLogs
@@ -49,6 +51,8 @@ def slice_merge(snapshot: TableSnapshot, merge: str | None = None) -> SliceMerge
     by_mode = config.version >= 8
     try:
         text = merge or config.properties.get(MERGE)
+        if not text and metadata_table.is_one(config):
+            text = metadata_payload.FUNCTION
         if text:
             fixed = {n.partition(".")[0] for n in (*config.record_key_fields, *config.partition_fields)}
             rule = custom_rule(text, sorted(fixed))
@@ -67,7 +71,7 @@ def slice_merge(snapshot: TableSnapshot, merge: str | None = None) -> SliceMerge
             inflight=frozenset(i.time for i in snapshot.timeline.pending_writes()),
             latest=snapshot.as_of or "",
         )
-    key_spec = None if config.populate_meta_fields else config.key_spec()
+    key_spec = None if config.populate_meta_fields else metadata_table.key_spec(config)
     return SliceMerge(
         rule,
         config.ordering_field,

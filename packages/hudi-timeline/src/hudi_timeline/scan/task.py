@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from hudi_format.base_file import OtherBaseFile, open_other
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError
 from hudi_format.schema.evolve import conform
 from hudi_format.schema.history import Reading
@@ -162,6 +163,15 @@ class SliceFile:
             MissingFileError, CorruptFileError: naming the file.
         """
         self.task = task
+        fixed = set(task.constants.schema.names) if task.constants is not None else set()
+        self._from_file = pa.schema([f for f in task.needed if f.name not in fixed])
+        reading = task.reading
+        self._stored = self._from_file if reading is None else reading.stored(self._from_file)
+        self._other = _open_other(task, self._stored)
+        if self._other is not None:
+            self._columns = [n for n in self._stored.names if n in set(self._other.names)]
+            self.row_groups = []
+            return
         self._source = _open(task)
         try:
             # Remote stores: one request for the column chunks of a row group instead of one for each.
@@ -169,11 +179,7 @@ class SliceFile:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as e:
             self._source.close()
             raise _corrupt(task, e) from None
-        fixed = set(task.constants.schema.names) if task.constants is not None else set()
         stored = set(self._file.schema_arrow.names)
-        self._from_file = pa.schema([f for f in task.needed if f.name not in fixed])
-        reading = task.reading
-        self._stored = self._from_file if reading is None else reading.stored(self._from_file)
         self._columns = [n for n in self._stored.names if n in stored]
         self.row_groups = list(range(self._file.num_row_groups))
         if task.filter is not None:
@@ -190,14 +196,26 @@ class SliceFile:
     @property
     def num_row_groups(self) -> int:
         """Row groups in the file; those that are read are `row_groups`."""
-        return int(self._file.num_row_groups)
+        return 0 if self._other is not None else int(self._file.num_row_groups)
 
     def close(self) -> None:
+        if self._other is not None:
+            self._other.close()
+            return
         self._file.close()
         self._source.close()
 
     def read(self) -> pa.Table:
         """All rows at once."""
+        if self._other is not None:
+            if not self._columns:
+                return self._finish(pa.table({}), self._other.rows)
+            parts = list(self._other_batches(self._other, BATCH_ROWS))
+            return (
+                pa.Table.from_batches(parts, self.task.schema)
+                if len(self.task.schema)
+                else _no_columns(sum(p.num_rows for p in parts))
+            )
         try:
             if len(self.row_groups) == self._file.num_row_groups:
                 raw = self._file.read(columns=self._columns)
@@ -210,7 +228,10 @@ class SliceFile:
 
     def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows in batches of at most `batch_rows`; holds one batch and the row group's bytes."""
-        if not self.row_groups:
+        if self._other is not None and self._columns:
+            yield from self._other_batches(self._other, batch_rows)
+            return
+        if not self.row_groups and self._other is None:
             return
         if not self._columns:  # nothing to decode: only the count of the rows matters
             yield from self.read().to_batches(max_chunksize=batch_rows)
@@ -228,6 +249,16 @@ class SliceFile:
             yield from self._finish(pa.Table.from_batches([batch]), batch.num_rows).to_batches(
                 max_chunksize=batch_rows
             )
+
+    def _other_batches(self, file: OtherBaseFile, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a file that is not Parquet."""
+        try:
+            for batch in file.batches(self._columns, batch_rows):
+                yield from self._finish(pa.Table.from_batches([batch]), batch.num_rows).to_batches()
+        except HudiError as e:
+            raise _placed(e, self.task) from e.__cause__
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as e:
+            raise _corrupt(self.task, e) from None
 
     def _finish(self, raw: pa.Table, rows: int) -> pa.Table:
         """File columns to the task's columns: table types, constants in place, filter applied."""
@@ -278,9 +309,21 @@ def _open(task: ReadTask) -> pa.NativeFile:
         raise _corrupt(task, e) from None
 
 
+def _open_other(task: ReadTask, schema: pa.Schema) -> OtherBaseFile | None:
+    try:
+        return open_other(task.storage, task.path, schema)
+    except FileNotFoundError:
+        raise _placed(MissingFileError("a file of the scan is gone"), task) from None
+    except HudiError as e:
+        raise _placed(e, task) from e.__cause__
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError, OSError) as e:
+        raise _corrupt(task, e) from None
+
+
 def _corrupt(task: ReadTask, error: Exception) -> HudiError:
     reason = str(error).splitlines()[0]
-    return _placed(CorruptFileError(f"the base file cannot be read as Parquet: {reason}"), task)
+    kind = {"orc": "ORC", "hfile": "HFile"}.get(task.path.rpartition(".")[2], "Parquet")
+    return _placed(CorruptFileError(f"the base file cannot be read as {kind}: {reason}"), task)
 
 
 def _placed(error: HudiError, task: ReadTask) -> HudiError:
@@ -348,7 +391,9 @@ def _merged(task: ReadTask, batch_rows: int) -> Iterator[pa.Table]:
 
 def _with_constants(rows: pa.Table, constants: pa.RecordBatch | None) -> pa.Table:
     """The rows with the columns whose value the path says."""
-    for name in constants.schema.names if constants is not None else ():
+    if constants is None:
+        return rows
+    for name in constants.schema.names:
         place = rows.schema.get_field_index(name)
         if place >= 0:
             value = _repeated(constants.column(name)[0], rows.num_rows)
