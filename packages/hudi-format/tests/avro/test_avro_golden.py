@@ -24,6 +24,7 @@ TABLES = sorted(
     for version in ("v6", "v8", "v9")
     for archive in (golden_tables.ROOT / version).glob("*.zip")
     if any(word in archive.name for word in ("mor", "cdc", "payload", "flagged"))
+    and "hfile" not in archive.name
     and "parquet" not in archive.name
 )
 
