@@ -30,6 +30,7 @@ from hudi_timeline.validate.screen import ID, INSTANT
 R = TypeVar("R")
 EXTRA = "hudi.quarantine"
 _WRITE = "hoodie.datasource.write."
+_HEARTBEAT = "hoodie.client.heartbeat."
 _WAIT_S, _BETWEEN_S = 60.0, 0.2
 
 
@@ -52,10 +53,16 @@ def open_quarantine(storage: Storage, config: WriteConfig) -> Storage | None:
     return open_beside(storage, path)
 
 
-def write_options(name: str, tasks: int) -> dict[str, str]:
+def _options(config: WriteConfig, name: str) -> dict[str, str]:
+    """What any write to the quarantine of a table has; its writers count as dead when those of the table do."""
+    given = {k: v for k, v in config.raw.items() if k.startswith(_HEARTBEAT)}
+    return {"hoodie.table.name": f"{name}_quarantine", **given}
+
+
+def write_options(config: WriteConfig, name: str, tasks: int) -> dict[str, str]:
     """The options of a write of bad rows of a table."""
     return {
-        "hoodie.table.name": f"{name}_quarantine",
+        **_options(config, name),
         _WRITE + "operation": "bulk_insert",
         _WRITE + "recordkey.field": ID,
         _WRITE + "partitionpath.field": INSTANT,
@@ -66,10 +73,10 @@ def write_options(name: str, tasks: int) -> dict[str, str]:
     }
 
 
-def removal_options(name: str, instants: Sequence[str]) -> dict[str, str]:
+def removal_options(config: WriteConfig, name: str, instants: Sequence[str]) -> dict[str, str]:
     """The options of a delete_partition of the rows of some writes."""
     return {
-        "hoodie.table.name": f"{name}_quarantine",
+        **_options(config, name),
         _WRITE + "operation": "delete_partition",
         _WRITE + "partitions.to.delete": ",".join(f"{INSTANT}={i}" for i in instants),
     }

@@ -82,7 +82,7 @@ class Aside:
         assert self._screened is not None
         assert self.storage is not None
         transaction.when_undone(lambda: self._remove(name, [transaction.instant]))
-        options = quarantine.write_options(name, self._screened.tasks())
+        options = quarantine.write_options(self.plan.config, name, self._screened.tasks())
         engine, rows = self.engine.another(self._screened.bad_rows(transaction.instant))
         storage = self.storage
         quarantine.patiently(lambda: _execute(engine, storage, rows, options))
@@ -95,7 +95,7 @@ class Aside:
             return  # it failed before there was a quarantine
         storage = self.storage
         engine, _ = self.engine.another(None)
-        options = quarantine.removal_options(name, instants)
+        options = quarantine.removal_options(self.plan.config, name, instants)
         quarantine.patiently(lambda: _execute(engine, storage, None, options))
 
 
