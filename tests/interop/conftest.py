@@ -22,7 +22,7 @@ ONE_OF = {
     "test_schema_evolution": 3,
     "test_index": 2,
     "test_sizing": 3,
-    "test_validators": 4,
+    "test_validators": 6,
 }
 
 

@@ -3,6 +3,8 @@
 Without a JVM the queries run in DuckDB, on Spark in Spark SQL.  A refused write leaves the rows that were there.
 """
 
+import shutil
+
 import pyarrow as pa
 import pytest
 
@@ -66,10 +68,28 @@ CASES = [
 ]  # fmt: skip
 
 
+def local(path, data, given):
+    execute(LocalEngine(), open_storage(str(path)), data, given)
+
+
+def writers(pool):
+    """By name, what writes rows with options."""
+    return {"apache": pool.get("0.15.0").write, "local": local, "spark": pool.ours().write}
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory, pool):
+    """A folder with the first rows, written by each."""
+    folder = tmp_path_factory.mktemp("written")
+    for name, write in writers(pool).items():
+        write(folder / name, FIRST, {**BASE, WRITE + "operation": "insert"})
+    return folder
+
+
 @pytest.mark.req("MB-06", "NEW-33")
 @pytest.mark.parametrize(("kind", "queries", "operation", "committed"), CASES)
 def test_validators_say_what_those_of_apache_hudi_say(
-    tmp_path, apache, pool, kind, queries, operation, committed
+    tmp_path, pool, written, kind, queries, operation, committed
 ):
     options = {
         **BASE,
@@ -81,23 +101,11 @@ def test_validators_say_what_those_of_apache_hudi_say(
     if operation == "insert":
         change = rows(("n1", "p0", 20, 1.0), ("n2", "p0", 20, 1.0))
 
-    def by_process(process):
-        def write(path, data, given):
-            process.write(path, data, given)
-
-        return write
-
-    def local(path, data, given):
-        execute(LocalEngine(), open_storage(str(path)), data, given)
-
     left = {}
-    for name, write, error in (
-        ("apache", by_process(apache), SparkProcessError),
-        ("local", local, ValidationError),
-        ("spark", by_process(pool.ours()), SparkProcessError),
-    ):
+    for name, write in writers(pool).items():
         path = tmp_path / name
-        write(path, FIRST, {**BASE, WRITE + "operation": "insert"})
+        shutil.copytree(written / name, path)
+        error = ValidationError if name == "local" else SparkProcessError
         if committed:
             write(path, change, options)
         else:
@@ -106,5 +114,23 @@ def test_validators_say_what_those_of_apache_hudi_say(
             says = str(e.value)
             assert ("pre-commit validation failed" if name == "apache" else "HUDI-E0508") in says
         left[name] = ours.read(path).select(["id", "p", "ts", "v"])
-    assert_same_rows(left["local"], left["apache"])
-    assert_same_rows(left["spark"], left["apache"])
+    assert_same_rows(left["local"], left["apache"], ["id"])
+    assert_same_rows(left["spark"], left["apache"], ["id"])
+
+
+@pytest.mark.req("NEW-33")
+def test_apache_hudi_reads_the_quarantine_and_the_table_beside_it(tmp_path, apache):
+    options = {
+        **BASE,
+        "hudi.write.rules": "paid: v >= 0",
+        "hudi.quarantine.path": str(tmp_path / "aside"),
+    }
+    storage = open_storage(str(tmp_path / "t"))
+    execute(LocalEngine(), storage, FIRST, {**BASE, WRITE + "operation": "insert"})
+    result = execute(LocalEngine(), storage, CHANGE, options)
+    assert result.quarantined == {"paid": 1}
+    assert_same_rows(ours.read(tmp_path / "t"), apache.read(tmp_path / "t"), ["id"])
+    kept = apache.read(tmp_path / "aside")
+    assert_same_rows(ours.read(tmp_path / "aside"), kept, ["_hudi_quarantine_id"])
+    assert kept.column("_hudi_quarantine_instant").to_pylist() == [result.instant]
+    assert kept.column("id").to_pylist() == ["new"]
