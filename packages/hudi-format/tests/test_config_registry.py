@@ -185,12 +185,12 @@ def test_a_slip_of_one_letter_is_answered_with_a_name(key, at, letter):
 
 def test_options_without_effect_are_listed_once_per_process(caplog, monkeypatch):
     monkeypatch.setattr(notice, "_said", set())
-    options = {"hoodie.cleaner.policy": "KEEP_LATEST_COMMITS", "hoodie.embed.timeline.server": "true"}
+    options = {"hoodie.cleaner.parallelism": "200", "hoodie.embed.timeline.server": "true"}
     with caplog.at_level(logging.INFO, "hudi"):
         parse_write_options({**options, "hoodie.table.name": "t"})
         parse_write_options({**options, "hoodie.write.markers.type": "DIRECT"})
     assert [r.getMessage() for r in caplog.records] == [
-        "options accepted without effect here: hoodie.cleaner.policy, hoodie.embed.timeline.server",
+        "options accepted without effect here: hoodie.cleaner.parallelism, hoodie.embed.timeline.server",
         "options accepted without effect here: hoodie.write.markers.type",
     ]
 
@@ -210,14 +210,14 @@ def test_explain_tells_value_origin_default_and_class_of_each_option():
     facts = {f.key: f for f in explain({
         "hoodie.table.type": "COPY_ON_WRITE",
         "hoodie.index.type": "BUCKET",
-        "hoodie.cleaner.policy": "KEEP_LATEST_COMMITS",
+        "hoodie.cleaner.parallelism": "200",
         "hoodie.tabel.name": "t",
     })}  # fmt: skip
     table_type = facts["hoodie.datasource.write.table.type"]
     assert (table_type.origin, table_type.taken_as) == ("given as hoodie.table.type", MEANING)
     assert facts["hoodie.index.type"].taken_as == EFFECT
     assert "set it to one of SIMPLE" in facts["hoodie.index.type"].note
-    assert facts["hoodie.cleaner.policy"].taken_as == TUNING
+    assert facts["hoodie.cleaner.parallelism"].taken_as == TUNING
     assert facts["hoodie.tabel.name"].taken_as == UNKNOWN
     assert "hoodie.table.name" in facts["hoodie.tabel.name"].note
     codec = facts["hoodie.parquet.compression.codec"]

@@ -6,7 +6,7 @@ that handles the feature removes the entry.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -287,6 +287,34 @@ def check_write(
     _check(WRITE, Facts(storage, config, timeline or Timeline(), given, operation=operation))
 
 
+# What cleaning, archival and savepoints would do harm to, or would not understand.
+_SERVICE_FEATURES = frozenset(
+    {
+        "table version 5",
+        "table version 8",
+        "table version 9",
+        "unknown table version",
+        "timeline layout",
+        "table type",
+        "metadata-only bootstrap",
+        "pending restore",
+        "metadata table indexes",
+    }
+)
+
+
+def check_service(
+    storage: Storage, config: TableConfig, timeline: Timeline, options: Mapping[str, str] | None
+) -> None:
+    """Make sure that a table service does the table no harm.
+
+    Raises:
+        UnsupportedError: the table has a feature that it would damage.
+    """
+    facts = Facts(storage, config, timeline, options or {})
+    _check("change", facts, [e for e in GATE if e.feature in _SERVICE_FEATURES])
+
+
 def check_read(
     storage: Storage, config: TableConfig, timeline: Timeline | None = None, *, query: str = "snapshot"
 ) -> None:
@@ -298,10 +326,8 @@ def check_read(
     _check(READ, Facts(storage, config, timeline or Timeline(), {}, query=query))
 
 
-def _check(access: str, facts: Facts) -> None:
-    for entry in GATE:
-        if access not in entry.applies:
-            continue
+def _check(access: str, facts: Facts, entries: Sequence[Entry] | None = None) -> None:
+    for entry in [e for e in GATE if access in e.applies] if entries is None else entries:
         found = entry.detect(facts)
         if found:
             raise UnsupportedError(

@@ -46,6 +46,7 @@ from hudi_timeline.scan.result import Scan
 from hudi_timeline.scan.snapshot import SnapshotSource, snapshot_schema
 from hudi_timeline.scan.time_travel import check_as_of
 from hudi_timeline.schema_history import with_history
+from hudi_timeline.services.api import ServiceMethods
 from hudi_timeline.snapshot import CommitCache, TableSnapshot, open_snapshot, snapshot_of
 from hudi_timeline.table_config import META_FOLDER, TableConfig, load
 from hudi_timeline.timeline import Timeline, latest_schema, load_timeline
@@ -55,7 +56,7 @@ Moment: TypeAlias = str | datetime
 """An instant time (digits), `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's time zone, or a datetime."""
 
 
-class HudiTable(WriteMethods):
+class HudiTable(WriteMethods, ServiceMethods):
     """A table at a path.  Each read looks at the table anew; a scan stands for the state it was made in."""
 
     def __init__(self, storage: Storage, options: Mapping[str, object] | None = None) -> None:

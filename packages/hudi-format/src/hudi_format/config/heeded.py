@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hudi_format import time_keys
+from hudi_format.config.services import SERVICE_DOCS
 
 OPERATION = "hoodie.datasource.write.operation"
 RECORD_KEY = "hoodie.datasource.write.recordkey.field"
@@ -370,4 +371,5 @@ DOCS = {
     ),
 }
 
+DOCS.update(SERVICE_DOCS)
 HEEDED = frozenset(DOCS)

@@ -280,6 +280,13 @@ KINDS: dict[str, Kind] = {
         "KEEP_LATEST_COMMITS", "KEEP_LATEST_FILE_VERSIONS", "KEEP_LATEST_BY_HOURS"
     ),
     "hoodie.clean.trigger.strategy": choice("NUM_COMMITS"),
+    "hoodie.clean.max.commits": whole(1, unit="commits"),
+    "hoodie.cleaner.commits.retained": whole(1, unit="commits"),
+    "hoodie.cleaner.hours.retained": whole(1, unit="hours"),
+    "hoodie.cleaner.fileversions.retained": whole(1, unit="versions"),
+    "hoodie.keep.min.commits": whole(1, unit="commits"),
+    "hoodie.keep.max.commits": whole(1, unit="commits"),
+    "hoodie.commits.archival.batch": whole(1, unit="entries"),
     "hoodie.compact.inline.trigger.strategy": choice(
         "NUM_COMMITS", "NUM_COMMITS_AFTER_LAST_REQUEST", "TIME_ELAPSED", "NUM_AND_TIME", "NUM_OR_TIME"
     ),

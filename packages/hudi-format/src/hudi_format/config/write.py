@@ -39,6 +39,7 @@ from hudi_format.config.heeded import (
 from hudi_format.config.kinds import INDEX_CLASSES, PREPPED
 from hudi_format.config.notice import say_tuning
 from hudi_format.config.registry import Given, canonical
+from hudi_format.config.services import ServiceConfig, service_config
 from hudi_format.errors import ConflictingOptionError, InvalidOptionError, UnsupportedError
 from hudi_format.key_spec import kind_of
 from hudi_format.merge.rules import PAYLOADS
@@ -152,6 +153,7 @@ class WriteConfig:
     quarantine_max_rows: int | None = None
     progress: str = "auto"
     merge: str | None = None
+    services: ServiceConfig = field(default_factory=ServiceConfig)
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     raw: Mapping[str, str] = field(default_factory=dict)
 
@@ -205,6 +207,7 @@ def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
         # Rows of a DataFrame are kept in one form; the levels with and without SER are the same there.
         storage_level=level.replace("_SER", ""),
         shuffle_parallelism=tasks if isinstance(tasks, int) and tasks > 0 else None,
+        services=service_config(given),
         extra_metadata=given.extra,
         raw=given.text,
     )

@@ -24,10 +24,11 @@ from hudi_timeline.metadata.avro_guard import (
     checked_schema,
     container_parts,
 )
+from hudi_timeline.metadata.avro_types import Schema
 
 Record = dict[str, Any]
 
-SCHEMAS: Mapping[str, schemas.Schema] = {
+SCHEMAS: Mapping[str, Schema] = {
     s["name"]: s
     for s in (
         schemas.ROLLBACK_PLAN,

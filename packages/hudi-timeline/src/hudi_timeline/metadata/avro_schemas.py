@@ -6,42 +6,16 @@ that we write has the same header.  Source: timeline format, "Avro schemas", and
 
 from __future__ import annotations
 
-from typing import Any
+from hudi_timeline.metadata.avro_types import array_of as _array
+from hudi_timeline.metadata.avro_types import field_of as _field
+from hudi_timeline.metadata.avro_types import map_of as _map
+from hudi_timeline.metadata.avro_types import optional as _optional
+from hudi_timeline.metadata.avro_types import record_of as _record
+from hudi_timeline.metadata.avro_types import text
+from hudi_timeline.metadata.avro_types import top_record as _top
+from hudi_timeline.metadata.avro_types import version_field as _version
 
-Schema = dict[str, Any]
-
-_S: Schema = {"type": "string", "avro.java.string": "String"}
-_NS = "org.apache.hudi.avro.model"
-
-
-def _record(name: str, *fields: Schema) -> Schema:
-    return {"type": "record", "name": name, "fields": list(fields)}
-
-
-def _top(record: Schema) -> Schema:
-    """A record as the root of a file: there it carries the namespace."""
-    return {"type": "record", "name": record["name"], "namespace": _NS, "fields": record["fields"]}
-
-
-def _field(name: str, kind: Any, **rest: Any) -> Schema:
-    return {"name": name, "type": kind, **rest}
-
-
-def _optional(name: str, kind: Any, **rest: Any) -> Schema:
-    return {"name": name, "type": ["null", kind], **rest, "default": None}
-
-
-def _array(items: Any, **rest: Any) -> Schema:
-    return {"type": "array", "items": items, **rest}
-
-
-def _map(values: Any, **rest: Any) -> Schema:
-    return {"type": "map", "values": values, "avro.java.string": "String", **rest}
-
-
-def _version(default: int = 1) -> Schema:
-    return {"name": "version", "type": ["int", "null"], "default": default}
-
+_S = text()
 
 _INSTANT_INFO = _record("HoodieInstantInfo", _field("commitTime", _S), _field("action", _S))
 

@@ -17,6 +17,7 @@ from hudi_format.log.damage import CommittedRange
 from hudi_format.model import BaseFile, FileSlice
 from hudi_format.schema.history import Evolution
 from hudi_format.slice_reader import SliceMerge
+from hudi_timeline.snapshot import TableSnapshot
 
 SNAPSHOT = "snapshot"
 INCREMENTAL = "incremental"
@@ -142,6 +143,11 @@ class ScanSource(Protocol):
     @property
     def schema(self) -> pa.Schema:
         """The result's columns when all are selected."""
+        ...
+
+    @property
+    def snapshot(self) -> TableSnapshot:
+        """The table as the query sees it."""
         ...
 
     @property

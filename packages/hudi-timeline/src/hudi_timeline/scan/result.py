@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from hudi_format.storage import Storage
+from hudi_timeline import open_reads
 from hudi_timeline.progress import counted
 from hudi_timeline.scan.explain import Explanation, explain
 from hudi_timeline.scan.plan import ScanPlan, ScanSource
@@ -34,7 +35,7 @@ AHEAD = 2
 
 
 class Scan:
-    """Rows of a table, not read yet.
+    """Rows of a table, not read yet.  While it lives, cleanings of this process spare the files that it reads.
 
     `to_arrow`, `to_batches`, `to_pandas` and `to_polars` read them; DuckDB, Polars and others take the scan
     itself, by the Arrow stream protocol.
@@ -54,6 +55,9 @@ class Scan:
         self._lock = Lock()
         self._plan: ScanPlan | None = None
         self.schema: pa.Schema = source.schema if columns is None else _selected(source.schema, columns)
+        self.table_uri = storage.uri
+        self.as_of = source.snapshot.instant
+        open_reads.register(self)
 
     @property
     def storage(self) -> Storage:

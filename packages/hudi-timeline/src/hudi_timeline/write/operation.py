@@ -31,6 +31,7 @@ from hudi_timeline.engine.lookup import LookupCount, LookupTask
 from hudi_timeline.engine.protocol import Engine
 from hudi_timeline.listing import list_partitions
 from hudi_timeline.progress import Reporter, Silent, reporter
+from hudi_timeline.services import after_commit
 from hudi_timeline.snapshot import TableSnapshot, snapshot_of
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import load_timeline, read_commit
@@ -226,6 +227,8 @@ def _finish(
         )
     if not transaction.committed:  # empty, and hoodie.allow.empty.commit=false
         return _nothing(run, tuple(transaction.warnings))
+    with phases("services"):
+        more = after_commit.run(plan.storage, plan.config.services, plan.config.raw)
     result = CommitResult(
         instant=transaction.instant,
         action=transaction.action,
@@ -234,7 +237,7 @@ def _finish(
         write_stats=tuple(stats),
         replaced={p: tuple(ids) for p, ids in (replaced or {}).items() if ids},
         timings=dict(phases.seconds),
-        warnings=(*plan.warnings, *transaction.warnings),
+        warnings=(*plan.warnings, *transaction.warnings, *more),
         ordering_field=plan.ordering_field,
         schema_changes=plan.schema_changes,
         lookup=lookup,

@@ -1,0 +1,42 @@
+"""What follows a commit: cleaning, then archival, as in Apache Hudi.
+
+The write is completed and visible by then, so a service that fails makes a warning, and the next commit tries again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from hudi_format.config.services import ServiceConfig
+from hudi_format.errors import HudiError
+from hudi_format.storage import Storage
+from hudi_timeline.services.archival import archive
+from hudi_timeline.services.archive_plan import wants_archive
+from hudi_timeline.services.cleaning import clean, wants_clean
+from hudi_timeline.services.context import ServiceContext
+from hudi_timeline.timeline import load_timeline
+
+log = logging.getLogger("hudi")
+
+
+def run(storage: Storage, config: ServiceConfig, options: Mapping[str, str]) -> tuple[str, ...]:
+    """Run the services that are due; what went wrong, one sentence each."""
+    if not config.enabled:
+        return ()
+    warnings: list[str] = []
+    try:
+        context = ServiceContext(storage, options)
+        timeline = load_timeline(storage, context.table)
+        # The lock is taken only where there may be something to do.
+        if config.clean_automatic and wants_clean(context, timeline, config):
+            result = clean(context, config, only_if_due=True)
+            for partition, names in result.failed.items():
+                warnings.append(f"{len(names)} old files in {partition or 'the table'} could not be deleted")
+        if config.archive_automatic and wants_archive(timeline, config):
+            archive(context, config)
+        warnings += context.warnings
+    except (HudiError, OSError) as e:
+        log.warning("%s: services after the commit failed", storage.uri, exc_info=True)
+        warnings.append(f"the write is completed, but cleaning up after it failed: {e}")
+    return tuple(warnings)

@@ -1,0 +1,120 @@
+"""The services of `HudiTable`: cleaning, archival, savepoints.  A write runs the first two by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from hudi_format.config.services import parse_service_options
+from hudi_format.errors import InstantNotFoundError
+from hudi_format.storage import Storage
+from hudi_timeline import gate
+from hudi_timeline.services import archival, cleaning, savepoints
+from hudi_timeline.services.archival import ArchiveResult
+from hudi_timeline.services.clean_plan import CleanPlan
+from hudi_timeline.services.cleaning import CleanResult
+from hudi_timeline.services.context import ServiceContext
+from hudi_timeline.snapshot import snapshot_of
+from hudi_timeline.timeline import load_timeline
+from hudi_timeline.write.api import call_options
+
+
+class ServiceMethods:
+    """Mixed into `HudiTable`."""
+
+    if TYPE_CHECKING:  # what HudiTable has
+        _storage: Storage
+        _options: Mapping[str, str]
+
+    def _context(
+        self, options: Mapping[str, object] | None, *, change: bool = True
+    ) -> tuple[ServiceContext, dict[str, str]]:
+        given = call_options(self._options, options, self._storage.uri)
+        context = ServiceContext(self._storage, given)
+        if not change:  # a dry run is refused what the run itself would be
+            timeline = load_timeline(self._storage, context.table)
+            gate.check_service(self._storage, context.table, timeline, given)
+        return context, given
+
+    def clean(
+        self,
+        *,
+        plan: CleanPlan | None = None,
+        dry_run: bool = False,
+        options: Mapping[str, object] | None = None,
+    ) -> CleanResult:
+        """Delete the files of versions that the policy does not keep; a write does this by itself.
+
+        Args:
+            plan: of an earlier dry run; made anew if not given.
+            dry_run: give the plan and change nothing.
+            options: `hoodie.cleaner.*`, for example `hoodie.cleaner.commits.retained`.
+
+        Raises:
+            UnsupportedError: a table that a cleaning would harm.
+            CorruptFileError, MissingFileError: what the plan depends on cannot be read; nothing was deleted.
+        """
+        context, given = self._context(options, change=not dry_run)
+        return cleaning.clean(context, parse_service_options(given), dry_run=dry_run, plan=plan)
+
+    def archive(self, *, dry_run: bool = False, options: Mapping[str, object] | None = None) -> ArchiveResult:
+        """Move old instants from the active timeline into the archive; a write does this by itself.
+
+        Args:
+            dry_run: give the plan and change nothing.
+            options: `hoodie.keep.min.commits`, `hoodie.keep.max.commits` ...
+
+        Raises:
+            UnsupportedError, CorruptFileError: nothing was moved.
+        """
+        context, given = self._context(options, change=not dry_run)
+        return archival.archive(context, parse_service_options(given), dry_run=dry_run)
+
+    def savepoint(
+        self,
+        instant: str | None = None,
+        *,
+        user: str = "",
+        comment: str = "",
+        options: Mapping[str, object] | None = None,
+    ) -> str:
+        """Keep a commit: neither cleaning nor archival touches what it is made of until `delete_savepoint`.
+
+        Args:
+            instant: of a completed commit; the newest if not given.
+
+        Returns:
+            The instant.
+
+        Raises:
+            InstantNotFoundError: there is no such commit on the active timeline.
+            OptionError: it is savepointed already, or its files may be cleaned away.
+        """
+        context, _ = self._context(options)
+        with context.locked(change=True):
+            timeline = load_timeline(self._storage, context.table)
+            commits = timeline.completed_writes()
+            if instant is None and not commits:
+                raise InstantNotFoundError(
+                    "there is no commit to savepoint", table=self._storage.uri, remedy="write to it first."
+                )
+            at = commits[-1].time if instant is None else instant
+            snapshot = snapshot_of(self._storage, context.table, timeline, at)
+            savepoints.create(snapshot, at, user=user, comment=comment)
+        return at
+
+    def delete_savepoint(self, instant: str, *, options: Mapping[str, object] | None = None) -> None:
+        """Give a savepoint up: cleaning and archival may take what it kept.
+
+        Raises:
+            InstantNotFoundError: there is no such savepoint.
+        """
+        context, _ = self._context(options)
+        with context.locked(change=True):
+            savepoints.delete(self._storage, load_timeline(self._storage, context.table), instant)
+
+    @property
+    def savepoints(self) -> list[str]:
+        """The commits that are savepointed, oldest first."""
+        context = ServiceContext(self._storage, {})
+        return savepoints.savepoints(load_timeline(self._storage, context.table))

@@ -1,0 +1,144 @@
+"""Archival: old instants move from the active timeline into the archive, so that it stays short.
+
+    lock { entries of all states -> a new archive file -> files of pending states deleted -> completed ones, in order }
+
+A process that dies on the way leaves instants in both places; the next archival writes them again, and readers of
+the archive take an instant once.
+
+Source: HoodieTimelineArchiver of Apache Hudi 0.15; spec "Timeline", section 8.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import logging
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import fastavro
+import numpy as np
+
+from hudi_format.config.services import ServiceConfig
+from hudi_format.log.blocks import BlockType, HeaderKey
+from hudi_format.log.encode import avro_content, frame
+from hudi_format.storage import Storage
+from hudi_timeline import markers
+from hudi_timeline.archived import archive_files
+from hudi_timeline.instant import Instant
+from hudi_timeline.metadata.archived_schema import ARCHIVED_ENTRY
+from hudi_timeline.services.archive_entry import archive_entry
+from hudi_timeline.services.archive_plan import ArchivePlan, make_plan
+from hudi_timeline.services.context import ServiceContext
+from hudi_timeline.table_config import META_FOLDER
+from hudi_timeline.timeline import load_timeline
+
+log = logging.getLogger("hudi")
+
+_TOKEN = "1-0-1"
+_NUMBER = re.compile(r"\.archive\.(\d+)_")
+_TRIES = 100
+
+
+@dataclass(frozen=True)
+class ArchiveResult:
+    """What an archival did, or with `dry_run` would do.
+
+    Attributes:
+        plan: the instants and their files.
+        file: the archive file that it wrote, below the table; "" where there was nothing to do.
+        seconds: how long it took.
+    """
+
+    plan: ArchivePlan
+    file: str = ""
+    seconds: float = 0.0
+
+    def __repr__(self) -> str:
+        if not self.plan:
+            return "ArchiveResult(nothing to do)"
+        first, last = self.plan.instants[0].time, self.plan.instants[-1].time
+        where = f" into {self.file}" if self.file else ", not executed"
+        return f"ArchiveResult({len(self.plan.instants):,} instants, {first} to {last}{where}; {self.seconds:.2f} s)"
+
+
+def archive(context: ServiceContext, config: ServiceConfig, *, dry_run: bool = False) -> ArchiveResult:
+    """Archive what is due.
+
+    Raises:
+        CorruptFileError: an instant's file cannot be read; nothing was moved.
+        LockError, StorageError.
+    """
+    began = time.monotonic()
+    storage = context.storage
+    if dry_run:
+        timeline = load_timeline(storage, context.table)
+        return ArchiveResult(make_plan(storage, context.table, timeline, config))
+    with context.locked(change=True):
+        timeline = load_timeline(storage, context.table)
+        plan = make_plan(storage, context.table, timeline, config)
+        if not plan:
+            return ArchiveResult(plan, seconds=time.monotonic() - began)
+        entries = [archive_entry(storage, context.table, f) for f in plan.files]
+        path = _write(context, entries, config.archive_batch)
+        _remove(storage, plan)
+    result = ArchiveResult(plan, path, time.monotonic() - began)
+    log.info("%s: %r", storage.uri, result)
+    return result
+
+
+def _write(context: ServiceContext, entries: Sequence[dict[str, Any]], batch: int) -> str:
+    """A new archive file with the entries; its path below the table."""
+    storage, folder = context.storage, f"{META_FOLDER}/{context.table.archive_folder}"
+    data = b"".join(_block(entries[at : at + batch]) for at in range(0, len(entries), batch))
+    numbers = (_NUMBER.search(path) for path in archive_files(storage, context.table))
+    number = max((int(m[1]) for m in numbers if m is not None), default=0)
+    for _ in range(_TRIES):
+        number += 1
+        path = f"{folder}/.commits_.archive.{number}_{_TOKEN}"
+        try:
+            storage.create(path, data)
+        except FileExistsError:  # an empty or hidden file, which does not count as one of the archive
+            continue
+        return path
+    raise FileExistsError(f"{folder}: the numbers up to {number} are taken")
+
+
+def _block(entries: Sequence[dict[str, Any]]) -> bytes:
+    body = io.BytesIO()
+    ends = [0]
+    for entry in entries:
+        fastavro.schemaless_writer(body, _parsed_schema(), entry)
+        ends.append(body.tell())
+    content = avro_content(body.getvalue(), np.asarray(ends, np.int64))
+    before, after = frame(BlockType.AVRO_DATA, {HeaderKey.SCHEMA: _schema_text()}, len(content))
+    return b"".join((before, content, after))
+
+
+@cache
+def _schema_text() -> str:
+    return json.dumps(ARCHIVED_ENTRY, separators=(",", ":"))
+
+
+@cache
+def _parsed_schema() -> Any:
+    # parse_schema writes into nested parts of what it is given.
+    return fastavro.parse_schema(copy.deepcopy(ARCHIVED_ENTRY))
+
+
+def _remove(storage: Storage, plan: ArchivePlan) -> None:
+    """Take the instants from the active timeline: completed files last and in order, so that the timeline has no
+    gap at any moment."""
+    for instant in plan.instants:
+        markers.delete(storage, instant.time)
+    for file in plan.files:
+        if not file.completed:
+            storage.delete(file.path)
+    done: list[Instant] = [f for f in plan.files if f.completed]
+    for file in sorted(done):
+        storage.delete(file.path)

@@ -1,0 +1,297 @@
+"""Cleaning: files of versions that nobody needs any more are deleted, on record as a clean instant.
+
+    lock { plan -> <t>.clean.requested -> .inflight } -> delete files -> lock { empty folders, <t>.clean }
+
+Every step may be the last one of a process: the plan says what is left, and the next cleaning finishes it first.
+A file that is gone already is no failure.
+
+Source: CleanPlanActionExecutor and CleanActionExecutor of Apache Hudi 0.15.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from hudi_format.config.services import KEEP_VERSIONS, ServiceConfig
+from hudi_format.errors import CorruptFileError, StorageError, UnsupportedError
+from hudi_format.instant_time import zone_of
+from hudi_format.model import join_path
+from hudi_format.names import PARTITION_METADATA
+from hudi_format.storage import Storage
+from hudi_timeline import heartbeat, open_reads, rollback
+from hudi_timeline.clock import new_instant
+from hudi_timeline.commit import LAZY
+from hudi_timeline.instant import CLEAN, COMPLETED, INFLIGHT, REQUESTED, Instant, instant_path
+from hudi_timeline.metadata import avro_records
+from hudi_timeline.services.clean_plan import CleanPlan, earliest_to_retain, is_due, make_plan
+from hudi_timeline.services.clean_records import SAVEPOINTED, last_clean
+from hudi_timeline.services.context import ServiceContext
+from hudi_timeline.snapshot import snapshot_of
+from hudi_timeline.timeline import Timeline, is_clustering, load_timeline
+
+log = logging.getLogger("hudi")
+
+_THREADS = 16
+_METAFILES = tuple(PARTITION_METADATA + suffix for suffix in ("", ".parquet", ".orc"))
+
+
+@dataclass(frozen=True)
+class CleanResult:
+    """What a cleaning did, or with `dry_run` would do.
+
+    Attributes:
+        instant: its instant time; "" where nothing was written.
+        plan: what it deletes.
+        deleted: files that it deleted; 0 of a plan that was not executed.
+        failed: names of files that could not be deleted, by partition.
+        finished: instants of earlier cleanings that were finished first.
+        seconds: how long it took.
+    """
+
+    instant: str
+    plan: CleanPlan
+    deleted: int = 0
+    failed: dict[str, list[str]] = field(default_factory=dict)
+    finished: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def __repr__(self) -> str:
+        what = f"{self.deleted:,} of {self.plan.count:,} files deleted" if self.instant else "nothing to do"
+        if not self.instant and self.plan:
+            what = f"{self.plan.count:,} files would be deleted"
+        since = f", readable since {self.plan.earliest.time}" if self.plan.earliest is not None else ""
+        return (
+            f"CleanResult({self.instant + ': ' if self.instant else ''}{what}{since}; {self.seconds:.2f} s)"
+        )
+
+
+def wants_clean(context: ServiceContext, timeline: Timeline, config: ServiceConfig) -> bool:
+    """Whether there may be something to do: a cleaning to finish, writes to roll back, or files to delete."""
+    if timeline.pending(CLEAN) or (context.options.failed_writes == LAZY and timeline.pending_writes()):
+        return True
+    if config.clean_policy != KEEP_VERSIONS:
+        clock = _clock(context, time.time)
+        if earliest_to_retain(timeline, config, clock) is None:
+            return False
+    return is_due(last_clean(context.storage, timeline), timeline, config)
+
+
+def _clock(context: ServiceContext, now: Callable[[], float]) -> datetime:
+    return datetime.fromtimestamp(now(), zone_of(context.table.timezone)).replace(tzinfo=None)
+
+
+def clean(
+    context: ServiceContext,
+    config: ServiceConfig,
+    *,
+    only_if_due: bool = False,
+    dry_run: bool = False,
+    plan: CleanPlan | None = None,
+    now: Callable[[], float] = time.time,
+) -> CleanResult:
+    """Clean the table.
+
+    Args:
+        only_if_due: do nothing before there were enough commits since the last time.
+        dry_run: give the plan and change nothing.
+        plan: an earlier dry run's; made anew if not given.
+
+    Raises:
+        CorruptFileError, MissingFileError: what the plan depends on cannot be read; nothing was deleted.
+        LockError, StorageError.
+    """
+    began = time.monotonic()
+    storage = context.storage
+    if dry_run:
+        _, made = _plan(context, config, only_if_due, now)
+        return CleanResult("", plan or made, seconds=time.monotonic() - began)
+    if context.options.failed_writes == LAZY:
+        roll_back_expired(context)
+    finished = finish_pending(context)
+    with context.locked(change=True):
+        timeline, made = _plan(context, config, only_if_due, now)
+        plan = plan or made
+        blocked = timeline.pending(CLEAN) and not config.clean_allow_multiple
+        if not plan or blocked:
+            return CleanResult("", plan, finished=finished, seconds=time.monotonic() - began)
+        instant = new_instant(timeline, context.table, now, table=storage.uri)
+        content = avro_records.render("HoodieCleanerPlan", plan.to_record(storage.uri))
+        storage.create(instant_path(instant, CLEAN, REQUESTED), content)
+    failed = _execute(context, instant, plan, now)
+    deleted = plan.count - sum(map(len, failed.values()))
+    result = CleanResult(instant, plan, deleted, failed, finished, time.monotonic() - began)
+    log.info("%s: %r", storage.uri, result)
+    return result
+
+
+def _plan(
+    context: ServiceContext, config: ServiceConfig, only_if_due: bool, now: Callable[[], float]
+) -> tuple[Timeline, CleanPlan]:
+    storage, table = context.storage, context.table
+    timeline = load_timeline(storage, table)
+    if only_if_due and not is_due(last_clean(storage, timeline), timeline, config):
+        return timeline, CleanPlan(config.clean_policy)
+    clock = _clock(context, now)
+    reads = open_reads.instants(storage.uri)
+    return timeline, make_plan(snapshot_of(storage, table, timeline), config, now=clock, open_reads=reads)
+
+
+def roll_back_expired(context: ServiceContext) -> tuple[str, ...]:
+    """Roll back the writes whose heartbeat has stopped, as the policy LAZY leaves to the cleaner; their instants."""
+    storage, options = context.storage, context.options
+    done = []
+    with context.locked(change=True):
+        timeline = load_timeline(storage, context.table)
+        for pending in reversed(timeline.pending_writes()):
+            if is_clustering(storage, timeline, pending):
+                continue
+            state = heartbeat.liveness(
+                storage, pending.time, options.heartbeat_interval_ms, options.heartbeat_misses
+            )
+            if not state.alive:
+                rollback.rollback_instant(storage, context.table, timeline, pending)
+                timeline = load_timeline(storage, context.table)
+                done.append(pending.time)
+    return tuple(done)
+
+
+def finish_pending(context: ServiceContext) -> tuple[str, ...]:
+    """Execute the plans of cleanings that were requested and not finished, oldest first.
+
+    A requested file that was never written whole is withdrawn.
+    """
+    storage = context.storage
+    done = []
+    for instant in load_timeline(storage, context.table).pending(CLEAN):
+        path = instant_path(instant.time, CLEAN, REQUESTED)
+        try:
+            data = storage.read(path)
+        except FileNotFoundError:
+            continue
+        try:
+            record = avro_records.parse("HoodieCleanerPlan", data, path=path)
+            plan = CleanPlan.of_record(record, instant.time)
+        except CorruptFileError as e:
+            if data:
+                raise e.at(table=storage.uri, instant=instant.time, file=path) from None
+            with context.locked(change=True):
+                storage.delete(instant_path(instant.time, CLEAN, INFLIGHT))
+                storage.delete(path)
+            continue
+        _refuse_needed(context, plan, instant)
+        _execute(context, instant.time, plan, time.time)
+        done.append(instant.time)
+    return tuple(done)
+
+
+def _refuse_needed(context: ServiceContext, plan: CleanPlan, instant: Instant) -> None:
+    """Raise where an old plan names files that the newest state of the table is made of."""
+    snapshot = snapshot_of(context.storage, context.table, load_timeline(context.storage, context.table))
+    newest = snapshot.written().newest.values()
+    planned = {join_path(p, n) for p, names in plan.files.items() for n in names}
+    needed = sorted(f.path for f in newest if f.path in planned)
+    if needed:
+        raise UnsupportedError(
+            f"the cleaning {instant.time} that was requested would delete {needed[0]}, which the table needs",
+            table=context.storage.uri,
+            instant=instant.time,
+            file=needed[0],
+            remedy="the table was restored since: delete the cleaning's requested and inflight files.",
+        )
+
+
+def _execute(
+    context: ServiceContext, instant: str, plan: CleanPlan, now: Callable[[], float]
+) -> dict[str, list[str]]:
+    """Run a requested plan to its end; names of the files that could not be deleted by partition."""
+    storage = context.storage
+    began = time.monotonic()
+    inflight = instant_path(instant, CLEAN, INFLIGHT)
+    if storage.info(inflight) is None:
+        storage.create(inflight, avro_records.render("HoodieCleanerPlan", plan.to_record(storage.uri)))
+    failed = _delete_files(storage, plan)
+    with context.locked(change=True):
+        gone = _delete_folders(context, plan)
+        record = _metadata(instant, plan, failed, gone, int((time.monotonic() - began) * 1000))
+        try:
+            storage.create(
+                instant_path(instant, CLEAN, COMPLETED), avro_records.render("HoodieCleanMetadata", record)
+            )
+        except FileExistsError:  # another process finished the same plan
+            log.info("%s: cleaning %s was finished by another process", storage.uri, instant)
+    return failed
+
+
+def _delete_files(storage: Storage, plan: CleanPlan) -> dict[str, list[str]]:
+    paths = [(p, n) for p, names in plan.files.items() for n in names]
+
+    def delete(path: tuple[str, str]) -> bool:
+        try:
+            storage.delete(join_path(*path))
+        except StorageError as e:
+            log.warning("%s: %s could not be deleted: %s", storage.uri, join_path(*path), e)
+            return False
+        return True
+
+    if len(paths) < _THREADS:
+        done = [delete(p) for p in paths]
+    else:
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="hudi-clean") as pool:
+            done = list(pool.map(delete, paths))
+    failed: dict[str, list[str]] = {}
+    for (partition, name), good in zip(paths, done, strict=True):
+        if not good:
+            failed.setdefault(partition, []).append(name)
+    return failed
+
+
+def _delete_folders(context: ServiceContext, plan: CleanPlan) -> set[str]:
+    """Delete the folders of partitions in which nothing is left, unless a writer is at work: it may be about to
+    write there."""
+    storage = context.storage
+    if not plan.partitions or load_timeline(storage, context.table).pending_writes():
+        return set()
+    gone = set()
+    for partition in plan.partitions:
+        if all(not e.is_dir and _says_nothing(e.name) for e in storage.list(partition)):
+            storage.delete_dir(partition)
+            gone.add(partition)
+    return gone
+
+
+def _says_nothing(name: str) -> bool:
+    """Whether a file of that name may stand in a partition that holds nothing: also Hadoop's checksums."""
+    return name in _METAFILES or (name.startswith(".") and name.endswith(".crc"))
+
+
+def _metadata(
+    instant: str, plan: CleanPlan, failed: dict[str, list[str]], gone: set[str], took_ms: int
+) -> dict[str, object]:
+    partitions = {}
+    for partition in sorted({*plan.files, *gone}):
+        names = plan.files.get(partition, ())
+        bad = failed.get(partition, [])
+        partitions[partition] = {
+            "partitionPath": partition,
+            "policy": plan.policy,
+            "deletePathPatterns": list(names),
+            "successDeleteFiles": [n for n in names if n not in bad],
+            "failedDeleteFiles": bad,
+            "isPartitionDeleted": partition in gone,
+        }
+    return {
+        "startCleanTime": instant,
+        "timeTakenInMillis": took_ms,
+        "totalFilesDeleted": plan.count - sum(map(len, failed.values())),
+        "earliestCommitToRetain": plan.earliest.time if plan.earliest is not None else "",
+        "lastCompletedCommitTimestamp": plan.last_commit,
+        "partitionMetadata": partitions,
+        "version": 2,
+        "bootstrapPartitionMetadata": {},
+        "extraMetadata": {SAVEPOINTED: ",".join(plan.savepoints)} if plan.savepoints else {},
+    }

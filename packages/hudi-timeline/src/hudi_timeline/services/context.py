@@ -1,0 +1,61 @@
+"""What every service needs: the table, its lock, and the right to change it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from hudi_format.storage import Storage
+from hudi_timeline import gate, metadata_table, table_config
+from hudi_timeline.commit import CommitOptions
+from hudi_timeline.locks import protocol as locks
+from hudi_timeline.locks.select import lock_for
+from hudi_timeline.table_config import TableConfig
+from hudi_timeline.timeline import load_timeline
+
+
+class ServiceContext:
+    """One service's hold on a table.
+
+    Attributes:
+        storage: the table's.
+        table: its configuration, read again at each `locked(change=True)`.
+        warnings: what the user should know.
+    """
+
+    def __init__(self, storage: Storage, options: Mapping[str, str]) -> None:
+        """Raises InvalidOptionError, NotAHudiTableError."""
+        self.storage = storage
+        self.options = CommitOptions.from_options(options)
+        self.table: TableConfig = table_config.load(storage)
+        self.warnings: list[str] = []
+        self._lock = lock_for(
+            storage,
+            self.options.lock_provider,
+            path=self.options.lock_path,
+            expire_minutes=self.options.lock_expire_minutes,
+            validity_s=self.options.lock_validity_s,
+            options=self.options.raw,
+        )
+
+    @contextmanager
+    def locked(self, *, change: bool) -> Iterator[None]:
+        """Hold the table's lock.
+
+        Args:
+            change: the service is about to change the table: what would harm it is refused, and a metadata table
+                that would not be kept up to date is taken away.
+
+        Raises:
+            LockError; UnsupportedError: the feature gate.
+        """
+        with locks.hold(self._lock, self.options.lock_wait_ms):
+            if change:
+                table_config.recover(self.storage)
+                self.table = table_config.load(self.storage)
+                timeline = load_timeline(self.storage, self.table)
+                gate.check_service(self.storage, self.table, timeline, self.options.raw)
+                self.table, warning = metadata_table.drop(self.storage, self.table)
+                if warning:
+                    self.warnings.append(warning)
+            yield

@@ -1,0 +1,140 @@
+"""Savepoints: commits whose files and instants nothing may take away until the savepoint is deleted.
+
+    <t>.savepoint.inflight -> <t>.savepoint: the files of the newest slices as of the commit `t`
+
+Source: SavepointActionExecutor and SavepointHelpers of Apache Hudi 0.15.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from hudi_format.errors import CorruptFileError, InstantNotFoundError, MissingFileError, OptionError
+from hudi_format.storage import Storage
+from hudi_timeline.instant import COMPLETED, INFLIGHT, SAVEPOINT, Instant, instant_path
+from hudi_timeline.listing import list_table
+from hudi_timeline.metadata import avro_records
+from hudi_timeline.services.clean_records import last_clean
+from hudi_timeline.services.file_groups import file_groups
+from hudi_timeline.snapshot import TableSnapshot
+from hudi_timeline.timeline import Timeline
+
+
+def savepoints(timeline: Timeline) -> list[str]:
+    """The times of completed savepoints, oldest first."""
+    return sorted(i.time for i in timeline.of(SAVEPOINT) if i.completed)
+
+
+def savepointed_files(storage: Storage, timeline: Timeline) -> set[tuple[str, str]]:
+    """(partition, file name) of every file that a savepoint keeps.
+
+    Raises:
+        CorruptFileError, MissingFileError: a savepoint that cannot be read; nothing may be deleted then.
+    """
+    kept: set[tuple[str, str]] = set()
+    for at in savepoints(timeline):
+        path = instant_path(at, SAVEPOINT, COMPLETED)
+        try:
+            record = avro_records.parse("HoodieSavepointMetadata", storage.read(path), path=path)
+        except FileNotFoundError:
+            raise MissingFileError(
+                "the savepoint's file is not there",
+                table=storage.uri,
+                instant=at,
+                file=path,
+                remedy="run it again: the savepoint was deleted meanwhile.",
+            ) from None
+        except CorruptFileError as e:
+            raise e.at(table=storage.uri, instant=at, file=path) from None
+        for partition, files in (record.get("partitionMetadata") or {}).items():
+            kept.update((partition, name) for name in files.get("savepointDataFile") or ())
+    return kept
+
+
+def create(
+    snapshot: TableSnapshot,
+    at: str,
+    *,
+    user: str = "",
+    comment: str = "",
+    now: Callable[[], float] = time.time,
+) -> dict[str, list[str]]:
+    """Save the commit `at`, and give the files that it keeps by partition.  The caller holds the table's lock.
+
+    Args:
+        snapshot: of the table as of `at`.
+
+    Raises:
+        InstantNotFoundError: no completed commit has that time.
+        OptionError: there is such a savepoint already, or the cleaner has been past that commit.
+    """
+    storage, timeline = snapshot.storage, snapshot.timeline
+    if not any(i.time == at for i in timeline.completed_writes()):
+        raise InstantNotFoundError(
+            f"there is no completed commit {at} on the active timeline",
+            table=storage.uri,
+            instant=at,
+            remedy="`inspect.commits()` lists them.",
+        )
+    if at in savepoints(timeline):
+        raise OptionError(
+            f"the commit {at} is savepointed already",
+            table=storage.uri,
+            remedy="delete the savepoint first to make it anew.",
+        )
+    cleaned = last_clean(storage, timeline)
+    if cleaned is not None and at < cleaned.earliest:
+        raise OptionError(
+            f"files of the commit {at} may be cleaned away: the cleaner kept those from {cleaned.earliest} on",
+            table=storage.uri,
+            remedy="savepoint a newer commit.",
+        )
+    files = _files_at(snapshot, at)
+    record = {
+        "savepointedBy": user,
+        "savepointedAt": int(now() * 1000),
+        "comments": comment,
+        "partitionMetadata": {
+            p: {"partitionPath": p, "savepointDataFile": names} for p, names in sorted(files.items())
+        },
+        "version": 1,
+    }
+    content = avro_records.render("HoodieSavepointMetadata", record)
+    inflight = instant_path(at, SAVEPOINT, INFLIGHT)
+    if storage.info(inflight) is None:  # else one that a process began and did not finish
+        storage.create(inflight, b"")
+    storage.create(instant_path(at, SAVEPOINT, COMPLETED), content)
+    return files
+
+
+def _files_at(snapshot: TableSnapshot, at: str) -> dict[str, list[str]]:
+    listing = list_table(snapshot.storage, snapshot.config).files
+    replaced = snapshot.written().replaced
+    files: dict[str, list[str]] = {}
+    for (partition, file_id), slices in file_groups(snapshot, listing)[0].items():
+        gone = replaced.get((partition, file_id))
+        if gone is not None and gone <= at:
+            continue
+        newest = next((s for s in slices if s.instant <= at), None)
+        if newest is not None:
+            files.setdefault(partition, []).extend(newest.names)
+    return files
+
+
+def delete(storage: Storage, timeline: Timeline, at: str) -> None:
+    """Give a savepoint's files free for the cleaner.  The caller holds the table's lock.
+
+    Raises:
+        InstantNotFoundError: there is no such savepoint.
+    """
+    found: list[Instant] = [i for i in timeline.of(SAVEPOINT) if i.time == at]
+    if not found:
+        raise InstantNotFoundError(
+            f"there is no savepoint {at}",
+            table=storage.uri,
+            instant=at,
+            remedy=f"savepoints: {', '.join(savepoints(timeline)) or 'none'}.",
+        )
+    storage.delete(instant_path(at, SAVEPOINT, COMPLETED))
+    storage.delete(instant_path(at, SAVEPOINT, INFLIGHT))

@@ -1,0 +1,307 @@
+"""Cleaning, archival and savepoints without a JVM; against Apache Hudi they stand in tests/interop."""
+
+import gc
+from datetime import datetime
+
+import pyarrow as pa
+import pytest
+
+from hudi_format.config.services import ServiceConfig, parse_service_options
+from hudi_format.errors import (
+    CorruptFileError,
+    InstantNotFoundError,
+    InvalidOptionError,
+    OptionError,
+    UnsupportedError,
+)
+from hudi_format.instant_time import next_instant
+from hudi_format.storage import LocalStorage
+from hudi_timeline import HudiTable, table_config
+from hudi_timeline.archived import archived_instants
+from hudi_timeline.instant import CLEAN, COMMIT, COMPLETED, INFLIGHT, REQUESTED, Instant
+from hudi_timeline.metadata import avro_records
+from hudi_timeline.services.clean_plan import CleanPlan, earliest_to_retain
+from hudi_timeline.timeline import Timeline, load_timeline
+
+SCHEMA = pa.schema([("k", pa.string()), ("p", pa.string()), ("v", pa.int64())])
+OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+KEEP_2 = {"hoodie.cleaner.commits.retained": "2"}
+SHORT = {**KEEP_2, "hoodie.keep.min.commits": "4", "hoodie.keep.max.commits": "6"}
+
+
+def rows(step, partitions="ab"):
+    return [{"k": f"{p}{i}", "p": p, "v": step} for p in partitions for i in range(3)]
+
+
+@pytest.fixture
+def table(tmp_path):
+    return HudiTable.create(str(tmp_path / "t"), SCHEMA, name="t", record_keys=["k"], partition_fields=["p"])
+
+
+@pytest.fixture
+def path(table, tmp_path):
+    return tmp_path / "t"
+
+
+def write(table, steps, options=OFF):
+    return [table.upsert(rows(s), options=options).instant for s in steps]
+
+
+def files(path):
+    return sorted(str(f.relative_to(path)) for f in path.rglob("*.parquet"))
+
+
+def tree(path):
+    return {str(f.relative_to(path)): f.read_bytes() for f in path.rglob("*") if f.is_file()}
+
+
+@pytest.mark.req("TS-19", "TS-20", "TS-31", "OP-10")
+def test_three_hundred_commits_leave_a_bounded_table(table, path):
+    for step in range(300):
+        result = table.upsert(rows(step))
+        assert result.warnings == ()
+    assert len(files(path)) <= 2 * 12
+    assert len(list((path / ".hoodie").glob("*.commit"))) <= 31
+    assert len(list((path / ".hoodie").iterdir())) < 200
+    archived = archived_instants(LocalStorage(str(path)), table.config)
+    commits = [i for i in archived if i.action == COMMIT]
+    assert len(commits) + len(list((path / ".hoodie").glob("*.commit"))) == 300
+    assert all(i.completed for i in archived)
+    assert table.read().to_arrow().column("v").to_pylist() == [299] * 6
+
+
+@pytest.mark.req("TS-17", "TS-21", "TS-19")
+def test_what_is_readable_before_a_cleaning_is_readable_after_it_back_to_the_earliest_commit(table, path):
+    instants = write(table, range(6))
+    before = {t: table.read(as_of=t).to_arrow().sort_by("k") for t in instants}
+    result = table.clean(options=KEEP_2)
+    assert result.plan.earliest.time == instants[4]
+    assert result.deleted == 2 * 3  # of each partition the versions of commits 0 to 2
+    for t in instants[4:]:
+        assert table.read(as_of=t).to_arrow().sort_by("k").equals(before[t])
+
+
+@pytest.mark.req("NEW-08")
+def test_a_dry_run_gives_the_plan_and_changes_nothing(table, path):
+    write(table, range(6))
+    before = tree(path)
+    result = table.clean(dry_run=True, options=KEEP_2)
+    assert tree(path) == before
+    assert result.instant == ""
+    assert "6 files would be deleted" in repr(result)
+    done = table.clean(plan=result.plan)
+    assert done.deleted == 6
+    assert table.archive(dry_run=True, options=SHORT).plan.instants == ()
+    write(table, range(6, 12))
+    table.clean(options=KEEP_2)  # commits whose files the cleaner has kept stay on the timeline
+    before = tree(path)
+    assert table.archive(dry_run=True, options=SHORT).plan
+    assert tree(path) == before
+
+
+def test_nothing_is_written_where_there_is_nothing_to_clean(table, path):
+    write(table, range(3))
+    before = tree(path)
+    assert not table.clean().plan
+    assert tree(path) == before
+
+
+@pytest.mark.req("TS-26")
+def test_one_switch_turns_the_services_off(table, path):
+    write(table, range(14), {"hoodie.table.services.enabled": "false"})
+    assert len(files(path)) == 28
+    assert not list((path / ".hoodie").glob("*.clean"))
+
+
+@pytest.mark.req("TS-19")
+def test_a_read_that_is_open_keeps_its_files(table, path):
+    instants = write(table, range(2))
+    scan = table.read(as_of=instants[1])
+    write(table, range(2, 9))
+    table.clean(options=KEEP_2)
+    assert set(scan.to_arrow().column("v").to_pylist()) == {1}
+    table.clean(options={"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
+                         "hoodie.cleaner.fileversions.retained": "1"})  # fmt: skip
+    assert set(scan.to_arrow().column("v").to_pylist()) == {1}
+    del scan
+    gc.collect()
+    table.upsert(rows(9), options=KEEP_2)
+    assert len(files(path)) == 2 * 3
+
+
+@pytest.mark.req("RC-06", "RC-08")
+def test_a_savepoint_keeps_its_files_and_its_instants(table, path):
+    write(table, range(2))
+    table.upsert(rows(2, "a"), options=OFF)  # the savepoint's commit did not touch partition b
+    saved = table.savepoint(user="me", comment="as it was")
+    assert table.savepoints == [saved]
+    kept = set(table.inspect.files().column("path").to_pylist())
+    write(table, range(3, 15), SHORT)
+    assert kept <= set(files(path))
+    assert (path / ".hoodie" / f"{saved}.commit").exists()
+    with pytest.raises(OptionError, match="savepointed already"):
+        table.savepoint(saved)
+    table.delete_savepoint(saved)
+    assert table.savepoints == []
+    write(table, range(15, 16), SHORT)
+    assert not kept & set(files(path))
+    with pytest.raises(InstantNotFoundError, match="no savepoint"):
+        table.delete_savepoint(saved)
+
+
+def test_a_commit_that_the_cleaner_has_passed_cannot_be_savepointed(table):
+    instants = write(table, range(6))
+    table.clean(options=KEEP_2)
+    with pytest.raises(OptionError, match="may be cleaned away"):
+        table.savepoint(instants[1])
+    with pytest.raises(InstantNotFoundError):
+        table.savepoint("20200101000000000")
+
+
+@pytest.mark.req("TS-18")
+def test_versions_of_each_file_are_kept(table, path):
+    write(table, range(6))
+    options = {
+        "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
+        "hoodie.cleaner.fileversions.retained": "3",
+    }
+    result = table.clean(options=options)
+    assert result.plan.earliest is None
+    assert len(files(path)) == 2 * 3
+
+
+def test_replaced_groups_and_empty_partitions_go(table, path):
+    write(table, range(2))
+    table.delete_partitions("b", options=OFF)
+    for step in range(3, 6):
+        table.upsert(rows(step, "a"), options=OFF)
+    result = table.clean(options=KEEP_2)
+    assert result.plan.partitions == ("b",)
+    assert not (path / "b").exists()
+    assert set(table.read().to_arrow().column("p").to_pylist()) == {"a"}
+    record = avro_records.parse("HoodieCleanMetadata", next((path / ".hoodie").glob("*.clean")).read_bytes())
+    assert record["partitionMetadata"]["b"]["isPartitionDeleted"] is True
+    assert table.upsert(rows(9)).inserted == 3  # a partition that was cleaned away comes back
+
+
+@pytest.mark.parametrize("left", ["requested", "inflight", "some files deleted", "all files deleted"])
+def test_the_next_cleaning_finishes_one_that_died(table, path, left):
+    write(table, range(6))
+    plan = table.clean(dry_run=True, options=KEEP_2).plan
+    content = avro_records.render("HoodieCleanerPlan", plan.to_record(str(path)))
+    time = next_instant(table.timeline.newest_time)
+    (path / ".hoodie" / f"{time}.clean.requested").write_bytes(content)
+    if left != "requested":
+        (path / ".hoodie" / f"{time}.clean.inflight").write_bytes(content)
+    planned = [path / p / n for p, names in plan.files.items() for n in names]
+    for file in {"some files deleted": planned[:3], "all files deleted": planned}.get(left, []):
+        file.unlink()
+    result = table.clean(options=KEEP_2)
+    assert result.finished == (time,)
+    assert not any(f.exists() for f in planned)
+    assert (path / ".hoodie" / f"{time}.clean").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"partition": "../other"}, "not below the table"),
+        ({"name": "hoodie.properties"}, "no data file"),
+        ({"delete": [""]}, "the table's own folder"),
+        ({"newest": True}, "which the table needs"),
+    ],
+)
+def test_a_plan_that_would_do_harm_is_refused(table, path, change, says):
+    write(table, range(6))
+    plan = table.clean(dry_run=True, options=KEEP_2).plan
+    record = plan.to_record(str(path))
+    entry = {"filePath": f"x/{change.get('name', 'f-0_0-0-0_20200101000000000.parquet')}",
+             "isBootstrapBaseFile": False}  # fmt: skip
+    if change.get("newest"):
+        entry["filePath"] = table.inspect.files().column("path")[0].as_py()
+    record["filePathsToBeDeletedPerPartition"] = {change.get("partition", "a"): [entry]}
+    record["partitionsToBeDeleted"] = change.get("delete", [])
+    content = avro_records.render("HoodieCleanerPlan", record)
+    time = next_instant(table.timeline.newest_time)
+    (path / ".hoodie" / f"{time}.clean.requested").write_bytes(content)
+    before = tree(path)
+    with pytest.raises((CorruptFileError, UnsupportedError), match=says):
+        table.clean(options=KEEP_2)
+    assert tree(path) == before
+    if not change.get("newest"):  # the write goes on, and says what is wrong
+        result = table.upsert(rows(7), options=KEEP_2)
+        assert any(says in w for w in result.warnings)
+
+
+def instants_of(text):
+    """`1c 2c 3i`: time and state."""
+    states = {"c": COMPLETED, "i": INFLIGHT, "r": REQUESTED}
+    return Timeline.of_files(Instant(w[:-1], COMMIT, states[w[-1]]) for w in text.split())
+
+
+@pytest.mark.req("TS-17", "TS-19")
+@pytest.mark.parametrize(
+    ("timeline", "retained", "reads", "want"),
+    [
+        ("1c 2c 3c", 3, [], None),
+        ("1c 2c 3c 4c", 3, [], "2"),
+        ("1c 2i 3c 4c 5c", 1, [], "1"),
+        ("1i 2c 3c 4c 5c", 1, [], None),
+        ("1c 2c 3c 4c 5c", 1, ["3"], "3"),
+        ("1c 2c 4c 5c 6c", 1, ["3", "5"], "2"),
+        ("5c 6c 7c", 1, ["3"], None),
+    ],
+)
+def test_the_earliest_instant_to_retain(timeline, retained, reads, want):
+    config = ServiceConfig(clean_commits_retained=retained)
+    found = earliest_to_retain(instants_of(timeline), config, datetime(2026, 1, 1), reads)
+    assert (found.time if found else None) == want
+
+
+def test_hours_go_by_the_clock_of_the_table():
+    config = ServiceConfig(clean_policy="KEEP_LATEST_BY_HOURS", clean_hours_retained=2)
+    timeline = instants_of("20260101080000000c 20260101093000000c 20260101100000000c")
+    at = earliest_to_retain(timeline, config, datetime(2026, 1, 1, 11, 0))
+    assert at.time == "20260101093000000"
+    assert earliest_to_retain(timeline, config, datetime(2026, 1, 2)) is None
+
+
+@pytest.mark.req("TL-14")
+def test_archived_entries_hold_what_the_instants_said(table, path):
+    write(table, range(3))
+    table.insert_overwrite(rows(3, "a"), options=OFF)
+    write(table, range(4, 14), SHORT)
+    storage = LocalStorage(str(path))
+    archived = archived_instants(storage, table_config.load(storage))
+    assert [i.action for i in archived][:4] == ["commit", "commit", "commit", "replacecommit"]
+    active = load_timeline(storage, table.config)
+    assert max(archived).time < active.first_active
+    changes = table.read_incremental("000").to_arrow()  # into the archived past: with a warning, not wrong
+    assert changes.num_rows == 6
+
+
+def test_archival_stops_before_a_pending_write_and_before_a_replacement_that_is_not_cleaned(table, path):
+    write(table, range(4))
+    table.insert_overwrite(rows(4, "a"), options=OFF)
+    write(table, range(5, 14))
+    plan = table.archive(dry_run=True, options={**SHORT, "hoodie.cleaner.commits.retained": "1"}).plan
+    assert len(plan.instants) == 4
+
+
+def test_limits_that_contradict_are_refused(table):
+    options = {"hoodie.keep.min.commits": "30", "hoodie.keep.max.commits": "20"}
+    with pytest.raises(InvalidOptionError, match="not above"):
+        parse_service_options(options)
+    with pytest.raises(InvalidOptionError, match="not above"):
+        table.upsert(rows(0), options=options)
+
+
+def test_a_plan_survives_its_file(path, table):
+    write(table, range(6))
+    table.savepoint()
+    plan = table.clean(dry_run=True, options=KEEP_2).plan
+    content = avro_records.render("HoodieCleanerPlan", plan.to_record("file:/somewhere/else"))
+    again = CleanPlan.of_record(avro_records.parse("HoodieCleanerPlan", content), "1")
+    assert (again.files, again.partitions, again.earliest.time) == (plan.files, (), plan.earliest.time)
+    assert again.savepoints == plan.savepoints
+    assert plan.earliest.action != CLEAN
