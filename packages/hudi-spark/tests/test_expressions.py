@@ -1,5 +1,6 @@
 """Native keys and paths are those of hudi_format.keys; routing is Spark's own hash partitioning."""
 
+import random
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -13,6 +14,7 @@ from pyspark.sql import types as T
 from hudi_format.errors import RecordKeyError, SchemaError
 from hudi_format.keys import KeySpec, partition_paths, record_keys
 from hudi_format.partition_path import ESCAPED_CHARS
+from hudi_format.time_keys import BOTH_ZONES, OUTPUT, TYPE, UNIT, TimeSpec
 from hudi_spark import expressions
 from hudi_spark.routing import slots, spark_hash_int, spread
 from hudi_spark.types import to_arrow_schema, to_spark_schema
@@ -145,3 +147,49 @@ def test_types_that_no_table_stores_are_refused_by_column(spark, sql):
     with pytest.raises(SchemaError, match="'v") as e:
         to_arrow_schema(spark.sql(f"select {sql}").schema)
     assert e.value.remedy
+
+
+@pytest.mark.req("KG-03")
+@pytest.mark.parametrize("hive", [False, True])
+@pytest.mark.parametrize(
+    ("unit", "pattern"),
+    [
+        ("EPOCHMILLISECONDS", "yyyy/MM/dd"),
+        ("UNIX_TIMESTAMP", "yyyy-MM-dd HH"),
+        ("EPOCHMILLISECONDS", "dd.MM.yyyy_HH:mm:ss"),
+        ("DAYS", "yyyyMM"),
+        ("HOURS", "yyyy/HH"),
+    ],
+)
+def test_a_native_date_is_the_kernel_s(spark, unit, pattern, hive):
+    kind = {"UNIX_TIMESTAMP": unit, "EPOCHMILLISECONDS": unit}.get(unit, "SCALAR")
+    options = {TYPE: kind, OUTPUT: pattern, UNIT: unit, BOTH_ZONES: "UTC"}
+    spec = KeySpec(
+        ("v",), ("v",), "TIMESTAMP", hive, True,
+        times=TimeSpec.from_options(options if kind == "SCALAR" else {**options, UNIT: ""}),
+    )  # fmt: skip
+    per_day = {"EPOCHMILLISECONDS": 86_400_000, "UNIX_TIMESTAMP": 86_400, "DAYS": 1, "HOURS": 24}[unit]
+    rng = random.Random(3)
+    edges = [-719162 * per_day, 2932897 * per_day - 1, 0, -1, 1, None]
+    values = edges + [rng.randrange(-719162 * per_day, 2932896 * per_day) for _ in range(2000)]
+    frame = spark.createDataFrame([(v,) for v in values], "v long").coalesce(1)
+    found = [r[0] for r in frame.select(expressions.partition_path(spec, frame.schema)).collect()]
+    assert found == partition_paths(pa.table({"v": pa.array(values, pa.int64())}), spec).to_pylist()
+    far = spark.createDataFrame([(-719162 * per_day - 1,), (2932897 * per_day,)], "v long")
+    assert [r[0] for r in far.select(expressions.partition_path(spec, far.schema)).collect()] == [None, None]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {OUTPUT: "yy/MM"},
+        {OUTPUT: "yyyy/MM/dd", BOTH_ZONES: "Europe/Oslo"},
+        {OUTPUT: "EEE"},
+        {OUTPUT: "yyyy'x'"},
+    ],
+)
+def test_other_dates_are_left_to_the_kernels(spark, options):
+    given = {TYPE: "EPOCHMILLISECONDS", BOTH_ZONES: "UTC", **options}
+    spec = KeySpec(("v",), ("v",), "TIMESTAMP", times=TimeSpec.from_options(given))
+    frame = spark.createDataFrame([(1,)], "v long")
+    assert expressions.partition_path(spec, frame.schema) is None

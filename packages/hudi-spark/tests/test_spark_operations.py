@@ -105,3 +105,16 @@ def test_nothing_to_write_is_no_commit_where_empty_ones_are_not_wanted(save, con
         assert save([], operation, **{"hoodie.allow.empty.commit": "false"}).instant == ""
     assert len(content()) == 3
     assert save([], "upsert").instant
+
+
+@pytest.mark.req("MB-09")
+def test_the_phases_of_a_write_are_named_jobs(spark, save):
+    """What Spark's UI shows; its store is there without the UI too."""
+    store = spark.sparkContext._jsc.sc().statusStore()
+    before = store.jobsList(None).size()
+    save(FIRST, "upsert")
+    save(FIRST, "upsert")
+    jobs = store.jobsList(None)  # the newest first
+    new = [jobs.apply(n).description() for n in range(jobs.size() - before)]
+    named = {d.get() for d in new if d.isDefined()}
+    assert {"hudi: evaluate", "hudi: tag", "hudi: write"} <= named

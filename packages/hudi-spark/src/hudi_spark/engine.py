@@ -125,14 +125,21 @@ class SparkEngine:
     # --- evaluate ------------------------------------------------------------------------------------
 
     def prepare(self, data: DataFrame, task: PrepareTask) -> SparkFrame:
-        rows = _keyed(data, task).withColumn(ROW_ID, F.monotonically_increasing_id())
-        rows = self._keep(rows, _storage_level(task.storage_level))
-        try:
-            counts = self._count(rows, task)
-        except BaseException:
-            self._give_up()
-            raise
-        return SparkFrame(rows, counts)
+        by_kernels = False
+        while True:
+            rows = _keyed(data, task, by_kernels=by_kernels).withColumn(
+                ROW_ID, F.monotonically_increasing_id()
+            )
+            rows = self._keep(rows, _storage_level(task.storage_level))
+            try:
+                counts = self._count(rows, task, all_paths=by_kernels or task.stored_keys)
+            except BaseException:
+                self._give_up()
+                raise
+            if counts is not None:
+                return SparkFrame(rows, counts)
+            self._give_up()  # a date of a year that Spark's expression does not write
+            by_kernels = True
 
     def _keep(self, rows: DataFrame, level: StorageLevel) -> DataFrame:
         # Choosing an encoding for each column takes longer than all else that is done with the rows.
@@ -146,14 +153,19 @@ class SparkEngine:
         while self._kept:
             self._kept.pop().unpersist()
 
-    def _count(self, rows: DataFrame, task: PrepareTask) -> dict[str, int]:
-        """One pass that fills the cache, counts by partition, and finds rows that cannot be written."""
+    def _count(self, rows: DataFrame, task: PrepareTask, *, all_paths: bool) -> dict[str, int] | None:
+        """One pass that fills the cache, counts by partition, and finds rows that cannot be written.
+
+        None where the path of a row is left to the kernels, which is not so with `all_paths`.
+        """
         no_key = F.sum(F.when(F.col(RECORD_KEY).isNull(), 1).otherwise(0))
         no_order = F.lit(0)
         if task.check_ordering and task.ordering_field:
             no_order = F.sum(F.when(_by_path(rows, task.ordering_field).isNull(), 1).otherwise(0))
         grouped = rows.groupBy(PARTITION_PATH).agg(F.count(F.lit(1)), no_key, no_order)
         found = self._run(grouped.collect, "evaluate")
+        if not all_paths and any(r[0] is None for r in found):
+            return None
         keyless = sum(r[2] if r[0] is not None else r[1] for r in found)
         orderless = sum(r[3] for r in found)
         total = sum(r[1] for r in found)
@@ -278,8 +290,12 @@ def _quoted(name: str) -> Column:
     return F.col(f"`{name}`")
 
 
-def _keyed(data: DataFrame, task: PrepareTask) -> DataFrame:
-    """Record key, partition path and the wanted columns."""
+def _keyed(data: DataFrame, task: PrepareTask, *, by_kernels: bool = False) -> DataFrame:
+    """Record key, partition path and the wanted columns.
+
+    Args:
+        by_kernels: not by Spark's expressions, even if there are any.
+    """
     meta = [RECORD_KEY, PARTITION_PATH] if task.stored_keys else []
     meta += [FILE_NAME] if task.stored_files else []
     stored = [_quoted(n).cast("string").alias(f"_hudi{n}") for n in meta]
@@ -289,7 +305,7 @@ def _keyed(data: DataFrame, task: PrepareTask) -> DataFrame:
         return data.select(*(F.col(f"_hudi{n}").alias(n) for n in meta), *present)
     key = expressions.record_key(task.key_spec, data.schema)
     path = expressions.partition_path(task.key_spec, data.schema)
-    if key is not None and path is not None and _keys_as_stored(data.schema, task):
+    if key is not None and path is not None and not by_kernels and _keys_as_stored(data.schema, task):
         return data.select(key.alias(RECORD_KEY), path.alias(PARTITION_PATH), *present)
     fields = [T.StructField(RECORD_KEY, T.StringType()), T.StructField(PARTITION_PATH, T.StringType())]
     schema = T.StructType([*fields, *data.schema.fields])

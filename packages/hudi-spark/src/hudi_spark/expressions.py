@@ -14,6 +14,7 @@ from pyspark.sql import types as T
 from hudi_format.key_spec import SIMPLE
 from hudi_format.keys import EMPTY_PART, NULL_PART, KeySpec
 from hudi_format.partition_path import ESCAPED_CHARS, HIVE_DEFAULT
+from hudi_spark.time_paths import time_text
 
 # Spark's cast of these to string is the text of Apache Hudi's key generators.
 _SAME_TEXT = (T.StringType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.BooleanType, T.DateType)
@@ -56,6 +57,14 @@ def _texts(fields: Sequence[str], schema: T.StructType, spec: KeySpec) -> list[C
     return known if len(known) == len(found) else None
 
 
+def _dates(field: str, schema: T.StructType, spec: KeySpec) -> list[Column]:
+    found = column(field, schema)
+    if found is None or spec.times is None:
+        return []
+    text = time_text(*found, spec.times)
+    return [] if text is None else [text]
+
+
 def _is_timestamp(path: str, schema: T.StructType) -> bool:
     found = column(path, schema)
     return found is not None and isinstance(found[1], (T.TimestampType, T.TimestampNTZType))
@@ -88,18 +97,25 @@ def record_key(spec: KeySpec, schema: T.StructType) -> Column | None:
 
 
 def partition_path(spec: KeySpec, schema: T.StructType) -> Column | None:
-    """The partition path, "" for a table without partitions; None where a field has no native text."""
+    """The partition path, "" for a table without partitions; None where a field has no native text.
+
+    With dates in a pattern the path is null in rows that `time_text` leaves to the kernels.
+    """
     if not spec.partition_fields:
         return F.lit("")
-    if any(kind != SIMPLE for kind in spec.field_kinds) or _has_binary(spec.partition_fields, schema):
+    if _has_binary(spec.partition_fields, schema):
         return None
-    texts = _texts(spec.partition_fields, schema, spec)
-    if texts is None:
-        return None
+    texts: list[Column] = []
+    for field, kind in zip(spec.partition_fields, spec.field_kinds, strict=True):
+        found = _texts((field,), schema, spec) if kind == SIMPLE else _dates(field, schema, spec)
+        if not found:
+            return None
+        texts += found
     parts: list[Column] = []
-    for field, value in zip(spec.partition_fields, texts, strict=True):
+    for field, kind, value in zip(spec.partition_fields, spec.field_kinds, texts, strict=True):
         shown = _escaped(value) if spec.url_encode else value
-        shown = F.when(value != "", shown).otherwise(F.lit(HIVE_DEFAULT))
+        if kind == SIMPLE:
+            shown = F.when(value != "", shown).otherwise(F.lit(HIVE_DEFAULT))
         start = ("/" if parts else "") + (f"{field}=" if spec.hive_style else "")
         parts += [F.lit(start), shown] if start else [shown]
     return F.concat(*parts)

@@ -1,0 +1,76 @@
+"""The table of wrong rows and options through `df.write.format("hudi")`: the same codes, and no byte changed."""
+
+import shutil
+from dataclasses import dataclass
+
+import pytest
+from bad_input import OPTIONS, assert_same, content, make
+from bad_input_cases import CHOICES, ROWS, WRITE
+from pyspark.sql import SparkSession
+
+from hudi_format.errors import HudiError
+from hudi_spark.types import to_spark_schema
+
+pytestmark = pytest.mark.spark
+
+# What no DataFrame can be, and what is asked of HudiTable itself.
+NOT_ON_SPARK = {
+    "a decimal of 40 digits", "a duration", "a column of nulls without a type", "a union of types", "a number for rows",
+    "a text for rows", "columns of unequal length", "a list of numbers", "values of mixed types",
+    "a filter that cannot be parsed", "a filter on an unknown column", "no partitions to delete",
+    "a partition with a comma", "a partition that is a number", "an unknown partition", "a pattern without a partition",
+    "a read option's slip", "a read at a time that is none", "a read of an unknown column",
+}  # fmt: skip
+# Spark's own writer refuses it.
+NOT_ON_SPARK.add("an unknown save mode")
+# Found by the tasks, when values are converted; without a JVM before the write begins.
+BEGUN = {
+    "a number that the decimal cannot hold", "a fraction that the decimal would round", "text that is no decimal",
+}  # fmt: skip
+CASES = [bad for bad in (*ROWS, *CHOICES) if bad.name not in NOT_ON_SPARK]
+
+
+@dataclass
+class OnSpark:
+    """The writing methods of a `HudiTable`, each as `df.write.format("hudi")`."""
+
+    spark: SparkSession
+    path: str
+
+    def save(self, data, options, mode="append"):
+        schema = to_spark_schema(data.schema)
+        values = zip(*(c.to_pylist() for c in data.columns), strict=True)
+        frame = self.spark.createDataFrame([tuple(v) for v in values], schema)
+        frame.write.format("hudi").options(**options).mode(mode).save(self.path)
+
+    def __getattr__(self, operation):
+        def write(data, options=None):
+            self.save(data, {**OPTIONS, WRITE + "operation": operation, **(options or {})})
+
+        return write
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory):
+    path = tmp_path_factory.mktemp("bad") / "table"
+    make(path)
+    return path
+
+
+@pytest.mark.req("NEW-15", "NEW-36", "NEW-02")
+@pytest.mark.parametrize("bad", CASES, ids=str)
+def test_what_is_wrong_has_the_same_code_and_changes_nothing(spark, template, tmp_path, bad):
+    path = tmp_path / "table"
+    shutil.copytree(template, path)
+    before = content(path)
+    with pytest.raises(HudiError) as e:
+        bad.act(OnSpark(spark, str(path)))
+    assert e.value.code == bad.code, f"{type(e.value).__name__}: {e.value}"
+    assert "\n" not in str(e.value)
+    assert e.value.__cause__ is None or "py4j" not in repr(e.value.__cause__).lower()
+    assert_same(before, content(path), begun=bad.begun or bad.name in BEGUN)
+    assert not list(tmp_path.rglob("out*"))
+
+
+def test_most_of_the_table_is_run_here():
+    assert len(CASES) >= 70
