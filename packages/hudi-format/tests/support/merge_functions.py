@@ -45,3 +45,8 @@ def average(old, new, context):
     """The mean of `n`, rounded: a merge that keeps no law."""
     mean = pc.divide(pc.add(pc.fill_null(old["n"], 0), pc.fill_null(new["n"], 9)), 2)
     return new.set_column(new.schema.get_field_index("n"), "n", mean)
+
+
+def later_b(old, new, context):
+    """The later record's `b`, all else as it was."""
+    return old.set_column(old.schema.get_field_index("b"), "b", new["b"])

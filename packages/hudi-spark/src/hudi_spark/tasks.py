@@ -15,6 +15,8 @@ from pyspark import TaskContext
 
 from hudi_format.errors import (
     HudiError,
+    InvalidOptionError,
+    MergeFunctionError,
     OrderingValueError,
     PartitionPathError,
     RecordKeyError,
@@ -38,7 +40,15 @@ STATUS_SCHEMA = pa.schema([("kind", pa.string()), ("payload", pa.binary())])
 STATS, ERROR = "stats", "error"
 
 # The data is at fault: running the task again gives the same.
-_FINAL = (RecordKeyError, OrderingValueError, PartitionPathError, SchemaError, UnsupportedError)
+_FINAL = (
+    RecordKeyError,
+    OrderingValueError,
+    PartitionPathError,
+    SchemaError,
+    UnsupportedError,
+    MergeFunctionError,
+    InvalidOptionError,
+)
 
 
 def _status(kind: str, value: object) -> pa.RecordBatch:

@@ -1,0 +1,66 @@
+"""Merges of the user's in Spark: executors import the function, on writes and on reads of logs."""
+
+import merge_functions
+import pyarrow as pa
+import pytest
+from golden_tables import golden
+
+from hudi_format.errors import HudiError, MergeFunctionError
+from hudi_timeline.table import HudiTable
+
+pytestmark = pytest.mark.spark
+
+OPTIONS = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "p",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.metadata.enable": "false",
+}
+
+
+def write(spark, path, rows, **options):
+    frame = spark.createDataFrame(rows, "id string, p string, ts long, count long")
+    frame.write.format("hudi").options(**{**OPTIONS, **options}).mode("append").save(str(path))
+
+
+@pytest.fixture(autouse=True)
+def shipped(spark):
+    """The functions' module at the executors, as users bring theirs."""
+    spark.sparkContext.addPyFile(merge_functions.__file__)
+
+
+@pytest.mark.req("NEW-04", "PM-10", "PM-14")
+@pytest.mark.parametrize("merge", ["merge_functions:add_up", '{"count": "sum"}'])
+def test_an_upsert_merges_in_executors_as_without_spark(spark, tmp_path, merge):
+    first = [("a", "x", 1, 1), ("b", "x", 1, 5), ("d", "y", 1, 2)]
+    second = [("a", "x", 2, 2), ("c", "x", 1, 3), ("d", "y", 2, 40)]
+    write(spark, tmp_path / "spark", first, **{"hudi.merge": merge})
+    write(spark, tmp_path / "spark", second)  # the table knows its merge
+    found = spark.read.format("hudi").load(str(tmp_path / "spark")).select("id", "count").collect()
+    assert sorted(map(tuple, found)) == [("a", 3), ("b", 5), ("c", 3), ("d", 42)]
+
+
+@pytest.mark.req("NEW-04", "PM-15")
+def test_logs_are_merged_in_executors_as_without_spark(spark, tmp_path):
+    (table,) = golden("merging", "DefaultHoodieRecordPayload")
+    path = str(table.unpack(tmp_path))
+    for merge in ('{"b": "sum", "a": "non_null"}', "merge_functions:later_b"):
+        options = {"hudi.merge": merge, "hoodie.memory.merge.max.size": "1"}
+        want = HudiTable.open(path).read(options=options).to_arrow().sort_by("id")
+        found = spark.read.format("hudi").options(**options).load(path).toPandas()
+        found = pa.Table.from_pandas(found.sort_values("id"), want.schema, preserve_index=False)
+        assert found.equals(want)
+
+
+@pytest.mark.req("NEW-04")
+def test_a_function_that_fails_in_an_executor_is_named(spark, tmp_path):
+    merge = {"hudi.merge": "merge_functions:fail"}
+    write(spark, tmp_path, [("a", "x", 1, 1)], **merge)
+    with pytest.raises(MergeFunctionError, match="merge_functions:fail raised RuntimeError: on purpose"):
+        write(spark, tmp_path, [("a", "x", 1, 1)], **merge)
+
+
+def test_a_function_that_executors_cannot_import_is_named(spark, tmp_path):
+    with pytest.raises(HudiError, match="no_such_module:f"):
+        write(spark, tmp_path, [("a", "x", 1, 1)], **{"hudi.merge": "no_such_module:f"})
