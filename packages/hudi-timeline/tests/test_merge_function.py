@@ -3,6 +3,7 @@
 import merge_functions
 import pyarrow as pa
 import pytest
+from golden_tables import golden
 from typer.testing import CliRunner
 
 from hudi_format.errors import (
@@ -121,3 +122,20 @@ def test_the_command_says_which_law_is_broken(tmp_path):
     )
     assert sound.exit_code == 0, sound.output
     assert "idempotent: holds" in sound.stdout
+
+
+@pytest.mark.req("NEW-24")
+def test_a_stream_takes_less_memory_than_a_table_unless_the_user_says_how_much(tmp_path):
+    (golden_table,) = golden("v6", "mor_avro_logs")
+    table = HudiTable.open(str(golden_table.unpack(tmp_path)))
+    for options, whole, stream in (
+        ({}, 1 << 30, 128 << 20),
+        ({"hoodie.memory.merge.max.size": "500000000"}, 500_000_000, 500_000_000),
+        ({"hoodie.memory.spillable.map.path": "/data"}, 1 << 30, 128 << 20),
+    ):
+        merge = table.read(options=options).plan.merge
+        assert merge is not None
+        assert merge.limit is not None
+        assert merge.limit.bytes == whole
+        assert merge.limit.for_stream().bytes == stream
+        assert merge.limit.for_stream().folder == options.get("hoodie.memory.spillable.map.path", "")
