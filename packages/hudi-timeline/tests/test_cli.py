@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from made_tables import MadeTable, at, file_id
 
+from hudi_timeline import HudiTable
 from hudi_timeline.cli.main import main
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64())])
@@ -123,3 +124,25 @@ def test_the_command_runs_in_a_process_of_its_own(path):
         check=True,
     )
     assert run.stdout.splitlines()[0].startswith("path,partition,file_id,instant")
+
+
+@pytest.mark.req("NEW-08")
+def test_services_run_from_a_shell(hudi, tmp_path):
+    path = str(tmp_path / "s")
+    table = HudiTable.create(path, SCHEMA, name="s", record_keys=["id"], partition_fields=["p"])
+    off = {"hoodie.table.services.enabled": "false"}
+    for step in range(9):
+        table.upsert([{"id": "1", "p": "a", "v": step}], options=off)
+    keep = ("--option", "hoodie.cleaner.commits.retained=2")
+    plan = json.loads(hudi("clean", path, *keep, "--dry-run", "-o", "json")[1])
+    assert (plan["files planned"], plan["files deleted"], plan["instant"]) == (6, 0, "")
+    saved = hudi("savepoint", "create", path, "--comment", "here")[1].strip()
+    assert hudi("savepoint", "list", path)[1].split() == [saved]
+    assert json.loads(hudi("clean", path, *keep, "-o", "json")[1])["files deleted"] == 6
+    short = ("--option", "hoodie.keep.min.commits=2", "--option", "hoodie.keep.max.commits=3")
+    done = json.loads(hudi("archive", path, *short, "-o", "json")[1])
+    assert (done["instants"], done["file"]) == (5, ".hoodie/archived/.commits_.archive.1_1-0-1")
+    assert hudi("savepoint", "delete", path, saved)[0] == 0
+    code, out, err = hudi("savepoint", "delete", path, saved)
+    assert (code, out) == (1, "")
+    assert "no savepoint" in err

@@ -1,4 +1,4 @@
-"""The `hudi` command: look at a table from a shell.
+"""The `hudi` command: look at a table from a shell, and keep it healthy.
 
 Exit codes: 0 done; 1 the table or the request is at fault (one line on standard error, with the error's
 code); 2 the command line is at fault.
@@ -16,6 +16,7 @@ import typer
 from hudi_format.config import describe
 from hudi_format.errors import HudiError
 from hudi_timeline import __version__
+from hudi_timeline.cli import services
 from hudi_timeline.cli.output import Format, show_facts, show_rows
 from hudi_timeline.table import HudiTable
 
@@ -201,6 +202,7 @@ def check_merge(
         raise typer.Exit(1)
 
 
+services.add_to(app)
 config_app = typer.Typer(no_args_is_help=True, help="About options.", rich_markup_mode=None)
 app.add_typer(config_app, name="config")
 

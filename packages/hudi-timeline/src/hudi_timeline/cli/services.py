@@ -1,0 +1,119 @@
+"""Commands that keep a table healthy: clean, archive, savepoint.  With --dry-run they say what they would do."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from hudi_timeline.cli.output import Format, show_facts
+from hudi_timeline.table import HudiTable
+
+Path = Annotated[str, typer.Argument(help="The table's path or URL.", metavar="PATH", show_default=False)]
+Output = Annotated[Format, typer.Option("--output", "-o", help="How to print.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and change nothing.")]
+Options = Annotated[
+    list[str] | None,
+    typer.Option("--option", help="A hoodie.* option; may be repeated.", metavar="NAME=VALUE"),
+]
+StorageOptions = Annotated[
+    list[str] | None,
+    typer.Option("--storage-option", help="A storage option; may be repeated.", metavar="NAME=VALUE"),
+]
+Instant = Annotated[str, typer.Argument(help="The commit's instant time.", metavar="INSTANT")]
+
+savepoints = typer.Typer(no_args_is_help=True, help="Commits that are kept.", rich_markup_mode=None)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands to the `hudi` command."""
+    app.command()(clean)
+    app.command()(archive)
+    app.add_typer(savepoints, name="savepoint")
+
+
+def _pairs(given: list[str] | None) -> dict[str, Any]:
+    found = {}
+    for text in given or []:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise typer.BadParameter(f"{text!r} is not NAME=VALUE")
+        found[name] = value
+    return found
+
+
+def _open(path: str, storage: list[str] | None, options: list[str] | None) -> HudiTable:
+    return HudiTable.open(path, storage_options=_pairs(storage), options=_pairs(options))
+
+
+def clean(
+    path: Path,
+    dry_run: DryRun = False,
+    option: Options = None,
+    output: Output = Format.table,
+    storage: StorageOptions = None,
+) -> None:
+    """Delete the files of versions that the policy does not keep (hoodie.cleaner.*)."""
+    result = _open(path, storage, option).clean(dry_run=dry_run)
+    earliest = result.plan.earliest
+    show_facts(
+        {
+            "instant": result.instant,
+            "policy": result.plan.policy,
+            "readable since": earliest.time if earliest is not None else "",
+            "files planned": result.plan.count,
+            "files deleted": result.deleted,
+            "folders": ", ".join(result.plan.partitions),
+            "finished first": ", ".join(result.finished),
+            "failed": sum(map(len, result.failed.values())),
+        },
+        output,
+    )
+    if result.failed:
+        raise typer.Exit(1)
+
+
+def archive(
+    path: Path,
+    dry_run: DryRun = False,
+    option: Options = None,
+    output: Output = Format.table,
+    storage: StorageOptions = None,
+) -> None:
+    """Move old instants into the archive (hoodie.keep.min.commits, hoodie.keep.max.commits)."""
+    result = _open(path, storage, option).archive(dry_run=dry_run)
+    instants = result.plan.instants
+    show_facts(
+        {
+            "instants": len(instants),
+            "first": instants[0].time if instants else "",
+            "last": instants[-1].time if instants else "",
+            "file": result.file,
+        },
+        output,
+    )
+
+
+@savepoints.command("create")
+def create(
+    path: Path,
+    instant: Annotated[str | None, typer.Argument(help="The commit; the newest if not given.")] = None,
+    user: Annotated[str, typer.Option("--user")] = "",
+    comment: Annotated[str, typer.Option("--comment")] = "",
+    storage: StorageOptions = None,
+) -> None:
+    """Keep a commit from cleaning and archival, and print its instant."""
+    print(_open(path, storage, None).savepoint(instant, user=user, comment=comment))
+
+
+@savepoints.command("delete")
+def delete(path: Path, instant: Instant, storage: StorageOptions = None) -> None:
+    """Give a savepoint up."""
+    _open(path, storage, None).delete_savepoint(instant)
+
+
+@savepoints.command("list")
+def list_all(path: Path, storage: StorageOptions = None) -> None:
+    """The savepoints, oldest first."""
+    for instant in _open(path, storage, None).savepoints:
+        print(instant)
