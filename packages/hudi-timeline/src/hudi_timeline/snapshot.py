@@ -105,9 +105,8 @@ class TableSnapshot:
     @property
     def instants(self) -> tuple[Instant, ...]:
         """The completed writes that count, oldest first."""
-        return tuple(
-            i for i in self.timeline.completed_writes() if self.as_of is None or i.time <= self.as_of
-        )
+        writes = self.timeline.completed_writes()
+        return writes if self.as_of is None else tuple(i for i in writes if i.time <= self.as_of)
 
     @property
     def instant(self) -> str:

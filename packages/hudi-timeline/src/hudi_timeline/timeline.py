@@ -22,6 +22,7 @@ from hudi_format.storage import FileInfo, Storage
 from hudi_timeline.instant import (
     CLUSTERING,
     COMPACTION,
+    COMPLETED,
     REPLACE_COMMIT,
     REQUESTED,
     SAVEPOINT,
@@ -64,6 +65,7 @@ class Timeline:
     # Files of lower states of completed instants, which few ask for: most of what a long timeline lists.
     _lower: tuple[FileInfo, ...] = ()
     _folder: str = field(default="", compare=False)
+    _writes: tuple[Instant, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def files(self) -> tuple[Instant, ...]:
@@ -113,11 +115,13 @@ class Timeline:
         highest: dict[tuple[str, str], Instant] = {}
         for instant in ordered:  # ascending states: the last one of a group is the highest
             highest[instant.time, instant.comparable_action] = instant
-        return cls(tuple(highest.values()), ordered)
+        instants = tuple(highest.values())
+        writes = tuple(i for i in instants if i.state == COMPLETED and i.action in WRITE_ACTIONS)
+        return cls(instants, ordered, _writes=writes)
 
     def completed_writes(self) -> tuple[Instant, ...]:
         """Completed commit, deltacommit and replacecommit instants."""
-        return tuple(i for i in self.instants if i.completed and i.action in WRITE_ACTIONS)
+        return self._writes
 
     def pending_writes(self) -> tuple[Instant, ...]:
         """Pending commit, deltacommit and replacecommit instants; clusterings are among them."""
