@@ -144,6 +144,40 @@ def test_apache_hudi_reads_each_block_that_we_write(written, version):
     assert whole[-1] == "CORRUPT"
 
 
+KEYED = json.dumps(
+    {
+        "type": "record",
+        "name": "HoodieMetadataRecord",
+        "fields": [{"name": "key", "type": "string"}, {"name": "type", "type": "int"}],
+    }
+)
+
+
+@pytest.mark.req("LF-16", "LF-18", "MT-02")
+@pytest.mark.parametrize("version", ["0.15.0", "1.0.2"])
+def test_apache_hudi_fills_in_the_keys_of_our_hfile_blocks(tmp_path, version):
+    """As metadata tables have them: the record's own `key` is empty, the HFile's stands for it."""
+    rows = [{"key": f"k{i:03d}", "type": i} for i in range(300)]
+    batch = pa.RecordBatch.from_pylist(
+        [{**r, "key": ""} for r in rows], pa.schema([("key", pa.string()), ("type", pa.int32())])
+    )
+    data, ends = Encoder(KEYED, batch.schema).encode(batch)
+    values = [bytes(data[a:b]) for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
+    keys = pa.array([r["key"].encode() for r in rows])
+    storage = open_storage(str(tmp_path))
+    with open_writer(storage, schema=KEYED) as log:
+        for codec in ("gz", "none"):
+            log.append_hfile(
+                hfile_bytes(keys, pa.array(values, pa.binary()), schema=KEYED, unique=False, codec=codec)
+            )
+        (written,) = log.close()
+    path = str(tmp_path / written.file.path)
+    blocks = told(version, [path])[path]
+    assert [b[0] for b in blocks] == ["HFILE_DATA", "HFILE_DATA"]
+    for _, _, lines in blocks:
+        assert [json.loads(line[0]) for line in lines] == rows
+
+
 @pytest.mark.req("LF-13", "NEW-32")
 def test_apache_hudi_reads_kryo_lists_as_we_do(tmp_path):
     lists = [line.split() for line in DATA.read_text().splitlines()]
