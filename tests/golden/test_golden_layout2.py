@@ -53,7 +53,7 @@ def test_an_answer_is_the_one_that_apache_hudi_gives(opened, table, question):
     assert_same_answer(ask(opened(table), question).to_arrow(), question.expected())
 
 
-CHANGES = [(t, q) for t in TABLES for q in t.questions(INCREMENTAL) if not t.merged]
+CHANGES = [(t, q) for t in TABLES for q in t.questions(INCREMENTAL)]
 
 
 @pytest.mark.req("QR-07", "TM-22")

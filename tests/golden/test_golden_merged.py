@@ -8,6 +8,7 @@ import pytest
 from golden_tables import (
     AS_OF,
     CLEANED,
+    INCREMENTAL,
     MERGED_V5,
     MERGED_V6,
     READ_OPTIMIZED,
@@ -26,7 +27,7 @@ TABLES = golden("v6", *MERGED_V6) + golden("v5", *MERGED_V5)
 QUESTIONS = [
     (t, q)
     for t in TABLES
-    for q in t.questions(SNAPSHOT, READ_OPTIMIZED, AS_OF)
+    for q in t.questions(SNAPSHOT, READ_OPTIMIZED, AS_OF, INCREMENTAL)
     if (t.name, q.name) != CLEANED
 ]
 
@@ -47,6 +48,8 @@ def opened(tmp_path_factory):
 def ask(table, question, **more):
     if question.kind == AS_OF:
         return table.read(as_of=question.instant, **more)
+    if question.kind == INCREMENTAL:
+        return table.read_incremental(question.begin, question.end, **more)
     return table.read(query=question.kind, **more)
 
 
@@ -55,7 +58,7 @@ def answer(table: GoldenTable, found: pa.Table) -> pa.Table:
     return found.drop_columns(["_hoodie_file_name"]) if table.version == "v5" else found
 
 
-@pytest.mark.req("QR-01", "QR-02", "QR-03", "PM-12", "PM-14", "PM-15")
+@pytest.mark.req("QR-01", "QR-02", "QR-03", "QR-05", "QR-16", "IN-16", "PM-12", "PM-14", "PM-15")
 @pytest.mark.parametrize(("table", "question"), QUESTIONS, ids=[f"{t}-{q.name}" for t, q in QUESTIONS])
 def test_an_answer_is_the_one_that_apache_hudi_gives(opened, table, question):
     found = ask(opened(table), question).to_arrow()
@@ -94,14 +97,26 @@ def test_time_travel_to_a_cleaned_state_is_an_error_and_not_no_rows(opened):
     (table,) = golden("v6", CLEANED[0])
     with pytest.raises(MissingFileError) as e:
         opened(table).read(as_of=CLEANED[1].partition("_")[2]).to_arrow()
-    assert e.value.remedy
+    assert "as_hudi" in e.value.remedy
+
+
+@pytest.mark.req("IN-17")
+def test_what_is_left_of_a_cleaned_state_is_apache_hudis_answer_said_aloud(opened):
+    (table,) = golden("v6", CLEANED[0])
+    scan = opened(table).read(as_of=CLEANED[1].partition("_")[2], on_missing="as_hudi")
+    with pytest.warns(UserWarning, match="rows are missing"):
+        found = scan.to_arrow()
+    assert_same_answer(found, table.question(CLEANED[1]).expected())
+    assert not scan.complete
+    whole = opened(table).read(on_missing="as_hudi")
+    assert whole.complete
+    assert whole.count() == table.question(SNAPSHOT).expected().num_rows
 
 
 def test_what_needs_more_than_snapshots_is_refused(opened):
     (table,) = golden("v6", "mor_avro_logs")
     read = opened(table)
     for call in (
-        lambda: read.read_incremental("000"),
         lambda: read.inspect.files(),
         lambda: read.delete(read.read().to_arrow()),
     ):

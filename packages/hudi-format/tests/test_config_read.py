@@ -100,7 +100,7 @@ def test_bounds_that_do_not_fit_the_query_are_refused(options, names):
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("hoodie.datasource.query.incremental.format", "cdc"),
+        ("hoodie.datasource.read.incr.skip_cluster", "true"),
     ],
 )
 def test_reads_that_are_not_provided_are_refused_with_a_way_round(key, value):

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from golden_tables import (
     AS_OF,
+    CDC,
     CLEANED,
     INCREMENTAL,
     LAYOUT_2,
@@ -14,6 +15,7 @@ from golden_tables import (
     READABLE_V6,
     SNAPSHOT,
     assert_same_answer,
+    assert_same_changes,
     begin_of,
     golden,
     of_the_files,
@@ -47,6 +49,8 @@ def load(spark, path, question):
     else:
         reader = reader.option("hoodie.datasource.query.type", "incremental")
         reader = reader.option("hoodie.datasource.read.begin.instanttime", question.begin)
+        if question.kind == CDC:
+            reader = reader.option("hoodie.datasource.query.incremental.format", "cdc")
         if question.end is not None:
             reader = reader.option("hoodie.datasource.read.end.instanttime", question.end)
     return reader.load(path)
@@ -56,7 +60,7 @@ QUESTIONS = [(t, q) for t in TABLES for q in t.questions(SNAPSHOT, AS_OF, INCREM
 QUESTIONS += [
     (t, q)
     for t in MERGED
-    for q in t.questions(SNAPSHOT, READ_OPTIMIZED, AS_OF)
+    for q in t.questions(SNAPSHOT, READ_OPTIMIZED, AS_OF, INCREMENTAL)
     if (t.name, q.name) != CLEANED
 ]
 
@@ -85,7 +89,6 @@ LAYOUT_2_QUESTIONS = [
     for t in LAYOUT_2_TABLES
     for q in t.questions(SNAPSHOT, READ_OPTIMIZED, AS_OF, INCREMENTAL)
     if q.kind != AS_OF or t.name == "cow_insert_overwrite"
-    if q.kind != INCREMENTAL or not t.merged
 ]
 
 
@@ -100,3 +103,15 @@ def test_spark_gives_the_answer_of_versions_8_and_9(spark, to_arrow, unpacked, t
     if question.kind == INCREMENTAL:
         want = of_the_files(table, want)
     assert_same_answer(to_arrow(load(spark, unpacked(table), question)), want)
+
+
+CHANGES = [(t, q) for t in TABLES + MERGED for q in t.questions(CDC)]
+
+
+@pytest.mark.req("IN-13")
+@pytest.mark.parametrize(("table", "question"), CHANGES, ids=[f"{t}-{q.name}" for t, q in CHANGES])
+def test_spark_gives_the_changes_that_apache_hudi_gives(spark, to_arrow, unpacked, table, question):
+    frame = load(spark, unpacked(table), question)
+    replaced_at = {i["requested"] for i in table.meta["instants"] if i["action"] == "replacecommit"}
+    assert frame.columns == ["op", "ts_ms", "before", "after"]
+    assert_same_changes(to_arrow(frame), question.expected(), replaced_at)

@@ -115,7 +115,7 @@ FILTERS = st.recursive(
 )  # fmt: skip
 
 
-@pytest.mark.req("QR-08")
+@pytest.mark.req("QR-08", "QR-10")
 @settings(max_examples=300)
 @given(st.lists(ROWS, min_size=1, max_size=12), FILTERS)
 def test_a_dropped_row_group_holds_no_row_that_passes(rows, filter):

@@ -18,7 +18,6 @@ from hudi_format.errors import (
     NotAHudiTableError,
     PartitionPathError,
     UnknownOptionError,
-    UnsupportedError,
 )
 from hudi_format.schema.avro import to_avro
 from hudi_format.schema.meta_columns import META_COLUMNS
@@ -392,12 +391,11 @@ def test_a_path_without_a_table_says_what_is_there(tmp_path, make, words):
         HudiTable.open(str(tmp_path / "t"))
 
 
-def test_a_table_that_becomes_merge_on_read_is_refused_at_the_next_incremental_read(made):
+def test_a_table_that_becomes_merge_on_read_is_read_as_such_at_the_next_incremental_read(made):
     table = made.open()
     properties = made.path / ".hoodie" / "hoodie.properties"
     properties.write_text(properties.read_text().replace("COPY_ON_WRITE", "MERGE_ON_READ"))
-    with pytest.raises(UnsupportedError):
-        table.read_incremental("000")
+    assert ids(table.read_incremental("000").to_arrow()) == ["1", "2", "3", "4", "5", "6"]
 
 
 def test_a_remote_table_reads_like_a_local_one(made):

@@ -36,7 +36,6 @@ from pyspark.sql.types import StructType
 
 from hudi_format.config import parse_read_options
 from hudi_format.config.heeded import STAGING_LIMIT
-from hudi_format.config.read import INCREMENTAL
 from hudi_format.errors import (
     InvalidOptionError,
     OptionError,
@@ -48,9 +47,11 @@ from hudi_format.schema.evolve import conform
 from hudi_format.storage import Storage, hadoop_options, open_storage, without_hadoop_options
 from hudi_spark.config import take_option
 from hudi_spark.read_tasks import grouped
+from hudi_spark.scans import scan_for
 from hudi_spark.types import to_arrow_schema, to_spark_schema
 from hudi_timeline.engine.local import LocalEngine
 from hudi_timeline.leftovers import STAGING
+from hudi_timeline.scan.change_task import ChangeTask
 from hudi_timeline.scan.result import Scan
 from hudi_timeline.scan.task import ReadTask
 from hudi_timeline.table import HudiTable
@@ -62,7 +63,8 @@ DEFAULT_STAGING_LIMIT = 256 << 20
 _ENABLE = "call hudi_spark.enable(spark) before the {}, which then runs on Spark itself."
 
 
-def _path_of(options: dict[str, str]) -> str:
+def path_of(options: dict[str, str]) -> str:
+    """The table's base path, taken out of the options."""
     path = take_option(options, "path")
     if path is None and take_option(options, "paths") is not None:
         raise UnsupportedError(
@@ -78,13 +80,10 @@ def _path_of(options: dict[str, str]) -> str:
 
 def _scan(options: Mapping[str, str], columns: Sequence[str] | None = None) -> Scan:
     given = dict(options)
-    path = _path_of(given)
+    path = path_of(given)
     config = parse_read_options(without_hadoop_options(given))
     table = HudiTable.open(path, options=hadoop_options(given))
-    raw = dict(config.raw)
-    if config.query_type == INCREMENTAL:
-        return table.read_incremental(config.begin or "", config.end, columns=columns, options=raw)
-    return table.read(columns, query=config.query_type, as_of=config.as_of, options=raw)
+    return scan_for(table, config, columns)
 
 
 def table_schema(options: Mapping[str, str]) -> StructType:
@@ -95,7 +94,7 @@ def table_schema(options: Mapping[str, str]) -> StructType:
 class Files(InputPartition):  # type: ignore[misc]
     """The files that one task reads."""
 
-    def __init__(self, tasks: tuple[ReadTask, ...]) -> None:
+    def __init__(self, tasks: tuple[ReadTask | ChangeTask, ...]) -> None:
         super().__init__(len(tasks))
         self.tasks = tasks
 
@@ -141,7 +140,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
         """Refuses what can be refused before a row is evaluated; errors as `execute`."""
         given = dict(options)
-        self.path = _path_of(given)
+        self.path = path_of(given)
         self.limit = _limit(given)
         self.schema = to_arrow_schema(schema)
         self.mode = OVERWRITE if overwrite else APPEND

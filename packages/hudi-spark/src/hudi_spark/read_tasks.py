@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import pyarrow as pa
 
+from hudi_timeline.scan.change_task import ChangeTask
 from hudi_timeline.scan.task import ReadTask
+
+Task: TypeAlias = ReadTask | ChangeTask
 
 TASK_BYTES = 128 << 20
 """What one Spark task reads, about."""
@@ -17,7 +21,7 @@ TASK_BYTES = 128 << 20
 class ReadFiles:
     """The rows of groups of files: each incoming row is the number of a group."""
 
-    groups: tuple[tuple[ReadTask, ...], ...]
+    groups: tuple[tuple[Task, ...], ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -26,9 +30,9 @@ class ReadFiles:
                     yield from task.to_batches()
 
 
-def grouped(tasks: Sequence[ReadTask], size: int = TASK_BYTES) -> tuple[tuple[ReadTask, ...], ...]:
+def grouped(tasks: Sequence[Task], size: int = TASK_BYTES) -> tuple[tuple[Task, ...], ...]:
     """Tasks in their order, in groups of about `size` bytes."""
-    groups: list[list[ReadTask]] = []
+    groups: list[list[Task]] = []
     room = 0
     for task in tasks:
         if not groups or room < task.size:

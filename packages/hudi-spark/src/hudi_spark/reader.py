@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from hudi_format.config import ReadConfig, parse_read_options
-from hudi_format.config.read import INCREMENTAL, PATHS
+from hudi_format.config.read import PATHS
 from hudi_format.errors import OptionError
 from hudi_format.schema.meta_columns import COMMIT_TIME
 from hudi_format.storage import hadoop_options, open_storage, without_hadoop_options
@@ -31,9 +31,10 @@ from hudi_spark.file_schemas import files_by_schema
 from hudi_spark.files import base_files, lacks_file_system
 from hudi_spark.path_columns import partition_columns
 from hudi_spark.read_tasks import ReadFiles, grouped
+from hudi_spark.scans import scan_for
 from hudi_spark.types import to_spark_schema, to_spark_type
 from hudi_timeline.scan.globs import base_of, has_wildcard
-from hudi_timeline.scan.plan import FROM_PATH, ScanPlan
+from hudi_timeline.scan.plan import CHANGES, FROM_PATH, ScanPlan
 from hudi_timeline.scan.result import Scan
 from hudi_timeline.table import HudiTable
 from hudi_timeline.table_config import PROPERTIES_FILE
@@ -110,17 +111,10 @@ def _struct_type(spark: SparkSession, schema: Any) -> T.StructType:
 
 def _scan(table: HudiTable, config: ReadConfig, wanted: T.StructType | None) -> Scan:
     """The scan that the options mean; with a schema of the user's only its columns are read."""
-    options = dict(config.raw)
-
-    def ask(columns: Sequence[str] | None) -> Scan:
-        if config.query_type == INCREMENTAL:
-            return table.read_incremental(config.begin or "", config.end, columns=columns, options=options)
-        return table.read(columns, query=config.query_type, as_of=config.as_of, options=options)
-
-    scan = ask(None)
+    scan = scan_for(table, config)
     if wanted is None:
         return scan
-    return ask([f.name for f in wanted.fields if f.name in scan.schema.names])
+    return scan_for(table, config, [f.name for f in wanted.fields if f.name in scan.schema.names])
 
 
 def _chosen(have: T.StructType, wanted: T.StructType) -> list[Column]:
@@ -147,6 +141,8 @@ def frame_of(
         return _by_workers(spark, scan)
     if not plan.files.num_rows:
         return spark.createDataFrame([], to_spark_schema(scan.schema))
+    if plan.kind == CHANGES:
+        return _by_workers(spark, scan)
     try:
         frame = _native(spark, table, plan, hadoop)
         frame = frame.where(condition) if condition else frame

@@ -31,6 +31,8 @@ METADATA_ENABLE = "hoodie.metadata.enable"
 METADATA_BOOTSTRAP_INSTANT = "00000000000001"
 SNAPSHOT = "snapshot"
 READ_OPTIMIZED = "read_optimized"
+INCREMENTAL = "incremental"
+READABLE = (SNAPSHOT, READ_OPTIMIZED, INCREMENTAL)
 
 # Above this many groups, numbers below `looks_bucketed`'s bound cannot be chance; for fewer, only small ones
 # count: a random id would pass for a bucket's in one of 400,000 tables of one file group.
@@ -96,7 +98,7 @@ def _table_type(facts: Facts) -> str:
 
 
 def _merge_on_read(facts: Facts) -> str:
-    if facts.config.table_type != "MERGE_ON_READ" or facts.query in (SNAPSHOT, READ_OPTIMIZED):
+    if facts.config.table_type != "MERGE_ON_READ" or facts.query in READABLE:
         return ""
     return f"{facts.query} of a merge-on-read table" if facts.query else "a merge-on-read table"
 
@@ -223,7 +225,7 @@ GATE: tuple[Entry, ...] = (
         "merge on read",
         BOTH,
         _merge_on_read,
-        "use Apache Hudi; snapshots, time travel and read_optimized queries of the table can be read here.",
+        "use Apache Hudi; snapshot, time travel, read_optimized and incremental queries of the table can be read here.",
     ),
     Entry("base file format", (READ,), _unknown_base_format, "use Apache Hudi for this table."),
     Entry(

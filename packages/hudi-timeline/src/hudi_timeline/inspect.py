@@ -6,6 +6,7 @@ Every call looks at the table anew.  Times of instants are text, sizes are bytes
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 
 import pyarrow as pa
 
@@ -18,8 +19,10 @@ from hudi_timeline.instant import WRITE_ACTIONS
 from hudi_timeline.listing import on_threads
 from hudi_timeline.metadata.commit import CommitMetadata
 from hudi_timeline.partition_values import partition_columns, partition_table
+from hudi_timeline.scan.stability import open_writes
 from hudi_timeline.snapshot import CommitCache, TableSnapshot, open_snapshot
-from hudi_timeline.timeline import completion_ms, modified_at
+from hudi_timeline.table_config import load
+from hudi_timeline.timeline import completion_ms, load_timeline, modified_at
 from hudi_timeline.view import FileView, base_files, paths_of
 
 COMMITS = pa.schema(
@@ -50,6 +53,12 @@ FILE_SLICES = pa.schema(
         ("base_file", pa.string()), ("size", pa.int64()), ("latest", pa.bool_()), ("completed", pa.bool_()),
     ]
 )  # fmt: skip
+OPEN_WRITES = pa.schema(
+    [
+        ("instant", pa.string()), ("action", pa.string()), ("state", pa.string()), ("alive", pa.bool_()),
+        ("heartbeat_age_s", pa.float64()), ("owner", pa.string()), ("why", pa.string()),
+    ]
+)  # fmt: skip
 STATS = pa.schema(
     [
         ("path", pa.string()), ("partition", pa.string()), ("rows", pa.int64()), ("row_groups", pa.int64()),
@@ -68,6 +77,11 @@ class Inspector:
 
     def _snapshot(self, query: str = "inspection") -> TableSnapshot:
         return open_snapshot(self._storage, commits=self._commits, query=query)
+
+    def open_writes(self) -> pa.Table:
+        """The writes that are not completed, oldest first, with their writers: whom a fenced reader waits for."""
+        found = open_writes(self._storage, load_timeline(self._storage, load(self._storage)))
+        return pa.Table.from_pylist([asdict(w) for w in found], OPEN_WRITES)
 
     def commits(self) -> pa.Table:
         """One row for each write of the active timeline, oldest first, pending ones too (columns: COMMITS).

@@ -39,6 +39,7 @@ ACTIONS = WRITE_ACTIONS | {COMPACTION, LOG_COMPACTION, CLEAN, ROLLBACK, RESTORE,
 # replacecommit: one instant, two actions.
 _COMPARABLE = {COMPACTION: COMMIT, LOG_COMPACTION: DELTA_COMMIT, CLUSTERING: REPLACE_COMMIT}
 
+_UNKNOWN = re.compile(r"[0-9]{14,17}(?:_[0-9]{14,17})?\.([a-z]+)(?:\.(?:requested|inflight))?\Z")
 # ASCII only: int() and the order of text must agree on what a digit is.
 _NAME = re.compile(r"([0-9]+)\.([a-z]+)(?:\.([a-z]+))?\Z")
 _NAME_2 = re.compile(r"([0-9]+)(?:_([0-9]+))?\.([a-z]+)(?:\.([a-z]+))?\Z")
@@ -130,6 +131,12 @@ def parse_instant_file_2(name: str, folder: str, *, mtime_ms: int = 0, size: int
             return None
         return Instant(time, word, state, name, mtime_ms, size, folder=folder)
     return Instant(time, word, state, name, mtime_ms, size, completion or "", folder)
+
+
+def unknown_action(name: str) -> bool:
+    """Whether a file has the name of an instant of an action that is not known."""
+    match = _UNKNOWN.match(name)
+    return match is not None and match[1] not in ACTIONS | {CLUSTERING, "inflight", "tmp"}
 
 
 def instant_key(name: str) -> tuple[str, str]:

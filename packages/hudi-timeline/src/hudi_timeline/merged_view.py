@@ -40,17 +40,18 @@ def merged_slices(
     newest = snapshot.latest_of(FileView.of_listing(listing), list(listing), written=written)
     bases: dict[Group, BaseFile] = {(b.partition, b.file_id): b for b in base_files(newest)}
     pending = pending_compactions(snapshot)
-    committed, sizes = _committed_logs(snapshot)
+    committed, sizes = committed_logs(snapshot)
     if snapshot.config.layout_version == 2:
         found_slices = _by_completion(snapshot, listing, written, bases, pending, sizes)
         return found_slices, known_ranges(found_slices, committed, snapshot.timeline.first_active)
     logs = _logs(snapshot, listing, written)
     slices: list[FileSlice] = []
     for group in sorted({*bases, *logs}):
-        found = _slice_of(group, bases.get(group), logs.get(group, {}), pending.get(group, ""))
+        found = slice_of(group, bases.get(group), logs.get(group, {}), pending.get(group, ""))
         if found is not None:
             slices.append(found)
-    _check_there(slices, sizes, set(listing), snapshot.storage.uri)
+    if not snapshot.lenient:
+        _check_there(slices, sizes, set(listing), snapshot.storage.uri)
     return slices, known_ranges(slices, committed)
 
 
@@ -118,6 +119,8 @@ def _by_completion(
         first, files = newest
         base = bases.get(group)
         base = base if base is not None and base.instant == first else None
+        if snapshot.lenient:
+            files = [f for f in files if f.size >= 0]
         for log in files:
             if log.size < 0:
                 raise missing_file(WrittenFile(log.path, 0, log.instant), snapshot.storage.uri)
@@ -126,9 +129,16 @@ def _by_completion(
     return slices
 
 
-def _slice_of(
+def slice_of(
     group: Group, base: BaseFile | None, logs: Mapping[str, Sequence[LogFile]], pending: str
 ) -> FileSlice | None:
+    """The newest slice of a group; None where it has no files.
+
+    Args:
+        base: the newest base file.
+        logs: log files by base instant.
+        pending: the instant of a pending compaction of the group: its slice goes together with the one before.
+    """
     instants = {*logs} | ({base.instant} if base is not None else set())
     latest = max(instants)
     files = list(logs.get(latest, ()))
@@ -190,7 +200,7 @@ def pending_compactions(snapshot: TableSnapshot) -> dict[Group, str]:
     return out
 
 
-def _committed_logs(
+def committed_logs(
     snapshot: TableSnapshot,
 ) -> tuple[dict[str, list[CommittedRange] | None], dict[Group, dict[str, list[WrittenFile]]]]:
     """Ranges by path, None where one is not known; and the log files by group and base instant."""

@@ -88,6 +88,7 @@ class TableSnapshot:
         as_of: files and replacements of later instants do not count; None for all completed ones.
         evolution: how older files are read by column id, where the table has a schema history and the read goes
             by it; see `schema_history.with_history`.
+        lenient: committed files that are not there are passed over, as Apache Hudi does it.
     """
 
     storage: Storage
@@ -97,6 +98,7 @@ class TableSnapshot:
     as_of: str | None = None
     commits: CommitCache = field(compare=False, repr=False, default=None)  # type: ignore[assignment]
     evolution: Evolution | None = field(compare=False, repr=False, default=None)
+    lenient: bool = False
 
     def __post_init__(self) -> None:
         if self.commits is None:
@@ -167,7 +169,8 @@ class TableSnapshot:
         latest = view.latest(
             self.visible(), as_of=self.as_of, replaced=written.replaced, committed=written.paths
         )
-        check_written(latest, written.newest, partitions, self.storage.uri)
+        if not self.lenient:
+            check_written(latest, written.newest, partitions, self.storage.uri)
         return latest
 
     def slices(self, partitions: Iterable[str] | None = None) -> list[FileSlice]:

@@ -13,8 +13,12 @@ from hudi_format.config.read import (
     AS_OF,
     BEGIN,
     END,
+    ERROR,
+    FULL_SCAN,
     INCREMENTAL,
+    INCREMENTAL_FORMAT,
     ON_MISSING,
+    ORDER,
     PATHS,
     QUERY_TYPE,
     READ_OPTIMIZED,
@@ -27,20 +31,27 @@ from hudi_format.errors import (
     InvalidOptionError,
     NotAHudiTableError,
     StorageError,
+    UnsupportedError,
 )
 from hudi_format.instant_time import parse_query_instant, zone_of
 from hudi_format.merge.custom import MergeFunction, merge_text
 from hudi_format.merge.laws import LawReport
-from hudi_format.merge.limits import DEFAULT_BYTES, MemoryLimit
 from hudi_format.schema.meta_columns import META_COLUMNS
 from hudi_format.storage import Storage, open_storage, without_hadoop_options
 from hudi_timeline import gate
 from hudi_timeline.inspect import Inspector
 from hudi_timeline.merge_check import check_merge
+from hudi_timeline.scan.changes import JSON, STRUCT, ChangesSource, changes_range, changes_schema
 from hudi_timeline.scan.globs import PathSelection
-from hudi_timeline.scan.incremental import IncrementalSource, incremental_range, incremental_schema
+from hudi_timeline.scan.incremental import (
+    IncrementalSource,
+    incremental_range,
+    incremental_schema,
+    latest_checkpoint,
+)
+from hudi_timeline.scan.incremental_merged import MergedIncrementalSource
 from hudi_timeline.scan.lookup import look_up
-from hudi_timeline.scan.merged import MergedSource, merged_schema
+from hudi_timeline.scan.merged import MergedSource, memory_limit, merged_schema
 from hudi_timeline.scan.predicate import all_of, make_predicate
 from hudi_timeline.scan.result import Scan
 from hudi_timeline.scan.snapshot import SnapshotSource, snapshot_schema
@@ -204,6 +215,7 @@ class HudiTable(WriteMethods, ServiceMethods):
         query: str = SNAPSHOT,
         as_of: Moment | None = None,
         meta_columns: bool = True,
+        on_missing: str | None = None,
         options: Mapping[str, object] | None = None,
     ) -> Scan:
         """The table's rows, of its newest completed state or of an earlier one.
@@ -218,6 +230,8 @@ class HudiTable(WriteMethods, ServiceMethods):
                 copy-on-write table the same.
             as_of: time travel: what the table held at that time.
             meta_columns: whether the `_hoodie_*` columns are among all columns.
+            on_missing: what to do where files of that state are gone, cleaned in most cases: "error"; or "as_hudi",
+                which as Apache Hudi gives the rows of what is left, with a warning and `complete` False.
             options: `hoodie.*` read options.
 
         Raises:
@@ -230,7 +244,15 @@ class HudiTable(WriteMethods, ServiceMethods):
                 f"query={query!r} is no query",
                 remedy=f"use {SNAPSHOT!r} or {READ_OPTIMIZED!r}; read_incremental() gives changes.",
             )
+        if on_missing is not None:
+            options = {**(options or {}), ON_MISSING: on_missing}
         asked = self._asked(options)
+        if asked.on_missing == FULL_SCAN:
+            raise ConflictingOptionError(
+                f"{ON_MISSING}={FULL_SCAN} is given to a query that is not incremental",
+                remedy="use error or as_hudi.",
+                option=ON_MISSING,
+            )
         if asked.query_type == INCREMENTAL:
             raise ConflictingOptionError(
                 f"{QUERY_TYPE}={INCREMENTAL} is given to read()",
@@ -255,17 +277,15 @@ class HudiTable(WriteMethods, ServiceMethods):
             schema = snapshot_schema(snapshot.config, snapshot.schema, in_place=by_id)
         predicate = None if filter is None else make_predicate(filter, schema)
         paths = PathSelection.of(asked.paths, self.uri, PATHS) if asked.paths else None
+        on_missing = asked.on_missing or ERROR
         source: SnapshotSource
         if merged:
-            limit = MemoryLimit(
-                asked.memory_max or DEFAULT_BYTES,
-                asked.spill_path,
-                asked.spill_compress,
-                asked.memory_max is not None,
+            limit = memory_limit(asked)
+            source = MergedSource(
+                snapshot, schema, predicate, paths, on_missing, merge=asked.merge, limit=limit
             )
-            source = MergedSource(snapshot, schema, predicate, paths, asked.merge, limit)
         else:
-            source = SnapshotSource(snapshot, schema, predicate, paths)
+            source = SnapshotSource(snapshot, schema, predicate, paths, on_missing)
         return Scan(self._storage, source, _columns(schema, columns, meta_columns))
 
     def read_incremental(
@@ -277,6 +297,7 @@ class HudiTable(WriteMethods, ServiceMethods):
         filter: str | pc.Expression | None = None,
         meta_columns: bool = True,
         on_missing: str | None = None,
+        order: str | None = None,
         options: Mapping[str, object] | None = None,
     ) -> Scan:
         """The rows written by the commits after `begin` up to `end`, each once, in its newest state.
@@ -291,6 +312,10 @@ class HudiTable(WriteMethods, ServiceMethods):
                 the whole table and keeps the rows of the range; or "as_hudi", which as Apache Hudi 0.15 gives
                 the rows of what is left on the timeline, with a warning and `complete` False.  Not given, it is
                 "as_hudi" for the begin "000" and "error" for any other, from table version 8 on "full_scan".
+            order: what to do at a commit that is still open while later ones are completed: "fenced" reads up to it;
+                "start" reads past it, and `checkpoint` stays before it, so that the next read gives rows again and
+                misses none; "completion" takes bounds as times of completion, waits for nothing and repeats nothing.
+                Not given, such a commit is an error that names who blocks.
             options: `hoodie.read.timeline.holes.resolution.policy` (FAIL, BLOCK or USE_TRANSITION_TIME),
                 `hoodie.datasource.read.incr.path.glob`, `hoodie.datasource.read.incr.filters`,
                 `hoodie.datasource.read.incr.fallback.fulltablescan.enable`,
@@ -303,6 +328,8 @@ class HudiTable(WriteMethods, ServiceMethods):
         """
         if on_missing is not None:
             options = {**(options or {}), ON_MISSING: on_missing}
+        if order is not None:
+            options = {**(options or {}), ORDER: order}
         asked = self._asked(options, without=(QUERY_TYPE, BEGIN, END))
         if asked.as_of is not None:
             raise ConflictingOptionError(
@@ -325,22 +352,110 @@ class HudiTable(WriteMethods, ServiceMethods):
         texts = [filter] if filter is not None else []
         texts += [f.strip() for f in asked.incr_filters.split(",") if f.strip()]
         predicate = all_of([make_predicate(t, schema) for t in texts], schema)
-        source = IncrementalSource(snapshot, range, schema, asked, predicate)
+        merged = snapshot.config.table_type == "MERGE_ON_READ"
+        kind = MergedIncrementalSource if merged else IncrementalSource
+        source = kind(snapshot, range, schema, asked, predicate)
         return Scan(self._storage, source, _columns(schema, columns, meta_columns))
 
-    def get(self, keys: Sequence[str] | pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch) -> pa.Table:
+    def read_changes(
+        self,
+        begin: Moment,
+        end: Moment | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: str | pc.Expression | None = None,
+        images: str = JSON,
+        on_missing: str | None = None,
+        order: str | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> Scan:
+        """Change data capture: every change that the commits after `begin` up to `end` made, in their order.
+
+        Columns: `op` (i, u, d), `ts_ms` (the commit's instant), `before` and `after`.  The changes are those that
+        the writer logged (`hoodie.table.cdc.enabled`); where it logged none they are told by comparing files, so
+        that a table without such a log has a change feed too while its older files are there.
+
+        Args:
+            begin: exclusive; "000" for the table's start.
+            end: inclusive; None for the newest completed commit.
+            columns: those to give.
+            filter: the changes to give, such as "op = 'd'".
+            images: "json": `before` and `after` are JSON texts as Apache Hudi 0.15 gives them; timestamps are
+                numbers there.  "struct": they are structs of the table's columns.
+            on_missing: what to do where commits after `begin` were archived: "error", or "as_hudi", which gives the
+                changes of what is left, with a warning.  Not given, it is "as_hudi" for the begin "000".
+            order: as of `read_incremental`.
+            options: as of `read_incremental`.
+
+        Raises:
+            InstantNotFoundError, HollowCommitError: as `read_incremental`.
+            MissingFileError: a file that shows rows before or after a change was cleaned.
+        """
+        if images not in (JSON, STRUCT):
+            raise InvalidOptionError(f"images={images!r} is unknown", remedy=f"use {JSON!r} or {STRUCT!r}.")
+        if on_missing is not None:
+            options = {**(options or {}), ON_MISSING: on_missing}
+        if order is not None:
+            options = {**(options or {}), ORDER: order}
+        asked = self._asked(options, without=(QUERY_TYPE, BEGIN, END, INCREMENTAL_FORMAT))
+        if asked.as_of is not None:
+            raise ConflictingOptionError(
+                f"{AS_OF} and a query of changes exclude each other", remedy="use end as the upper bound."
+            )
+        columns = asked.columns if columns is None else columns
+        filter = asked.filter if filter is None else filter
+        snapshot = self._snapshot(INCREMENTAL)
+        zone = zone_of(snapshot.config.timezone)
+        start, stop = _bound(begin, zone), None if end is None else _bound(end, zone)
+        range = changes_range(snapshot, start, stop, asked)
+        snapshot = with_history(snapshot, asked.schema_on_read)
+        if snapshot.evolution is not None and images == STRUCT:
+            raise UnsupportedError(
+                "changes that were logged under older names of columns have no place in structs",
+                table=self.uri,
+                remedy=f"use images={JSON!r}, where logged images have the names of their time.",
+            )
+        schema = changes_schema(snapshot.schema, images)
+        predicate = None if filter is None else make_predicate(filter, schema)
+        source = ChangesSource(snapshot, range, schema, asked, predicate)
+        return Scan(self._storage, source, columns)
+
+    def latest_offset(self, *, options: Mapping[str, object] | None = None) -> str:
+        """How far an incremental read may go now: the `end` to give, and the `begin` of the next; "" for no commit.
+
+        It lies before a commit that is still open, unless times of completion are compared (table version 8 and
+        later, or `hoodie.read.timeline.holes.resolution.policy=USE_TRANSITION_TIME`), which need not wait for it.
+        """
+        asked = self._asked(options, without=(QUERY_TYPE, BEGIN, END, INCREMENTAL_FORMAT))
+        return latest_checkpoint(self._snapshot(INCREMENTAL), asked)
+
+    def get(
+        self,
+        keys: Sequence[str] | pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch,
+        *,
+        partitions: Sequence[str] | None = None,
+        as_of: Moment | None = None,
+    ) -> pa.Table:
         """The newest rows with the given record keys; keys that are not in the table give none.
 
-        Key ranges and bloom filters in the files' footers tell which files need not be read.
+        Key ranges and bloom filters in the files' footers tell which files need not be read; in a table without
+        meta columns the key columns do.  Of a merge-on-read table logs are looked through.
 
         Args:
             keys: record keys as text (`_hoodie_record_key`), or a table that holds the record key columns.
+            partitions: paths of the partitions to look in; None for all.
+            as_of: the rows as they were at that time.
 
         Raises:
             MissingColumnError: a table without one of the record key columns.
+            HollowCommitError, InstantNotFoundError: the table cannot be read as of that time.
         """
         config = load(self._storage)
-        return look_up(self.read, self._storage, config, self.schema, keys)
+
+        def scan_of(columns: Sequence[str] | None = None, filter: str | pc.Expression | None = None) -> Scan:
+            return self.read(columns, filter, as_of=as_of)
+
+        return look_up(scan_of, self._storage, config, self.schema, keys, partitions)
 
     def check_merge(
         self,

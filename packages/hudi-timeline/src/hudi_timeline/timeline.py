@@ -6,6 +6,7 @@ Reading the files of instants is left to the functions below and to `hudi_timeli
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
@@ -32,10 +33,13 @@ from hudi_timeline.instant import (
     instant_key,
     parse_instant_file,
     parse_instant_file_2,
+    unknown_action,
 )
 from hudi_timeline.metadata.avro_records import is_clustering_request
 from hudi_timeline.metadata.commit import CommitMetadata, read_commit
 from hudi_timeline.table_config import META_FOLDER, TIMELINE_PATH, TableConfig
+
+_log = logging.getLogger("hudi")
 
 __all__ = [
     "CommitMetadata",
@@ -193,6 +197,10 @@ def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
             table=storage.uri,
             file=folder,
             remedy=f"restore the folder from a backup, or correct {TIMELINE_PATH} in hoodie.properties.",
+        )
+    for name in filter(unknown_action, (e.name for e in entries if not e.is_dir)):
+        _log.warning(
+            "%s: %s is of an action that this release does not know, and is passed over", storage.uri, name
         )
     timeline = Timeline.of_listing(entries, folder, zone_of(config.timezone))
     for instant in timeline.completed_writes():

@@ -328,13 +328,6 @@ EFFECTS: tuple[Effect, ...] = (
     ),
     # --- reading
     Effect(
-        "hoodie.datasource.query.incremental.format",
-        _other_than("latest_state"),
-        "reading change data capture",
-        "use latest_state",
-        _ONLY_READ,
-    ),
-    Effect(
         "hoodie.datasource.read.incr.skip_cluster",
         _true,
         "skipping clustering commits",

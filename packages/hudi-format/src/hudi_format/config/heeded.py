@@ -40,6 +40,8 @@ QUARANTINE, QUARANTINE_MOST = "hudi.quarantine.path", "hudi.quarantine.max.rows"
 PROGRESS = "hudi.progress"
 STREAMING_IGNORE_FAILED = "hoodie.datasource.write.streaming.ignore.failed.batch"
 QUERY_TYPE = "hoodie.datasource.query.type"
+INCREMENTAL_FORMAT = "hoodie.datasource.query.incremental.format"
+START_OFFSET = "hoodie.datasource.streaming.startOffset"
 AS_OF = "as.of.instant"
 BEGIN = "hoodie.datasource.read.begin.instanttime"
 END = "hoodie.datasource.read.end.instanttime"
@@ -47,6 +49,7 @@ HOLLOW_POLICY = "hoodie.read.timeline.holes.resolution.policy"
 FULL_SCAN_FALLBACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
 USE_END_SCHEMA = "hoodie.datasource.read.schema.use.end.instanttime"
 COLUMNS, FILTER = "hudi.read.columns", "hudi.read.filter"
+ORDER = "hudi.read.incremental.order"
 ON_MISSING = "hudi.read.incremental.on.missing"
 PATHS = "hoodie.datasource.read.paths"
 PATH_GLOB = "hoodie.datasource.read.incr.path.glob"
@@ -133,6 +136,8 @@ WRITE_FIELDS = {
 # Attribute of ReadConfig -> its option.
 READ_FIELDS = {
     "query_type": QUERY_TYPE,
+    "incremental_format": INCREMENTAL_FORMAT,
+    "start_offset": START_OFFSET,
     "as_of": AS_OF,
     "begin": BEGIN,
     "end": END,
@@ -140,6 +145,7 @@ READ_FIELDS = {
     "incr_path_glob": PATH_GLOB,
     "incr_filters": INCR_FILTERS,
     "on_missing": ON_MISSING,
+    "order": ORDER,
     "columns": COLUMNS,
     "filter": FILTER,
     "fallback_full_scan": FULL_SCAN_FALLBACK,
@@ -344,15 +350,27 @@ DOCS = {
     PARALLELISM["delete"]: "Tasks of a delete.",
     STAGING_LIMIT: "Size up to which the data source without interception takes an append.",
     QUERY_TYPE: "What a read answers.",
+    INCREMENTAL_FORMAT: (
+        "What an incremental query gives: latest_state, each row once in its newest state; or cdc, every change with "
+        "the row before and after it."
+    ),
+    START_OFFSET: (
+        "Where a stream without a checkpoint begins: earliest, latest, or an instant, whose own changes are left out."
+    ),
     AS_OF: "Instant or date to read the table at.",
     BEGIN: "Start of an incremental query, exclusive; 000 is the beginning.",
     END: "End of an incremental query, inclusive; the newest if not given.",
     PATHS: "Paths and patterns below the table, with commas between them; only their files are read.",
     PATH_GLOB: "Files that an incremental query reads: a pattern that full paths end with.",
     INCR_FILTERS: "Filters of an incremental query, with commas between them.",
+    ORDER: (
+        "How an incremental query goes about a commit that is still open: fenced, it reads up to it; start, it reads "
+        "past it, and gives rows again later; completion, it goes by the times at which commits were completed."
+    ),
     ON_MISSING: (
         "What an incremental query does whose begin lies before archived instants: error, full_scan, or as_hudi, "
-        "which gives the rows that are still on the timeline; not given: as_hudi for the begin 000, else error."
+        "which gives the rows that are still on the timeline; not given: as_hudi for the begin 000, else error. "
+        "Of other queries, where files are gone: error, or as_hudi."
     ),
     COLUMNS: "Columns to read, for doors that push down none.",
     FILTER: "Rows to read, such as `city = 'oslo' and fare < 3`, for doors that push down none.",

@@ -338,6 +338,7 @@ KINDS: dict[str, Kind] = {
     "hudi.merge": STRIPPED,
     "hoodie.memory.merge.max.size": whole(1, unit="bytes"),
     "hoodie.memory.spillable.map.path": STRIPPED,
+    "hudi.read.incremental.order": choice("fenced", "start", "completion"),
     "hudi.read.incremental.on.missing": choice("error", "full_scan", "as_hudi"),
     # whose default hides the kind
     "hoodie.metrics.executor.enable": BOOLEAN,

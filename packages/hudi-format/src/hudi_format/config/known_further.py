@@ -44,6 +44,7 @@ parquet.compression.codec.zstd.level -
 hudi.read.columns -
 hudi.read.filter -
 hudi.read.incremental.on.missing -
+hudi.read.incremental.order -
 hudi.write.staging.limit.bytes -
 hudi.index.allow.switch false
 hudi.merge -

@@ -16,7 +16,9 @@ from hudi_format.config.heeded import (
     FULL_SCAN_FALLBACK,
     HOLLOW_POLICY,
     INCR_FILTERS,
+    INCREMENTAL_FORMAT,
     ON_MISSING,
+    ORDER,
     PATH_GLOB,
     PATHS,
     QUERY_TYPE,
@@ -36,8 +38,10 @@ __all__ = [
     "FULL_SCAN_FALLBACK",
     "HOLLOW_POLICY",
     "INCREMENTAL",
+    "INCREMENTAL_FORMAT",
     "INCR_FILTERS",
     "ON_MISSING",
+    "ORDER",
     "PATHS",
     "PATH_GLOB",
     "QUERY_TYPE",
@@ -48,8 +52,10 @@ __all__ = [
     "parse_read_options",
 ]
 
+FENCED, START_ORDER, COMPLETION = "fenced", "start", "completion"
 FAIL, BLOCK, TRANSITION = "FAIL", "BLOCK", "USE_TRANSITION_TIME"
 ERROR, FULL_SCAN, AS_HUDI = "error", "full_scan", "as_hudi"
+CDC = "cdc"
 SNAPSHOT, READ_OPTIMIZED, INCREMENTAL = "snapshot", "read_optimized", "incremental"
 
 
@@ -58,6 +64,8 @@ class ReadConfig:
     """What a read was asked for.
 
     Attributes:
+        incremental_format: "latest_state", or CDC: an incremental query gives every change.
+        start_offset: where a stream begins: earliest, latest or an instant, as the user wrote it.
         as_of: as the user wrote it; the table's time zone decides what it means.
         begin, end: bounds of an incremental read, (begin, end]; end None for the newest.
         columns, filter: our own options `hudi.read.columns` (comma list) and `hudi.read.filter` (SQL-like
@@ -67,6 +75,8 @@ class ReadConfig:
         incr_filters: filters of an incremental read, with commas between them.
         on_missing: ERROR, FULL_SCAN or AS_HUDI: what an incremental read does whose begin lies before archived
             instants; None leaves it to the begin.
+        order: FENCED, START_ORDER or COMPLETION: what an incremental read does at a commit that is still open; None
+            leaves it to `hollow_policy`.
         fallback_full_scan: an incremental read whose instants or files are gone reads the whole table and
             keeps the rows of the range.
         hollow_policy: FAIL or BLOCK, what an incremental read does at a commit that is still open; or
@@ -80,6 +90,8 @@ class ReadConfig:
     """
 
     query_type: str = SNAPSHOT
+    incremental_format: str = "latest_state"
+    start_offset: str = "earliest"
     as_of: str | None = None
     begin: str | None = None
     end: str | None = None
@@ -87,6 +99,7 @@ class ReadConfig:
     incr_path_glob: str = ""
     incr_filters: str = ""
     on_missing: str | None = None
+    order: str | None = None
     columns: tuple[str, ...] | None = None
     filter: str | None = None
     fallback_full_scan: bool = False
@@ -146,8 +159,16 @@ def parse_read_options(options: Mapping[str, str]) -> ReadConfig:
             remedy="leave one of them out.",
             option=ON_MISSING,
         )
+    order, policy = values.get("order"), values.get("hollow_policy")
+    meant = {FENCED: (BLOCK,), START_ORDER: (), COMPLETION: (TRANSITION,)}.get(str(order), (policy,))
+    if order is not None and policy is not None and policy not in meant:
+        raise ConflictingOptionError(
+            f"{ORDER}={order} and {HOLLOW_POLICY}={policy} say different things",
+            remedy="leave one of them out.",
+            option=ORDER,
+        )
     whole = values.get("fallback_full_scan") or values.get("on_missing") == FULL_SCAN
-    if whole and values.get("hollow_policy") == TRANSITION:
+    if whole and TRANSITION in (policy, *meant):
         raise ConflictingOptionError(
             f"{HOLLOW_POLICY}={TRANSITION} cannot go with a scan of the whole table, whose rows do not say when their "
             "commits were completed",

@@ -14,12 +14,15 @@ import pyarrow as pa
 from hudi_format.config.read import (
     AS_HUDI,
     BLOCK,
+    COMPLETION,
     ERROR,
+    FENCED,
     FULL_SCAN,
     FULL_SCAN_FALLBACK,
     HOLLOW_POLICY,
     ON_MISSING,
     PATH_GLOB,
+    START_ORDER,
     TRANSITION,
     ReadConfig,
 )
@@ -39,8 +42,9 @@ from hudi_timeline.instant import WRITE_ACTIONS, Instant
 from hudi_timeline.listing import list_partition_files
 from hudi_timeline.partition_values import partition_columns, partition_table
 from hudi_timeline.scan.globs import file_filter
-from hudi_timeline.scan.plan import FILES_SCHEMA, INCREMENTAL, Fate, Predicate, ScanPlan
+from hudi_timeline.scan.plan import FILES_SCHEMA, INCREMENTAL, Fate, Predicate, ScanPlan, as_file
 from hudi_timeline.scan.snapshot import START, distinct, plan_files_table
+from hudi_timeline.scan.stability import open_writes
 from hudi_timeline.scan.time_travel import first_open_write, has_archive
 from hudi_timeline.snapshot import TableSnapshot, is_base_file
 from hudi_timeline.timeline import Timeline, modified_at
@@ -49,9 +53,22 @@ from hudi_timeline.view import Group, WrittenFile, check_size, missing_file
 log = logging.getLogger("hudi")
 
 
+def by_completion(options: ReadConfig) -> bool:
+    """Whether bounds are times at which commits were completed."""
+    return options.order == COMPLETION or (options.order is None and options.hollow_policy == TRANSITION)
+
+
 def is_start(begin: str) -> bool:
     """Whether a begin means "from the first commit on": zeros only."""
     return begin.strip("0") == ""
+
+
+def gone_remedy(otherwise: str) -> str:
+    """What to do where a file of a range is not there."""
+    return (
+        "if the cleaner removed it, begin at a later instant or set "
+        f"{FULL_SCAN_FALLBACK}=true to read the whole table; else {otherwise}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +100,25 @@ class Range:
         """Whether the active timeline has all its commits."""
         return not self.gone
 
+    @property
+    def bounds(self) -> tuple[str, str, bool]:
+        """See `ScanSource.bounds`."""
+        last = max((i.time for i in self.instants), default=self.begin)
+        return self.begin, self.end or (self.checkpoint if self.by_completion else last), self.by_completion
 
-def incremental_range(snapshot: TableSnapshot, begin: str, end: str | None, options: ReadConfig) -> Range:
+    @property
+    def full_scan(self) -> bool:
+        """Whether the whole table is read where commits or files of the range are gone."""
+        return self.on_missing == FULL_SCAN
+
+
+def incremental_range(
+    snapshot: TableSnapshot, begin: str, end: str | None, options: ReadConfig, *, virtual_keys: bool = False
+) -> Range:
     """The commits in (begin, end]: by their times, from table version 8 on by those at which they were completed.
+
+    Args:
+        virtual_keys: whether a table without meta columns will do.
 
     Raises:
         UnsupportedError: a table without meta columns, whose rows do not say when they were written.
@@ -94,7 +127,7 @@ def incremental_range(snapshot: TableSnapshot, begin: str, end: str | None, opti
         HollowCommitError: see `ReadConfig.hollow_policy`.
     """
     uri = snapshot.storage.uri
-    if not snapshot.config.populate_meta_fields:
+    if not snapshot.config.populate_meta_fields and not virtual_keys:
         raise UnsupportedError(
             "incremental queries need the meta columns, which this table does not fill",
             table=uri,
@@ -103,9 +136,14 @@ def incremental_range(snapshot: TableSnapshot, begin: str, end: str | None, opti
         )
     timeline = snapshot.timeline
     if snapshot.config.layout_version == 2:
+        if options.order in (FENCED, START_ORDER):
+            raise UnsupportedError(
+                f"order={options.order!r}: from table version 8 on a range is one of times of completion",
+                table=uri,
+                remedy=f"use order={COMPLETION!r}, which neither waits nor misses a commit.",
+            )
         return _completed_range(snapshot, begin, end, options)
-    by_completion = options.hollow_policy == TRANSITION
-    if by_completion:
+    if by_completion(options):
         completed = completion_times(snapshot)
         chosen = tuple(
             i for i in timeline.completed_writes() if begin < completed[i] and completed[i] <= (end or "~")
@@ -117,20 +155,27 @@ def incremental_range(snapshot: TableSnapshot, begin: str, end: str | None, opti
     if end is not None:
         writes = tuple(i for i in writes if i.time <= end)
     pending = first_open_write(snapshot.storage, timeline)
+    final = writes
     if pending is not None and any(i.time > pending.time for i in writes):
-        if options.hollow_policy != BLOCK:
+        if options.order not in (FENCED, START_ORDER) and options.hollow_policy != BLOCK:
+            blocking = open_writes(snapshot.storage, timeline, until=writes[-1].time)
             raise HollowCommitError(
                 f"the {pending.action} {pending.time} is not completed, later ones are: "
-                "what comes after it could be read now and its own rows be missed for ever",
+                "what comes after it could be read now and its own rows be missed for ever; "
+                + "; ".join(str(b) for b in blocking),
                 table=uri,
                 instant=pending.time,
                 remedy=f"end before {pending.time}, set {HOLLOW_POLICY}={BLOCK} to read up to it, "
                 "or let a next write roll it back if its writer is dead.",
+                blocked_by=blocking,
             )
-        writes = tuple(i for i in writes if i.time < pending.time)
+        final = tuple(i for i in writes if i.time < pending.time)
+        writes = writes if options.order == START_ORDER else final
     chosen = tuple(i for i in writes if i.time > begin)
     gone = _gone_or_refused(snapshot, begin, end, timeline.first_active, options)
-    return Range(begin, end or "", chosen, *gone, checkpoint=chosen[-1].time if chosen else begin)
+    # Never beyond what is open: the next read may give rows again, and never misses one.
+    checkpoint = max((i.time for i in final if i.time > begin), default=begin)
+    return Range(begin, end or "", chosen, *gone, checkpoint=checkpoint)
 
 
 def _completed_range(snapshot: TableSnapshot, begin: str, end: str | None, options: ReadConfig) -> Range:
@@ -159,6 +204,15 @@ def _completed_range(snapshot: TableSnapshot, begin: str, end: str | None, optio
     return Range(begin, end or "", chosen, gone, on_missing, True, checkpoint, times)
 
 
+def latest_checkpoint(snapshot: TableSnapshot, options: ReadConfig) -> str:
+    """What an incremental read may go up to now without missing what is still open; "" where there is no commit."""
+    if snapshot.config.layout_version == 2 or by_completion(options):
+        return max(completion_times(snapshot).values(), default="")
+    pending = first_open_write(snapshot.storage, snapshot.timeline)
+    times = (i.time for i in snapshot.timeline.completed_writes() if pending is None or i.time < pending.time)
+    return max(times, default="")
+
+
 def completion_times(snapshot: TableSnapshot) -> dict[Instant, str]:
     """When each completed write of the active timeline was completed, as an instant time in the table's zone.
 
@@ -179,8 +233,7 @@ def _gone_or_refused(
     on_missing = FULL_SCAN if options.fallback_full_scan else options.on_missing
     if on_missing is None:
         on_missing = AS_HUDI if is_start(begin) else ERROR
-    by_completion = options.hollow_policy == TRANSITION
-    gone = _gone(snapshot, begin, end, by_completion) if begin < first else ""
+    gone = _gone(snapshot, begin, end, by_completion(options)) if begin < first else ""
     if gone and on_missing == ERROR:
         raise _archived_error(snapshot, begin, gone, first)
     return gone, on_missing
@@ -198,13 +251,13 @@ def _archived_error(snapshot: TableSnapshot, begin: str, gone: str, first: str) 
     )
 
 
-def _gone(snapshot: TableSnapshot, begin: str, end: str | None, by_completion: bool) -> str:
+def _gone(snapshot: TableSnapshot, begin: str, end: str | None, completion: bool) -> str:
     """The newest archived commit in (begin, end]; the active timeline's start where the archive does not tell."""
     storage, config = snapshot.storage, snapshot.config
     if not has_archive(storage, config):
         return ""
     try:
-        found = archived_write_between(storage, config, begin, end, by_completion=by_completion)
+        found = archived_write_between(storage, config, begin, end, by_completion=completion)
     except (CorruptFileError, UnsupportedError, MissingFileError) as e:
         log.warning("%s: the archived timeline cannot be read, so commits may be missing: %s", storage.uri, e)
         return snapshot.timeline.first_active
@@ -235,21 +288,32 @@ class IncrementalSource:
     def checkpoint(self) -> str:
         return self.range.checkpoint
 
+    @property
+    def bounds(self) -> tuple[str, str, bool]:
+        return self.range.bounds
+
     def plan(self) -> ScanPlan:
         """The files to read.
 
         Raises:
             MissingFileError, CorruptFileError: a committed file is not there, or not as it was written.
         """
-        if not self.range.complete and self.range.on_missing == FULL_SCAN:
+        if not self.range.complete and self.range.full_scan:
             return self._full_scan()
-        written, _ = self._written()
         try:
-            files = self._existing(written)
+            return self._planned()
         except MissingFileError:
-            if self.range.on_missing == FULL_SCAN:
+            if self.range.full_scan:
                 return self._full_scan()
             raise
+
+    def _planned(self) -> ScanPlan:
+        """The plan, where all commits and files are there."""
+        written, _ = self._written()
+        return self._of_range(self._existing(written))
+
+    def _of_range(self, files: list[BaseFile]) -> ScanPlan:
+        """The plan of some base files, rows filtered by the commits of the range."""
         instants = self.range.instants
         warnings: tuple[str, ...] = ()
         if not self.range.complete:
@@ -304,10 +368,7 @@ class IncrementalSource:
         for (partition, _), file in written.items():
             if file.path not in sizes:
                 error = missing_file(file, storage.uri)
-                error.remedy = (
-                    "if the cleaner removed it, begin at a later instant or set "
-                    f"{FULL_SCAN_FALLBACK}=true to read the whole table; else {error.remedy}"
-                )
+                error.remedy = gone_remedy(error.remedy)
                 raise error
             check_size(file, sizes[file.path], storage.uri)
             base = parse_base_file(partition, file.path.rpartition("/")[2], sizes[file.path])
@@ -325,7 +386,7 @@ class IncrementalSource:
             snapshot.storage, snapshot.config, snapshot.timeline, snapshot.schema, at, snapshot.commits
         )
         # Nothing sorts between `begin` and `begin` with a digit after it.
-        return replace(self._whole(whole), commit_time_range=(f"{self.range.begin}0", at))
+        return replace(self._whole(whole), kind=INCREMENTAL, commit_time_range=(f"{self.range.begin}0", at))
 
     def _full_scan_by_completion(self) -> ScanPlan:
         """The whole table as it was when the last commit of the range was completed."""
@@ -333,7 +394,7 @@ class IncrementalSource:
         timeline = snapshot.timeline
         if end:
             timeline = Timeline.of_files(i for i in timeline.files if not i.completed or i.completion <= end)
-        plan = self._whole(replace(snapshot, timeline=timeline))
+        plan = replace(self._whole(replace(snapshot, timeline=timeline)), kind=INCREMENTAL)
         if is_start(self.range.begin):
             return plan
         return replace(plan, commit_times=(*self.range.archived, *(i.time for i in self.range.instants)))
@@ -377,15 +438,21 @@ class IncrementalSource:
             evolution=snapshot.evolution,
         )
 
+    def _fates_of_whole(self) -> Iterator[Fate]:
+        reason = f"the whole table is read: commits up to {self.range.gone} are archived"
+        plan = self._full_scan()
+        for row in plan.files.to_pylist():
+            whole = parse_base_file(row["partition"], row["path"].rpartition("/")[2], row["size"])
+            if whole is not None:
+                yield Fate(whole, True, reason)
+        for part in plan.logs:
+            for log in part.slice.log_files:
+                yield Fate(as_file(log), True, reason)
+
     def fates(self) -> Iterator[Fate]:
         """Every file that the commits of the range wrote, and why it is read or not; of a full scan, each it reads."""
-        if not self.range.complete and self.range.on_missing == FULL_SCAN:
-            for row in self._full_scan().files.to_pylist():
-                whole = parse_base_file(row["partition"], row["path"].rpartition("/")[2], row["size"])
-                if whole is not None:
-                    yield Fate(
-                        whole, True, f"the whole table is read: commits up to {self.range.gone} are archived"
-                    )
+        if not self.range.complete and self.range.full_scan:
+            yield from self._fates_of_whole()
             return
         newest, replaced = self._written()
         read = {f.path for f in newest.values()}

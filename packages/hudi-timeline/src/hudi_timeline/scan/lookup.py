@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -30,7 +31,12 @@ THREADS = 8
 
 
 def look_up(
-    scan_of: Callable[..., Scan], storage: Storage, config: TableConfig, schema: pa.Schema, keys: Keys
+    scan_of: Callable[..., Scan],
+    storage: Storage,
+    config: TableConfig,
+    schema: pa.Schema,
+    keys: Keys,
+    partitions: Sequence[str] | None = None,
 ) -> pa.Table:
     """The newest rows with these record keys.
 
@@ -38,26 +44,85 @@ def look_up(
         scan_of: `HudiTable.read`.
         schema: the table's, without meta columns.
         keys: record keys, or rows with the key columns.
+        partitions: paths of the partitions to look in; None for all.
 
     Raises:
         MissingColumnError, RecordKeyError: `keys` are rows without key columns, or with a null in one.
     """
-    wanted = _key_texts(keys, config, schema)
-    if not config.populate_meta_fields:
-        every = scan_of().to_arrow()
-        return every.filter(pc.is_in(record_keys(every, config.record_key_spec()), wanted))
-    scan = scan_of(filter=pc.field(RECORD_KEY).isin(wanted))
-    tasks = scan.plan_files()
-    index = BloomIndex(wanted.drop_null())
-
-    def rows(task: ReadTask) -> pa.Table | None:
-        # The footer says nothing about the keys in a slice's logs.
-        asks = task.logs is not None or _may_hold(storage, task.path, index)
-        return read_whole(task) if asks else None
-
+    wanted = _key_texts(keys, config, schema).drop_null()
+    find = _finder(scan_of, storage, config, schema, wanted)
+    tasks = find.tasks
+    if partitions is not None:
+        asked = {p.strip("/") for p in partitions}
+        tasks = [t for t in tasks if t.partition in asked]
+    if not len(wanted) or not tasks:
+        return find.schema.empty_table()
     with ThreadPoolExecutor(THREADS, thread_name_prefix="hudi-get") as pool:
-        found = [t for t in pool.map(rows, tasks) if t is not None]
-    return pa.concat_tables(found) if found else scan.schema.empty_table()
+        found = [t for t in pool.map(find.rows, tasks) if t is not None and t.num_rows]
+    return pa.concat_tables(found) if found else find.schema.empty_table()
+
+
+@dataclass(frozen=True)
+class _Finder:
+    """What is read, all of one state of the table, and how the rows of a task are found."""
+
+    schema: pa.Schema
+    tasks: list[ReadTask]
+    rows: Callable[[ReadTask], pa.Table | None]
+
+
+def _finder(
+    scan_of: Callable[..., Scan], storage: Storage, config: TableConfig, schema: pa.Schema, wanted: pa.Array
+) -> _Finder:
+    if config.populate_meta_fields:
+        index = BloomIndex(wanted)
+
+        def rows(task: ReadTask) -> pa.Table | None:
+            if task.path and not _may_hold(storage, task.path, index):
+                if task.logs is None:
+                    return None
+                # The footer says nothing about the keys in a slice's logs; without the base file they are cheap.
+                task = replace(task, path="")
+            return read_whole(task)
+
+        scan = scan_of(filter=pc.field(RECORD_KEY).isin(wanted))
+        return _Finder(scan.schema, _read_tasks(scan), rows)
+
+    # Virtual keys: the key columns alone say which files to read.
+    spec = config.record_key_spec()
+    fields = list(dict.fromkeys(f.partition(".")[0] for f in config.record_key_fields))
+    condition = _typed_condition(config, schema, wanted)
+    scan = scan_of()
+    of_keys = pa.schema([scan.schema.field(n) for n in fields])
+
+    def rows_of(task: ReadTask) -> pa.Table | None:
+        probe = read_whole(
+            replace(task, schema=of_keys, needed=of_keys, filter=condition, filter_columns=tuple(fields))
+        )
+        if not pc.any(pc.is_in(record_keys(probe, spec), wanted)).as_py():
+            return None
+        every = read_whole(task)
+        return every.filter(pc.is_in(record_keys(every, spec), wanted))
+
+    return _Finder(scan.schema, _read_tasks(scan), rows_of)
+
+
+def _typed_condition(config: TableConfig, schema: pa.Schema, wanted: pa.Array) -> pc.Expression | None:
+    """A filter of the one key column, so that row groups are told by their statistics; None where there is none."""
+    if len(config.record_key_fields) != 1 or config.record_key_fields[0] not in schema.names:
+        return None
+    name = config.record_key_fields[0]
+    kind = schema.field(name).type
+    if not (pa.types.is_integer(kind) or pa.types.is_string(kind)):
+        return None  # other types have several texts
+    try:
+        return pc.field(name).isin(wanted.cast(kind))
+    except pa.ArrowInvalid:  # a key that is no number is not there, but the others may be
+        return None
+
+
+def _read_tasks(scan: Scan) -> list[ReadTask]:
+    return [t for t in scan.plan_files() if isinstance(t, ReadTask)]
 
 
 def _as_in_table(rows: pa.Table | pa.RecordBatch, config: TableConfig, schema: pa.Schema) -> pa.Table:

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from hudi_format.config.read import ReadConfig
 from hudi_format.errors import InvalidOptionError, SchemaError, UnsupportedError
 from hudi_format.log.order import BlockScope
 from hudi_format.merge import metadata_payload
 from hudi_format.merge.custom import MERGE, custom_of, custom_rule
-from hudi_format.merge.limits import MemoryLimit
+from hudi_format.merge.limits import DEFAULT_BYTES, MemoryLimit
 from hudi_format.merge.rules import MergeRule, mode_rule, payload_rule
 from hudi_format.model import BaseFile, FileSlice
 from hudi_format.schema.meta_columns import with_meta
@@ -22,7 +23,7 @@ from hudi_format.slice_reader import SliceMerge
 from hudi_timeline import metadata_table
 from hudi_timeline.merged_view import merged_slices
 from hudi_timeline.partition_values import partition_columns, partition_table
-from hudi_timeline.scan.plan import Fate, PartitionColumn, ScanPlan, SliceLogs
+from hudi_timeline.scan.plan import Fate, PartitionColumn, ScanPlan, SliceLogs, as_file
 from hudi_timeline.scan.snapshot import SnapshotSource
 from hudi_timeline.snapshot import TableSnapshot
 from hudi_timeline.table_config import TableConfig
@@ -82,6 +83,21 @@ def slice_merge(snapshot: TableSnapshot, merge: str | None = None) -> SliceMerge
     )
 
 
+def read_merge(snapshot: TableSnapshot, options: ReadConfig) -> SliceMerge:
+    """As `slice_merge`, with the merge and the memory limit that read options ask for."""
+    return replace(slice_merge(snapshot, options.merge), limit=memory_limit(options))
+
+
+def memory_limit(options: ReadConfig) -> MemoryLimit:
+    """The memory for the log records of a slice that read options ask for."""
+    return MemoryLimit(
+        options.memory_max or DEFAULT_BYTES,
+        options.spill_path,
+        options.spill_compress,
+        options.memory_max is not None,
+    )
+
+
 def _mode_rule(config: TableConfig) -> MergeRule:
     """The rule of a table of version 8 or later: its merge mode, or the payload class of a custom one."""
     return mode_rule(
@@ -110,14 +126,7 @@ class MergedSource(SnapshotSource):
         config = self.snapshot.config
         return partition_columns(config, self.snapshot.schema, from_path=config.drop_partition_columns)
 
-    def plan(self) -> ScanPlan:
-        """The files to read.
-
-        Raises:
-            MissingFileError, CorruptFileError: a committed file is not there, or not as it was written.
-            UnsupportedError: a payload class that is not built here.
-        """
-        snapshot = self.snapshot
+    def _planned(self, snapshot: TableSnapshot) -> ScanPlan:
         written = snapshot.written()
         listing = snapshot.listing(self._pruner(), written=written)
         slices, committed = merged_slices(snapshot, listing.files, written=written)
@@ -159,12 +168,11 @@ class MergedSource(SnapshotSource):
         )
         for part in plan.logs:
             for log in part.slice.log_files:
-                file = BaseFile(log.partition, log.name, log.file_id, log.instant, log.write_token, log.size)
-                yield Fate(file, True, "a log of the newest slice of its group")
+                yield Fate(as_file(log), True, "a log of the newest slice of its group")
 
 
 def _row(file: BaseFile) -> tuple[str, str, str, str, str, int]:
     return file.partition, file.name, file.file_id, file.write_token, file.instant, file.size
 
 
-__all__ = ["MergedSource", "merged_schema", "slice_merge"]
+__all__ = ["MergedSource", "memory_limit", "merged_schema", "read_merge", "slice_merge"]

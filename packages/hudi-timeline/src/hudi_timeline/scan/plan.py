@@ -8,19 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_format.log.damage import CommittedRange
-from hudi_format.model import BaseFile, FileSlice
+from hudi_format.model import BaseFile, FileSlice, LogFile
 from hudi_format.schema.history import Evolution
 from hudi_format.slice_reader import SliceMerge
 from hudi_timeline.snapshot import TableSnapshot
 
+if TYPE_CHECKING:
+    from hudi_timeline.snapshot import TableSnapshot
+
 SNAPSHOT = "snapshot"
 INCREMENTAL = "incremental"
+CHANGES = "changes"
+
+# How a commit's changes to a file group are told.
+LOGGED = "logged"
+INSERTED = "inserted"
+DELETED = "deleted"
+RECORDS = "records"
+COMPARED = "compared"
 
 FROM_PATH = "path"
 FROM_FILE = "file"
@@ -69,12 +80,55 @@ class SliceLogs:
         return sum(max(f.size, 0) for f in self.slice.log_files)
 
 
+@dataclass(frozen=True, slots=True)
+class ChangeUnit:
+    """What one commit did to one file group.
+
+    Attributes:
+        kind: LOGGED: the files of `cdc` say it, `before` and `after` what those leave out; INSERTED: all rows of
+            `after`; DELETED: all rows of `before`; RECORDS: the log records of `records` against `before`;
+            COMPARED: `before` against `after`.
+        before: the slice before the commit.
+        before_latest: blocks of later instants in its logs do not count; "" where it has none.
+    """
+
+    kind: str
+    instant: str
+    partition: str
+    file_id: str
+    cdc: tuple[LogFile, ...] = ()
+    before: SliceLogs | None = None
+    after: BaseFile | None = None
+    records: SliceLogs | None = None
+    before_latest: str = ""
+
+    def told_by(self) -> Iterator[tuple[BaseFile, str]]:
+        """The files that are read, and what each is for."""
+        for log in self.cdc:
+            yield as_file(log), "the changes that were logged with"
+        if self.records is not None:
+            for log in self.records.slice.log_files:
+                yield as_file(log), "the records of"
+        if self.after is not None:
+            yield self.after, "rows after"
+        if self.before is not None and self.kind != INSERTED:
+            if self.before.slice.base_file is not None:
+                yield self.before.slice.base_file, "rows before"
+            for log in self.before.slice.log_files:
+                yield as_file(log), "rows before"
+
+    @property
+    def size(self) -> int:
+        """Bytes of those files, as listed."""
+        return sum(max(f.size, 0) for f, _ in self.told_by())
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ScanPlan:
     """Everything a reader must know.  Plain values; picklable.
 
     Attributes:
-        kind: SNAPSHOT (also time travel) or INCREMENTAL.
+        kind: SNAPSHOT (also time travel), INCREMENTAL or CHANGES.
         uri: the table's base path; paths in `files` are below it.
         files: columns as `FILES_SCHEMA`; one row for each base file to read; `path` is relative to the
             table, `size` in bytes as listed, `instant` the one in the file's name.
@@ -92,8 +146,10 @@ class ScanPlan:
         warnings: one sentence each, for the user.
         logs: the slices that have logs to merge; their base files are among `files`.
         merge: how, where there are any.
-        table_schema: all columns of the table with meta columns, where there are any logs.
         evolution: how files are read by column id, where the table has a schema history; else None.
+        table_schema: all columns of the table with meta columns, where there are any logs or changes.
+        changes: of a change data capture query, what each commit did to each file group, oldest first.
+        nulls_kept: whether images of rows that met log records keep null columns, as releases before 1.1 do.
     """
 
     kind: str
@@ -111,6 +167,8 @@ class ScanPlan:
     merge: SliceMerge | None = None
     table_schema: pa.Schema | None = None
     evolution: Evolution | None = None
+    changes: tuple[ChangeUnit, ...] = ()
+    nulls_kept: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +195,11 @@ class Fate:
     reason: str
 
 
+def as_file(log: LogFile) -> BaseFile:
+    """A log file as the file of a `Fate`."""
+    return BaseFile(log.partition, log.name, log.file_id, log.instant, log.write_token, log.size)
+
+
 class ScanSource(Protocol):
     """A query that can be planned: what `Scan` runs."""
 
@@ -158,6 +221,16 @@ class ScanSource(Protocol):
 
     @property
     def checkpoint(self) -> str: ...
+
+    @property
+    def snapshot(self) -> TableSnapshot:
+        """The state of the table that is asked."""
+        ...
+
+    @property
+    def bounds(self) -> tuple[str, str, bool]:
+        """Which commits count, (since, until]; and whether these are times of completion."""
+        ...
 
     def plan(self) -> ScanPlan: ...
 

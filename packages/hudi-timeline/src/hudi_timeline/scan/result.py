@@ -9,6 +9,7 @@ import warnings as python_warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -17,10 +18,12 @@ import pyarrow as pa
 from hudi_format.storage import Storage
 from hudi_timeline import open_reads
 from hudi_timeline.progress import counted
-from hudi_timeline.scan.explain import Explanation, explain
-from hudi_timeline.scan.plan import ScanPlan, ScanSource
+from hudi_timeline.scan.change_task import ChangeTask, change_tasks
+from hudi_timeline.scan.explain import Explanation, explain, missed_rows
+from hudi_timeline.scan.plan import CHANGES, ScanPlan, ScanSource
 from hudi_timeline.scan.predicate import missing_column
-from hudi_timeline.scan.task import BATCH_ROWS, ReadTask, make_tasks, read_slice, read_whole
+from hudi_timeline.scan.stability import Stability, stability_of
+from hudi_timeline.scan.task import BATCH_ROWS, ReadTask, make_tasks
 
 if TYPE_CHECKING:
     import pandas
@@ -101,9 +104,16 @@ class Scan:
     def warnings(self) -> tuple[str, ...]:
         return self.plan.warnings
 
-    def plan_files(self) -> list[ReadTask]:
-        """One picklable task for each file; `task.to_batches()` reads it, here or in another process."""
-        return make_tasks(self._storage, self.plan, self.schema, self._source.predicate)
+    def plan_files(self) -> list[ReadTask] | list[ChangeTask]:
+        """One picklable task for each file, or for what a commit did to a file group.
+
+        `task.to_batches()` reads it, here or in another process; `task.size` is about its bytes.
+        """
+        return self._tasks(self.schema)
+
+    def _tasks(self, schema: pa.Schema) -> list[ReadTask] | list[ChangeTask]:
+        tasks = change_tasks if self.plan.kind == CHANGES else make_tasks
+        return tasks(self._storage, self.plan, schema, self._source.predicate)
 
     def to_arrow(self) -> pa.Table:
         """All rows, in memory.
@@ -115,9 +125,9 @@ class Scan:
         if not tasks:
             return self.schema.empty_table()
         if len(tasks) == 1:
-            return read_whole(tasks[0])
+            return tasks[0].to_table()
         with ThreadPoolExecutor(self._files_at_once(tasks), thread_name_prefix="hudi-read") as pool:
-            futures = [pool.submit(read_whole, t) for t in tasks]
+            futures = [pool.submit(t.to_table) for t in tasks]
             try:
                 with counted("read", len(tasks)) as shown:
                     tables = []
@@ -129,7 +139,7 @@ class Scan:
                     future.cancel()
         return pa.concat_tables(tables)
 
-    def _files_at_once(self, tasks: Sequence[ReadTask]) -> int:
+    def _files_at_once(self, tasks: Sequence[ReadTask | ChangeTask]) -> int:
         most = min(pa.cpu_count(), MOST_LOCAL_FILES) if self._storage.is_local else REMOTE_FILES
         return max(1, min(most, len(tasks)))
 
@@ -141,8 +151,8 @@ class Scan:
         tasks = self.plan_files()
         return pa.RecordBatchReader.from_batches(self.schema, self._stream(tasks, batch_rows))
 
-    def _stream(self, tasks: Sequence[ReadTask], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        batches = (batch for task in tasks for batch in read_slice(task, batch_rows))
+    def _stream(self, tasks: Sequence[ReadTask | ChangeTask], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        batches = (batch for task in tasks for batch in task.to_batches(batch_rows))
         # One thread reads ahead; Arrow's threads decode the columns of each batch.
         pool = ThreadPoolExecutor(1, thread_name_prefix="hudi-read")
         ahead: deque[Future[pa.RecordBatch | None]] = deque()
@@ -161,11 +171,14 @@ class Scan:
 
     def count(self) -> int:
         """The number of rows; without a filter it is in the files' footers."""
-        tasks = make_tasks(self._storage, self.plan, pa.schema([]), self._source.predicate)
+        if self.plan.kind == CHANGES:
+            tasks = self._tasks(pa.schema([self._source.schema.field("op")]))
+        else:
+            tasks = self._tasks(pa.schema([]))
         if not tasks:
             return 0
         with ThreadPoolExecutor(self._files_at_once(tasks), thread_name_prefix="hudi-read") as pool:
-            return sum(table.num_rows for table in pool.map(read_whole, tasks))
+            return sum(table.num_rows for table in pool.map(lambda t: t.to_table(), tasks))
 
     def to_pandas(self) -> pandas.DataFrame:
         """All rows as a pandas frame; pandas must be installed."""
@@ -182,9 +195,24 @@ class Scan:
             raise TypeError(f"Polars gave a {type(frame).__name__}")
         return frame
 
-    def explain(self) -> Explanation:
-        """Which files are read or not, and why; with a filter also how many of their row groups."""
-        return explain(self._source, self.plan_files())
+    @property
+    def stability(self) -> Stability:
+        """Whether the same question can be answered otherwise later on, and which open commits would change it."""
+        return stability_of(self._source)
+
+    def explain(self, *, prove: bool = False) -> Explanation:
+        """Which files are read or not, and why; with a filter also how many of their row groups.
+
+        Args:
+            prove: also read all that the filter let be left out, and count rows in it that pass the filter: the
+                column `missed`, which is 0 where data skipping is right.
+        """
+        tasks = self.plan_files()
+        if not prove or self._source.predicate is None:
+            return explain(self._source, tasks)
+        needed = pa.schema([self._source.schema.field(n) for n in self._source.predicate.columns])
+        every = Scan(self._storage, replace(self._source, predicate=None), needed.names)  # type: ignore[type-var]
+        return explain(self._source, tasks, missed_rows(self._source, tasks, every.plan_files()))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_batches().__arrow_c_stream__(requested_schema)

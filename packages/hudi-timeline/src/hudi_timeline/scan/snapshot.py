@@ -6,11 +6,13 @@ Source: spec "Queries", sections 2, 3 and 8; BaseFileOnlyRelation of Apache Hudi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.config.read import AS_HUDI, ERROR, ON_MISSING
+from hudi_format.errors import MissingFileError
 from hudi_format.schema.meta_columns import with_meta
 from hudi_timeline.partition_values import partition_columns, partition_table
 from hudi_timeline.scan.globs import PathSelection
@@ -68,12 +70,14 @@ class SnapshotSource:
     Attributes:
         schema: see `snapshot_schema`.
         paths: the files to look at; None for all.
+        on_missing: ERROR; or AS_HUDI, which reads what is left of a state whose files were cleaned, with a warning.
     """
 
     snapshot: TableSnapshot
     schema: pa.Schema
     predicate: Predicate | None = None
     paths: PathSelection | None = None
+    on_missing: str = ERROR
 
     @property
     def columns(self) -> tuple[PartitionColumn, ...]:
@@ -97,6 +101,10 @@ class SnapshotSource:
         times = [i.time for i in self.snapshot.instants if pending is None or i.time < pending.time]
         return max(times, default=START)
 
+    @property
+    def bounds(self) -> tuple[str, str, bool]:
+        return "", self.snapshot.as_of or self.snapshot.instant, False
+
     def _pruner(self) -> PartitionPruner | None:
         if self.predicate is None:
             return None
@@ -109,7 +117,18 @@ class SnapshotSource:
             MissingFileError, CorruptFileError: a committed file is not there, or not as it was written.
             PartitionPathError: a folder whose name is no value of the partition columns.
         """
-        return self._plan_of(self.snapshot.files(wanted=self._pruner()))
+        try:
+            return self._planned(self.snapshot)
+        except MissingFileError as e:
+            if self.on_missing != AS_HUDI:
+                e.remedy += f" on_missing={AS_HUDI!r} ({ON_MISSING}) reads what is left, as Apache Hudi does."
+                raise
+            left = self._planned(replace(self.snapshot, lenient=True))
+            text = f"rows are missing from the result, because files of that state are gone, first {e.file}"
+            return replace(left, complete=False, warnings=(*left.warnings, text))
+
+    def _planned(self, snapshot: TableSnapshot) -> ScanPlan:
+        return self._plan_of(snapshot.files(wanted=self._pruner()))
 
     def _plan_of(self, files: pa.Table) -> ScanPlan:
         snapshot = self.snapshot

@@ -63,6 +63,10 @@ class ReadTask:
         """The rows in batches; see `read_slice`."""
         return read_slice(self, batch_rows)
 
+    def to_table(self) -> pa.Table:
+        """All rows at once; see `read_whole`."""
+        return read_whole(self)
+
 
 def make_tasks(
     storage: Storage, plan: ScanPlan, schema: pa.Schema, predicate: Predicate | None

@@ -10,6 +10,7 @@ from hudi_format.storage import Storage
 from hudi_timeline.history import history_files
 from hudi_timeline.instant import CLEAN, Instant
 from hudi_timeline.metadata import avro_records
+from hudi_timeline.scan.stability import open_writes
 from hudi_timeline.table_config import META_FOLDER, TableConfig
 from hudi_timeline.timeline import Timeline, is_clustering
 
@@ -46,12 +47,14 @@ def check_as_of(storage: Storage, config: TableConfig, timeline: Timeline, insta
     """
     pending = first_open_write(storage, timeline)
     if pending is not None and instant >= pending.time:
+        blocking = open_writes(storage, timeline, until=instant)
         raise HollowCommitError(
-            f"cannot read as of {instant}: the {pending.action} {pending.time} is not completed yet",
+            f"cannot read as of {instant}: " + "; ".join(str(b) for b in blocking),
             table=storage.uri,
             instant=pending.time,
             remedy=f"read as of an instant before {pending.time}, or wait until its writer ends; "
             "the next write rolls it back if its writer is dead.",
+            blocked_by=blocking,
         )
     oldest = earliest_retained(storage, timeline)
     writes = timeline.completed_writes()

@@ -1,0 +1,216 @@
+"""Plan an incremental query of a merge-on-read table: the slices that the commits of the range wrote, merged.
+
+A slice is made of what those commits wrote alone: its logs without a base file where that is older than the
+range.  Only rows whose newest version was written in the range are given, so that a compaction or clustering in
+it, which keeps commit times, repeats nothing.
+
+Source: spec "Queries", section 4; MergeOnReadIncrementalRelation of Apache Hudi 0.15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hudi_format.log.damage import CommittedRange, committed_range
+from hudi_format.model import BaseFile, FileSlice, LogFile
+from hudi_format.names import parse_base_file, parse_log_file
+from hudi_timeline.completion_slices import Completions, newest_slice, slice_instants
+from hudi_timeline.listing import list_partition_files
+from hudi_timeline.merged_view import pending_compactions, slice_of
+from hudi_timeline.metadata.commit import stat_to_json
+from hudi_timeline.scan.incremental import IncrementalSource, gone_remedy
+from hudi_timeline.scan.merged import MergedSource, memory_limit, read_merge
+from hudi_timeline.scan.plan import Fate, ScanPlan, SliceLogs, as_file
+from hudi_timeline.snapshot import TableSnapshot
+from hudi_timeline.view import Group, WrittenFile, check_size, missing_file
+
+
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """What the commits of a range say that they wrote.
+
+    Attributes:
+        bases: base files by group.
+        logs: log files by group and base instant.
+        written: by path, what a commit says of a file.
+        committed: by path of a log file, what completed instants wrote of it.
+        replaced: the instant that replaced a group.
+    """
+
+    bases: dict[Group, dict[str, BaseFile]]
+    logs: dict[Group, dict[str, dict[str, LogFile]]]
+    written: dict[str, WrittenFile]
+    committed: dict[str, tuple[CommittedRange, ...]]
+    replaced: dict[Group, str]
+
+
+@dataclass(frozen=True, slots=True)
+class MergedIncrementalSource(IncrementalSource):
+    """An incremental query of a merge-on-read table: plans and explains itself."""
+
+    def _changed(self) -> _Changed:
+        out = _Changed({}, {}, {}, {}, {})
+        for instant in self.range.instants:
+            metadata = self.snapshot.commits.get(instant)
+            for partition, stats in metadata.partition_to_stats.items():
+                for stat in stats:
+                    path = stat.path.lstrip("/")
+                    name = path.rpartition("/")[2]
+                    base, log = parse_base_file(partition, name), parse_log_file(partition, name)
+                    if base is not None:
+                        out.bases.setdefault((partition, base.file_id), {})[base.instant] = base
+                    elif log is not None:
+                        by_instant = out.logs.setdefault((partition, log.file_id), {})
+                        by_instant.setdefault(log.instant, {})[path] = log
+                        part = committed_range(instant.time, stat_to_json(stat))
+                        if part is not None:
+                            out.committed[path] = (*out.committed.get(path, ()), part)
+                    else:
+                        continue
+                    out.written[path] = WrittenFile(path, stat.file_size_in_bytes, instant.time)
+            for partition, file_ids in metadata.replaced.items():
+                for file_id in file_ids:
+                    out.replaced[partition, file_id] = instant.time
+        return out
+
+    def _slices(self, changed: _Changed) -> list[FileSlice]:
+        """The newest slice of each group that was written and not replaced, of those files alone."""
+        snapshot = self.snapshot
+        pending = pending_compactions(snapshot) if changed.logs else {}
+        completions = None
+        if snapshot.config.layout_version == 2:
+            completions = Completions(snapshot.storage, snapshot.config, snapshot.timeline)
+        wanted = self._wanted() if self.options.incr_path_glob else None
+        out = []
+        for group in sorted({*changed.bases, *changed.logs} - changed.replaced.keys()):
+            bases = changed.bases.get(group, {})
+            base = bases[max(bases)] if bases else None
+            logs = {i: tuple(files.values()) for i, files in changed.logs.get(group, {}).items()}
+            if completions is None:
+                found = slice_of(group, base, logs, pending.get(group, ""))
+            else:
+                found = _completed_slice(group, bases, logs, pending.get(group, ""), completions)
+            if found is not None and (wanted is None or any(wanted(f.path) for f in _files(found))):
+                out.append(found)
+        return out
+
+    def _listed(self, slices: list[FileSlice], changed: _Changed) -> list[FileSlice]:
+        """The slices with the sizes of their files.
+
+        Raises:
+            MissingFileError, CorruptFileError: a file of them is not there, or not as it was written.
+        """
+        storage = self.snapshot.storage
+        sizes: dict[str, int] = {}
+        for partition, found in list_partition_files(storage, {s.partition for s in slices}).items():
+            prefix = f"{partition}/" if partition else ""
+            sizes.update((prefix + f.name, f.size) for f in found)
+        out = []
+        for part in slices:
+            for file in _files(part):
+                written = changed.written[file.path]
+                if file.path not in sizes:
+                    error = missing_file(written, storage.uri)
+                    error.remedy = gone_remedy(error.remedy)
+                    raise error
+                if isinstance(file, BaseFile):
+                    check_size(written, sizes[file.path], storage.uri)
+            base = part.base_file
+            out.append(
+                replace(
+                    part,
+                    base_file=None if base is None else replace(base, size=sizes[base.path]),
+                    log_files=tuple(replace(f, size=sizes[f.path]) for f in part.log_files),
+                )
+            )
+        return out
+
+    def _planned(self) -> ScanPlan:
+        changed = self._changed()
+        slices = self._listed(self._slices(changed), changed)
+        plan = self._of_range([s.base_file for s in slices if s.base_file is not None])
+        chosen = frozenset(i.time for i in self.range.instants)
+        merge = read_merge(self.snapshot, self.options)
+        merge = replace(merge, scope=replace(merge.scope, instants=chosen, latest=max(chosen, default="")))
+        logs = tuple(
+            SliceLogs(
+                s, {f.path: changed.committed[f.path] for f in s.log_files if f.path in changed.committed}
+            )
+            for s in slices
+            if s.log_files
+        )
+        return replace(plan, logs=logs, merge=merge, table_schema=self.schema)
+
+    def _whole(self, snapshot: TableSnapshot) -> ScanPlan:
+        limit = memory_limit(self.options)
+        plan = MergedSource(snapshot, self.schema, merge=self.options.merge, limit=limit).plan()
+        if not self.options.incr_path_glob:
+            return plan
+        wanted = self._wanted()
+        bases = {p for p in plan.files.column("path").to_pylist() if wanted(p)}
+        logs = tuple(
+            p
+            for p in plan.logs
+            if (
+                any(wanted(f.path) for f in p.slice.log_files)
+                if p.slice.base_file is None
+                else p.slice.base_file.path in bases
+            )
+        )
+        keep = [p in bases for p in plan.files.column("path").to_pylist()]
+        return replace(plan, files=plan.files.filter(keep), logs=logs)
+
+    def fates(self) -> Iterator[Fate]:
+        """Every file that the commits of the range wrote, and why it is read or not; of a full scan, each it reads."""
+        if not self.range.complete and self.range.full_scan:
+            yield from self._fates_of_whole()
+            return
+        changed = self._changed()
+        slices = {(s.partition, s.file_id): s for s in self._slices(changed)}
+        read = {f.path: s for s in slices.values() for f in _files(s)}
+        every = [b for by_instant in changed.bases.values() for b in by_instant.values()]
+        files: list[tuple[BaseFile, BaseFile | LogFile]] = [(b, b) for b in every]
+        files += [
+            (as_file(f), f)
+            for by_instant in changed.logs.values()
+            for logs in by_instant.values()
+            for f in logs.values()
+        ]
+        for shown, file in sorted(files, key=lambda f: f[0].path):
+            group = (file.partition, file.file_id)
+            shown = replace(shown, size=changed.written[file.path].size)
+            if file.path in read:
+                what = "the newest file" if isinstance(file, BaseFile) else "a log of the newest slice"
+                yield Fate(shown, True, f"{what} of its group in the range")
+            elif group in changed.replaced:
+                yield Fate(shown, False, f"its file group was replaced at {changed.replaced[group]}")
+            elif group not in slices:
+                yield Fate(shown, False, "not of the path pattern of the query")
+            else:
+                yield Fate(shown, False, f"of an older slice; the newest is of {slices[group].base_instant}")
+
+
+def _completed_slice(
+    group: Group,
+    bases: Mapping[str, BaseFile],
+    logs: Mapping[str, Sequence[LogFile]],
+    pending: str,
+    completions: Completions,
+) -> FileSlice | None:
+    """As `slice_of`, of a table of version 8 or later."""
+    begun = {*bases, *([pending] if pending else [])}
+    every = [f for files in logs.values() for f in files]
+    newest = newest_slice(group, slice_instants(begun, every, completions), pending, None)
+    if newest is None:
+        return None
+    first, files = newest
+    base = bases.get(first)
+    return FileSlice(*group, first, base, tuple(files)) if base is not None or files else None
+
+
+def _files(part: FileSlice) -> list[BaseFile | LogFile]:
+    return [*([] if part.base_file is None else [part.base_file]), *part.log_files]
+
+
+__all__ = ["MergedIncrementalSource"]

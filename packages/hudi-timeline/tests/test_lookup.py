@@ -1,0 +1,81 @@
+"""Point look-ups: the right rows, and no file that need not be read."""
+
+import pyarrow as pa
+import pytest
+from made_tables import MadeTable, at, file_id
+
+from hudi_format.errors import HudiError, MissingColumnError
+from hudi_timeline.table import HudiTable
+
+SCHEMA = pa.schema([("p", pa.string()), ("id", pa.int64()), ("part", pa.string()), ("v", pa.int64())])
+pytestmark = pytest.mark.req("NEW-26", "QR-12")
+
+
+def rows(first, last, p="a", v=1):
+    return [{"id": n, "part": f"x{n % 3}", "v": v, "p": p} for n in range(first, last)]
+
+
+def written(tmp_path, **options):
+    """Keys 0..99 in partition a, 100..199 in b, written by the engine: footers with key ranges and blooms."""
+    keys = options.pop("keys", ["id"])
+    table = HudiTable.create(
+        str(tmp_path / "t"), SCHEMA, name="t", record_keys=keys, partition_fields=["p"],
+        options={**({"hoodie.populate.meta.fields": "false"} if options.pop("virtual", False) else {})},
+    )  # fmt: skip
+    table.bulk_insert(pa.Table.from_pylist(rows(0, 100) + rows(100, 200, "b"), SCHEMA))
+    return table
+
+
+def damage(table, partition):
+    """Files of a partition lose their data pages; footers stay, so that only what is read is missed."""
+    for path in (
+        table.inspect.files().filter(pa.compute.field("partition") == partition).column("path").to_pylist()
+    ):
+        file = table.uri.removeprefix("file://") + "/" + path
+        with open(file, "r+b") as out:
+            out.seek(4)
+            out.write(b"\0" * 64)
+
+
+def found(table, keys, **more):
+    return sorted(table.get(keys, **more).column("id").to_pylist())
+
+
+def test_several_missing_and_repeated_keys(tmp_path):
+    table = written(tmp_path)
+    assert found(table, ["3", "150", "no such key", "3"]) == [3, 150]
+    assert found(table, []) == []
+    assert found(table, pa.table({"id": pa.array([5, 6], pa.int32())})) == [5, 6]
+    assert table.get(["none"]).schema == table.read().schema
+    with pytest.raises(MissingColumnError):
+        table.get(pa.table({"other": [1]}))
+
+
+def test_a_file_whose_footer_says_no_is_not_read(tmp_path):
+    table = written(tmp_path)
+    damage(table, "b")
+    assert found(table, ["3", "99"]) == [3, 99]
+    with pytest.raises(HudiError):
+        found(table, ["150"])
+    assert found(table, ["150", "4"], partitions=["a"]) == [4]
+
+
+@pytest.mark.parametrize("keys", [["id"], ["id", "part"]])
+def test_virtual_keys_are_found_by_their_columns(tmp_path, keys):
+    table = written(tmp_path, virtual=True, keys=keys)
+    text = [f"id:{n},part:x{n % 3}" if len(keys) == 2 else str(n) for n in (7, 170)]
+    assert found(table, [*text, "no such key"]) == [7, 170]
+    assert found(table, pa.table({"id": [8], "part": ["x2"]})) == [8]
+
+
+def test_composite_keys(tmp_path):
+    table = written(tmp_path, keys=["id", "part"])
+    assert found(table, ["id:9,part:x0", "id:9,part:x1"]) == [9]
+
+
+def test_rows_as_they_were(tmp_path):
+    table = MadeTable(tmp_path / "t", pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64())]))
+    table.commit(at(10), {("a", file_id(0)): [{"id": "1", "p": "a", "v": 1}]})
+    table.commit(at(20), {("a", file_id(0)): [{"id": "1", "p": "a", "v": 2}]})
+    assert table.open().get(["1"]).column("v").to_pylist() == [2]
+    assert table.open().get(["1"], as_of=at(15)).column("v").to_pylist() == [1]

@@ -1,0 +1,158 @@
+"""Change data capture of the golden tables: as Apache Hudi gives it, and what can be told without a log."""
+
+import json
+import pickle
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from golden_tables import CDC, LAYOUT_2, SNAPSHOT, assert_same_changes, golden
+
+from hudi_format.errors import CorruptFileError, MissingFileError
+from hudi_timeline.instant import REPLACE_COMMIT
+from hudi_timeline.table import HudiTable
+
+COW = ("cdc_cow_op_key_only", "cdc_cow_data_before", "cdc_cow_data_before_after")
+MOR = ("cdc_mor_op_key_only", "cdc_mor_data_before", "cdc_mor_data_before_after")
+TABLES = golden("v6", *COW, *MOR)
+TABLES += [t for v in LAYOUT_2 for t in golden(v) if t.name in (*COW, *MOR)]
+QUESTIONS = [(t, q) for t in TABLES for q in t.questions(CDC)]
+# Tables without a log of changes, whose older files are all there.
+UNLOGGED = golden(
+    "v6",
+    "cow_partitioned", "cow_insert_overwrite", "cow_clustered", "mor_avro_logs", "mor_parquet_logs",
+    "mor_compacted_then_logs", "mor_rollback", "mor_pending_compaction", "bucket_simple_mor",
+    "bucket_consistent_mor", "payload_DefaultHoodieRecordPayload", "soft_and_flagged_deletes",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory):
+    """Tables by name, unpacked once."""
+    tables = {}
+
+    def open_table(table):
+        if table not in tables:
+            tables[table] = HudiTable.open(str(table.unpack(tmp_path_factory.mktemp(str(table)))))
+        return tables[table]
+
+    return open_table
+
+
+def replaced_at(table):
+    return {i.time for i in table.timeline.of(REPLACE_COMMIT)}
+
+
+@pytest.mark.req("IN-13")
+@pytest.mark.parametrize(("table", "question"), QUESTIONS, ids=[f"{t}-{q.name}" for t, q in QUESTIONS])
+def test_changes_are_those_that_apache_hudi_gives(opened, table, question):
+    read = opened(table)
+    scan = read.read_changes(question.begin)
+    found = scan.to_arrow()
+    assert_same_changes(found, question.expected(), replaced_at(read))
+    assert scan.count() == found.num_rows
+    assert found.column("ts_ms").to_pylist() == sorted(found.column("ts_ms").to_pylist())
+    rebuilt = pa.concat_tables(pickle.loads(pickle.dumps(t)).to_table() for t in scan.plan_files())
+    assert rebuilt.equals(found)
+
+
+def applied(feed, key):
+    """The rows, as JSON objects by key, that a change feed builds up."""
+    rows = {}
+    for op, before, after in zip(
+        *(feed.column(n).to_pylist() for n in ("op", "before", "after")), strict=True
+    ):
+        if op == "d":
+            rows.pop(before[key])
+        else:
+            assert (op == "u") == (after[key] in rows)
+            if before is not None:
+                assert before == rows[after[key]]
+            rows[after[key]] = after
+    return rows
+
+
+@pytest.mark.req("IN-13", "IN-16")
+@pytest.mark.parametrize("table", [*TABLES, *UNLOGGED], ids=str)
+def test_changes_in_their_order_build_the_snapshot(opened, table):
+    """Every change once and with its true images, logged or told by comparing files."""
+    key = table.meta["key_fields"]
+    feed = opened(table).read_changes("000", images="struct").to_arrow()
+    snapshot = opened(table).read(meta_columns=False).to_arrow()
+    rows = feed.column("after").type
+    want = pa.table([snapshot.column(f.name) for f in rows], schema=pa.schema(list(rows))).to_pylist()
+    assert applied(feed, key) == {r[key]: r for r in want}
+
+
+def test_columns_and_filters(opened):
+    (table,) = golden("v6", "cdc_cow_data_before")
+    whole = opened(table).read_changes("000").to_arrow()
+    found = opened(table).read_changes("000", columns=["after", "op"], filter="op = 'u'").to_arrow()
+    assert found.equals(whole.filter(pc.equal(whole.column("op"), "u")).select(["after", "op"]))
+    instants = sorted(set(whole.column("ts_ms").to_pylist()))
+    part = opened(table).read_changes(instants[0], instants[2]).to_arrow()
+    assert set(part.column("ts_ms").to_pylist()) == set(instants[1:3])
+
+
+@pytest.mark.req("NEW-06")
+def test_the_plan_says_which_files_tell_the_changes(opened):
+    (table,) = golden("v6", "cdc_mor_op_key_only")
+    rows = opened(table).read_changes("000").explain().files.to_pylist()
+    assert any(
+        r["path"].endswith(".cdc") and r["reason"].startswith("the changes that were logged") for r in rows
+    )
+    assert any(".log." in r["path"] and r["reason"].startswith("the records of") for r in rows)
+    assert all(r["read"] for r in rows)
+    (compacted,) = golden("v6", "mor_compacted_then_logs")
+    rows = opened(compacted).read_changes("000").explain().files.to_pylist()
+    assert any("changes no rows" in r["reason"] for r in rows if not r["read"])
+
+
+@pytest.mark.parametrize("name", ["cdc_cow_op_key_only", "cdc_mor_data_before"])
+def test_a_file_of_changes_that_is_cut_or_gone_is_an_error(name, tmp_path):
+    (table,) = golden("v6", name)
+    read = HudiTable.open(str(table.unpack(tmp_path)))
+    for unit in [u for u in read.read_changes("000").plan.changes if u.cdc]:
+        file = tmp_path / name / unit.cdc[0].path
+        whole = file.read_bytes()
+        file.write_bytes(whole[:-1])
+        with pytest.raises(CorruptFileError):
+            read.read_changes("000").to_arrow()
+        file.write_bytes(whole[:60] + bytes([whole[60] ^ 1]) + whole[61:])
+        file.unlink()
+        with pytest.raises(MissingFileError) as e:
+            read.read_changes("000").to_arrow()
+        assert unit.cdc[0].name in str(e.value)
+        file.write_bytes(whole)
+
+
+@pytest.mark.req("IN-17")
+@pytest.mark.parametrize(
+    "name", ["cdc_cow_op_key_only", "cow_partitioned", "cdc_mor_data_before", "mor_avro_logs"]
+)
+def test_rows_before_a_change_that_were_cleaned_are_an_error_and_not_inserts(name, tmp_path):
+    (table,) = golden("v6", name)
+    read = HudiTable.open(str(table.unpack(tmp_path)))
+    units = [u for u in read.read_changes("000").plan.changes if u.kind in ("logged", "records", "compared")]
+    gone = next(u.before.slice.base_file.path for u in units if u.before is not None)
+    (tmp_path / name / gone).unlink()
+    with pytest.raises(MissingFileError) as e:
+        read.read_changes("000").to_arrow()
+    assert "begin at a later instant" in e.value.remedy
+
+
+def test_a_begin_whose_files_were_cleaned_is_an_error(opened):
+    (table,) = golden("v6", "cow_archived")
+    with pytest.raises(MissingFileError) as e:
+        opened(table).read_changes("000").to_arrow()
+    assert "begin at a later instant" in e.value.remedy
+    newest = opened(table).timeline.completed_writes()[-2].time
+    assert opened(table).read_changes(newest).to_arrow().num_rows
+
+
+def test_images_are_json_with_the_keys_of_the_table(opened):
+    (table,) = golden("v6", "cdc_cow_data_before_after")
+    want = set(table.question(SNAPSHOT).expected().column_names)
+    feed = opened(table).read_changes("000", filter="op = 'i'").to_arrow()
+    for text in feed.column("after").to_pylist():
+        assert set(json.loads(text)) <= want
