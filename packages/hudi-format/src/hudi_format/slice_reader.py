@@ -187,7 +187,8 @@ class LogRecords:
             keep = ~met.gone
             base, take = base.filter(pa.array(keep)), take[keep]
             stored_wins = None if stored_wins is None else stored_wins[keep]
-        if not (take >= 0).any():
+        hits = np.flatnonzero(take >= 0)
+        if not len(hits):
             return base
         columns = []
         for name in base.column_names:
@@ -197,7 +198,7 @@ class LogRecords:
                 modes.merged_column(
                     base.column(name), entries.rows.column(name), take,
                     fill=fill, stored_wins=stored_wins if fill or rule.meta_of_winner else None,
-                    has=has_mask(entries.rows, name), unavailable=rule.unavailable,
+                    has=has_mask(entries.rows, name), unavailable=rule.unavailable, hits=hits,
                 )
             )  # fmt: skip
         return pa.table(columns, schema=base.schema)

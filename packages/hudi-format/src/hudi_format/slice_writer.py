@@ -1,7 +1,7 @@
 """Write one base file of a file slice: new, or the old one with records merged into it.
 
 Rows come as Arrow tables whose first column is `_hoodie_record_key`, followed by the data columns;
-meta columns are made here.  A merge streams: it holds one row group of the old file and its result.
+meta columns are made here.  A merge streams: it holds one row group of the result and a piece of the old file.
 
 Source: the create, merge and concat handles of Apache Hudi 0.15, compared with its files: row order of the
 old file is kept, updated rows stay in place, new ones follow; `_hoodie_file_name` is rewritten in every row.
@@ -29,7 +29,7 @@ from hudi_format.model import BaseFile, WriteStat, join_path
 from hudi_format.names import base_file_name
 from hudi_format.observer import NO_OBSERVER, KeyObserver
 from hudi_format.parquet.config import ParquetConfig
-from hudi_format.parquet.reader import iter_row_groups
+from hudi_format.parquet.reader import iter_pieces
 from hudi_format.parquet.writer import BaseFileWriter
 from hudi_format.schema.evolve import conform
 from hudi_format.schema.meta_columns import (
@@ -290,8 +290,8 @@ def concat_file(
 
 
 def _old_groups(storage: Storage, old: BaseFile, spec: FileSpec) -> Iterator[pa.Table]:
-    """Row groups of the old file in the schema to write, run columns as dictionaries."""
-    for group in iter_row_groups(storage, old.path, dictionary_columns=_RUN_COLUMNS):
+    """The old file, piece by piece, in the schema to write, run columns as dictionaries."""
+    for group in iter_pieces(storage, old.path, dictionary_columns=_RUN_COLUMNS):
         columns = {}
         for name in META_COLUMNS:
             if group.schema.get_field_index(name) < 0:

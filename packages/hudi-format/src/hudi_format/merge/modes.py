@@ -262,11 +262,13 @@ def merged_column(
     stored_wins: np.ndarray | None = None,
     has: np.ndarray | None = None,
     unavailable: str | None = None,
+    hits: np.ndarray | None = None,
 ) -> pa.Array:
     """The stored column with the incoming values where `take` names a row.
 
     Args:
         take: per stored value, the position in `incoming`, or -1.
+        hits: where `take` is no -1, ascending (int64); for a caller that merges many columns.
         fill: nulls of the winner are filled from the other side.
         stored_wins: per stored value, whether the stored one is the winner, which then only has nulls filled.
         has: per incoming value, whether there is one (bool); None where there are all.
@@ -282,24 +284,25 @@ def merged_column(
         new = new.cast(new.type.value_type)
     if old.type != new.type:
         raise SchemaError(f"stored values of type {old.type} meet values of type {new.type}")
-    use = take >= 0
-    if not use.any():
+    rows = np.flatnonzero(take >= 0) if hits is None else hits
+    if not len(rows):
         return old
     if fill:
         has = _both(has, _kept(new, unavailable))
     if has is not None:
-        use = use & has[np.maximum(take, 0)]
+        rows = rows[has[take[rows]]]
     if stored_wins is not None:
         stays = _kept(old, unavailable) if fill else None
-        use = use & ~(stored_wins if stays is None else stored_wins & stays)
-    if not use.any():
-        return old
+        rows = rows[~(stored_wins if stays is None else stored_wins & stays)[rows]]
+    source = np.asarray(take, dtype=np.int64)[rows]
     if not pa.types.is_nested(old.type):
-        rows = np.flatnonzero(use)
-        return overlay(old, new, rows, np.asarray(take, dtype=np.int64)[rows])
+        return overlay(old, new, rows, source)
+    if not len(rows):
+        return old
     # Arrow replaces no nested values in place: gather from old and new laid end to end.
-    source = np.where(use, take + len(old), np.arange(len(old), dtype=np.int64))
-    return pa.concat_arrays([old, new]).take(pa.array(source))
+    places = np.arange(len(old), dtype=np.int64)
+    places[rows] = source + len(old)
+    return pa.concat_arrays([old, new]).take(pa.array(places))
 
 
 def one_array(column: Column) -> pa.Array:

@@ -22,6 +22,8 @@ BLOOM_TYPE = "hoodie_bloom_filter_type_code"
 MIN_KEY = "hoodie_min_record_key"
 MAX_KEY = "hoodie_max_record_key"
 
+STREAM_BYTES = 1 << 20
+
 _ARROW_SCHEMA = "ARROW:schema"
 
 
@@ -68,12 +70,21 @@ def open_parquet(storage: Storage, path: str, *, dictionary_columns: tuple[str, 
             return pq.ParquetFile(
                 source,
                 pre_buffer=not storage.is_local,
+                buffer_size=stream_bytes(source),
                 read_dictionary=list(dictionary_columns),
                 coerce_int96_timestamp_unit="us",
             )
         except BaseException:
             source.close()
             raise
+
+
+def stream_bytes(source: pa.NativeFile) -> int:
+    """How many bytes of a column chunk to hold while it is decoded; 0 for all of it.
+
+    A mapped file's are in memory anyway, and of a remote one each read is a request.
+    """
+    return STREAM_BYTES if isinstance(source, pa.OSFile) else 0
 
 
 @contextmanager

@@ -21,6 +21,9 @@ from hudi_format.schema.evolve import conform
 from hudi_format.schema.meta_columns import RECORD_KEY
 from hudi_format.storage import Storage
 
+# Row groups of more encoded bytes than this are rewritten in pieces.
+PIECE_BYTES = 32 << 20
+
 Batch = TypeVar("Batch", pa.RecordBatch, pa.Table)
 
 
@@ -113,6 +116,25 @@ def iter_row_groups(
             yield file.finish(file.read(group, wanted, use_threads), wanted)
 
 
+def iter_pieces(
+    storage: Storage, path: str, *, dictionary_columns: Sequence[str] = (), most_bytes: int = PIECE_BYTES
+) -> Iterator[pa.Table]:
+    """All of a base file in its order: small row groups whole, larger ones in pieces of about `most_bytes`.
+
+    Raises:
+        as `read_table`, while iterating.
+    """
+    with _File(storage, path, None, dictionary_columns) as file:
+        wanted = file.wanted(None)
+        for group in range(file.num_row_groups):
+            rows = file.rows_within(group, most_bytes)
+            if rows is None:
+                yield file.finish(file.read(group, wanted, False), wanted)
+                continue
+            for batch in file.batches(group, wanted, rows, False):
+                yield pa.Table.from_batches([file.finish(batch, wanted)])
+
+
 def read_keys(storage: Storage, path: str, virtual: KeySpec | None = None) -> pa.ChunkedArray:
     """The record keys of a base file, in its order; no other column is read.
 
@@ -178,6 +200,11 @@ class _File:
 
     def __exit__(self, *_: object) -> None:
         self._file.close(force=True)  # the source too: ParquetFile closes only what it opened itself
+
+    def rows_within(self, group: int, most_bytes: int) -> int | None:
+        """How many rows of a row group are about so many bytes; None where all of them are no more."""
+        rows, size = self._rows[group], int(self._file.metadata.row_group(group).total_byte_size)
+        return None if size <= most_bytes else max(1, rows * most_bytes // size)
 
     def wanted(self, columns: Sequence[str] | None) -> list[str]:
         """Names of the columns to give."""

@@ -11,6 +11,9 @@ import pyarrow as pa
 
 from hudi_format.stores.protocol import FileInfo, named
 
+# Larger files are read, not mapped: what was touched of a map counts as memory of the process until it is closed.
+MOST_MAPPED = 256 << 20
+
 
 class LocalStorage:
     """A folder of this machine."""
@@ -75,8 +78,11 @@ class LocalStorage:
             return _read_fully(f, length)
 
     def open_input(self, path: str) -> pa.NativeFile:
+        full = self.full(path)
         with named(self._root, path):
-            return pa.memory_map(self.full(path), "rb")
+            if os.stat(full).st_size > MOST_MAPPED:
+                return pa.OSFile(full, "rb")
+            return pa.memory_map(full, "rb")
 
     def open_output(self, path: str) -> pa.NativeFile:
         full = self.full(path)

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from hudi_format.base_file import OtherBaseFile, open_other
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError
+from hudi_format.parquet.footer import stream_bytes
 from hudi_format.schema.evolve import conform
 from hudi_format.schema.history import Reading
 from hudi_format.schema.meta_columns import COMMIT_TIME
@@ -179,7 +180,9 @@ class SliceFile:
         self._source = _open(task)
         try:
             # Remote stores: one request for the column chunks of a row group instead of one for each.
-            self._file = pq.ParquetFile(self._source, pre_buffer=not task.storage.is_local)
+            self._file = pq.ParquetFile(
+                self._source, pre_buffer=not task.storage.is_local, buffer_size=stream_bytes(self._source)
+            )
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as e:
             self._source.close()
             raise _corrupt(task, e) from None
@@ -240,6 +243,9 @@ class SliceFile:
         if not self._columns:  # nothing to decode: only the count of the rows matters
             yield from self.read().to_batches(max_chunksize=batch_rows)
             return
+        # A batch is no longer than a row group: rows are wide where row groups are short.
+        longest = max(self._file.metadata.row_group(n).num_rows for n in self.row_groups)
+        batch_rows = max(1, min(batch_rows, longest))
         raw = self._file.iter_batches(
             batch_size=batch_rows, row_groups=self.row_groups, columns=self._columns, use_threads=True
         )
