@@ -197,3 +197,19 @@ def test_apache_hudi_spares_what_our_savepoint_keeps(apache, tmp_path):
     table.delete_savepoint(saved)
     table.clean(options={"hoodie.cleaner.commits.retained": "1"})
     assert not kept & set(data_files(path))
+
+
+@pytest.mark.req("RC-06")
+def test_apache_hudi_goes_on_after_our_restore_of_its_table(apache, busy, tmp_path):
+    path = tmp_path / "t"
+    shutil.copytree(busy, path)
+    table = HudiTable.open(str(path))
+    to = table.inspect.commits().column("instant").to_pylist()[3]
+    before = table.read(as_of=to).to_arrow()
+    assert len(table.restore(to).undone) == 5
+    assert_same_rows(apache.read(path), before, ["k"])
+    apache.write(path, rows(30), {**OPTIONS, OPERATION: "upsert"})
+    mine = table.read().to_arrow()
+    assert_same_rows(mine, apache.read(path), ["k"])
+    assert "30" in mine.column("v").to_pylist()
+    assert apache.timeline(path)[-1][2] == "COMPLETED"

@@ -11,7 +11,9 @@ from hudi_format.errors import (
     CorruptFileError,
     InstantNotFoundError,
     InvalidOptionError,
+    MissingFileError,
     OptionError,
+    StorageError,
     UnsupportedError,
 )
 from hudi_format.instant_time import next_instant
@@ -305,3 +307,65 @@ def test_a_plan_survives_its_file(path, table):
     assert (again.files, again.partitions, again.earliest.time) == (plan.files, (), plan.earliest.time)
     assert again.savepoints == plan.savepoints
     assert plan.earliest.action != CLEAN
+
+
+@pytest.mark.req("RC-06")
+def test_a_restore_takes_the_table_back_for_good(table, path):
+    write(table, range(3))
+    saved = table.savepoint()
+    before = table.read().to_arrow().sort_by("k")
+    write(table, range(3, 6), SHORT)
+    table.insert_overwrite(rows(6, "a"), options=SHORT)
+    table.delete_partitions("b", options=SHORT)
+    plan = table.restore(saved, dry_run=True)
+    assert (len(plan.undone), plan.instant) == (5, "")
+    result = table.restore(saved)
+    assert result.undone == plan.undone
+    assert table.read().to_arrow().sort_by("k").equals(before)
+    assert not [f for f in files(path) if any(t in f for t in result.undone)]
+    assert table.upsert(rows(9)).updated == 6
+    assert set(table.read().to_arrow().column("v").to_pylist()) == {9}
+
+
+@pytest.mark.req("RC-06")
+def test_what_cannot_be_restored_is_refused_and_nothing_changes(table, path):
+    instants = write(table, range(6))
+    table.clean(options=KEEP_2)
+    table.savepoint(instants[5])
+    before = tree(path)
+    for to, error in ((instants[4], OptionError), ("20200101000000000", InstantNotFoundError)):
+        with pytest.raises(error):
+            table.restore(to)
+    table.delete_savepoint(instants[5])
+    with pytest.raises(MissingFileError):
+        table.restore(instants[1])
+    assert {k: v for k, v in before.items() if "savepoint" not in k} == tree(path)
+
+
+@pytest.mark.req("RC-06")
+@pytest.mark.parametrize("after", range(1, 30, 4))
+def test_a_restore_that_died_is_finished_by_the_same_restore(table, path, monkeypatch, after):
+    instants = write(table, range(4))
+    before = table.read(as_of=instants[1]).to_arrow().sort_by("k")
+    calls = iter(range(1000))
+
+    def delete(self, name, real=LocalStorage.delete):
+        if next(calls) == after:
+            raise StorageError("the process ends here")
+        return real(self, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalStorage, "delete", delete)
+        died = False
+        try:
+            table.restore(instants[1])
+        except StorageError:
+            died = True
+    if died:
+        with pytest.raises(UnsupportedError, match="restore that is not finished"):
+            table.upsert(rows(7))
+        with pytest.raises(OptionError, match="begun and not finished"):
+            table.restore(instants[0])
+        table.restore(instants[1])
+    assert table.read().to_arrow().sort_by("k").equals(before)
+    assert table.upsert(rows(8)).updated == 6

@@ -306,15 +306,24 @@ _SERVICE_FEATURES = frozenset(
 
 
 def check_service(
-    storage: Storage, config: TableConfig, timeline: Timeline, options: Mapping[str, str] | None
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    options: Mapping[str, str] | None,
+    *,
+    while_restoring: bool = False,
 ) -> None:
     """Make sure that a table service does the table no harm.
+
+    Args:
+        while_restoring: the service is the restore that another process did not finish.
 
     Raises:
         UnsupportedError: the table has a feature that it would damage.
     """
     facts = Facts(storage, config, timeline, options or {})
-    _check("change", facts, [e for e in GATE if e.feature in _SERVICE_FEATURES])
+    features = _SERVICE_FEATURES - ({"pending restore"} if while_restoring else set())
+    _check("change", facts, [e for e in GATE if e.feature in features])
 
 
 def check_read(

@@ -1,4 +1,4 @@
-"""Commands that keep a table healthy: clean, archive, savepoint.  With --dry-run they say what they would do."""
+"""Commands that keep a table healthy: clean, archive, savepoint, restore.  With --dry-run they say what they would do."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ def add_to(app: typer.Typer) -> None:
     """Add the commands to the `hudi` command."""
     app.command()(clean)
     app.command()(archive)
+    app.command()(restore)
     app.add_typer(savepoints, name="savepoint")
 
 
@@ -92,6 +93,24 @@ def archive(
         },
         output,
     )
+
+
+def restore(
+    path: Path,
+    instant: Instant,
+    dry_run: DryRun = False,
+    output: Output = Format.table,
+    storage: StorageOptions = None,
+) -> None:
+    """Take the table back to a commit; what was written after it is undone for good."""
+    result = _open(path, storage, None).restore(instant, dry_run=dry_run)
+    facts = {
+        "to": result.to,
+        "undone": list(result.undone),
+        "instant": result.instant,
+        "files deleted": result.deleted,
+    }
+    show_facts(facts, output)
 
 
 @savepoints.command("create")

@@ -9,11 +9,12 @@ from hudi_format.config.services import parse_service_options
 from hudi_format.errors import InstantNotFoundError
 from hudi_format.storage import Storage
 from hudi_timeline import gate
-from hudi_timeline.services import archival, cleaning, savepoints
+from hudi_timeline.services import archival, cleaning, restore, savepoints
 from hudi_timeline.services.archival import ArchiveResult
 from hudi_timeline.services.clean_plan import CleanPlan
 from hudi_timeline.services.cleaning import CleanResult
 from hudi_timeline.services.context import ServiceContext
+from hudi_timeline.services.restore import RestoreResult
 from hudi_timeline.snapshot import snapshot_of
 from hudi_timeline.timeline import load_timeline
 from hudi_timeline.write.api import call_options
@@ -91,7 +92,7 @@ class ServiceMethods:
             OptionError: it is savepointed already, or its files may be cleaned away.
         """
         context, _ = self._context(options)
-        with context.locked(change=True):
+        with context.locked():
             timeline = load_timeline(self._storage, context.table)
             commits = timeline.completed_writes()
             if instant is None and not commits:
@@ -110,8 +111,27 @@ class ServiceMethods:
             InstantNotFoundError: there is no such savepoint.
         """
         context, _ = self._context(options)
-        with context.locked(change=True):
+        with context.locked():
             savepoints.delete(self._storage, load_timeline(self._storage, context.table), instant)
+
+    def restore(
+        self, instant: str, *, dry_run: bool = False, options: Mapping[str, object] | None = None
+    ) -> RestoreResult:
+        """Take the table back to a commit; all writes after it are undone for good.
+
+        With writers that overlapped, a commit after `instant` may have begun before it: what it wrote is undone too.
+
+        Args:
+            instant: of a completed commit whose files are all there; savepoint one to keep them.
+            dry_run: say what would be undone and change nothing.
+
+        Raises:
+            InstantNotFoundError: there is no such commit on the active timeline.
+            MissingFileError: files of that state were cleaned away.
+            OptionError: a later commit is savepointed.
+        """
+        context, _ = self._context(options)
+        return restore.restore(context, instant, dry_run=dry_run)
 
     @property
     def savepoints(self) -> list[str]:

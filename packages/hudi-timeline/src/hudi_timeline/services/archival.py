@@ -79,7 +79,7 @@ def archive(context: ServiceContext, config: ServiceConfig, *, dry_run: bool = F
     if dry_run:
         timeline = load_timeline(storage, context.table)
         return ArchiveResult(make_plan(storage, context.table, timeline, config))
-    with context.locked(change=True):
+    with context.locked():
         timeline = load_timeline(storage, context.table)
         plan = make_plan(storage, context.table, timeline, config)
         if not plan:

@@ -113,7 +113,7 @@ def clean(
     if context.options.failed_writes == LAZY:
         roll_back_expired(context)
     finished = finish_pending(context)
-    with context.locked(change=True):
+    with context.locked():
         timeline, made = _plan(context, config, only_if_due, now)
         plan = plan or made
         blocked = timeline.pending(CLEAN) and not config.clean_allow_multiple
@@ -145,7 +145,7 @@ def roll_back_expired(context: ServiceContext) -> tuple[str, ...]:
     """Roll back the writes whose heartbeat has stopped, as the policy LAZY leaves to the cleaner; their instants."""
     storage, options = context.storage, context.options
     done = []
-    with context.locked(change=True):
+    with context.locked():
         timeline = load_timeline(storage, context.table)
         for pending in reversed(timeline.pending_writes()):
             if is_clustering(storage, timeline, pending):
@@ -179,7 +179,7 @@ def finish_pending(context: ServiceContext) -> tuple[str, ...]:
         except CorruptFileError as e:
             if data:
                 raise e.at(table=storage.uri, instant=instant.time, file=path) from None
-            with context.locked(change=True):
+            with context.locked():
                 storage.delete(instant_path(instant.time, CLEAN, INFLIGHT))
                 storage.delete(path)
             continue
@@ -215,7 +215,7 @@ def _execute(
     if storage.info(inflight) is None:
         storage.create(inflight, avro_records.render("HoodieCleanerPlan", plan.to_record(storage.uri)))
     failed = _delete_files(storage, plan)
-    with context.locked(change=True):
+    with context.locked():
         gone = _delete_folders(context, plan)
         record = _metadata(instant, plan, failed, gone, int((time.monotonic() - began) * 1000))
         try:

@@ -19,7 +19,7 @@ class ServiceContext:
 
     Attributes:
         storage: the table's.
-        table: its configuration, read again at each `locked(change=True)`.
+        table: its configuration, read again whenever the lock is taken.
         warnings: what the user should know.
     """
 
@@ -39,23 +39,25 @@ class ServiceContext:
         )
 
     @contextmanager
-    def locked(self, *, change: bool) -> Iterator[None]:
-        """Hold the table's lock.
+    def locked(self, *, while_restoring: bool = False) -> Iterator[None]:
+        """Hold the table's lock to change the table.
+
+        What a change would harm is refused, and a metadata table that would not be kept up to date is taken away.
 
         Args:
-            change: the service is about to change the table: what would harm it is refused, and a metadata table
-                that would not be kept up to date is taken away.
+            while_restoring: also where a restore is not finished.
 
         Raises:
             LockError; UnsupportedError: the feature gate.
         """
         with locks.hold(self._lock, self.options.lock_wait_ms):
-            if change:
-                table_config.recover(self.storage)
-                self.table = table_config.load(self.storage)
-                timeline = load_timeline(self.storage, self.table)
-                gate.check_service(self.storage, self.table, timeline, self.options.raw)
-                self.table, warning = metadata_table.drop(self.storage, self.table)
-                if warning:
-                    self.warnings.append(warning)
+            table_config.recover(self.storage)
+            self.table = table_config.load(self.storage)
+            timeline = load_timeline(self.storage, self.table)
+            gate.check_service(
+                self.storage, self.table, timeline, self.options.raw, while_restoring=while_restoring
+            )
+            self.table, warning = metadata_table.drop(self.storage, self.table)
+            if warning:
+                self.warnings.append(warning)
             yield
