@@ -1,4 +1,4 @@
-"""Commands that keep a table healthy: clean, archive, savepoint, restore.  With --dry-run they say what they would do."""
+"""Commands that keep a table healthy: clean, archive, savepoint, restore.  --dry-run says what they would do."""
 
 from __future__ import annotations
 
