@@ -33,6 +33,17 @@ def test_records_meet_as_they_do_in_apache_hudi(opened, table, question):
     assert_same_answer(found.to_arrow(), question.expected())
 
 
+@pytest.mark.req("PM-14")
+@pytest.mark.parametrize("memory", ["1000000", "1"])
+@pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
+def test_base_rows_and_log_records_side_by_side(opened, table, memory):
+    options = {"hoodie.datasource.merge.type": "skip_merge", "hoodie.memory.merge.max.size": memory}
+    found = opened(table).read(options=options).to_arrow()
+    by = ["_hoodie_record_key", "_hoodie_commit_time"]
+    assert_same_answer(found, table.question("unmerged").expected(), by)
+    assert found.num_rows > table.question(SNAPSHOT).expected().num_rows
+
+
 # Rules with one thing other; the tables tell them apart, or else they would pin less than they are for.
 OTHERS = {
     "later record of a log": {"within": Order.LATER},

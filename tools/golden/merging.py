@@ -40,6 +40,7 @@ SCHEMA = pa.schema(
         ("_hoodie_is_deleted", pa.bool_()),
     ]
 )
+SKIP = {"hoodie.datasource.merge.type": "skip_merge"}
 UPSERT, DELETE = "upsert", "delete"
 # By key: per step what is written: (ts, a, b, flag), DELETE with a ts, or None.  Step 0 makes the base file.
 Step = tuple[int, str | None, int | None, bool | None] | tuple[str, int] | None
@@ -126,6 +127,7 @@ def make(apache: ApacheHudi, payload: str, out: Path) -> None:
         _keep(apache.read(table), expected / "snapshot.parquet")
         optimized = {"hoodie.datasource.query.type": "read_optimized"}
         _keep(apache.read(table, **optimized), expected / "read_optimized.parquet")
+        _keep(apache.read(table, **SKIP), expected / "unmerged.parquet")
         times = [time for time, action, state in apache.timeline(str(table)) if state == "COMPLETED"]
         for time in times[:-1]:
             _keep(apache.read(table, **{"as.of.instant": time}), expected / f"asof_{time}.parquet")
@@ -138,7 +140,8 @@ def make(apache: ApacheHudi, payload: str, out: Path) -> None:
 
 
 def _keep(rows: pa.Table, file: Path) -> None:
-    pq.write_table(rows.sort_by("_hoodie_record_key"), file, compression="zstd")
+    order = [("_hoodie_record_key", "ascending"), ("_hoodie_commit_time", "ascending")]
+    pq.write_table(rows.sort_by(order), file, compression="zstd")
 
 
 def main() -> None:

@@ -50,6 +50,7 @@ class SliceMerge:
         scope: whose log blocks count.
         key_spec: how keys are made where the table fills no meta columns; else None.
         limit: the memory for the records of a slice's logs; None for no limit.
+        unmerged: base rows stay as they are, and the logs' records, one per key, follow them.
         more_ordering: further columns that decide where `ordering_field` is equal (table version 9).
         evolution: how older blocks are read by column id, where the table has a schema history; else None.
     """
@@ -59,6 +60,7 @@ class SliceMerge:
     scope: BlockScope = field(default_factory=BlockScope)
     key_spec: KeySpec | None = None
     limit: MemoryLimit | None = None
+    unmerged: bool = False
     more_ordering: tuple[str, ...] = ()
     evolution: Evolution | None = None
 
@@ -161,6 +163,11 @@ class LogRecords:
         return self._records.spilled
 
     @property
+    def merges(self) -> bool:
+        """Whether base rows meet the records at all."""
+        return not self._merge.unmerged
+
+    @property
     def rows_at_once(self) -> int:
         """How many base rows to merge at once."""
         return self._records.rows_at_once
@@ -171,6 +178,8 @@ class LogRecords:
 
     def merged(self, base: pa.Table) -> pa.Table:
         """Base rows with what the logs say about their keys.  `base` has the columns of the schema."""
+        if not self.merges:
+            return base
         patches = self._records.patches(self._merge.keys(base))
         if patches is None:
             return base
@@ -391,7 +400,7 @@ def merge_base(
     """
     with records:
         if records.spilled:
-            records.meet(keys())
+            records.meet(keys() if records.merges else ())
         for part in base:
             # What meets a batch may be wider than the batch.
             for start in range(0, max(1, part.num_rows), records.rows_at_once):

@@ -282,7 +282,14 @@ class HudiTable(WriteMethods, ServiceMethods):
         if merged:
             limit = memory_limit(asked)
             source = MergedSource(
-                snapshot, schema, predicate, paths, on_missing, merge=asked.merge, limit=limit
+                snapshot,
+                schema,
+                predicate,
+                paths,
+                on_missing,
+                merge=asked.merge,
+                limit=limit,
+                unmerged=asked.merge_type == "skip_merge",
             )
         else:
             source = SnapshotSource(snapshot, schema, predicate, paths, on_missing)

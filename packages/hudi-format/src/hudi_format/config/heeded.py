@@ -12,6 +12,7 @@ PRECOMBINE = "hoodie.datasource.write.precombine.field"
 PAYLOAD = "hoodie.datasource.write.payload.class"
 MERGE = "hudi.merge"
 MEMORY_MAX, SPILL_PATH = "hoodie.memory.merge.max.size", "hoodie.memory.spillable.map.path"
+MERGE_TYPE = "hoodie.datasource.merge.type"
 SPILL_COMPRESS = "hoodie.common.diskmap.compression.enabled"
 PAYLOAD_ORDERING = "hoodie.payload.ordering.field"
 EVENT_TIME = "hoodie.payload.event.time.field"
@@ -152,6 +153,7 @@ READ_FIELDS = {
     "use_end_schema": USE_END_SCHEMA,
     "hollow_policy": HOLLOW_POLICY,
     "merge": MERGE,
+    "merge_type": MERGE_TYPE,
     "memory_max": MEMORY_MAX,
     "spill_path": SPILL_PATH,
     "spill_compress": SPILL_COMPRESS,
@@ -218,6 +220,10 @@ DOCS = {
     MERGE: (
         "A merge of your own: module:name of a Python function over Arrow batches, or a JSON object of expressions "
         'for columns, such as {"count": "sum"}. A table\'s first write keeps it; a read may name another.'
+    ),
+    MERGE_TYPE: (
+        "skip_merge: a snapshot of a merge-on-read table gives base rows as they are, and after them the records of "
+        "the logs, one per key."
     ),
     MEMORY_MAX: (
         "Bytes that the log records of one file slice may take while they are merged; beyond it they go to disk."

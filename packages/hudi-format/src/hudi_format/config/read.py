@@ -84,6 +84,7 @@ class ReadConfig:
         schema_on_read: False reads files by column names even where the table has a schema history.
         use_end_schema: an incremental read's columns are those of its last instant, not the newest.
         merge: a merge of the user's instead of the table's; see `hudi_format.merge.custom`.
+        merge_type: payload_combine, or skip_merge.
         memory_max: bytes for the log records of a slice; None where none were given.
         spill_path, spill_compress: of the temporary files of larger ones.
         raw: what was given, under the main names.
@@ -109,6 +110,7 @@ class ReadConfig:
     metadata_enable: bool | None = None
     schema_on_read: bool | None = None
     merge: str | None = None
+    merge_type: str = "payload_combine"
     memory_max: int | None = None
     spill_path: str = ""
     spill_compress: bool = True

@@ -55,6 +55,13 @@ def slice_merge(snapshot: TableSnapshot, merge: str | None = None) -> SliceMerge
         if not text and metadata_table.is_one(config):
             text = metadata_payload.FUNCTION
         if text:
+            if len(config.ordering_fields) > 1:
+                raise UnsupportedError(
+                    f"a merge of the user's goes by one ordering field, and the table has "
+                    f"{', '.join(config.ordering_fields)}",
+                    remedy="leave hudi.merge out.",
+                    option=MERGE,
+                )
             fixed = {n.partition(".")[0] for n in (*config.record_key_fields, *config.partition_fields)}
             rule = custom_rule(text, sorted(fixed))
             checked = custom_of(rule)
@@ -116,10 +123,12 @@ class MergedSource(SnapshotSource):
     Attributes:
         merge: see `slice_merge`.
         limit: the memory for the log records of each slice.
+        unmerged: base rows and log records side by side.
     """
 
     merge: str | None = None
     limit: MemoryLimit = field(default_factory=MemoryLimit)
+    unmerged: bool = False
 
     @property
     def columns(self) -> tuple[PartitionColumn, ...]:
@@ -136,7 +145,7 @@ class MergedSource(SnapshotSource):
             files = pa.table(
                 [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
             )
-        merge = replace(slice_merge(snapshot, self.merge), limit=self.limit)
+        merge = replace(slice_merge(snapshot, self.merge), limit=self.limit, unmerged=self.unmerged)
         logs = tuple(
             SliceLogs(s, {f.path: committed[f.path] for f in s.log_files if f.path in committed})
             for s in slices

@@ -223,11 +223,6 @@ class ScanSource(Protocol):
     def checkpoint(self) -> str: ...
 
     @property
-    def snapshot(self) -> TableSnapshot:
-        """The state of the table that is asked."""
-        ...
-
-    @property
     def bounds(self) -> tuple[str, str, bool]:
         """Which commits count, (since, until]; and whether these are times of completion."""
         ...
