@@ -79,14 +79,14 @@ CASES = [
         "metadata-only bootstrap",
         {"hoodie.bootstrap.base.path": "/src"},
         {".hoodie/00000000000001.commit": b"{}"},
-        "read write",
+        "write",
     ),
     (
         "archived metadata bootstrap",
         "metadata-only bootstrap",
         {"hoodie.bootstrap.base.path": "/src"},
         {".hoodie/.aux/.bootstrap/.partitions/x.hfile": b"x"},
-        "read write",
+        "write",
     ),
     ("schema on read", "schema on read", {}, {f".hoodie/.schema/{T}.schemacommit": b"{}"}, "write"),
     ("buckets", "bucket index", {}, {f".hoodie/{T}.commit": BUCKETS}, "write"),
@@ -244,7 +244,7 @@ def test_the_golden_tables_are_let_through_or_refused_by_feature(golden_timeline
     assert refused["write", "virtual_keys"] == ""
     assert refused["write", "custom_keygen"] == refused["write", "cow_timestamp_keygen"] == ""
     assert refused["write", "bootstrap_full_record"] == "bootstrap"
-    assert refused["read", "bootstrap_metadata_only"] == "metadata-only bootstrap"
+    assert refused["write", "bootstrap_metadata_only"] == "metadata-only bootstrap"
     assert refused["read", "mor_avro_logs"] == ""
     assert refused["write", "mor_avro_logs"] == "merge on read"
     assert refused["read", "drop_partition_columns"] == refused["write", "drop_partition_columns"] == ""

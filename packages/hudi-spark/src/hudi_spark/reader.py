@@ -137,7 +137,7 @@ def frame_of(
     plan = scan.plan
     # Python workers merge logs and find columns by id; files without either could be a scan of Spark's.
     by_id = plan.evolution is not None and any(t.reading is not None for t in scan.plan_files())
-    if plan.logs or by_id or table.config.base_file_format != PARQUET:
+    if plan.logs or plan.sources or by_id or table.config.base_file_format != PARQUET:
         return _by_workers(spark, scan)
     if not plan.files.num_rows:
         return spark.createDataFrame([], to_spark_schema(scan.schema))

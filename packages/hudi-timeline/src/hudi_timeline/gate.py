@@ -237,7 +237,7 @@ GATE: tuple[Entry, ...] = (
     ),
     Entry("change data capture", (WRITE,), _cdc, _APACHE_WRITE),
     Entry("key generator", (WRITE,), _key_generator, _APACHE_WRITE),
-    Entry("metadata-only bootstrap", BOTH, _metadata_bootstrap, "use Apache Hudi for this table."),
+    Entry("metadata-only bootstrap", (WRITE,), _metadata_bootstrap, _APACHE_WRITE),
     Entry("bootstrap", (WRITE,), _bootstrap, _APACHE_WRITE),
     Entry("schema on read", (WRITE,), _schema_history, _APACHE_WRITE),
     Entry("bucket index", (WRITE,), _bucket_index, _APACHE_WRITE),

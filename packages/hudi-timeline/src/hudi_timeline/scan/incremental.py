@@ -41,6 +41,7 @@ from hudi_timeline.archived import archived_instants, archived_write_between
 from hudi_timeline.instant import WRITE_ACTIONS, Instant
 from hudi_timeline.listing import list_partition_files
 from hudi_timeline.partition_values import partition_columns, partition_table
+from hudi_timeline.scan.bootstrap import with_sources
 from hudi_timeline.scan.globs import file_filter
 from hudi_timeline.scan.plan import FILES_SCHEMA, INCREMENTAL, Fate, Predicate, ScanPlan, as_file
 from hudi_timeline.scan.snapshot import START, distinct, plan_files_table
@@ -423,7 +424,7 @@ class IncrementalSource:
             )
         snapshot = self.snapshot
         columns_ = partition_columns(snapshot.config, snapshot.schema, from_path=False)
-        return ScanPlan(
+        plan = ScanPlan(
             kind=INCREMENTAL,
             uri=snapshot.storage.uri,
             files=files,
@@ -437,6 +438,7 @@ class IncrementalSource:
             warnings=warnings,
             evolution=snapshot.evolution,
         )
+        return with_sources(plan, snapshot.storage, snapshot.config)
 
     def _fates_of_whole(self) -> Iterator[Fate]:
         reason = f"the whole table is read: commits up to {self.range.gone} are archived"

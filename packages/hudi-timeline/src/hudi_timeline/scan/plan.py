@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.bootstrap_index import SourceFile
 from hudi_format.log.damage import CommittedRange
 from hudi_format.model import BaseFile, FileSlice, LogFile
 from hudi_format.schema.history import Evolution
 from hudi_format.slice_reader import SliceMerge
+from hudi_format.storage import Storage
 from hudi_timeline.snapshot import TableSnapshot
 
 if TYPE_CHECKING:
@@ -146,6 +148,8 @@ class ScanPlan:
         warnings: one sentence each, for the user.
         logs: the slices that have logs to merge; their base files are among `files`.
         merge: how, where there are any.
+        sources: of skeleton files of a bootstrap, by their path: the file that holds the data columns.
+        source_storage: where these are.
         evolution: how files are read by column id, where the table has a schema history; else None.
         table_schema: all columns of the table with meta columns, where there are any logs or changes.
         changes: of a change data capture query, what each commit did to each file group, oldest first.
@@ -169,6 +173,8 @@ class ScanPlan:
     evolution: Evolution | None = None
     changes: tuple[ChangeUnit, ...] = ()
     nulls_kept: bool = True
+    sources: Mapping[str, SourceFile] = field(default_factory=dict)
+    source_storage: Storage | None = None
 
 
 @dataclass(frozen=True, slots=True)

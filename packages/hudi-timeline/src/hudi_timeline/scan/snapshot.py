@@ -15,6 +15,7 @@ from hudi_format.config.read import AS_HUDI, ERROR, ON_MISSING
 from hudi_format.errors import MissingFileError
 from hudi_format.schema.meta_columns import with_meta
 from hudi_timeline.partition_values import partition_columns, partition_table
+from hudi_timeline.scan.bootstrap import with_sources
 from hudi_timeline.scan.globs import PathSelection
 from hudi_timeline.scan.plan import (
     FILES_SCHEMA,
@@ -135,7 +136,7 @@ class SnapshotSource:
         planned = plan_files_table(files)
         if self.paths is not None:
             planned = self.paths.keep(planned)
-        return ScanPlan(
+        plan = ScanPlan(
             kind=SNAPSHOT,
             uri=snapshot.storage.uri,
             files=planned,
@@ -147,6 +148,7 @@ class SnapshotSource:
             as_of=snapshot.as_of,
             evolution=snapshot.evolution,
         )
+        return with_sources(plan, snapshot.storage, snapshot.config)
 
     def fates(self) -> Iterator[Fate]:
         """Every base file in the table's folders, and why it is read or not."""

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hudi_format.base_file import OtherBaseFile, open_other
+from hudi_format.bootstrap_index import SourceFile
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError
 from hudi_format.parquet.footer import stream_bytes
 from hudi_format.schema.evolve import conform
@@ -20,6 +21,7 @@ from hudi_format.schema.history import Reading
 from hudi_format.schema.meta_columns import COMMIT_TIME
 from hudi_format.slice_reader import LogRecords, SliceMerge, merge_base
 from hudi_format.storage import Storage
+from hudi_timeline.scan.bootstrap import BootstrapFile
 from hudi_timeline.scan.plan import FROM_PATH, Predicate, ScanPlan, SliceLogs
 from hudi_timeline.scan.prune import matching_row_groups
 
@@ -41,6 +43,7 @@ class ReadTask:
         logs, merge: what is merged into the file, and how; None where nothing is.  Then `path` is "" where the
             slice has no base file.
         merge_schema: the columns that the merge reads.
+        source, source_storage: of a skeleton file: the file with the data columns, and the storage it is in.
         reading: how the file is read by column id, where it has another version of the schema; else None.
     """
 
@@ -59,6 +62,8 @@ class ReadTask:
     merge: SliceMerge | None = None
     merge_schema: pa.Schema | None = None
     reading: Reading | None = None
+    source: SourceFile | None = None
+    source_storage: Storage | None = None
 
     def to_batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The rows in batches; see `read_slice`."""
@@ -101,6 +106,7 @@ def make_tasks(
         ReadTask(
             storage, path, partition, size, instant, file_id, schema, needed,
             values[partition] if constant else None, filter, filter_columns, reading=readings[instant],
+            source=plan.sources.get(path), source_storage=plan.source_storage,
         )
         for path, partition, size, instant, file_id in zip(*columns, strict=True)
     ]  # fmt: skip
@@ -321,6 +327,8 @@ def _open(task: ReadTask) -> pa.NativeFile:
 
 def _open_other(task: ReadTask, schema: pa.Schema) -> OtherBaseFile | None:
     try:
+        if task.source is not None and task.source_storage is not None:
+            return BootstrapFile(task.storage, task.path, task.source_storage, task.source, schema)
         return open_other(task.storage, task.path, schema)
     except FileNotFoundError:
         raise _placed(MissingFileError("a file of the scan is gone"), task) from None
