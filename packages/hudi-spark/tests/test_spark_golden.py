@@ -21,6 +21,8 @@ from golden_tables import (
     of_the_files,
 )
 
+from hudi_timeline.table import HudiTable
+
 pytestmark = pytest.mark.spark
 
 TABLES = golden("v6", *READABLE_V6)
@@ -115,3 +117,25 @@ def test_spark_gives_the_changes_that_apache_hudi_gives(spark, to_arrow, unpacke
     replaced_at = {i["requested"] for i in table.meta["instants"] if i["action"] == "replacecommit"}
     assert frame.columns == ["op", "ts_ms", "before", "after"]
     assert_same_changes(to_arrow(frame), question.expected(), replaced_at)
+
+
+@pytest.mark.req("NEW-37")
+@pytest.mark.parametrize("table", golden("v6", "mor_avro_logs") + golden("v9", "mor_parquet_logs"), ids=str)
+def test_half_a_log_file_of_a_completed_commit_is_an_error_and_no_fewer_rows(spark, tmp_path, table):
+    path = table.unpack(tmp_path)
+    rows = spark.read.format("hudi").load(str(path)).count()
+    log = next(
+        f
+        for part in HudiTable.open(str(path)).read().plan.logs
+        for f in part.slice.log_files
+        if part.committed[f.path]
+    )
+    whole = (path / log.path).read_bytes()
+    torn = (path / log.path).with_name(log.name.replace(f".log.{log.version}_", f".log.{log.version + 7}_"))
+    torn.write_bytes(whole[: len(whole) // 2])  # of a task that was tried twice: no commit names it
+    assert spark.read.format("hudi").load(str(path)).count() == rows
+    (path / log.path).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(Exception, match="committed data is damaged at byte") as e:
+        spark.read.format("hudi").load(str(path)).collect()
+    assert "HUDI-E0401" in str(e.value)
+    assert log.path in str(e.value)
