@@ -94,6 +94,15 @@ def test_columns_filters_counts_and_small_batches(opened):
     assert_same_answer(found, want.filter(condition).select(found.column_names))
 
 
+def test_rows_are_found_by_their_keys_and_footers_are_not_looked_at(opened):
+    for table in TABLES[2:]:
+        keys = table.question(SNAPSHOT).expected().column("_hoodie_record_key").to_pylist()[::3]
+        found = opened(table).get([*keys, "no such key"])
+        assert sorted(found.column("_hoodie_record_key").to_pylist()) == sorted(keys)
+    with pytest.raises(UnsupportedError, match="footers"):
+        opened(TABLES[2]).inspect.stats()
+
+
 def test_a_file_that_is_cut_is_an_error(tmp_path):
     path = as_orc(TABLES[2].unpack(tmp_path))
     read = HudiTable.open(str(path))

@@ -15,6 +15,7 @@ from functools import reduce
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -41,7 +42,7 @@ from hudi_timeline.table_config import PROPERTIES_FILE
 
 log = logging.getLogger("hudi")
 
-PARQUET = "PARQUET"
+PARQUET = ".parquet"
 
 _said: set[str] = set()
 
@@ -137,7 +138,12 @@ def frame_of(
     plan = scan.plan
     # Python workers merge logs and find columns by id; files without either could be a scan of Spark's.
     by_id = plan.evolution is not None and any(t.reading is not None for t in scan.plan_files())
-    if plan.logs or plan.sources or by_id or table.config.base_file_format != PARQUET:
+    if (
+        plan.logs
+        or plan.sources
+        or by_id
+        or not pc.all(pc.ends_with(plan.files.column("path"), PARQUET)).as_py()
+    ):
         return _by_workers(spark, scan)
     if not plan.files.num_rows:
         return spark.createDataFrame([], to_spark_schema(scan.schema))

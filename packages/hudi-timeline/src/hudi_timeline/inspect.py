@@ -10,6 +10,7 @@ from dataclasses import asdict
 
 import pyarrow as pa
 
+from hudi_format.errors import UnsupportedError
 from hudi_format.instant_time import zone_of
 from hudi_format.parquet.footer import read_footer
 from hudi_format.storage import Storage
@@ -189,6 +190,13 @@ class Inspector:
     def stats(self, partitions: Iterable[str] | None = None) -> pa.Table:
         """One row for each base file of the newest state, from its footer (columns: STATS)."""
         files = base_files(self._snapshot().files(partitions))
+        other = next((b for b in files if not b.path.endswith(".parquet")), None)
+        if other is not None:
+            raise UnsupportedError(
+                "footers of base files that are not Parquet are not read",
+                table=self._storage.uri, file=other.path,
+                remedy="inspect.files() names the files and their sizes; read().count() counts rows.",
+            )  # fmt: skip
         footers = on_threads(self._storage, lambda b: read_footer(self._storage, b.path), files)
         rows = [
             {

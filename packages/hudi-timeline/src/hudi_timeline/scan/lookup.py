@@ -21,6 +21,7 @@ from hudi_format.schema.evolve import as_stored, conform
 from hudi_format.schema.meta_columns import RECORD_KEY
 from hudi_format.storage import Storage
 from hudi_index.bloom.index import MAYBE, BloomIndex
+from hudi_timeline import metadata_table
 from hudi_timeline.scan.result import Scan
 from hudi_timeline.scan.task import ReadTask, read_whole
 from hudi_timeline.table_config import TableConfig
@@ -78,7 +79,8 @@ def _finder(
         index = BloomIndex(wanted)
 
         def rows(task: ReadTask) -> pa.Table | None:
-            if task.path and not _may_hold(storage, task.path, index):
+            # Footers of ORC files say nothing that can be read here.
+            if task.path.endswith(".parquet") and not _may_hold(storage, task.path, index):
                 if task.logs is None:
                     return None
                 # The footer says nothing about the keys in a slice's logs; without the base file they are cheap.
@@ -89,7 +91,7 @@ def _finder(
         return _Finder(scan.schema, _read_tasks(scan), rows)
 
     # Virtual keys: the key columns alone say which files to read.
-    spec = config.record_key_spec()
+    spec = metadata_table.key_spec(config) if metadata_table.is_one(config) else config.record_key_spec()
     fields = list(dict.fromkeys(f.partition(".")[0] for f in config.record_key_fields))
     condition = _typed_condition(config, schema, wanted)
     scan = scan_of()
