@@ -37,6 +37,7 @@ from hudi_spark.types import to_spark_schema, to_spark_type
 from hudi_timeline.scan.globs import base_of, has_wildcard
 from hudi_timeline.scan.plan import CHANGES, FROM_PATH, ScanPlan
 from hudi_timeline.scan.result import Scan
+from hudi_timeline.scan.task import ReadTask
 from hudi_timeline.table import HudiTable
 from hudi_timeline.table_config import PROPERTIES_FILE
 
@@ -137,7 +138,9 @@ def frame_of(
     """
     plan = scan.plan
     # Python workers merge logs and find columns by id; files without either could be a scan of Spark's.
-    by_id = plan.evolution is not None and any(t.reading is not None for t in scan.plan_files())
+    by_id = plan.evolution is not None and any(
+        isinstance(t, ReadTask) and t.reading is not None for t in scan.plan_files()
+    )
     if (
         plan.logs
         or plan.sources

@@ -423,7 +423,10 @@ class IncrementalSource:
                 [pa.array(c, f.type) for c, f in zip(columns, FILES_SCHEMA, strict=True)], FILES_SCHEMA
             )
         snapshot = self.snapshot
-        columns_ = partition_columns(snapshot.config, snapshot.schema, from_path=False)
+        config = snapshot.config
+        # Where files lack the partition columns, Apache Hudi 0.15 gives nulls of copy-on-write tables only.
+        from_path = config.drop_partition_columns and config.table_type == "MERGE_ON_READ"
+        columns_ = partition_columns(config, snapshot.schema, from_path=from_path)
         plan = ScanPlan(
             kind=INCREMENTAL,
             uri=snapshot.storage.uri,

@@ -19,6 +19,7 @@ from hudi_timeline.completion_slices import Completions, newest_slice, slice_ins
 from hudi_timeline.listing import list_partition_files
 from hudi_timeline.merged_view import pending_compactions, slice_of
 from hudi_timeline.metadata.commit import stat_to_json
+from hudi_timeline.partition_values import partition_table
 from hudi_timeline.scan.incremental import IncrementalSource, gone_remedy
 from hudi_timeline.scan.merged import MergedSource, memory_limit, read_merge
 from hudi_timeline.scan.plan import Fate, ScanPlan, SliceLogs, as_file
@@ -140,7 +141,12 @@ class MergedIncrementalSource(IncrementalSource):
             for s in slices
             if s.log_files
         )
-        return replace(plan, logs=logs, merge=merge, table_schema=self.schema)
+        values = plan.partition_values
+        if self.snapshot.config.drop_partition_columns:  # also of the partitions that have logs only
+            partitions = {*values.column("partition").to_pylist(), *(p.slice.partition for p in logs)}
+            uri = self.snapshot.storage.uri
+            values = partition_table(sorted(partitions), plan.partition_columns, uri=uri)
+        return replace(plan, logs=logs, merge=merge, table_schema=self.schema, partition_values=values)
 
     def _whole(self, snapshot: TableSnapshot) -> ScanPlan:
         limit = memory_limit(self.options)
