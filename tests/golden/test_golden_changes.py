@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 from golden_tables import CDC, LAYOUT_2, SNAPSHOT, assert_same_changes, golden
 
-from hudi_format.errors import CorruptFileError, MissingFileError
+from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedError
 from hudi_timeline.instant import REPLACE_COMMIT
 from hudi_timeline.table import HudiTable
 
@@ -148,6 +148,13 @@ def test_a_begin_whose_files_were_cleaned_is_an_error(opened):
     assert "begin at a later instant" in e.value.remedy
     newest = opened(table).timeline.completed_writes()[-2].time
     assert opened(table).read_changes(newest).to_arrow().num_rows
+
+
+def test_changes_of_bootstrapped_rows_are_refused(opened):
+    (table,) = golden("v6", "bootstrap_metadata_only")
+    with pytest.raises(UnsupportedError) as e:
+        opened(table).read_changes("000").to_arrow()
+    assert e.value.remedy
 
 
 def test_images_are_json_with_the_keys_of_the_table(opened):

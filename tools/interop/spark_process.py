@@ -109,6 +109,12 @@ class SparkProcess:
         finally:
             given.unlink()
 
+    def stream(self, path: str | os.PathLike[str], checkpoint: Path, out: Path, **options: str) -> pa.Table:
+        """All rows that a stream of a table gave so far, and gives now on from its checkpoint; `out` keeps them."""
+        self._ask("stream", path=str(path), options=options, checkpoint=str(checkpoint), out=str(out))
+        parts = [pq.ParquetFile(p).read() for p in sorted(out.glob("*.parquet"))]
+        return pa.concat_tables(parts) if parts else pa.table({})
+
     def sql(self, text: str) -> pa.Table:
         """The rows of a Spark SQL statement, with Apache Hudi's extensions."""
         out = self._scratch / f"sql-{next(self._names)}"

@@ -83,6 +83,24 @@ class Commands:
         frame.write.format("hudi").options(**options).mode(mode).save(path)
         return round((time.monotonic() - began) * 1000)
 
+    def stream(self, path: str, options: dict[str, str], checkpoint: str, out: str) -> int:
+        """Add to the folder `out` what a stream of the table gives now, on from the checkpoint."""
+        began = time.monotonic()
+        query = (
+            self.spark.readStream.format("hudi")
+            .options(**options)
+            .load(path)
+            .writeStream.format("parquet")
+            .option("checkpointLocation", checkpoint)
+            .option("path", out)
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination(300)
+        if query.exception() is not None:
+            raise query.exception()
+        return round((time.monotonic() - began) * 1000)
+
     def timeline(self, path: str) -> list[list[str]]:
         """`[time, action, state]` of each instant of the active timeline, as Apache Hudi's own code sees it."""
         # Apache Hudi has no Python interface to its timeline but the one that py4j makes.

@@ -136,7 +136,6 @@ def test_the_schema_of_the_user_chooses_columns_and_types(spark, written):
         (lambda s, df, p: df.write.format("hudi").insertInto("t"), "insertInto"),
         (lambda s, df, p: df.writeTo("t").using("hudi").create(), "writeTo"),
         (lambda s, df, p: s.read.format("hudi").table("t"), "table"),
-        (lambda s, df, p: s.readStream.format("hudi").load(p), "readStream"),
         (
             lambda s, df, p: s.readStream.format("rate").load().writeStream.format("hudi").start(p),
             "writeStream",

@@ -22,6 +22,7 @@ from hudi_format.errors import UnsupportedError
 from hudi_spark.compat import HAS_DATA_SOURCES
 from hudi_spark.config import add_option, has_bundle, is_hudi, take_option
 from hudi_spark.reader import load_frame
+from hudi_spark.streaming.file_stream import CHECKPOINT, following, load_stream
 from hudi_spark.writer import save_frame
 
 DEFAULT_FORMAT = "spark.sql.sources.default"
@@ -39,6 +40,7 @@ class Notes:
     schema: Any = None
     options: dict[str, str] = field(default_factory=dict)
     partition_by: list[str] = field(default_factory=list)
+    name: str | None = None
     layout: list[str] = field(default_factory=list)  # bucketBy and the like, which Hudi has no meaning for
 
 
@@ -74,6 +76,10 @@ def _note_format(notes: Notes, source: str) -> None:
 def _note_mode(notes: Notes, saveMode: str | None) -> None:
     if saveMode is not None:
         notes.mode = saveMode
+
+
+def _note_name(notes: Notes, queryName: str) -> None:
+    notes.name = queryName
 
 
 def _note_schema(notes: Notes, schema: Any) -> None:
@@ -158,6 +164,47 @@ def _load(original: Method) -> Method:
     return load
 
 
+def _load_stream(original: Method) -> Method:
+    @functools.wraps(original)
+    def load(
+        self: Any, path: str | None = None, format: str | None = None, schema: Any = None, **options: Any
+    ) -> Any:
+        # From 4.0 on Spark finds our data source by itself, which streams too.
+        if not _wants_hudi(self, format) or HAS_DATA_SOURCES or has_bundle(self._spark):
+            return original(self, path, format, schema, **options)
+        _note_options(notes_of(self), **options)
+        notes = notes_of(self)
+        given = dict(notes.options)
+        path_option = take_option(given, "path")
+        chosen = schema if schema is not None else notes.schema
+        return load_stream(self._spark, path or path_option, given, schema=chosen)
+
+    return load
+
+
+def _start(what: str, remedy: str) -> Callable[[Method], Method]:
+    """A wrapper of what starts a query: refuses Hudi as its sink, and lets streams of tables follow them."""
+
+    def wrap(original: Method) -> Method:
+        @functools.wraps(original)
+        def start(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if _wants_hudi(self, args[1] if len(args) > 1 else kwargs.get("format")):
+                _refuse(self._spark, what, remedy)
+            _note_options(
+                notes_of(self),
+                **{k: v for k, v in kwargs.items() if k.lower() == CHECKPOINT and v is not None},
+            )
+            name = args[4] if len(args) > 4 else kwargs.get("queryName") or notes_of(self).name
+            frame = getattr(self, "_df", None)
+            if frame is None or HAS_DATA_SOURCES:
+                return original(self, *args, **kwargs)
+            return following(lambda: original(self, *args, **kwargs), frame, notes_of(self).options, name)
+
+        return start
+
+    return wrap
+
+
 def _refusing(what: str, remedy: str) -> Callable[[Method], Method]:
     """A wrapper that refuses the call for Hudi, unless Apache Hudi's bundle is there to answer it."""
 
@@ -206,10 +253,6 @@ def _using(original: Method) -> Method:
 
 _SAVE = "use df.write.format('hudi').options(...).mode(...).save(path)."
 _LOAD = "use spark.read.format('hudi').load(path), and createOrReplaceTempView(name) for SQL on it."
-_STREAM_READ = (
-    "read in steps with spark.read.format('hudi').option('hoodie.datasource.query.type', 'incremental') and "
-    "'hoodie.datasource.read.begin.instanttime'."
-)
 _STREAM_WRITE = (
     "use writeStream.foreachBatch(f), where f(df, id) does df.write.format('hudi').options(...)"
     ".mode('append').save(path)."
@@ -268,10 +311,20 @@ _PATCHES: tuple[tuple[type, str, Callable[[Method], Method]], ...] = (
     (readwriter.DataFrameWriter, "insertInto", _refusing_by_name("insertInto() with format('hudi')", _SAVE)),
     (readwriter.DataFrameWriterV2, "using", _using),
     (streams.DataStreamReader, "format", _noting(_note_format)),
-    (streams.DataStreamReader, "load", _refusing("readStream.format('hudi')", _STREAM_READ)),
+    (streams.DataStreamReader, "schema", _noting(_note_schema)),
+    (streams.DataStreamReader, "option", _noting(_note_option)),
+    (streams.DataStreamReader, "options", _noting(_note_options)),
+    (streams.DataStreamReader, "load", _load_stream),
     (streams.DataStreamWriter, "format", _noting(_note_format)),
-    (streams.DataStreamWriter, "start", _refusing("writeStream.format('hudi')", _STREAM_WRITE)),
-    (streams.DataStreamWriter, "toTable", _refusing("writeStream.format('hudi').toTable()", _STREAM_WRITE)),
+    (streams.DataStreamWriter, "option", _noting(_note_option)),
+    (streams.DataStreamWriter, "options", _noting(_note_options)),
+    (streams.DataStreamWriter, "queryName", _noting(_note_name)),
+    (streams.DataStreamWriter, "start", _start("writeStream.format('hudi')", _STREAM_WRITE)),
+    (
+        streams.DataStreamWriter,
+        "toTable",
+        _start("writeStream.format('hudi').toTable()", _STREAM_WRITE),
+    ),
     (SparkSession, "sql", _sql),
 )
 

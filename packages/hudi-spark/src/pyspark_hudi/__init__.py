@@ -31,6 +31,11 @@ class DefaultSource(DataSource):  # type: ignore[misc]
 
         return HudiReader(dict(self.options), schema)
 
+    def streamReader(self, schema: StructType) -> Any:
+        from hudi_spark.streaming.stream_reader import HudiStreamReader
+
+        return HudiStreamReader(dict(self.options), schema)
+
     def writer(self, schema: StructType, overwrite: bool) -> Any:
         from hudi_spark.datasource import HudiWriter
 

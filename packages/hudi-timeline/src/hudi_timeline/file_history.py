@@ -43,7 +43,10 @@ class FileHistory:
         self._logs: dict[Group, dict[str, list[LogFile]]] = {}
         self._pending = pending_compactions(snapshot) if logs else {}
         self.sizes: dict[str, int] = {}
-        self.committed: Mapping[str, tuple[CommittedRange, ...]] = committed_logs(snapshot)[0] if logs else {}
+        ranges = committed_logs(snapshot)[0] if logs else {}
+        self.committed: Mapping[str, tuple[CommittedRange, ...]] = {
+            p: tuple(r) for p, r in ranges.items() if r
+        }
         for partition, found in list_partition_files(snapshot.storage, partitions).items():
             for entry in found:
                 base = parse_base_file(partition, entry.name, entry.size)

@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from hudi_format.bootstrap_index import INSTANT as SKELETONS
 from hudi_format.config.read import AS_HUDI, ERROR, FULL_SCAN, ON_MISSING, ReadConfig
-from hudi_format.errors import ConflictingOptionError, CorruptFileError, MissingFileError
+from hudi_format.errors import ConflictingOptionError, CorruptFileError, MissingFileError, UnsupportedError
 from hudi_format.model import BaseFile, FileSlice, LogFile, WriteStat
 from hudi_format.names import parse_base_file, parse_cdc_file, parse_log_file
 from hudi_timeline.file_history import FileHistory
@@ -127,6 +128,13 @@ class ChangesSource:
                 latest = _previous(instant.time)
                 found = (replace(u, before_latest=latest) for u in found)
             units += found
+        files = (f for u in units for f, _ in u.told_by())
+        if snapshot.config.bootstrap_base_path and any(f.instant == SKELETONS for f in files):
+            raise UnsupportedError(
+                "changes of rows whose data lie in the source files of a bootstrap cannot be told",
+                table=snapshot.storage.uri,
+                remedy="begin at an instant after which those file groups were written again.",
+            )
         warnings: tuple[str, ...] = ()
         if not self.range.complete:
             warnings = (

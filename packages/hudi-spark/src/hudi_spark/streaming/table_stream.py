@@ -1,0 +1,101 @@
+"""A table as a stream: where it begins, how far it may be read now, and the rows between two offsets.
+
+An offset is a time of the timeline: the rows of a batch are those of an incremental query (start, end].  At a commit
+that is still open reading stops until it is completed or rolled back, so that each change comes once.
+
+Source: spec "Queries", section 10; HoodieStreamSource of Apache Hudi 0.15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hudi_format.config import ReadConfig, parse_read_options
+from hudi_format.config.heeded import START_OFFSET
+from hudi_format.config.read import (
+    AS_OF,
+    BEGIN,
+    BLOCK,
+    CDC,
+    END,
+    HOLLOW_POLICY,
+    INCREMENTAL,
+    ORDER,
+    QUERY_TYPE,
+)
+from hudi_format.errors import ConflictingOptionError
+from hudi_format.instant_time import parse_query_instant, zone_of
+from hudi_format.storage import hadoop_options, without_hadoop_options
+from hudi_timeline.scan.result import Scan
+from hudi_timeline.table import HudiTable
+
+EARLIEST, LATEST = "earliest", "latest"
+START = "00000000000000"
+"""The offset before every commit, as Apache Hudi writes it into checkpoints."""
+
+
+@dataclass(frozen=True)
+class TableStream:
+    """A stream of a table's changes.  Plain values, picklable.
+
+    Attributes:
+        uri: the table's base path.
+        options: of the read, the session's among them.
+    """
+
+    uri: str
+    options: Mapping[str, str]
+
+    @classmethod
+    def of(cls, uri: str, options: Mapping[str, str]) -> TableStream:
+        """Raises: OptionError: options that cannot go with a stream, or are no read options."""
+        names = {name.lower() for name in options}
+        waits = names.isdisjoint((HOLLOW_POLICY, ORDER))
+        given = {**options, **({HOLLOW_POLICY: BLOCK} if waits else {})}
+        for key in (BEGIN, END, AS_OF):
+            if key in names:
+                raise ConflictingOptionError(
+                    f"{key} is given to a stream",
+                    remedy=f"use {START_OFFSET}: earliest, latest or an instant.",
+                    option=key,
+                )
+        stream = cls(uri, given)
+        stream.config  # noqa: B018 - its errors are wanted here
+        return stream
+
+    @property
+    def config(self) -> ReadConfig:
+        given = without_hadoop_options(dict(self.options))
+        # A stream is incremental, whatever the session says of queries; it has bounds of its own.
+        plain = {k: v for k, v in given.items() if k.lower() != QUERY_TYPE}
+        return parse_read_options({**plain, QUERY_TYPE: INCREMENTAL, BEGIN: START})
+
+    def open(self) -> HudiTable:
+        return HudiTable.open(self.uri, options=hadoop_options(dict(self.options)))
+
+    def initial(self) -> str:
+        """The offset that the options mean."""
+        wanted = self.config.start_offset.strip()
+        if wanted.lower() == EARLIEST:
+            return START
+        if wanted.lower() == LATEST:
+            return self.latest()
+        return (
+            wanted if wanted.isdigit() else parse_query_instant(wanted, zone_of(self.open().config.timezone))
+        )
+
+    def latest(self) -> str:
+        """How far the table can be read now, and not before the offset that the options name."""
+        wanted = self.config.start_offset.strip()
+        found = self.open().latest_offset(options=dict(self.config.raw)) or START
+        return max(found, wanted) if wanted.isdigit() else found
+
+    def scan(self, start: str, end: str, columns: Sequence[str] | None = None) -> Scan:
+        """The changes after `start` up to `end`."""
+        table, config = self.open(), self.config
+        read = table.read_changes if config.incremental_format == CDC else table.read_incremental
+        return read(start, end, columns=columns, options=dict(config.raw))
+
+
+__all__ = ["EARLIEST", "LATEST", "START", "TableStream"]
