@@ -241,6 +241,8 @@ def test_tasks_are_grouped_by_size():
 
     groups = read_tasks.grouped([Task(60), Task(60), Task(200), Task(10), Task(10)], 128)
     assert [[t.size for t in g] for g in groups] == [[60, 60], [200], [10, 10]]
+    assert [len(g) for g in read_tasks.grouped([Task(10)] * 6, 128, least=3)] == [2, 2, 2]
+    assert read_tasks.grouped([], 128, least=3) == ()
 
 
 def test_paths_are_written_as_java_writes_them():

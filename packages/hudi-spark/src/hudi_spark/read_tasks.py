@@ -30,8 +30,9 @@ class ReadFiles:
                     yield from task.to_batches()
 
 
-def grouped(tasks: Sequence[Task], size: int = TASK_BYTES) -> tuple[tuple[Task, ...], ...]:
-    """Tasks in their order, in groups of about `size` bytes."""
+def grouped(tasks: Sequence[Task], size: int = TASK_BYTES, *, least: int = 1) -> tuple[tuple[Task, ...], ...]:
+    """Tasks in their order, in groups of about `size` bytes; smaller ones where there would be fewer than `least`."""
+    size = min(size, sum(max(t.size, 0) for t in tasks) // max(least, 1))
     groups: list[list[Task]] = []
     room = 0
     for task in tasks:

@@ -43,6 +43,7 @@ from hudi_timeline.table_config import PROPERTIES_FILE
 
 log = logging.getLogger("hudi")
 
+GROUPS_PER_CORE = 3
 PARQUET = ".parquet"
 
 _said: set[str] = set()
@@ -204,6 +205,7 @@ def _native(spark: SparkSession, table: HudiTable, plan: ScanPlan, hadoop: Mappi
 
 
 def _by_workers(spark: SparkSession, scan: Scan) -> DataFrame:
-    groups = grouped(scan.plan_files())
+    # Some groups for each core, so that none waits for the longest.
+    groups = grouped(scan.plan_files(), least=GROUPS_PER_CORE * spark.sparkContext.defaultParallelism)
     numbers = spark.range(0, len(groups), 1, len(groups))
     return numbers.mapInArrow(ReadFiles(groups), to_spark_schema(scan.schema))
