@@ -12,6 +12,7 @@ from golden_tables import AS_OF, INCREMENTAL, READ_OPTIMIZED, SNAPSHOT, assert_s
 from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_timeline.table import HudiTable
 
+(WRITTEN,) = golden("v6", "orc_cow")  # by Apache Hudi
 TABLES = golden("v6", "all_types_cow", "all_types_mor", "cow_partitioned", "mor_avro_logs")
 FILE_NAME = "_hoodie_file_name"
 
@@ -80,6 +81,19 @@ def test_the_answers_are_those_of_the_parquet_files(opened, table, question):
         scan = read.read_incremental(question.begin, question.end)
     else:
         scan = read.read(query=question.kind)
+    assert_same_answer(scan.to_arrow(), question.expected())
+
+
+@pytest.mark.req("TL-13")
+@pytest.mark.parametrize("question", WRITTEN.questions(), ids=lambda q: q.name)
+def test_a_table_of_apache_hudi_has_its_answers(tmp_path, question):
+    read = HudiTable.open(str(WRITTEN.unpack(tmp_path)))
+    if question.kind == AS_OF:
+        scan = read.read(as_of=question.instant)
+    elif question.kind == INCREMENTAL:
+        scan = read.read_incremental(question.begin, question.end)
+    else:
+        scan = read.read()
     assert_same_answer(scan.to_arrow(), question.expected())
 
 
