@@ -23,6 +23,7 @@ ONE_OF = {
     "test_index": 2,
     "test_sizing": 3,
     "test_validators": 6,
+    "test_following": 2,
 }
 
 

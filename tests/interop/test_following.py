@@ -53,7 +53,7 @@ def plain(row):
 
 
 @pytest.mark.req("IN-01", "IN-08", "IN-13", "IN-14", "IN-15", "IN-16")
-@pytest.mark.parametrize("options", [COW, MOR], ids=["cow", "mor"])
+@pytest.mark.parametrize("options", [MOR, COW], ids=["mor", "cow"])
 def test_every_change_comes_once_while_apache_hudi_writes(apache, pool, tmp_path, options):
     path = tmp_path / "t"
     writer = Writer(apache, path, options)

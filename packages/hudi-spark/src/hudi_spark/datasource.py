@@ -36,7 +36,9 @@ from pyspark.sql.types import StructType
 
 from hudi_format.config import parse_read_options
 from hudi_format.config.heeded import STAGING_LIMIT
+from hudi_format.config.read import CDC, INCREMENTAL, INCREMENTAL_FORMAT, QUERY_TYPE
 from hudi_format.errors import (
+    ConflictingOptionError,
     InvalidOptionError,
     OptionError,
     StorageError,
@@ -48,6 +50,7 @@ from hudi_format.storage import Storage, hadoop_options, open_storage, without_h
 from hudi_spark.config import take_option
 from hudi_spark.read_tasks import grouped
 from hudi_spark.scans import scan_for
+from hudi_spark.streaming.table_stream import START, TableStream
 from hudi_spark.types import to_arrow_schema, to_spark_schema
 from hudi_timeline.engine.local import LocalEngine
 from hudi_timeline.leftovers import STAGING
@@ -87,8 +90,17 @@ def _scan(options: Mapping[str, str], columns: Sequence[str] | None = None) -> S
 
 
 def table_schema(options: Mapping[str, str]) -> StructType:
-    """The columns that a read with these options gives."""
+    """The columns that a read with these options gives; Spark does not say whether it is a stream."""
+    if _changes_only_as_stream(options):
+        given = dict(options)
+        return to_spark_schema(TableStream.of(path_of(given), given).scan(START, START).schema)
     return to_spark_schema(_scan(options).schema)
+
+
+def _changes_only_as_stream(options: Mapping[str, str]) -> bool:
+    """Whether changes are asked for and no incremental query: streams need not say that they are one."""
+    given = {k.lower(): v.strip().lower() for k, v in options.items()}
+    return given.get(INCREMENTAL_FORMAT) == CDC and given.get(QUERY_TYPE) != INCREMENTAL
 
 
 class Files(InputPartition):  # type: ignore[misc]
@@ -103,6 +115,12 @@ class HudiReader(DataSourceReader):  # type: ignore[misc]
     """Plans in the driver's helper process, reads in the tasks."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        if _changes_only_as_stream(options):
+            raise ConflictingOptionError(
+                f"{INCREMENTAL_FORMAT}={CDC} is given to a query that is not incremental",
+                remedy=f"set {QUERY_TYPE}={INCREMENTAL}.",
+                option=INCREMENTAL_FORMAT,
+            )
         self.options = dict(options)
         # What Spark compares the first batch with, nullability included; its own converter is not public and
         # takes other arguments in each version.
