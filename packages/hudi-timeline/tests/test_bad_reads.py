@@ -130,6 +130,16 @@ def test_an_instant_file_without_bytes_is_an_error_that_names_it(made, question)
     assert e.value.remedy
 
 
+def test_a_completed_file_that_is_being_written_is_waited_for(made, monkeypatch):
+    """Apache Hudi 0.15 on a local file system makes the file first and fills it then."""
+    file = made.path / ".hoodie" / f"{at(30)}.commit"
+    whole = file.read_bytes()
+    file.write_bytes(b"")
+    # What the other writer does while we wait.
+    monkeypatch.setattr("hudi_timeline.timeline.sleep", lambda seconds: file.write_bytes(whole))
+    assert made.open().read().count() == 3
+
+
 @pytest.mark.req("IN-02", "QR-04")
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_hole_in_the_timeline(made, question):

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
+from time import sleep
 
 import pyarrow as pa
 
@@ -40,6 +41,9 @@ from hudi_timeline.metadata.commit import CommitMetadata, read_commit
 from hudi_timeline.table_config import META_FOLDER, TIMELINE_PATH, TableConfig
 
 _log = logging.getLogger("hudi")
+
+# How often, and after how long, an empty file of a completed write is looked at again before it counts as damage.
+EMPTY_TRIES, EMPTY_PAUSE_S = 10, 0.05
 
 __all__ = [
     "CommitMetadata",
@@ -203,6 +207,13 @@ def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
             "%s: %s is of an action that this release does not know, and is passed over", storage.uri, name
         )
     timeline = Timeline.of_listing(entries, folder, zone_of(config.timezone))
+    # Apache Hudi makes the file of a completed instant and then fills it: where renaming is not its way, a listing may
+    # fall in between.
+    for _ in range(EMPTY_TRIES):
+        if all(i.size != 0 for i in timeline.completed_writes()):
+            break
+        sleep(EMPTY_PAUSE_S)
+        timeline = Timeline.of_listing(storage.list(folder), folder, zone_of(config.timezone))
     for instant in timeline.completed_writes():
         if instant.size == 0:
             raise empty_file_error(instant, storage.uri)
