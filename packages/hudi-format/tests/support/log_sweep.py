@@ -39,8 +39,11 @@ def committed(data: bytes) -> list[CommittedRange]:
     return out
 
 
-def rows_of(data: bytes, said: list[CommittedRange], *, cdc: bool) -> Rows:
-    """Everything that a reader takes from the file: deletes and records, in the order of their blocks."""
+def rows_of(data: bytes, said: list[CommittedRange], *, cdc: bool, begin: str) -> Rows:
+    """Everything that a reader takes from the file: deletes and records, in the order of their blocks.
+
+    `begin` as of `BlockScope`: with one, what a log compaction replaced need not be in the file.
+    """
     visible = VisibleInstants(frozenset(s.instant for s in said))
     with LogFileReader(data, file="f") as log:
         check_file(log.blocks, file="f", size=log.size, visible=visible, committed=said)
@@ -49,7 +52,7 @@ def rows_of(data: bytes, said: list[CommittedRange], *, cdc: bool) -> Rows:
             if any(b.type is not BlockType.CDC_DATA for b in blocks):
                 raise CorruptFileError("another block among those of changes", file="f", offset=0)
         else:
-            blocks = order_blocks(log.blocks, BlockScope(visible=visible)).blocks
+            blocks = order_blocks(log.blocks, BlockScope(visible=visible, begin=begin)).blocks
             if any(b.type is BlockType.CDC_DATA for b in blocks):
                 raise AssertionError("a block of changes among those of data")
         return [row for b in blocks for row in _block_rows(b, log.content(b))]
@@ -77,10 +80,12 @@ def _block_rows(b: LogBlock, content: pa.Buffer) -> Iterator[tuple[Any, ...]]:
             yield from (("row", names, repr(row)) for row in zip(*columns, strict=True))
 
 
-def outcome(data: bytes, intact: Rows, said: list[CommittedRange], *, cdc: bool, within: str = "") -> str:
+def outcome(
+    data: bytes, intact: Rows, said: list[CommittedRange], *, cdc: bool, begin: str = "", within: str = ""
+) -> str:
     """`within`: `schema` or `parquet` where that is what was damaged."""
     try:
-        rows = rows_of(data, said, cdc=cdc)
+        rows = rows_of(data, said, cdc=cdc, begin=begin)
     except (CorruptFileError, UnsupportedError) as e:
         return "error" if e.file == "f" else "other"
     except HudiError:
@@ -120,8 +125,11 @@ def sweep(
 ) -> tuple[Counter[str], Counter[str]]:
     """Outcomes of cutting a file, and of changing one byte of it."""
     said = committed(data)
-    intact = rows_of(data, said, cdc=cdc)
-    cut = Counter(outcome(data[:c], intact, said, cdc=cdc) for c in cuts(data, random_cuts, seed))
+    begin = "0" if any(b.compacted_instants for b in LogFileReader(data).blocks) else ""
+    intact = rows_of(data, said, cdc=cdc, begin=begin)
+    cut = Counter(
+        outcome(data[:c], intact, said, cdc=cdc, begin=begin) for c in cuts(data, random_cuts, seed)
+    )
     draw = random.Random(seed)
     spans = _spans(data)
     changed: Counter[str] = Counter()
@@ -130,7 +138,7 @@ def sweep(
         byte = data[at] ^ draw.randrange(1, 256)
         bad = data[:at] + bytes([byte]) + data[at + 1 :]
         within = next((what for a, b, what in spans if a <= at < b), "")
-        changed[outcome(bad, intact, said, cdc=cdc, within=within)] += 1
+        changed[outcome(bad, intact, said, cdc=cdc, begin=begin, within=within)] += 1
     return cut, changed
 
 

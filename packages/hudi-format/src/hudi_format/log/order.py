@@ -117,17 +117,25 @@ def order_blocks(blocks: Iterable[LogBlock], scope: BlockScope) -> OrderedBlocks
     queue = [block for block, kept in zip(seen, alive, strict=True) if kept]
     ordered = queue
     if scope.grouped or any(b.compacted_instants for b in queue):
-        ordered = _grouped(queue)
+        whole = not scope.begin and scope.instants is None
+        ordered = _grouped(queue, whole=whole)
     return OrderedBlocks(
         tuple(ordered), corrupt, unseen, out_of_range, rolled_back, len(queue) - len(ordered)
     )  # fmt: skip
 
 
-def _grouped(queue: list[LogBlock]) -> list[LogBlock]:
+def _grouped(queue: list[LogBlock], *, whole: bool) -> list[LogBlock]:
     """Blocks by instant, those that a log compaction replaced left out in favour of its own.
 
     The compaction's blocks stand where the last of the instants stood that it replaced: blocks written while
     it ran come after them.
+
+    Args:
+        whole: all of the slice is read, so that what a log compaction replaced must be there.
+
+    Raises:
+        CorruptFileError: a block says that it replaced others, none of which the slice has.  No checksum covers
+            headers, and Apache Hudi would drop its records.
     """
     groups: dict[str, list[LogBlock]] = {}
     for block in queue:
@@ -145,4 +153,12 @@ def _grouped(queue: list[LogBlock]) -> list[LogBlock]:
         if final not in used:
             used.add(final)
             backwards.append(groups[final])
+    if whole:
+        for instant, group in groups.items():
+            replaced = group[0].compacted_instants
+            if replaced and not any(original in groups for original in replaced):
+                raise group[0].broken(
+                    f"COMPACTED_BLOCK_TIMES of the block of {instant} names {replaced[0]}, "
+                    "of which the slice has no block"
+                )
     return [block for group in reversed(backwards) for block in group]
