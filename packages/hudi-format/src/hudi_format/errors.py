@@ -216,7 +216,7 @@ class SpillError(HudiError):
 class MergeFunctionError(HudiError):
     """A merge function of the user's raised, or gave what is no merged record."""
 
-    code = "HUDI-E0508"
+    code = "HUDI-E0509"
 
 
 class WriteFailedError(HudiError):
