@@ -131,7 +131,11 @@ def inner_function():
 
 
 @pytest.mark.req("NEW-04")
-@pytest.mark.parametrize("given_merge", [lambda o, n, c: n, inner_function(), print, CustomMerge()], ids=repr)
+@pytest.mark.parametrize(
+    "given_merge",
+    [lambda o, n, c: n, inner_function(), print, CustomMerge()],
+    ids=["lambda", "inner function", "built in", "nothing"],
+)
 def test_what_executors_cannot_import_is_refused(given_merge):
     with pytest.raises(InvalidOptionError, match="module:name"):
         merge_text(given_merge)
