@@ -2,12 +2,11 @@
 
 import json
 import logging
-import os
 import re
 import threading
-from pathlib import Path
 
 import pytest
+from commit_steps import LAZY, SCHEMA, data_files, die, group, names, start, timeline, write, write_file
 
 from hudi_format.errors import (
     ClockError,
@@ -17,7 +16,6 @@ from hudi_format.errors import (
     LockError,
     StorageError,
     UnsupportedError,
-    WriteConflictError,
 )
 from hudi_format.model import WriteStat
 from hudi_format.storage import LocalStorage, open_storage
@@ -26,50 +24,7 @@ from hudi_timeline.commit import CommitOptions, begin
 from hudi_timeline.locks.local import LocalLock
 from hudi_timeline.locks.select import FILE_SYSTEM
 from hudi_timeline.metadata import avro_records
-from hudi_timeline.timeline import load_timeline, read_commit
-
-SCHEMA = '{"type":"record","name":"t_record","namespace":"hoodie.t","fields":[]}'
-LAZY = CommitOptions(failed_writes="LAZY")
-
-
-def group(number):
-    return f"aa{number:06x}-1111-1111-1111-1111111111aa-0"
-
-
-def write_file(tx, partition, number, *, prev="null", attempt=0, kind="CREATE"):
-    """What a worker does: the marker, then the file, then a statistic."""
-    name = f"{group(number)}_0-1-{attempt}_{tx.instant}.parquet"
-    markers.create(tx.storage, tx.instant, partition, name, kind)
-    path = f"{partition}/{name}" if partition else name
-    tx.storage.touch(path, b"rows")
-    return WriteStat(
-        group(number), path, partition, prev_commit=prev, num_writes=1, num_inserts=1, total_write_bytes=4
-    )
-
-
-def start(storage, *, options=None, action="commit", operation="UPSERT"):
-    return begin(storage, table_config.load(storage), action=action, operation=operation, options=options)
-
-
-def write(storage, *numbers, partition="p", options=None, prev="null", **kwargs):
-    with start(storage, options=options) as tx:
-        tx.inflight({})
-        stats = [write_file(tx, partition, n, prev=prev) for n in numbers]
-        tx.commit(stats, schema_text=SCHEMA, **kwargs)
-    return tx
-
-
-def timeline(storage):
-    return load_timeline(storage, table_config.load(storage))
-
-
-def names(storage):
-    """Names below .hoodie, with instants as T."""
-    return sorted(re.sub(r"^\d+", "T", e.name) for e in storage.list(".hoodie") if not e.is_dir)
-
-
-def data_files(storage):
-    return sorted(p.name for p in Path(storage.uri).rglob("*.parquet"))
+from hudi_timeline.timeline import read_commit
 
 
 @pytest.mark.req("TM-02", "TM-08", "WR-09", "WR-10")
@@ -195,192 +150,6 @@ def test_an_empty_commit_is_made_unless_it_is_switched_off(storage):
     assert not off.committed
     assert timeline(storage).find(off.instant) is None
     assert write(storage, 5, options=CommitOptions(allow_empty=False)).committed
-
-
-@pytest.mark.req("RC-02", "CC-25")
-def test_a_second_writer_is_refused_while_the_first_one_lives(storage):
-    with start(storage) as tx:
-        tx.inflight({})
-        write_file(tx, "p", 1)
-        before = names(storage)
-        with pytest.raises(ConcurrentWriterError) as e:
-            start(storage)
-        text = str(e.value)
-        assert f"since {tx.instant}" in text
-        assert "last heartbeat" in text
-        assert f"process {os.getpid()}" in text
-        assert e.value.details["heartbeat_age_ms"] >= 0
-        assert e.value.remedy
-        assert names(storage) == before
-        assert len(data_files(storage)) == 1
-        tx.commit([], schema_text=SCHEMA)
-
-
-def die(tx):
-    """What the table looks like to others once this writer's process has gone."""
-    tx._heartbeat._stopping.set()
-    tx._heartbeat._forget()
-    tx._open = False
-
-
-@pytest.mark.req("RC-02")
-@pytest.mark.parametrize("action", ["commit", "replacecommit"])
-@pytest.mark.parametrize("got_to", ["requested", "inflight", "files"])
-def test_the_next_writer_rolls_back_a_dead_one(storage, got_to, action):
-    write(storage, 1)
-    dead = start(storage, action=action)
-    if got_to != "requested":
-        dead.inflight({})
-    if got_to == "files":
-        write_file(dead, "p", 2)
-    die(dead)
-    write(storage, 3)
-    assert len(data_files(storage)) == 2
-    now = timeline(storage)
-    assert now.find(dead.instant) is None
-    assert now.pending_writes() == ()
-    assert [i.completed for i in now.of("rollback")] == [True]
-    assert markers.list_instants(storage) == []
-    assert heartbeat.list_instants(storage) == []
-
-
-def test_several_dead_writers_are_rolled_back_newest_first(storage):
-    dead = [start(storage, options=LAZY) for _ in range(3)]
-    for tx in dead:
-        tx.inflight({})
-        write_file(tx, "p", 1)
-        die(tx)
-    write(storage, 9)
-    rollbacks = timeline(storage).of("rollback")
-    targets = [
-        avro_records.parse("HoodieRollbackMetadata", storage.read(r.path))["commitsRollback"][0]
-        for r in rollbacks
-    ]
-    assert targets == [tx.instant for tx in reversed(dead)]
-    assert len(data_files(storage)) == 1
-
-
-@pytest.mark.req("RC-03")
-@pytest.mark.parametrize("policy", ["LAZY", "NEVER"])
-def test_other_policies_leave_pending_writes_alone(storage, policy):
-    dead = start(storage)
-    dead.inflight({})
-    write_file(dead, "p", 1)
-    die(dead)
-    write(storage, 2, options=CommitOptions(failed_writes=policy))
-    assert timeline(storage).find(dead.instant) is not None
-    assert len(data_files(storage)) == 2
-
-
-@pytest.mark.req("CC-03", "CC-04", "CC-40")
-def test_the_first_of_two_writers_of_one_file_group_wins(storage):
-    base = write(storage, 1, 2, 3)
-    slow = start(storage, options=LAZY)
-    slow.inflight({})
-    stats = [write_file(slow, "p", n, prev=base.instant) for n in (1, 2)]
-    fast = write(storage, 2, 3, prev=base.instant, options=LAZY)
-    with pytest.raises(WriteConflictError) as e, slow:
-        slow.commit(stats, schema_text=SCHEMA)
-    assert fast.instant in str(e.value)
-    assert e.value.details["file_groups"] == [f"p/{group(2)}"]
-    assert e.value.details["rival"] == fast.instant
-    assert timeline(storage).find(slow.instant) is None
-    assert len(data_files(storage)) == 5
-
-
-@pytest.mark.req("CC-24")
-def test_writers_of_other_file_groups_do_not_conflict(storage):
-    base = write(storage, 1, 2)
-    slow = start(storage, options=LAZY)
-    slow.inflight({})
-    stats = [write_file(slow, "p", 1, prev=base.instant), write_file(slow, "q", 2)]
-    write(storage, 2, 3, prev=base.instant, options=LAZY)
-    slow.commit(stats, schema_text=SCHEMA)
-    assert len(timeline(storage).completed_writes()) == 3
-
-
-@pytest.mark.req("CC-04")
-def test_a_writer_that_began_earlier_and_ended_meanwhile_is_a_rival_too(storage):
-    base = write(storage, 1)
-    older = start(storage, options=LAZY)
-    older.inflight({})
-    newer = start(storage, options=LAZY)
-    newer.inflight({})
-    assert older.instant < newer.instant
-    older.commit([write_file(older, "p", 1, prev=base.instant)], schema_text=SCHEMA)
-    with pytest.raises(WriteConflictError), newer:
-        newer.commit([write_file(newer, "p", 1, prev=base.instant)], schema_text=SCHEMA)
-
-
-def test_a_replaced_file_group_is_a_conflict(storage):
-    base = write(storage, 1)
-    slow = start(storage, options=LAZY)
-    slow.inflight({})
-    stats = [write_file(slow, "p", 1, prev=base.instant)]
-    with start(storage, action="replacecommit", options=LAZY) as tx:
-        tx.inflight({})
-        tx.commit([], replaced={"p": [group(1)]}, schema_text=SCHEMA)
-    with pytest.raises(WriteConflictError), slow:
-        slow.commit(stats, schema_text=SCHEMA)
-
-
-def test_a_clustering_planned_meanwhile_over_the_same_groups_is_a_conflict(storage):
-    base = write(storage, 1)
-    slow = start(storage)
-    slow.inflight({})
-    stats = [write_file(slow, "p", 1, prev=base.instant)]
-    plan = {"inputGroups": [{"slices": [{"fileId": group(1), "partitionPath": "p"}]}]}
-    request = avro_records.render(
-        "HoodieRequestedReplaceMetadata", {"operationType": "CLUSTER", "clusteringPlan": plan}
-    )
-    storage.create(".hoodie/29990101000000000.replacecommit.requested", request)
-    with pytest.raises(WriteConflictError, match="clustering 2999"):
-        slow.commit(stats, schema_text=SCHEMA)
-    storage.delete(".hoodie/29990101000000000.replacecommit.requested")
-    slow.abort()
-
-
-def test_a_restore_meanwhile_ends_the_write(storage):
-    tx = start(storage)
-    tx.inflight({})
-    storage.create(".hoodie/29990101000000000.restore", b"x")
-    with pytest.raises(ConcurrentWriterError, match="restored"):
-        tx.commit([], schema_text=SCHEMA)
-    storage.delete(".hoodie/29990101000000000.restore")
-    tx.abort()
-
-
-@pytest.mark.req("CC-26")
-@pytest.mark.parametrize("lost", ["inflight", "requested", "heartbeat", "all"])
-def test_a_write_that_was_rolled_back_by_another_is_not_committed(storage, lost):
-    tx = start(storage)
-    tx.inflight({})
-    stats = [write_file(tx, "p", 1)]
-    if lost in ("inflight", "all"):
-        storage.delete(f".hoodie/{tx.instant}.inflight")
-    if lost in ("requested", "all"):
-        storage.delete(f".hoodie/{tx.instant}.commit.requested")
-    if lost in ("heartbeat", "all"):
-        heartbeat.delete(storage, tx.instant)
-    with pytest.raises(ConcurrentWriterError) as e, tx:
-        tx.commit(stats, schema_text=SCHEMA)
-    assert e.value.instant == tx.instant
-    assert data_files(storage) == []
-    assert timeline(storage).find(tx.instant) is None
-    assert markers.list_instants(storage) == []
-
-
-def test_inflight_needs_the_requested_file_and_happens_once(storage):
-    tx = start(storage)
-    tx.inflight({})
-    with pytest.raises(ConcurrentWriterError, match="already"):
-        tx.inflight({})
-    tx.abort()
-    other = start(storage)
-    storage.delete(f".hoodie/{other.instant}.commit.requested")
-    with pytest.raises(ConcurrentWriterError, match="requested"):
-        other.inflight({})
-    other.abort()
 
 
 class _Participant:
