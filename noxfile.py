@@ -184,14 +184,14 @@ def asan(session: nox.Session) -> None:
 @nox.session
 def interop(session: nox.Session) -> None:
     """Apache Hudi and hudi-rs read what we write, and the other way round; the part that CI runs."""
-    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, "hudi==0.5.0")
+    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, "hudi==0.5.0", "duckdb")
     _pytest(session, "tests/interop", "-m", "not slow")
 
 
 @nox.session
 def interop_full(session: nox.Session) -> None:
     """All of the interoperability suite."""
-    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, "hudi==0.5.0")
+    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, "hudi==0.5.0", "duckdb")
     _pytest(session, "tests/interop", "--timeout=3600")
 
 
@@ -225,7 +225,7 @@ def wheels(session: nox.Session) -> None:
 @nox.session
 def bench_smoke(session: nox.Session) -> None:
     """Every benchmark at a scale that only shows that it runs and computes the right thing."""
-    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, "hudi==0.5.0")
+    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, "hudi==0.5.0", "duckdb")
     short = ("--benchmark-min-rounds=1", "--benchmark-max-time=0.1")
     _pytest(session, "benchmarks/micro", *short, workers=1)
     engines = "plain,ours-spark,ours,floor"
