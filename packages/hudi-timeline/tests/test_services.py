@@ -369,3 +369,30 @@ def test_a_restore_that_died_is_finished_by_the_same_restore(table, path, monkey
         table.restore(instants[1])
     assert table.read().to_arrow().sort_by("k").equals(before)
     assert table.upsert(rows(8)).updated == 6
+
+
+def test_a_plan_of_a_dry_run_is_refused_where_a_savepoint_needs_its_files_since(table, path):
+    instants = write(table, range(6))
+    plan = table.clean(dry_run=True, options=KEEP_2).plan
+    table.savepoint(instants[2])
+    before = tree(path)
+    with pytest.raises(UnsupportedError, match="which a savepoint needs") as e:
+        table.clean(plan=plan)
+    assert "make the plan anew" in e.value.remedy
+    assert tree(path) == before
+
+
+def test_a_commit_that_the_archive_cannot_hold_is_named_and_stays(table, path):
+    instants = write(table, range(8))
+    file = path / ".hoodie" / f"{instants[0]}.commit"
+    file.write_text(file.read_text().replace('"numWrites" : 3', '"numWrites" : "three"'))
+    short = {
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hoodie.cleaner.commits.retained": "1",
+    }
+    before = tree(path)
+    with pytest.raises(CorruptFileError) as e:
+        table.archive(options=short)
+    assert instants[0] in str(e.value)
+    assert tree(path) == before

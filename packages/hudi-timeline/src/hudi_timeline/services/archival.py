@@ -25,6 +25,7 @@ import fastavro
 import numpy as np
 
 from hudi_format.config.services import ServiceConfig
+from hudi_format.errors import CorruptFileError
 from hudi_format.log.blocks import BlockType, HeaderKey
 from hudi_format.log.encode import avro_content, frame
 from hudi_format.storage import Storage
@@ -113,7 +114,14 @@ def _block(entries: Sequence[dict[str, Any]]) -> bytes:
     body = io.BytesIO()
     ends = [0]
     for entry in entries:
-        fastavro.schemaless_writer(body, _parsed_schema(), entry)
+        try:
+            fastavro.schemaless_writer(body, _parsed_schema(), entry)
+        except (ValueError, TypeError, AttributeError, OverflowError) as e:
+            raise CorruptFileError(
+                f"what the instant says has no place in the archive: {e}",
+                instant=str(entry["commitTime"]),
+                remedy="restore the instant's file from a backup; nothing is archived before it can be read.",
+            ) from None
         ends.append(body.tell())
     content = avro_content(body.getvalue(), np.asarray(ends, np.int64))
     before, after = frame(BlockType.AVRO_DATA, {HeaderKey.SCHEMA: _schema_text()}, len(content))

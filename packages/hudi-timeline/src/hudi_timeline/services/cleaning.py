@@ -26,11 +26,12 @@ from hudi_format.storage import Storage
 from hudi_timeline import heartbeat, open_reads, rollback
 from hudi_timeline.clock import new_instant
 from hudi_timeline.commit import LAZY
-from hudi_timeline.instant import CLEAN, COMPLETED, INFLIGHT, REQUESTED, Instant, instant_path
+from hudi_timeline.instant import CLEAN, COMPLETED, INFLIGHT, REQUESTED, instant_path
 from hudi_timeline.metadata import avro_records
 from hudi_timeline.services.clean_plan import CleanPlan, earliest_to_retain, is_due, make_plan
 from hudi_timeline.services.clean_records import SAVEPOINTED, last_clean
 from hudi_timeline.services.context import ServiceContext
+from hudi_timeline.services.savepoints import savepointed_files
 from hudi_timeline.snapshot import snapshot_of
 from hudi_timeline.timeline import Timeline, is_clustering, load_timeline
 
@@ -108,21 +109,24 @@ def clean(
     began = time.monotonic()
     storage = context.storage
     if dry_run:
-        _, made = _plan(context, config, only_if_due, now)
-        return CleanResult("", plan or made, seconds=time.monotonic() - began)
+        plan = plan or _plan(context, config, only_if_due, now)
+        return CleanResult("", plan, seconds=time.monotonic() - began)
     if context.options.failed_writes == LAZY:
         roll_back_expired(context)
     finished = finish_pending(context)
     with context.locked():
-        timeline, made = _plan(context, config, only_if_due, now)
-        plan = plan or made
+        if plan is None:
+            plan = _plan(context, config, only_if_due, now)
+        else:
+            _refuse_needed(context, plan, "")
+        timeline = load_timeline(storage, context.table)
         blocked = timeline.pending(CLEAN) and not config.clean_allow_multiple
         if not plan or blocked:
             return CleanResult("", plan, finished=finished, seconds=time.monotonic() - began)
         instant = new_instant(timeline, context.table, now, table=storage.uri)
         content = avro_records.render("HoodieCleanerPlan", plan.to_record(storage.uri))
         storage.create(instant_path(instant, CLEAN, REQUESTED), content)
-    failed = _execute(context, instant, plan, now)
+    failed = _execute(context, instant, plan)
     deleted = plan.count - sum(map(len, failed.values()))
     result = CleanResult(instant, plan, deleted, failed, finished, time.monotonic() - began)
     log.info("%s: %r", storage.uri, result)
@@ -131,14 +135,14 @@ def clean(
 
 def _plan(
     context: ServiceContext, config: ServiceConfig, only_if_due: bool, now: Callable[[], float]
-) -> tuple[Timeline, CleanPlan]:
+) -> CleanPlan:
     storage, table = context.storage, context.table
     timeline = load_timeline(storage, table)
     if only_if_due and not is_due(last_clean(storage, timeline), timeline, config):
-        return timeline, CleanPlan(config.clean_policy)
+        return CleanPlan(config.clean_policy)
     clock = _clock(context, now)
     reads = open_reads.instants(storage.uri)
-    return timeline, make_plan(snapshot_of(storage, table, timeline), config, now=clock, open_reads=reads)
+    return make_plan(snapshot_of(storage, table, timeline), config, now=clock, open_reads=reads)
 
 
 def roll_back_expired(context: ServiceContext) -> tuple[str, ...]:
@@ -183,31 +187,34 @@ def finish_pending(context: ServiceContext) -> tuple[str, ...]:
                 storage.delete(instant_path(instant.time, CLEAN, INFLIGHT))
                 storage.delete(path)
             continue
-        _refuse_needed(context, plan, instant)
-        _execute(context, instant.time, plan, time.time)
+        _refuse_needed(context, plan, instant.time)
+        _execute(context, instant.time, plan)
         done.append(instant.time)
     return tuple(done)
 
 
-def _refuse_needed(context: ServiceContext, plan: CleanPlan, instant: Instant) -> None:
-    """Raise where an old plan names files that the newest state of the table is made of."""
-    snapshot = snapshot_of(context.storage, context.table, load_timeline(context.storage, context.table))
-    newest = snapshot.written().newest.values()
-    planned = {join_path(p, n) for p, names in plan.files.items() for n in names}
-    needed = sorted(f.path for f in newest if f.path in planned)
-    if needed:
+def _refuse_needed(context: ServiceContext, plan: CleanPlan, instant: str) -> None:
+    """Raise where a plan that was made earlier names files that the table's newest state or a savepoint needs."""
+    storage = context.storage
+    timeline = load_timeline(storage, context.table)
+    needed = {
+        f.path: "the table" for f in snapshot_of(storage, context.table, timeline).written().newest.values()
+    }
+    needed |= {join_path(*file): "a savepoint" for file in savepointed_files(storage, timeline)}
+    planned = sorted(join_path(p, n) for p, names in plan.files.items() for n in names)
+    path = next((p for p in planned if p in needed), None)
+    if path is not None:
         raise UnsupportedError(
-            f"the cleaning {instant.time} that was requested would delete {needed[0]}, which the table needs",
-            table=context.storage.uri,
-            instant=instant.time,
-            file=needed[0],
-            remedy="the table was restored since: delete the cleaning's requested and inflight files.",
+            f"the planned cleaning would delete {path}, which {needed[path]} needs",
+            table=storage.uri,
+            instant=instant,
+            file=path,
+            remedy="the table was restored or savepointed since: "
+            + ("delete the cleaning's requested and inflight files." if instant else "make the plan anew."),
         )
 
 
-def _execute(
-    context: ServiceContext, instant: str, plan: CleanPlan, now: Callable[[], float]
-) -> dict[str, list[str]]:
+def _execute(context: ServiceContext, instant: str, plan: CleanPlan) -> dict[str, list[str]]:
     """Run a requested plan to its end; names of the files that could not be deleted by partition."""
     storage = context.storage
     began = time.monotonic()
