@@ -17,33 +17,15 @@ from hudi_format.config import describe
 from hudi_format.errors import HudiError
 from hudi_timeline import __version__
 from hudi_timeline.cli import services
+from hudi_timeline.cli.arguments import Output, Path, StorageOptions, open_table
 from hudi_timeline.cli.output import Format, show_facts, show_rows
-from hudi_timeline.table import HudiTable
 
 app = typer.Typer(
     name="hudi", help="Look at Apache Hudi tables, without a JVM.", no_args_is_help=True,
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
 )  # fmt: skip
 
-Path = Annotated[str, typer.Argument(help="The table's path or URL.", metavar="PATH", show_default=False)]
-Output = Annotated[Format, typer.Option("--output", "-o", help="How to print.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=0, help="Rows to print at most; 0 for all.")]
-STORAGE_HELP = "A storage option, e.g. endpoint_url=http://localhost:9000; may be repeated."
-StorageOptions = Annotated[
-    list[str] | None, typer.Option("--storage-option", help=STORAGE_HELP, metavar="NAME=VALUE")
-]
-
-
-def _open(path: str, storage: list[str] | None) -> HudiTable:
-    given = dict(_pair(text) for text in storage or [])
-    return HudiTable.open(path, storage_options=given)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise typer.BadParameter(f"{text!r} is not NAME=VALUE")
-    return name, value
 
 
 def _head(rows: pa.Table, limit: int, *, newest_first: bool = False) -> pa.Table:
@@ -55,7 +37,7 @@ def _head(rows: pa.Table, limit: int, *, newest_first: bool = False) -> pa.Table
 @app.command()
 def show(path: Path, output: Output = Format.table, storage: StorageOptions = None) -> None:
     """What the table is: name, type, version, keys, newest commit, size."""
-    table = _open(path, storage)
+    table = open_table(path, storage)
     config = table.config
     commits = [c for c in table.inspect.commits().to_pylist() if c["state"] == "COMPLETED"]
     partitions = table.inspect.partitions()
@@ -83,7 +65,7 @@ def show(path: Path, output: Output = Format.table, storage: StorageOptions = No
 @app.command()
 def schema(path: Path, output: Output = Format.table, storage: StorageOptions = None) -> None:
     """The table's columns and their types."""
-    config_and_schema = _open(path, storage)
+    config_and_schema = open_table(path, storage)
     config, columns = config_and_schema.config, config_and_schema.schema
     roles = dict.fromkeys(config.partition_fields, "partition")
     roles.update(dict.fromkeys(config.record_key_fields, "key"))
@@ -105,7 +87,7 @@ def timeline(
     path: Path, output: Output = Format.table, limit: Limit = 0, storage: StorageOptions = None
 ) -> None:
     """The actions on the table, newest first."""
-    show_rows(_head(_open(path, storage).inspect.timeline(), limit, newest_first=True), output)
+    show_rows(_head(open_table(path, storage).inspect.timeline(), limit, newest_first=True), output)
 
 
 @app.command()
@@ -113,7 +95,7 @@ def commits(
     path: Path, output: Output = Format.table, limit: Limit = 0, storage: StorageOptions = None
 ) -> None:
     """What each commit did, newest first."""
-    rows = _head(_open(path, storage).inspect.commits(), limit, newest_first=True)
+    rows = _head(open_table(path, storage).inspect.commits(), limit, newest_first=True)
     show_rows(rows if output is Format.json else rows.drop_columns(["extra"]), output)
 
 
@@ -122,7 +104,7 @@ def partitions(
     path: Path, output: Output = Format.table, limit: Limit = 0, storage: StorageOptions = None
 ) -> None:
     """The table's partitions, with files and bytes."""
-    show_rows(_head(_open(path, storage).inspect.partitions(), limit), output)
+    show_rows(_head(open_table(path, storage).inspect.partitions(), limit), output)
 
 
 @app.command()
@@ -136,7 +118,7 @@ def files(
     storage: StorageOptions = None,
 ) -> None:
     """The base files of the table's newest state."""
-    inspect = _open(path, storage).inspect
+    inspect = open_table(path, storage).inspect
     show_rows(_head(inspect.file_slices() if every else inspect.files(), limit), output)
 
 
@@ -153,7 +135,7 @@ def head(
 ) -> None:
     """Some rows of the table."""
     names = [c.strip() for c in columns.split(",")] if columns else None
-    scan = _open(path, storage).read(names, where, as_of=as_of, meta_columns=meta)
+    scan = open_table(path, storage).read(names, where, as_of=as_of, meta_columns=meta)
     show_rows(_first_rows(scan.to_batches(), limit), output)
 
 
@@ -189,7 +171,7 @@ def check_merge(
     """Whether rows depend on the order of writes: laws of the table's merge, or of another; 1 if one is broken."""
     if merge and payload:
         raise typer.BadParameter("--merge and --payload exclude each other")
-    report = _open(path, storage).check_merge(
+    report = open_table(path, storage).check_merge(
         merge, payload=payload, real=not made_up, deletes=deletes, cases=cases
     )
     if output is Format.table:

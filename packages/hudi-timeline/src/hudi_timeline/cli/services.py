@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from hudi_timeline.cli.arguments import Output, Path, StorageOptions, open_table
 from hudi_timeline.cli.output import Format, show_facts
-from hudi_timeline.table import HudiTable
 
-Path = Annotated[str, typer.Argument(help="The table's path or URL.", metavar="PATH", show_default=False)]
-Output = Annotated[Format, typer.Option("--output", "-o", help="How to print.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and change nothing.")]
 Options = Annotated[
     list[str] | None,
     typer.Option("--option", help="A hoodie.* option; may be repeated.", metavar="NAME=VALUE"),
-]
-StorageOptions = Annotated[
-    list[str] | None,
-    typer.Option("--storage-option", help="A storage option; may be repeated.", metavar="NAME=VALUE"),
 ]
 Instant = Annotated[str, typer.Argument(help="The commit's instant time.", metavar="INSTANT")]
 
@@ -33,20 +27,6 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(savepoints, name="savepoint")
 
 
-def _pairs(given: list[str] | None) -> dict[str, Any]:
-    found = {}
-    for text in given or []:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise typer.BadParameter(f"{text!r} is not NAME=VALUE")
-        found[name] = value
-    return found
-
-
-def _open(path: str, storage: list[str] | None, options: list[str] | None) -> HudiTable:
-    return HudiTable.open(path, storage_options=_pairs(storage), options=_pairs(options))
-
-
 def clean(
     path: Path,
     dry_run: DryRun = False,
@@ -55,7 +35,7 @@ def clean(
     storage: StorageOptions = None,
 ) -> None:
     """Delete the files of versions that the policy does not keep (hoodie.cleaner.*)."""
-    result = _open(path, storage, option).clean(dry_run=dry_run)
+    result = open_table(path, storage, option).clean(dry_run=dry_run)
     earliest = result.plan.earliest
     show_facts(
         {
@@ -82,7 +62,7 @@ def archive(
     storage: StorageOptions = None,
 ) -> None:
     """Move old instants into the archive (hoodie.keep.min.commits, hoodie.keep.max.commits)."""
-    result = _open(path, storage, option).archive(dry_run=dry_run)
+    result = open_table(path, storage, option).archive(dry_run=dry_run)
     instants = result.plan.instants
     show_facts(
         {
@@ -103,7 +83,7 @@ def restore(
     storage: StorageOptions = None,
 ) -> None:
     """Take the table back to a commit; what was written after it is undone for good."""
-    result = _open(path, storage, None).restore(instant, dry_run=dry_run)
+    result = open_table(path, storage).restore(instant, dry_run=dry_run)
     facts = {
         "to": result.to,
         "undone": list(result.undone),
@@ -122,17 +102,17 @@ def create(
     storage: StorageOptions = None,
 ) -> None:
     """Keep a commit from cleaning and archival, and print its instant."""
-    print(_open(path, storage, None).savepoint(instant, user=user, comment=comment))
+    print(open_table(path, storage).savepoint(instant, user=user, comment=comment))
 
 
 @savepoints.command("delete")
 def delete(path: Path, instant: Instant, storage: StorageOptions = None) -> None:
     """Give a savepoint up."""
-    _open(path, storage, None).delete_savepoint(instant)
+    open_table(path, storage).delete_savepoint(instant)
 
 
 @savepoints.command("list")
 def list_all(path: Path, storage: StorageOptions = None) -> None:
     """The savepoints, oldest first."""
-    for instant in _open(path, storage, None).savepoints:
+    for instant in open_table(path, storage).savepoints:
         print(instant)
