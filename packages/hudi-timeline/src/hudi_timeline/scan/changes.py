@@ -23,7 +23,7 @@ from hudi_format.names import parse_base_file, parse_cdc_file, parse_log_file
 from hudi_timeline.file_history import FileHistory
 from hudi_timeline.instant import Instant
 from hudi_timeline.metadata.commit import CommitMetadata
-from hudi_timeline.scan.incremental import Range, incremental_range, is_start
+from hudi_timeline.scan.incremental import Range, RangeSource, incremental_range, is_start
 from hudi_timeline.scan.merged import merged_schema, read_merge
 from hudi_timeline.scan.plan import (
     CHANGES,
@@ -35,7 +35,6 @@ from hudi_timeline.scan.plan import (
     RECORDS,
     ChangeUnit,
     Fate,
-    Predicate,
     ScanPlan,
     SliceLogs,
     as_file,
@@ -79,31 +78,13 @@ def changes_range(snapshot: TableSnapshot, begin: str, end: str | None, options:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangesSource:
-    """A change data capture query: plans and explains itself.
-
-    Attributes:
-        schema: see `changes_schema`.
-    """
-
-    snapshot: TableSnapshot
-    range: Range
-    schema: pa.Schema
-    options: ReadConfig
-    predicate: Predicate | None = None
+class ChangesSource(RangeSource):
+    """A change data capture query: plans and explains itself.  Its `schema`: see `changes_schema`."""
 
     @property
     def title(self) -> str:
         end = self.range.end or "the newest commit"
         return f"each change of table {self.snapshot.config.name} after {self.range.begin}, up to {end}"
-
-    @property
-    def checkpoint(self) -> str:
-        return self.range.checkpoint
-
-    @property
-    def bounds(self) -> tuple[str, str, bool]:
-        return self.range.bounds
 
     @property
     def instant(self) -> str:

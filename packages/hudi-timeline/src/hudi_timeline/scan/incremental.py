@@ -271,8 +271,12 @@ def incremental_schema(snapshot: TableSnapshot) -> pa.Schema:
 
 
 @dataclass(frozen=True, slots=True)
-class IncrementalSource:
-    """An incremental query: plans and explains itself."""
+class RangeSource:
+    """What queries over a range of instants share.
+
+    Attributes:
+        schema: the result's columns.
+    """
 
     snapshot: TableSnapshot
     range: Range
@@ -281,17 +285,22 @@ class IncrementalSource:
     predicate: Predicate | None = None
 
     @property
-    def title(self) -> str:
-        end = self.range.end or "the newest commit"
-        return f"changes of table {self.snapshot.config.name} after {self.range.begin}, up to {end}"
-
-    @property
     def checkpoint(self) -> str:
         return self.range.checkpoint
 
     @property
     def bounds(self) -> tuple[str, str, bool]:
         return self.range.bounds
+
+
+@dataclass(frozen=True, slots=True)
+class IncrementalSource(RangeSource):
+    """An incremental query: plans and explains itself."""
+
+    @property
+    def title(self) -> str:
+        end = self.range.end or "the newest commit"
+        return f"changes of table {self.snapshot.config.name} after {self.range.begin}, up to {end}"
 
     def plan(self) -> ScanPlan:
         """The files to read.
