@@ -17,7 +17,7 @@ from golden_tables import (
     of_the_files,
 )
 
-from hudi_format.errors import CorruptFileError, InstantNotFoundError, MissingFileError, UnsupportedError
+from hudi_format.errors import InstantNotFoundError, MissingFileError, UnsupportedError
 from hudi_format.instant_time import zone_of
 from hudi_timeline.table import HudiTable
 
@@ -115,25 +115,6 @@ def test_what_apache_hudi_could_not_answer_is_refused_with_a_remedy(opened, tabl
     with pytest.raises((InstantNotFoundError, MissingFileError)) as e:
         ask(opened(table), table.question(name)).to_arrow()
     assert e.value.remedy
-
-
-@pytest.mark.parametrize("version", LAYOUT_2)
-@pytest.mark.parametrize("name", ["mor_avro_logs", "mor_parquet_logs", "mor_partial_updates"])
-def test_a_log_that_is_cut_or_gone_is_an_error_and_never_left_out(version, name, tmp_path):
-    (table,) = golden(version, name)
-    read = HudiTable.open(str(table.unpack(tmp_path)))
-    path = read.read().plan.logs[0].slice.log_files[-1].path
-    file = tmp_path / name / path
-    whole = file.read_bytes()
-    for cut in (1, len(whole) // 2, len(whole)):
-        file.write_bytes(whole[:-cut])
-        with pytest.raises(CorruptFileError) as e:
-            read.read().to_arrow()
-        assert path in str(e.value)
-    file.unlink()
-    with pytest.raises(MissingFileError) as e:
-        read.read().to_arrow()
-    assert path in str(e.value)
 
 
 @pytest.mark.parametrize("version", LAYOUT_2)

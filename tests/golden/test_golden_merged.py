@@ -136,9 +136,15 @@ def test_the_plan_names_the_logs(opened):
     assert set(logs) <= set(read)
 
 
-@pytest.mark.parametrize("name", ["mor_avro_logs", "mor_parquet_logs", "payload_PartialUpdateAvroPayload"])
-def test_a_log_that_is_cut_or_gone_is_an_error_and_never_left_out(name, tmp_path):
-    (table,) = golden("v6", name)
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [
+        *(("v6", n) for n in ("mor_avro_logs", "mor_parquet_logs", "payload_PartialUpdateAvroPayload")),
+        *((v, n) for v in ("v8", "v9") for n in ("mor_avro_logs", "mor_parquet_logs", "mor_partial_updates")),
+    ],
+)
+def test_a_log_that_is_cut_or_gone_is_an_error_and_never_left_out(version, name, tmp_path):
+    (table,) = golden(version, name)
     read = HudiTable.open(str(table.unpack(tmp_path)))
     path = read.read().plan.logs[0].slice.log_files[-1].path
     file = tmp_path / name / path
