@@ -12,7 +12,7 @@ Source: BaseRollbackActionExecutor and MarkerBasedRollbackStrategy of Apache Hud
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from hudi_format import properties
@@ -113,7 +113,7 @@ def remove_leftovers(storage: Storage, instant: str) -> None:
     """Delete what markers say of an instant that is not on the timeline: files of tasks that outlived it."""
     if markers.has_markers(storage, instant):
         found = markers.base_files(markers.list_markers(storage, instant), instant)
-        _delete_files(storage, [m.path for m in found])
+        delete_files(storage, [m.path for m in found])
         markers.delete(storage, instant)
     heartbeat.delete(storage, instant)
 
@@ -128,7 +128,7 @@ def withdraw(storage: Storage, instant: Instant) -> bool:
     if any(m.io_type == markers.APPEND for m in found):
         return False
     files = markers.base_files(found, instant.time)
-    _delete_files(storage, [m.path for m in files])
+    delete_files(storage, [m.path for m in files])
     for partition in sorted({m.partition for m in files}, reverse=True):
         _remove_own_folder(storage, partition, instant.time)
     storage.delete(instant_path(instant.time, instant.comparable_action, INFLIGHT))
@@ -271,14 +271,33 @@ def _execute(storage: Storage, rollback: str, plan: Record) -> None:
     target, action = _target(plan)
     files = planned_files(plan)
     _create_if_absent(storage, instant_path(rollback, ROLLBACK, INFLIGHT), b"")
-    _delete_files(storage, [join_path(p, n) for p, names in files.items() for n in names])
+    delete_files(storage, [join_path(p, n) for p, names in files.items() for n in names])
     storage.delete(instant_path(target, action, INFLIGHT))
     storage.delete(instant_path(target, action, REQUESTED))
-    metadata = {
-        "startRollbackTime": rollback,
-        "timeTakenInMillis": int((time.monotonic() - began) * 1000),
-        "totalFilesDeleted": sum(len(names) for names in files.values()),
-        "commitsRollback": [target],
+    took_ms = int((time.monotonic() - began) * 1000)
+    metadata = rollback_record(storage, rollback, (target, action), files, took_ms)
+    content = avro_records.render("HoodieRollbackMetadata", metadata)
+    _create_if_absent(storage, instant_path(rollback, ROLLBACK, COMPLETED), content)
+    markers.delete(storage, target)
+    heartbeat.delete(storage, target)
+
+
+def rollback_record(
+    storage: Storage, at: str, target: tuple[str, str], files: Mapping[str, Sequence[str]], took_ms: int
+) -> Record:
+    """HoodieRollbackMetadata: what was done.
+
+    Args:
+        at: the instant of the rollback, or of the restore that it belongs to.
+        target: time and action of the write that is no more.
+        files: names of the files that were deleted, by partition.
+    """
+    time_, action = target
+    return {
+        "startRollbackTime": at,
+        "timeTakenInMillis": took_ms,
+        "totalFilesDeleted": sum(map(len, files.values())),
+        "commitsRollback": [time_],
         "partitionMetadata": {
             partition: {
                 "partitionPath": partition,
@@ -290,12 +309,8 @@ def _execute(storage: Storage, rollback: str, plan: Record) -> None:
             for partition, names in files.items()
         },
         "version": 1,
-        "instantsRollback": [{"commitTime": target, "action": action}],
+        "instantsRollback": [{"commitTime": time_, "action": action}],
     }
-    content = avro_records.render("HoodieRollbackMetadata", metadata)
-    _create_if_absent(storage, instant_path(rollback, ROLLBACK, COMPLETED), content)
-    markers.delete(storage, target)
-    heartbeat.delete(storage, target)
 
 
 def _create_if_absent(storage: Storage, path: str, data: bytes) -> None:
@@ -305,7 +320,7 @@ def _create_if_absent(storage: Storage, path: str, data: bytes) -> None:
         return
 
 
-def _delete_files(storage: Storage, paths: Iterable[str]) -> None:
+def delete_files(storage: Storage, paths: Iterable[str]) -> None:
     """Delete data files; one that is gone already counts as deleted."""
     ordered = sorted(set(paths))
     if len(ordered) < _POOL_FROM:

@@ -17,7 +17,6 @@ all the stored row.  A delete ends what came before it; a record after it begins
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +34,7 @@ from hudi_format.merge.entries import Entries, Resolved
 from hudi_format.merge.expressions import NAMES, check_expression, combine_column, needs_ordering
 from hudi_format.merge.keys import key_groups
 from hudi_format.merge.rules import MergeRule, Order
+from hudi_format.references import imported
 from hudi_format.schema.meta_columns import META_COLUMNS
 
 MERGE = "hudi.merge"
@@ -322,21 +322,7 @@ def load_function(reference: str) -> MergeFunction:
     Raises:
         InvalidOptionError: it cannot be imported here.
     """
-    module, _, name = reference.partition(":")
-    try:
-        found: object = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as e:
-        raise InvalidOptionError(
-            f"the merge function {reference} cannot be imported: {e}",
-            remedy=f"install the package that holds {module}, on Spark's executors too, or put it on PYTHONPATH.",
-            option=MERGE,
-            value=reference,
-        ) from e
-    if not callable(found):
-        raise InvalidOptionError(f"{reference} is no function", option=MERGE, value=reference)
-    return found
+    return imported(reference, MERGE)
 
 
 # --- records of one key, one after the other -------------------------------------------------------------

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import Any
 
-from hudi_format.errors import OptionError
+from hudi_format.references import imported
 
 OPTION = "hoodie.bulkinsert.user.defined.partitioner.class"
 
@@ -19,23 +18,6 @@ def user_function(name: str) -> Callable[..., Any]:
     the order, on Spark also in the partitions, in which they are to be written.
 
     Raises:
-        OptionError: it cannot be imported, or is none.
+        InvalidOptionError: it cannot be imported, or is none.
     """
-    module, _, path = name.partition(":")
-    try:
-        found: Any = importlib.import_module(module)
-        for part in path.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as e:
-        raise OptionError(
-            f"{OPTION}={name} cannot be imported: {e}",
-            remedy="name a function of a module that Python finds here, as module:function.",
-            option=OPTION,
-        ) from e
-    if not callable(found):
-        raise OptionError(
-            f"{OPTION}={name} is no function but {type(found).__name__}",
-            remedy="name a function as module:function.",
-            option=OPTION,
-        )
-    return found  # type: ignore[no-any-return]
+    return imported(name, OPTION)

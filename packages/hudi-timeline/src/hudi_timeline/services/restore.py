@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from hudi_format.errors import CorruptFileError, InstantNotFoundError, OptionError, UnsupportedError
 from hudi_format.model import join_path
@@ -35,15 +33,15 @@ from hudi_timeline.instant import (
 )
 from hudi_timeline.listing import list_table
 from hudi_timeline.metadata import avro_records
+from hudi_timeline.metadata.avro_records import Record
 from hudi_timeline.metadata.commit import read_commit
+from hudi_timeline.rollback import delete_files, rollback_record
 from hudi_timeline.services.context import ServiceContext
 from hudi_timeline.services.savepoints import savepoints
 from hudi_timeline.snapshot import snapshot_of
 from hudi_timeline.timeline import Timeline, is_clustering, load_timeline
 
 log = logging.getLogger("hudi")
-
-_THREADS = 16
 
 
 @dataclass(frozen=True)
@@ -103,7 +101,8 @@ def restore(
         inflight = instant_path(instant, RESTORE, INFLIGHT)
         if storage.info(inflight) is None:
             storage.create(inflight, b"")
-        rolled = {i.time: [_undo(context, timeline, i, instant)] for i in undone}
+        listed = _listed(context, undone)
+        rolled = {i.time: [_undo(context, timeline, i, instant, listed[i.time])] for i in undone}
         _delete_stale_plans(storage, timeline, to)
         record = {
             "startRestoreTime": instant,
@@ -182,51 +181,49 @@ def _refuse_other_restore(storage: Storage, timeline: Timeline, to: str) -> None
             )
 
 
-def _undo(context: ServiceContext, timeline: Timeline, instant: Instant, restore: str) -> dict[str, Any]:
+def _undo(
+    context: ServiceContext,
+    timeline: Timeline,
+    instant: Instant,
+    restore: str,
+    listed: Iterable[tuple[str, str]],
+) -> Record:
     """Undo one write; each step may be repeated.  The record of its rollback."""
     storage = context.storage
     began = time.monotonic()
-    files = _written(context, instant)
+    files = _written(context, instant, listed)
     storage.delete(instant_path(instant.time, instant.action, COMPLETED))
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="hudi-restore") as pool:
-        list(pool.map(storage.delete, [join_path(p, n) for p, names in files.items() for n in names]))
+    delete_files(storage, [join_path(p, n) for p, names in files.items() for n in names])
     for file in timeline.files:
         if (file.time, file.comparable_action) == (instant.time, instant.comparable_action):
             storage.delete(file.path)
     markers.delete(storage, instant.time)
     heartbeat.delete(storage, instant.time)
-    return {
-        "startRollbackTime": restore,
-        "timeTakenInMillis": int((time.monotonic() - began) * 1000),
-        "totalFilesDeleted": sum(map(len, files.values())),
-        "commitsRollback": [instant.time],
-        "partitionMetadata": {
-            partition: {
-                "partitionPath": partition,
-                "successDeleteFiles": [f"{storage.uri}/{join_path(partition, n)}" for n in names],
-                "failedDeleteFiles": [],
-                "rollbackLogFiles": {},
-                "logFilesFromFailedCommit": {},
-            }
-            for partition, names in files.items()
-        },
-        "version": 1,
-        "instantsRollback": [_info(instant)],
-    }
+    took_ms = int((time.monotonic() - began) * 1000)
+    return rollback_record(storage, restore, (instant.time, instant.action), files, took_ms)
 
 
-def _written(context: ServiceContext, instant: Instant) -> dict[str, list[str]]:
-    """Names of the files that a write made, by partition: as its metadata says, and as they lie there."""
-    found: dict[str, set[str]] = {}
+def _listed(context: ServiceContext, undone: Sequence[Instant]) -> dict[str, list[tuple[str, str]]]:
+    """(partition, name) of the base files that carry the instants, by instant."""
+    found: dict[str, list[tuple[str, str]]] = {i.time: [] for i in undone}
     for partition, entries in list_table(context.storage, context.table).files.items():
         for entry in entries:
             base = parse_base_file(partition, entry.name)
-            if base is not None and base.instant == instant.time:
-                found.setdefault(partition, set()).add(entry.name)
+            if base is not None and base.instant in found:
+                found[base.instant].append((partition, entry.name))
+    return found
+
+
+def _written(
+    context: ServiceContext, instant: Instant, listed: Iterable[tuple[str, str]]
+) -> dict[str, list[str]]:
+    """Names of the files that a write made, by partition: as they lie there, and as its metadata says."""
+    found: dict[str, set[str]] = {}
+    for partition, name in listed:
+        found.setdefault(partition, set()).add(name)
     if instant.completed:
         for stat in read_commit(context.storage, instant).stats:
-            path = stat.path.lstrip("/")
-            partition, _, name = path.rpartition("/")
+            partition, _, name = stat.path.lstrip("/").rpartition("/")
             base = parse_base_file(partition, name)
             if base is not None and base.instant == instant.time:
                 found.setdefault(partition, set()).add(name)

@@ -9,14 +9,14 @@ that says what is bad, empty for good.  Anything that it raises stops the commit
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from hudi_format.config.heeded import VALIDATORS
-from hudi_format.errors import HudiError, InvalidOptionError, ValidationError
+from hudi_format.errors import HudiError, ValidationError
+from hudi_format.references import imported
 from hudi_format.schema.meta_columns import RECORD_KEY
 from hudi_timeline.validate.change import Change
 
@@ -30,26 +30,7 @@ def named(names: Sequence[str]) -> tuple[Validator, ...]:
     Raises:
         InvalidOptionError: one that cannot be imported.
     """
-    return tuple(_import(n) for n in names if ":" in n)
-
-
-def _import(name: str) -> Validator:
-    module, _, attribute = name.partition(":")
-    try:
-        found: Any = importlib.import_module(module.strip())
-        for part in attribute.strip().split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError) as e:
-        raise InvalidOptionError(
-            f"{VALIDATORS} names {name}, which cannot be imported: {e}",
-            remedy="give module:function of an importable module; a notebook's own is __main__.",
-            option=VALIDATORS,
-        ) from e
-    if not callable(found):
-        raise InvalidOptionError(
-            f"{VALIDATORS} names {name}, which is no function but a {type(found).__name__}", option=VALIDATORS
-        )
-    return found  # type: ignore[no-any-return]
+    return tuple(imported(n, VALIDATORS) for n in names if ":" in n)
 
 
 def name_of(validator: Validator) -> str:
