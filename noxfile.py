@@ -169,9 +169,10 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def damage(session: nox.Session) -> None:
-    """Cut and changed golden files: 10,000 one-byte changes of each; the table is fuzz/results/damage.md."""
+    """Cut and changed golden files: 10,000 one-byte changes of each; the table is fuzz/results/damage-10000.md."""
     _install(session, "hudi-timeline")
-    session.run("python", "fuzz/damage.py", *(session.posargs or ("--changes", "10000", "--jobs", "2")))
+    long = ("--changes", "10000", "--name", "damage-10000", "--jobs", "2")
+    session.run("python", "fuzz/damage.py", *(session.posargs or long))
 
 
 @nox.session
