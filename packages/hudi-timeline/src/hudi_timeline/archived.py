@@ -20,7 +20,7 @@ from hudi_format.log.blocks import BlockType
 from hudi_format.log.data_block import read_avro
 from hudi_format.log.reader import LogFileReader
 from hudi_format.storage import Storage
-from hudi_timeline.history import history_contents, history_instants
+from hudi_timeline.history import history_contents, history_instants, history_metadata
 from hudi_timeline.instant import (
     ACTIONS,
     CLEAN,
@@ -70,6 +70,31 @@ def archived_instants(storage: Storage, config: TableConfig) -> tuple[Instant, .
             if known is None or known < instant:
                 found[instant.time, instant.comparable_action] = instant
     return tuple(sorted(found.values()))
+
+
+def archived_actions(
+    storage: Storage, config: TableConfig, actions: frozenset[str]
+) -> Iterator[tuple[Instant, Action | None]]:
+    """Every state of every archived instant, in one pass; with what it did where it is completed and one of `actions`.
+
+    Raises:
+        CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
+    """
+    if config.layout_version == 2:
+        for instant, data in history_metadata(storage, config):
+            wanted = instant.action in actions and data is not None
+            yield instant, parse_action(instant.action, COMPLETED, data) if wanted and data else None
+        return
+    for path in archive_files(storage, config):
+        for record in _records(storage, path):
+            found = _instant(record)
+            if found is None:
+                continue
+            content = record.get(_CONTENT.get(found.action, ""))
+            if content and found.completed and found.action in actions:
+                yield found, action_of_record(found.action, COMPLETED, content)
+            else:
+                yield found, None
 
 
 # The field of an archive's record that holds what a completed instant's file did.

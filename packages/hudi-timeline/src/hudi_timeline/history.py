@@ -132,6 +132,19 @@ def history_contents(
     return out
 
 
+def history_metadata(storage: Storage, config: TableConfig) -> Iterator[tuple[Instant, bytes | None]]:
+    """Every instant of the history with what the file of its completed state held.
+
+    Raises:
+        as `history_instants`.
+    """
+    for file in history_files(storage, config):
+        for row in _rows(storage, file, [*_INSTANT_COLUMNS, "metadata"]):
+            instant = _instant(row)
+            if instant is not None:
+                yield instant, row["metadata"]
+
+
 def _rows(storage: Storage, file: HistoryFile, columns: list[str]) -> Iterable[dict[str, Any]]:
     try:
         with storage.open_input(file.path) as source:
@@ -165,4 +178,4 @@ def _corrupt(storage: Storage, path: str, reason: str) -> CorruptFileError:
     return CorruptFileError(reason, table=storage.uri, file=path, remedy=_REMEDY)
 
 
-__all__ = ["HistoryFile", "history_contents", "history_files", "history_instants"]
+__all__ = ["HistoryFile", "history_contents", "history_files", "history_instants", "history_metadata"]

@@ -61,13 +61,14 @@ from hudi_timeline.services.api import ServiceMethods
 from hudi_timeline.snapshot import CommitCache, TableSnapshot, open_snapshot, snapshot_of
 from hudi_timeline.table_config import META_FOLDER, TableConfig, load
 from hudi_timeline.timeline import Timeline, latest_schema, load_timeline
+from hudi_timeline.verify.api import VerifyMethods
 from hudi_timeline.write.api import WriteMethods, as_options, call_options, create_table
 
 Moment: TypeAlias = str | datetime
 """An instant time (digits), `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's time zone, or a datetime."""
 
 
-class HudiTable(WriteMethods, ServiceMethods):
+class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
     """A table at a path.  Each read looks at the table anew; a scan stands for the state it was made in."""
 
     def __init__(self, storage: Storage, options: Mapping[str, object] | None = None) -> None:

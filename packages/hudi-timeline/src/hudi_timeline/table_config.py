@@ -376,4 +376,26 @@ def recover(storage: Storage) -> None:
 def _render(p: Mapping[str, str], verb: str) -> bytes:
     now = datetime.now(UTC)
     stamp = now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    return props.render(p, [f"{verb} {stamp}", props.java_date(now)])
+    return props.render(
+        p, [f"{verb} {stamp}", props.java_date(now), f"{_CONTENT_CHECKSUM}{content_checksum(p)}"]
+    )
+
+
+_CONTENT_CHECKSUM = "content checksum "
+
+
+def content_checksum(p: Mapping[str, str]) -> str:
+    """CRC-32 of all entries, in the order of their keys, unsigned decimal.
+
+    `hoodie.table.checksum` covers the names only.  This one stands in a comment of the files that we write, so that
+    it goes away with the file when another program writes it anew.
+    """
+    text = "".join(f"{k}={p[k]}\n" for k in sorted(p))
+    return str(zlib.crc32(text.encode("utf-8", "surrogatepass")))
+
+
+def stored_content_checksum(data: bytes) -> str | None:
+    """The checksum of all entries that a properties file of ours says, None for another program's."""
+    prefix = f"#{_CONTENT_CHECKSUM}".encode()
+    lines = [line[len(prefix) :] for line in data.splitlines() if line.startswith(prefix)]
+    return lines[0].strip().decode("ascii", "replace") if lines else None

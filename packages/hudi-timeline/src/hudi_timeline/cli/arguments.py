@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from hudi_format.storage import Storage, open_storage
 from hudi_timeline.cli.output import Format
 from hudi_timeline.table import HudiTable
 
@@ -20,6 +21,11 @@ StorageOptions = Annotated[
 def open_table(path: str, storage: list[str] | None, options: list[str] | None = None) -> HudiTable:
     """The table that a command is about; `storage` and `options` are NAME=VALUE."""
     return HudiTable.open(path, storage_options=_pairs(storage), options=_pairs(options))
+
+
+def table_storage(path: str, storage: list[str] | None) -> Storage:
+    """The storage of a table that may be in no state to be opened."""
+    return open_storage(path, _pairs(storage))
 
 
 def _pairs(given: list[str] | None) -> dict[str, str]:

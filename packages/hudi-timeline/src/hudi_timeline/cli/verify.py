@@ -1,0 +1,66 @@
+"""The commands `hudi verify` and `hudi repair`: what is wrong with a table, and putting it right."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import pyarrow as pa
+import typer
+
+from hudi_format.errors import CorruptFileError, NotAHudiTableError, UnsupportedError
+from hudi_format.storage import Storage
+from hudi_timeline.cli.arguments import Path, StorageOptions, open_table, table_storage
+from hudi_timeline.cli.output import Format, show_rows
+from hudi_timeline.verify.finding import Finding, Severity, state_of, to_json
+from hudi_timeline.verify.keys import ScanOf
+from hudi_timeline.verify.run import verify as verify_table
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON object: state, counts and findings.")]
+Deep = Annotated[bool, typer.Option("--deep", help="Also read all data.")]
+
+_COLUMNS = ("severity", "code", "path", "instant", "message", "remedy")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands to the `hudi` command."""
+    app.command()(verify)
+
+
+def verify(
+    path: Path,
+    deep: Deep = False,
+    json: Json = False,
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Files to look at at once.")] = None,
+    storage: StorageOptions = None,
+) -> None:
+    """Find everything that is wrong with the table; 1 if some reader or writer would suffer from it."""
+    there, scan_of = _open(path, storage)
+    found = verify_table(there, deep=deep, workers=workers, scan_of=scan_of)
+    if json:
+        print(to_json(found, uri=there.uri))
+    else:
+        _show(found)
+    if any(f.severity is not Severity.INFO for f in found):
+        raise typer.Exit(1)
+
+
+def _open(path: str, storage: list[str] | None) -> tuple[Storage, ScanOf | None]:
+    """The table's storage, and how its rows are read: None for a table that cannot be opened."""
+    try:
+        table = open_table(path, storage)
+    except (CorruptFileError, UnsupportedError):
+        return table_storage(path, storage), None
+    except NotAHudiTableError:
+        there = table_storage(path, storage)
+        if not there.list(".hoodie"):
+            raise
+        return there, None
+    return table.storage, table.read
+
+
+def _show(found: list[Finding]) -> None:
+    rows = [{n: str(getattr(f, n)) for n in _COLUMNS} for f in found]
+    if rows:
+        show_rows(pa.Table.from_pylist(rows, pa.schema([(n, pa.string()) for n in _COLUMNS])), Format.table)
+    print(f"{state_of(found)}: {len(found)} findings" if found else "sound", file=sys.stderr)

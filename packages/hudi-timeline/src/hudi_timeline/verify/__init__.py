@@ -1,0 +1,1 @@
+"""`verify`: a read-only check of a whole table, and `repair` of what it finds."""

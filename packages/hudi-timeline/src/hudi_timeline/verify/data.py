@@ -1,0 +1,153 @@
+"""Deep checks of Parquet base files: what the footer promises of keys and values, against the rows.
+
+Statistics, key range and bloom filter let readers and writers leave a file out; one that is too narrow loses rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hudi_format.errors import CorruptFileError, HudiError
+from hudi_format.parquet.footer import open_parquet, reading
+from hudi_format.schema.meta_columns import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
+from hudi_index.bloom.observer import footer_filter, footer_range
+from hudi_index.hashing.java import min_max
+from hudi_timeline.verify.base_files import CheckedFile
+from hudi_timeline.verify.facts import Facts
+from hudi_timeline.verify.finding import Report
+
+
+def check_data(facts: Facts, files: list[CheckedFile], report: Report) -> None:
+    """All checks of this module."""
+
+    def one(checked: CheckedFile) -> None:
+        try:
+            _check(facts, checked, report)
+        except HudiError as e:
+            report.add("base-file-data", checked.file.path, e.message, checked.file.instant)
+
+    facts.each(one, [f for f in files if f.footer is not None])
+
+
+def _check(facts: Facts, checked: CheckedFile, report: Report) -> None:
+    path, instant = checked.file.path, checked.file.instant
+    keys: list[pa.Array] = []
+    with reading(facts.storage, path), open_parquet(facts.storage, path) as file:
+        for group in range(file.metadata.num_row_groups):
+            table = file.read_row_group(group, use_threads=False)
+            for name, what in _wrong_statistics(file.metadata.row_group(group), table):
+                report.add("base-file-statistics", path, f"row group {group}, column {name}: {what}", instant,
+                           column=name, row_group=group)  # fmt: skip
+            if facts.config.populate_meta_fields:
+                keys += table.column(RECORD_KEY).cast(pa.string()).chunks
+                _check_meta(checked, table, report)
+    if keys:
+        _check_keys(checked, pa.chunked_array(keys), report)
+
+
+def _check_meta(checked: CheckedFile, table: pa.Table, report: Report) -> None:
+    file = checked.file
+    keys = table.column(RECORD_KEY)
+    bad = keys.null_count + (pc.sum(pc.equal(keys, "")).as_py() or 0)
+    if bad:
+        report.add("row-key", file.path, f"{bad} rows have a null or empty record key", file.instant)
+    partitions = [p for p in pc.unique(table.column(PARTITION_PATH)).to_pylist() if p != file.partition]
+    if partitions:
+        report.add(
+            "row-partition",
+            file.path,
+            f"a row says that it is of the partition {partitions[0]!r}",
+            file.instant,
+        )
+    newest = pc.max(table.column(COMMIT_TIME).cast(pa.string())).as_py() or ""
+    if newest > file.instant:
+        report.add("row-commit-time", file.path, f"a row says that it is of {newest}, after the file's instant",
+                   file.instant)  # fmt: skip
+
+
+def _check_keys(checked: CheckedFile, keys: pa.ChunkedArray, report: Report) -> None:
+    file, entries = checked.file, checked.footer.entries if checked.footer is not None else {}
+    said, found = footer_range(entries), min_max(keys.drop_null())
+    if said is not None and found is not None and not _within(found, said, keys):
+        report.add("base-file-key-range", file.path,
+                   f"its keys go from {found[0]!r} to {found[1]!r}, its footer says {said[0]!r} to {said[1]!r}",
+                   file.instant)  # fmt: skip
+    try:
+        bloom = footer_filter(entries)
+    except CorruptFileError:
+        return  # found by its footer already
+    if bloom is None:
+        return
+    denied = keys.filter(pc.invert(pc.fill_null(bloom.might_contain(keys), True)))
+    if len(denied):
+        report.add("base-file-bloom-keys", file.path,
+                   f"its bloom filter denies {len(denied)} of its keys, such as {denied[0].as_py()!r}",
+                   file.instant)  # fmt: skip
+
+
+def _within(found: tuple[str, str], said: tuple[str, str], keys: pa.ChunkedArray) -> bool:
+    """In Java's order of text, or in that of bytes, which Apache Hudi's row writer uses."""
+    if _units(said[0]) <= _units(found[0]) and _units(found[1]) <= _units(said[1]):
+        return True
+    ends = pc.min_max(keys).as_py()
+    return bool(said[0].encode() <= ends["min"].encode() and ends["max"].encode() <= said[1].encode())
+
+
+def _units(text: str) -> bytes:
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def _wrong_statistics(group: pq.RowGroupMetaData, table: pa.Table) -> Iterator[tuple[str, str]]:
+    """Columns of a row group whose statistics do not hold, with what is wrong."""
+    if group.num_rows != table.num_rows:
+        yield "", f"{table.num_rows} rows where the footer says {group.num_rows}"
+    for n in range(group.num_columns):
+        chunk = group.column(n)
+        name, said = chunk.path_in_schema, chunk.statistics
+        if said is None or name not in table.schema.names:  # nested: "a.b", "l.list.element"
+            continue
+        column = table.column(name)
+        if said.has_null_count and said.null_count != column.null_count:
+            yield name, f"{column.null_count} nulls where the footer says {said.null_count}"
+        ends = _ends(column) if said.has_min_max else None
+        if ends is None:
+            continue
+        least, greatest = _bound(said.min_raw, ends[0]), _bound(said.max_raw, ends[1])
+        if least is not None and greatest is not None and (ends[0] < least or greatest < ends[1]):
+            yield (
+                name,
+                f"values from {ends[0]!r} to {ends[1]!r} where the footer says {least!r} to {greatest!r}",
+            )
+
+
+def _ends(column: pa.ChunkedArray) -> tuple[Any, Any] | None:
+    """Least and greatest value as Parquet stores them; None where there is none, or the order is another's matter."""
+    kind = column.type
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    elif pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        column = column.cast(pa.int32())
+    elif pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
+        column = column.cast(pa.int64())
+    elif pa.types.is_floating(kind):
+        column = column.filter(pc.invert(pc.is_nan(column)))
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        column = column.cast(pa.large_binary())
+    elif not pa.types.is_signed_integer(kind):
+        return None
+    found = pc.min_max(column).as_py()
+    return None if found["min"] is None else (found["min"], found["max"])
+
+
+def _bound(raw: Any, like: Any) -> Any:
+    """A bound of a footer in the type of the value, None where it has another."""
+    if isinstance(like, bytes):
+        return raw if isinstance(raw, bytes) else raw.encode() if isinstance(raw, str) else None
+    if isinstance(raw, bool):
+        return int(raw)
+    return raw if isinstance(raw, (int, float)) else None

@@ -1,0 +1,171 @@
+"""Every kind of fault that `verify` knows: how bad it is, what to do, whether `repair` can do it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    """How bad a fault is.
+
+    ERROR: some reader or writer fails, or gives wrong rows.  WARNING: nothing is wrong yet, and a later operation
+    may go wrong by it, or an older state cannot be read.  INFO: a leftover that nobody reads.
+    """
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    severity: Severity
+    remedy: str
+    repairable: bool = False
+
+
+_BACKUP = (
+    "restore the file from a backup of the table, or restore the table to a savepoint before the instant."
+)
+_REPAIR = "`hudi repair` can put it right: look at its --plan first."
+_MDT = "`hudi repair` takes the metadata table away; Apache Hudi builds it again at its next write."
+_LEFT = "`hudi repair` takes it away, or leave it: nobody reads it."
+
+
+def _error(remedy: str = _BACKUP, *, repairable: bool = False) -> Kind:
+    return Kind(Severity.ERROR, remedy, repairable)
+
+
+def _warning(remedy: str = _REPAIR, *, repairable: bool = False) -> Kind:
+    return Kind(Severity.WARNING, remedy, repairable)
+
+
+def _info(remedy: str = _LEFT) -> Kind:
+    return Kind(Severity.INFO, remedy, True)
+
+
+KINDS: dict[str, Kind] = {
+    # hoodie.properties
+    "properties-unreadable": _error("restore .hoodie/hoodie.properties from a backup."),
+    "properties-checksum": _error(
+        "correct hoodie.table.name, hoodie.database.name or hoodie.table.checksum by hand; `hudi repair` does so "
+        "where a whole backup of the file is there.",
+        repairable=True,
+    ),
+    "properties-content": _warning(
+        "look at what was changed by hand in hoodie.properties; `hudi repair` then accepts it.",
+        repairable=True,
+    ),
+    "properties-backup": _warning(repairable=True),
+    "properties-value": _error("correct the value in .hoodie/hoodie.properties by hand."),
+    # the timeline's states
+    "timeline-folder": _error("restore the folder from a backup, or correct hoodie.timeline.path."),
+    "timeline-no-requested": _warning(repairable=True),
+    "timeline-no-inflight": _warning(repairable=True),
+    "timeline-no-plan": _error(
+        "restore the plan from a backup; `hudi repair` withdraws one that wrote nothing yet.", repairable=True
+    ),
+    "timeline-empty": _error(
+        "restore the file from a backup; `hudi repair` undoes that of a clean or rollback, which is then done again.",
+        repairable=True,
+    ),
+    "timeline-unreadable": _error(
+        "restore the file from a backup; `hudi repair` undoes that of a clean or rollback, which is then done again.",
+        repairable=True,
+    ),
+    "timeline-contradiction": _error(
+        "find out which of the two actions the instant was; keep its files only."
+    ),
+    "timeline-two-completions": _error(repairable=True),
+    "timeline-order": _error("correct the name: a completion lies after its request."),
+    "timeline-instant-time": _warning("instants have 17 digits, of old releases 14; look at who made it."),
+    "timeline-unknown-file": _warning(repairable=True),
+    "timeline-unknown-action": _warning("use a release that knows the action; nothing here reads it."),
+    "timeline-temporary": _info(),
+    "timeline-hole": _error("restore the instant's files from a backup: later commits are built on it."),
+    "timeline-rolled-back": _error(
+        "delete the instant's completed file: the timeline says that it was rolled back."
+    ),
+    "savepoint-no-commit": _error("restore the commit's files from a backup, or delete the savepoint."),
+    "savepoint-file-missing": _error("restore the file from a backup, or delete the savepoint."),
+    # plans that are to be executed
+    "plan-slice-missing": _error(
+        "restore the file from a backup; `hudi repair` withdraws the plan where nothing was written for it.",
+        repairable=True,
+    ),
+    "plan-deletes-live-file": _error(_REPAIR, repairable=True),
+    # names and folders
+    "name-unknown": _warning(repairable=True),
+    "partition-metadata-missing": _error(_REPAIR, repairable=True),
+    "partition-metadata": _warning(repairable=True),
+    "crc-mismatch": _error(
+        "the file or its .crc was changed by a program that does not keep .crc files; `hudi repair` takes the .crc "
+        "away.",
+        repairable=True,
+    ),
+    "crc-orphan": _info(),
+    # files against commits
+    "file-missing": _error(),
+    "old-file-missing": _warning(
+        "restore the file from a backup; the table as of that commit cannot be read."
+    ),
+    "file-size": _error(),
+    "file-stray": _warning(repairable=True),
+    "file-of-no-instant": _warning(repairable=True),
+    "file-of-no-archived-instant": _error(
+        "it counts as committed, and no commit names it: look at its rows; `hudi repair` takes it away.",
+        repairable=True,
+    ),
+    "commit-stat": _error("restore the commit's file from a backup: what it says of the file cannot be."),
+    "replaced-group-written": _error(
+        "write the rows of the file again: its group is replaced, and not read."
+    ),
+    # log files
+    "log-damaged": _error(),
+    "log-damaged-uncommitted": _warning("no committed block is hit; compact the file group."),
+    "log-header": _error(),
+    "log-content": _error(),
+    "log-block-of-no-instant": _warning(
+        "the instant was neither completed nor rolled back: roll it back before the timeline is archived past it, "
+        "or its rows will show; compacting the file group does it too."
+    ),
+    # base files
+    "base-file-unreadable": _error(),
+    "base-file-rows": _error(),
+    "base-file-meta-columns": _error(),
+    "base-file-bloom": _warning(
+        "rewrite the file (an upsert into its group does): readers and writers refuse the filter."
+    ),
+    "base-file-key-range": _error(
+        "rewrite the file: a look-up of keys outside the range does not find them."
+    ),
+    "base-file-bloom-keys": _error(
+        "rewrite the file: a look-up of keys that the filter denies does not find them."
+    ),
+    "base-file-statistics": _error("rewrite the file: filters drop rows by its statistics."),
+    "base-file-data": _error(),
+    "row-partition": _error("write the rows again into their own partition."),
+    "row-commit-time": _error("rewrite the file: incremental queries go by the time in the rows."),
+    "row-key": _error("rewrite the rows with a key."),
+    "duplicate-key": _warning("delete one of the rows, by its key and then write it again."),
+    # metadata table
+    "mdt-missing": _error(_MDT, repairable=True),
+    "mdt-not-used": _info(),
+    "mdt-unreadable": _error(_MDT, repairable=True),
+    "mdt-not-listed": _error(_MDT, repairable=True),
+    "mdt-gone": _error(_MDT, repairable=True),
+    "mdt-size": _error(_MDT, repairable=True),
+    "mdt-column-stats": _error(_MDT, repairable=True),
+    "mdt-bloom": _error(_MDT, repairable=True),
+    "mdt-record-index": _error(_MDT, repairable=True),
+    # leftovers
+    "markers-left": _info(),
+    "heartbeat-left": _info(),
+    "staging-left": _info(),
+    # archive
+    "archive-unreadable": _error("restore the file from a backup: queries of archived commits fail."),
+    "archive-manifest": _error(_REPAIR, repairable=True),
+    # anything else
+    "unreadable": _error(),
+}

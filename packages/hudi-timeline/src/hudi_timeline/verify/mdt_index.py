@@ -1,0 +1,220 @@
+"""Deep checks of the metadata table's indexes: column statistics and bloom filters against footers, keys against rows.
+
+Source: spec "Metadata table", sections 4 and 5.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_format.errors import HudiError
+from hudi_format.names import parse_base_file
+from hudi_format.parquet.footer import Footer, read_footer
+from hudi_format.slice_reader import read_file_slice
+from hudi_format.storage import open_beside
+from hudi_index.bloom.observer import BLOOM
+from hudi_index.mdt.files import metadata_merge
+from hudi_timeline.listing import list_partition_files
+from hudi_timeline.merged_view import merged_slices
+from hudi_timeline.metadata_table import FOLDER
+from hudi_timeline.scan.merged import slice_merge
+from hudi_timeline.snapshot import open_snapshot
+from hudi_timeline.verify.facts import Facts
+from hudi_timeline.verify.finding import Report
+from hudi_timeline.verify.keys import SliceKeys
+
+COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX = "column_stats", "bloom_filters", "record_index"
+_FIELDS = {
+    COLUMN_STATS: "ColumnStatsMetadata",
+    BLOOM_FILTERS: "BloomFilterMetadata",
+    RECORD_INDEX: "recordIndexMetadata",
+}
+_FILE_ID_DIGITS = 24  # of base64, the last of a bloom filter's key
+# Wrappers whose value is the footer's own.
+_PLAIN = ("BooleanWrapper", "IntWrapper", "LongWrapper", "FloatWrapper", "DoubleWrapper", "StringWrapper")
+
+
+def check_indexes(facts: Facts, slices: list[SliceKeys] | None, report: Report) -> None:
+    """All checks of this module.
+
+    Args:
+        slices: the keys of the newest state; None where they are not known.
+
+    Raises:
+        HudiError: the metadata table cannot be read.
+    """
+    partitions = facts.config.metadata_partitions
+    footers: dict[str, Footer | None] = {}
+    if COLUMN_STATS in partitions or BLOOM_FILTERS in partitions:
+        paths = [p for p in _base_paths(facts) if p.endswith(".parquet")]
+        footers = dict(zip(paths, facts.each(lambda p: _footer(facts, p), paths), strict=True))
+    if COLUMN_STATS in partitions:
+        _check_column_stats(facts, footers, report)
+    if BLOOM_FILTERS in partitions:
+        _check_blooms(facts, footers, report)
+    if RECORD_INDEX in partitions and slices is not None:
+        _check_record_index(facts, slices, report)
+
+
+def _base_paths(facts: Facts) -> list[str]:
+    return [
+        base.path
+        for partition, files in facts.partitions.items()
+        for f in files
+        if (base := parse_base_file(partition, f.name)) is not None
+        and base.instant not in facts.pending_times
+    ]
+
+
+def _footer(facts: Facts, path: str) -> Footer | None:
+    try:
+        return read_footer(facts.storage, path)
+    except HudiError:
+        return None  # found by its own check
+
+
+def _records(facts: Facts, partition: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Key and payload of the records of one metadata partition that count."""
+    own = open_beside(facts.storage, f"{facts.storage.uri}/{FOLDER}")
+    snapshot = open_snapshot(own)
+    slices, _ = merged_slices(snapshot, list_partition_files(own, [partition]))
+    scope = slice_merge(snapshot).scope
+    scope = replace(scope, rolled_back=scope.rolled_back | facts.pending_times)
+    name = _FIELDS[partition]
+    schema = pa.schema(
+        [pa.field("key", pa.string()), pa.field("type", pa.int32()), snapshot.schema.field(name)]
+    )
+    for part in slices:
+        for batch in read_file_slice(own, part, metadata_merge(scope), schema):
+            for row in batch.to_pylist():
+                if row[name] is not None and not row[name].get("isDeleted"):
+                    yield row["key"], row[name]
+
+
+def _check_column_stats(facts: Facts, footers: Mapping[str, Footer | None], report: Report) -> None:
+    by_name = {path.rpartition("/")[2]: (path, footer) for path, footer in footers.items()}
+    covered: set[str] = set()
+    for _, record in _records(facts, COLUMN_STATS):
+        name = record["fileName"]
+        path, footer = by_name.get(name, ("", None))
+        if footer is None:
+            continue  # of a log file, of a file that a clean took away, or damaged
+        covered.add(path)
+        wrong = _differs(record, footer)
+        if wrong:
+            instant = name.rpartition("_")[2].partition(".")[0]
+            report.add("mdt-column-stats", path, f"column {record['columnName']}: {wrong}", instant,
+                       column=record["columnName"])  # fmt: skip
+    if not covered:
+        return
+    for path in sorted(footers.keys() - covered):
+        footer = footers[path]
+        if footer is not None and footer.num_rows:  # a file without rows has none
+            report.add("mdt-column-stats", path, "column_stats has no record of the file")
+
+
+def _differs(record: Mapping[str, Any], footer: Footer) -> str:
+    """What a record says that the footer does not; "" where they agree or cannot be compared."""
+    name, meta = record["columnName"], footer.metadata
+    nulls = rows = 0
+    least: Any = None
+    greatest: Any = None
+    for g in range(meta.num_row_groups):
+        group = meta.row_group(g)
+        columns = {group.column(n).path_in_schema: group.column(n) for n in range(group.num_columns)}
+        if name not in columns:
+            return ""
+        said = columns[name].statistics
+        if said is None or not said.has_null_count:
+            return ""
+        rows += columns[name].num_values + (
+            said.null_count if columns[name].num_values < group.num_rows else 0
+        )
+        nulls += said.null_count
+        if said.has_min_max:
+            least = said.min_raw if least is None else min(least, said.min_raw)
+            greatest = said.max_raw if greatest is None else max(greatest, said.max_raw)
+    if record["nullCount"] is not None and record["nullCount"] != nulls:
+        return f"{record['nullCount']} nulls, the footer says {nulls}"
+    if record["valueCount"] is not None and record["valueCount"] != footer.num_rows:
+        return f"{record['valueCount']} values, the file has {footer.num_rows} rows"
+    low, high = _value(record["minValue"]), _value(record["maxValue"])
+    if nulls == footer.num_rows or low is None or high is None or least is None:
+        return ""
+    if not (type(low) is type(least) or (isinstance(low, (int, float)) and isinstance(least, (int, float)))):
+        return ""
+    if _narrower(low, least) or _narrower(greatest, high):
+        return f"bounds {low!r} to {high!r}, the footer's are {least!r} to {greatest!r}"
+    return ""
+
+
+def _narrower(a: Any, b: Any) -> bool:
+    """Whether a > b, floats as floats of 32 bits may be."""
+    if isinstance(a, float) or isinstance(b, float):
+        return bool(a > b and abs(a - b) > 1e-6 * max(abs(a), abs(b)))
+    return bool(a > b)
+
+
+def _value(bound: Mapping[str, Any] | None) -> Any:
+    for kind, member in (bound or {}).items():
+        if member is not None and kind.rpartition(".")[2] in _PLAIN:
+            value = member["value"]
+            return value.encode() if isinstance(value, str) else value
+    return None
+
+
+def _check_blooms(facts: Facts, footers: Mapping[str, Footer | None], report: Report) -> None:
+    found = {key[-_FILE_ID_DIGITS:]: record["bloomFilter"] for key, record in _records(facts, BLOOM_FILTERS)}
+    if not found:
+        return
+    for path, footer in footers.items():
+        if footer is None or BLOOM not in footer.entries:
+            continue
+        name = path.rpartition("/")[2]
+        file_id = base64.b64encode(hashlib.md5(name.encode(), usedforsecurity=False).digest()).decode()
+        said = found.get(file_id)
+        if said is None:
+            report.add("mdt-bloom", path, "bloom_filters has no record of the file")
+        elif bytes(said) != footer.entries[BLOOM].encode():
+            report.add("mdt-bloom", path, "bloom_filters has another filter than the file's footer")
+
+
+def _check_record_index(facts: Facts, slices: list[SliceKeys], report: Report) -> None:
+    places = {
+        key: (record["partitionName"], _file_id(record)) for key, record in _records(facts, RECORD_INDEX)
+    }
+    seen: set[str] = set()
+    for part in slices:
+        for key in part.keys.to_pylist():
+            seen.add(key)
+            said = places.get(key)
+            if said is None:
+                report.add(
+                    "mdt-record-index",
+                    part.path,
+                    f"record_index does not have the key {key!r} of the file",
+                    key=key,
+                )
+            elif said != (part.partition, part.file_id):
+                report.add("mdt-record-index", part.path,
+                           f"record_index says that the key {key!r} is in {said[0]}/{said[1]}", key=key)  # fmt: skip
+    extra = sorted(places.keys() - seen)
+    if extra:
+        report.add("mdt-record-index", f"{FOLDER}/{RECORD_INDEX}",
+                   f"record_index has {len(extra)} keys that no row has, such as {extra[0]!r}",
+                   key=extra[0])  # fmt: skip
+
+
+def _file_id(record: Mapping[str, Any]) -> str:
+    if record["fileIdEncoding"] == 1:
+        return str(record["fileId"])
+    high, low = record["fileIdHighBits"], record["fileIdLowBits"]
+    text = str(uuid.UUID(int=((high & (2**64 - 1)) << 64) | (low & (2**64 - 1))))
+    return text if record["fileIndex"] == -1 else f"{text}-{record['fileIndex']}"

@@ -1,0 +1,127 @@
+"""All checks in their order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hudi_format.errors import CorruptFileError, HudiError, MissingFileError
+from hudi_format.storage import Storage, open_beside
+from hudi_timeline import metadata_table
+from hudi_timeline.table_config import META_FOLDER, TableConfig
+from hudi_timeline.verify import (
+    base_files,
+    data,
+    files,
+    keys,
+    leftovers,
+    logs,
+    mdt,
+    mdt_index,
+    names,
+    plans,
+    properties,
+    timeline,
+)
+from hudi_timeline.verify.facts import Facts, gather
+from hudi_timeline.verify.finding import Finding, Report
+from hudi_timeline.verify.keys import ScanOf
+
+_TRIES = 3
+
+
+def verify(
+    storage: Storage, *, deep: bool = False, workers: int | None = None, scan_of: ScanOf | None = None
+) -> list[Finding]:
+    """Everything that is wrong with a table; [] for a sound one.  Nothing is changed.
+
+    A write that is open is no fault, nor what a dead one left that the next write rolls back.  Where the timeline
+    moves while it runs, it runs again, three times at most.
+
+    Args:
+        deep: also read all data: rows against statistics, key ranges and bloom filters, blocks decoded, duplicates,
+            the metadata table's indexes.
+        workers: how many files are looked at at once; None for a number that fits the machine and the store.
+        scan_of: `HudiTable.read`, for the checks of the newest state's rows; None to leave them out.
+
+    Raises:
+        StorageError: the storage refused.
+    """
+    found: list[Finding] = []
+    for _ in range(_TRIES):
+        before = _state(storage)
+        report = Report()
+        _verify(storage, report, deep=deep, workers=workers, scan_of=scan_of)
+        found = report.findings()
+        if _state(storage) == before:
+            break
+    return found
+
+
+def _state(storage: Storage) -> frozenset[tuple[str, int]]:
+    folders = (META_FOLDER, f"{META_FOLDER}/timeline")
+    return frozenset((e.name, e.size) for folder in folders for e in storage.list(folder) if not e.is_dir)
+
+
+def _verify(
+    storage: Storage, report: Report, *, deep: bool, workers: int | None, scan_of: ScanOf | None
+) -> None:
+    config = properties.check_properties(storage, report)
+    if config is None:
+        return
+    facts = _check_table(storage, config, report, deep=deep, workers=workers)
+    if facts is None:
+        return
+    slices = None
+    if deep and scan_of is not None and not facts.unreadable_times:
+        slices = keys.read_keys(facts, scan_of, report)
+        if slices is not None and not facts.is_metadata:
+            keys.check_duplicates(slices, report)
+    if not facts.is_metadata:
+        _check_metadata_table(facts, report, slices, deep=deep, workers=workers)
+
+
+def _check_table(
+    storage: Storage, config: TableConfig, report: Report, *, deep: bool, workers: int | None
+) -> Facts | None:
+    """The checks that a table and its metadata table share."""
+    facts = gather(storage, config, report, workers)
+    if facts is None:
+        return None
+    try:
+        timeline.check_timeline(facts, report)
+        plans.check_plans(facts, report)
+        names.check_names(facts, report, deep=deep)
+        files.check_files(facts, report)
+        logs.check_logs(facts, report, deep=deep)
+        sound = base_files.check_base_files(facts, report)
+        if deep:
+            data.check_data(facts, sound, report)
+        leftovers.check_leftovers(facts, report)
+        leftovers.check_archive(facts, report)
+    except (CorruptFileError, MissingFileError) as e:
+        if not report.names(e.file):
+            report.add("unreadable", e.file, e.message, e.instant)
+    return facts
+
+
+def _check_metadata_table(
+    facts: Facts, report: Report, slices: list[keys.SliceKeys] | None, *, deep: bool, workers: int | None
+) -> None:
+    listed = mdt.check_presence(facts, report)
+    if not metadata_table.built(facts.config) or report.names(metadata_table.FOLDER):
+        return
+    own = open_beside(facts.storage, f"{facts.storage.uri}/{metadata_table.FOLDER}")
+    inner = Report()
+    config = properties.check_properties(own, inner)
+    if config is not None:
+        _check_table(own, config, inner, deep=deep, workers=workers)
+    report.take(replace(f, path=f"{metadata_table.FOLDER}/{f.path}") for f in inner.findings())
+    if not listed or facts.unreadable_times:
+        return
+    mdt.check_listing(facts, report)
+    damaged = any(f.severity == "error" for f in inner.findings())
+    if deep and not damaged and not report.names(metadata_table.FOLDER):
+        try:
+            mdt_index.check_indexes(facts, slices, report)
+        except HudiError as e:
+            report.add("mdt-unreadable", e.file or metadata_table.FOLDER, e.message, e.instant)
