@@ -7,6 +7,7 @@ from hudi_format.errors import CorruptFileError, NotAHudiTableError, TableExists
 from hudi_format.storage import LocalStorage
 from hudi_timeline import table_config
 from hudi_timeline.table_config import BACKUP_FILE, PROPERTIES_FILE, TableConfig, load, update
+from hudi_timeline.testing import CHANGES, CRASH, Fault, Faults
 
 pytestmark = pytest.mark.req("TL-02")
 
@@ -170,33 +171,12 @@ def test_an_update_that_changes_nothing_writes_nothing(storage):
     assert storage.read(PROPERTIES_FILE) == before
 
 
-class _Stopped(BaseException):
-    pass
-
-
-class _StoppingStorage(LocalStorage):
-    """Stops before its n-th change."""
-
-    left = 0
-
-    def __getattribute__(self, name):
-        if name in ("publish", "delete", "create"):
-            self.left -= 1
-            if self.left < 0:
-                raise _Stopped
-        return super().__getattribute__(name)
-
-
 @pytest.mark.parametrize("steps", range(5))
 def test_an_update_cut_off_at_any_step_leaves_the_old_or_the_new_configuration(storage, steps):
-    cut = _StoppingStorage(storage.uri)
-    cut.left = steps
-    finished = True
-    try:
-        update(cut, {"x": "new"})
-    except _Stopped:
-        finished = False
-    assert finished == (steps == 4)
+    faults = Faults(Fault(CRASH, operation=CHANGES, nth=steps + 1))
+    with faults.process():
+        update(faults.wrap(storage), {"x": "new"})
+    assert faults.dead == (steps < 4)
     assert load(storage, pause=no_pause).properties.get("x") in (None, "new")
     update(storage, {"y": "later"})
     assert load(storage, pause=no_pause).properties["y"] == "later"

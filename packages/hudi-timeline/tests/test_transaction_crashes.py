@@ -14,6 +14,7 @@ from hudi_format.names import parse_base_file
 from hudi_format.storage import LocalStorage
 from hudi_timeline import commit, heartbeat, markers, metadata_table, table_config
 from hudi_timeline.commit import CommitOptions, begin
+from hudi_timeline.testing import CHANGES, CRASH, Fault, Faults
 from hudi_timeline.timeline import load_timeline, read_commit
 
 PROPERTIES = {
@@ -21,60 +22,7 @@ PROPERTIES = {
     "hoodie.table.recordkey.fields": "id",
     "hoodie.table.partition.fields": "p",
 }
-CHANGES = frozenset({"create", "publish", "touch", "delete", "delete_dir", "make_dir", "open_output"})
 pytestmark = pytest.mark.req("RC-01", "RC-04", "TM-03")
-
-
-class Crash(BaseException):
-    """The process is gone."""
-
-
-class CrashingStorage(LocalStorage):
-    """Stops the world at its `at`-th change, before or after it is done."""
-
-    def __init__(self, root, at, after):
-        super().__init__(root)
-        self.at, self.after, self.calls, self.dead = at, after, 0, False
-
-    def __getattribute__(self, name):
-        value = super().__getattribute__(name)
-        if name not in CHANGES:
-            return value
-
-        def call(*args):
-            if self.dead:
-                raise Crash
-            self.calls += 1
-            if self.calls != self.at:
-                return value(*args)
-            self.dead = True
-            if self.after:
-                value(*args)
-            raise Crash
-
-        return call
-
-
-@pytest.fixture
-def processes(monkeypatch):
-    """Ends what a dead writer would have taken with it: the threads of its heartbeats."""
-    begun = []
-    original = heartbeat.start
-
-    def start(*args, **kwargs):
-        beat = original(*args, **kwargs)
-        begun.append(beat)
-        return beat
-
-    monkeypatch.setattr(heartbeat, "start", start)
-
-    def end():
-        for beat in begun:
-            beat._stopping.set()
-            beat._forget()
-        begun.clear()
-
-    return end
 
 
 def group(number):
@@ -158,7 +106,7 @@ OUTCOMES = {
 }
 
 
-def prepare(storage, situation, processes):
+def prepare(storage, situation):
     """A table with one commit, and what a dead writer left."""
     with start(storage) as tx:
         tx.inflight({})
@@ -168,7 +116,7 @@ def prepare(storage, situation, processes):
         dead.inflight({})
         write_file(dead, 7)
         write_file(dead, 8)
-        processes()
+        heartbeat.abandon(storage)
     if situation == "metadata table":
         table_config.update(storage, {metadata_table.METADATA_PARTITIONS: "files"})
         storage.publish(".hoodie/metadata/files/x", b"x")
@@ -178,7 +126,7 @@ def prepare(storage, situation, processes):
 @pytest.mark.parametrize("situation", ["clean", "dead writer", "metadata table"])
 @pytest.mark.parametrize("operation", sorted(OUTCOMES))
 def test_a_crash_at_any_change_leaves_the_old_or_the_new_state_and_is_mended(
-    tmp_path, processes, operation, situation, after
+    tmp_path, operation, situation, after
 ):
     run, new = OUTCOMES[operation]
     seen = set()
@@ -186,16 +134,14 @@ def test_a_crash_at_any_change_leaves_the_old_or_the_new_state_and_is_mended(
         path = str(tmp_path / f"t{at}")
         table_config.create(LocalStorage(path), PROPERTIES)
         storage = LocalStorage(path)
-        prepare(storage, situation, processes)
-        crashing = CrashingStorage(path, at, after)
-        try:
-            run(crashing)
-        except Crash:
-            processes()
+        prepare(storage, situation)
+        faults = Faults(Fault(CRASH, operation=CHANGES, nth=at, after=after))
+        with faults.process():
+            run(faults.wrap(storage))
         found = state(storage)
         assert found in (OLD, new), f"change {at}"
         seen.add(found == new)
-        if not crashing.dead:
+        if not faults.dead:
             break
         with start(storage) as tx:  # the next writer
             tx.inflight({})
@@ -212,19 +158,17 @@ def test_a_crash_at_any_change_leaves_the_old_or_the_new_state_and_is_mended(
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_crashes_one_after_the_other_while_mending_are_mended_in_the_end(tmp_path, processes, after):
+def test_crashes_one_after_the_other_while_mending_are_mended_in_the_end(tmp_path, after):
     """Each writer dies one change later than the one before it, all on one table."""
     path = str(tmp_path / "t")
     table_config.create(LocalStorage(path), PROPERTIES)
     storage = LocalStorage(path)
-    prepare(storage, "dead writer", processes)
+    prepare(storage, "dead writer")
     for at in range(1, 60):
         before = state(storage)
-        crashing = CrashingStorage(path, at, after)
-        try:
-            upsert(crashing)
-        except Crash:
-            processes()
+        faults = Faults(Fault(CRASH, operation=CHANGES, nth=at, after=after))
+        with faults.process():
+            upsert(faults.wrap(storage))
         now = state(storage)
         assert now == before or max(now.values()) == max(before.values()) + 1
     with start(storage) as tx:

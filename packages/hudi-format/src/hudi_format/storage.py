@@ -14,7 +14,7 @@ from hudi_format.stores.hadoop import (
     without_hadoop_options,
 )
 from hudi_format.stores.local import LocalStorage
-from hudi_format.stores.protocol import FileInfo, ReplacingStorage, Storage
+from hudi_format.stores.protocol import FileInfo, ReplacingStorage, Storage, WrappingStorage
 from hudi_format.stores.remote import FsspecStorage
 from hudi_format.stores.schemes import normalised
 
@@ -69,6 +69,8 @@ def open_storage(
 
 def open_beside(storage: Storage, uri: str) -> Storage:
     """The storage below another URL, of the same store with the same credentials where it is of that store."""
+    if isinstance(storage, WrappingStorage):
+        return storage.wrap(open_beside(storage.inner, uri))
     scheme = urlparse(normalised_path(uri)).scheme
     if isinstance(storage, FsspecStorage) and scheme == urlparse(storage.uri).scheme:
         return storage.beside(uri)

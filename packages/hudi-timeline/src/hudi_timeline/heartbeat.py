@@ -29,7 +29,7 @@ DEFAULT_MISSES = 2
 _LEAST_TOLERANCE_S = 5.0
 
 # Writes of this process that are running; a heartbeat file of this process that is not here is left over.
-_running: set[str] = set()
+_running: dict[str, Heartbeat] = {}
 _running_lock = threading.Lock()
 
 
@@ -156,7 +156,7 @@ class Heartbeat:
         )
         self._content = json.dumps(asdict(self.owner)).encode()
         with _running_lock:
-            _running.add(self.owner.token)
+            _running[self.owner.token] = self
         try:
             # Not published: an instant that another writer has taken must stay its own.
             storage.create(heartbeat_path(instant), self._content)
@@ -224,7 +224,7 @@ class Heartbeat:
 
     def _forget(self) -> None:
         with _running_lock:
-            _running.discard(self.owner.token)
+            _running.pop(self.owner.token, None)
 
 
 def start(
@@ -245,6 +245,16 @@ def start(
         StorageError: the first beat cannot be written.
     """
     return Heartbeat(storage, instant, interval_ms, misses, clock)
+
+
+def abandon(storage: Storage) -> None:
+    """End the heartbeats that were begun through this object, and leave their files, as the end of a process does."""
+    with _running_lock:
+        begun = [beat for beat in _running.values() if beat._storage is storage]
+    for beat in begun:
+        beat._stopping.set()
+        beat._thread.join(timeout=10)
+        beat._forget()
 
 
 def _read_owner(storage: Storage, instant: str) -> Owner | None:

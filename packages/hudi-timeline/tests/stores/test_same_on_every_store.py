@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.errors import ConcurrentWriterError, StorageError, TableExistsError
-from hudi_format.storage import FsspecStorage, LocalStorage
 from hudi_timeline import HudiTable, commit, table_config
 from hudi_timeline.engine.local import LocalEngine
+from hudi_timeline.testing import CHANGES, CRASH, FAIL, Fault, Faults
 from hudi_timeline.write.operation import execute
 
 OPTIONS = {
@@ -22,12 +22,9 @@ OPTIONS = {
     "hoodie.datasource.write.partitionpath.field": "p",
     "hoodie.datasource.write.hive_style_partitioning": "true",
     "hoodie.datasource.write.partitionpath.urlencode": "true",
-    "hoodie.client.heartbeat.interval_in_ms": "1",
-    "hoodie.client.heartbeat.tolerable.misses": "1",
 }
 # A slash, a sign that URLs encode, a wildcard and a space: folders that must be taken as they are.
 PLACES = ["a/b", "50%", "x*", "y z"]
-MUTATING = ("create", "publish", "touch", "delete", "delete_dir", "open_output", "rename", "copy")
 
 
 def rows(n, start=0, v=0):
@@ -114,14 +111,7 @@ def test_overwriting_gives_a_new_table_or_the_old_one(store):
     with pytest.raises(TableExistsError):
         write(storage, rows(1), "insert", "errorifexists")
     assert write(storage, rows(1), "insert", "ignore").instant == ""
-
-    class Failing(type(storage)):
-        def create(self, path, data):
-            if path.endswith(".commit"):
-                raise StorageError("the disk is on fire", file=path)
-            super().create(path, data)
-
-    failing = Failing(store.uri()) if store.name == "local" else Failing(store.uri(), store.options)
+    failing = Faults(Fault(FAIL, operation="create", path="*.commit")).wrap(storage)
     with pytest.raises(StorageError):
         write(failing, rows(2, 50, v=5), "insert", "overwrite")
     assert content(store.open()) == pairs((range(8), 0))
@@ -131,38 +121,9 @@ def test_overwriting_gives_a_new_table_or_the_old_one(store):
     assert storage.info(".hoodie_overwritten") is None
 
 
-class Crash(BaseException):
-    """The process is gone."""
-
-
-def crashing(base, at):
-    """A storage that stops the world at its `at`-th change."""
-
-    class Crashing(base):
-        calls, dead = 0, False
-
-        def __getattribute__(self, name):
-            value = super().__getattribute__(name)
-            if name not in MUTATING:
-                return value
-
-            def call(*args, **kwargs):
-                if threading.current_thread().name.startswith("hudi-heartbeat"):
-                    # Beats come at any time: they die with the process, but are no place to cut.
-                    if self.dead:
-                        raise StorageError("the process is gone")
-                    return value(*args, **kwargs)
-                if self.dead:
-                    raise Crash(name)
-                self.calls += 1
-                if self.calls != at:
-                    return value(*args, **kwargs)
-                self.dead = True
-                raise Crash(name)
-
-            return call
-
-    return Crashing
+def crash(at):
+    """The end of a process before its `at`-th change."""
+    return Faults(Fault(CRASH, operation=CHANGES, nth=at))
 
 
 @pytest.mark.req("RC-01", "SS-06")
@@ -171,16 +132,15 @@ def test_a_crash_at_any_change_is_mended_by_the_next_writer(store, mode):
     old, new = pairs((range(4), 0)), pairs((range(2), 1), (range(2, 4), 0))
     if mode == "overwrite":
         new = pairs((range(2), 1))
-    base, arguments = (LocalStorage, ()) if store.name == "local" else (FsspecStorage, (store.options,))
     # Each change in memory; elsewhere, where they cost more, some of them.
     step = {"memory": 1, "local": 3, "folders": 5, "s3": 11}[store.name]
     seen = set()
     for at in range(1, 400, step):
         name = f"t{at}"
         write(store.storage(name), rows(4), "insert")
-        storage = crashing(base, at)(store.uri(name), *arguments)
-        with contextlib.suppress(Crash):
-            write(storage, rows(2, v=1), mode=mode)
+        faults = crash(at)
+        with faults.process():
+            write(faults.wrap(store.storage(name)), rows(2, v=1), mode=mode)
         if mode == "append":
             assert content(store.open(name)) in (old, new), f"change {at}"
         write(store.storage(name), rows(1, 90, v=9))
@@ -189,7 +149,7 @@ def test_a_crash_at_any_change_is_mended_by_the_next_writer(store, mode):
         seen.add(found == new)
         assert not store.open(name).timeline.pending_writes()
         assert store.storage(name).info(".hoodie_overwritten") is None
-        if not storage.dead:
+        if not faults.dead:
             break
     else:
         pytest.fail("the write made more changes than were tried")
@@ -229,16 +189,15 @@ def test_the_second_of_two_writers_is_told_so(store):
 
 
 def test_properties_survive_a_crash_of_their_update(store):
-    base, arguments = (LocalStorage, ()) if store.name == "local" else (FsspecStorage, (store.options,))
     write(store.storage(), rows(1), "insert")
     for at in range(1, 12):
-        storage = crashing(base, at)(store.uri(), *arguments)
-        with contextlib.suppress(Crash):
-            table_config.update(storage, {"hoodie.x": str(at)})
+        faults = crash(at)
+        with faults.process():
+            table_config.update(faults.wrap(store.storage()), {"hoodie.x": str(at)})
         assert table_config.load(store.storage(), pause=lambda s: None).name == "t"
         table_config.recover(store.storage())
         assert table_config.load(store.storage()).properties.get("hoodie.x") in (None, str(at), str(at - 1))
-        if not storage.dead:
+        if not faults.dead:
             break
     assert table_config.load(store.storage()).properties["hoodie.x"] == str(at)
     assert store.storage().info(table_config.BACKUP_FILE) is None

@@ -114,6 +114,20 @@ class ReplacingStorage(Protocol):
         ...
 
 
+@runtime_checkable
+class WrappingStorage(Protocol):
+    """A storage that stands before another, such as one that fails on purpose."""
+
+    @property
+    def inner(self) -> Storage:
+        """The one behind it."""
+        ...
+
+    def wrap(self, storage: Storage) -> Storage:
+        """Stand before another one in the same way."""
+        ...
+
+
 @contextmanager
 def named(uri: str, path: str) -> Iterator[None]:
     """Turn a refusal of the operating system into a StorageError that names the file."""

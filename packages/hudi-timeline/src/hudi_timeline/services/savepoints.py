@@ -136,5 +136,6 @@ def delete(storage: Storage, timeline: Timeline, at: str) -> None:
             instant=at,
             remedy=f"savepoints: {', '.join(savepoints(timeline)) or 'none'}.",
         )
-    storage.delete(instant_path(at, SAVEPOINT, COMPLETED))
+    # The completed file last: until it is gone the savepoint counts, and can be deleted again.
     storage.delete(instant_path(at, SAVEPOINT, INFLIGHT))
+    storage.delete(instant_path(at, SAVEPOINT, COMPLETED))

@@ -1,0 +1,39 @@
+"""For tests of code that works on Hudi tables: stores that fail on purpose, and tables in any state."""
+
+from hudi_timeline.testing.faults import (
+    CHANGES,
+    CRASH,
+    DELAY,
+    DOUBLE,
+    FAIL,
+    LOOKS,
+    LOSE,
+    STALE,
+    TEAR,
+    WRITES,
+    Call,
+    Crash,
+    Fault,
+    Faults,
+    Kind,
+)
+from hudi_timeline.testing.storage import FaultyStorage
+
+__all__ = [
+    "CHANGES",
+    "CRASH",
+    "DELAY",
+    "DOUBLE",
+    "FAIL",
+    "LOOKS",
+    "LOSE",
+    "STALE",
+    "TEAR",
+    "WRITES",
+    "Call",
+    "Crash",
+    "Fault",
+    "Faults",
+    "FaultyStorage",
+    "Kind",
+]

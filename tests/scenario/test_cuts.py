@@ -1,0 +1,46 @@
+"""Every operation that changes a table, cut at any of its storage calls: one of two states, and the table goes on.
+
+Before and after every call that changes the store, and at every call that only looks with `HUDI_FAULTS=1` (nox session
+`faults`): such a cut leaves what the cut after the change before it leaves.
+"""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from cuts.driver import Cutter, pool
+from cuts.operations import OPERATIONS
+from hudi_timeline import table_config
+
+LONG = os.environ.get("HUDI_FAULTS") == "1"
+
+
+@pytest.fixture(scope="module")
+def processes():
+    with pool() as made:
+        yield made
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """In memory where there is such a place: a disk that syncs makes most of the time."""
+    if not Path("/dev/shm").is_dir():
+        yield tmp_path
+        return
+    made = Path(tempfile.mkdtemp(prefix="hudi-cuts-", dir="/dev/shm"))
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.mark.req("RC-01", "RC-02", "RC-04", "RC-06", "RC-09", "TM-03", "TM-06", "NEW-12")
+@pytest.mark.parametrize("name", sorted(OPERATIONS))
+def test_a_cut_at_any_storage_call_leaves_the_old_or_the_new_state(folder, processes, monkeypatch, name):
+    # No other process is at the properties of these tables: a table that is half made is not waited for.
+    monkeypatch.setattr(table_config, "READ_PAUSE_S", 0.0)
+    cutter = Cutter(OPERATIONS[name], folder, processes)
+    assert cutter.run(looks=LONG) > 2
+    if cutter.seen:
+        assert "new" in cutter.seen

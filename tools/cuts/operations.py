@@ -1,0 +1,205 @@
+"""Operations that change a table, each with the tiny table that it works on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hudi_format.errors import ValidationError
+from hudi_format.storage import Storage
+from hudi_timeline import HudiTable, markers, table_config
+from hudi_timeline.commit import begin
+from hudi_timeline.engine.local import LocalEngine
+from hudi_timeline.testing import CRASH, Fault, Faults
+from hudi_timeline.write.operation import execute
+
+OPTIONS = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "p",
+    "hoodie.datasource.write.precombine.field": "ts",
+}
+EXTRA = "k90"
+"""The key of the write that follows."""
+Act = Callable[[Storage], object]
+
+
+def rows(n: int, start: int = 0, v: int = 0) -> pa.Table:
+    ids = range(start, start + n)
+    return pa.table({"id": [f"k{i}" for i in ids], "v": pa.array([v] * n, pa.int64()),
+                     "ts": pa.array([v] * n, pa.int64()), "p": [f"p{i % 2}" for i in ids]})  # fmt: skip
+
+
+def write(storage: Storage, data: pa.Table | None, operation: str = "upsert", mode: str = "append",
+          **more: str) -> object:  # fmt: skip
+    options = {**OPTIONS, "hoodie.datasource.write.operation": operation, **more}
+    return execute(LocalEngine(1), storage, data, options, mode=mode)
+
+
+def next_write(storage: Storage) -> object:
+    """What comes after a cut: one more row."""
+    return write(storage, rows(1, 90, v=9))
+
+
+def three_commits(storage: Storage) -> None:
+    write(storage, rows(6))
+    write(storage, rows(2, 0, v=1))
+    write(storage, rows(2, 6, v=2))
+
+
+def nothing(storage: Storage) -> None:
+    """No table."""
+
+
+def dead_writer(storage: Storage) -> None:
+    """Three commits, and a write whose process died just before its commit."""
+    three_commits(storage)
+    faults = Faults(Fault(CRASH, operation="create", path="*.commit"))
+    with faults.process():
+        write(faults.wrap(storage), rows(4, 5, v=7))
+    assert faults.dead
+
+
+def six_versions(storage: Storage) -> None:
+    """Six commits that rewrite the same rows, none cleaned."""
+    for v in range(6):
+        write(storage, rows(6, v=v), **{"hoodie.clean.automatic": "false"})
+
+
+def savepointed(storage: Storage) -> None:
+    three_commits(storage)
+    HudiTable(storage).savepoint()
+
+
+def emptied_partition(storage: Storage) -> None:
+    """A partition whose last rows were replaced, and commits after it: a cleaning removes files and folder."""
+    write(storage, rows(6))
+    HudiTable(storage, OPTIONS).delete_partitions(["p1"])
+    for v in range(1, 4):
+        write(storage, rows(1, v=v), **{"hoodie.clean.automatic": "false"})
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation.
+
+    Attributes:
+        act: does it.
+        prepare: makes the table that it finds.
+        again: whether a cut operation is continued by running it again, before the next write.
+        through: whether earlier states of the table are passed through on the way.
+        creates: whether there may be no table after a cut.
+    """
+
+    name: str
+    act: Act
+    prepare: Callable[[Storage], None] = three_commits
+    again: bool = False
+    through: bool = False
+    creates: bool = False
+
+
+def _table(storage: Storage) -> HudiTable:
+    return HudiTable(storage, OPTIONS)
+
+
+def _refused(storage: Storage) -> None:
+    """A write that fails at its end and is rolled back with a record of it."""
+    try:
+        execute(LocalEngine(1), storage, rows(4, 4, v=8), {**OPTIONS, "hoodie.clean.automatic": "false"},
+                validators=[_says_no])  # fmt: skip
+    except ValidationError:
+        return
+    raise AssertionError("the validator was not asked")
+
+
+def _says_no(change: object) -> bool:
+    return False
+
+
+def _broken(storage: Storage) -> None:
+    """A write that fails while its files are there, and is rolled back."""
+    transaction = begin(storage, table_config.load(storage), operation="UPSERT")
+    try:
+        with transaction:
+            transaction.inflight({})
+            name = f"aa000001-1111-1111-1111-1111111111aa-0_0-1-0_{transaction.instant}.parquet"
+            markers.create(storage, transaction.instant, "p0", name, "CREATE")
+            storage.touch(f"p0/{name}", b"half")
+            raise _Failed
+    except _Failed:
+        return
+
+
+class _Failed(Exception):
+    """What the write fails by."""
+
+
+def _savepoint_first(storage: Storage) -> None:
+    table = _table(storage)
+    first = table.timeline.completed_writes()[0].time
+    if first not in table.savepoints:  # run again after a cut, it may be done
+        table.savepoint(first)
+
+
+def _restore(storage: Storage) -> None:
+    table = _table(storage)
+    table.restore(table.timeline.completed_writes()[0].time)
+
+
+def _delete_savepoint(storage: Storage) -> None:
+    table = _table(storage)
+    for at in table.savepoints:
+        table.delete_savepoint(at)
+
+
+_KEEP_ONE = {
+    "hoodie.cleaner.commits.retained": "1",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+}
+
+OPERATIONS = {
+    o.name: o
+    for o in (
+        Operation("insert", lambda s: write(s, rows(2, 10, v=3), "insert")),
+        Operation("upsert", lambda s: write(s, rows(6, 3, v=3))),
+        Operation("bulk_insert", lambda s: write(s, rows(3, 10, v=3), "bulk_insert")),
+        Operation("delete", lambda s: write(s, rows(4).select(["id", "p"]), "delete")),
+        Operation("delete by filter", lambda s: _table(s).delete("v = 1")),
+        Operation("delete_partition", lambda s: _table(s).delete_partitions(["p1"])),
+        Operation("insert_overwrite", lambda s: write(s, rows(1, 20, v=3), "insert_overwrite")),
+        Operation("insert_overwrite_table", lambda s: write(s, rows(2, 20, v=3), "insert_overwrite_table")),
+        Operation("first write", lambda s: write(s, rows(3)), nothing, creates=True, again=True),
+        Operation("create table", lambda s: _create(s), nothing, creates=True, again=True),
+        Operation("mode overwrite", lambda s: write(s, rows(2, 30, v=3), "insert", "overwrite"), creates=True),
+        Operation("rollback of a dead write", lambda s: write(s, rows(2, 10, v=3)), dead_writer),
+        Operation("rollback of a refused write", _refused),
+        Operation("rollback of a broken write", _broken),
+        Operation("lazy rollback", lambda s: _table(s).clean(
+            options={"hoodie.cleaner.policy.failed.writes": "LAZY"}), dead_writer),
+        Operation("savepoint", _savepoint_first, again=True),
+        Operation("delete savepoint", _delete_savepoint, savepointed),
+        Operation("restore", _restore, again=True, through=True),
+        Operation("clean", lambda s: _table(s).clean(
+            options={"hoodie.cleaner.commits.retained": "2"}), six_versions),
+        Operation("clean of a partition", lambda s: _table(s).clean(
+            options={"hoodie.cleaner.commits.retained": "1"}), emptied_partition),
+        Operation("archive", lambda s: _table(s).archive(options=_KEEP_ONE), six_versions),
+        Operation("write with services", lambda s: write(s, rows(2, v=8), **_KEEP_ONE), six_versions),
+        Operation("table config", lambda s: table_config.update(s, {"hoodie.x": "1"}, ["hoodie.table.cdc.enabled"])),
+    )
+}  # fmt: skip
+
+
+def _create(storage: Storage) -> None:
+    properties = {
+        "hoodie.table.name": "t",
+        "hoodie.table.recordkey.fields": "id",
+        "hoodie.table.partition.fields": "p",
+        "hoodie.table.precombine.field": "ts",
+    }
+    if storage.info(table_config.PROPERTIES_FILE) is None:  # run again after a cut, it may be done
+        table_config.create(storage, properties)
