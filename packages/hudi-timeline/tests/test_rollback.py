@@ -5,11 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from hudi_format.errors import CorruptFileError, UnsupportedError
+from hudi_format.errors import CorruptFileError, OptionError, UnsupportedError
+from hudi_format.log.blocks import BlockType
+from hudi_format.log.reader import LogFileReader
+from hudi_format.log.writer import LogWriter
+from hudi_format.names import parse_log_file
 from hudi_timeline import markers, rollback, table_config
 from hudi_timeline.instant import Instant
 from hudi_timeline.metadata import avro_records
-from hudi_timeline.rollback import finish_pending, planned_files, rollback_instant
+from hudi_timeline.rollback import append_command, finish_pending, rollback_instant
+from hudi_timeline.rollback_plan import work_of
 from hudi_timeline.timeline import load_timeline
 
 T = "20260101000000000"
@@ -64,9 +69,9 @@ def test_the_markers_files_are_deleted_and_the_record_is_apache_hudis(storage):
     assert plan["instantToRollback"] == {"commitTime": T, "action": "commit"}
     assert plan["RollbackRequests"][0] == {
         "partitionPath": "p",
-        "fileId": "",
-        "latestBaseInstant": "",
-        "filesToBeDeleted": [f"{storage.uri}/p/{name(1)}", f"{storage.uri}/p/{name(2)}"],
+        "fileId": name(1).partition("_")[0],
+        "latestBaseInstant": T,
+        "filesToBeDeleted": [f"{storage.uri}/p/{name(1)}"],
         "logBlocksToBeDeleted": {},
     }
     assert done["startRollbackTime"] == time
@@ -89,7 +94,7 @@ def test_fields_are_those_of_a_rollback_that_apache_hudi_made(golden_timelines):
         assert set(plan["RollbackRequests"][0]) == {
             "partitionPath", "fileId", "latestBaseInstant", "filesToBeDeleted", "logBlocksToBeDeleted"
         }  # fmt: skip
-        found = planned_files(plan)
+        found = work_of(plan).files
         assert sum(map(len, found.values())) == 3
         assert set(found) == {"oslo", "pune", "sao_paulo"}
 
@@ -174,18 +179,95 @@ def test_many_files_are_deleted_at_once(storage):
     assert files(storage) == []
 
 
-@pytest.mark.parametrize("action", ["commit", "clean"])
-def test_only_pending_writes_are_rolled_back(storage, action):
-    instant = Instant(T, action, "COMPLETED" if action == "commit" else "REQUESTED", f"{T}.{action}")
-    with pytest.raises(UnsupportedError, match="pending write"):
+@pytest.mark.parametrize(("action", "state"), [("clean", "REQUESTED"), ("compaction", "REQUESTED")])
+def test_only_writes_and_inflight_compactions_are_rolled_back(storage, action, state):
+    instant = Instant(T, action, state, f"{T}.{action}.requested")
+    with pytest.raises(UnsupportedError, match="a write or an inflight compaction"):
         rollback_instant(storage, table_config.load(storage), timeline(storage), instant)
 
 
-def test_appends_to_log_files_are_refused(storage):
-    pending(storage)
-    markers.create(storage, T, "p", f".aa-0_{OLD}.log.1_0-1-2", "APPEND")
-    with pytest.raises(UnsupportedError, match="log files"):
-        undo(storage)
+LOG = f".aa-0_{OLD}.log.1_0-1-2"
+
+
+def logged(storage, path, instant):
+    """A log file with one block of an instant."""
+    partition, _, name = path.rpartition("/")
+    file = parse_log_file(partition, name)
+    with LogWriter(
+        storage, partition, file.file_id, file.instant, instant=instant, schema="{}", write_token="0-1-2"
+    ) as writer:
+        writer.append(BlockType.AVRO_DATA, b"")
+
+
+def blocks(storage, path):
+    with LogFileReader.open(storage, path) as reader:
+        return reader.blocks
+
+
+@pytest.mark.parametrize("by", ["markers", "timeline server", "listing"])
+def test_blocks_of_a_failed_write_are_taken_back_by_a_command_block(storage, by):
+    pending(storage, action="deltacommit")
+    put(storage, f"p/aa-0_0-0-0_{OLD}.parquet", f"p/{name(1)}")
+    logged(storage, f"p/{LOG}", T)
+    if by == "markers":
+        markers.create(storage, T, "p", LOG, "APPEND")
+        markers.create(storage, T, "p", name(1), "CREATE")
+    if by == "timeline server":
+        root = f".hoodie/.temp/{T}"
+        put(storage, f"{root}/MARKERS.type", data=b"TIMELINE_SERVER_BASED")
+        lines = f"p/{LOG}.marker.APPEND\np/{name(1)}.marker.CREATE\n"
+        put(storage, f"{root}/MARKERS3", data=lines.encode())
+    time = undo(storage)
+    plan, done = records(storage, time)
+    command = f"p/.aa-0_{OLD}.log.2_1-0-1"
+    (block,) = blocks(storage, command)
+    assert (block.is_rollback, block.target_instant, block.instant) == (True, T, time)
+    assert len(storage.read(command)) == 105  # as Apache Hudi's
+    assert files(storage) == [f"p/aa-0_0-0-0_{OLD}.parquet"]
+    key = f"file:{storage.uri}/p/{LOG}" if by == "listing" else LOG
+    assert {k for r in plan["RollbackRequests"] for k in r["logBlocksToBeDeleted"]} == {key}
+    partition = done["partitionMetadata"]["p"]
+    assert partition["rollbackLogFiles"] == {f"file:{storage.uri}/{command}": 105}
+    assert set(partition["logFilesFromFailedCommit"]) == {key}
+    assert storage.list(".hoodie/.temp") == []
+
+
+def test_a_rollback_that_is_run_again_appends_no_second_command_block(storage):
+    pending(storage, action="deltacommit")
+    put(storage, f"p/aa-0_0-0-0_{OLD}.parquet")
+    logged(storage, f"p/{LOG}", T)
+    request = {"partitionPath": "p", "fileId": "aa-0", "latestBaseInstant": OLD, "filesToBeDeleted": [],
+               "logBlocksToBeDeleted": {LOG: 1}}  # fmt: skip
+    begun(storage, [request], state="inflight", action="deltacommit")
+    append_command(storage, work_of(plan_of(storage)).logs[0], T, R)
+    finish(storage)
+    assert [e.name for e in storage.list("p") if ".log.2" in e.name] == [f".aa-0_{OLD}.log.2_1-0-1"]
+    assert not [e.name for e in storage.list("p") if ".log.3" in e.name]
+    _, done = records(storage, R)
+    assert len(done["partitionMetadata"]["p"]["rollbackLogFiles"]) == 1
+
+
+def plan_of(storage):
+    return avro_records.parse("HoodieRollbackPlan", storage.read(f".hoodie/{R}.rollback.requested"))
+
+
+def test_a_slice_of_which_nothing_is_there_gets_no_command_block(storage):
+    pending(storage, action="deltacommit")
+    markers.create(storage, T, "p", f".aa-0_{T}.log.1_0-1-2", "APPEND")
+    _, done = records(storage, undo(storage))
+    assert done["partitionMetadata"]["p"]["rollbackLogFiles"] == {}
+    assert storage.list("p") == []
+
+
+def test_an_inflight_compaction_goes_back_to_its_plan(storage):
+    put(storage, f".hoodie/{T}.compaction.requested", f".hoodie/{T}.compaction.inflight", data=b"plan")
+    put(storage, f"p/{name(1)}", f"p/.aa-0_{T}.log.1_0-1-2")
+    plan, _ = records(storage, undo(storage))
+    assert plan["instantToRollback"]["action"] == "compaction"
+    assert files(storage) == []
+    # What was logged on top of the new slice since it was planned belongs to others.
+    assert storage.info(f"p/.aa-0_{T}.log.1_0-1-2") is not None
+    assert str(timeline(storage).find(T)) == f"{T} compaction requested"
 
 
 def begun(storage, requests, *, state="requested", target=T, action="commit", content=None):
@@ -240,13 +322,31 @@ def test_a_plan_that_cannot_be_read_is_withdrawn(storage, content, state):
     assert files(storage) == []
 
 
-def test_a_rollback_of_a_completed_commit_is_left_to_apache_hudi(storage):
+@pytest.mark.parametrize("in_the_way", ["later commit", "savepoint", "later write", "compaction plan"])
+def test_a_rollback_of_a_completed_commit_that_others_need_is_refused(storage, in_the_way):
     pending(storage)
     put(storage, f".hoodie/{T}.commit", data=b"{}")
+    later = {
+        "later commit": f".hoodie/{R}.commit",
+        "savepoint": f".hoodie/{T}.savepoint",
+        "later write": f".hoodie/{R}.inflight",
+        "compaction plan": f".hoodie/{R}.compaction.requested",
+    }
+    put(storage, later[in_the_way], data=b"{}")
     begun(storage, [])
-    with pytest.raises(UnsupportedError, match="completed"):
+    with pytest.raises((UnsupportedError, OptionError)) as e:
         finish(storage)
+    assert f"{R}.rollback.requested" in e.value.remedy
     assert timeline(storage).find(T).completed
+
+
+def test_a_rollback_of_the_last_commit_that_another_process_began_is_finished(storage):
+    pending(storage)
+    put(storage, f".hoodie/{T}.commit", data=b"{}")
+    put(storage, f"p/{name(1)}")
+    begun(storage, [{"partitionPath": "p", "filesToBeDeleted": [f"/x/p/{name(1)}"]}])
+    assert [str(i) for i in finish(storage).instants] == [f"{R} rollback completed"]
+    assert files(storage) == []
 
 
 def test_a_plan_that_leads_out_of_the_table_is_refused(storage, tmp_path):
@@ -272,14 +372,16 @@ def test_a_plan_never_deletes_a_file_of_another_instant():
             }
         ],
     }
-    assert planned_files(plan) == {"p": [name(2)]}
+    assert work_of(plan).files == {"p": [name(2)]}
 
 
-def test_a_plan_with_log_blocks_is_refused():
-    request = {"partitionPath": "p", "filesToBeDeleted": [], "logBlocksToBeDeleted": {"x.log": 1}}
+@pytest.mark.parametrize(("file_id", "base"), [("../x", OLD), ("", OLD), ("aa-0", "../1"), ("a/b", OLD)])
+def test_a_plan_with_a_slice_that_is_none_is_refused(file_id, base):
+    request = {"partitionPath": "p", "fileId": file_id, "latestBaseInstant": base,
+               "filesToBeDeleted": [], "logBlocksToBeDeleted": {"x.log": 1}}  # fmt: skip
     plan = {"instantToRollback": {"commitTime": T, "action": "commit"}, "RollbackRequests": [request]}
-    with pytest.raises(UnsupportedError, match="log files"):
-        planned_files(plan)
+    with pytest.raises(CorruptFileError, match="not below the table"):
+        work_of(plan)
 
 
 def test_leftovers_of_an_instant_without_files_are_no_error(storage):

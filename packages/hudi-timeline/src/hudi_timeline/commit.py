@@ -222,26 +222,31 @@ def _dead_writes(storage: Storage, timeline: Timeline, options: CommitOptions) -
     for pending in reversed(timeline.pending_writes()):
         if is_clustering(storage, timeline, pending):
             continue
-        state = heartbeat.liveness(
-            storage, pending.time, options.heartbeat_interval_ms, options.heartbeat_misses, now=time.time
-        )
-        if state.alive:
-            owner = state.owner
-            who = f" by process {owner.pid} on {owner.host}" if owner is not None and owner.pid else ""
-            age = max(state.age_ms or 0, 0) / 1000
-            raise ConcurrentWriterError(
-                f"another write is running{who}: {pending.action} since {pending.time}, last heartbeat "
-                f"{age:.0f} s ago",
-                table=storage.uri,
-                instant=pending.time,
-                remedy="wait for it to end and run the write again; if its writer is known to be dead, "
-                f"delete {heartbeat.heartbeat_path(pending.time)}, and the next write rolls it back.",
-                heartbeat_age_ms=state.age_ms,
-                host=owner.host if owner else "",
-                pid=owner.pid if owner else 0,
-            )
+        refuse_alive(storage, pending, options)
         dead.append(pending)
     return dead
+
+
+def refuse_alive(storage: Storage, pending: Instant, options: CommitOptions) -> None:
+    """Raise ConcurrentWriterError where the writer of a pending instant is alive."""
+    state = heartbeat.liveness(
+        storage, pending.time, options.heartbeat_interval_ms, options.heartbeat_misses, now=time.time
+    )
+    if state.alive:
+        owner = state.owner
+        who = f" by process {owner.pid} on {owner.host}" if owner is not None and owner.pid else ""
+        age = max(state.age_ms or 0, 0) / 1000
+        raise ConcurrentWriterError(
+            f"another write is running{who}: {pending.action} since {pending.time}, last heartbeat "
+            f"{age:.0f} s ago",
+            table=storage.uri,
+            instant=pending.time,
+            remedy="wait for it to end and run the write again; if its writer is known to be dead, "
+            f"delete {heartbeat.heartbeat_path(pending.time)}, and the next write rolls it back.",
+            heartbeat_age_ms=state.age_ms,
+            host=owner.host if owner else "",
+            pid=owner.pid if owner else 0,
+        )
 
 
 def _repair(

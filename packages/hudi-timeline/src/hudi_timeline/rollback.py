@@ -1,12 +1,14 @@
-"""Undo a write that did not complete: its files, then its instants, on record as a rollback instant.
+"""Undo a write: its files, then its instants, on record as a rollback instant.
 
-    plan -> <r>.rollback.requested -> .inflight -> delete data files -> delete the target's instant files
-    -> <r>.rollback -> delete its markers and heartbeat
+    plan -> <r>.rollback.requested -> .inflight -> the target's completed file, if there is one -> delete data files,
+    command blocks into log files -> delete the target's other instant files -> <r>.rollback -> delete its markers and
+    heartbeat
 
 Every step may be the last one of a process: the plan says what is left to do, each step may be repeated, and
-markers go last.  The caller holds the table's lock.
+markers go last.  A write is no more from the moment at which its completed file is gone.  The caller holds the
+table's lock.
 
-Source: BaseRollbackActionExecutor and MarkerBasedRollbackStrategy of Apache Hudi 0.15.
+Source: BaseRollbackActionExecutor and BaseRollbackHelper of Apache Hudi 0.15.
 """
 
 from __future__ import annotations
@@ -14,32 +16,44 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 
 from hudi_format import properties
-from hudi_format.errors import CorruptFileError, PartitionPathError, UnsupportedError
-from hudi_format.model import join_path
-from hudi_format.names import PARTITION_METADATA, parse_base_file
-from hudi_format.partition_path import check_safe
+from hudi_format.errors import UnsupportedError
+from hudi_format.log.reader import LogFileReader
+from hudi_format.log.writer import LogWriter
+from hudi_format.model import LogFile, join_path
+from hudi_format.names import PARTITION_METADATA, log_file_name, parse_base_file, parse_log_file
 from hudi_format.storage import Storage
 from hudi_timeline import heartbeat, markers
 from hudi_timeline.clock import new_instant
 from hudi_timeline.instant import (
+    COMPACTION,
     COMPLETED,
     INFLIGHT,
+    LOG_COMPACTION,
     REQUESTED,
     ROLLBACK,
     WRITE_ACTIONS,
     Instant,
     instant_path,
+    parse_instant_file,
 )
 from hudi_timeline.metadata import avro_records
 from hudi_timeline.metadata.avro_records import Record
+from hudi_timeline.rollback_guard import refuse_needed
+from hudi_timeline.rollback_plan import LogRequest, Work, make_plan, read_plan, target_of, work_of
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import Timeline, load_timeline
 
 # Deletes are round trips on object stores; few are not worth a pool of threads.
 _POOL_FROM = 64
 _POOL_SIZE = 16
+
+ROLLBACK_TOKEN = "1-0-1"
+"""Write token of log files that hold command blocks, as in Apache Hudi's."""
+
+_COMPACTIONS = (COMPACTION, LOG_COMPACTION)
 
 
 def rollback_instant(
@@ -50,30 +64,30 @@ def rollback_instant(
     *,
     now: Callable[[], float] = time.time,
 ) -> str:
-    """Undo a pending write and return the rollback's instant time.
+    """Undo a write and return the rollback's instant time.
 
-    A rollback of the same write that was begun and not finished is finished under its own time.
+    A rollback of the same write that was begun and not finished is finished under its own time.  A compaction that is
+    inflight goes back to its plan, which stays requested.
 
     Args:
         timeline: loaded under the lock.
 
     Raises:
-        UnsupportedError: the write is completed, or its rollback needs log files.
+        UnsupportedError: no write or inflight compaction, or one that others depend on.
+        OptionError: a completed write that is savepointed.
         CorruptFileError: a marker or plan names files outside the table.
     """
-    if instant.completed or instant.action not in WRITE_ACTIONS:
-        raise UnsupportedError(
-            f"only a pending write can be rolled back, not {instant}",
-            table=storage.uri,
-            instant=instant.time,
-            remedy="roll it back with Apache Hudi.",
-        )
+    refuse_kind(storage, instant)
     for pending in timeline.pending(ROLLBACK):
-        plan = _read_plan(storage, pending)
-        if plan is not None and _target(plan)[0] == instant.time:
-            _execute(storage, pending.time, plan)
+        plan = read_plan(storage, pending)
+        if plan is not None and target_of(plan)[0] == instant.time:
+            if instant.completed:
+                refuse_needed(storage, config, timeline, instant)
+            execute(storage, pending.time, plan)
             return pending.time
-    plan = _plan(storage, timeline, instant)
+    if instant.completed:
+        refuse_needed(storage, config, timeline, instant)
+    plan = make_plan(storage, timeline, instant)
     content = avro_records.render("HoodieRollbackPlan", plan)
     while True:
         time_ = new_instant(timeline, config, now, table=storage.uri)
@@ -81,31 +95,46 @@ def rollback_instant(
             storage.create(instant_path(time_, ROLLBACK, REQUESTED), content)
         except FileExistsError:  # taken by a writer without our lock; the next millisecond is free
             continue
-        _execute(storage, time_, plan)
+        execute(storage, time_, plan)
         return time_
+
+
+def refuse_kind(storage: Storage, instant: Instant) -> None:
+    """Raise UnsupportedError for what is no write."""
+    if instant.action in WRITE_ACTIONS or (instant.action in _COMPACTIONS and instant.state == INFLIGHT):
+        return
+    remedy = "`hudi timeline` lists the writes."
+    if instant.action in _COMPACTIONS:
+        remedy = "nothing was done by it yet: run it, or unschedule it (hudi-cli: compaction unschedule)."
+    raise UnsupportedError(
+        f"a write or an inflight compaction can be rolled back, not {instant}",
+        table=storage.uri,
+        instant=instant.time,
+        remedy=remedy,
+    )
 
 
 def finish_pending(storage: Storage, config: TableConfig, timeline: Timeline) -> Timeline:
     """Finish every rollback that a process left half done, and return the timeline afterwards.
 
     One whose plan cannot be read is withdrawn: its target, if it is still there, is rolled back anew.
+
+    Raises:
+        UnsupportedError, OptionError: a completed write is to be undone, on which others depend.
     """
     pending = timeline.pending(ROLLBACK)
     for rollback in pending:
-        plan = _read_plan(storage, rollback)
+        plan = read_plan(storage, rollback)
         if plan is None:
             storage.delete(instant_path(rollback.time, ROLLBACK, INFLIGHT))
             storage.delete(instant_path(rollback.time, ROLLBACK, REQUESTED))
             continue
-        time_, action = _target(plan)
-        if timeline.has_file(f"{time_}.{action}"):
-            raise UnsupportedError(
-                f"rollback {rollback.time} of the completed {action} {time_} was begun and not finished",
-                table=storage.uri,
-                instant=rollback.time,
-                remedy="finish the rollback with Apache Hudi, then run the write again.",
-            )
-        _execute(storage, rollback.time, plan)
+        time_, action = target_of(plan)
+        done = [i for i in timeline.completed_writes() if (i.time, i.action) == (time_, action)]
+        if done:
+            refuse_needed(storage, config, timeline, done[0], rollback=rollback.time)
+        execute(storage, rollback.time, plan)
+        timeline = load_timeline(storage, config)
     return load_timeline(storage, config) if pending else timeline
 
 
@@ -155,158 +184,157 @@ def _remove_own_folder(storage: Storage, partition: str, instant: str) -> None:
         folder = folder.rpartition("/")[0]
 
 
-# --- plan ----------------------------------------------------------------------------------------------
-
-
-def _plan(storage: Storage, timeline: Timeline, instant: Instant) -> Record:
-    """What undoing the write takes, as Apache Hudi writes it down."""
-    files: dict[str, list[str]] = {}
-    if markers.has_markers(storage, instant.time):
-        found = markers.list_markers(storage, instant.time)
-        appended = next((m for m in found if m.io_type == markers.APPEND), None)
-        if appended is not None:
-            raise UnsupportedError(
-                f"the failed write appended to log files ({appended.path}), which cannot be undone yet",
-                table=storage.uri,
-                instant=instant.time,
-                remedy="roll it back with Apache Hudi.",
-            )
-        for marker in markers.base_files(found, instant.time):
-            files.setdefault(marker.partition, []).append(marker.file_name)
-    elif instant.state != REQUESTED:
-        # A writer that went past its requested state leaves markers before files.  Without them Apache Hudi
-        # plans nothing; a listing also finds files of writers that did otherwise.
-        for partition, name in _listed_files(storage, instant.time):
-            files.setdefault(partition, []).append(name)
-    return {
-        "instantToRollback": {"commitTime": instant.time, "action": instant.comparable_action},
-        "RollbackRequests": [
-            {
-                "partitionPath": partition,
-                "fileId": "",
-                "latestBaseInstant": "",
-                "filesToBeDeleted": [f"{storage.uri}/{join_path(partition, n)}" for n in sorted(set(names))],
-                "logBlocksToBeDeleted": {},
-            }
-            for partition, names in sorted(files.items())
-        ],
-        "version": 1,
-    }
-
-
-def _listed_files(storage: Storage, instant: str) -> list[tuple[str, str]]:
-    """(partition, name) of every base file below the table that carries the instant."""
-    found = []
-    pending = [""]
-    while pending:
-        folder = pending.pop()
-        for entry in storage.list(folder):
-            if entry.is_dir:
-                if not entry.name.startswith("."):
-                    pending.append(join_path(folder, entry.name))
-            else:
-                base = parse_base_file(folder, entry.name)
-                if base is not None and base.instant == instant:
-                    found.append((folder, entry.name))
-    return found
-
-
-def _read_plan(storage: Storage, rollback: Instant) -> Record | None:
-    """The plan of a rollback, None where it was never written whole."""
-    path = instant_path(rollback.time, ROLLBACK, REQUESTED)
-    try:
-        plan = avro_records.parse("HoodieRollbackPlan", storage.read(path), path=path)
-    except (FileNotFoundError, CorruptFileError):
-        return None
-    return plan if plan.get("instantToRollback") else None
-
-
-def _target(plan: Record) -> tuple[str, str]:
-    """Time and action of the write that a plan undoes."""
-    info = plan["instantToRollback"]
-    return str(info["commitTime"]), str(info["action"])
-
-
-def planned_files(plan: Record) -> dict[str, list[str]]:
-    """File names to delete by partition.
-
-    Plans hold absolute paths, which are stale once a table was moved: name and partition count.  A name
-    that does not carry the target's instant is not deleted by anything the plan says.
-
-    Raises:
-        CorruptFileError: a partition outside the table.
-        UnsupportedError: log blocks to undo.
-    """
-    target, _ = _target(plan)
-    files: dict[str, list[str]] = {}
-    for request in plan.get("RollbackRequests") or ():
-        partition = str(request.get("partitionPath") or "")
-        if request.get("logBlocksToBeDeleted"):
-            raise UnsupportedError(
-                "the rollback undoes blocks of log files, which cannot be done yet",
-                instant=target,
-                remedy="finish the rollback with Apache Hudi.",
-            )
-        try:
-            check_safe(partition)
-        except PartitionPathError:
-            raise CorruptFileError(
-                f"a rollback plan names the partition {partition!r}, which is not below the table",
-                instant=target,
-                remedy="delete the rollback's requested and inflight files; it is then planned anew.",
-            ) from None
-        for path in request.get("filesToBeDeleted") or ():
-            name = str(path).rpartition("/")[2]
-            base = parse_base_file(partition, name)
-            if base is not None and base.instant == target:
-                files.setdefault(partition, []).append(name)
-    return files
-
-
 # --- execution -----------------------------------------------------------------------------------------
 
 
-def _execute(storage: Storage, rollback: str, plan: Record) -> None:
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What was done to undo a write.
+
+    Attributes:
+        files: names of the files that were deleted, by partition.
+        commands: sizes of the log files with command blocks, by partition and path.
+        logs: what the plan said of the log files whose blocks were taken back, by partition.
+    """
+
+    files: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    commands: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    logs: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    @property
+    def deleted(self) -> int:
+        return sum(map(len, self.files.values()))
+
+
+def execute(storage: Storage, rollback: str, plan: Record) -> Undone:
+    """Carry out a requested plan, from wherever an earlier run of it stopped.
+
+    Raises:
+        CorruptFileError: the plan leads out of the table; nothing was changed.
+    """
     began = time.monotonic()
-    target, action = _target(plan)
-    files = planned_files(plan)
+    work = work_of(plan)
     _create_if_absent(storage, instant_path(rollback, ROLLBACK, INFLIGHT), b"")
-    delete_files(storage, [join_path(p, n) for p, names in files.items() for n in names])
-    storage.delete(instant_path(target, action, INFLIGHT))
-    storage.delete(instant_path(target, action, REQUESTED))
+    undone = undo(storage, work, rollback, keep_request=work.action in _COMPACTIONS)
     took_ms = int((time.monotonic() - began) * 1000)
-    metadata = rollback_record(storage, rollback, (target, action), files, took_ms)
+    metadata = rollback_record(storage, rollback, (work.time, work.action), undone, took_ms)
     content = avro_records.render("HoodieRollbackMetadata", metadata)
     _create_if_absent(storage, instant_path(rollback, ROLLBACK, COMPLETED), content)
+    tidy(storage, work.time, rollback)
+    return undone
+
+
+def undo(storage: Storage, work: Work, at: str, *, keep_request: bool = False) -> Undone:
+    """Undo one write up to its instant files.  Each step may be repeated.
+
+    Args:
+        at: the instant that does it: of a rollback or a restore.
+        keep_request: the target's requested file stays, because it is a plan to run again.
+    """
+    states = _instant_files(storage, work)
+    for name in states.get(COMPLETED, ()):
+        storage.delete(f".hoodie/{name}")
+    delete_files(storage, work.paths)
+    commands: dict[str, dict[str, int]] = {}
+    logs: dict[str, dict[str, int]] = {}
+    for request in work.logs:
+        logs.setdefault(request.partition, {}).update(request.logs)
+        for path, size in append_command(storage, request, work.time, at).items():
+            commands.setdefault(request.partition, {})[path] = size
+    for state in (INFLIGHT, REQUESTED):
+        if state == REQUESTED and keep_request:
+            continue
+        for name in states.get(state, ()):
+            storage.delete(f".hoodie/{name}")
+    return Undone(work.files, commands, logs)
+
+
+def _instant_files(storage: Storage, work: Work) -> dict[str, list[str]]:
+    """Names of the target's own instant files by state; a completed compaction's plan is among them."""
+    wanted = Instant(work.time, work.action, COMPLETED).comparable_action
+    found: dict[str, list[str]] = {}
+    for entry in storage.list(".hoodie"):
+        if entry.is_dir or not entry.name.startswith(work.time):
+            continue
+        instant = parse_instant_file(entry.name)
+        if instant is not None and (instant.time, instant.comparable_action) == (work.time, wanted):
+            found.setdefault(instant.state, []).append(entry.name)
+    return found
+
+
+def append_command(storage: Storage, request: LogRequest, target: str, at: str) -> dict[str, int]:
+    """Put a block after a slice's logs that takes the target's blocks back; size by path of the files that have one.
+
+    A slice of which nothing is there needs none: the writer died between its marker and its file.
+    """
+    there: list[LogFile] = []
+    has_base = False
+    for entry in storage.list(request.partition):
+        log = parse_log_file(request.partition, entry.name, entry.size)
+        if log is not None and (log.file_id, log.instant) == (request.file_id, request.base_instant):
+            there.append(log)
+        base = parse_base_file(request.partition, entry.name)
+        if base is not None and (base.file_id, base.instant) == (request.file_id, request.base_instant):
+            has_base = True
+    if not there and not has_base:
+        return {}
+    announced = {m.path for m in markers.list_markers(storage, at) if m.io_type == markers.APPEND}
+    earlier = [f for f in there if f.path in announced and _takes_back(storage, f, target)]
+    if earlier:  # an earlier run of the same rollback came this far
+        return {_uri(storage, f.path): f.size for f in earlier}
+    version = max((f.version for f in there), default=0) + 1
+    name = log_file_name(request.file_id, request.base_instant, version, ROLLBACK_TOKEN)
+    markers.create(storage, at, request.partition, name, markers.APPEND)
+    with LogWriter(
+        storage, request.partition, request.file_id, request.base_instant,
+        instant=at, schema="", write_token=ROLLBACK_TOKEN, version=version,
+    ) as writer:  # fmt: skip
+        writer.append_rollback(target)
+        written = writer.close()
+    return {_uri(storage, w.file.path): w.file.size for w in written}
+
+
+def _takes_back(storage: Storage, file: LogFile, target: str) -> bool:
+    with LogFileReader.open(storage, file.path) as reader:
+        return any(b.is_rollback and b.target_instant == target for b in reader.blocks)
+
+
+def _uri(storage: Storage, path: str) -> str:
+    return f"{'file:' if storage.is_local else ''}{storage.uri}/{path}"
+
+
+def tidy(storage: Storage, target: str, at: str) -> None:
+    """Remove markers and heartbeat of a write that is no more, and the markers of what undid it."""
     markers.delete(storage, target)
+    markers.delete(storage, at)
     heartbeat.delete(storage, target)
 
 
 def rollback_record(
-    storage: Storage, at: str, target: tuple[str, str], files: Mapping[str, Sequence[str]], took_ms: int
+    storage: Storage, at: str, target: tuple[str, str], undone: Undone, took_ms: int
 ) -> Record:
     """HoodieRollbackMetadata: what was done.
 
     Args:
         at: the instant of the rollback, or of the restore that it belongs to.
         target: time and action of the write that is no more.
-        files: names of the files that were deleted, by partition.
     """
     time_, action = target
+    partitions = sorted({*undone.files, *undone.commands, *undone.logs})
     return {
         "startRollbackTime": at,
         "timeTakenInMillis": took_ms,
-        "totalFilesDeleted": sum(map(len, files.values())),
+        "totalFilesDeleted": undone.deleted,
         "commitsRollback": [time_],
         "partitionMetadata": {
-            partition: {
-                "partitionPath": partition,
-                "successDeleteFiles": [f"{storage.uri}/{join_path(partition, n)}" for n in names],
+            p: {
+                "partitionPath": p,
+                "successDeleteFiles": [f"{storage.uri}/{join_path(p, n)}" for n in undone.files.get(p, ())],
                 "failedDeleteFiles": [],
-                "rollbackLogFiles": {},
-                "logFilesFromFailedCommit": {},
+                "rollbackLogFiles": dict(undone.commands.get(p, {})),
+                "logFilesFromFailedCommit": dict(undone.logs.get(p, {})),
             }
-            for partition, names in files.items()
+            for p in partitions
         },
         "version": 1,
         "instantsRollback": [{"commitTime": time_, "action": action}],

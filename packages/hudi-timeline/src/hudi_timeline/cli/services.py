@@ -1,4 +1,7 @@
-"""Commands that keep a table healthy: clean, archive, savepoint, restore.  --dry-run says what they would do."""
+"""Commands that keep a table healthy: clean, archive, savepoint, restore, rollback.
+
+--dry-run says what they would do.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,7 @@ def add_to(app: typer.Typer) -> None:
     app.command()(clean)
     app.command()(archive)
     app.command()(restore)
+    app.command()(rollback)
     app.add_typer(savepoints, name="savepoint")
 
 
@@ -89,7 +93,41 @@ def restore(
         "undone": list(result.undone),
         "instant": result.instant,
         "files deleted": result.deleted,
+        "command blocks": result.blocks,
+        "warnings": list(result.warnings),
     }
+    show_facts(facts, output)
+
+
+def rollback(
+    path: Path,
+    instant: Annotated[
+        str | None,
+        typer.Argument(
+            help="The write to undo; without it all pending writes whose writers are dead.",
+            metavar="INSTANT",
+            show_default=False,
+        ),
+    ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", "--dry-run", help="Print the plan and change nothing.")
+    ] = False,
+    option: Options = None,
+    output: Output = Format.table,
+    storage: StorageOptions = None,
+) -> None:
+    """Undo the newest write, completed or not; or an inflight compaction, which goes back to its plan."""
+    result = open_table(path, storage, option).rollback(instant, dry_run=plan)
+    requests = [r for p in result.plans for r in p.requests]
+    facts: dict[str, object] = {
+        "undone": list(result.undone),
+        "instants": [*result.instants, *result.finished],
+        "files": result.files,
+        "command blocks": result.blocks,
+    }
+    if plan:
+        facts["delete"] = [f for r in requests for f in r.files]
+        facts["take back blocks of"] = [f for r in requests for f in r.log_blocks]
     show_facts(facts, output)
 
 

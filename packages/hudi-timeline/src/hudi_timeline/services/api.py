@@ -9,12 +9,13 @@ from hudi_format.config.services import parse_service_options
 from hudi_format.errors import InstantNotFoundError
 from hudi_format.storage import Storage
 from hudi_timeline import gate
-from hudi_timeline.services import archival, cleaning, restore, savepoints
+from hudi_timeline.services import archival, cleaning, restore, rollback, savepoints
 from hudi_timeline.services.archival import ArchiveResult
 from hudi_timeline.services.clean_plan import CleanPlan
 from hudi_timeline.services.cleaning import CleanResult
 from hudi_timeline.services.context import ServiceContext
 from hudi_timeline.services.restore import RestoreResult
+from hudi_timeline.services.rollback import RollbackResult
 from hudi_timeline.snapshot import snapshot_of
 from hudi_timeline.timeline import load_timeline
 from hudi_timeline.write.api import call_options
@@ -132,6 +133,32 @@ class ServiceMethods:
         """
         context, _ = self._context(options)
         return restore.restore(context, instant, dry_run=dry_run)
+
+    def rollback(
+        self,
+        instant: str | None = None,
+        *,
+        dry_run: bool = False,
+        options: Mapping[str, object] | None = None,
+    ) -> RollbackResult:
+        """Undo the newest write, a pending one, or all that died; what it wrote is gone for good.
+
+        A compaction that is inflight goes back to its plan.  In the log files of a merge-on-read table a command block
+        takes back what the write appended.
+
+        Args:
+            instant: of the write, completed or not.  Without it: all pending writes whose writers are dead, and
+                rollbacks that were begun and not finished.
+            dry_run: give the plan and change nothing.
+
+        Raises:
+            InstantNotFoundError: there is no such instant on the active timeline.
+            ConcurrentWriterError: its writer is alive.
+            OptionError, UnsupportedError, MissingFileError: it is savepointed, later writes stand on it, or what was
+                before it is cleaned away.
+        """
+        context, _ = self._context(options, change=not dry_run)
+        return rollback.rollback(context, instant, dry_run=dry_run)
 
     @property
     def savepoints(self) -> list[str]:

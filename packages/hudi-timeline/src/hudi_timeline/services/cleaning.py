@@ -23,7 +23,7 @@ from hudi_format.instant_time import zone_of
 from hudi_format.model import join_path
 from hudi_format.names import PARTITION_METADATA
 from hudi_format.storage import Storage
-from hudi_timeline import heartbeat, open_reads, rollback
+from hudi_timeline import open_reads, rollback
 from hudi_timeline.clock import new_instant
 from hudi_timeline.commit import LAZY
 from hudi_timeline.instant import CLEAN, COMPLETED, INFLIGHT, REQUESTED, instant_path
@@ -147,17 +147,14 @@ def _plan(
 
 def roll_back_expired(context: ServiceContext) -> tuple[str, ...]:
     """Roll back the writes whose heartbeat has stopped, as the policy LAZY leaves to the cleaner; their instants."""
-    storage, options = context.storage, context.options
+    storage = context.storage
     done = []
     with context.locked():
         timeline = load_timeline(storage, context.table)
         for pending in reversed(timeline.pending_writes()):
             if is_clustering(storage, timeline, pending):
                 continue
-            state = heartbeat.liveness(
-                storage, pending.time, options.heartbeat_interval_ms, options.heartbeat_misses
-            )
-            if not state.alive:
+            if not context.is_alive(pending):
                 rollback.rollback_instant(storage, context.table, timeline, pending)
                 timeline = load_timeline(storage, context.table)
                 done.append(pending.time)

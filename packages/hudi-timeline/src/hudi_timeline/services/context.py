@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from hudi_format.storage import Storage
-from hudi_timeline import gate, metadata_table, table_config
+from hudi_timeline import gate, heartbeat, metadata_table, table_config
 from hudi_timeline.commit import CommitOptions
+from hudi_timeline.instant import Instant
 from hudi_timeline.locks import protocol as locks
 from hudi_timeline.locks.select import lock_for
 from hudi_timeline.table_config import TableConfig
@@ -37,6 +38,13 @@ class ServiceContext:
             validity_s=self.options.lock_validity_s,
             options=self.options.raw,
         )
+
+    def is_alive(self, instant: Instant) -> bool:
+        """Whether the writer of a pending instant is at work, by its heartbeat."""
+        options = self.options
+        return heartbeat.liveness(
+            self.storage, instant.time, options.heartbeat_interval_ms, options.heartbeat_misses
+        ).alive
 
     @contextmanager
     def locked(self, *, while_restoring: bool = False) -> Iterator[None]:

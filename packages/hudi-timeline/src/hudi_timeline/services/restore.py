@@ -1,7 +1,7 @@
 """Restore: the table goes back to an earlier commit; what came after it is undone for good.
 
-    lock { plan -> <r>.restore.requested -> .inflight -> the instants after the commit, newest first:
-           completed file, then data files, then the other files of the instant -> <r>.restore }
+    lock { plan -> <r>.restore.requested -> .inflight -> the instants after the commit, newest first: completed file,
+           then data files and command blocks, then the other files of the instant -> <r>.restore }
 
 Newest first, so that each state on the way is one that the table once had.  A process that dies on the way leaves a
 pending restore, which refuses writes until the same restore is run again.
@@ -13,35 +13,38 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 
-from hudi_format.errors import CorruptFileError, InstantNotFoundError, OptionError, UnsupportedError
-from hudi_format.model import join_path
-from hudi_format.names import parse_base_file
+from hudi_format.errors import CorruptFileError, InstantNotFoundError, OptionError
+from hudi_format.instant_time import zone_of
 from hudi_format.storage import Storage
-from hudi_timeline import heartbeat, markers
 from hudi_timeline.clock import new_instant
+from hudi_timeline.commit import refuse_alive
 from hudi_timeline.instant import (
+    COMPACTION,
     COMPLETED,
     INFLIGHT,
+    LOG_COMPACTION,
     REQUESTED,
     RESTORE,
     WRITE_ACTIONS,
     Instant,
     instant_path,
 )
-from hudi_timeline.listing import list_table
+from hudi_timeline.merged_view import merged_slices
 from hudi_timeline.metadata import avro_records
 from hudi_timeline.metadata.avro_records import Record
-from hudi_timeline.metadata.commit import read_commit
-from hudi_timeline.rollback import delete_files, rollback_record
+from hudi_timeline.rollback import rollback_record, tidy, undo
+from hudi_timeline.rollback_plan import Files, by_listing, walk, work_of
 from hudi_timeline.services.context import ServiceContext
 from hudi_timeline.services.savepoints import savepoints
 from hudi_timeline.snapshot import snapshot_of
-from hudi_timeline.timeline import Timeline, is_clustering, load_timeline
+from hudi_timeline.timeline import Timeline, completion_ms, is_clustering, load_timeline
 
 log = logging.getLogger("hudi")
+
+_UNDONE = WRITE_ACTIONS | {COMPACTION, LOG_COMPACTION}
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,8 @@ class RestoreResult:
         undone: instants that are no more, newest first.
         instant: the restore's own instant time; "" of a dry run.
         deleted: how many data files were deleted.
+        blocks: log files that got a command block.
+        warnings: what the user should know, one sentence each.
         seconds: how long it took.
     """
 
@@ -61,6 +66,8 @@ class RestoreResult:
     instant: str = ""
     deleted: int = 0
     seconds: float = 0.0
+    blocks: int = 0
+    warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         done = f"{self.deleted:,} files deleted; {self.seconds:.2f} s" if self.instant else "not executed"
@@ -76,16 +83,20 @@ def restore(
         InstantNotFoundError: no completed commit of the active timeline has that time.
         MissingFileError: files of that state are gone; savepoint a commit to keep them.
         OptionError: a later commit is savepointed, or another restore is not finished.
-        UnsupportedError: a merge-on-read table, or a clustering that is not finished.
+        ConcurrentWriterError: a write after it is running.
     """
     began = time.monotonic()
     storage = context.storage
     if dry_run:
-        undone = _plan(context, load_timeline(storage, context.table), to)
-        return RestoreResult(to, tuple(i.time for i in undone), seconds=time.monotonic() - began)
+        timeline = load_timeline(storage, context.table)
+        undone = _plan(context, timeline, to)
+        warnings = _out_of_order(context, timeline, undone, to)
+        times = tuple(i.time for i in undone)
+        return RestoreResult(to, times, seconds=time.monotonic() - began, warnings=warnings)
     with context.locked(while_restoring=True):
         timeline = load_timeline(storage, context.table)
         undone = _plan(context, timeline, to)
+        warnings = _out_of_order(context, timeline, undone, to)
         pending = timeline.pending(RESTORE)
         if pending:
             instant = pending[0].time
@@ -101,8 +112,9 @@ def restore(
         inflight = instant_path(instant, RESTORE, INFLIGHT)
         if storage.info(inflight) is None:
             storage.create(inflight, b"")
-        listed = _listed(context, undone)
-        rolled = {i.time: [_undo(context, timeline, i, instant, listed[i.time])] for i in undone}
+        listed = walk(storage)
+        gone = {i.time for i in undone}
+        rolled = {i.time: [_undo(context, timeline, i, instant, listed, gone)] for i in undone}
         _delete_stale_plans(storage, timeline, to)
         record = {
             "startRestoreTime": instant,
@@ -115,8 +127,13 @@ def restore(
         content = avro_records.render("HoodieRestoreMetadata", record)
         storage.create(instant_path(instant, RESTORE, COMPLETED), content)
     deleted = sum(r[0]["totalFilesDeleted"] for r in rolled.values())
+    blocks = sum(
+        len(p["rollbackLogFiles"]) for r in rolled.values() for p in r[0]["partitionMetadata"].values()
+    )
     times = tuple(i.time for i in undone)
-    result = RestoreResult(to, times, instant, deleted, time.monotonic() - began)
+    result = RestoreResult(
+        to, times, instant, deleted, time.monotonic() - began, blocks, (*context.warnings, *warnings)
+    )
     log.info("%s: %r", storage.uri, result)
     return result
 
@@ -128,12 +145,6 @@ def _info(instant: Instant) -> dict[str, str]:
 def _plan(context: ServiceContext, timeline: Timeline, to: str) -> list[Instant]:
     """The writes to undo, newest first; what cannot be undone is refused before anything is changed."""
     storage, table = context.storage, context.table
-    if table.table_type != "COPY_ON_WRITE":
-        raise UnsupportedError(
-            f"a {table.table_type} table cannot be restored yet",
-            table=storage.uri,
-            remedy="restore it with Apache Hudi.",
-        )
     if not any(i.time == to for i in timeline.completed_writes()):
         raise InstantNotFoundError(
             f"there is no completed commit {to} on the active timeline",
@@ -150,18 +161,36 @@ def _plan(context: ServiceContext, timeline: Timeline, to: str) -> list[Instant]
             remedy="delete the savepoint first.",
         )
     _refuse_other_restore(storage, timeline, to)
-    undone = [i for i in reversed(timeline.instants) if i.time > to and i.action in WRITE_ACTIONS]
+    undone = [i for i in reversed(timeline.instants) if i.time > to and i.action in _UNDONE]
     for instant in undone:
-        if not instant.completed and is_clustering(storage, timeline, instant):
-            raise UnsupportedError(
-                f"the clustering {instant.time} is not finished",
-                table=storage.uri,
-                instant=instant.time,
-                remedy="run it or roll it back with Apache Hudi first.",
-            )
+        if not instant.completed:
+            refuse_alive(storage, instant, context.options)
+    # Clusterings that wait for their run go first, as in Apache Hudi.
+    waiting = [i for i in undone if not i.completed and is_clustering(storage, timeline, i)]
     # Every file of that state must be there: this raises where the cleaner was at it.
-    snapshot_of(storage, table, timeline, to).files()
-    return undone
+    snapshot = snapshot_of(storage, table, timeline, to)
+    if table.table_type == "MERGE_ON_READ":
+        merged_slices(snapshot, snapshot.listing().files)
+    else:
+        snapshot.files()
+    return [*waiting, *(i for i in undone if i not in waiting)]
+
+
+def _out_of_order(
+    context: ServiceContext, timeline: Timeline, undone: Sequence[Instant], to: str
+) -> tuple[str, ...]:
+    """What to say where writes overlapped: order of instants and of completion are not the same at that point."""
+    zone = zone_of(context.table.timezone)
+    kept = [i for i in timeline.completed_writes() if i.time <= to]
+    ended = {i.time: completion_ms(i, zone) for i in (*kept, *undone) if i.completed}
+    last = max(((ended[i.time], i.time) for i in kept), default=(0, ""))
+    first = min(((ended[i.time], i.time) for i in undone if i.time in ended), default=None)
+    if first is None or first[0] >= last[0]:
+        return ()
+    return (
+        f"writes overlapped: {last[1]} stays and was completed after {first[1]}, which is undone; if it was made from "
+        "rows of that write, the table now holds a state that nobody has seen",
+    )
 
 
 def _refuse_other_restore(storage: Storage, timeline: Timeline, to: str) -> None:
@@ -186,48 +215,21 @@ def _undo(
     timeline: Timeline,
     instant: Instant,
     restore: str,
-    listed: Iterable[tuple[str, str]],
+    listed: Files,
+    gone: Collection[str],
 ) -> Record:
-    """Undo one write; each step may be repeated.  The record of its rollback."""
+    """Undo one instant; each step may be repeated.  The record of its rollback."""
     storage = context.storage
     began = time.monotonic()
-    files = _written(context, instant, listed)
-    storage.delete(instant_path(instant.time, instant.action, COMPLETED))
-    delete_files(storage, [join_path(p, n) for p, names in files.items() for n in names])
-    for file in timeline.files:
-        if (file.time, file.comparable_action) == (instant.time, instant.comparable_action):
-            storage.delete(file.path)
-    markers.delete(storage, instant.time)
-    heartbeat.delete(storage, instant.time)
+    requests = by_listing(storage, timeline, instant, restoring=True, listed=listed)
+    info = _info(instant)
+    work = work_of({"instantToRollback": info, "RollbackRequests": requests})
+    # A slice that goes with the instant that began it needs no command block first.
+    work = replace(work, logs=tuple(r for r in work.logs if r.base_instant not in gone))
+    undone = undo(storage, work, restore)
+    tidy(storage, instant.time, restore)
     took_ms = int((time.monotonic() - began) * 1000)
-    return rollback_record(storage, restore, (instant.time, instant.action), files, took_ms)
-
-
-def _listed(context: ServiceContext, undone: Sequence[Instant]) -> dict[str, list[tuple[str, str]]]:
-    """(partition, name) of the base files that carry the instants, by instant."""
-    found: dict[str, list[tuple[str, str]]] = {i.time: [] for i in undone}
-    for partition, entries in list_table(context.storage, context.table).files.items():
-        for entry in entries:
-            base = parse_base_file(partition, entry.name)
-            if base is not None and base.instant in found:
-                found[base.instant].append((partition, entry.name))
-    return found
-
-
-def _written(
-    context: ServiceContext, instant: Instant, listed: Iterable[tuple[str, str]]
-) -> dict[str, list[str]]:
-    """Names of the files that a write made, by partition: as they lie there, and as its metadata says."""
-    found: dict[str, set[str]] = {}
-    for partition, name in listed:
-        found.setdefault(partition, set()).add(name)
-    if instant.completed:
-        for stat in read_commit(context.storage, instant).stats:
-            partition, _, name = stat.path.lstrip("/").rpartition("/")
-            base = parse_base_file(partition, name)
-            if base is not None and base.instant == instant.time:
-                found.setdefault(partition, set()).add(name)
-    return {partition: sorted(names) for partition, names in sorted(found.items())}
+    return rollback_record(storage, restore, (info["commitTime"], info["action"]), undone, took_ms)
 
 
 def _delete_stale_plans(storage: Storage, timeline: Timeline, to: str) -> None:

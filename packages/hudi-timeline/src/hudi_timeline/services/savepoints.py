@@ -116,9 +116,13 @@ def _files_at(snapshot: TableSnapshot, at: str) -> dict[str, list[str]]:
         gone = replaced.get((partition, file_id))
         if gone is not None and gone <= at:
             continue
-        newest = next((s for s in slices if s.instant <= at), None)
-        if newest is not None:
-            files.setdefault(partition, []).extend(newest.names)
+        for found in slices:
+            if found.instant > at:
+                continue
+            files.setdefault(partition, []).extend(found.names)
+            # A slice that a compaction only began is read with the one before it.
+            if found.has_base:
+                break
     return files
 
 

@@ -1,0 +1,157 @@
+"""Rollback as a service: of one write or compaction that the user names, or of all that died.
+
+What happens in which order stands in `hudi_timeline.rollback`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hudi_format.errors import InstantNotFoundError
+from hudi_timeline import rollback as undoing
+from hudi_timeline.commit import refuse_alive
+from hudi_timeline.instant import ROLLBACK, WRITE_ACTIONS, Instant
+from hudi_timeline.metadata.actions import RollbackPlan, parse_action
+from hudi_timeline.metadata.avro_records import render
+from hudi_timeline.rollback_guard import refuse_needed
+from hudi_timeline.rollback_plan import make_plan, read_plan, target_of, work_of
+from hudi_timeline.services.context import ServiceContext
+from hudi_timeline.timeline import Timeline, is_clustering, load_timeline
+
+log = logging.getLogger("hudi")
+
+
+@dataclass(frozen=True)
+class RollbackResult:
+    """What a rollback did, or with `dry_run` would do.
+
+    Attributes:
+        undone: instants that are no more, newest first.
+        plans: what undoing each of them takes, in the same order.
+        instants: the rollbacks' own instant times, in the same order; () of a dry run.
+        finished: rollbacks that an earlier process had begun, and this one finished.
+        files: data files that are deleted.
+        blocks: slices whose log gets a command block.
+        seconds: how long it took.
+    """
+
+    undone: tuple[str, ...]
+    plans: tuple[RollbackPlan, ...]
+    instants: tuple[str, ...] = ()
+    finished: tuple[str, ...] = ()
+    files: int = 0
+    blocks: int = 0
+    seconds: float = 0.0
+
+    def __repr__(self) -> str:
+        what = ", ".join(self.undone) or "nothing"
+        done = f"{self.seconds:.2f} s" if self.instants or self.finished else "not executed"
+        return f"RollbackResult({what}: {self.files:,} files deleted, {self.blocks:,} command blocks; {done})"
+
+
+def rollback(
+    context: ServiceContext,
+    instant: str | None,
+    *,
+    dry_run: bool = False,
+    now: Callable[[], float] = time.time,
+) -> RollbackResult:
+    """Roll back a write or an inflight compaction; without an instant, all pending writes whose writers are dead.
+
+    Raises:
+        InstantNotFoundError: the active timeline has no such instant.
+        ConcurrentWriterError: its writer is alive.
+        OptionError, UnsupportedError, MissingFileError: others depend on it, see `rollback_guard`.
+    """
+    began = time.monotonic()
+    storage = context.storage
+    if dry_run:
+        timeline = load_timeline(storage, context.table)
+        plans = []
+        targets = _targets(context, timeline, instant)
+        for target in targets:
+            _check(context, timeline, target)
+            plans.append(_plan(context, timeline, target))
+        return _result(targets, plans, seconds=time.monotonic() - began)
+    done: list[str] = []
+    with context.locked():
+        timeline = load_timeline(storage, context.table)
+        targets = _targets(context, timeline, instant)
+        for target in targets:
+            _check(context, timeline, target)
+        plans = []
+        for target in targets:
+            plans.append(_plan(context, timeline, target))
+            done.append(undoing.rollback_instant(storage, context.table, timeline, target, now=now))
+            timeline = load_timeline(storage, context.table)
+        finished: list[str] = []
+        if instant is None:
+            finished = [i.time for i in timeline.pending(ROLLBACK)]
+            undoing.finish_pending(storage, context.table, timeline)
+    result = _result(targets, plans, tuple(done), tuple(finished), time.monotonic() - began)
+    log.info("%s: %r", storage.uri, result)
+    return result
+
+
+def _targets(context: ServiceContext, timeline: Timeline, instant: str | None) -> list[Instant]:
+    storage = context.storage
+    if instant is None:
+        return [
+            i for i in reversed(timeline.pending_writes())
+            if not is_clustering(storage, timeline, i) and not context.is_alive(i)
+        ]  # fmt: skip
+    found = [i for i in timeline.instants if i.time == instant]
+    found.sort(key=lambda i: i.action not in WRITE_ACTIONS)
+    if not found:
+        raise InstantNotFoundError(
+            f"there is no instant {instant} on the active timeline",
+            table=storage.uri,
+            instant=instant,
+            remedy="`inspect.timeline()` lists them; what was archived cannot be rolled back.",
+        )
+    return found[:1]
+
+
+def _check(context: ServiceContext, timeline: Timeline, target: Instant) -> None:
+    """Refuse before anything is written what may not be undone."""
+    undoing.refuse_kind(context.storage, target)
+    if target.completed:
+        refuse_needed(context.storage, context.table, timeline, target)
+    else:
+        refuse_alive(context.storage, target, context.options)
+
+
+def _plan(context: ServiceContext, timeline: Timeline, target: Instant) -> RollbackPlan:
+    record = None
+    for pending in timeline.pending(ROLLBACK):
+        found = read_plan(context.storage, pending)
+        if found is not None and target_of(found)[0] == target.time:
+            record = found
+    if record is None:
+        record = make_plan(context.storage, timeline, target)
+    work_of(record)  # nothing in it leads out of the table
+    plan = parse_action(ROLLBACK, "REQUESTED", render("HoodieRollbackPlan", record))
+    assert isinstance(plan, RollbackPlan)
+    return plan
+
+
+def _result(
+    targets: list[Instant],
+    plans: list[RollbackPlan],
+    instants: tuple[str, ...] = (),
+    finished: tuple[str, ...] = (),
+    seconds: float = 0.0,
+) -> RollbackResult:
+    requests = [r for p in plans for r in p.requests]
+    return RollbackResult(
+        tuple(t.time for t in targets),
+        tuple(plans),
+        instants,
+        finished,
+        sum(len(r.files) for r in requests),
+        len({(r.partition, r.file_id, r.base_instant) for r in requests if r.log_blocks}),
+        seconds,
+    )
