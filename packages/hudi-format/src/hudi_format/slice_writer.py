@@ -22,7 +22,9 @@ from hudi_format.errors import MissingColumnError, SchemaError
 from hudi_format.key_spec import KeySpec
 from hudi_format.keys import nested_column, record_keys
 from hudi_format.merge.custom_write import Folding
+from hudi_format.merge.kept_rows import gathered, is_large, pick
 from hudi_format.merge.keys import KeyIndex
+from hudi_format.merge.limits import MemoryLimit
 from hudi_format.merge.modes import DATA_DELETED, DELETE, decide, merged_column, one_array
 from hudi_format.merge.rules import MergeRule, Order, payload_rule
 from hudi_format.model import BaseFile, WriteStat, join_path
@@ -167,6 +169,7 @@ def merge_file(
     observe_all: bool = True,
     guard: Callable[[], None] = _no_guard,
     counter: RowCounter | None = None,
+    limit: MemoryLimit | None = None,
 ) -> WriteStat:
     """Rewrite a base file with records merged into it by key, and return its statistics.
 
@@ -176,6 +179,7 @@ def merge_file(
     Args:
         observe_all: whether the observer sees every key, or only those that are appended (where it was
             seeded with what the old file's footer holds).
+        limit: records that are more than it lets hold are handled piece by piece, apart from their keys.
     """
     began = time.monotonic()
     counter = counter or RowCounter()
@@ -183,7 +187,6 @@ def merge_file(
     if incoming.rule.custom:
         folding = Folding(incoming.rows, incoming.rule, incoming.kinds, incoming.ordering_field)
     index = KeyIndex(incoming.rows.column(RECORD_KEY))
-    deleted = incoming.deletes()
     rule = incoming.rule
     compares = rule.against_stored != Order.LATER and incoming.ordering is not None
     seen = np.zeros(incoming.rows.num_rows, dtype=bool)
@@ -216,14 +219,14 @@ def merge_file(
                 group, take = group.filter(pa.array(keep)), take[keep]
                 stored_wins = None if stored_wins is None else stored_wins[keep]
             updates += int((take >= 0).sum())
-            changes = _Changes(incoming.rows, take, rule.fill_stored, stored_wins)
+            rows = incoming.rows
+            if is_large(rows, limit):
+                rows, take = _only_taken(rows, take)
+            changes = _Changes(rows, take, rule.fill_stored, stored_wins)
             writer.write(_with_updates(group, changes, spec, counter))
-        if folding is not None:
-            new = folding.rest()
-        else:
-            new = incoming.rows.filter(pa.array(~seen if deleted is None else ~seen & ~deleted))
-        inserts = new.num_rows
-        if inserts:
+        inserts = 0
+        for new in _new_rows(incoming, folding, seen, limit):
+            inserts += new.num_rows
             if not observe_all:
                 writer.observer = observer
             writer.write(stamp(new, spec, counter))
@@ -246,6 +249,31 @@ def merge_file(
         file_size_in_bytes=size,
         upsert_time_ms=int((time.monotonic() - began) * 1000),
     )
+
+
+def _new_rows(
+    incoming: Incoming, folding: Folding | None, seen: np.ndarray, limit: MemoryLimit | None
+) -> Iterator[pa.Table]:
+    """The records that met nothing, deletes left out, piece by piece."""
+    if folding is not None:
+        rest = folding.rest()
+        if rest.num_rows:
+            yield rest
+        return
+    deleted = incoming.deletes()
+    new = np.flatnonzero(~seen if deleted is None else ~seen & ~deleted)
+    if not len(new):
+        return
+    if limit is not None and is_large(incoming.rows, limit):
+        yield from gathered(incoming.rows, new, limit)
+    else:
+        yield incoming.rows.take(pa.array(new))
+
+
+def _only_taken(rows: pa.Table, take: np.ndarray) -> tuple[pa.Table, np.ndarray]:
+    """The rows that are taken, and where they are among them (-1: none, as before)."""
+    at = np.unique(take[take >= 0])
+    return pick(rows, at), np.where(take >= 0, np.searchsorted(at, take), -1)
 
 
 def concat_file(

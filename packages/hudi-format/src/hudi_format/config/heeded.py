@@ -133,6 +133,9 @@ WRITE_FIELDS = {
     "quarantine_max_rows": QUARANTINE_MOST,
     "progress": PROGRESS,
     "merge": MERGE,
+    "memory_max": MEMORY_MAX,
+    "spill_path": SPILL_PATH,
+    "spill_compress": SPILL_COMPRESS,
 }
 # Attribute of ReadConfig -> its option.
 READ_FIELDS = {
@@ -226,7 +229,8 @@ DOCS = {
         "the logs, one per key."
     ),
     MEMORY_MAX: (
-        "Bytes that the log records of one file slice may take while they are merged; beyond it they go to disk."
+        "Bytes that the log records of one file slice may take while they are merged; beyond it they go to disk. Of a "
+        "write without a JVM, if it is given: bytes that its rows may take; their keys come on top."
     ),
     SPILL_PATH: "Folder of the temporary files of merges that exceed their memory; the system's if not given.",
     SPILL_COMPRESS: "The temporary files of merges are compressed.",

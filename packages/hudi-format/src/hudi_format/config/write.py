@@ -69,6 +69,7 @@ class WriteConfig:
         equality_queries, inequality_queries, single_value_queries: as given, `;` between them.
         rules: conditions of rows to write, as given.
         quarantine_path: None: bad rows fail the write.
+        memory_max: bytes for the rows of a write; None where none were given: they stay in memory.
         merge: a merge of the user's; see `hudi_format.merge.custom`.
         shuffle_parallelism: of the operation; None leaves it to the engine.
         extra_metadata: goes into the commit's extraMetadata.
@@ -153,6 +154,9 @@ class WriteConfig:
     quarantine_max_rows: int | None = None
     progress: str = "auto"
     merge: str | None = None
+    memory_max: int | None = None
+    spill_path: str = ""
+    spill_compress: bool = True
     services: ServiceConfig = field(default_factory=ServiceConfig)
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     raw: Mapping[str, str] = field(default_factory=dict)

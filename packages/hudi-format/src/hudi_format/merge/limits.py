@@ -47,6 +47,10 @@ class MemoryLimit:
         """Bytes to handle at once."""
         return max(1 << 16, min(self.bytes // 16, 32 << 20))
 
+    def shared(self, by: int) -> MemoryLimit:
+        """The part of one of so many that take it side by side."""
+        return replace(self, bytes=max(1, self.bytes // by))
+
     def for_stream(self) -> MemoryLimit:
         """The limit of a merge whose rows are given out in a stream."""
         return self if self.given else replace(self, bytes=min(self.bytes, STREAM_BYTES))

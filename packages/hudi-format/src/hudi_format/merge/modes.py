@@ -17,7 +17,9 @@ import pyarrow.compute as pc
 
 from hudi_format.errors import SchemaError
 from hudi_format.merge import _keymerge
+from hudi_format.merge.kept_rows import gather, is_large, keep
 from hudi_format.merge.keys import key_groups
+from hudi_format.merge.limits import MemoryLimit
 from hudi_format.merge.ordering import OrderingValues, ordering_values
 from hudi_format.merge.overlay import overlay
 from hudi_format.merge.partial import has_mask, has_name, is_has
@@ -51,14 +53,19 @@ class Combined:
     _filled: bool
     _rule: MergeRule
 
-    def take(self, rows: pa.Table) -> pa.Table:
+    def take(self, rows: pa.Table, limit: MemoryLimit | None = None) -> pa.Table:
         """The records of `rows`, the table that was combined: columns may be more or fewer.
+
+        Args:
+            limit: where `rows` are more than it lets hold, the records are kept on disk.
 
         Where a rule fills what the winner lacks, a column's value may come from an earlier row, and meta columns are
         those of the last record that counted, or of the winner as the rule says.
         """
         if not self._filled:
-            return rows if len(self.rows) == rows.num_rows else rows.take(pa.array(self.rows))
+            return rows if len(self.rows) == rows.num_rows else gather(rows, self.rows, limit)
+        # One column is made at a time, and put away.
+        away = limit if is_large(rows, limit) else None
         plain = pa.array(self.rows)
         source = np.empty(len(self._groups), dtype=np.int64)
         found: dict[str, pa.ChunkedArray] = {}
@@ -76,10 +83,17 @@ class Combined:
                 valid = None if has is None else has.astype(np.uint8)
                 _keymerge.fold_column(self._groups, self._actions, valid, latest, source)
                 at = pa.array(source[self._heads])
-            found[name] = column.take(at)
+            found[name] = _put_away(column.take(at), away)
             if has_name(name) in rows.schema.names:
                 found[has_name(name)] = rows.column(has_name(name)).take(at)
         return pa.table([found[n] for n in rows.column_names], schema=rows.schema)
+
+
+def _put_away(column: pa.ChunkedArray, limit: MemoryLimit | None) -> pa.ChunkedArray:
+    if limit is None:
+        return column
+    one = pa.table([column], names=[""])
+    return keep([one], one.schema, limit).column(0)
 
 
 def _both(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:

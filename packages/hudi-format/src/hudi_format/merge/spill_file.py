@@ -17,6 +17,17 @@ from hudi_format.errors import SpillError
 from hudi_format.merge.limits import SPILL_PATH, MemoryLimit
 
 
+def spill_failed(error: OSError, folder: str, written: int) -> SpillError:
+    """What to raise where records could not be kept; `written` bytes are there already."""
+    return SpillError(
+        f"records that do not fit into the memory limit could not be kept in {folder or tempfile.gettempdir()}: "
+        f"{error.strerror or error}",
+        remedy=f"free space there, name another folder with {SPILL_PATH}, or raise the memory limit.",
+        folder=folder or tempfile.gettempdir(),
+        written=written,
+    )
+
+
 class SpillFile:
     """Batches of one schema, appended to numbered streams and read back stream by stream.
 
@@ -92,13 +103,7 @@ class SpillFile:
                 yield reader.read_all()
 
     def _failed(self, error: OSError) -> SpillError:
-        return SpillError(
-            f"records that do not fit into the memory limit could not be kept in {self._folder}: "
-            f"{error.strerror or error}",
-            remedy=f"free space there, name another folder with {SPILL_PATH}, or raise the memory limit.",
-            folder=self._folder,
-            written=self._end,
-        )
+        return spill_failed(error, self._folder, self._end)
 
     def close(self) -> None:
         """Give the disk space back."""

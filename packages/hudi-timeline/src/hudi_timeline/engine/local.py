@@ -7,15 +7,14 @@ Kernels and Parquet release the GIL, so file groups are written side by side.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hudi_format.errors import (
     MissingColumnError,
@@ -24,15 +23,19 @@ from hudi_format.errors import (
     SchemaError,
 )
 from hudi_format.keys import made_up_keys, nested_column, partition_paths, record_keys, to_text
+from hudi_format.merge.kept_rows import keep_if_large
+from hudi_format.merge.limits import MemoryLimit
 from hudi_format.merge.modes import one_array
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.schema.evolve import conform
-from hudi_format.schema.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from hudi_format.schema.meta_columns import FILE_NAME, RECORD_KEY
 from hudi_format.storage import Storage
 from hudi_index.hashing.crc import crc32
+from hudi_timeline.engine.bulk_order import in_order
 from hudi_timeline.engine.lookup import LookupCount, LookupTask
 from hudi_timeline.engine.prepped import check_files
 from hudi_timeline.engine.protocol import PrepareTask
+from hudi_timeline.engine.shuffle import buckets_of, pieces_of
 from hudi_timeline.engine.tagging import rows_by_code, tag_rows
 from hudi_timeline.engine.user_order import user_function
 from hudi_timeline.scan.result import Scan
@@ -127,23 +130,53 @@ class LocalEngine:
         return scan.to_arrow()
 
     def prepare(self, data: pa.RecordBatchReader | pa.Table, task: PrepareTask) -> LocalFrame:
-        table = data if isinstance(data, pa.Table) else data.read_all()
+        if task.memory is None:
+            table = data if isinstance(data, pa.Table) else data.read_all()
+            rows, codes, names = self._prepared(table, task, 0)
+            return LocalFrame(rows, codes, tuple(names))
+        known: dict[str, int] = {}
+        by_piece: list[np.ndarray] = []
+
+        def prepared() -> Iterator[pa.Table]:
+            first = 0
+            for piece in pieces_of(data, task.memory or MemoryLimit()):
+                rows, codes, names = self._prepared(piece, task, first)
+                numbers = np.array([known.setdefault(n, len(known)) for n in names], dtype=codes.dtype)
+                by_piece.append(numbers[codes])
+                first += piece.num_rows
+                yield rows
+
+        fields = [pa.field(RECORD_KEY, pa.string()), *task.schema]
+        if task.stored_files:
+            fields.append(pa.field(FILE_NAME, pa.string()))
+        rows = keep_if_large(prepared(), pa.schema(fields), task.memory)
+        codes = np.concatenate(by_piece) if by_piece else np.zeros(0, dtype=np.int32)
+        return LocalFrame(rows, codes, tuple(known))
+
+    def _prepared(
+        self, table: pa.Table, task: PrepareTask, first: int
+    ) -> tuple[pa.Table, np.ndarray, list[str]]:
+        """Rows with their keys, the number of each one's partition, and the partitions; `first` is the first row's
+        number in the whole input."""
         check_ordering(table, task)
         rows = conform(table, task.schema)
         # Of the values as they are stored: a number's text depends on its type.
-        keys, paths = self.keys_and_paths(table, rows, task)
+        keys, paths = self.keys_and_paths(table, rows, task, first)
         codes, names = path_codes(paths)
         rows = pa.table([keys, *rows.columns], names=[RECORD_KEY, *task.schema.names])
         if task.stored_files:
             rows = rows.append_column(FILE_NAME, to_text(table.column(FILE_NAME)))
-        return LocalFrame(rows, codes, tuple(names))
+        return rows, codes, names
 
-    def keys_and_paths(self, data: pa.Table, rows: pa.Table, task: PrepareTask) -> tuple[pa.Array, pa.Array]:
+    def keys_and_paths(
+        self, data: pa.Table, rows: pa.Table, task: PrepareTask, first: int
+    ) -> tuple[pa.Array, pa.Array]:
         """Record keys and partition paths of `rows`, which are `data` in the types to write."""
         if task.stored_keys:
             return stored_keys(data)
         spec = task.key_spec
-        keys = made_up_keys("", 0, range(rows.num_rows)) if spec.auto else record_keys(rows, spec)
+        numbers = range(first, first + rows.num_rows)
+        keys = made_up_keys("", 0, numbers) if spec.auto else record_keys(rows, spec)
         return keys, partition_paths(rows, spec)
 
     def partition_counts(self, frame: LocalFrame) -> dict[str, int]:
@@ -178,22 +211,24 @@ class LocalEngine:
     def write(self, frame: LocalFrame, context: WriteContext, routing: Routing) -> list[WriteStat]:
         numbers = bucket_numbers(frame, routing)
         by_bucket = rows_by_code(numbers + 1, len(routing.buckets) + 1)[1:]
+        if context.memory is not None:  # each of the workers has its part of it
+            context = replace(context, memory=context.memory.shared(self.parallelism))
         wanted = [
             *context.row_schema().names,
             *(n for n in (MOVED, STORED_IN) if n in frame.rows.schema.names),
         ]
-        # One chunk: a take from many chunks puts them together anew for every bucket.
-        rows = frame.rows.select(wanted).combine_chunks()
+        rows = frame.rows.select(wanted)
         attempts = count()
 
         def work(number: int) -> list[WriteStat]:
             token = TaskToken(number, 0, next(attempts))
-            return write_bucket(
-                context, routing.buckets[number], rows.take(pa.array(by_bucket[number])), token
-            )
+            return write_bucket(context, routing.buckets[number], taken.of(number), token)
 
         order = sorted(range(len(routing.buckets)), key=lambda i: -routing.buckets[i].expected_bytes)
-        with ThreadPoolExecutor(self.parallelism) as pool:
+        with (
+            buckets_of(rows, numbers, by_bucket, context.memory) as taken,
+            ThreadPoolExecutor(self.parallelism) as pool,
+        ):
             futures = [pool.submit(work, i) for i in order if len(by_bucket[i])]
             done = count(1)
             for future in futures:
@@ -211,14 +246,24 @@ class LocalEngine:
         if task.order.function:
             whole = data if isinstance(data, pa.Table) else data.read_all()
             data = user_ordered(whole, task.order.function, task.order.tasks)
-        elif task.order.columns or task.order.mode in SORTING:
-            data = sorted_rows(data if isinstance(data, pa.Table) else data.read_all(), task)
+        ordered: Iterable[pa.Table | pa.RecordBatch] | None = None
+        if not task.order.function and (task.order.columns or task.order.mode in SORTING):
+            whole = task.memory is None and isinstance(data, pa.Table)
+            pieces = iter([data]) if whole else pieces_of(data, task.memory or MemoryLimit())
+            ordered = in_order(pieces, task)
 
         def batches() -> Iterator[pa.RecordBatch]:
-            source = data.to_batches(max_chunksize=STREAM_BATCH_ROWS) if isinstance(data, pa.Table) else data
-            for batch in source:
-                check_ordering(batch, task)
-                yield batch
+            source = ordered
+            if source is None:
+                source = [data] if isinstance(data, pa.Table) else data
+            for piece in source:
+                for batch in (
+                    piece.to_batches(max_chunksize=STREAM_BATCH_ROWS)
+                    if isinstance(piece, pa.Table)
+                    else [piece]
+                ):
+                    check_ordering(batch, task)
+                    yield batch
 
         with ThreadPoolExecutor(self.parallelism) as pool:
             return write_stream(context, batches(), TaskToken(), pool)
@@ -245,28 +290,6 @@ def user_ordered(rows: pa.Table, name: str, tasks: int | None) -> pa.Table:
             remedy="it may change the order of the rows, nothing else; give back a pyarrow.Table.",
         )
     return out
-
-
-def sorted_rows(data: pa.Table, task: PrepareTask) -> pa.Table:
-    """The rows by partition path, and within it by the wanted columns, else by record key; ties keep their order.
-
-    This process is one task, so there is no difference between sorting all rows and those of each task.
-    """
-    rows = conform(data, task.schema)
-    if task.stored_keys:
-        keys, paths = stored_keys(data)
-        rows = rows.append_column(RECORD_KEY, keys).append_column(PARTITION_PATH, paths.cast(pa.string()))
-        by = {"path": rows.column(PARTITION_PATH)}
-    else:
-        by = {"path": partition_paths(rows, task.key_spec).cast(pa.string())}
-    for number, name in enumerate(task.order.columns):
-        column = nested_column(rows, name)
-        if column is not None:
-            by[str(number)] = column
-    if not task.order.columns and not task.key_spec.auto:  # made-up keys follow the order of the rows
-        by["key"] = rows.column(RECORD_KEY) if task.stored_keys else record_keys(rows, task.key_spec)
-    order = pc.sort_indices(pa.table(by), [(name, "ascending") for name in by])
-    return rows.take(order)
 
 
 def located(frame: LocalFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]]) -> LocalFrame:
@@ -302,7 +325,9 @@ class StoredRowsEngine(LocalEngine):
     that it was made from.
     """
 
-    def keys_and_paths(self, data: pa.Table, rows: pa.Table, task: PrepareTask) -> tuple[pa.Array, pa.Array]:
+    def keys_and_paths(
+        self, data: pa.Table, rows: pa.Table, task: PrepareTask, first: int
+    ) -> tuple[pa.Array, pa.Array]:
         return stored_keys(data)
 
 

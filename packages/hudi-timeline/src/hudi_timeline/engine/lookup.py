@@ -21,6 +21,7 @@ from hudi_format.errors import HudiError, MissingColumnError
 from hudi_format.key_spec import KeySpec
 from hudi_format.keys import nested_column
 from hudi_format.merge.keys import KeyIndex, precombine
+from hudi_format.merge.limits import MemoryLimit
 from hudi_format.merge.modes import combine, decide
 from hudi_format.merge.rules import MergeRule, Order, payload_rule
 from hudi_format.model import BaseFile
@@ -52,6 +53,7 @@ class LookupTask:
             the stored record wherever it is, and do not move it.
         virtual: makes the keys of the files' columns, where they hold none; only with SIMPLE.
         prepped: nothing is looked up: rows say the file that they stand in (`hudi_timeline.engine.prepped`).
+        memory: of the rows; None: they are held.
     """
 
     index: str = SIMPLE
@@ -66,6 +68,7 @@ class LookupTask:
     delete_marker: str = ""
     virtual: KeySpec | None = None
     prepped: bool = False
+    memory: MemoryLimit | None = None
 
     @property
     def is_global(self) -> bool:

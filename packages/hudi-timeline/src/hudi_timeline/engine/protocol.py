@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import pyarrow as pa
 
 from hudi_format.keys import KeySpec
+from hudi_format.merge.limits import MemoryLimit
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.storage import Storage
 from hudi_timeline.engine.lookup import LookupCount, LookupTask
@@ -58,6 +59,7 @@ class PrepareTask:
         stored_files: they also say the base file that each row stands in; null for new rows.
         storage_level: Spark's name of the level at which the evaluated input is kept.
         order: of the rows of a bulk_insert.
+        memory: of the rows; None: they are held.
     """
 
     schema: pa.Schema
@@ -68,6 +70,7 @@ class PrepareTask:
     stored_keys: bool = False
     stored_files: bool = False
     order: BulkOrder = BulkOrder()
+    memory: MemoryLimit | None = None
 
 
 class Engine(Protocol[D, F]):

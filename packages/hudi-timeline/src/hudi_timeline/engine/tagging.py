@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_format.keys import nested_column
+from hudi_format.merge.kept_rows import gather
 from hudi_format.merge.modes import combine
 from hudi_format.model import BaseFile
 from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
@@ -103,7 +104,7 @@ def _tag_within(
         return Tagged(rows, codes, partitions, groups, out, count)
     back = np.argsort(order, kind="stable")
     order, location = order[back], location[back]
-    return Tagged(rows.take(pa.array(order)), codes[order], partitions, groups, location, count)
+    return Tagged(gather(rows, order, task.memory), codes[order], partitions, groups, location, count)
 
 
 def _tag_global(
@@ -122,7 +123,7 @@ def _tag_global(
     elif task.combine:
         keep = surviving(rows.column(RECORD_KEY), task, ordering)
         if len(keep) < rows.num_rows:
-            rows, codes = rows.take(pa.array(keep)), codes[keep]
+            rows, codes = gather(rows, keep, task.memory), codes[keep]
             ordering = nested_column(rows, task.ordering_field) if task.ordering_field else None
     known = {p: n for n, p in enumerate(partitions)}
     for partition in files:
@@ -160,7 +161,7 @@ def _tag_global(
     order, location, moved = order[back], location[back], moved[back]
     group_codes = np.array([code for code, _ in candidates] or [0], dtype=codes.dtype)
     out_codes = np.where(location >= 0, group_codes[np.maximum(location, 0)], codes[order])
-    out = rows if _is_range(order, rows.num_rows) else rows.take(pa.array(order))
+    out = rows if _is_range(order, rows.num_rows) else gather(rows, order, task.memory)
     if moved.any():
         out = out.append_column(MOVED, pa.array(moved))
         if task.takes_values_along:
@@ -178,7 +179,7 @@ def _filled(
     """One row per key, its nulls filled from the others; it goes to the partition of the last that counted."""
     given = rows.append_column(PARTITION_PATH, pa.array(codes))
     one = combine(rows.column(RECORD_KEY), task.rule, ordering=ordering, kinds=record_kinds(task, rows)).take(
-        given
+        given, task.memory
     )
     return one.drop_columns([PARTITION_PATH]), one.column(PARTITION_PATH).to_numpy()
 

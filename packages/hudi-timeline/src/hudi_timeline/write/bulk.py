@@ -1,8 +1,8 @@
 """bulk_insert: rows in any order, straight into new base files, one open file per partition.
 
 Bounded in memory: a partition's rows are gathered until they fill a row group, and all that is gathered
-together stays below `GATHER_BYTES`.  With an executor the row groups of different files are encoded at the
-same time; the order within a file is kept.
+together stays below `GATHER_BYTES`, or the memory limit.  With an executor the row groups of different files are
+encoded at the same time; the order within a file is kept.
 """
 
 from __future__ import annotations
@@ -50,6 +50,9 @@ class BulkWriter:
         self._keys_made = RowCounter()
         self._partitions: dict[str, _PartitionWriter] = {}
         self._gathered = 0
+        memory = context.memory
+        self._most_gathered = GATHER_BYTES if memory is None else min(GATHER_BYTES, memory.held)
+        self._hand_on_bytes = min(HAND_ON_BYTES, self._most_gathered)
         self._pending: list[Future[None]] = []
 
     def add(self, batch: pa.RecordBatch | pa.Table) -> None:
@@ -90,9 +93,9 @@ class BulkWriter:
         writer.gathered.append(rows)
         writer.gathered_bytes += size
         self._gathered += size
-        if writer.gathered_bytes >= HAND_ON_BYTES:
+        if writer.gathered_bytes >= self._hand_on_bytes:
             self._hand_on(writer)
-        while self._gathered >= GATHER_BYTES:
+        while self._gathered >= self._most_gathered:
             self._hand_on(max(self._partitions.values(), key=lambda w: w.gathered_bytes))
 
     def _hand_on(self, writer: _PartitionWriter, *, close: bool = False) -> None:

@@ -24,6 +24,7 @@ from hudi_format.errors import (
 )
 from hudi_format.keys import KeySpec
 from hudi_format.merge.custom import MERGE, custom_of, custom_rule
+from hudi_format.merge.limits import MemoryLimit
 from hudi_format.merge.rules import MergeRule, Order, payload_rule
 from hudi_format.parquet.config import ParquetConfig
 from hudi_format.schema.arrow import normalize_schema
@@ -327,7 +328,15 @@ def prepare_task(plan: Plan) -> PrepareTask:
             plan.config.partitioner,
             plan.config.shuffle_parallelism,
         ),
+        memory=memory_limit(plan.config),
     )
+
+
+def memory_limit(config: WriteConfig) -> MemoryLimit | None:
+    """The memory for the rows of a write; None where the user gave none."""
+    if config.memory_max is None:
+        return None
+    return MemoryLimit(config.memory_max, config.spill_path, config.spill_compress, given=True)
 
 
 def combines(plan: Plan) -> bool:
@@ -429,6 +438,7 @@ def lookup_task(plan: Plan) -> LookupTask:
         delete_marker=c.delete_marker or "",
         virtual=plan.key_spec if plan.virtual else None,
         prepped=c.prepped,
+        memory=memory_limit(c),
     )
 
 
@@ -463,4 +473,5 @@ def write_context(plan: Plan, transaction: commit.Transaction, table: TableConfi
         delete_all=plan.operation == "delete",
         delete_field=c.delete_field or "",
         delete_marker=c.delete_marker or "",
+        memory=memory_limit(c),
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from hudi_format.keys import KeySpec
+from hudi_format.merge.limits import MemoryLimit
 from hudi_format.merge.rules import MergeRule, payload_rule
 from hudi_format.model import BaseFile
 from hudi_format.parquet.config import ParquetConfig
@@ -62,6 +63,7 @@ class WriteContext:
         delete_all: the rows are keys to delete (operation `delete`).
         event_time_field: column whose range over the updated records goes into the commit, where the rule has it.
         delete_field, delete_marker: rows in which this column has this text are deletes.
+        memory: of the rows of all workers that run side by side; None: they are held.
     """
 
     storage: Storage
@@ -82,6 +84,7 @@ class WriteContext:
     input_schema: pa.Schema | None = None
     virtual: bool = False
     stored_keys: bool = False
+    memory: MemoryLimit | None = None
 
     def row_schema(self) -> pa.Schema:
         """Columns of the rows that a worker gets: record key, then the data columns it needs.

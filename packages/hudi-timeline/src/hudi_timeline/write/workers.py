@@ -6,6 +6,7 @@ rolled back, or committed without it, removes its file and fails (`hudi_timeline
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +16,7 @@ import pyarrow.compute as pc
 from hudi_format.errors import HudiError
 from hudi_format.keys import nested_column, with_instant
 from hudi_format.merge.custom_write import folded_alone
+from hudi_format.merge.kept_rows import gather, is_large, windows
 from hudi_format.merge.keys import precombine
 from hudi_format.merge.modes import (
     DATA,
@@ -87,12 +89,12 @@ def write_bucket(
         deleted = deleted_rows(context, rows)
         if bucket.kind == CREATE:
             if deleted is not None:
-                rows = rows.filter(pa.array(~deleted))
+                rows = gather(rows, np.flatnonzero(~deleted), context.memory)
             return _create(context, bucket, rows, token, counter)
         assert_base(bucket)
         if bucket.kind == CONCAT:
             if deleted is not None:
-                rows = rows.filter(pa.array(~deleted))
+                rows = gather(rows, np.flatnonzero(~deleted), context.memory)
             return [_concat(context, bucket, rows, token, counter)]
         return [_merge(context, bucket, rows, token, counter)]
     except HudiError as e:
@@ -118,8 +120,17 @@ def _one_per_key(context: WriteContext, bucket: Bucket, rows: pa.Table) -> pa.Ta
         ordering = nested_column(rows, context.ordering_field)
     if not context.combine or context.delete_all or (rule.within == Order.GREATEST and not rule.fill_within):
         survivors = precombine(keys, ordering)
-        return rows if len(survivors) == rows.num_rows else rows.take(pa.array(survivors))
-    return combine(keys, rule, ordering=ordering, kinds=record_kinds(context, rows)).take(rows)
+        return rows if len(survivors) == rows.num_rows else gather(rows, survivors, context.memory)
+    one = combine(keys, rule, ordering=ordering, kinds=record_kinds(context, rows))
+    return one.take(rows, context.memory)
+
+
+def _pieces(context: WriteContext, rows: pa.Table) -> Iterator[pa.Table]:
+    """The rows, in pieces where they are large."""
+    if context.memory is None or not is_large(rows, context.memory):
+        yield rows
+    else:
+        yield from (piece for _, piece in windows(rows, context.memory))
 
 
 def record_kinds(context: Deletes, rows: pa.Table) -> np.ndarray | None:
@@ -150,7 +161,8 @@ def _create(
 ) -> list[WriteStat]:
     files = SizedFiles(context, bucket.partition, bucket.file_id, token, counter)
     try:
-        files.write(rows)
+        for piece in _pieces(context, rows):
+            files.write(piece)
         files.close()
     except BaseException:
         files.abort()
@@ -166,7 +178,7 @@ def _concat(
     guard = start_file(context, bucket.partition, spec.name, MERGE)
     observer, carried = _carried_observer(context, old, any_deleted=False)
     stat = concat_file(
-        context.storage, spec, old, [rows],
+        context.storage, spec, old, _pieces(context, rows),
         observer=observer, observe_all=not carried, guard=guard, counter=counter,
     )  # fmt: skip
     confirm(context, guard, spec.path)
@@ -206,7 +218,7 @@ def _merge(
     )
     stat = merge_file(
         context.storage, spec, old, incoming,
-        observer=observer, observe_all=not carried, guard=guard, counter=counter,
+        observer=observer, observe_all=not carried, guard=guard, counter=counter, limit=context.memory,
     )  # fmt: skip
     confirm(context, guard, spec.path)
     return stat
