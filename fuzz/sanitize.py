@@ -125,8 +125,9 @@ def main() -> int:
             [sys.executable, str(HERE / "run.py"), "--replay", "--mutations", str(chosen.mutations)]
         )
     if chosen.tests:
-        commands.append([sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--timeout=1200",
-                         *chosen.tests])  # fmt: skip
+        # Without pytest's capture, which would keep the report of undefined behaviour to itself.
+        commands.append([sys.executable, "-m", "pytest", "-q", "-x", "-s", "-p", "no:cacheprovider",
+                         "--timeout=1200", *chosen.tests])  # fmt: skip
     code = 0
     for command in commands:
         ended = subprocess.run(command, env=environment, cwd=ROOT, check=False)

@@ -37,9 +37,11 @@ cdef bint _hash(const uint8_t* p, int64_t n, uint32_t* out) noexcept nogil:
         if n - i >= 8:
             memcpy(&eight, p + i, 8)
             if not eight & <uint64_t>0x8080808080808080:
+                # Without a sign, or a product of bytes above 0x46 would overflow.
                 h = (
-                    h * _P8 + p[i] * _P7 + p[i + 1] * _P6 + p[i + 2] * _P5 + p[i + 3] * _P4
-                    + p[i + 4] * _P3 + p[i + 5] * _P2 + p[i + 6] * _P1 + p[i + 7]
+                    h * _P8 + p[i] * _P7 + p[i + 1] * <uint32_t>_P6 + p[i + 2] * <uint32_t>_P5
+                    + p[i + 3] * <uint32_t>_P4 + p[i + 4] * <uint32_t>_P3 + p[i + 5] * <uint32_t>_P2
+                    + p[i + 6] * <uint32_t>_P1 + p[i + 7]
                 )
                 i += 8
                 continue
