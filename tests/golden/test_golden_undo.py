@@ -91,3 +91,17 @@ def test_each_commit_is_savepointed_and_restored(golden_table, tmp_path):
             f for f in path.rglob("*.parquet") if ".hoodie" not in f.parts and f.stem.split("_")[-1] in gone
         ]
         assert left == []
+
+
+@pytest.mark.req("OP-11", "OP-12")
+@pytest.mark.parametrize("golden_table", golden("v5"), ids=str)
+def test_tables_of_version_5_are_read_the_same_after_their_upgrade(golden_table, tmp_path):
+    path = golden_table.unpack(tmp_path)
+    held = rows(HudiTable.open(str(path)))
+    HudiTable.open(str(path)).upgrade()
+    table = HudiTable.open(str(path))
+    assert table.table_version == 6
+    assert rows(table).equals(held)
+    if table.table_type == "COPY_ON_WRITE":
+        table.downgrade()
+        assert rows(HudiTable.open(str(path))).equals(held)

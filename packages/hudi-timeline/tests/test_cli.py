@@ -5,6 +5,7 @@ import io
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -147,3 +148,35 @@ def test_services_run_from_a_shell(hudi, tmp_path):
     code, out, err = hudi("savepoint", "delete", path, saved)
     assert (code, out) == (1, "")
     assert "no savepoint" in err
+
+
+def test_commands_of_one_commit_and_of_conversions(hudi, path, tmp_path):
+    (row,) = json.loads(hudi("commit", "showpartitions", path, at(2), "-o", "json")[1])[:1]
+    assert row["bytes_written"] > 0
+    assert json.loads(hudi("commit", "showfiles", path, at(2), "-o", "json")[1])
+    assert json.loads(hudi("commit", "record-size", path, "-o", "json")[1])["bytes per row"] > 0
+    assert hudi("commit", "showfiles", path, at(9))[0] == 1
+    properties = tmp_path / "new.properties"
+    text = (Path(path) / ".hoodie/hoodie.properties").read_text().replace("COPY_ON_WRITE", "MERGE_ON_READ")
+    properties.write_text(text)
+    convert = ("repair", "overwrite-hoodie-props", path, "--new-props-file", str(properties))
+    assert "+ hoodie.table.type=MERGE_ON_READ" in hudi(*convert, "--dry-run")[1]
+    assert HudiTable.open(path).table_type == "COPY_ON_WRITE"
+    assert hudi(*convert)[0] == 0
+    assert HudiTable.open(path).table_type == "MERGE_ON_READ"
+    for name in ("addpartitionmeta", "corrupted-clean-files", "migrate-partition-meta"):
+        assert hudi("repair", name, path, "--dry-run")[0] == 0
+    assert json.loads(hudi("repair", "show-empty-commit-metadata", path, "-o", "json")[1]) == []
+    assert json.loads(hudi("downgrade", path, "-o", "json")[1])["executed"]
+    assert "hoodie.table.version=6" in hudi("upgrade", path)[1]
+
+
+def test_rollback_prints_its_plan_and_then_undoes_the_newest_commit(hudi, path):
+    planned = json.loads(hudi("rollback", path, at(2), "--plan", "-o", "json")[1])
+    assert (planned["undone"], planned["instants"]) == ([at(2)], [])
+    assert len(planned["delete"]) == planned["files"] > 0
+    done = json.loads(hudi("rollback", path, at(2), "-o", "json")[1])
+    assert done["files"] == planned["files"]
+    assert len(done["instants"]) == 1
+    code, _, error = hudi("rollback", path, at(2))
+    assert (code, "no instant" in error) == (1, True)

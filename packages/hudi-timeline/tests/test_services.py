@@ -1,6 +1,7 @@
 """Cleaning, archival and savepoints without a JVM; against Apache Hudi they stand in tests/interop."""
 
 import gc
+import os
 from datetime import datetime
 
 import pyarrow as pa
@@ -396,3 +397,58 @@ def test_a_commit_that_the_archive_cannot_hold_is_named_and_stays(table, path):
         table.archive(options=short)
     assert instants[0] in str(e.value)
     assert tree(path) == before
+
+
+@pytest.mark.req("RC-07")
+def test_a_restore_between_writes_that_overlapped_says_so(table, path):
+    first, second, third = write(table, range(3))
+    assert table.restore(second, dry_run=True).warnings == ()
+    done = path / ".hoodie" / f"{third}.commit"
+    os.utime(done, ns=(done.stat().st_atime_ns, (path / ".hoodie" / f"{first}.commit").stat().st_mtime_ns))
+    (words,) = table.restore(second, dry_run=True).warnings
+    assert second in words
+    assert third in words
+    assert table.restore(second).warnings == (words,)
+
+
+@pytest.mark.req("RC-01", "RC-03", "NEW-08")
+def test_a_write_that_died_is_rolled_back_by_hand_or_by_the_cleaner_of_lazy_writers(table, path):
+    write(table, range(2))
+    dead = next_instant(table.timeline.newest_time)
+    for lazily in (False, True):
+        (path / f".hoodie/{dead}.commit.requested").touch()
+        (path / f".hoodie/{dead}.inflight").touch()
+        there = tree(path)
+        assert table.rollback(dry_run=True).undone == (dead,)
+        assert tree(path) == there
+        if lazily:
+            table.clean(options={"hoodie.cleaner.policy.failed.writes": "LAZY"})
+        else:
+            assert table.rollback().undone == (dead,)
+        assert HudiTable.open(str(path)).timeline.find(dead) is None
+        dead = next_instant(HudiTable.open(str(path)).timeline.newest_time)
+
+
+@pytest.mark.req("RC-01")
+def test_only_the_newest_commit_is_rolled_back(table, path):
+    first, second = write(table, range(2))
+    with pytest.raises(UnsupportedError, match="came after"):
+        table.rollback(first)
+    with pytest.raises(InstantNotFoundError):
+        table.rollback("20200101000000000")
+    table.savepoint(second)
+    with pytest.raises(OptionError, match="savepointed"):
+        table.rollback(second)
+    table.delete_savepoint(second)
+    before = table.read(as_of=first).to_arrow()
+    result = table.rollback(second)
+    assert (result.files, result.blocks) == (2, 0)
+    assert table.read().to_arrow().sort_by("k").equals(before.sort_by("k"))
+    # What the cleaner took cannot come back.
+    write(table, range(2, 6))
+    table.clean(options={**KEEP_2, "hoodie.cleaner.commits.retained": "1"})
+    newest = table.timeline.completed_writes()
+    table.rollback(newest[-1].time)
+    with pytest.raises(MissingFileError) as e:
+        table.rollback(newest[-2].time)
+    assert "cleaned away" in e.value.remedy

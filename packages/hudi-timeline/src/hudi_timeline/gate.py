@@ -6,7 +6,7 @@ that handles the feature removes the entry.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -196,7 +196,7 @@ GATE: tuple[Entry, ...] = (
         "table version 5",
         (WRITE,),
         _version(5),
-        "let Apache Hudi 0.14 or 0.15 write to it once: that takes the table up to version 6.",
+        "upgrade its readers, then take it up to version 6: `hudi upgrade PATH` or HudiTable.upgrade().",
     ),
     Entry(
         "table version 8",
@@ -311,18 +311,19 @@ def check_service(
     timeline: Timeline,
     options: Mapping[str, str] | None,
     *,
-    while_restoring: bool = False,
+    allowed: Collection[str] = (),
 ) -> None:
     """Make sure that a table service does the table no harm.
 
     Args:
-        while_restoring: the service is the restore that another process did not finish.
+        allowed: features that the service is made for: "pending restore" for the restore that another process did not
+            finish, a table version for its upgrade.
 
     Raises:
         UnsupportedError: the table has a feature that it would damage.
     """
     facts = Facts(storage, config, timeline, options or {})
-    features = _SERVICE_FEATURES - ({"pending restore"} if while_restoring else set())
+    features = _SERVICE_FEATURES.difference(allowed)
     _check("change", facts, [e for e in GATE if e.feature in features])
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict
 
 import pyarrow as pa
 
-from hudi_format.errors import UnsupportedError
+from hudi_format.errors import InstantNotFoundError, UnsupportedError
 from hudi_format.instant_time import zone_of
 from hudi_format.parquet.footer import read_footer
 from hudi_format.storage import Storage
@@ -58,6 +58,20 @@ OPEN_WRITES = pa.schema(
     [
         ("instant", pa.string()), ("action", pa.string()), ("state", pa.string()), ("alive", pa.bool_()),
         ("heartbeat_age_s", pa.float64()), ("owner", pa.string()), ("why", pa.string()),
+    ]
+)  # fmt: skip
+COMMIT_PARTITIONS = pa.schema(
+    [
+        ("partition", pa.string()), ("action", pa.string()), ("files_added", pa.int64()),
+        ("files_updated", pa.int64()), ("rows_inserted", pa.int64()), ("rows_updated", pa.int64()),
+        ("rows_written", pa.int64()), ("bytes_written", pa.int64()), ("write_errors", pa.int64()),
+    ]
+)  # fmt: skip
+COMMIT_FILES = pa.schema(
+    [
+        ("partition", pa.string()), ("action", pa.string()), ("file_id", pa.string()), ("path", pa.string()),
+        ("previous_commit", pa.string()), ("rows_updated", pa.int64()), ("rows_written", pa.int64()),
+        ("bytes_written", pa.int64()), ("write_errors", pa.int64()), ("file_size", pa.int64()),
     ]
 )  # fmt: skip
 STATS = pa.schema(
@@ -120,6 +134,84 @@ class Inspector:
                 }
             )
         return pa.Table.from_pylist(rows, COMMITS)
+
+    def commit_partitions(self, instant: str) -> pa.Table:
+        """What a completed write did to each partition, as `commit showpartitions` of hudi-cli (COMMIT_PARTITIONS).
+
+        Raises:
+            InstantNotFoundError: there is no such write on the active timeline.
+        """
+        action, metadata = self._commit(instant)
+        rows = [
+            {
+                "partition": partition,
+                "action": action,
+                "files_added": sum(s.prev_commit == "null" for s in stats),
+                "files_updated": sum(s.prev_commit != "null" for s in stats),
+                "rows_inserted": sum(s.num_inserts for s in stats),
+                "rows_updated": sum(s.num_update_writes for s in stats),
+                "rows_written": sum(s.num_writes for s in stats),
+                "bytes_written": sum(s.total_write_bytes for s in stats),
+                "write_errors": sum(s.total_write_errors for s in stats),
+            }
+            for partition, stats in sorted(metadata.partition_to_stats.items())
+        ]
+        return pa.Table.from_pylist(rows, COMMIT_PARTITIONS)
+
+    def commit_files(self, instant: str) -> pa.Table:
+        """The files of a completed write, as `commit showfiles` of hudi-cli (columns: COMMIT_FILES).
+
+        Raises:
+            InstantNotFoundError: there is no such write on the active timeline.
+        """
+        action, metadata = self._commit(instant)
+        rows = [
+            {
+                "partition": partition,
+                "action": action,
+                "file_id": s.file_id,
+                "path": s.path,
+                "previous_commit": None if s.prev_commit == "null" else s.prev_commit,
+                "rows_updated": s.num_update_writes,
+                "rows_written": s.num_writes,
+                "bytes_written": s.total_write_bytes,
+                "write_errors": s.total_write_errors,
+                "file_size": s.file_size_in_bytes,
+            }
+            for partition, stats in sorted(metadata.partition_to_stats.items())
+            for s in stats
+        ]
+        return pa.Table.from_pylist(rows, COMMIT_FILES)
+
+    def average_record_size(self, instant: str | None = None) -> float | None:
+        """Bytes that a row takes, of the bytes and rows that a write wrote; None where no write says.
+
+        Args:
+            instant: of a completed write; the newest that wrote rows if not given.  Overheads of a file weigh little
+                where it has many rows only.
+
+        Raises:
+            InstantNotFoundError: there is no such write on the active timeline.
+        """
+        if instant is not None:
+            return _bytes_per_row(self._commit(instant)[1])
+        for found in reversed(load_timeline(self._storage, load(self._storage)).completed_writes()):
+            size = _bytes_per_row(self._commits.get(found))
+            if size is not None:
+                return size
+        return None
+
+    def _commit(self, instant: str) -> tuple[str, CommitMetadata]:
+        timeline = load_timeline(self._storage, load(self._storage))
+        found = next((i for i in timeline.completed_writes() if i.time == instant), None)
+        if found is None:
+            raise InstantNotFoundError(
+                f"there is no completed write {instant} on the active timeline",
+                table=self._storage.uri,
+                instant=instant,
+                remedy="`hudi commits PATH` lists them.",
+            )
+        return found.action, self._commits.get(found)
 
     def timeline(self) -> pa.Table:
         """One row for each action of the active timeline in its highest state (columns: TIMELINE).
@@ -212,3 +304,10 @@ class Inspector:
             for b, f in zip(files, footers, strict=True)
         ]
         return pa.Table.from_pylist(rows, STATS)
+
+
+def _bytes_per_row(metadata: CommitMetadata) -> float | None:
+    """As Apache Hudi sizes its inserts (AverageRecordSizeUtils): bytes written by rows written."""
+    rows = sum(s.num_writes for s in metadata.stats)
+    size = sum(s.total_write_bytes for s in metadata.stats)
+    return size / rows if rows > 0 and size > 0 else None

@@ -6,16 +6,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hudi_format.config.services import parse_service_options
-from hudi_format.errors import InstantNotFoundError
+from hudi_format.errors import InstantNotFoundError, OptionError
 from hudi_format.storage import Storage
 from hudi_timeline import gate
-from hudi_timeline.services import archival, cleaning, restore, rollback, savepoints
+from hudi_timeline.services import archival, cleaning, properties, restore, rollback, savepoints, upgrade
 from hudi_timeline.services.archival import ArchiveResult
 from hudi_timeline.services.clean_plan import CleanPlan
 from hudi_timeline.services.cleaning import CleanResult
 from hudi_timeline.services.context import ServiceContext
+from hudi_timeline.services.properties import PropertiesChange
 from hudi_timeline.services.restore import RestoreResult
 from hudi_timeline.services.rollback import RollbackResult
+from hudi_timeline.services.upgrade import UpgradeResult
 from hudi_timeline.snapshot import snapshot_of
 from hudi_timeline.timeline import load_timeline
 from hudi_timeline.write.api import call_options
@@ -159,6 +161,68 @@ class ServiceMethods:
         """
         context, _ = self._context(options, change=not dry_run)
         return rollback.rollback(context, instant, dry_run=dry_run)
+
+    def upgrade(
+        self, to: int = 6, *, dry_run: bool = False, options: Mapping[str, object] | None = None
+    ) -> UpgradeResult:
+        """Take a table of version 5 up to 6.  Upgrade its readers first: Apache Hudi before 0.14 does not read it then.
+
+        Failed writes are rolled back before.  A crash leaves a table of version 5; the same call goes on.
+
+        Args:
+            dry_run: say what would be done and change nothing.
+
+        Raises:
+            UnsupportedError: another version.
+            ConcurrentWriterError: a write is running.
+        """
+        return self._change_version(to, True, dry_run, options)
+
+    def downgrade(
+        self, to: int = 5, *, dry_run: bool = False, options: Mapping[str, object] | None = None
+    ) -> UpgradeResult:
+        """Take a table of version 6 down to 5, for readers of Apache Hudi before 0.14; its metadata table is deleted.
+
+        Args:
+            dry_run: say what would be done and change nothing.
+
+        Raises:
+            UnsupportedError: another version, or log files that version 5 would have in another form.
+            ConcurrentWriterError: a write is running.
+        """
+        return self._change_version(to, False, dry_run, options)
+
+    def _change_version(
+        self, to: int, up: bool, dry_run: bool, options: Mapping[str, object] | None
+    ) -> UpgradeResult:
+        context, _ = self._context(options)
+        before = context.table.version
+        if to != before and (to > before) != up:
+            raise OptionError(
+                f"to take a table from version {before} to {to} is no {'upgrade' if up else 'downgrade'}",
+                table=self._storage.uri,
+                remedy=f"call {'downgrade' if up else 'upgrade'}().",
+            )
+        return upgrade.change_version(context, to, dry_run=dry_run)
+
+    def overwrite_properties(
+        self, new: Mapping[str, str], *, dry_run: bool = False, force: bool = False
+    ) -> PropertiesChange:
+        """Put `new` in the place of all entries of hoodie.properties; the checksum is computed.
+
+        A table becomes merge on read by `hoodie.table.type` alone; the way back is refused where log files hold rows
+        that are in no base file.
+
+        Args:
+            dry_run: say what would change and change nothing.
+            force: take also lost and unknown entries, and those that contradict the table's files.
+
+        Raises:
+            OptionError: entries that do not fit; `details["errors"]` lists them.
+            UnsupportedError: rows would be hidden.
+        """
+        context, _ = self._context(None)
+        return properties.overwrite_properties(context, new, dry_run=dry_run, force=force)
 
     @property
     def savepoints(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from hudi_format.storage import Storage
@@ -47,13 +47,17 @@ class ServiceContext:
         ).alive
 
     @contextmanager
-    def locked(self, *, while_restoring: bool = False) -> Iterator[None]:
+    def locked(
+        self, *, while_restoring: bool = False, allowed: Collection[str] = (), keep_metadata: bool = False
+    ) -> Iterator[None]:
         """Hold the table's lock to change the table.
 
         What a change would harm is refused, and a metadata table that would not be kept up to date is taken away.
 
         Args:
             while_restoring: also where a restore is not finished.
+            allowed: features of the gate that this change is made for.
+            keep_metadata: files stay as they are, so that the metadata table stays right.
 
         Raises:
             LockError; UnsupportedError: the feature gate.
@@ -62,10 +66,14 @@ class ServiceContext:
             table_config.recover(self.storage)
             self.table = table_config.load(self.storage)
             timeline = load_timeline(self.storage, self.table)
-            gate.check_service(
-                self.storage, self.table, timeline, self.options.raw, while_restoring=while_restoring
-            )
-            self.table, warning = metadata_table.drop(self.storage, self.table)
-            if warning:
-                self.warnings.append(warning)
+            handled = {*allowed, "pending restore"} if while_restoring else allowed
+            gate.check_service(self.storage, self.table, timeline, self.options.raw, allowed=handled)
+            if not keep_metadata:
+                self.drop_metadata_table()
             yield
+
+    def drop_metadata_table(self) -> None:
+        """Take the metadata table away, under the lock; `warnings` says so."""
+        self.table, warning = metadata_table.drop(self.storage, self.table)
+        if warning:
+            self.warnings.append(warning)

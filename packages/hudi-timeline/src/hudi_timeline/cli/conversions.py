@@ -1,0 +1,168 @@
+"""Commands that convert and mend a table: upgrade, downgrade, repair; and what one commit did.
+
+The repairs have the names that hudi-cli gives them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import pyarrow as pa
+import typer
+
+from hudi_format.storage import open_storage
+from hudi_timeline.cli.arguments import Output, Path, StorageOptions, open_table, table_storage
+from hudi_timeline.cli.output import Format, show_facts, show_rows
+from hudi_timeline.cli.services import DryRun, Instant
+from hudi_timeline.services import properties, repairs
+from hudi_timeline.services.context import ServiceContext
+from hudi_timeline.services.repairs import Repair
+from hudi_timeline.services.upgrade import UpgradeResult
+
+repair = typer.Typer(no_args_is_help=True, help="Put a table right.", rich_markup_mode=None)
+commit = typer.Typer(no_args_is_help=True, help="What one commit did.", rich_markup_mode=None)
+
+_REPAIRS = pa.schema([("path", pa.string()), ("action", pa.string()), ("done", pa.bool_())])
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands to the `hudi` command."""
+    app.command()(upgrade)
+    app.command()(downgrade)
+    app.add_typer(repair, name="repair")
+    app.add_typer(commit, name="commit")
+
+
+def upgrade(
+    path: Path,
+    to: Annotated[int, typer.Option("--to", help="The table version.")] = 6,
+    dry_run: DryRun = False,
+    output: Output = Format.table,
+    storage: StorageOptions = None,
+) -> None:
+    """Take a table of version 5 up to 6; upgrade what reads it first."""
+    _show_version(open_table(path, storage).upgrade(to, dry_run=dry_run), output)
+
+
+def downgrade(
+    path: Path,
+    to: Annotated[int, typer.Option("--to", help="The table version.")] = 5,
+    dry_run: DryRun = False,
+    output: Output = Format.table,
+    storage: StorageOptions = None,
+) -> None:
+    """Take a table of version 6 down to 5, for readers of Apache Hudi before 0.14."""
+    _show_version(open_table(path, storage).downgrade(to, dry_run=dry_run), output)
+
+
+def _show_version(result: UpgradeResult, output: Format) -> None:
+    show_facts(
+        {
+            "from": result.before,
+            "to": result.after,
+            "steps": list(result.steps),
+            "executed": result.executed,
+            "warnings": list(result.warnings),
+        },
+        output,
+    )
+
+
+@repair.command("overwrite-hoodie-props")
+def overwrite_hoodie_props(
+    path: Path,
+    new: Annotated[
+        str, typer.Option("--new-props-file", help="A file with all entries that the table is to have.")
+    ],
+    dry_run: DryRun = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Take also lost, unknown and contradicting entries.")
+    ] = False,
+    output: Output = Format.table,
+    storage: StorageOptions = None,
+) -> None:
+    """Replace hoodie.properties by a file; the checksum is computed.  `hoodie.table.type` converts a table."""
+    folder, _, name = new.rpartition("/")
+    entries = properties.parse_file(open_storage(folder or ".").read(name), new)
+    change = open_table(path, storage).overwrite_properties(entries, dry_run=dry_run, force=force)
+    if output is Format.table:
+        print(change or "nothing changes")
+    else:
+        rows = [{"key": k, "before": before, "after": after} for k, (before, after) in change.changes.items()]
+        schema = pa.schema([("key", pa.string()), ("before", pa.string()), ("after", pa.string())])
+        show_rows(pa.Table.from_pylist(rows, schema), output)
+
+
+@repair.command("addpartitionmeta")
+def addpartitionmeta(
+    path: Path, dry_run: DryRun = False, output: Output = Format.table, storage: StorageOptions = None
+) -> None:
+    """Make .hoodie_partition_metadata in folders of committed files that have none."""
+    _show(repairs.add_partition_metadata(_context(path, storage), dry_run=dry_run), output)
+
+
+@repair.command("corrupted-clean-files")
+def corrupted_clean_files(
+    path: Path, dry_run: DryRun = False, output: Output = Format.table, storage: StorageOptions = None
+) -> None:
+    """Delete pending cleanings whose plan is empty or cannot be read."""
+    _show(repairs.remove_corrupt_cleans(_context(path, storage), dry_run=dry_run), output)
+
+
+@repair.command("migrate-partition-meta")
+def migrate_partition_meta(
+    path: Path, dry_run: DryRun = False, output: Output = Format.table, storage: StorageOptions = None
+) -> None:
+    """Keep partition metadata in Parquet files instead of text."""
+    _show(repairs.migrate_partition_metadata(_context(path, storage), dry_run=dry_run), output)
+
+
+@repair.command("show-empty-commit-metadata")
+def show_empty_commit_metadata(
+    path: Path, output: Output = Format.table, storage: StorageOptions = None
+) -> None:
+    """Completed writes whose file is empty; reads of the table raise for them."""
+    found = repairs.empty_commits(table_storage(path, storage))
+    rows = [{"instant": i.time, "action": i.action, "file": i.path} for i in found]
+    schema = pa.schema([("instant", pa.string()), ("action", pa.string()), ("file", pa.string())])
+    show_rows(pa.Table.from_pylist(rows, schema), output)
+
+
+def _context(path: str, storage: list[str] | None) -> ServiceContext:
+    return ServiceContext(table_storage(path, storage), {})
+
+
+def _show(found: Sequence[Repair], output: Format) -> None:
+    rows = [{"path": r.path, "action": r.action, "done": r.done} for r in found]
+    show_rows(pa.Table.from_pylist(rows, _REPAIRS), output)
+
+
+@commit.command("showpartitions")
+def showpartitions(
+    path: Path, instant: Instant, output: Output = Format.table, storage: StorageOptions = None
+) -> None:
+    """Files, rows and bytes that the commit wrote, by partition."""
+    show_rows(open_table(path, storage).inspect.commit_partitions(instant), output)
+
+
+@commit.command("showfiles")
+def showfiles(
+    path: Path, instant: Instant, output: Output = Format.table, storage: StorageOptions = None
+) -> None:
+    """The files that the commit wrote."""
+    show_rows(open_table(path, storage).inspect.commit_files(instant), output)
+
+
+@commit.command("record-size")
+def record_size(
+    path: Path,
+    instant: Annotated[
+        str | None, typer.Argument(help="The commit; the newest that wrote rows if not given.")
+    ] = None,
+    output: Output = Format.table,
+    storage: StorageOptions = None,
+) -> None:
+    """The average bytes of a row: bytes written by rows written."""
+    size = open_table(path, storage).inspect.average_record_size(instant)
+    show_facts({"bytes per row": None if size is None else round(size, 1)}, output)
