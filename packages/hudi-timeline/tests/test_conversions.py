@@ -15,6 +15,7 @@ from hudi_timeline.instant import COMPACTION
 from hudi_timeline.listing import list_partitions
 from hudi_timeline.services import repairs
 from hudi_timeline.services.context import ServiceContext
+from hudi_timeline.services.deduplicate import DedupeType, deduplicate
 from hudi_timeline.table_config import TYPE, VERSION
 from hudi_timeline.testing import CRASH, Crash, Fault, Faults
 from hudi_timeline.timeline import load_timeline
@@ -290,3 +291,29 @@ def test_a_commit_says_what_it_wrote_and_how_large_a_row_is(made):
     assert inspect.average_record_size() == size
     assert inspect.average_record_size(at(3)) is None
     assert json.dumps(inspect.commit_partitions(at(3)).to_pylist()) == "[]"
+
+
+@pytest.mark.req("NEW-08", "RC-09")
+@pytest.mark.parametrize(
+    ("kind", "left"), [("insert_type", [1, 2, 3]), ("update_type", [2, 4, 5, 7]), ("upsert_type", [2, 5, 7])]
+)
+def test_rows_that_stand_twice_are_taken_out_by_a_commit(tmp_path, kind, left):
+    made = MadeTable(tmp_path / "t", pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64())]))
+    first = [{"id": "a", "p": "p", "v": 1}, {"id": "b", "p": "p", "v": 2}, {"id": "c", "p": "p", "v": 3}]
+    made.commit(at(1), {("p", file_id(1)): first})
+    second = [{"id": "a", "p": "p", "v": 4}, {"id": "a", "p": "p", "v": 5}, {"id": "c", "p": "p", "v": 7}]
+    made.commit(at(2), {("p", file_id(2)): second})
+    before = tree(made)
+    planned = deduplicate(context(made), "p", kind=DedupeType(kind), dry_run=True)
+    assert tree(made) == before
+    done = deduplicate(context(made), "p", kind=DedupeType(kind))
+    assert (done.keys, done.rows, done.files) == (planned.keys, planned.rows, planned.files)
+    found = opened(made).read().to_arrow()
+    assert sorted(found.column("v").to_pylist()) == left
+    assert set(found.column("_hoodie_commit_time").to_pylist()) <= {at(1), at(2)}
+    assert opened(made).read(as_of=at(2)).to_arrow().num_rows == 6
+    assert opened(made).verify() == []
+    opened(made).rollback(done.instant)
+    assert opened(made).read().to_arrow().num_rows == 6
+    with pytest.raises(OptionError, match="no files"):
+        deduplicate(context(made), "nowhere")

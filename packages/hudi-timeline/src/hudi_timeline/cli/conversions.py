@@ -14,9 +14,10 @@ import typer
 from hudi_format.storage import open_storage
 from hudi_timeline.cli.arguments import Output, Path, StorageOptions, open_table, table_storage
 from hudi_timeline.cli.output import Format, show_facts, show_rows
-from hudi_timeline.cli.services import DryRun, Instant
+from hudi_timeline.cli.services import DryRun, Instant, Options
 from hudi_timeline.services import properties, repairs
 from hudi_timeline.services.context import ServiceContext
+from hudi_timeline.services.deduplicate import DedupeType, deduplicate
 from hudi_timeline.services.repairs import Repair
 from hudi_timeline.services.upgrade import UpgradeResult
 
@@ -116,6 +117,31 @@ def migrate_partition_meta(
 ) -> None:
     """Keep partition metadata in Parquet files instead of text."""
     _show(repairs.migrate_partition_metadata(_context(path, storage), dry_run=dry_run), output)
+
+
+@repair.command("deduplicate")
+def deduplicate_rows(
+    path: Path,
+    partition: Annotated[str, typer.Option("--partition", help="The partition's path below the table.")] = "",
+    kind: Annotated[
+        DedupeType, typer.Option("--dedupe-type", help="Which of the rows with one key stays.")
+    ] = DedupeType.INSERT,
+    dry_run: DryRun = False,
+    option: Options = None,
+    output: Output = Format.table,
+    storage: StorageOptions = None,
+) -> None:
+    """Take out rows that stand twice in a partition of a copy-on-write table, by a commit."""
+    given = dict(o.partition("=")[::2] for o in option or [])
+    context = ServiceContext(table_storage(path, storage), given)
+    result = deduplicate(context, partition, kind=kind, dry_run=dry_run, options=given)
+    facts: dict[str, object] = {
+        "keys": result.keys,
+        "rows": result.rows,
+        "files": result.files,
+        "instant": result.instant,
+    }
+    show_facts(facts, output)
 
 
 @repair.command("show-empty-commit-metadata")

@@ -1,0 +1,208 @@
+"""Rows that stand twice in a partition of a copy-on-write table: all but one are taken out, by a commit of its own.
+
+hudi-cli's `repair deduplicate` writes the files aside and copies them over those of old commits; here their file groups
+get a new version, so that the repair is visible at once, can be rolled back, and older commits stay what they were.
+
+Source: DedupeSparkJob of Apache Hudi 0.15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hudi_format.errors import OptionError, UnsupportedError
+from hudi_format.model import BaseFile, WriteStat, join_path
+from hudi_format.names import base_file_name
+from hudi_format.parquet.config import ParquetConfig
+from hudi_format.parquet.writer import BaseFileWriter
+from hudi_format.schema.meta_columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, RECORD_KEY
+from hudi_format.storage import Storage
+from hudi_index.bloom.observer import BloomObserver
+from hudi_timeline import commit, markers
+from hudi_timeline.services.context import ServiceContext
+from hudi_timeline.snapshot import open_snapshot
+from hudi_timeline.view import base_files
+
+_TOKEN = "0-0-0"
+_KEPT = ("parquet.avro.schema", "writer.model.name")
+
+
+class DedupeType(StrEnum):
+    """Which of the rows with one key stays.
+
+    INSERT: the first that was written.  UPDATE: those of the newest commit, also several.  UPSERT: one of the newest
+    commit.
+    """
+
+    INSERT = "insert_type"
+    UPDATE = "update_type"
+    UPSERT = "upsert_type"
+
+
+@dataclass(frozen=True)
+class DedupeResult:
+    """What was taken out, or with `dry_run` would be.
+
+    Attributes:
+        keys: how many keys stand more than once.
+        rows: how many rows are taken out.
+        files: rows that are taken out, by path of the base file.
+        instant: of the commit; "" where nothing was written.
+    """
+
+    keys: int
+    rows: int
+    files: Mapping[str, int]
+    instant: str = ""
+
+
+def deduplicate(
+    context: ServiceContext,
+    partition: str,
+    *,
+    kind: DedupeType = DedupeType.INSERT,
+    dry_run: bool = False,
+    options: Mapping[str, str] | None = None,
+) -> DedupeResult:
+    """Take out the rows of a partition that stand more than once.
+
+    Raises:
+        UnsupportedError: no copy-on-write table of Parquet files with meta columns, or the feature gate.
+        OptionError: there is no such partition.
+        ConcurrentWriterError, WriteConflictError: other writers are at work.
+    """
+    storage, table = context.storage, context.table
+    if (
+        table.table_type != "COPY_ON_WRITE"
+        or not table.populate_meta_fields
+        or table.base_file_format != "PARQUET"
+    ):
+        raise UnsupportedError(
+            "rows are deduplicated in copy-on-write tables of Parquet files with meta columns only",
+            table=storage.uri,
+            remedy="read the table, drop the duplicates, and write it with insert_overwrite.",
+        )
+    if dry_run:
+        return _result(_find(storage, partition, kind))
+    options = dict(options or {})
+    transaction = commit.begin(
+        storage, table, operation="UPSERT", options=commit.CommitOptions.from_options(options)
+    )
+    with transaction:
+        # Looked for behind the beginning: a commit from there on is a conflict.
+        found = _find(storage, partition, kind)
+        if not found:
+            transaction.abort("there are no duplicates", without_trace=True)
+            return _result(found)
+        schema_text = (
+            open_snapshot(storage)
+            .commits.get(transaction.snapshot_timeline.completed_writes()[-1])
+            .schema_text
+        )
+        transaction.inflight(
+            {partition: [WriteStat(f.file.file_id, "", partition, f.file.instant) for f in found]}
+        )
+        stats = [_rewrite(storage, transaction.instant, f) for f in found]
+        transaction.commit(stats, schema_text=schema_text)
+    return _result(found, transaction.instant)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A file with rows to take out."""
+
+    file: BaseFile
+    losers: Sequence[int]
+    keys: frozenset[str]
+
+
+def _find(storage: Storage, partition: str, kind: DedupeType) -> list[_Found]:
+    snapshot = open_snapshot(storage)
+    files = base_files(snapshot.files([partition]))
+    if not files:
+        raise OptionError(
+            f"the partition {partition!r} has no files",
+            table=storage.uri,
+            remedy="`hudi partitions PATH` lists them.",
+        )
+    columns = [_read(storage, f, [RECORD_KEY, COMMIT_TIME, COMMIT_SEQNO]) for f in files]
+    counts = pc.value_counts(
+        pa.chunked_array([c for t in columns for c in t.column(RECORD_KEY).chunks], pa.string())
+    )
+    twice = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
+    rows: dict[str, list[tuple[str, str, int, int]]] = {}
+    for number, table in enumerate(columns):
+        mask = pc.is_in(table.column(RECORD_KEY), twice)
+        places = pc.indices_nonzero(mask).to_pylist()
+        for place, row in zip(places, table.filter(mask).to_pylist(), strict=True):
+            of_key = rows.setdefault(row[RECORD_KEY], [])
+            of_key.append((row[COMMIT_TIME] or "", row[COMMIT_SEQNO] or "", number, place))
+    losers: dict[int, list[tuple[int, str]]] = {}
+    for key, found in rows.items():
+        for _, _, number, place in _losers(sorted(found), kind):
+            losers.setdefault(number, []).append((place, key))
+    return [
+        _Found(files[n], sorted(p for p, _ in of), frozenset(k for _, k in of))
+        for n, of in sorted(losers.items())
+    ]
+
+
+def _losers(rows: list[tuple[str, str, int, int]], kind: DedupeType) -> list[tuple[str, str, int, int]]:
+    """Of the rows of one key, in order of their commits, those that go."""
+    if kind is DedupeType.INSERT:
+        return rows[1:]
+    if kind is DedupeType.UPSERT:
+        return rows[:-1]
+    return [r for r in rows if r[0] != rows[-1][0]]
+
+
+def _read(storage: Storage, file: BaseFile, columns: list[str] | None = None) -> pa.Table:
+    with storage.open_input(file.path) as source:
+        return pq.ParquetFile(source).read(columns)
+
+
+def _rewrite(storage: Storage, instant: str, found: _Found) -> WriteStat:
+    """The file group's next version, without the rows that go."""
+    old = found.file
+    with storage.open_input(old.path) as source:
+        file = pq.ParquetFile(source)
+        footer = {k.decode(): v.decode("utf-8", "replace") for k, v in (file.metadata.metadata or {}).items()}
+        table = file.read()
+    keep = pa.array([True] * table.num_rows).to_pylist()
+    for place in found.losers:
+        keep[place] = False
+    name = base_file_name(old.file_id, _TOKEN, instant)
+    table = table.filter(pa.array(keep))
+    column = table.schema.get_field_index(FILE_NAME)
+    table = table.set_column(column, table.schema.field(column), pa.repeat(name, table.num_rows))
+    path = join_path(old.partition, name)
+    markers.create(storage, instant, old.partition, name, markers.MERGE)
+    with BaseFileWriter(
+        storage, path, table.schema, config=ParquetConfig(), observer=BloomObserver(),
+        entries={k: footer[k] for k in _KEPT if k in footer},
+    ) as writer:  # fmt: skip
+        writer.write(table)
+        size = writer.close()
+    return WriteStat(
+        file_id=old.file_id,
+        path=path,
+        partition=old.partition,
+        prev_commit=old.instant,
+        num_writes=table.num_rows,
+        num_deletes=len(found.losers),
+        total_write_bytes=size,
+        file_size_in_bytes=size,
+    )
+
+
+def _result(found: Sequence[_Found], instant: str = "") -> DedupeResult:
+    keys = frozenset(k for f in found for k in f.keys)
+    return DedupeResult(
+        len(keys), sum(len(f.losers) for f in found), {f.file.path: len(f.losers) for f in found}, instant
+    )
