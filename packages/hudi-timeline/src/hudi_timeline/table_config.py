@@ -270,7 +270,7 @@ def load(storage: Storage, *, pause: Callable[[float], None] = time.sleep) -> Ta
     for attempt in range(READ_TRIES):
         for path in (PROPERTIES_FILE, BACKUP_FILE):
             try:
-                return TableConfig(_read(storage, path))
+                return TableConfig(read_file(storage, path))
             except FileNotFoundError:
                 continue
             except CorruptFileError as e:
@@ -288,7 +288,12 @@ def load(storage: Storage, *, pause: Callable[[float], None] = time.sleep) -> Ta
     )
 
 
-def _read(storage: Storage, path: str) -> dict[str, str]:
+def read_file(storage: Storage, path: str) -> dict[str, str]:
+    """The entries of the file or of its backup.
+
+    Raises:
+        FileNotFoundError; CorruptFileError: it is not whole.
+    """
     try:
         p = props.parse(storage.read(path), path=path)
     except CorruptFileError as e:
@@ -329,7 +334,7 @@ def create(storage: Storage, properties: Mapping[str, str]) -> TableConfig:
     for folder in (".schema", config.archive_folder, ".temp", ".aux"):
         storage.make_dir(f"{META_FOLDER}/{folder}")
     try:
-        storage.create(PROPERTIES_FILE, _render(p, "Properties saved on"))
+        storage.create(PROPERTIES_FILE, render(p, "Properties saved on"))
     except FileExistsError:
         raise exists from None
     return config
@@ -352,9 +357,9 @@ def update(storage: Storage, set: Mapping[str, str], remove: Iterable[str] = ())
         return TableConfig(current)
     storage.publish(BACKUP_FILE, storage.read(PROPERTIES_FILE))
     storage.delete(PROPERTIES_FILE)
-    storage.publish(PROPERTIES_FILE, _render(changed, "Updated at"))
+    storage.publish(PROPERTIES_FILE, render(changed, "Updated at"))
     try:
-        written = _read(storage, PROPERTIES_FILE)
+        written = read_file(storage, PROPERTIES_FILE)
     except CorruptFileError:
         storage.delete(PROPERTIES_FILE)  # the backup stays, and counts
         raise
@@ -367,13 +372,14 @@ def recover(storage: Storage) -> None:
     if storage.info(BACKUP_FILE) is None:
         return
     try:
-        _read(storage, PROPERTIES_FILE)
+        read_file(storage, PROPERTIES_FILE)
     except (FileNotFoundError, CorruptFileError):
         storage.publish(PROPERTIES_FILE, storage.read(BACKUP_FILE))
     storage.delete(BACKUP_FILE)
 
 
-def _render(p: Mapping[str, str], verb: str) -> bytes:
+def render(p: Mapping[str, str], verb: str = "Updated at") -> bytes:
+    """The text of the file, with the checksum of its entries in a comment."""
     now = datetime.now(UTC)
     stamp = now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return props.render(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from json import dumps, loads
 from typing import Annotated
 
 import pyarrow as pa
@@ -12,8 +13,10 @@ from hudi_format.errors import CorruptFileError, NotAHudiTableError, Unsupported
 from hudi_format.storage import Storage
 from hudi_timeline.cli.arguments import Path, StorageOptions, open_table, table_storage
 from hudi_timeline.cli.output import Format, show_rows
+from hudi_timeline.cli.services import Options
 from hudi_timeline.verify.finding import Finding, Severity, state_of, to_json
 from hudi_timeline.verify.keys import ScanOf
+from hudi_timeline.verify.repair import repair as repair_table
 from hudi_timeline.verify.run import verify as verify_table
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object: state, counts and findings.")]
@@ -25,6 +28,7 @@ _COLUMNS = ("severity", "code", "path", "instant", "message", "remedy")
 def add_to(app: typer.Typer) -> None:
     """Add the commands to the `hudi` command."""
     app.command()(verify)
+    app.command()(repair)
 
 
 def verify(
@@ -42,6 +46,47 @@ def verify(
     else:
         _show(found)
     if any(f.severity is not Severity.INFO for f in found):
+        raise typer.Exit(1)
+
+
+def repair(
+    path: Path,
+    execute: Annotated[bool, typer.Option("--execute/--plan", help="Do it, or print the plan.")] = False,
+    deep: Deep = False,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="A finding's code or path; may be repeated.")
+    ] = None,
+    discard: Annotated[
+        bool, typer.Option("--discard", help="Delete, rather than keep, what is taken away.")
+    ] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="One JSON object: repairs, steps, what is left.")
+    ] = False,
+    option: Options = None,
+    storage: StorageOptions = None,
+) -> None:
+    """Put right what `hudi verify` finds, as far as there is a safe way; without --execute the plan is printed."""
+    there, scan_of = _open(path, storage)
+    given = dict(o.partition("=")[::2] for o in option or [])
+    result = repair_table(
+        there, dry_run=not execute, deep=deep, only=only, keep=not discard, options=given, scan_of=scan_of
+    )
+    if json:
+        plan = {
+            "table": there.uri,
+            "executed": execute,
+            **loads(result.plan.to_json()),
+            "folder": result.folder,
+        }
+        left = None if result.left is None else [f.as_dict() for f in result.left]
+        print(dumps({**plan, "left": left}, ensure_ascii=False, indent=2))
+    else:
+        print(result.plan)
+        if result.folder:
+            print(f"kept in {result.folder}" if not discard else f"plan in {result.folder}")
+        if result.left is not None:
+            print(f"{state_of(result.left)}: {len(result.left)} findings are left")
+    if any(f.severity is Severity.ERROR for f in result.left or ()):
         raise typer.Exit(1)
 
 

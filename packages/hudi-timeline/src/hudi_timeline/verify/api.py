@@ -1,13 +1,17 @@
-"""`verify` of `HudiTable`."""
+"""`verify` and `repair` of `HudiTable`."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from hudi_format.storage import Storage
 from hudi_timeline.verify.finding import Finding
 from hudi_timeline.verify.keys import ScanOf
+from hudi_timeline.verify.planning import RepairPlan
+from hudi_timeline.verify.repair import RepairResult, repair
 from hudi_timeline.verify.run import verify
+from hudi_timeline.write.api import call_options
 
 
 class VerifyMethods:
@@ -15,6 +19,7 @@ class VerifyMethods:
 
     if TYPE_CHECKING:  # what HudiTable has
         _storage: Storage
+        _options: Mapping[str, str]
         read: ScanOf
 
     def verify(self, *, deep: bool = False, workers: int | None = None) -> list[Finding]:
@@ -30,3 +35,35 @@ class VerifyMethods:
             workers: how many files to look at at once; None for a number that fits the machine and the store.
         """
         return verify(self._storage, deep=deep, workers=workers, scan_of=self.read)
+
+    def repair(
+        self,
+        *,
+        plan: RepairPlan | None = None,
+        dry_run: bool = False,
+        deep: bool = False,
+        only: Collection[str] | None = None,
+        keep: bool = True,
+        options: Mapping[str, object] | None = None,
+    ) -> RepairResult:
+        """Put right what `verify` finds, as far as there is a safe way; the plan says where there is none, and why.
+
+        Under the table's lock, and not while a writer is at work.  What is taken away or replaced is kept in
+        `.hoodie/.repair_backup_<time>/`, with the plan.  After a crash run it again.
+
+        Args:
+            plan: of an earlier dry run: only what is in it is done, and only what is still so.
+            dry_run: give the plan (files to create, to replace, to move away) and change nothing.
+            deep: also by what a deep verification finds.
+            only: codes of findings, or paths, to repair; None for all.
+            keep: False to delete what is taken away.
+            options: of the lock: `hoodie.write.lock.*`.
+
+        Raises:
+            ConcurrentWriterError: a writer is at work.
+            LockError; OptionError: a code that there is not.
+        """
+        return repair(
+            self._storage, plan=plan, dry_run=dry_run, deep=deep, only=only, keep=keep, scan_of=self.read,
+            options=call_options(self._options, options, self._storage.uri),
+        )  # fmt: skip

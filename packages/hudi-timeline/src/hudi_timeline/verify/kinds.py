@@ -114,8 +114,8 @@ KINDS: dict[str, Kind] = {
     "file-stray": _warning(repairable=True),
     "file-of-no-instant": _warning(repairable=True),
     "file-of-no-archived-instant": _error(
-        "it counts as committed, and no commit names it: look at its rows; `hudi repair` takes it away.",
-        repairable=True,
+        "it counts as committed, and no commit is known that wrote it: look at its rows, and move it away by hand if "
+        "they are not the table's."
     ),
     "commit-stat": _error("restore the commit's file from a backup: what it says of the file cannot be."),
     "replaced-group-written": _error(
