@@ -15,7 +15,14 @@ from hudi_format.model import join_path
 from hudi_format.names import META_DIR, PARTITION_METADATA
 from hudi_format.storage import FileInfo, Storage
 from hudi_timeline import metadata_table
-from hudi_timeline.instant import REQUESTED, Instant
+from hudi_timeline.instant import (
+    CLUSTERING,
+    COMPACTION,
+    LOG_COMPACTION,
+    REQUESTED,
+    WRITE_ACTIONS,
+    Instant,
+)
 from hudi_timeline.listing import on_threads
 from hudi_timeline.metadata.actions import Action, read_action
 from hudi_timeline.metadata.commit import CommitMetadata
@@ -29,6 +36,7 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 REMOTE_THREADS = 32
+WRITES = WRITE_ACTIONS | {COMPACTION, LOG_COMPACTION, CLUSTERING}
 
 
 @dataclass(frozen=True)
@@ -91,8 +99,8 @@ class Facts:
 
     @cached_property
     def known_times(self) -> frozenset[str]:
-        """The times of all instants on the active timeline, in any state."""
-        return frozenset(i.time for i in self.timeline.instants)
+        """The times of the instants on the active timeline that write files, in any state."""
+        return frozenset(i.time for i in self.timeline.instants if i.action in WRITES)
 
     @cached_property
     def pending_times(self) -> frozenset[str]:

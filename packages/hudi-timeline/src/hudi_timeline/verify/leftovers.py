@@ -20,15 +20,16 @@ def check_leftovers(facts: Facts, report: Report, *, now: Callable[[], float] = 
         now: seconds since the epoch.
     """
     storage = facts.storage
+    known = {i.time for i in facts.timeline.instants}
     # Of a completed instant they go when it is archived; asynchronous services leave them until then.
     for instant in markers.list_instants(storage):
-        if instant not in facts.known_times:
+        if instant not in known:
             report.add("markers-left", markers.marker_folder(instant), "markers of an instant that is on no timeline",
                        instant)  # fmt: skip
     for instant in heartbeat.list_instants(storage):
         if instant in facts.pending_times or heartbeat.liveness(storage, instant, now=now).alive:
             continue
-        state = "is completed" if instant in facts.known_times else "is on no timeline"
+        state = "is completed" if instant in known else "is on no timeline"
         report.add("heartbeat-left", heartbeat.heartbeat_path(instant), f"the heartbeat of an instant that {state}",
                    instant)  # fmt: skip
     for entry in storage.list(heartbeat.FOLDER):

@@ -31,6 +31,12 @@ class Repair:
     steps: tuple[Step, ...] = ()
     reason: str = ""
 
+    @property
+    def outline(self) -> tuple[tuple[str, ...], ...]:
+        """What is done about what; files that are made anew may have another time in them."""
+        finding = (self.finding.code, self.finding.path, self.finding.instant)
+        return (finding, *((s.kind, s.path) for s in self.steps))
+
     def as_dict(self) -> dict[str, Any]:
         """The repair as JSON has it."""
         finding = {n: getattr(self.finding, n) for n in ("code", "path", "instant", "message")}

@@ -94,8 +94,8 @@ def repair(
         _refuse_live_writers(storage)
         now = _plan(storage, only, deep=deep, scan_of=scan_of)
         if plan is not None:
-            known = set(plan.repairs)
-            now = replace(now, repairs=tuple(r for r in now.repairs if r in known))
+            known = {r.outline for r in plan.repairs}
+            now = replace(now, repairs=tuple(r for r in now.repairs if r.outline in known))
         folder = _execute(storage, now, keep=keep)
     left = tuple(verify(storage, deep=deep, scan_of=scan_of))
     result = RepairResult(now, folder, len(now.steps), left)

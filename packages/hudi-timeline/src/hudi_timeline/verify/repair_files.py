@@ -7,6 +7,7 @@ import re
 
 from hudi_format import partition_metadata
 from hudi_format.names import parse_base_file, parse_log_file
+from hudi_timeline.metadata_table import FOLDER
 from hudi_timeline.verify.facts import Facts
 from hudi_timeline.verify.finding import Finding
 from hudi_timeline.verify.repair_timeline import NoRepair
@@ -37,6 +38,12 @@ def _move_stranger(facts: Facts, finding: Finding, found: list[Finding]) -> list
         raise NoRepair("later commits are built on its instant, whose files are lost: it was committed.")
     if any(f.code == "timeline-contradiction" and f.instant == finding.instant for f in found):
         raise NoRepair("find out first what its instant was.")
+    # A rollback takes the instant back there too.
+    for entry in facts.storage.list(f"{FOLDER}/{facts.config.timeline_folder}"):
+        if re.match(rf"{finding.instant}(_[0-9]+)?\.deltacommit\Z", entry.name):
+            raise NoRepair(
+                "the metadata table says that its instant was completed: the commit's file is lost."
+            )
     return [move(finding.path)]
 
 

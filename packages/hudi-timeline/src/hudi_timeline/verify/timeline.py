@@ -147,11 +147,11 @@ def _check_contradictions(facts: Facts, groups: Iterable[tuple[str, str]], repor
             actions[time].add(action)
     for time, several in actions.items():
         if len(several) > 1:
-            files = sorted(
-                i.path for i in facts.timeline.files if i.time == time and i.comparable_action in several
-            )
-            report.add("timeline-contradiction", files[-1],
-                       f"one instant is a {' and a '.join(sorted(several))}", time, files=files)  # fmt: skip
+            files = [i for i in facts.timeline.files if i.time == time and i.comparable_action in several]
+            highest = max(files, key=lambda i: (i.completed, i.path))
+            report.add("timeline-contradiction", highest.path,
+                       f"one instant is a {' and a '.join(sorted(several))}", time,
+                       files=[i.path for i in files])  # fmt: skip
 
 
 def _check_rolled_back(facts: Facts, report: Report) -> None:

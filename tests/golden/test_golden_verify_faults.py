@@ -1,0 +1,267 @@
+"""Faults planted into tables of Apache Hudi: logs, pending plans, timelines of layout 2, metadata tables."""
+
+import json
+import shutil
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from golden_tables import SNAPSHOT, assert_same_answer, golden
+
+from hudi_format.log.blocks import BlockType
+from hudi_format.log.reader import LogFileReader
+from hudi_format.model import join_path
+from hudi_format.storage import LocalStorage
+from hudi_index.bloom.filter import parse_filter
+from hudi_index.bloom.observer import BLOOM, TYPE_CODE
+from hudi_timeline.metadata.avro_records import parse
+from hudi_timeline.table import HudiTable
+from hudi_timeline.verify.repair import repair
+from hudi_timeline.verify.run import verify
+
+HISTORY = ".hoodie/timeline/history"
+
+
+class Planted:
+    """An unpacked table, with what faults need to know of it."""
+
+    def __init__(self, path):
+        self.path = path
+        self.table = HudiTable.open(str(path))
+        self.writes = self.table.timeline.completed_writes()
+
+    def stats(self, instant):
+        return self.table.commits.get(instant).stats
+
+    def newest_log(self):
+        """Path of a log file that the newest delta commit wrote, and its blocks."""
+        paths = [s.path for i in reversed(self.writes) for s in self.stats(i) if ".log." in s.path]
+        with LogFileReader.open(self.table.storage, paths[0]) as log:
+            return paths[0], log.blocks
+
+    def newest_base(self):
+        files = [(i.time, s.path) for i in self.writes for s in self.stats(i) if s.path.endswith("parquet")]
+        return max(files)[1]
+
+    def flip(self, path, offset):
+        data = bytearray((self.path / path).read_bytes())
+        data[offset] ^= 0xFF
+        (self.path / path).write_bytes(data)
+
+
+FAULTS = []
+
+
+def fault(*tables, left=None):
+    """Register a fault of some tables.
+
+    Args:
+        left: the codes that `repair` leaves; None for all, as nothing can be repaired.
+    """
+
+    def register(plant):
+        for version, name in tables:
+            given = pytest.param(version, name, plant, left, id=f"{plant.__name__}-{version}-{name}")
+            FAULTS.append(given)
+        return plant
+
+    return register
+
+
+# --- log files -----------------------------------------------------------------------------------------
+
+
+@fault(("v6", "mor_avro_logs"), ("v9", "mor_parquet_logs"))
+def log_whose_magic_is_gone(t):
+    path, blocks = t.newest_log()
+    t.flip(path, blocks[-1].offset + 1)
+    return [("log-damaged", path)]
+
+
+@fault(("v6", "mor_avro_logs"), ("v8", "mor_avro_logs"))
+def log_whose_block_length_lies(t):
+    path, blocks = t.newest_log()
+    t.flip(path, blocks[-1].offset + 13)
+    return [("log-damaged", path)]
+
+
+@fault(("v6", "mor_avro_logs"), ("v9", "mor_avro_logs"))
+def log_that_is_cut(t):
+    path, _ = t.newest_log()
+    data = (t.path / path).read_bytes()
+    (t.path / path).write_bytes(data[:-1])
+    return [("log-damaged", path)]
+
+
+@fault(("v6", "mor_avro_logs"), ("v8", "mor_avro_logs"))
+def log_record_that_is_none(t):
+    path, blocks = t.newest_log()
+    data = next(b for b in blocks if b.type is BlockType.AVRO_DATA)
+    t.flip(path, data.content_offset + 9)  # the length of its first record
+    return [("log-content", path)]
+
+
+@fault(("v6", "mor_avro_logs"))
+def log_of_a_commit_that_is_lost(t):
+    last = t.writes[-1]
+    paths = {s.path for s in t.stats(last)}
+    for file in (t.path / ".hoodie").glob(f"{last.time}.*"):
+        file.unlink()
+    return [("log-block-of-no-instant" if ".log." in p else "file-of-no-instant", p) for p in paths]
+
+
+@fault(("v9", "mor_avro_logs"))
+def log_that_is_gone(t):
+    path, _ = t.newest_log()
+    (t.path / path).unlink()
+    return [("file-missing", path)]
+
+
+# --- plans and timelines -------------------------------------------------------------------------------
+
+
+@fault(("v6", "mor_pending_compaction"))  # whose name logs carry that were written since
+@fault(("v9", "mor_pending_compaction"), left=("file-missing",))
+def file_that_a_pending_compaction_reads(t):
+    pending = t.table.timeline.pending("compaction")[0]
+    folder = t.table.config.timeline_folder
+    plan = f"{folder}/{pending.time}.compaction.requested"
+    operation = parse("HoodieCompactionPlan", (t.path / plan).read_bytes())["operations"][0]
+    path = join_path(operation["partitionPath"], operation["deltaFilePaths"][0])
+    (t.path / path).unlink()
+    return [("plan-slice-missing", plan), ("file-missing", path)]
+
+
+@fault(("v9", "mor_pending_compaction"), left=())
+def plan_of_a_compaction_that_is_gone(t):
+    pending = t.table.timeline.pending("compaction")[0]
+    plan = f".hoodie/timeline/{pending.time}.compaction.requested"
+    inflight = t.path / f".hoodie/timeline/{pending.time}.compaction.inflight"
+    (t.path / plan).unlink()
+    inflight.touch()
+    return [("timeline-no-plan", plan)]
+
+
+@fault(("v8", "cow_partitioned"), ("v9", "cow_partitioned"), left=())
+def instant_that_is_completed_twice(t):
+    last = t.writes[-1]
+    other = f"{last.time}_{int(last.completion) + 1000}.{last.action}"
+    shutil.copy(t.path / last.path, t.path / ".hoodie/timeline" / other)
+    return [("timeline-two-completions", f".hoodie/timeline/{other}")]
+
+
+@fault(("v9", "cow_partitioned"))
+def instant_that_is_completed_before_it_began(t):
+    last = t.writes[-1]
+    other = f"{last.time}_{int(last.time) - 1000}.{last.action}"
+    (t.path / last.path).rename(t.path / ".hoodie/timeline" / other)
+    return [("timeline-order", f".hoodie/timeline/{other}")]
+
+
+@fault(("v9", "cow_partitioned"), left=())
+def file_that_is_no_instant(t):
+    (t.path / ".hoodie/timeline/notes.txt").touch()
+    return [("timeline-unknown-file", ".hoodie/timeline/notes.txt")]
+
+
+@fault(("v8", "cow_partitioned"))
+def timeline_that_is_gone(t):
+    (t.path / ".hoodie/timeline").rename(t.path / ".hoodie/elsewhere")
+    return [("timeline-folder", ".hoodie/timeline")]
+
+
+@fault(("v8", "cow_archived"), ("v9", "cow_archived"), left=())
+def manifest_that_is_gone(t):
+    number = (t.path / HISTORY / "_version_").read_text()
+    (t.path / HISTORY / f"manifest_{number}").unlink()
+    return [("archive-manifest", f"{HISTORY}/manifest_{number}")]
+
+
+@fault(("v9", "cow_archived"))
+def file_of_the_history_that_is_gone(t):
+    number = (t.path / HISTORY / "_version_").read_text()
+    name = json.loads((t.path / HISTORY / f"manifest_{number}").read_text())["files"][0]["fileName"]
+    (t.path / HISTORY / name).unlink()
+    return [("archive-unreadable", f"{HISTORY}/{name}")]
+
+
+# --- metadata tables -----------------------------------------------------------------------------------
+
+
+@fault(("v6", "cow_partitioned"), ("v9", "cow_partitioned"), left=())
+def metadata_table_that_lost_a_commit(t):
+    last = t.writes[-1]
+    folder = t.path / ".hoodie/metadata" / t.table.config.timeline_folder
+    for file in folder.glob(f"{last.time}[._]*"):
+        if file.name.endswith("deltacommit"):
+            file.unlink()
+    return [("mdt-not-listed", s.path) for s in t.stats(last)]
+
+
+@fault(("v6", "mdt_all_indexes"), ("v9", "mdt_all_indexes"), left=())
+def metadata_file_that_is_damaged(t):
+    files = sorted((t.path / ".hoodie/metadata/files").glob("*.hfile"))
+    path = str(files[-1].relative_to(t.path))
+    data = bytearray(files[-1].read_bytes())
+    data[:8] = b"NOTABLOK"
+    files[-1].write_bytes(data)
+    return [("base-file-unreadable", path)]
+
+
+@fault(("v6", "record_index"), left=())
+def metadata_partition_that_is_gone(t):
+    shutil.rmtree(t.path / ".hoodie/metadata/record_index")
+    return [("mdt-missing", ".hoodie/metadata/record_index")]
+
+
+@fault(("v6", "mdt_all_indexes"), ("v8", "mdt_all_indexes"), left=("file-size",))
+def bloom_filter_that_the_index_does_not_know(t):
+    path = t.newest_base()
+    file = t.path / path
+    rows = pq.read_table(file, partitioning=None)
+    entries = {k.decode(): v.decode() for k, v in pq.read_metadata(file).metadata.items()}
+    bloom = parse_filter(entries[BLOOM], entries[TYPE_CODE])
+    bloom.add(pa.array(["another"]))
+    entries[BLOOM] = bloom.to_base64()
+    size = file.stat().st_size
+    with pq.ParquetWriter(
+        file, rows.schema.remove_metadata(), store_schema=False, compression="gzip"
+    ) as writer:
+        writer.write_table(rows)
+        writer.add_key_value_metadata(entries)
+    assert file.stat().st_size != size
+    # The commit says another size, and so does the metadata table: said once.
+    return [("file-size", path), ("mdt-bloom", path)]
+
+
+def tree(path):
+    return {str(f.relative_to(path)): f.read_bytes() for f in path.rglob("*") if f.is_file()}
+
+
+@pytest.mark.req("NEW-08", "NEW-09")
+@pytest.mark.parametrize(("version", "name", "plant", "left"), FAULTS)
+def test_a_fault_is_named_and_repaired(tmp_path, version, name, plant, left):
+    (table,) = golden(version, name)
+    path = table.unpack(tmp_path)
+    expected = plant(Planted(path))
+    before = tree(path)
+    storage = LocalStorage(str(path))
+
+    def read(*columns, **given):
+        return HudiTable.open(str(path)).read(*columns, **given)
+
+    found = verify(storage, deep=True, scan_of=read)
+    assert sorted((f.code, f.path) for f in found) == sorted(expected), "\n".join(map(str, found))
+    plan = repair(storage, dry_run=True, deep=True, scan_of=read).plan
+    assert tree(path) == before
+    result = repair(storage, plan=plan, deep=True, scan_of=read)
+    if left is None:
+        assert not plan
+        assert list(result.left) == found
+        assert tree(path) == before
+        return
+    assert {f.code for f in result.left} == set(left)
+    now = tree(path)
+    assert all(now.get(n) == d or now[f"{result.folder}/{n}"] == d for n, d in before.items())
+    if not left:
+        assert_same_answer(read().to_arrow(), table.question(SNAPSHOT).expected())
