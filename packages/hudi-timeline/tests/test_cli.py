@@ -178,5 +178,8 @@ def test_rollback_prints_its_plan_and_then_undoes_the_newest_commit(hudi, path):
     done = json.loads(hudi("rollback", path, at(2), "-o", "json")[1])
     assert done["files"] == planned["files"]
     assert len(done["instants"]) == 1
+    (row,) = json.loads(hudi("timeline", path, "--rollbacks", "-o", "json")[1])
+    assert (row["undone"], row["files_deleted"], row["state"]) == ([at(2)], planned["files"], "COMPLETED")
+    assert json.loads(hudi("timeline", path, "--incomplete", "-o", "json")[1]) == []
     code, _, error = hudi("rollback", path, at(2))
     assert (code, "no instant" in error) == (1, True)

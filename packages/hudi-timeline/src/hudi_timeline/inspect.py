@@ -16,14 +16,21 @@ from hudi_format.parquet.footer import read_footer
 from hudi_format.storage import Storage
 from hudi_index.bloom.observer import BLOOM, MAX_KEY, MIN_KEY, TYPE_CODE
 from hudi_timeline.gate import READ_OPTIMIZED
-from hudi_timeline.instant import WRITE_ACTIONS
+from hudi_timeline.instant import REQUESTED, RESTORE, ROLLBACK, WRITE_ACTIONS, Instant
 from hudi_timeline.listing import on_threads
+from hudi_timeline.metadata.actions import (
+    RestoreMetadata,
+    RestorePlan,
+    RollbackMetadata,
+    RollbackPlan,
+    read_action,
+)
 from hudi_timeline.metadata.commit import CommitMetadata
 from hudi_timeline.partition_values import partition_columns, partition_table
 from hudi_timeline.scan.stability import open_writes
 from hudi_timeline.snapshot import CommitCache, TableSnapshot, open_snapshot
 from hudi_timeline.table_config import load
-from hudi_timeline.timeline import completion_ms, load_timeline, modified_at
+from hudi_timeline.timeline import Timeline, completion_ms, load_timeline, modified_at
 from hudi_timeline.view import FileView, base_files, paths_of
 
 COMMITS = pa.schema(
@@ -72,6 +79,13 @@ COMMIT_FILES = pa.schema(
         ("partition", pa.string()), ("action", pa.string()), ("file_id", pa.string()), ("path", pa.string()),
         ("previous_commit", pa.string()), ("rows_updated", pa.int64()), ("rows_written", pa.int64()),
         ("bytes_written", pa.int64()), ("write_errors", pa.int64()), ("file_size", pa.int64()),
+    ]
+)  # fmt: skip
+ROLLBACKS = pa.schema(
+    [
+        ("instant", pa.string()), ("action", pa.string()), ("state", pa.string()),
+        ("undone", pa.list_(pa.string())), ("files_deleted", pa.int64()), ("command_blocks", pa.int64()),
+        ("took_ms", pa.int64()),
     ]
 )  # fmt: skip
 STATS = pa.schema(
@@ -134,6 +148,40 @@ class Inspector:
                 }
             )
         return pa.Table.from_pylist(rows, COMMITS)
+
+    def rollbacks(self) -> pa.Table:
+        """One row for each rollback and restore, oldest first: what it undoes, and did to files (columns: ROLLBACKS).
+
+        What a pending one does to files is not known; of a plan that was never written whole nothing is.
+        """
+        timeline = load_timeline(self._storage, load(self._storage))
+        rows = [self._rollback(i, timeline) for i in timeline.instants if i.action in (ROLLBACK, RESTORE)]
+        return pa.Table.from_pylist(rows, ROLLBACKS)
+
+    def _rollback(self, instant: Instant, timeline: Timeline) -> dict[str, object]:
+        row: dict[str, object] = {"instant": instant.time, "action": instant.action, "state": instant.state}
+        if not instant.completed:
+            # The plan stands in the requested file, also of an inflight one.
+            plans = [
+                f for f in timeline.files
+                if (f.time, f.action, f.state) == (instant.time, instant.action, REQUESTED)
+            ]  # fmt: skip
+            plan = read_action(self._storage, plans[0]) if plans else None
+            names = plan.instants if isinstance(plan, RestorePlan) else ()
+            if isinstance(plan, RollbackPlan) and plan.target is not None:
+                names = (plan.target,)
+            return {**row, "undone": [n.time for n in names]}
+        done = read_action(self._storage, instant)
+        if isinstance(done, RestoreMetadata):
+            parts = [r for of in done.rollbacks.values() for r in of]
+            row |= {"undone": list(done.commits), "took_ms": done.took_ms}
+        else:
+            assert isinstance(done, RollbackMetadata)
+            parts = [done]
+            row |= {"undone": list(done.commits), "took_ms": done.took_ms}
+        row["files_deleted"] = sum(r.files_deleted for r in parts)
+        row["command_blocks"] = sum(len(p.command_logs) for r in parts for p in r.partitions.values())
+        return row
 
     def commit_partitions(self, instant: str) -> pa.Table:
         """What a completed write did to each partition, as `commit showpartitions` of hudi-cli (COMMIT_PARTITIONS).

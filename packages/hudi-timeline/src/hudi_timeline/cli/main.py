@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Annotated
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import typer
 
 from hudi_format.config import describe
@@ -19,6 +20,7 @@ from hudi_timeline import __version__
 from hudi_timeline.cli import conversions, services, verify
 from hudi_timeline.cli.arguments import Output, Path, StorageOptions, open_table
 from hudi_timeline.cli.output import Format, show_facts, show_rows
+from hudi_timeline.instant import COMPLETED
 
 app = typer.Typer(
     name="hudi", help="Look at Apache Hudi tables, without a JVM.", no_args_is_help=True,
@@ -84,10 +86,21 @@ def schema(path: Path, output: Output = Format.table, storage: StorageOptions = 
 
 @app.command()
 def timeline(
-    path: Path, output: Output = Format.table, limit: Limit = 0, storage: StorageOptions = None
+    path: Path,
+    output: Output = Format.table,
+    limit: Limit = 0,
+    incomplete: Annotated[bool, typer.Option("--incomplete", help="Only what is not completed.")] = False,
+    rollbacks: Annotated[
+        bool, typer.Option("--rollbacks", help="Only rollbacks and restores, with what they undid.")
+    ] = False,
+    storage: StorageOptions = None,
 ) -> None:
     """The actions on the table, newest first."""
-    show_rows(_head(open_table(path, storage).inspect.timeline(), limit, newest_first=True), output)
+    inspect = open_table(path, storage).inspect
+    rows = inspect.rollbacks() if rollbacks else inspect.timeline()
+    if incomplete:
+        rows = rows.filter(pc.not_equal(rows.column("state"), COMPLETED))
+    show_rows(_head(rows, limit, newest_first=True), output)
 
 
 @app.command()
