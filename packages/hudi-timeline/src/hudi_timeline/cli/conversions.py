@@ -15,13 +15,19 @@ from hudi_format.storage import open_storage
 from hudi_timeline.cli.arguments import Output, Path, StorageOptions, open_table, table_storage
 from hudi_timeline.cli.output import Format, show_facts, show_rows
 from hudi_timeline.cli.services import DryRun, Instant, Options
-from hudi_timeline.services import properties, repairs
+from hudi_timeline.cli.verify import repairs
+from hudi_timeline.services import properties
 from hudi_timeline.services.context import ServiceContext
 from hudi_timeline.services.deduplicate import DedupeType, deduplicate
-from hudi_timeline.services.repairs import Repair
+from hudi_timeline.services.repairs import (
+    Repair,
+    add_partition_metadata,
+    empty_commits,
+    migrate_partition_metadata,
+    remove_corrupt_cleans,
+)
 from hudi_timeline.services.upgrade import UpgradeResult
 
-repair = typer.Typer(no_args_is_help=True, help="Put a table right.", rich_markup_mode=None)
 commit = typer.Typer(no_args_is_help=True, help="What one commit did.", rich_markup_mode=None)
 
 _REPAIRS = pa.schema([("path", pa.string()), ("action", pa.string()), ("done", pa.bool_())])
@@ -31,7 +37,6 @@ def add_to(app: typer.Typer) -> None:
     """Add the commands to the `hudi` command."""
     app.command()(upgrade)
     app.command()(downgrade)
-    app.add_typer(repair, name="repair")
     app.add_typer(commit, name="commit")
 
 
@@ -70,7 +75,7 @@ def _show_version(result: UpgradeResult, output: Format) -> None:
     )
 
 
-@repair.command("overwrite-hoodie-props")
+@repairs.command("overwrite-hoodie-props")
 def overwrite_hoodie_props(
     path: Path,
     new: Annotated[
@@ -95,31 +100,31 @@ def overwrite_hoodie_props(
         show_rows(pa.Table.from_pylist(rows, schema), output)
 
 
-@repair.command("addpartitionmeta")
+@repairs.command("addpartitionmeta")
 def addpartitionmeta(
     path: Path, dry_run: DryRun = False, output: Output = Format.table, storage: StorageOptions = None
 ) -> None:
     """Make .hoodie_partition_metadata in folders of committed files that have none."""
-    _show(repairs.add_partition_metadata(_context(path, storage), dry_run=dry_run), output)
+    _show(add_partition_metadata(_context(path, storage), dry_run=dry_run), output)
 
 
-@repair.command("corrupted-clean-files")
+@repairs.command("corrupted-clean-files")
 def corrupted_clean_files(
     path: Path, dry_run: DryRun = False, output: Output = Format.table, storage: StorageOptions = None
 ) -> None:
     """Delete pending cleanings whose plan is empty or cannot be read."""
-    _show(repairs.remove_corrupt_cleans(_context(path, storage), dry_run=dry_run), output)
+    _show(remove_corrupt_cleans(_context(path, storage), dry_run=dry_run), output)
 
 
-@repair.command("migrate-partition-meta")
+@repairs.command("migrate-partition-meta")
 def migrate_partition_meta(
     path: Path, dry_run: DryRun = False, output: Output = Format.table, storage: StorageOptions = None
 ) -> None:
     """Keep partition metadata in Parquet files instead of text."""
-    _show(repairs.migrate_partition_metadata(_context(path, storage), dry_run=dry_run), output)
+    _show(migrate_partition_metadata(_context(path, storage), dry_run=dry_run), output)
 
 
-@repair.command("deduplicate")
+@repairs.command("deduplicate")
 def deduplicate_rows(
     path: Path,
     partition: Annotated[str, typer.Option("--partition", help="The partition's path below the table.")] = "",
@@ -144,12 +149,12 @@ def deduplicate_rows(
     show_facts(facts, output)
 
 
-@repair.command("show-empty-commit-metadata")
+@repairs.command("show-empty-commit-metadata")
 def show_empty_commit_metadata(
     path: Path, output: Output = Format.table, storage: StorageOptions = None
 ) -> None:
     """Completed writes whose file is empty; reads of the table raise for them."""
-    found = repairs.empty_commits(table_storage(path, storage))
+    found = empty_commits(table_storage(path, storage))
     rows = [{"instant": i.time, "action": i.action, "file": i.path} for i in found]
     schema = pa.schema([("instant", pa.string()), ("action", pa.string()), ("file", pa.string())])
     show_rows(pa.Table.from_pylist(rows, schema), output)

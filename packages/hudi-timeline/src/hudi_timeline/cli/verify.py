@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from json import dumps, loads
-from typing import Annotated
+from typing import Annotated, Any
 
 import pyarrow as pa
 import typer
+from typer.core import TyperGroup
 
 from hudi_format.errors import CorruptFileError, NotAHudiTableError, UnsupportedError
 from hudi_format.storage import Storage
@@ -25,10 +26,31 @@ Deep = Annotated[bool, typer.Option("--deep", help="Also read all data.")]
 _COLUMNS = ("severity", "code", "path", "instant", "message", "remedy")
 
 
+FINDINGS = "findings"
+
+
+class WithFindings(TyperGroup):
+    """`hudi repair NAME PATH` for one kind of repair; `hudi repair PATH` for everything that `verify` finds."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] != "--help":
+            args = [FINDINGS, *args]
+        return super().parse_args(ctx, args)
+
+
+repairs = typer.Typer(
+    cls=WithFindings,
+    no_args_is_help=True,
+    help="Put a table right: `hudi repair PATH` what `hudi verify` finds, or one of these.",
+    rich_markup_mode=None,
+)
+
+
 def add_to(app: typer.Typer) -> None:
     """Add the commands to the `hudi` command."""
     app.command()(verify)
-    app.command()(repair)
+    repairs.command(FINDINGS, hidden=True)(repair)
+    app.add_typer(repairs, name="repair")
 
 
 def verify(
