@@ -448,7 +448,7 @@ def file_of_no_archived_instant(t):
     return [
         ("file-of-no-archived-instant", f"a/{name}"),
         ("row-commit-time", f"a/{name}"),  # a copy of later rows
-        ("duplicate-key", f"a/{name}"),  # which readers see
+        ("duplicate-key", max(f"a/{name}", t.below(t.file(t.last)))),  # which readers see
     ]
 
 
