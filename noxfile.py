@@ -112,7 +112,9 @@ def layers(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """mypy strict over each package; the stubs of compiled modules agree with them."""
-    _install(session, "hudi-spark", PYSPARKS["3.5"], "mypy==2.4.1", "types-setuptools", "setuptools")
+    _install(
+        session, "hudi-spark", PYSPARKS["3.5"], "mypy==2.4.1", "types-setuptools", "setuptools", "pytest"
+    )
     for package in PACKAGES:
         session.run("mypy", f"packages/{package}/src")
     stubs = sorted(ROOT.glob("packages/*/src/**/_*.pyi"))
@@ -151,6 +153,14 @@ def soak(session: nox.Session) -> None:
     """The long forms: 40 killed writers without a JVM, 10 on Spark."""
     _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING)
     _pytest(session, "tests/scenario", "--timeout=5400", env={"HUDI_SOAK": "1"})
+
+
+@nox.session
+def faults(session: nox.Session) -> None:
+    """The long forms of cuts and faults: every call, 200 seeds on each store."""
+    _install(session, "hudi-timeline", *TESTING)
+    _pytest(session, "tests/scenario/test_cuts.py", "tests/scenario/test_random_faults.py", "--timeout=7200",
+            env={"HUDI_FAULTS": "1"})  # fmt: skip
 
 
 @nox.session

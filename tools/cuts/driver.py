@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from cuts.operations import EXTRA, OPERATIONS, Operation, next_write
-from hudi_format.storage import LocalStorage, Storage
+from hudi_format.storage import FileInfo, LocalStorage, Storage
 from hudi_timeline import HudiTable
 from hudi_timeline.metadata.commit import read_commit
 from hudi_timeline.testing import CHANGES, CRASH, Fault, Faults
@@ -42,11 +42,13 @@ class After:
         at_once: rows before anything was mended; None where that is no state to look at.
         mended: rows after the operation was run again and the next write, without that write's row.
         left: instants, files and folders that should not be there.
+        findings: of `verify`.
     """
 
     at_once: Rows | None
     mended: Rows
     left: list[str]
+    findings: list[str]
 
 
 def go_on(path: str, name: str, *, look: bool, known: frozenset[str]) -> After:
@@ -65,7 +67,8 @@ def go_on(path: str, name: str, *, look: bool, known: frozenset[str]) -> After:
     found = content(storage)
     if EXTRA not in [r[0] for r in found]:
         raise CutError("the next write is not there")
-    return After(at_once, [r for r in found if r[0] != EXTRA], left_over(storage, known))
+    findings = [str(f) for f in HudiTable(storage).verify()]
+    return After(at_once, [r for r in found if r[0] != EXTRA], left_over(storage, known), findings)
 
 
 def left_over(storage: Storage, known: frozenset[str]) -> list[str]:
@@ -73,13 +76,27 @@ def left_over(storage: Storage, known: frozenset[str]) -> list[str]:
     timeline = HudiTable(storage).timeline
     found = [str(i) for i in timeline.instants if not i.completed]
     named = {s.path for i in timeline.completed_writes() for s in read_commit(storage, i).stats}
-    for path in files(Path(storage.uri)):
+    for path in tree(storage):
         working = path.startswith((".hoodie/.temp/", ".hoodie/.heartbeat/", ".hoodie_"))
         unfinished = path.endswith((".tmp", ".backup"))
         stray = path.endswith(".parquet") and path not in named and path not in known
         if working or unfinished or stray:
             found.append(path)
     return found
+
+
+def tree(storage: Storage) -> dict[str, FileInfo]:
+    """All files below the table's path."""
+    found, pending = {}, [""]
+    while pending:
+        folder = pending.pop()
+        for entry in storage.list(folder):
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            if entry.is_dir:
+                pending.append(path)
+            else:
+                found[path] = entry
+    return dict(sorted(found.items()))
 
 
 def files(root: Path) -> list[str]:
@@ -195,6 +212,8 @@ class Cutter:
             raise CutError(f"{where}: {after.at_once} became {after.mended}")
         if after.left:
             raise CutError(f"{where}: left over {after.left}")
+        if after.findings:
+            raise CutError(f"{where}: {after.findings}")
         gone = self._undisturbed[2] - frozenset(files(path))
         if gone and not self.operation.creates:
             raise CutError(f"{where}: gone {sorted(gone)}")

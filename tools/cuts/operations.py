@@ -181,7 +181,7 @@ OPERATIONS = {
         Operation("lazy rollback", lambda s: _table(s).clean(
             options={"hoodie.cleaner.policy.failed.writes": "LAZY"}), dead_writer),
         Operation("savepoint", _savepoint_first, again=True),
-        Operation("delete savepoint", _delete_savepoint, savepointed),
+        Operation("delete savepoint", _delete_savepoint, savepointed, again=True),
         Operation("restore", _restore, again=True, through=True),
         Operation("clean", lambda s: _table(s).clean(
             options={"hoodie.cleaner.commits.retained": "2"}), six_versions),

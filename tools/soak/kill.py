@@ -95,7 +95,7 @@ class Soak:
             family = _family(writer.pid)
             self._wait_for_the_moment(lines)
         finally:
-            os.kill(writer.pid, signal.SIGKILL)
+            self._kill(family)
             writer.wait()
         # Lines that it wrote before it died.
         while (line := lines.next(time.monotonic())) is not None:
@@ -103,6 +103,10 @@ class Soak:
         lines.close()
         self._look(lines.running)
         _wait_until_gone(family)
+
+    def _kill(self, family: list[int]) -> None:
+        """End the writer; what it started sees that it is gone."""
+        os.kill(family[0], signal.SIGKILL)
 
     def _wait_for_the_moment(self, lines: _Lines) -> None:
         """Up to somewhat more than a step takes, or just after a file of the timeline has appeared."""

@@ -2,8 +2,8 @@
 
     python writer.py ENGINE PATH SEED SIZE FIRST [COUNT]
 
-ENGINE is `local` (no JVM) or `spark`.  Prints `begin N` before step N and `done N` after it.  Without COUNT it
-goes on until it is killed.
+ENGINE is `local` (no JVM), `spark`, or `apache` (Apache Hudi 0.15.0 on Spark).  Prints `begin N` before step N and
+`done N` after it.  Without COUNT it goes on until it is killed.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from __future__ import annotations
 import itertools
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 # Started as a script, so that it does not matter from where.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -35,20 +36,42 @@ def local_writer(path: str) -> Writer:
 
 
 def spark_writer(path: str) -> Writer:
-    import pyarrow.parquet as pq
     from pyspark.sql import SparkSession
 
     import hudi_spark
 
-    builder = (
-        SparkSession.builder.master("local[2]")
+    spark = hudi_spark.configure(_builder(SparkSession)).getOrCreate()
+    return _frame_writer(spark, path, {})
+
+
+def apache_writer(path: str) -> Writer:
+    """Apache Hudi itself; its options are those that keep a small run quick."""
+    from pyspark.sql import SparkSession
+
+    from interop.bundles import hudi_bundle, jar
+    from interop.spark_process import QUIET_OPTIONS
+    from interop.spark_worker import HUDI
+
+    builder = _builder(SparkSession).config("spark.jars", str(jar(hudi_bundle("0.15.0"))))
+    for key, value in HUDI.items():
+        builder = builder.config(key, value)
+    return _frame_writer(builder.getOrCreate(), path, QUIET_OPTIONS)
+
+
+def _builder(session: Any) -> Any:
+    return (
+        session.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", "1g")
         .config("spark.sql.shuffle.partitions", "2")
     )
-    spark = hudi_spark.configure(builder).getOrCreate()
+
+
+def _frame_writer(spark: Any, path: str, more: Mapping[str, str]) -> Writer:
+    import pyarrow.parquet as pq
+
     spark.sparkContext.setLogLevel("ERROR")
     folder = Path(tempfile.mkdtemp(prefix="soak-input-"))
 
@@ -56,7 +79,7 @@ def spark_writer(path: str) -> Writer:
         given = folder / f"{step.number}.parquet"
         pq.write_table(step.table(), given)
         frame = spark.read.parquet(str(given)).repartition(2)
-        options = {**OPTIONS, OPERATION: step.operation}
+        options = {**OPTIONS, **more, OPERATION: step.operation}
         frame.write.format("hudi").options(**options).mode("append").save(path)
         given.unlink()
 
@@ -65,7 +88,7 @@ def spark_writer(path: str) -> Writer:
 
 def main() -> None:
     engine, path, seed, size, first, *count = sys.argv[1:]
-    write = {"local": local_writer, "spark": spark_writer}[engine](path)
+    write = {"local": local_writer, "spark": spark_writer, "apache": apache_writer}[engine](path)
     last = int(first) + int(count[0]) if count else None
     for step in itertools.islice(steps(int(seed), int(size)), int(first), last):
         print(f"begin {step.number}", flush=True)

@@ -20,15 +20,15 @@ StorageOptions = Annotated[
 
 def open_table(path: str, storage: list[str] | None, options: list[str] | None = None) -> HudiTable:
     """The table that a command is about; `storage` and `options` are NAME=VALUE."""
-    return HudiTable.open(path, storage_options=_pairs(storage), options=_pairs(options))
+    return HudiTable.open(path, storage_options=pairs(storage), options=pairs(options))
 
 
 def table_storage(path: str, storage: list[str] | None) -> Storage:
     """The storage of a table that may be in no state to be opened."""
-    return open_storage(path, _pairs(storage))
+    return open_storage(path, pairs(storage))
 
 
-def _pairs(given: list[str] | None) -> dict[str, str]:
+def pairs(given: list[str] | None) -> dict[str, str]:
     found = {}
     for text in given or []:
         name, equals, value = text.partition("=")

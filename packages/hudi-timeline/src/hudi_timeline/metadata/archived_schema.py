@@ -117,6 +117,7 @@ _COMPACTION_PLAN = record_of(
     ),
     field_of("preserveHoodieMetadata", ["boolean", "null"], default=False),
 )
+COMPACTION_PLAN: Schema = top_record(_COMPACTION_PLAN)
 _INDEX_COMMIT = record_of(
     "HoodieIndexCommitMetadata",
     version_field(),

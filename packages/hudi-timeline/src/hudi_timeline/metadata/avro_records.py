@@ -17,6 +17,7 @@ import fastavro
 
 from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_timeline.metadata import avro_schemas as schemas
+from hudi_timeline.metadata.archived_schema import COMPACTION_PLAN
 from hudi_timeline.metadata.avro_guard import (
     DECODING_ERRORS,
     MAGIC,
@@ -39,6 +40,7 @@ SCHEMAS: Mapping[str, Schema] = {
         schemas.CLEANER_PLAN,
         schemas.SAVEPOINT_METADATA,
         schemas.REQUESTED_REPLACE,
+        COMPACTION_PLAN,
     )
 }
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from hudi_format.config.services import KEEP_VERSIONS, ServiceConfig
-from hudi_format.errors import CorruptFileError, StorageError, UnsupportedError
+from hudi_format.errors import CorruptFileError, HudiError, StorageError, UnsupportedError
 from hudi_format.instant_time import zone_of
 from hudi_format.model import join_path
 from hudi_format.names import PARTITION_METADATA
@@ -164,30 +164,50 @@ def roll_back_expired(context: ServiceContext) -> tuple[str, ...]:
 def finish_pending(context: ServiceContext) -> tuple[str, ...]:
     """Execute the plans of cleanings that were requested and not finished, oldest first.
 
-    A requested file that was never written whole is withdrawn.
+    The inflight file holds the plan too, and serves where the requested one is gone.  A cleaning whose files were
+    never written whole is withdrawn.
     """
     storage = context.storage
     done = []
     for instant in load_timeline(storage, context.table).pending(CLEAN):
-        path = instant_path(instant.time, CLEAN, REQUESTED)
-        try:
-            data = storage.read(path)
-        except FileNotFoundError:
-            continue
-        try:
-            record = avro_records.parse("HoodieCleanerPlan", data, path=path)
-            plan = CleanPlan.of_record(record, instant.time)
-        except CorruptFileError as e:
-            if data:
-                raise e.at(table=storage.uri, instant=instant.time, file=path) from None
+        plan = _pending_plan(storage, instant.time)
+        if plan is None:
             with context.locked():
                 storage.delete(instant_path(instant.time, CLEAN, INFLIGHT))
-                storage.delete(path)
+                storage.delete(instant_path(instant.time, CLEAN, REQUESTED))
             continue
         _refuse_needed(context, plan, instant.time)
         _execute(context, instant.time, plan)
         done.append(instant.time)
     return tuple(done)
+
+
+def _pending_plan(storage: Storage, instant: str) -> CleanPlan | None:
+    """The plan of a pending cleaning; None where none of its files has a byte.
+
+    Source: CleanActionExecutor of Apache Hudi 0.15, which takes the plan out of the file of the newest state.
+
+    Raises:
+        CorruptFileError: a file that is not empty, and no file with a plan.
+    """
+    problem: HudiError | None = None
+    for state in (REQUESTED, INFLIGHT):
+        path = instant_path(instant, CLEAN, state)
+        try:
+            data = storage.read(path)
+            plan = CleanPlan.of_record(avro_records.parse("HoodieCleanerPlan", data, path=path), instant)
+        except FileNotFoundError:
+            continue
+        except CorruptFileError as e:
+            if data:
+                problem = problem or e.at(table=storage.uri, instant=instant, file=path)
+            continue
+        if state == INFLIGHT:  # made whole again, so that nothing takes the instant for damaged later
+            storage.publish(instant_path(instant, CLEAN, REQUESTED), data)
+        return plan
+    if problem is not None:
+        raise problem
+    return None
 
 
 def _refuse_needed(context: ServiceContext, plan: CleanPlan, instant: str) -> None:

@@ -17,7 +17,9 @@ from hudi_timeline.testing.faults import (
     Faults,
     Kind,
 )
+from hudi_timeline.testing.states import TableState, make_state, state_names
 from hudi_timeline.testing.storage import FaultyStorage
+from hudi_timeline.testing.tables import TableBuilder
 
 __all__ = [
     "CHANGES",
@@ -36,4 +38,8 @@ __all__ = [
     "Faults",
     "FaultyStorage",
     "Kind",
+    "TableBuilder",
+    "TableState",
+    "make_state",
+    "state_names",
 ]

@@ -1,0 +1,197 @@
+"""Data files as they go into a capsule: as large as they are, with the footers and frames that they have, masked.
+
+A base file keeps its row groups, their numbers of rows and nulls, statistics of data columns, key range, bloom filter
+and record keys, all masked; values between the least and the greatest are not there.  A log file keeps the frames of
+its blocks; their contents are zeros.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_format.errors import HudiError
+from hudi_format.log.reader import LogFileReader
+from hudi_format.parquet.footer import (
+    AVRO_SCHEMA,
+    BLOOM_FILTER,
+    BLOOM_FILTER_OLD,
+    BLOOM_TYPE,
+    MAX_KEY,
+    MIN_KEY,
+    entries_of,
+    open_parquet,
+)
+from hudi_format.schema.meta_columns import META_COLUMNS
+from hudi_format.storage import Storage
+from hudi_index.bloom.filter import parse_filter
+from hudi_timeline.capsule.mask import Mask
+
+KEY = "_hoodie_record_key"
+"""The kind of record keys."""
+_TAIL = 8  # length of the footer, and PAR1
+
+
+class TooLarge(Exception):
+    """The masked file is larger than the file."""
+
+
+def meet_values(storage: Storage, path: str, mask: Mask) -> None:
+    """Take note of a base file's record keys and of the values in its footer.
+
+    Raises:
+        HudiError: it cannot be read.
+    """
+    with open_parquet(storage, path) as file:
+        names = file.schema_arrow.names
+        if KEY in names:
+            for batch in file.iter_batches(columns=[KEY]):
+                mask.meet(KEY, batch.column(0).to_pylist())
+        mask.meet(KEY, [v for k, v in entries_of(file.metadata).items() if k in (MIN_KEY, MAX_KEY)])
+        for group in range(file.metadata.num_row_groups):
+            for column, least, greatest, _ in _statistics(file, group):
+                mask.meet(column, [least, greatest])
+
+
+def _statistics(file: pq.ParquetFile, group: int) -> Iterator[tuple[str, Any, Any, int]]:
+    """(column, least, greatest, nulls) of the flat data columns of a row group that say so."""
+    row_group = file.metadata.row_group(group)
+    for at in range(row_group.num_columns):
+        chunk = row_group.column(at)
+        name, statistics = chunk.path_in_schema, chunk.statistics
+        if name in META_COLUMNS or name not in file.schema_arrow.names:
+            continue
+        if statistics is not None and statistics.has_min_max:
+            yield name, statistics.min, statistics.max, statistics.null_count or 0
+
+
+def masked_base_file(
+    storage: Storage, path: str, mask: Mask, *, size: int | None, partition: str, key: str
+) -> bytes:
+    """A base file masked.
+
+    Args:
+        size: how large it is to be; None for as large as it gets.
+        partition: path of its partition.
+        key: the column that alone is the record key, "" where there is no such one.
+
+    Raises:
+        TooLarge: it does not fit into `size` bytes.
+        HudiError: it cannot be read.
+    """
+    out = io.BytesIO()
+    with open_parquet(storage, path) as file:
+        schema = file.schema_arrow.remove_metadata()
+        schema = pa.schema([f.with_nullable(True) for f in schema])
+        entries = entries_of(file.metadata)
+        keys: list[str] = []
+        # Statistics and dictionaries where they are needed: masks are longer than values, and the size is to stay.
+        said = {
+            name for group in range(file.metadata.num_row_groups) for name, *_ in _statistics(file, group)
+        }
+        writer = pq.ParquetWriter(
+            out, schema, compression="zstd", compression_level=9, store_schema=False,
+            use_dictionary=["_hoodie_file_name", "_hoodie_commit_time", "_hoodie_partition_path"],
+            write_statistics=[n for n in schema.names if n in said],
+        )  # fmt: skip
+        with writer:
+            for group in range(file.metadata.num_row_groups):
+                made = _row_group(file, group, schema, mask, partition, key)
+                keys += made.column(KEY).to_pylist() if KEY in schema.names else []
+                writer.write_table(made, row_group_size=max(made.num_rows, 1))
+            writer.add_key_value_metadata(_entries(entries, keys, mask))
+    return out.getvalue() if size is None else _padded(out.getvalue(), size)
+
+
+def _row_group(
+    file: pq.ParquetFile, group: int, schema: pa.Schema, mask: Mask, partition: str, key: str
+) -> pa.Table:
+    rows = file.metadata.row_group(group).num_rows
+    known = {name: rest for name, *rest in _statistics(file, group)}
+    columns = {}
+    record_keys = None
+    if KEY in schema.names:
+        found = file.read_row_group(group, columns=[KEY]).column(0).to_pylist()
+        record_keys = [None if k is None else mask.text(KEY, k) for k in found]
+    for field in schema:
+        if field.name == KEY or (field.name == key and pa.types.is_string(field.type)):
+            columns[field.name] = (
+                pa.array(record_keys, field.type) if record_keys else pa.nulls(rows, field.type)
+            )
+        elif field.name == "_hoodie_partition_path":
+            columns[field.name] = pa.array([mask.partition(partition)] * rows, field.type)
+        elif field.name in META_COLUMNS:
+            columns[field.name] = _of_hudi(file, group, field)
+        elif field.name in known:
+            columns[field.name] = _between(mask, field, rows, *known[field.name])
+        else:
+            columns[field.name] = pa.nulls(rows, field.type)
+    return pa.table(columns, schema=schema)
+
+
+def _of_hudi(file: pq.ParquetFile, group: int, field: pa.Field) -> pa.ChunkedArray:
+    """Commit times, sequence numbers and file names are no data."""
+    return file.read_row_group(group, columns=[field.name]).column(0).cast(field.type)
+
+
+def _between(mask: Mask, field: pa.Field, rows: int, least: Any, greatest: Any, nulls: int) -> pa.Array:
+    """As many rows and nulls, with that least and that greatest value."""
+    low, high = (mask.value(field.name, v, field.type) for v in (least, greatest))
+    values = [low] * (rows - nulls)
+    if len(values) > 1:
+        values[-1] = high
+    return pa.array([*values, *([None] * nulls)][:rows], field.type)
+
+
+def _entries(entries: dict[str, str], keys: list[str], mask: Mask) -> dict[str, str]:
+    out = {k: v for k, v in entries.items() if k in (AVRO_SCHEMA, BLOOM_TYPE)}
+    out |= {k: mask.text(KEY, entries[k]) for k in (MIN_KEY, MAX_KEY) if k in entries}
+    for name in (BLOOM_FILTER, BLOOM_FILTER_OLD):
+        if name in entries:
+            out[name] = _masked_filter(entries[name], entries.get(BLOOM_TYPE), keys)
+    return out
+
+
+def _masked_filter(text: str, type_code: str | None, keys: list[str]) -> str:
+    """A filter of the same shape that holds the masked keys; what is no filter stays none."""
+    try:
+        bloom = parse_filter(text, type_code)
+    except HudiError:
+        return "no filter"
+    bloom.rows = [np.zeros_like(bloom.rows[0])]
+    bloom.count = 0
+    bloom.add(pa.array(keys, pa.string()))
+    return bloom.to_base64()
+
+
+def _padded(data: bytes, size: int) -> bytes:
+    """The file with zeros before its footer: what the footer says of places is counted from the beginning."""
+    if len(data) > size:
+        raise TooLarge
+    footer = int.from_bytes(data[-_TAIL : -_TAIL + 4], "little") + _TAIL
+    return data[:-footer] + bytes(size - len(data)) + data[-footer:]
+
+
+def masked_log(data: bytes) -> bytes:
+    """A log file with zeros for the contents of its blocks, and for what is no block."""
+    out = bytearray(data)
+    with LogFileReader(data) as reader:
+        for block in reader.blocks:
+            if block.damage:
+                head = out[block.offset : block.offset + _HEAD]
+                out[block.offset : block.offset + block.size] = bytes(block.size)
+                if bytes(head[:6]) == _MAGIC:  # where it was cut, it still begins as a block
+                    out[block.offset : block.offset + len(head)] = head
+            else:
+                at = block.content_offset
+                out[at : at + block.content_length] = bytes(block.content_length)
+    return bytes(out)
+
+
+_MAGIC = b"#HUDI#"
+_HEAD = 14  # magic and size

@@ -1,0 +1,39 @@
+"""Apache Hudi's writer killed with `kill -9` in mid-commit, and our next write; and the other way round.
+
+A few kills here, ten of each in the long form.
+"""
+
+import os
+import random
+
+import pytest
+
+from interop.spark_process import QUIET_OPTIONS
+from soak.steps import OPERATION, OPTIONS
+from soak.taking_over import TakingOver
+from soak.writer import local_writer
+
+SEED = int(os.environ.get("HUDI_SOAK_SEED") or random.randrange(10**6))
+ROUNDS = [pytest.param(2, id="2"), pytest.param(10, id="10", marks=pytest.mark.slow)]
+
+
+@pytest.mark.req("RC-01", "RC-02", "RC-09")
+@pytest.mark.parametrize("rounds", ROUNDS)
+def test_our_next_write_rolls_back_what_a_killed_apache_hudi_left(tmp_path, rounds):
+    path = str(tmp_path / "t")
+    soak = TakingOver("apache", path, SEED, local_writer(path))
+    print(soak.run(rounds), soak.rolled_back)
+    assert len(soak.report.kills) == rounds
+
+
+@pytest.mark.req("RC-01", "RC-02", "RC-09")
+@pytest.mark.parametrize("rounds", ROUNDS)
+def test_apache_hudis_next_write_rolls_back_what_our_killed_writer_left(tmp_path, apache, rounds):
+    path = str(tmp_path / "t")
+
+    def write(step):
+        apache.write(path, step.table(), {**OPTIONS, **QUIET_OPTIONS, OPERATION: step.operation})
+
+    soak = TakingOver("local", path, SEED, write)
+    print(soak.run(rounds), soak.rolled_back)
+    assert len(soak.report.kills) == rounds

@@ -1,0 +1,131 @@
+"""An operation on a store that fails at random: calls fail, fail although they were done, are done twice or lost.
+
+python tools/cuts/random_faults.py [--operation NAME] [--seed N] [--kinds fail,double] repeats one run and prints it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from cuts.driver import CutError, content, left_over, tree
+from cuts.operations import EXTRA, OPERATIONS, Operation, next_write
+from hudi_format.errors import HudiError
+from hudi_format.storage import LocalStorage, Storage, open_storage
+from hudi_timeline import HudiTable, heartbeat
+from hudi_timeline.testing import DOUBLE, FAIL, LOSE, Faults, Kind
+
+HONEST = (FAIL, DOUBLE)
+"""What stores do: they fail, and clients repeat requests."""
+LYING = (FAIL, DOUBLE, LOSE)
+"""And what they must not do: say that a call was done which was not."""
+
+
+class RandomRuns:
+    """One operation under faults that a seed chooses, on copies of its table.
+
+    Args:
+        folder: for tables on disk; None for tables in memory.
+    """
+
+    def __init__(self, operation: Operation, folder: Path | None) -> None:
+        self.operation, self._folder = operation, folder
+        template = self._place()
+        operation.prepare(template)
+        self._files = {path: template.read(path) for path in tree(template)}
+        self._before = content(template) if self._files else []
+        done = self._copy()
+        operation.act(done)
+        self._states = [self._before, content(done)]
+        if operation.through:
+            table = HudiTable(template)
+            for instant in table.timeline.completed_writes():
+                found = table.read(["id", "v"], as_of=instant.time, meta_columns=False).to_arrow()
+                self._states.append(sorted(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True)))
+
+    def _place(self) -> Storage:
+        name = uuid.uuid4().hex
+        if self._folder is None:
+            return open_storage(f"memory://hudi-faults-{name}/t")
+        return LocalStorage(str(self._folder / name))
+
+    def _copy(self) -> Storage:
+        storage = self._place()
+        for path, data in self._files.items():
+            storage.touch(path, data)
+        return storage
+
+    def run(self, seed: int, kinds: Iterable[Kind], rate: float = 0.03) -> Faults:
+        """One run, looked at and continued; what struck.
+
+        Raises:
+            CutError: it left what it must not leave.  With losses a table may be damaged, and must then say so.
+        """
+        kinds = tuple(kinds)
+        storage = self._copy()
+        faults = Faults.random(seed, rate=rate, kinds=kinds)
+        wrapped = faults.wrap(storage)
+        told = ""
+        try:
+            with faults.process():
+                self.operation.act(wrapped)
+        except (HudiError, OSError) as e:  # what a caller is told
+            told = f"{type(e).__name__}: {e}"
+        heartbeat.abandon(wrapped)
+        where = f"{self.operation.name}, seed {seed}, {faults.struck}, told {told or 'nothing'}"
+        try:
+            self._look(storage, told, lost=LOSE in kinds)
+        except Exception as e:
+            e.add_note(where)
+            raise
+        finally:
+            storage.delete_dir("")
+        return faults
+
+    def _look(self, storage: Storage, told: str, *, lost: bool) -> None:
+        try:
+            if not self.operation.creates:
+                at_once = content(storage)
+                if at_once not in self._states:
+                    raise CutError(f"at once {at_once}, which is none of {self._states}")
+                if not told and at_once != self._states[1] and not lost:
+                    raise CutError(f"it said that it was done, and the rows are {at_once}")
+            if self.operation.again:
+                self.operation.act(storage)
+            next_write(storage)
+            mended = [r for r in content(storage) if r[0] != EXTRA]
+        except HudiError:
+            if not lost:
+                raise
+            return  # a store that lies: what is missing is told
+        if mended not in self._states and not (self.operation.creates and not mended):
+            raise CutError(f"mended {mended}, which is none of {self._states}")
+        if lost:
+            return
+        left = left_over(storage, frozenset(self._files))
+        if left:
+            raise CutError(f"left over {left}")
+        findings = [str(f) for f in HudiTable(storage).verify()]
+        if findings:
+            raise CutError(f"{findings}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--operation", choices=sorted(OPERATIONS), default="upsert")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kinds", default="fail,double")
+    given = parser.parse_args()
+    kinds = [Kind(k) for k in given.kinds.split(",")]
+    faults = RandomRuns(OPERATIONS[given.operation], None).run(given.seed, kinds)
+    for call in faults.log:
+        print(call.number, call.operation, call.path, call.fault, call.error)
+
+
+if __name__ == "__main__":
+    main()
