@@ -253,9 +253,20 @@ def plan_of(storage):
 
 def test_a_slice_of_which_nothing_is_there_gets_no_command_block(storage):
     pending(storage, action="deltacommit")
-    markers.create(storage, T, "p", f".aa-0_{T}.log.1_0-1-2", "APPEND")
+    markers.create(storage, T, "p", LOG, "APPEND")
     _, done = records(storage, undo(storage))
     assert done["partitionMetadata"]["p"]["rollbackLogFiles"] == {}
+    assert storage.list("p") == []
+
+
+@pytest.mark.parametrize("by", ["markers", "listing"])
+def test_log_files_of_a_slice_that_the_write_began_are_deleted(storage, by):
+    pending(storage, action="deltacommit")
+    logged(storage, f"p/.aa-0_{T}.log.1_0-1-2", T)
+    if by == "markers":
+        markers.create(storage, T, "p", f".aa-0_{T}.log.1_0-1-2", "APPEND")
+    _, done = records(storage, undo(storage))
+    assert done["totalFilesDeleted"] == 1
     assert storage.list("p") == []
 
 

@@ -127,6 +127,9 @@ def _of_marker(storage: Storage, instant: str, marker: Marker) -> Record | None:
             return None
         return _request(partition, file.file_id, file.instant, [f"{storage.uri}/{marker.path}"])
     log = parse_log_file(partition, name)
+    if log is not None and log.instant == instant:
+        # A slice that the write itself began: Apache Hudi appends a command block and leaves both files for ever.
+        return _request(partition, log.file_id, log.instant, [f"{storage.uri}/{marker.path}"])
     if log is not None:
         return _request(partition, log.file_id, log.instant, logs={name: 1})
     if base is None:
@@ -170,7 +173,9 @@ def by_listing(
     found: dict[str, set[str]] = {}
     for partition, entries in files.items():
         for entry in entries:
-            if _carries(partition, entry.name, instant.time, with_logs=with_logs):
+            if _carries(partition, entry.name, instant.time, with_logs=with_logs) or (
+                compaction and instant.completed and _is_spent(storage, timeline, partition, entry, instant)
+            ):
                 found.setdefault(partition, set()).add(entry.name)
     for stat in commit.stats:
         partition, _, name = stat.path.lstrip("/").rpartition("/")
@@ -219,6 +224,22 @@ def _carries(partition: str, name: str, instant: str, *, with_logs: bool) -> boo
         return False
     log = parse_log_file(partition, name) or parse_cdc_file(partition, name)
     return log is not None and log.instant == instant
+
+
+def _is_spent(
+    storage: Storage, timeline: Timeline, partition: str, entry: FileInfo, compaction: Instant
+) -> bool:
+    """Whether a log file on top of what a compaction made holds nothing that was committed.
+
+    Apache Hudi leaves such files.  Once the timeline has been archived past that instant, they would count as a slice
+    of their own, without the rows of the one before.
+    """
+    log = parse_log_file(partition, entry.name, entry.size)
+    if log is None or log.instant != compaction.time:
+        return False
+    done = {i.time for i in timeline.completed_writes()}
+    with LogFileReader.open(storage, log.path) as reader:
+        return not any(b.instant in done for b in reader.blocks)
 
 
 def _appended(stats: Iterable[WriteStat], instant: str) -> list[tuple[LogFile, WriteStat]]:
