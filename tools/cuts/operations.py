@@ -12,7 +12,8 @@ from hudi_format.storage import Storage
 from hudi_timeline import HudiTable, markers, table_config
 from hudi_timeline.commit import begin
 from hudi_timeline.engine.local import LocalEngine
-from hudi_timeline.testing import CRASH, Fault, Faults
+from hudi_timeline.instant import COMPACTION, INFLIGHT, ROLLBACK
+from hudi_timeline.testing import CRASH, Fault, Faults, TableBuilder, make_state
 from hudi_timeline.write.operation import execute
 
 OPTIONS = {
@@ -89,8 +90,9 @@ class Operation:
         act: does it.
         prepare: makes the table that it finds.
         again: whether a cut operation is continued by running it again, before the next write.
-        through: whether earlier states of the table are passed through on the way.
+        through: whether earlier states of the table are passed through on the way, and what follows may end it.
         creates: whether there may be no table after a cut.
+        writes: whether a write can follow.
     """
 
     name: str
@@ -99,6 +101,7 @@ class Operation:
     again: bool = False
     through: bool = False
     creates: bool = False
+    writes: bool = True
 
 
 def _table(storage: Storage) -> HudiTable:
@@ -161,6 +164,81 @@ _KEEP_ONE = {
     "hoodie.keep.max.commits": "3",
 }
 
+
+def _first_commit(storage: Storage) -> None:
+    table = _table(storage)
+    table.restore(table.timeline.completed_writes()[0].time)
+
+
+def _roll_back_third(storage: Storage) -> None:
+    """The third commit, if it is still there; and what a rollback that was cut left."""
+    table = _table(storage)
+    commits = table.timeline.completed_writes()
+    if len(commits) > 2 and not table.timeline.pending(ROLLBACK):
+        table.rollback(commits[2].time)
+    else:
+        table.rollback()
+
+
+def _roll_back_compaction(storage: Storage) -> None:
+    table = _table(storage)
+    for instant in table.timeline.pending(COMPACTION):
+        if instant.state == INFLIGHT:
+            table.rollback(instant.time)
+    table.rollback()
+
+
+def delta_commits(storage: Storage) -> None:
+    """A merge-on-read table: base files, and two commits of log files."""
+    made = TableBuilder(storage, table_type="MERGE_ON_READ")
+    made.commit(
+        "first",
+        made.base("first", {"k1": 1, "k2": 2}),
+        made.base("first", {"k3": 3}, group=2, partition="p1"),
+    )
+    made.commit("second", made.log("second", {"k1": 10, "k4": 4}))
+    made.commit(
+        "third",
+        made.log("third", {"k2": 20}, deletes=["k1"]),
+        made.log("third", {"k3": 30}, group=2, partition="p1"),
+    )
+
+
+def dead_delta_commit(storage: Storage) -> None:
+    made = TableBuilder(storage, table_type="MERGE_ON_READ")
+    made.commit("first", made.base("first", {"k1": 1, "k2": 2}))
+    made.commit("second", made.log("second", {"k1": 10}))
+    instant = made.pending("third")
+    for stat in (made.log("third", {"k2": 20}), made.base("third", {"k5": 5}, group=5)):
+        kind = "APPEND" if ".log." in stat.path else "CREATE"
+        markers.create(storage, instant, "p0", stat.path.rpartition("/")[2], kind)
+
+
+def dead_compaction(storage: Storage) -> None:
+    make_state("dead compaction", storage)
+
+
+def version_5(storage: Storage) -> None:
+    three_commits(storage)
+    HudiTable(storage).downgrade()
+
+
+def littered(storage: Storage) -> None:
+    """What repair takes away: files of no instant, a marker, an inflight file too few."""
+    three_commits(storage)
+    newest = HudiTable(storage).timeline.completed_writes()[-1]
+    storage.touch("p0/aa000001-1111-1111-1111-1111111111aa-0_0-1-0_20990101000000000.parquet", b"half")
+    markers.create(
+        storage, newest.time, "p0", f"{TableBuilder.group(1)}_0-1-0_{newest.time}.parquet", "CREATE"
+    )
+    storage.delete(f".hoodie/{newest.time}.inflight")
+
+
+def _properties(storage: Storage) -> None:
+    table = _table(storage)
+    table.overwrite_properties({**table.config.properties, "hoodie.table.type": "MERGE_ON_READ"})
+
+
 OPERATIONS = {
     o.name: o
     for o in (
@@ -189,6 +267,18 @@ OPERATIONS = {
             options={"hoodie.cleaner.commits.retained": "1"}), emptied_partition),
         Operation("archive", lambda s: _table(s).archive(options=_KEEP_ONE), six_versions),
         Operation("write with services", lambda s: write(s, rows(2, v=8), **_KEEP_ONE), six_versions),
+        Operation("rollback of a commit", _roll_back_third, again=True),
+        Operation("rollback of a commit, and a write", _roll_back_third, through=True),
+        Operation("rollback of a delta commit", _roll_back_third, delta_commits, again=True, writes=False),
+        Operation("rollback of a dead delta commit", lambda s: _table(s).rollback(), dead_delta_commit,
+                  again=True, writes=False),
+        Operation("rollback of a dead compaction", _roll_back_compaction, dead_compaction,
+                  again=True, writes=False),
+        Operation("restore of delta commits", _first_commit, delta_commits, again=True, through=True, writes=False),
+        Operation("upgrade", lambda s: _table(s).upgrade(), version_5, again=True),
+        Operation("downgrade", lambda s: _table(s).downgrade(), again=True, writes=False),
+        Operation("properties", _properties, again=True, writes=False),
+        Operation("repair", lambda s: _table(s).repair(), littered, again=True),
         Operation("table config", lambda s: table_config.update(s, {"hoodie.x": "1"}, ["hoodie.table.cdc.enabled"])),
     )
 }  # fmt: skip

@@ -97,7 +97,8 @@ class RandomRuns:
                     raise CutError(f"it said that it was done, and the rows are {at_once}")
             if self.operation.again:
                 self.operation.act(storage)
-            next_write(storage)
+            if self.operation.writes:
+                next_write(storage)
             mended = [r for r in content(storage) if r[0] != EXTRA]
         except HudiError:
             if not lost:

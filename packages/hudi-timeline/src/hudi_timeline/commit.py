@@ -264,29 +264,13 @@ def _repair(
         if timeline.find(instant.time) is not None:  # else a pending rollback has undone it just now
             rollback.rollback_instant(storage, table, timeline, instant)
             timeline = load_timeline(storage, table)
-    there = {f.time for f in timeline.files}
-    for time_ in marked:
-        if time_ in there:
-            found = timeline.find(time_)
-            if found is not None and found.completed:
-                markers.delete(storage, time_)
-        elif time_ > timeline.first_active:
-            # Files of an instant that is nowhere, left by tasks that outlived its rollback.  Older ones than
-            # the timeline may belong to commits that were archived.
-            rollback.remove_leftovers(storage, time_)
-        else:
-            markers.delete(storage, time_)
-    for time_ in beating:
-        pending = any(i.time == time_ and not i.completed for i in timeline.instants)
-        if not pending and not _is_alive(storage, time_, options):
-            heartbeat.delete(storage, time_)
+    leftovers.remove_marks(storage, timeline, marked)
+    leftovers.remove_heartbeats(
+        storage, timeline, beating, options.heartbeat_interval_ms, options.heartbeat_misses
+    )
     leftovers.remove_temporaries(storage)
     leftovers.remove_staging(storage)
     return timeline
-
-
-def _is_alive(storage: Storage, instant: str, options: CommitOptions) -> bool:
-    return heartbeat.liveness(storage, instant, options.heartbeat_interval_ms, options.heartbeat_misses).alive
 
 
 def _announce(

@@ -1,18 +1,19 @@
 """What killed writers leave that never counts as anything: taken away by the next writer, so that it does not add up.
 
-Temporary files, of writers killed between writing a file and giving it its name; and folders of staged rows, of
-Spark's Python data source.
+Markers and heartbeats of writes that are over; temporary files, of writers killed between writing a file and giving it
+its name; and folders of staged rows, of Spark's Python data source.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from hudi_format.names import META_DIR
 from hudi_format.storage import Storage
-from hudi_timeline import heartbeat
+from hudi_timeline import heartbeat, markers, rollback
+from hudi_timeline.timeline import Timeline
 
 # `LocalStorage` names them so; other stores write in one step.
 _TEMPORARY = re.compile(r"^\.(?P<name>.+)\.[0-9a-f]{32}\.tmp$")
@@ -22,6 +23,43 @@ _STAGING = re.compile(re.escape(STAGING) + r"[0-9a-f]{32}\Z")
 STAGING_AGE_MS = 24 * 3_600_000
 """A folder of staged rows into which nothing came for so long belongs to no write any more."""
 _INSTANT = re.compile(r"^\d{14,17}(?!\d)")
+
+
+def remove_marks(storage: Storage, timeline: Timeline, marked: Sequence[str]) -> None:
+    """Remove markers of instants that are completed, and markers with their files of instants that are nowhere.
+
+    Called under the table's lock.
+
+    Args:
+        marked: instants that had markers before the timeline was loaded.
+    """
+    there = {f.time for f in timeline.files}
+    for time_ in marked:
+        if time_ in there:
+            found = timeline.find(time_)
+            if found is not None and found.completed:
+                markers.delete(storage, time_)
+        elif time_ > timeline.first_active:
+            # Files of an instant that is nowhere, left by tasks that outlived its rollback.  Older ones than
+            # the timeline may belong to commits that were archived.
+            rollback.remove_leftovers(storage, time_)
+        else:
+            markers.delete(storage, time_)
+
+
+def remove_heartbeats(
+    storage: Storage, timeline: Timeline, beating: Sequence[str], interval_ms: int, misses: int
+) -> None:
+    """Remove heartbeats that stand for no pending instant and do not beat any more.
+
+    Args:
+        beating: instants that had a heartbeat before the timeline was loaded.
+        interval_ms, misses: as `heartbeat.liveness`.
+    """
+    for time_ in beating:
+        pending = any(i.time == time_ and not i.completed for i in timeline.instants)
+        if not pending and not heartbeat.liveness(storage, time_, interval_ms, misses).alive:
+            heartbeat.delete(storage, time_)
 
 
 def remove_temporaries(storage: Storage) -> None:

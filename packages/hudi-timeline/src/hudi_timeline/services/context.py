@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from hudi_format.storage import Storage
-from hudi_timeline import gate, heartbeat, metadata_table, table_config
+from hudi_timeline import gate, heartbeat, leftovers, metadata_table, table_config
 from hudi_timeline.commit import CommitOptions
 from hudi_timeline.instant import Instant
 from hudi_timeline.locks import protocol as locks
@@ -77,3 +77,15 @@ class ServiceContext:
         self.table, warning = metadata_table.drop(self.storage, self.table)
         if warning:
             self.warnings.append(warning)
+
+    def sweep(self, marked: Sequence[str], beating: Sequence[str]) -> None:
+        """Remove the markers and heartbeats of writes that are over.  The lock is held.
+
+        Args:
+            marked, beating: instants that had any before the timeline was looked at.
+        """
+        timeline = load_timeline(self.storage, self.table)
+        leftovers.remove_marks(self.storage, timeline, marked)
+        leftovers.remove_heartbeats(
+            self.storage, timeline, beating, self.options.heartbeat_interval_ms, self.options.heartbeat_misses
+        )

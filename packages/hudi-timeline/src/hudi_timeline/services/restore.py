@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from hudi_format.errors import CorruptFileError, InstantNotFoundError, OptionError
 from hudi_format.instant_time import zone_of
 from hudi_format.storage import Storage
+from hudi_timeline import heartbeat, markers
 from hudi_timeline.clock import new_instant
 from hudi_timeline.commit import refuse_alive
 from hudi_timeline.instant import (
@@ -94,6 +95,7 @@ def restore(
         times = tuple(i.time for i in undone)
         return RestoreResult(to, times, seconds=time.monotonic() - began, warnings=warnings)
     with context.locked(while_restoring=True):
+        marked, beating = markers.list_instants(storage), heartbeat.list_instants(storage)
         timeline = load_timeline(storage, context.table)
         undone = _plan(context, timeline, to)
         warnings = _out_of_order(context, timeline, undone, to)
@@ -126,6 +128,7 @@ def restore(
         }
         content = avro_records.render("HoodieRestoreMetadata", record)
         storage.create(instant_path(instant, RESTORE, COMPLETED), content)
+        context.sweep(marked, beating)
     deleted = sum(r[0]["totalFilesDeleted"] for r in rolled.values())
     blocks = sum(
         len(p["rollbackLogFiles"]) for r in rolled.values() for p in r[0]["partitionMetadata"].values()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hudi_format.errors import InstantNotFoundError
+from hudi_timeline import heartbeat, markers
 from hudi_timeline import rollback as undoing
 from hudi_timeline.commit import refuse_alive
 from hudi_timeline.instant import ROLLBACK, WRITE_ACTIONS, Instant
@@ -78,6 +79,7 @@ def rollback(
         return _result(targets, plans, seconds=time.monotonic() - began)
     done: list[str] = []
     with context.locked():
+        marked, beating = markers.list_instants(storage), heartbeat.list_instants(storage)
         timeline = load_timeline(storage, context.table)
         targets = _targets(context, timeline, instant)
         for target in targets:
@@ -91,6 +93,7 @@ def rollback(
         if instant is None:
             finished = [i.time for i in timeline.pending(ROLLBACK)]
             undoing.finish_pending(storage, context.table, timeline)
+        context.sweep(marked, beating)
     result = _result(targets, plans, tuple(done), tuple(finished), time.monotonic() - began)
     log.info("%s: %r", storage.uri, result)
     return result
