@@ -395,6 +395,20 @@ def test_a_plan_with_a_slice_that_is_none_is_refused(file_id, base):
         work_of(plan)
 
 
+def test_blocks_of_a_task_that_outlived_its_write_are_taken_back(storage):
+    put(storage, f"p/aa-0_0-0-0_{OLD}.parquet")
+    logged(storage, f"p/{LOG}", T)
+    logged(storage, f"p/.bb-0_{T}.log.1_0-1-2", T)
+    for log in (LOG, f".bb-0_{T}.log.1_0-1-2", f".cc-0_{OLD}.log.1_0-1-2"):
+        markers.create(storage, T, "p", log, "APPEND")
+    rollback.remove_leftovers(storage, T)
+    assert sorted(e.name for e in storage.list("p")) == [
+        LOG, f".aa-0_{OLD}.log.2_1-0-1", f"aa-0_0-0-0_{OLD}.parquet"
+    ]  # fmt: skip
+    assert blocks(storage, f"p/.aa-0_{OLD}.log.2_1-0-1")[0].target_instant == T
+    assert not markers.has_markers(storage, T)
+
+
 def test_leftovers_of_an_instant_without_files_are_no_error(storage):
     rollback.remove_leftovers(storage, T)
     markers.create(storage, T, "p", name(1), "CREATE")

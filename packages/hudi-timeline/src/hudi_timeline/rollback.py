@@ -28,6 +28,7 @@ from hudi_format.storage import Storage
 from hudi_timeline import heartbeat, markers
 from hudi_timeline.clock import new_instant
 from hudi_timeline.instant import (
+    COMMIT,
     COMPACTION,
     COMPLETED,
     INFLIGHT,
@@ -42,7 +43,15 @@ from hudi_timeline.instant import (
 from hudi_timeline.metadata import avro_records
 from hudi_timeline.metadata.avro_records import Record
 from hudi_timeline.rollback_guard import refuse_needed
-from hudi_timeline.rollback_plan import LogRequest, Work, make_plan, read_plan, target_of, work_of
+from hudi_timeline.rollback_plan import (
+    LogRequest,
+    Work,
+    by_markers,
+    make_plan,
+    read_plan,
+    target_of,
+    work_of,
+)
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import Timeline, load_timeline
 
@@ -139,12 +148,29 @@ def finish_pending(storage: Storage, config: TableConfig, timeline: Timeline) ->
 
 
 def remove_leftovers(storage: Storage, instant: str) -> None:
-    """Delete what markers say of an instant that is not on the timeline: files of tasks that outlived it."""
+    """Take back what markers say of an instant that is not on the timeline: files of tasks that outlived it.
+
+    A block that such a task appended to another write's log file gets a command block after it: nobody reads it now,
+    but instants that the timeline was archived past count as completed.
+    """
     if markers.has_markers(storage, instant):
-        found = markers.base_files(markers.list_markers(storage, instant), instant)
-        delete_files(storage, [m.path for m in found])
+        requests = by_markers(storage, instant)
+        info = {"commitTime": instant, "action": COMMIT}
+        work = work_of({"instantToRollback": info, "RollbackRequests": requests})
+        delete_files(storage, work.paths)
+        for request in work.logs:
+            names = (path.rpartition("/")[2] for path in request.logs)
+            if any(_holds_block_of(storage, join_path(request.partition, n), instant) for n in names):
+                append_command(storage, request, instant, instant)
         markers.delete(storage, instant)
     heartbeat.delete(storage, instant)
+
+
+def _holds_block_of(storage: Storage, path: str, instant: str) -> bool:
+    if storage.info(path) is None:
+        return False
+    with LogFileReader.open(storage, path) as reader:
+        return any(b.instant == instant for b in reader.blocks)
 
 
 def withdraw(storage: Storage, instant: Instant) -> bool:

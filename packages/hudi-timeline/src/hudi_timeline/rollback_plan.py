@@ -98,7 +98,7 @@ def make_plan(storage: Storage, timeline: Timeline, instant: Instant) -> Record:
         # nothing; a listing also finds files of writers that did otherwise.
         requests = [] if instant.state == REQUESTED else by_listing(storage, timeline, instant)
     else:
-        requests = by_markers(storage, instant)
+        requests = by_markers(storage, instant.time)
     # A compaction that is undone after it was completed was a commit by then.
     action = instant.action if instant.action in (COMPACTION, LOG_COMPACTION) else instant.comparable_action
     return {
@@ -108,11 +108,11 @@ def make_plan(storage: Storage, timeline: Timeline, instant: Instant) -> Record:
     }
 
 
-def by_markers(storage: Storage, instant: Instant) -> list[Record]:
+def by_markers(storage: Storage, instant: str) -> list[Record]:
     """A request for each file that the write announced, as Apache Hudi's strategy makes them."""
     requests = []
-    for marker in markers.list_markers(storage, instant.time):
-        request = _of_marker(storage, instant.time, marker)
+    for marker in markers.list_markers(storage, instant):
+        request = _of_marker(storage, instant, marker)
         if request is not None:
             requests.append(request)
     return requests
