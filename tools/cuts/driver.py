@@ -194,7 +194,7 @@ class Cutter:
             return False
         where += f" ({faults.log[-1].operation} {faults.log[-1].path})"
         look = not self.operation.creates
-        fresh = self._pool is not None and self._cuts % 20 == 0
+        fresh = self._pool is not None and self._cuts % 20 == 3
         try:
             if fresh:
                 _end(path)

@@ -13,12 +13,12 @@ from hudi_timeline import HudiTable
 from hudi_timeline.capsule import make_capsule, open_capsule
 from hudi_timeline.cli.main import app
 from hudi_timeline.engine.local import LocalEngine
-from hudi_timeline.testing import CHANGES, CRASH, Fault, Faults, make_state, state_names
+from hudi_timeline.testing import CHANGES, CRASH, DOUBLE, FAIL, Fault, Faults, make_state, state_names
 from hudi_timeline.write.operation import execute
 
 pytestmark = pytest.mark.req("NEW-13")
 
-SECRETS = ["Smith", "Miller", "Oslo", "Paris", "4711", "salary-note"]
+SECRETS = ["Smith", "Miller", "Oslo", "Paris", "4711", "salary-note", "SALARY"]
 OPTIONS = {
     "hoodie.table.name": "t",
     "hoodie.datasource.write.recordkey.field": "name",
@@ -37,7 +37,9 @@ def people(v):
 
 
 def write(storage, v):
-    return execute(LocalEngine(1), storage, people(v), {**OPTIONS, "hoodie.clean.automatic": "false"})
+    more = {"hoodie.clean.automatic": "false", "_checkpoint": "SALARY", "_file": "/in/Smith.Miller"}
+    more["hoodie.datasource.write.commitmeta.key.prefix"] = "_"
+    return execute(LocalEngine(1), storage, people(v), {**OPTIONS, **more})
 
 
 @pytest.fixture
@@ -46,6 +48,8 @@ def table(tmp_path):
     for v in range(3):
         write(storage, v)
     HudiTable(storage).savepoint(user="Smith", comment="before Oslo")
+    storage.touch("Oslo report.Smith", b"Miller")
+    storage.touch(".hoodie/.repair_backup_1/Oslo", b"Miller")
     faults = Faults(Fault(CRASH, operation="create", path="*.commit"))
     with faults.process():
         write(faults.wrap(storage), 4)
@@ -132,16 +136,26 @@ def test_every_state_is_rebuilt_with_its_plan_and_its_findings(name, tmp_path):
         assert plan(again)[0][4], "log files are in the plan"
 
 
-@pytest.mark.parametrize("nth", [3, 8])
-def test_a_fault_strikes_in_the_rebuilt_table_as_in_the_table(table, tmp_path, nth):
+@pytest.mark.parametrize(
+    "faults",
+    [
+        lambda: Faults(Fault(CRASH, operation=CHANGES, nth=8)),
+        lambda: Faults.random(7, rate=0.1, kinds=(FAIL, DOUBLE)),
+    ],
+    ids=["crash", "seed 7"],
+)
+def test_a_fault_strikes_in_the_rebuilt_table_as_in_the_table(table, tmp_path, faults):
     def run(storage):
-        faults = Faults(Fault(CRASH, operation=CHANGES, nth=nth))
-        with faults.process():
-            partition = min(e.name for e in storage.list("") if e.name.startswith("city="))
-            HudiTable(faults.wrap(storage), OPTIONS).delete_partitions([partition])
-        return [(c.operation, c.fault) for c in faults.log], [
-            (i.action, i.state) for i in HudiTable(storage).timeline.instants
-        ]
+        made, told = faults(), ""
+        partition = min(e.name for e in storage.list("") if e.name.startswith("city="))
+        try:
+            with made.process():
+                HudiTable(made.wrap(storage), OPTIONS).delete_partitions([partition])
+        except HudiError as e:
+            told = e.code
+        assert made.struck
+        instants = [(i.action, i.state) for i in HudiTable(storage).timeline.instants]
+        return [(c.operation, c.fault, c.error) for c in made.log], instants, told
 
     again = rebuilt(table, tmp_path)
     assert run(again.storage) == run(table.storage)

@@ -7,6 +7,7 @@ from hudi_format.errors import StorageError
 from hudi_format.storage import LocalStorage
 from hudi_timeline import HudiTable
 from hudi_timeline.engine.local import LocalEngine
+from hudi_timeline.testing import FAIL, Fault, Faults
 from hudi_timeline.write.operation import execute
 
 OPTIONS = {
@@ -66,3 +67,21 @@ def test_a_storage_that_fails_in_mid_write_leaves_the_table_as_it_was(tmp_path, 
     assert there == known, "no file of the failed write is left"
     execute(LocalEngine(2), LocalStorage(path), rows(60, v=2), OPTIONS)
     assert HudiTable.open(path).read().to_arrow().num_rows == 60
+
+
+@pytest.mark.req("NEW-36", "RC-02")
+@pytest.mark.parametrize("partitioned", [True, False])
+def test_a_first_write_that_fails_leaves_a_path_that_can_be_written_to(tmp_path, partitioned):
+    options = dict(OPTIONS)
+    if not partitioned:
+        del options["hoodie.datasource.write.partitionpath.field"]
+    path = str(tmp_path / "t")
+    for operation in ("create", "close_output"):
+        faults = Faults(
+            Fault(FAIL, operation=operation, path="*.parquet" if "out" in operation else "*.commit")
+        )
+        with pytest.raises(StorageError):
+            execute(LocalEngine(1), faults.wrap(LocalStorage(path)), rows(6), options)
+        assert LocalStorage(path).list("") == []
+    execute(LocalEngine(1), LocalStorage(path), rows(6), options)
+    assert HudiTable.open(path).read().to_arrow().num_rows == 6

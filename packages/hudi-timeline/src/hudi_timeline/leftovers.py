@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 
-from hudi_format.names import META_DIR
+from hudi_format.names import META_DIR, PARTITION_METADATA
 from hudi_format.storage import Storage
 from hudi_timeline import heartbeat, markers, rollback
 from hudi_timeline.timeline import Timeline
@@ -93,3 +93,27 @@ def remove_staging(storage: Storage, *, now: Callable[[], float] = time.time) ->
         youngest = max((f.mtime_ms for f in storage.list(entry.name)), default=0)
         if now() * 1000 - max(youngest, entry.mtime_ms) > STAGING_AGE_MS:
             storage.delete_dir(entry.name)
+
+
+def remove_bare_partitions(storage: Storage) -> bool:
+    """Remove the folders of partitions in which there are no data files.
+
+    Returns:
+        False where some folder holds other files; then nothing is removed.
+    """
+    top = [e for e in storage.list("") if not e.name.startswith(META_DIR)]
+    if not all(e.is_dir and _is_bare(storage, e.name) for e in top):
+        return False
+    for entry in top:
+        storage.delete_dir(entry.name)
+    storage.delete(PARTITION_METADATA)
+    return True
+
+
+def _is_bare(storage: Storage, folder: str) -> bool:
+    return all(
+        _is_bare(storage, f"{folder}/{e.name}")
+        if e.is_dir
+        else e.name.startswith((PARTITION_METADATA, f".{PARTITION_METADATA}"))
+        for e in storage.list(folder)
+    )

@@ -17,7 +17,7 @@ from hudi_format.names import META_DIR, PARTITION_METADATA, parse_base_file, par
 from hudi_format.storage import FileInfo, Storage
 from hudi_timeline import __version__, heartbeat, metadata_table, table_config
 from hudi_timeline.capsule.files import TooLarge, masked_base_file, masked_log, meet_values
-from hudi_timeline.capsule.mask import Mask
+from hudi_timeline.capsule.mask import BASE, Mask
 from hudi_timeline.capsule.metadata import masked_archive, masked_file, parsed, partitions_of
 from hudi_timeline.metadata_listing import list_by_metadata
 from hudi_timeline.table_config import TableConfig
@@ -25,6 +25,7 @@ from hudi_timeline.table_config import TableConfig
 FORMAT = 1
 MANIFEST = "capsule.json"
 FILES = "files/"
+_FOLDERS = (".temp", ".heartbeat", ".schema", ".aux", ".locks", ".index_defs", "timeline")
 _SECRET_NAME = re.compile(
     r"secret|passw|token|credential|access\.?key|private|signature|\bsas\b|api\.?key|auth\.|account\.key",
     re.I,
@@ -83,7 +84,7 @@ def make_capsule(
         "format": FORMAT,
         "made_by": f"hudi-timeline {__version__}",
         "table_version": config.version,
-        "options": {k: mask.word(v) if v.startswith(storage.uri) else v for k, v in (options or {}).items()},
+        "options": {k: v.replace(storage.uri, BASE) for k, v in (options or {}).items()},
         "files": [{"path": p, "size": len(data), "mtime_ms": mtime} for p, (data, mtime) in content.items()],
         "metadata_table": gathering.metadata_table(),
         "left_out": left_out,
@@ -140,7 +141,7 @@ class _Gathering:
         out = {}
         for path, info in self._listing.items():
             name = path.rpartition("/")[2]
-            if name.startswith(".") and name.endswith(".crc"):
+            if (name.startswith(".") and name.endswith(".crc")) or self._is_foreign(path):
                 continue
             try:
                 out[self._masked_path(path)] = self._content(path, info), self._mtime(path, info)
@@ -148,12 +149,21 @@ class _Gathering:
                 continue  # cleaned since the listing
         if any(p.endswith(".crc") for p in self._listing):
             self.left_out.append("Hadoop's .crc files: contents are others.")
+        if any(map(self._is_foreign, self._listing)):
+            self.left_out.append(
+                "files below .hoodie that are not of Apache Hudi's, such as backups of repairs."
+            )
         if metadata_table.built(self._config):
             self.left_out.append(
                 "the metadata table's files: capsule.json holds its listing and its records of files; the rebuilt "
                 "table has none, and hoodie.properties says so."
             )
         return out
+
+    def _is_foreign(self, path: str) -> bool:
+        """Whether a file lies in a folder below .hoodie whose names may be data."""
+        top, *inner = path.split("/")
+        return top == META_DIR and len(inner) > 1 and inner[0] not in (*_FOLDERS, self._config.archive_folder)
 
     def _mtime(self, path: str, info: FileInfo) -> int:
         """A writer that is dead here is dead elsewhere, where its process cannot be looked for."""
@@ -175,7 +185,10 @@ class _Gathering:
         mask = self._mask
         partitions = {p.rpartition("/")[0] for p in self._listing if not p.startswith(f"{META_DIR}/")}
         for path in self._listing:
-            if path.startswith(f"{META_DIR}/.temp/"):
+            if "/MARKERS" in path:
+                lines = self._storage.read(path).decode(errors="replace").splitlines()
+                partitions.update(line.rpartition("/")[0] for line in lines)
+            elif path.startswith(f"{META_DIR}/.temp/"):
                 partitions.add(path.split("/", 3)[-1].rpartition("/")[0])
             elif self._is_instant(path):
                 mask.instants.add(re.split(r"[._]", path.rpartition("/")[2])[0])
@@ -218,8 +231,11 @@ class _Gathering:
             return masked_archive(data, self._mask) if data else data
         if folder == heartbeat.FOLDER:
             return b""
-        if folder.startswith(f"{META_DIR}/.schema"):
-            return masked_file(data, self._mask) if path.endswith(".schemacommit") else data
+        if folder.startswith(f"{META_DIR}/.schema") or path.endswith("/MARKERS.type"):
+            return data  # names and types of columns are no data
+        if "/MARKERS" in path:
+            lines = data.decode(errors="replace").splitlines()
+            return "".join(f"{self._mask.path(line)}\n" for line in lines).encode()
         return bytes(len(data))
 
     def _properties(self, data: bytes) -> bytes:
@@ -230,7 +246,7 @@ class _Gathering:
             return bytes(len(data))
         if not metadata_table.built(self._config):
             return data
-        dropped = metadata_table.METADATA_PARTITIONS
+        dropped = table_config.METADATA_PARTITIONS
         lines = [line for line in data.splitlines(True) if not line.startswith(dropped.encode())]
         return b"".join(lines) if dropped in found else data
 

@@ -28,6 +28,9 @@ _FILE_ID = re.compile(
     r"[0-9a-zA-Z]*[0-9a-f]{4,}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(-[0-9]+)?\Z"
 )
 _MARKER = re.compile(r"(?P<file>.+)\.marker\.(CREATE|MERGE|APPEND)\Z")
+_EXTENSIONS = frozenset(
+    {"avro", "crc", "csv", "hfile", "json", "log", "orc", "parquet", "properties", "tmp", "txt"}
+)
 _EPOCH = date(1970, 1, 1)
 BASE = "capsule:/table"
 """What stands for the table's base path."""
@@ -144,12 +147,12 @@ class Mask:
             parse_base_file("", own) is not None
             or parse_log_file("", own) is not None
             or parse_cdc_file("", own) is not None
-            or own.startswith((".hoodie", "hoodie.", PARTITION_METADATA))
+            or own.startswith((".hoodie", "hoodie.properties", PARTITION_METADATA, "MARKERS"))
         )
         if known or not name:
             return name
-        stem, dot, extension = name.rpartition(".")
-        return f"x{self.digest('name', stem if dot else name)}" + (f".{extension}" if dot and stem else "")
+        extension = name.rpartition(".")[2]
+        return f"x{self.digest('name', name)}" + (f".{extension}" if extension in _EXTENSIONS else "")
 
     # --- what metadata says --------------------------------------------------------------------------
 
@@ -167,6 +170,12 @@ class Mask:
             return text
         masked = self.name(text)
         return text if masked == text else self.digest("text", text)
+
+    def free(self, text: str) -> str:
+        """The mask of a text that a user may have given: only instants and what says yes or no stay."""
+        if not text or text in ("true", "false") or all(_INSTANT.match(t) for t in text.split(",")):
+            return text
+        return self.digest("text", text)
 
     def _is_safe(self, text: str) -> bool:
         return bool(

@@ -109,7 +109,10 @@ def _datum(record: Any, schema: str) -> bytes:
 def _masked(value: Any, mask: Mask, name: str = "") -> Any:
     if isinstance(value, Mapping):
         if name in ("extraMetadata", "strategyParams"):
-            return {k: v if k in _SCHEMAS else _masked(v, mask) for k, v in value.items()}
+            return {
+                k: v if k in _SCHEMAS else mask.free(v) if isinstance(v, str) else None
+                for k, v in value.items()
+            }
         keys = mask.partition if name in _BY_PARTITION else str
         return {keys(k) if isinstance(k, str) else k: _masked(v, mask, k) for k, v in value.items()}
     if isinstance(value, list):
@@ -117,7 +120,7 @@ def _masked(value: Any, mask: Mask, name: str = "") -> Any:
     if name in _DATA_NUMBERS:
         return None
     if isinstance(value, str):
-        return mask.digest("text", value) if name in _FREE and value else mask.word(value)
+        return mask.free(value) if name in _FREE else mask.word(value)
     if isinstance(value, bytes):
         return bytes(len(value))
     return value

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError
 from hudi_format.model import WriteStat
@@ -68,14 +69,11 @@ class _Maker:
 _MAKERS: dict[str, _Maker] = {}
 
 
-def _state(
-    name: str, about: str, *, merge_on_read: bool = False
-) -> Callable[
-    [Callable[[TableBuilder], Rows | type[HudiError]]], Callable[[TableBuilder], Rows | type[HudiError]]
-]:
-    def add(
-        make: Callable[[TableBuilder], Rows | type[HudiError]],
-    ) -> Callable[[TableBuilder], Rows | type[HudiError]]:
+_Make = TypeVar("_Make", bound=Callable[[TableBuilder], Rows | type[HudiError]])
+
+
+def _state(name: str, about: str, *, merge_on_read: bool = False) -> Callable[[_Make], _Make]:
+    def add(make: _Make) -> _Make:
         _MAKERS[name] = _Maker(about, make, merge_on_read)
         return make
 

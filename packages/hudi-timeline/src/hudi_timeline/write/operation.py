@@ -26,7 +26,7 @@ from hudi_format.partition_path import check_safe
 from hudi_format.schema.avro import to_avro
 from hudi_format.schema.changes import SchemaChange
 from hudi_format.storage import Storage
-from hudi_timeline import commit, table_config
+from hudi_timeline import commit, leftovers, table_config
 from hudi_timeline.engine.lookup import LookupCount, LookupTask
 from hudi_timeline.engine.protocol import Engine
 from hudi_timeline.listing import list_partitions
@@ -194,7 +194,10 @@ def _remove_unborn(storage: Storage) -> None:
         timeline = load_timeline(storage, table_config.load(storage))
     except HudiError:
         return  # half made or damaged: left for the user to see
-    if not timeline.completed_writes() and not timeline.pending_writes():
+    if timeline.completed_writes() or timeline.pending_writes():
+        return
+    # Without its metadata a table with a file left over would be no table, and could not be written to again.
+    if leftovers.remove_bare_partitions(storage):
         storage.delete_dir(META_DIR)
 
 
