@@ -138,7 +138,7 @@ def unit(session: nox.Session, package: str) -> None:
 def spark(session: nox.Session, pyspark: str) -> None:
     """hudi-spark's tests on PySpark 3.5 and on the newest 4.x."""
     _install(session, "hudi-spark", PYSPARKS[pyspark], *TESTING)
-    _pytest(session, "packages/hudi-spark/tests")
+    _pytest(session, "packages/hudi-spark/tests", "-m", "not slow")
 
 
 @nox.session
@@ -150,8 +150,9 @@ def scenario(session: nox.Session) -> None:
 
 @nox.session
 def soak(session: nox.Session) -> None:
-    """The long forms: 40 killed writers without a JVM, 10 on Spark."""
+    """The long forms: every golden answer on Spark, 40 killed writers without a JVM, 10 on Spark."""
     _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING)
+    _pytest(session, "packages/hudi-spark/tests", "-m", "slow", "--timeout=3600")
     _pytest(session, "tests/scenario", "--timeout=5400", env={"HUDI_SOAK": "1"})
 
 

@@ -157,7 +157,7 @@ class GoldenTable:
 
     def unanswered(self) -> dict[str, str]:
         """Questions that Apache Hudi could not answer, with its reason."""
-        reasons: dict[str, str] = self.meta["hudi_could_not_answer"]
+        reasons: dict[str, str] = self.meta.get("hudi_could_not_answer", {})
         return reasons
 
 

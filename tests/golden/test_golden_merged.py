@@ -1,6 +1,7 @@
 """Merge-on-read golden tables of versions 5 and 6: snapshots merge the logs, read_optimized leaves them out."""
 
 import warnings
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,6 +10,7 @@ from golden_tables import (
     AS_OF,
     CLEANED,
     INCREMENTAL,
+    LAYOUT_2,
     MERGED_V5,
     MERGED_V6,
     READ_OPTIMIZED,
@@ -113,17 +115,63 @@ def test_what_is_left_of_a_cleaned_state_is_apache_hudis_answer_said_aloud(opene
     assert whole.count() == table.question(SNAPSHOT).expected().num_rows
 
 
-def test_what_needs_more_than_snapshots_is_refused(opened):
+UNANSWERED = [(t, name) for t in TABLES for name in t.unanswered()]
+
+
+@pytest.mark.req("IN-17", "IN-11")
+@pytest.mark.parametrize(("table", "name"), UNANSWERED, ids=[f"{t}-{n}" for t, n in UNANSWERED])
+def test_ranges_that_apache_hudi_could_not_answer(opened, table, name):
+    """Cleaned files are an error that names the way out; marked deletes, on which Apache Hudi fails, do not show."""
+    question = table.question(name)
+    if table.name == "mor_cleaned":
+        with pytest.raises(MissingFileError) as e:
+            ask(opened(table), question).to_arrow()
+        assert "fulltablescan" in e.value.remedy
+        return
+    found = {r["_hoodie_record_key"]: r for r in ask(opened(table), question).to_arrow().to_pylist()}
+    assert found
+    assert "D" not in {r["Op"] for r in found.values()}
+    assert all(question.begin < r["_hoodie_commit_time"] <= (question.end or "~") for r in found.values())
+    at_end = ask(opened(table), replace(question, kind=AS_OF, instant=question.end)) if question.end else None
+    state = (at_end or opened(table).read()).to_arrow().to_pylist()
+    for row in state:
+        if question.begin < row["_hoodie_commit_time"]:
+            assert row["_hoodie_record_key"] in found
+
+
+def test_a_write_is_refused(opened):
     (table,) = golden("v6", "mor_avro_logs")
     read = opened(table)
-    for call in (
-        lambda: read.inspect.files(),
-        lambda: read.delete(read.read().to_arrow()),
-    ):
-        with pytest.raises(UnsupportedError) as e:
-            call()
-        assert e.value.details["feature"] == "merge on read"
-        assert e.value.remedy
+    with pytest.raises(UnsupportedError) as e:
+        read.delete(read.read().to_arrow())
+    assert e.value.details["feature"] == "merge on read"
+    assert e.value.remedy
+
+
+EVERY = TABLES + [t for v in LAYOUT_2 for t in golden(v)]
+
+
+@pytest.mark.req("FS-02", "FS-10")
+@pytest.mark.parametrize("table", EVERY, ids=str)
+def test_inspection_names_the_files_that_a_snapshot_reads(opened, table):
+    read = opened(table)
+    inspect, plan = read.inspect, read.read().plan
+    files = {(f["path"], f["kind"]) for f in inspect.files().to_pylist()}
+    assert files == {(p, "base") for p in plan.files.column("path").to_pylist()} | {
+        (f.path, "log") for part in plan.logs for f in part.slice.log_files
+    }
+    partitions = inspect.partitions()
+    assert sum(partitions.column("files").to_pylist()) == len(files)
+    assert set(inspect.stats().column("path").to_pylist()) == {p for p, kind in files if kind == "base"}
+    slices = inspect.file_slices().to_pylist()
+    latest = [s for s in slices if s["latest"]]
+    groups = {(f["partition"], f["file_id"]) for f in inspect.files().to_pylist()}
+    assert len({(s["partition"], s["file_id"]) for s in latest}) == len(latest) == len(groups)
+    assert {s["base_file"] for s in latest if s["base_file"]} == {
+        p.rpartition("/")[2] for p, kind in files if kind == "base"
+    }
+    assert all(s["base_file"] or s["log_files"] for s in slices)
+    assert (sum(s["log_files"] for s in slices) > 0) or not plan.logs
 
 
 @pytest.mark.req("QR-01")

@@ -13,6 +13,7 @@ from golden_tables import (
     MERGED_V6,
     READ_OPTIMIZED,
     READABLE_V6,
+    ROOT,
     SNAPSHOT,
     assert_same_answer,
     assert_same_changes,
@@ -25,7 +26,9 @@ from hudi_timeline.table import HudiTable
 
 pytestmark = pytest.mark.spark
 
-TABLES = golden("v6", *READABLE_V6)
+# Files other than Parquet, and skeletons joined with their source files, which Python workers read.
+OTHERS = golden("v6", "bootstrap_metadata_only", "orc_cow")
+TABLES = golden("v6", *READABLE_V6) + OTHERS
 MERGED = golden("v6", *MERGED_V6)
 
 
@@ -77,28 +80,7 @@ def test_spark_gives_the_answer_that_apache_hudi_gives(spark, to_arrow, unpacked
     assert_same_answer(to_arrow(frame), question.expected(), keys)
 
 
-# Of versions 8 and 9 what Spark does itself: the types and places of columns, and both kinds of ranges.
-LAYOUT_2_TABLES = [
-    t
-    for v in LAYOUT_2
-    for t in golden(
-        v, "all_types_cow", "all_types_mor", "cow_complex_keys_hive_style_urlencoded", "cow_insert_overwrite",
-        "mor_partial_updates",
-    )
-]  # fmt: skip
-LAYOUT_2_QUESTIONS = [
-    (t, q)
-    for t in LAYOUT_2_TABLES
-    for q in t.questions(SNAPSHOT, READ_OPTIMIZED, AS_OF, INCREMENTAL)
-    if q.kind != AS_OF or t.name == "cow_insert_overwrite"
-]
-
-
-@pytest.mark.req("QR-01", "QR-03", "QR-07", "FS-11")
-@pytest.mark.parametrize(
-    ("table", "question"), LAYOUT_2_QUESTIONS, ids=[f"{t}-{q.name}" for t, q in LAYOUT_2_QUESTIONS]
-)
-def test_spark_gives_the_answer_of_versions_8_and_9(spark, to_arrow, unpacked, table, question):
+def of_layout_2(spark, to_arrow, unpacked, table, question):
     if question.kind == INCREMENTAL:
         question = replace(question, begin=begin_of(table, question))
     want = question.expected()
@@ -107,16 +89,62 @@ def test_spark_gives_the_answer_of_versions_8_and_9(spark, to_arrow, unpacked, t
     assert_same_answer(to_arrow(load(spark, unpacked(table), question)), want)
 
 
+# Of versions 8 and 9 what Spark does itself: the types and places of columns, and both kinds of ranges.
+LAYOUT_2_QUESTIONS = [
+    (t, q)
+    for v in LAYOUT_2
+    for t in golden(v)
+    for q in t.questions(SNAPSHOT, READ_OPTIMIZED, AS_OF, INCREMENTAL)
+]
+QUICK = (
+    "all_types_cow", "all_types_mor", "cow_complex_keys_hive_style_urlencoded", "cow_insert_overwrite",
+    "mor_partial_updates",
+)  # fmt: skip
+CHOSEN = [
+    (t, q)
+    for t, q in LAYOUT_2_QUESTIONS
+    if t.name in QUICK and (q.kind != AS_OF or t.name == "cow_insert_overwrite")
+]
+REST = [x for x in LAYOUT_2_QUESTIONS if x not in CHOSEN]
+
+
+@pytest.mark.req("QR-01", "QR-03", "QR-07", "FS-11")
+@pytest.mark.parametrize(("table", "question"), CHOSEN, ids=[f"{t}-{q.name}" for t, q in CHOSEN])
+def test_spark_gives_the_answer_of_versions_8_and_9(spark, to_arrow, unpacked, table, question):
+    of_layout_2(spark, to_arrow, unpacked, table, question)
+
+
+@pytest.mark.slow  # minutes; plain Python gives the same answers of the same plans in every run
+@pytest.mark.parametrize(("table", "question"), REST, ids=[f"{t}-{q.name}" for t, q in REST])
+def test_spark_gives_every_other_answer_of_versions_8_and_9(spark, to_arrow, unpacked, table, question):
+    of_layout_2(spark, to_arrow, unpacked, table, question)
+
+
 CHANGES = [(t, q) for t in TABLES + MERGED for q in t.questions(CDC)]
+CHANGES_2 = [(t, q) for v in LAYOUT_2 for t in golden(v) for q in t.questions(CDC)]
 
 
 @pytest.mark.req("IN-13")
-@pytest.mark.parametrize(("table", "question"), CHANGES, ids=[f"{t}-{q.name}" for t, q in CHANGES])
+@pytest.mark.parametrize(
+    ("table", "question"), CHANGES + CHANGES_2, ids=[f"{t}-{q.name}" for t, q in CHANGES + CHANGES_2]
+)
 def test_spark_gives_the_changes_that_apache_hudi_gives(spark, to_arrow, unpacked, table, question):
     frame = load(spark, unpacked(table), question)
     replaced_at = {i["requested"] for i in table.meta["instants"] if i["action"] == "replacecommit"}
     assert frame.columns == ["op", "ts_ms", "before", "after"]
     assert_same_changes(to_arrow(frame), question.expected(), replaced_at)
+
+
+def test_every_answer_is_asked_for():
+    """But the one that stands for rows of a cleaned state, which is an error here (tests/golden)."""
+    asked = {(t.version, t.name, q.name) for t, q in QUESTIONS + LAYOUT_2_QUESTIONS + CHANGES + CHANGES_2}
+    there = {
+        (v, folder.name.removesuffix(".expected"), file.stem)
+        for v in ("v6", *LAYOUT_2)
+        for folder in (ROOT / v).glob("*.expected")
+        for file in folder.glob("*.parquet")
+    }
+    assert there - asked == {("v6", *CLEANED)}
 
 
 @pytest.mark.req("NEW-37")

@@ -194,6 +194,14 @@ def test_every_entry_of_the_gate_has_a_case_and_every_case_an_entry():
     assert {c[1] for c in CASES if c[1]} == {entry.feature for entry in GATE}
 
 
+def test_what_is_not_read_is_listed_with_a_reason():
+    unread = {e.feature for e in GATE if gate.READ in e.applies}
+    assert unread == {e.feature for e in GATE if e.reason}
+    assert unread == {
+        "timeline layout", "unknown table version", "table format", "table type", "base file format",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_the_remedy_names_the_version_that_works(tmp_path, version):
     properties = {"hoodie.table.version": version, "hoodie.timeline.layout.version": "2"}

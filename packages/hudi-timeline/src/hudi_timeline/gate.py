@@ -29,10 +29,6 @@ READ_VERSIONS = (5, 6, 8, 9)
 
 METADATA_ENABLE = "hoodie.metadata.enable"
 METADATA_BOOTSTRAP_INSTANT = "00000000000001"
-SNAPSHOT = "snapshot"
-READ_OPTIMIZED = "read_optimized"
-INCREMENTAL = "incremental"
-READABLE = (SNAPSHOT, READ_OPTIMIZED, INCREMENTAL)
 
 # Above this many groups, numbers below `looks_bucketed`'s bound cannot be chance; for fewer, only small ones
 # count: a random id would pass for a bucket's in one of 400,000 tables of one file group.
@@ -56,17 +52,20 @@ class Facts:
     timeline: Timeline
     options: Mapping[str, str]
     operation: str = ""
-    query: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One feature.  `detect` gives "" where the table does not have it, else words that show it."""
+    """One feature.  `detect` gives "" where the table does not have it, else words that show it.
+
+    `reason` says why a table that has it is not read here; "" where it only is not written.
+    """
 
     feature: str
     applies: tuple[str, ...]
     detect: Callable[[Facts], str]
     remedy: str
+    reason: str = ""
 
 
 def _version(*versions: int) -> Callable[[Facts], str]:
@@ -98,9 +97,7 @@ def _table_type(facts: Facts) -> str:
 
 
 def _merge_on_read(facts: Facts) -> str:
-    if facts.config.table_type != "MERGE_ON_READ" or facts.query in READABLE:
-        return ""
-    return f"{facts.query} of a merge-on-read table" if facts.query else "a merge-on-read table"
+    return "a merge-on-read table" if facts.config.table_type == "MERGE_ON_READ" else ""
 
 
 def _base_format(facts: Facts) -> str:
@@ -191,6 +188,8 @@ GATE: tuple[Entry, ...] = (
         BOTH,
         _layout,
         "upgrade the table with Apache Hudi: layout 1 goes with the versions 5 and 6, layout 2 with 8 and 9.",
+        "no release writes such a pair: one of the two properties is wrong, and instants would be looked for in the "
+        "wrong folder",
     ),
     Entry(
         "table version 5",
@@ -218,16 +217,36 @@ GATE: tuple[Entry, ...] = (
         _unknown_version,
         "tables of versions 5, 6, 8 and 9 can be read, of version 6 written; upgrade an older table with "
         "Apache Hudi 0.15.",
+        "versions 0 to 4 are of releases before 0.12, which no table that is still written has; 7 is a step of an "
+        "upgrade that is not finished; what comes after 9 is not known",
     ),
-    Entry("table format", BOTH, _table_format, "use Apache Hudi 1.1 or later with that format's plug-in."),
-    Entry("table type", BOTH, _table_type, "correct hoodie.table.type in .hoodie/hoodie.properties."),
+    Entry(
+        "table format",
+        BOTH,
+        _table_format,
+        "use Apache Hudi 1.1 or later with that format's plug-in.",
+        "its commits are kept by the plug-in, in another format's metadata",
+    ),
+    Entry(
+        "table type",
+        BOTH,
+        _table_type,
+        "correct hoodie.table.type in .hoodie/hoodie.properties.",
+        "Apache Hudi has two types of tables and reads no other either",
+    ),
     Entry(
         "merge on read",
-        BOTH,
+        (WRITE,),
         _merge_on_read,
-        "use Apache Hudi; snapshot, time travel, read_optimized and incremental queries of the table can be read here.",
+        "write to it with Apache Hudi; every query of the table can be read here.",
     ),
-    Entry("base file format", (READ,), _unknown_base_format, "use Apache Hudi for this table."),
+    Entry(
+        "base file format",
+        (READ,),
+        _unknown_base_format,
+        "use Apache Hudi for this table.",
+        "Parquet, ORC and HFile are read; Lance and Vortex of later releases need readers of their own",
+    ),
     Entry(
         "base file format",
         (WRITE,),
@@ -327,15 +346,13 @@ def check_service(
     _check("change", facts, [e for e in GATE if e.feature in features])
 
 
-def check_read(
-    storage: Storage, config: TableConfig, timeline: Timeline | None = None, *, query: str = "snapshot"
-) -> None:
+def check_read(storage: Storage, config: TableConfig, timeline: Timeline | None = None) -> None:
     """Make sure that a read gives the right rows.
 
     Raises:
         UnsupportedError: the table has a feature that this version would read wrong.
     """
-    _check(READ, Facts(storage, config, timeline or Timeline(), {}, query=query))
+    _check(READ, Facts(storage, config, timeline or Timeline(), {}))
 
 
 def _check(access: str, facts: Facts, entries: Sequence[Entry] | None = None) -> None:

@@ -12,12 +12,13 @@ import pyarrow as pa
 
 from hudi_format.errors import InstantNotFoundError, UnsupportedError
 from hudi_format.instant_time import zone_of
+from hudi_format.model import BaseFile, FileSlice, LogFile
 from hudi_format.parquet.footer import read_footer
 from hudi_format.storage import Storage
 from hudi_index.bloom.observer import BLOOM, MAX_KEY, MIN_KEY, TYPE_CODE
-from hudi_timeline.gate import READ_OPTIMIZED
 from hudi_timeline.instant import REQUESTED, RESTORE, ROLLBACK, WRITE_ACTIONS, Instant
 from hudi_timeline.listing import on_threads
+from hudi_timeline.merged_view import every_slice, newest_slices
 from hudi_timeline.metadata.actions import (
     RestoreMetadata,
     RestorePlan,
@@ -31,7 +32,9 @@ from hudi_timeline.scan.stability import open_writes
 from hudi_timeline.snapshot import CommitCache, TableSnapshot, open_snapshot
 from hudi_timeline.table_config import load
 from hudi_timeline.timeline import Timeline, completion_ms, load_timeline, modified_at
-from hudi_timeline.view import FileView, base_files, paths_of
+from hudi_timeline.view import base_files
+
+BASE, LOG = "base", "log"
 
 COMMITS = pa.schema(
     [
@@ -52,13 +55,14 @@ TIMELINE = pa.schema(
 FILES = pa.schema(
     [
         ("path", pa.string()), ("partition", pa.string()), ("file_id", pa.string()), ("instant", pa.string()),
-        ("write_token", pa.string()), ("size", pa.int64()),
+        ("write_token", pa.string()), ("size", pa.int64()), ("kind", pa.string()),
     ]
 )  # fmt: skip
 FILE_SLICES = pa.schema(
     [
         ("partition", pa.string()), ("file_id", pa.string()), ("base_instant", pa.string()),
         ("base_file", pa.string()), ("size", pa.int64()), ("latest", pa.bool_()), ("completed", pa.bool_()),
+        ("log_files", pa.int64()), ("log_bytes", pa.int64()),
     ]
 )  # fmt: skip
 OPEN_WRITES = pa.schema(
@@ -104,8 +108,8 @@ class Inspector:
         self._storage = storage
         self._commits = commits or CommitCache(storage)
 
-    def _snapshot(self, query: str = "inspection") -> TableSnapshot:
-        return open_snapshot(self._storage, commits=self._commits, query=query)
+    def _snapshot(self) -> TableSnapshot:
+        return open_snapshot(self._storage, commits=self._commits)
 
     def open_writes(self) -> pa.Table:
         """The writes that are not completed, oldest first, with their writers: whom a fenced reader waits for."""
@@ -119,7 +123,7 @@ class Inspector:
         schema.
         """
         rows = []
-        snapshot = self._snapshot(READ_OPTIMIZED)  # files are not looked at
+        snapshot = self._snapshot()
         zone = zone_of(snapshot.config.timezone)
         for instant in snapshot.timeline.instants:
             if instant.action not in WRITE_ACTIONS:
@@ -267,7 +271,7 @@ class Inspector:
         `completion` is the time at which an instant was completed, as bounds of incremental reads by completion are
         given; null of a pending one.
         """
-        snapshot = self._snapshot(READ_OPTIMIZED)  # files are not looked at
+        snapshot = self._snapshot()
         zone = zone_of(snapshot.config.timezone)
         rows = [
             {
@@ -284,43 +288,62 @@ class Inspector:
         return pa.Table.from_pylist(rows, TIMELINE)
 
     def files(self) -> pa.Table:
-        """One row for each base file of the newest state (columns: FILES)."""
-        files = self._snapshot().files()
-        columns = [paths_of(files), *(files.column(n) for n in FILES.names[1:])]
-        return pa.table(columns, schema=FILES)
+        """One row for each file of the newest state, `kind` "base" or "log" (columns: FILES)."""
+        rows = [
+            (f.path, f.partition, f.file_id, f.instant, f.write_token, f.size, _kind(f))
+            for s in newest_slices(self._snapshot())
+            for f in _files_of(s)
+        ]
+        columns = list(zip(*rows, strict=True)) or [()] * len(FILES)
+        return pa.table([pa.array(c, t) for c, t in zip(columns, FILES.types, strict=True)], schema=FILES)
 
     def file_slices(self) -> pa.Table:
-        """One row for each base file in the table's folders, of every instant (columns: FILE_SLICES)."""
+        """One row for each slice in the table's folders, of every instant (columns: FILE_SLICES).
+
+        `base_file` and `size` (its bytes) are null of a slice that has log files only.  `latest` is the newest of its
+        group; where a compaction is pending that is the slice before it, and its logs are those of both.
+        """
         snapshot = self._snapshot()
-        listing = snapshot.listing()
-        view = FileView.of_listing(listing.files)
-        latest = {b.path for b in base_files(snapshot.latest_of(view, list(listing.files)))}
+        listing = snapshot.listing().files
+        newest = {(s.partition, s.file_id): s for s in newest_slices(snapshot, listing)}
         visible = snapshot.visible()
-        rows = [
-            {
-                "partition": b.partition,
-                "file_id": b.file_id,
-                "base_instant": b.instant,
-                "base_file": b.name,
-                "size": b.size,
-                "latest": b.path in latest,
-                "completed": b.instant in visible,
-            }
-            for b in sorted(base_files(view.files), key=lambda b: (b.partition, b.file_id, b.instant))
-        ]
+        rows = []
+        for found in every_slice(snapshot, listing):
+            last, base = newest.get((found.partition, found.file_id)), found.base_file
+            # Another file of the same instant is a leftover of a task that was tried twice.
+            latest = (
+                last is not None
+                and last.base_instant == found.base_instant
+                and (base is None or base == last.base_file)
+            )
+            rows.append(
+                {
+                    "partition": found.partition,
+                    "file_id": found.file_id,
+                    "base_instant": found.base_instant,
+                    "base_file": None if base is None else base.name,
+                    "size": None if base is None else base.size,
+                    "latest": latest,
+                    "completed": found.base_instant in visible,
+                    "log_files": len(found.log_files),
+                    "log_bytes": sum(f.size for f in found.log_files),
+                }
+            )
         return pa.Table.from_pylist(rows, FILE_SLICES)
 
     def partitions(self) -> pa.Table:
-        """One row for each partition: path, values of the partition columns, files, bytes, newest instant."""
+        """One row for each partition: path, values of the partition columns, files, bytes, newest instant.
+
+        Log files count as files of the newest state too.
+        """
         snapshot = self._snapshot()
-        listing = snapshot.listing()
-        paths = sorted(listing.files)
-        latest = base_files(snapshot.latest_of(FileView.of_listing(listing.files), paths))
+        listing = snapshot.listing().files
+        paths = sorted(listing)
         columns = partition_columns(snapshot.config, snapshot.schema, from_path=True)
         table = partition_table(paths, columns, uri=self._storage.uri)
         facts: Mapping[str, list[tuple[int, str]]] = {p: [] for p in paths}
-        for base in latest:
-            facts[base.partition].append((base.size, base.instant))
+        for found in newest_slices(snapshot, listing):
+            facts[found.partition] += [(f.size, f.instant) for f in _files_of(found)]
         of = [facts[p] for p in paths]
         table = table.append_column("files", pa.array([len(f) for f in of], pa.int64()))
         table = table.append_column("bytes", pa.array([sum(s for s, _ in f) for f in of], pa.int64()))
@@ -328,7 +351,10 @@ class Inspector:
         return table.append_column("newest_instant", pa.array(newest, pa.string()))
 
     def stats(self, partitions: Iterable[str] | None = None) -> pa.Table:
-        """One row for each base file of the newest state, from its footer (columns: STATS)."""
+        """One row for each base file of the newest state, from its footer (columns: STATS).
+
+        Rows are those of the files: what logs say about them is not merged.
+        """
         files = base_files(self._snapshot().files(partitions))
         other = next((b for b in files if not b.path.endswith(".parquet")), None)
         if other is not None:
@@ -359,3 +385,11 @@ def _bytes_per_row(metadata: CommitMetadata) -> float | None:
     rows = sum(s.num_writes for s in metadata.stats)
     size = sum(s.total_write_bytes for s in metadata.stats)
     return size / rows if rows > 0 and size > 0 else None
+
+
+def _files_of(part: FileSlice) -> list[BaseFile | LogFile]:
+    return [*([] if part.base_file is None else [part.base_file]), *part.log_files]
+
+
+def _kind(file: BaseFile | LogFile) -> str:
+    return BASE if isinstance(file, BaseFile) else LOG

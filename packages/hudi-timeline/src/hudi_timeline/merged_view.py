@@ -19,7 +19,9 @@ from hudi_timeline.completion_slices import Completions, newest_slice, slice_ins
 from hudi_timeline.instant import COMPACTION, REQUESTED, file_name
 from hudi_timeline.metadata.avro_records import parse
 from hudi_timeline.snapshot import TableSnapshot, Written
-from hudi_timeline.view import FileView, Group, WrittenFile, base_files, missing_file
+from hudi_timeline.view import FileView, Group, WrittenFile, base_files, file_slices, missing_file
+
+MERGE_ON_READ = "MERGE_ON_READ"
 
 CommittedLogs = Mapping[str, tuple[CommittedRange, ...]]
 """What completed instants of the active timeline say that they wrote, by path of the log file; see `known_ranges`."""
@@ -53,6 +55,58 @@ def merged_slices(
     if not snapshot.lenient:
         _check_there(slices, sizes, set(listing), snapshot.storage.uri)
     return slices, known_ranges(slices, committed)
+
+
+def newest_slices(
+    snapshot: TableSnapshot, listing: Mapping[str, Sequence[FileInfo]] | None = None
+) -> list[FileSlice]:
+    """The newest slice of each file group of a table of either type, sorted by partition and file id.
+
+    Args:
+        listing: the files of its partitions, where they are known already.
+    """
+    written = snapshot.written()
+    found = snapshot.listing(written=written).files if listing is None else listing
+    if snapshot.config.table_type == MERGE_ON_READ:
+        return merged_slices(snapshot, found, written=written)[0]
+    return file_slices(snapshot.latest_of(FileView.of_listing(found), list(found), written=written))
+
+
+def every_slice(snapshot: TableSnapshot, listing: Mapping[str, Sequence[FileInfo]]) -> list[FileSlice]:
+    """Each slice that the files of a listing make, of any instant, completed or not; sorted as their groups.
+
+    A slice that tasks wrote twice is there with each base file.
+    """
+    by_completion = snapshot.config.layout_version == 2
+    completions = Completions(snapshot.storage, snapshot.config, snapshot.timeline)
+    bases: dict[Group, list[BaseFile]] = {}
+    logs: dict[Group, list[LogFile]] = {}
+    for partition, entries in listing.items():
+        for entry in entries:
+            base = parse_base_file(partition, entry.name, entry.size)
+            log = parse_log_file(partition, entry.name, entry.size) if base is None else None
+            if base is not None:
+                bases.setdefault((partition, base.file_id), []).append(base)
+            elif log is not None:
+                logs.setdefault((partition, log.file_id), []).append(log)
+    pending = pending_compactions(snapshot) if logs else {}
+    out = []
+    for group in sorted({*bases, *logs}):
+        files = logs.get(group, [])
+        by_instant: dict[str, list[LogFile]] = {b.instant: [] for b in bases.get(group, ())}
+        if by_completion:
+            begun = {*by_instant, *([pending[group]] if group in pending else [])}
+            by_instant = slice_instants(begun, files, completions)
+        else:
+            for file in sorted(files, key=log_sort_key):
+                by_instant.setdefault(file.instant, []).append(file)
+        for instant in sorted(by_instant):
+            own = sorted((b for b in bases.get(group, ()) if b.instant == instant), key=lambda b: b.name)
+            found = tuple(by_instant[instant])
+            out += [FileSlice(*group, instant, base, found) for base in own]
+            if not own and found:
+                out.append(FileSlice(*group, instant, None, found))
+    return out
 
 
 def known_ranges(

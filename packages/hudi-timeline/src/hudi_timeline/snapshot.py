@@ -188,7 +188,6 @@ def open_snapshot(
     as_of: str | None = None,
     *,
     commits: CommitCache | None = None,
-    query: str = "snapshot",
 ) -> TableSnapshot:
     """The table as it is now, or as of an instant.
 
@@ -201,7 +200,7 @@ def open_snapshot(
     """
     config = load(storage)
     timeline = load_timeline(storage, config)
-    gate.check_read(storage, config, timeline, query=query)
+    gate.check_read(storage, config, timeline)
     return snapshot_of(storage, config, timeline, as_of, commits=commits)
 
 

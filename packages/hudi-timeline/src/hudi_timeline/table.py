@@ -200,8 +200,8 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
         """What the table consists of, as Arrow tables."""
         return Inspector(self._storage, self._commits)
 
-    def _snapshot(self, query: str = SNAPSHOT) -> TableSnapshot:
-        return open_snapshot(self._storage, commits=self._commits, query=query)
+    def _snapshot(self) -> TableSnapshot:
+        return open_snapshot(self._storage, commits=self._commits)
 
     def _asked(self, options: Mapping[str, object] | None, without: Sequence[str] = ()) -> ReadConfig:
         given = call_options(self._options, options, self.uri)
@@ -263,7 +263,7 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
         as_of = asked.as_of if as_of is None else as_of
         columns = asked.columns if columns is None else columns
         filter = asked.filter if filter is None else filter
-        snapshot = open_snapshot(self._storage, commits=self._commits, query=query)
+        snapshot = self._snapshot()
         if as_of is not None:
             config, timeline = snapshot.config, snapshot.timeline
             at = parse_query_instant(as_of, zone_of(config.timezone))
@@ -345,7 +345,7 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
             )
         columns = asked.columns if columns is None else columns
         filter = asked.filter if filter is None else filter
-        snapshot = self._snapshot(INCREMENTAL)
+        snapshot = self._snapshot()
         zone = zone_of(snapshot.config.timezone)
         start, stop = _bound(begin, zone), None if end is None else _bound(end, zone)
         range = incremental_range(snapshot, start, stop, asked)
@@ -412,7 +412,7 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
             )
         columns = asked.columns if columns is None else columns
         filter = asked.filter if filter is None else filter
-        snapshot = self._snapshot(INCREMENTAL)
+        snapshot = self._snapshot()
         zone = zone_of(snapshot.config.timezone)
         start, stop = _bound(begin, zone), None if end is None else _bound(end, zone)
         range = changes_range(snapshot, start, stop, asked)
@@ -435,7 +435,7 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
         later, or `hoodie.read.timeline.holes.resolution.policy=USE_TRANSITION_TIME`), which need not wait for it.
         """
         asked = self._asked(options, without=(QUERY_TYPE, BEGIN, END, INCREMENTAL_FORMAT))
-        return latest_checkpoint(self._snapshot(INCREMENTAL), asked)
+        return latest_checkpoint(self._snapshot(), asked)
 
     def get(
         self,
