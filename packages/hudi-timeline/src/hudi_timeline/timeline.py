@@ -7,7 +7,7 @@ Reading the files of instants is left to the functions below and to `hudi_timeli
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from time import sleep
@@ -20,8 +20,9 @@ from hudi_format.model import VisibleInstants
 from hudi_format.parquet.footer import read_footer
 from hudi_format.schema.avro import from_avro
 from hudi_format.schema.meta_columns import without_meta
-from hudi_format.storage import FileInfo, Storage
+from hudi_format.storage import FileInfo, LocalStorage, Storage
 from hudi_timeline.instant import (
+    ACTIONS,
     CLUSTERING,
     COMPACTION,
     COMPLETED,
@@ -54,6 +55,11 @@ __all__ = [
     "read_commit",
 ]
 
+# How files of instants end that are requested or inflight.
+_LOWER = (".requested", ".inflight")
+
+_KNOWN_ENDINGS = frozenset(f"{a}{s}" for a in (*ACTIONS, CLUSTERING) for s in ("", *_LOWER)) | {"inflight"}
+
 # The metadata table's: its records hold unions of several types.
 HFILE = "HFILE"
 
@@ -74,22 +80,27 @@ class Timeline:
     _lower: tuple[FileInfo, ...] = ()
     _folder: str = field(default="", compare=False)
     _writes: tuple[Instant, ...] = field(default=(), compare=False, repr=False)
+    # Where sizes and times of `_lower` are still to be asked for.
+    _storage: Storage | None = field(default=None, compare=False, repr=False)
 
     @property
     def files(self) -> tuple[Instant, ...]:
         """Every file that is an instant's, oldest first."""
         if not self._lower:
             return self._files
-        lower = (_parsed(e, self._folder) for e in self._lower)
+        lower = (_parsed(_known(e, self._folder, self._storage), self._folder) for e in self._lower)
         return tuple(sorted((*self._files, *(i for i in lower if i is not None)), key=Instant.order))
 
     @classmethod
-    def of_listing(cls, entries: Iterable[FileInfo], folder: str, zone: tzinfo | None) -> Timeline:
+    def of_listing(
+        cls, entries: Iterable[FileInfo], folder: str, zone: tzinfo | None, storage: Storage | None = None
+    ) -> Timeline:
         """The timeline that a folder's files make.
 
         Args:
             folder: the timeline's, below the table; `.hoodie` itself is one of layout 1.
             zone: the table's.
+            storage: what says size and time of requested and inflight files, where the listing does not.
         """
         found: list[Instant] = []
         lower: list[FileInfo] = []
@@ -97,7 +108,7 @@ class Timeline:
         for entry in entries:
             if entry.is_dir:
                 continue
-            if entry.name.endswith((".requested", ".inflight")):
+            if entry.name.endswith(_LOWER):
                 waiting.append(entry)
                 continue
             instant = _parsed(entry, folder)
@@ -111,10 +122,10 @@ class Timeline:
             if instant_key(entry.name) in done:
                 lower.append(entry)
             else:
-                pending = _parsed(entry, folder)
+                pending = _parsed(_known(entry, folder, storage), folder)
                 if pending is not None:
                     found.append(pending)
-        return replace(cls.of_files(found), _lower=tuple(lower), _folder=folder)
+        return replace(cls.of_files(found), _lower=tuple(lower), _folder=folder, _storage=storage)
 
     @classmethod
     def of_files(cls, files: Iterable[Instant]) -> Timeline:
@@ -170,7 +181,7 @@ class Timeline:
     @property
     def newest_time(self) -> str:
         """The greatest time of any instant, of any action, in any state; "" for an empty timeline."""
-        return max((i.time for i in self.files), default="")
+        return max((i.time for i in self.instants), default="")
 
     def visible(self) -> VisibleInstants:
         """The instants whose files a read may see."""
@@ -193,7 +204,7 @@ def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
             "up to 6, layout 2 with 8 and 9.",
         )
     folder = config.timeline_folder
-    entries = storage.list(folder)
+    entries, asked = _listed(storage, folder)
     if not entries and config.layout_version == 2 and storage.is_local and storage.info(folder) is None:
         # Object stores have no empty folders: there nothing is told from nothing.
         raise CorruptFileError(
@@ -202,22 +213,44 @@ def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
             file=folder,
             remedy=f"restore the folder from a backup, or correct {TIMELINE_PATH} in hoodie.properties.",
         )
-    for name in filter(unknown_action, (e.name for e in entries if not e.is_dir)):
+    for name in _unknown(e.name for e in entries if not e.is_dir):
         _log.warning(
             "%s: %s is of an action that this release does not know, and is passed over", storage.uri, name
         )
-    timeline = Timeline.of_listing(entries, folder, zone_of(config.timezone))
+    timeline = Timeline.of_listing(entries, folder, zone_of(config.timezone), asked)
     # Apache Hudi makes the file of a completed instant and then fills it: where renaming is not its way, a listing may
     # fall in between.
     for _ in range(EMPTY_TRIES):
         if all(i.size != 0 for i in timeline.completed_writes()):
             break
         sleep(EMPTY_PAUSE_S)
-        timeline = Timeline.of_listing(storage.list(folder), folder, zone_of(config.timezone))
+        entries, asked = _listed(storage, folder)
+        timeline = Timeline.of_listing(entries, folder, zone_of(config.timezone), asked)
     for instant in timeline.completed_writes():
         if instant.size == 0:
             raise empty_file_error(instant, storage.uri)
     return timeline
+
+
+def _unknown(names: Iterable[str]) -> Iterator[str]:
+    """Names of files of actions that are not known."""
+    return (n for n in names if n.partition(".")[2] not in _KNOWN_ENDINGS and unknown_action(n))
+
+
+def _listed(storage: Storage, folder: str) -> tuple[list[FileInfo], Storage | None]:
+    """A folder's entries; and what to ask for sizes and times that they do not say.
+
+    Two of three files are of lower states of completed instants, and asking a local disk for each takes most of the
+    time of a listing.
+    """
+    if type(storage) is LocalStorage:
+        return storage.list(folder, unless=_LOWER), storage
+    return storage.list(folder), None
+
+
+def _known(entry: FileInfo, folder: str, storage: Storage | None) -> FileInfo:
+    """The entry with its size and time; as it was listed where the file is gone since."""
+    return entry if storage is None else storage.info(f"{folder}/{entry.name}") or entry
 
 
 def _parsed(entry: FileInfo, folder: str) -> Instant | None:

@@ -13,6 +13,7 @@ from hudi_format.stores.protocol import FileInfo, named
 
 # Larger files are read, not mapped: what was touched of a map counts as memory of the process until it is closed.
 MOST_MAPPED = 256 << 20
+FIRST_BYTES, READ_BYTES = 1 << 16, 1 << 20
 
 
 class LocalStorage:
@@ -36,7 +37,12 @@ class LocalStorage:
     def full(self, path: str) -> str:
         return f"{self._root}/{path}" if path else self._root
 
-    def list(self, path: str) -> list[FileInfo]:
+    def list(self, path: str, *, unless: tuple[str, ...] = ()) -> list[FileInfo]:
+        """As `Storage.list`.
+
+        Args:
+            unless: files whose names end in one of these are given without size (-1) and time (0).
+        """
         out = []
         with named(self._root, path):
             try:
@@ -45,6 +51,9 @@ class LocalStorage:
                 return []
             with entries:
                 for e in entries:
+                    if unless and e.name.endswith(unless) and e.is_file():
+                        out.append(FileInfo(e.name, False))
+                        continue
                     try:
                         stat = e.stat()
                     except FileNotFoundError:  # removed between listing and stat
@@ -66,8 +75,14 @@ class LocalStorage:
 
     def read(self, path: str) -> bytes:
         try:
-            with open(self.full(path), "rb", buffering=0) as f:
-                return f.readall()
+            file = os.open(self.full(path), os.O_RDONLY)  # half the time of `open` for small files
+            try:
+                parts = []
+                while part := os.read(file, FIRST_BYTES if not parts else READ_BYTES):
+                    parts.append(part)
+            finally:
+                os.close(file)
+            return parts[0] if len(parts) == 1 else b"".join(parts)
         except OSError as e:  # entering `named` for each of a thousand instants is what costs here
             with named(self._root, path):
                 raise e from None

@@ -163,7 +163,7 @@ def _from_avro(schema: str, bodies: Sequence[bytes]) -> Sequence[CommitFiles | N
 def _from_json(data: bytes) -> CommitFiles | None:
     """None where the file has not the usual form."""
     try:
-        top = json.loads(data)
+        top = json.loads(data.decode())  # of bytes it would guess the encoding
         files = [
             FileStat(p, s["fileId"], s["path"].lstrip("/"), s["fileSizeInBytes"], s.get("logOffset") or 0)
             for p, stats in top[_STATS].items()
