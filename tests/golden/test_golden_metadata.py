@@ -3,10 +3,11 @@
 import zipfile
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
-from golden_tables import ROOT, GoldenTable, golden
+from golden_tables import AS_OF, ROOT, SNAPSHOT, GoldenTable, golden
 
-from hudi_format.errors import CorruptFileError
+from hudi_format.errors import CorruptFileError, MissingFileError
 from hudi_timeline.metadata_listing import (
     GONE,
     NOT_LISTED,
@@ -18,6 +19,7 @@ from hudi_timeline.metadata_listing import (
 from hudi_timeline.table import HudiTable
 
 FOLDER = ".hoodie/metadata"
+THROUGH = {"hoodie.metadata.enable": "true"}
 
 
 def has_metadata(table: GoldenTable) -> bool:
@@ -89,6 +91,59 @@ def test_a_write_that_is_not_completed_does_not_count(tmp_path):
     assert {d.kind for d in found} == {NOT_LISTED}
     names = [d.name for d in found]
     assert all(last.time in n or ".log." in n for n in names)
+
+
+QUESTIONS = [(t, q) for t in TABLES for q in t.questions(SNAPSHOT, AS_OF)]
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory):
+    tables = {}
+
+    def open_table(table):
+        if table not in tables:
+            tables[table] = HudiTable.open(str(table.unpack(tmp_path_factory.mktemp(str(table)))))
+        return tables[table]
+
+    return open_table
+
+
+@pytest.mark.req("MT-03", "FS-09", "QR-11")
+@pytest.mark.parametrize(("table", "question"), QUESTIONS, ids=[f"{t}-{q.name}" for t, q in QUESTIONS])
+def test_a_read_through_it_gives_the_same_rows(opened, table, question):
+    read = opened(table)
+    scan = read.read(as_of=question.instant, options=THROUGH)
+    assert scan.to_arrow().equals(read.read(as_of=question.instant).to_arrow())
+
+
+@pytest.mark.req("QR-11")
+@pytest.mark.parametrize(
+    "table", [t for t in TABLES if t.name in ("cow_partitioned", "mor_avro_logs")], ids=str
+)
+def test_of_a_partition_that_is_wanted_alone_records_are_looked_up(opened, table):
+    read = opened(table)
+    field = table.meta["partition_fields"].split(",")[0]
+    for value in set(read.read([field]).to_arrow()[field].to_pylist()):
+        condition = pc.field(field) == value
+        found = read.read(filter=condition, options=THROUGH)
+        assert found.to_arrow().equals(read.read(filter=condition).to_arrow())
+        assert found.count()
+        # Partition columns of merge-on-read tables are those of the files, which a path does not rule out.
+        assert table.merged or len(set(found.plan.files["partition"].to_pylist())) == 1
+
+
+@pytest.mark.req("FS-14")
+@pytest.mark.parametrize("name", ["cow_partitioned", "mor_avro_logs"])
+def test_a_file_that_a_commit_wrote_and_it_does_not_list_is_an_error(tmp_path, name):
+    """A writer that did not keep it up: what the newest commit wrote is not there."""
+    (table,) = golden("v6", name)
+    path = table.unpack(tmp_path)
+    done = sorted((path / FOLDER / ".hoodie").glob("*.deltacommit"))
+    done[-1].unlink()  # the metadata table's own newest commit
+    read = HudiTable.open(str(path))
+    with pytest.raises(MissingFileError):
+        read.read(options=THROUGH).to_arrow()
+    assert read.read().count()
 
 
 def test_a_damaged_one_is_an_error(tmp_path):

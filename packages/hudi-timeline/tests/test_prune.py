@@ -18,12 +18,13 @@ from hudi_timeline.table_config import TableConfig
 SCHEMA = pa.schema([("v", pa.int64()), ("city", pa.string()), ("n", pa.int32())])
 
 
-def pruner(filter, *, fields="city,n", **properties):
+def pruner(filter, *, fields="city,n", told=True, **properties):
     config = TableConfig(
         {"hoodie.table.partition.fields": fields, **{k.replace("_", "."): v for k, v in properties.items()}}
     )
     columns = partition_columns(config, SCHEMA, from_path=True)
-    return PartitionPruner(make_predicate(filter, SCHEMA).expression, SCHEMA, config, columns)
+    predicate = make_predicate(filter, SCHEMA)
+    return PartitionPruner(predicate.expression, SCHEMA, config, columns, predicate.columns if told else None)
 
 
 @pytest.mark.req("QR-11")
@@ -44,8 +45,9 @@ def pruner(filter, *, fields="city,n", **properties):
 )
 def test_partitions_whose_values_cannot_match_are_dropped(filter, kept):
     paths = ["sf/1", "sf/2", "oslo/2", "__HIVE_DEFAULT_PARTITION__/7"]
-    keep = pruner(filter).keep(paths)
-    assert [p for p, k in zip(paths, keep, strict=True) if k] == kept
+    for told in (True, False):  # by the values of all paths at once, and path by path
+        keep = pruner(filter, told=told).keep(paths)
+        assert [p for p, k in zip(paths, keep, strict=True) if k] == kept
 
 
 def test_a_path_that_says_no_values_is_kept():

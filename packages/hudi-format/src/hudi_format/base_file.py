@@ -6,7 +6,7 @@ HFile: the metadata table's; a whole file is one group, its records are decoded 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -117,3 +117,21 @@ class _HFile:
 
     def close(self) -> None:
         pass
+
+
+def find_entries(
+    storage: Storage, path: str, schema: pa.Schema, keys: Iterable[str]
+) -> pa.RecordBatch | None:
+    """The records of an HFile that have one of these keys, in the order of keys; None for another kind of file.
+
+    Errors as `open_other` and `OtherBaseFile.batches`.
+    """
+    if not path.endswith(HFILE):
+        return None
+    file = HFileReader.open(storage, path)
+    if file.schema is None:
+        raise CorruptFileError("an HFile without the schema of its records")
+    found = file.lookup(keys).combine_chunks()
+    decoder = Decoder(file.schema, arrow_schema=schema)
+    batches = found.to_batches() or [pa.RecordBatch.from_pylist([], found.schema)]
+    return decode_entries(batches[0], decoder)

@@ -15,8 +15,9 @@ from types import TracebackType
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from hudi_format.base_file import open_other
+from hudi_format.base_file import find_entries, open_other
 from hudi_format.errors import HudiError, SchemaError, UnsupportedError
 from hudi_format.keys import KeySpec, nested_column, record_keys
 from hudi_format.log.blocks import BlockType, LogBlock
@@ -415,6 +416,7 @@ def read_file_slice(
     schema: pa.Schema,
     *,
     columns: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
     memory_limit: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one file slice, merged, in batches; holds the logs' records and one row group.
@@ -422,6 +424,8 @@ def read_file_slice(
     Args:
         schema: the table's columns, with meta columns where the table fills them.
         columns: the columns to give, in that order; None for all.
+        keys: the record keys whose rows are wanted, which a base file that is an HFile is not read whole for; None
+            for all.
         memory_limit: bytes that the logs' records may take; beyond it they go to disk.  None for what
             `merge.limit` says.
 
@@ -440,16 +444,25 @@ def read_file_slice(
         part = pa.schema([needed.field(n) for n in names])
         reading = merge.evolution.reading(file.instant) if merge.evolution else None
         stored = part if reading is None else reading.stored(part)
-        for batch in _base_batches(storage, file.path, stored):
+        for batch in _base_batches(storage, file.path, stored, keys):
             rows = pa.Table.from_batches([batch])
             yield rows if reading is None else reading.given(rows, part)
 
     records = LogRecords(storage, file_slice.log_files, merge, needed)
+    chosen = None if keys is None else pa.array(keys, pa.string())
     for part in merge_base(records, base(needed.names), lambda: base(merge.key_columns)):
+        if chosen is not None:
+            part = part.filter(pc.is_in(merge.keys(part).cast(pa.string()), value_set=chosen))
         yield from part.select(wanted.names).to_batches()
 
 
-def _base_batches(storage: Storage, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _base_batches(
+    storage: Storage, path: str, schema: pa.Schema, keys: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    found = None if keys is None else find_entries(storage, path, schema, keys)
+    if found is not None:
+        yield conform(found, schema)
+        return
     other = open_other(storage, path, schema)
     if other is None:
         yield from iter_batches(storage, path, columns=schema.names, schema=schema)

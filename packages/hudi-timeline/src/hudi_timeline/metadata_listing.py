@@ -8,18 +8,22 @@ Source: HoodieBackedTableMetadata of Apache Hudi 0.15 and 1.x; spec "Metadata ta
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from hudi_format.log.order import BlockScope
+from hudi_format.model import FileSlice
 from hudi_format.names import META_DIR, PARTITION_METADATA
-from hudi_format.storage import Storage, open_beside
-from hudi_index.mdt.files import TableFiles, read_table_files
-from hudi_timeline.listing import list_partition_files, list_table
+from hudi_format.storage import FileInfo, Storage, open_beside
+from hudi_index.mdt.files import TableFiles, read_partitions, read_table_files
+from hudi_timeline.listing import Listing, PartitionFilter, list_partition_files, list_table
 from hudi_timeline.merged_view import merged_slices
 from hudi_timeline.metadata_table import FILES, FOLDER
 from hudi_timeline.scan.merged import slice_merge
-from hudi_timeline.snapshot import open_snapshot
+from hudi_timeline.snapshot import TableSnapshot, open_snapshot
 from hudi_timeline.table_config import load
-from hudi_timeline.timeline import load_timeline
+from hudi_timeline.timeline import Timeline, load_timeline
+from hudi_timeline.view import FileView
 
 NOT_LISTED = "not listed"
 GONE = "gone"
@@ -48,24 +52,80 @@ def has_listing(storage: Storage) -> bool:
     return FILES in load(storage).metadata_partitions
 
 
+@dataclass(frozen=True, slots=True)
+class MetadataFiles:
+    """A table's metadata table at one moment, asked for files; a `snapshot.Lister`.
+
+    What a write of the table that is not completed has put there does not count.  Records are looked up for the
+    partitions that are wanted alone.
+    """
+
+    storage: Storage
+    slices: tuple[FileSlice, ...]
+    scope: BlockScope
+
+    @classmethod
+    def of(cls, storage: Storage, timeline: Timeline) -> MetadataFiles:
+        """The metadata table of a table with this timeline.
+
+        Raises:
+            NotAHudiTableError: there is no metadata table.
+        """
+        own = open_beside(storage, f"{storage.uri}/{FOLDER}")
+        snapshot = open_snapshot(own)
+        slices, _ = merged_slices(snapshot, list_partition_files(own, [FILES]))
+        scope = slice_merge(snapshot).scope
+        pending = frozenset(i.time for i in timeline.pending_writes())
+        return cls(own, tuple(slices), replace(scope, rolled_back=scope.rolled_back | pending))
+
+    def files(self, partitions: Iterable[str] | None = None) -> TableFiles:
+        """The files of partitions; None for all.
+
+        Raises:
+            MissingFileError, CorruptFileError: a file of the metadata table is gone or damaged.
+        """
+        return read_table_files(self.storage, self.slices, self.scope, partitions)
+
+    def _wanted(
+        self, wanted: PartitionFilter | None, also: Iterable[str]
+    ) -> tuple[TableFiles, list[str], tuple[str, ...]]:
+        """The files of the partitions that a filter admits, paths of these and of such in `also`, and of the others."""
+        if wanted is None:
+            found = self.files()
+            return found, sorted({*found.partitions, *also}), ()
+        paths = sorted({*read_partitions(self.storage, self.slices, self.scope), *also})
+        kept = [p for p, k in zip(paths, wanted.keep(paths), strict=True) if k]
+        return self.files(kept), kept, tuple(sorted(set(paths) - set(kept)))
+
+    def listing(self, wanted: PartitionFilter | None, also: Iterable[str]) -> Listing:
+        """As `listing.list_table`; times of modification are not known."""
+        found, looked_at, dropped = self._wanted(wanted, also)
+        files: dict[str, list[FileInfo]] = {p: [] for p in looked_at}
+        for partition, name, size in zip(*(c.to_pylist() for c in found.entries.columns), strict=True):
+            files[partition].append(FileInfo(name, False, size))
+        return Listing(files, dropped)
+
+    def view(self, wanted: PartitionFilter | None, also: Iterable[str]) -> tuple[FileView, list[str]]:
+        """The base files as a view, and the partitions that were looked at."""
+        found, looked_at, _ = self._wanted(wanted, also)
+        return FileView.of_columns(*found.entries.columns), looked_at
+
+
+def through_metadata(snapshot: TableSnapshot, asked: bool | None) -> TableSnapshot:
+    """The snapshot, which lists files through its table's metadata table where that is asked for and lists them all."""
+    if not asked or FILES not in snapshot.config.metadata_partitions:
+        return snapshot
+    return replace(snapshot, lister=MetadataFiles.of(snapshot.storage, snapshot.timeline))
+
+
 def list_by_metadata(storage: Storage) -> TableFiles:
     """The table's files as the metadata table says; whether it may be asked says `has_listing`.
-
-    What a write of the table that is not completed has put there does not count.
 
     Raises:
         NotAHudiTableError: there is no metadata table.
         MissingFileError, CorruptFileError: a file of it is gone or damaged.
     """
-    config = load(storage)
-    timeline = load_timeline(storage, config)
-    own = open_beside(storage, f"{storage.uri}/{FOLDER}")
-    snapshot = open_snapshot(own)
-    slices, _ = merged_slices(snapshot, list_partition_files(own, [FILES]))
-    scope = slice_merge(snapshot).scope
-    pending = frozenset(i.time for i in timeline.pending_writes())
-    scope = replace(scope, rolled_back=scope.rolled_back | pending)
-    return read_table_files(own, slices, scope)
+    return MetadataFiles.of(storage, load_timeline(storage, load(storage))).files()
 
 
 def differences(storage: Storage) -> list[Difference]:

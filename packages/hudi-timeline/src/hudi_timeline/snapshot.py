@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -79,6 +80,18 @@ class Written:
     paths: frozenset[str]
 
 
+class Lister(Protocol):
+    """Says which files a table has."""
+
+    def listing(self, wanted: PartitionFilter | None, also: Iterable[str]) -> Listing:
+        """As `list_table`; partitions of `also` that the table does not have are given without files."""
+        ...
+
+    def view(self, wanted: PartitionFilter | None, also: Iterable[str]) -> tuple[FileView, list[str]]:
+        """The base files, and the partitions that were looked at, those of `also` among them."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class TableSnapshot:
     """The table as of an instant.
@@ -89,6 +102,7 @@ class TableSnapshot:
         evolution: how older files are read by column id, where the table has a schema history and the read goes
             by it; see `schema_history.with_history`.
         lenient: committed files that are not there are passed over, as Apache Hudi does it.
+        lister: what lists the table's files; None for storage itself.
     """
 
     storage: Storage
@@ -99,6 +113,7 @@ class TableSnapshot:
     commits: CommitCache = field(compare=False, repr=False, default=None)  # type: ignore[assignment]
     evolution: Evolution | None = field(compare=False, repr=False, default=None)
     lenient: bool = False
+    lister: Lister | None = field(compare=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         if self.commits is None:
@@ -136,9 +151,15 @@ class TableSnapshot:
                     newest.pop((partition, file_id), None)
         return Written(newest, replaced, frozenset(paths))
 
+    def _written_partitions(self) -> set[str]:
+        """The partitions that active commits wrote to: they are looked for, whatever a metadata table lists."""
+        return {f.partition for c in self.commits.files(self.instants) for f in c.files}
+
     def listing(self, wanted: PartitionFilter | None = None, *, written: Written | None = None) -> Listing:
         """The files in the table's partitions, or in those that are wanted, now."""
         written = written or self.written()
+        if self.lister is not None:
+            return self.lister.listing(wanted, self._written_partitions())
         return list_table(self.storage, self.config, wanted=wanted, also={p for p, _ in written.newest})
 
     def files(
@@ -154,6 +175,9 @@ class TableSnapshot:
             MissingFileError, CorruptFileError: a committed file is not there, or not as it was written.
         """
         written = self.written()
+        if partitions is None and self.lister is not None:
+            view, looked_at = self.lister.view(wanted, self._written_partitions())
+            return self.latest_of(view, looked_at, written=written)
         files: Mapping[str, Sequence[FileInfo]]
         if partitions is None:
             files = self.listing(wanted, written=written).files

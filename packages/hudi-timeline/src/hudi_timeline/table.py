@@ -41,6 +41,7 @@ from hudi_format.storage import Storage, open_storage, without_hadoop_options
 from hudi_timeline import gate
 from hudi_timeline.inspect import Inspector
 from hudi_timeline.merge_check import check_merge
+from hudi_timeline.metadata_listing import through_metadata
 from hudi_timeline.scan.changes import JSON, STRUCT, ChangesSource, changes_range, changes_schema
 from hudi_timeline.scan.globs import PathSelection
 from hudi_timeline.scan.incremental import (
@@ -233,7 +234,9 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
             meta_columns: whether the `_hoodie_*` columns are among all columns.
             on_missing: what to do where files of that state are gone, cleaned in most cases: "error"; or "as_hudi",
                 which as Apache Hudi gives the rows of what is left, with a warning and `complete` False.
-            options: `hoodie.*` read options.
+            options: `hoodie.*` read options.  With `hoodie.metadata.enable=true` the table's metadata table says
+                which files there are, without a folder being listed; each file that an active commit wrote and that
+                it does not name is an error.
 
         Raises:
             MissingColumnError, SchemaError: columns or filter do not fit the table.
@@ -269,7 +272,7 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
             at = parse_query_instant(as_of, zone_of(config.timezone))
             check_as_of(self._storage, config, timeline, at)
             snapshot = snapshot_of(self._storage, config, timeline, at, commits=self._commits)
-        snapshot = with_history(snapshot, asked.schema_on_read)
+        snapshot = through_metadata(with_history(snapshot, asked.schema_on_read), asked.metadata_enable)
         merged = query == SNAPSHOT and snapshot.config.table_type == "MERGE_ON_READ"
         if merged:
             schema = merged_schema(snapshot.config, snapshot.schema)

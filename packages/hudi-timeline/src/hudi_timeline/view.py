@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,8 @@ SCHEMA = pa.schema(
         pa.field("size", pa.int64(), nullable=False),
     ]
 )
+
+Column: TypeAlias = pa.Array | pa.ChunkedArray
 
 Group = tuple[str, str]
 """A file group: partition path and file id."""
@@ -70,17 +72,20 @@ class FileView:
         names = pa.array([f.name for p in paths for f in listing[p]], pa.string())
         sizes = pa.array([f.size for p in paths for f in listing[p]], pa.int64())
         codes = pa.array(np.repeat(np.arange(len(paths)), counts))
+        return cls.of_columns(pa.array(paths, pa.string()).take(codes), names, sizes)
+
+    @classmethod
+    def of_columns(cls, partitions: Column, names: Column, sizes: Column) -> FileView:
+        """The base files among files, of each its partition's path, its name and its size in bytes."""
         parts = pc.extract_regex(names, _BASE_NAME)
+        columns = [
+            partitions,
+            names,
+            *(pc.struct_field(parts, n) for n in ("file_id", "token", "instant")),
+            sizes,
+        ]
+        table = pa.table(columns, schema=SCHEMA)
         is_base = parts.is_valid()
-        table = pa.table(
-            [
-                pa.array(paths, pa.string()).take(codes),
-                names,
-                *(pc.struct_field(parts, n) for n in ("file_id", "token", "instant")),
-                sizes,
-            ],
-            schema=SCHEMA,
-        )
         logs = pc.sum(pc.match_substring_regex(names, r"^\..*\.log\.[0-9]+")).as_py() or 0
         return cls(table.filter(is_base), logs)
 
@@ -200,7 +205,10 @@ def check_written(
         CorruptFileError: it has another size than the commit says.
     """
     partitions = None if listed is None else set(listed)
-    found = {(b.partition, b.file_id): b for b in base_files(latest)}
+    # Of a million groups the commits that are active wrote few.
+    ids = pa.array({file_id for _, file_id in written}, pa.string())
+    known = latest.filter(pc.is_in(latest.column("file_id"), value_set=ids))
+    found = {(b.partition, b.file_id): b for b in base_files(known)}
     for group, file in written.items():
         if partitions is not None and group[0] not in partitions:
             continue

@@ -33,6 +33,6 @@ def say_tuning(given: Given) -> None:
         log.info("options accepted without effect here: %s", names_of(fresh))
     if asked:
         log.warning(
-            "%s=true: folders are listed instead, and no metadata table is kept up to date yet",
+            "%s=true: snapshots read the table's metadata table, and writes do not keep it up to date yet",
             METADATA_ENABLE,
         )

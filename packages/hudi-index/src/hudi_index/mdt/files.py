@@ -7,10 +7,12 @@ Source: HoodieBackedTableMetadata of Apache Hudi 0.15; spec "Metadata table", se
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_format.errors import CorruptFileError
 from hudi_format.key_spec import KeySpec
@@ -33,18 +35,28 @@ SCHEMA = pa.schema(
         pa.field(FILES, pa.map_(pa.string(), _ENTRY)),
     ]
 )
+ENTRIES = pa.schema([("partition", pa.string()), ("name", pa.string()), ("size", pa.int64())])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class TableFiles:
     """What the metadata table says that there is.
 
     Attributes:
-        files: size in bytes by file name, by partition path; "" for a table without partitions.  Every partition
-            has an entry, also one without files.
+        partitions: paths, sorted, also of partitions without files; "" for a table without partitions.
+        entries: one row for each file: columns as `ENTRIES`, sizes in bytes.
     """
 
-    files: Mapping[str, Mapping[str, int]]
+    partitions: tuple[str, ...]
+    entries: pa.Table
+
+    @property
+    def files(self) -> Mapping[str, Mapping[str, int]]:
+        """Sizes by file name, by partition path."""
+        out: dict[str, dict[str, int]] = {p: {} for p in self.partitions}
+        for partition, name, size in zip(*(c.to_pylist() for c in self.entries.columns), strict=True):
+            out[partition][name] = size
+        return out
 
 
 def metadata_merge(scope: BlockScope) -> SliceMerge:
@@ -52,7 +64,17 @@ def metadata_merge(scope: BlockScope) -> SliceMerge:
     return SliceMerge(custom_rule(FUNCTION, ("key",)), None, scope, KeySpec(("key",), (), "NON_PARTITION"))
 
 
-def read_table_files(storage: Storage, slices: Iterable[FileSlice], scope: BlockScope) -> TableFiles:
+def read_partitions(storage: Storage, slices: Iterable[FileSlice], scope: BlockScope) -> tuple[str, ...]:
+    """The paths of the table's partitions, sorted.  Arguments and errors as of `read_table_files`."""
+    return _read(storage, slices, scope, [ALL_PARTITIONS]).partitions
+
+
+def read_table_files(
+    storage: Storage,
+    slices: Iterable[FileSlice],
+    scope: BlockScope,
+    partitions: Iterable[str] | None = None,
+) -> TableFiles:
     """The table's files.
 
     Args:
@@ -60,22 +82,36 @@ def read_table_files(storage: Storage, slices: Iterable[FileSlice], scope: Block
         slices: of its partition `files`.
         scope: whose log blocks count: instants that are completed in the metadata table and not pending in the
             table itself.
+        partitions: paths of those that are wanted, whose records alone are looked up; None for all.
 
     Raises:
         MissingFileError, CorruptFileError: a file of the slices is gone or damaged; or the records contradict
             each other.
     """
+    if partitions is None:
+        return _read(storage, slices, scope, None)
+    wanted = set(partitions)
+    found = _read(storage, slices, scope, [ALL_PARTITIONS, *(p or NOT_PARTITIONED for p in wanted)])
+    return TableFiles(tuple(p for p in found.partitions if p in wanted), found.entries)
+
+
+def _read(
+    storage: Storage, slices: Iterable[FileSlice], scope: BlockScope, keys: Sequence[str] | None
+) -> TableFiles:
     partitions: set[str] = set()
-    lists: dict[str, dict[str, int]] = {}
+    listed: set[str] = set()
+    parts: list[pa.Table] = []
     for file_slice in slices:
-        for batch in read_file_slice(storage, file_slice, metadata_merge(scope), SCHEMA):
-            for row in batch.to_pylist():
-                live = {n: e["size"] for n, e in row[FILES] or () if not e["isDeleted"]}
-                if row["type"] == PARTITION_LIST:
-                    partitions |= set(live)
-                elif row["type"] == FILE_LIST:
-                    lists[row["key"]] = live
-    strangers = {p for p, files in lists.items() if files} - partitions
+        for batch in read_file_slice(storage, file_slice, metadata_merge(scope), SCHEMA, keys=keys):
+            rows = batch.filter(batch.column(FILES).is_valid())
+            kinds = rows.column("type")
+            for row in rows.filter(pc.equal(kinds, PARTITION_LIST)).column(FILES).to_pylist():
+                partitions |= {n for n, e in row if not e["isDeleted"]}
+            part = _entries(rows.filter(pc.equal(kinds, FILE_LIST)))
+            if part.num_rows:
+                parts.append(part)
+                listed |= set(pc.unique(part.column("partition")).to_pylist())
+    strangers = listed - partitions
     if strangers:
         raise CorruptFileError(
             f"the metadata table has files of the partition {min(strangers)!r}, which it does not list",
@@ -83,4 +119,20 @@ def read_table_files(storage: Storage, slices: Iterable[FileSlice], scope: Block
             remedy="delete it: set hoodie.metadata.enable=false for a write, or use Apache Hudi's "
             "delete_metadata_table.",
         )
-    return TableFiles({("" if p == NOT_PARTITIONED else p): lists.get(p, {}) for p in sorted(partitions)})
+    entries = pa.concat_tables(parts) if parts else ENTRIES.empty_table()
+    if NOT_PARTITIONED in partitions:
+        place = pc.equal(entries.column("partition"), NOT_PARTITIONED)
+        entries = entries.set_column(0, ENTRIES.field(0), pc.if_else(place, "", entries.column("partition")))
+    return TableFiles(tuple(sorted("" if p == NOT_PARTITIONED else p for p in partitions)), entries)
+
+
+def _entries(rows: pa.RecordBatch) -> pa.Table:
+    """The live files of lists of files, one row each."""
+    lists = rows.column(FILES)
+    ends = lists.offsets.to_numpy()
+    at = slice(int(ends[0]), int(ends[-1])) if len(ends) else slice(0, 0)
+    names, stats = lists.keys[at], lists.items[at]
+    codes = np.repeat(np.arange(rows.num_rows), np.diff(ends))
+    size, deleted = stats.field("size"), stats.field("isDeleted")
+    columns = [rows.column("key").take(pa.array(codes)), names, size]
+    return pa.table(columns, schema=ENTRIES).filter(pc.invert(deleted))

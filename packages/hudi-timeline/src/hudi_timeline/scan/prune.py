@@ -49,7 +49,16 @@ class PartitionPruner:
         schema: pa.Schema,
         config: TableConfig,
         columns: Sequence[PartitionColumn],
+        needed: Sequence[str] | None = None,
     ) -> None:
+        """
+        Args:
+            columns: the table's partition columns.
+            needed: the columns that the filter looks at, where that is known.
+        """
+        from_path = {c.name for c in columns if c.source == FROM_PATH}
+        # Then the values of a path alone tell what becomes of its rows.
+        self._told_by_path = needed is not None and bool(needed) and from_path.issuperset(needed)
         self._filter = filter
         self._schema = schema
         self._config = config
@@ -61,11 +70,27 @@ class PartitionPruner:
             return [True] * len(partitions)
         fields = [c.name for c in self._columns]
         known = [n for n, p in enumerate(partitions) if split_values(p, fields) is not None]
+        if self._told_by_path:
+            told = self._told([partitions[n] for n in known])
+            if told is not None:
+                passing = {known[n] for n in told}
+                unknown = set(range(len(partitions))).difference(known)
+                return [n in passing or n in unknown for n in range(len(partitions))]
         guarantees: list[pc.Expression | None] = [None] * len(partitions)
         found = _guarantees([partitions[n] for n in known], self._columns)
         for n, guarantee in zip(known, found, strict=True):
             guarantees[n] = guarantee
         return may_match(self._filter, guarantees, self._schema)
+
+    def _told(self, paths: list[str]) -> list[int] | None:
+        """Which of the paths have values that pass the filter; None where one has none of its column's type."""
+        try:
+            values = partition_table(paths, self._columns)
+        except PartitionPathError:
+            return None
+        numbered = values.append_column("", pa.array(range(len(paths)), pa.int64()))
+        found: list[int] = numbered.filter(self._filter).column("").to_pylist()
+        return found
 
     def keep_below(self, folders: Sequence[str]) -> Sequence[bool]:
         if not self._decides or len(self._columns) < 2:

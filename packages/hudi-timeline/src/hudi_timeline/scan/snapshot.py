@@ -109,7 +109,13 @@ class SnapshotSource:
     def _pruner(self) -> PartitionPruner | None:
         if self.predicate is None:
             return None
-        return PartitionPruner(self.predicate.expression, self.schema, self.snapshot.config, self.columns)
+        return PartitionPruner(
+            self.predicate.expression,
+            self.schema,
+            self.snapshot.config,
+            self.columns,
+            self.predicate.columns,
+        )
 
     def plan(self) -> ScanPlan:
         """The files to read.
