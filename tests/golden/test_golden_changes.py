@@ -84,6 +84,24 @@ def test_changes_in_their_order_build_the_snapshot(opened, table):
     assert applied(feed, key) == {r[key]: r for r in want}
 
 
+@pytest.mark.req("TM-01")
+@pytest.mark.parametrize(
+    "table",
+    [
+        *golden("v6", "cdc_cow_data_before", "cow_insert_overwrite", "mor_avro_logs"),
+        *golden("v9", "cdc_mor_data_before"),
+    ],
+    ids=str,
+)
+def test_the_actions_up_to_an_instant_build_the_table_of_that_instant(opened, table):
+    key = table.meta["key_fields"]
+    read = opened(table)
+    for instant in read.timeline.completed_writes():
+        feed = read.read_changes("000", instant.completion or instant.time, images="struct").to_arrow()
+        state = read.read(as_of=instant.time, meta_columns=False).to_arrow().to_pylist()
+        assert applied(feed, key) == {r[key]: r for r in state}
+
+
 def test_columns_and_filters(opened):
     (table,) = golden("v6", "cdc_cow_data_before")
     whole = opened(table).read_changes("000").to_arrow()

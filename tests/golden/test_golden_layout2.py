@@ -47,7 +47,7 @@ def ask(table, question):
 QUESTIONS = [(t, q) for t in TABLES for q in t.questions(SNAPSHOT, READ_OPTIMIZED, AS_OF)]
 
 
-@pytest.mark.req("QR-01", "QR-02", "QR-03", "FS-11", "PM-12")
+@pytest.mark.req("QR-01", "QR-02", "QR-03", "FS-11", "FS-13", "PM-12")
 @pytest.mark.parametrize(("table", "question"), QUESTIONS, ids=[f"{t}-{q.name}" for t, q in QUESTIONS])
 def test_an_answer_is_the_one_that_apache_hudi_gives(opened, table, question):
     assert_same_answer(ask(opened(table), question).to_arrow(), question.expected())

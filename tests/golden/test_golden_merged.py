@@ -60,7 +60,9 @@ def answer(table: GoldenTable, found: pa.Table) -> pa.Table:
     return found.drop_columns(["_hoodie_file_name"]) if table.version == "v5" else found
 
 
-@pytest.mark.req("QR-01", "QR-02", "QR-03", "QR-05", "QR-16", "IN-16", "PM-12", "PM-14", "PM-15")
+@pytest.mark.req(
+    "QR-01", "QR-02", "QR-03", "QR-05", "QR-16", "IN-16", "PM-12", "PM-14", "PM-15", "TM-09", "FS-10"
+)
 @pytest.mark.parametrize(("table", "question"), QUESTIONS, ids=[f"{t}-{q.name}" for t, q in QUESTIONS])
 def test_an_answer_is_the_one_that_apache_hudi_gives(opened, table, question):
     found = ask(opened(table), question).to_arrow()
@@ -113,6 +115,22 @@ def test_what_is_left_of_a_cleaned_state_is_apache_hudis_answer_said_aloud(opene
     whole = opened(table).read(on_missing="as_hudi")
     assert whole.complete
     assert whole.count() == table.question(SNAPSHOT).expected().num_rows
+
+
+@pytest.mark.req("QR-09")
+@pytest.mark.parametrize(
+    "table", golden("v6", "mor_avro_logs", "mor_parquet_logs", "payload_PartialUpdateAvroPayload"), ids=str
+)
+def test_a_merge_reads_the_columns_that_are_asked_for_and_those_that_decide(opened, table):
+    read = opened(table)
+    config = read.config
+    scan = read.read(["note"], "qty > 300")
+    merged = [t for t in scan.plan_files() if t.logs is not None]
+    assert merged
+    decide = {"_hoodie_record_key", config.ordering_field, "_hoodie_is_deleted"}
+    for task in merged:
+        assert {"note", "qty"} <= set(task.merge_schema.names) <= {"note", "qty"} | decide
+    assert scan.schema.names == ["note"]
 
 
 UNANSWERED = [(t, name) for t in TABLES for name in t.unanswered()]

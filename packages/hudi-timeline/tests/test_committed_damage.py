@@ -122,7 +122,7 @@ def test_what_a_task_that_was_tried_twice_left_is_passed_over(opened):
     assert opened.read().equals(opened.rows)
 
 
-@pytest.mark.req("NEW-37")
+@pytest.mark.req("NEW-37", "FS-12")
 @pytest.mark.parametrize("opened", golden("v6", "mor_avro_logs"), ids=str, indirect=True)
 def test_commits_that_append_to_one_file(opened):
     """As on HDFS: the log files of a slice are one, and each commit gives its offset and the file's size then."""

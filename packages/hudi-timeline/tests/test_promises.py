@@ -205,7 +205,7 @@ def test_nothing_is_seen_before_the_one_publish_at_the_end(table, monkeypatch):
     assert records(table, "id") == [("a",), ("b",), ("c",), ("z",)]
 
 
-@pytest.mark.req("QR-13", "QR-14")
+@pytest.mark.req("QR-13", "QR-14", "TM-24")
 def test_a_reader_takes_no_lock_and_reads_the_same_again(table, path):
     opened = now(table)
     then = opened.timeline.completed_writes()[-1].time

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from made_tables import MadeTable, at, file_id, ids
 
-from hudi_format.errors import ConflictingOptionError, HollowCommitError
+from hudi_format.errors import ConflictingOptionError, HollowCommitError, InvalidOptionError
 from hudi_timeline.heartbeat import _start_and_state, this_process
 
 SCHEMA = pa.schema([("p", pa.string()), ("id", pa.string()), ("v", pa.int64())])
@@ -159,3 +159,34 @@ def test_a_proof_finds_what_skipping_lost(tmp_path, monkeypatch):
     monkeypatch.setattr("hudi_timeline.scan.task.matching_row_groups", lambda *_: [3])  # lies about group 2
     (found,) = scan.explain(prove=True).files.to_pylist()
     assert found["missed"] == 2
+
+
+@pytest.mark.req("NEW-21", "TM-23", "IN-08")
+@pytest.mark.parametrize(
+    ("order", "to", "again"), [("fenced", "completion", []), ("start", "completion", ["30"]),
+                               ("completion", "start", ["30"]), ("completion", "fenced", ["30"])],
+)  # fmt: skip
+def test_a_reader_goes_on_in_another_order_and_misses_nothing(made, order, to, again):
+    """It has read 10, or 10 and 30, when 20 is completed as the last."""
+    os.utime(made.path / ".hoodie" / f"{at(10)}.commit", (1e9, 1e9))  # long before 30
+    first = made.open().read_incremental("000", order=order)
+    checkpoint = first.checkpoint
+    seen = set(ids(first.to_arrow()))
+    found = made.open().convert_checkpoint(checkpoint, order=order, to=to)
+    time.sleep(0.02)
+    (made.path / ".hoodie" / f"{at(20)}.commit.requested").unlink()
+    commit(made, 20, 2)
+    rest = set(ids(made.open().read_incremental(found.checkpoint, order=to).to_arrow()))
+    assert seen | rest == {"10", "20", "30"}
+    assert seen & rest == set(again)
+    if order == "completion":
+        assert found.repeated == (at(30),)
+
+
+@pytest.mark.req("NEW-21")
+def test_checkpoints_of_the_same_bounds_stay_and_the_start_is_the_start(made):
+    table = made.open()
+    assert table.convert_checkpoint(at(10), order="start", to="fenced").checkpoint == at(10)
+    assert table.convert_checkpoint("0", order="completion", to="start").checkpoint == "000"
+    with pytest.raises(InvalidOptionError, match="sideways"):
+        table.convert_checkpoint(at(10), order="sideways", to="start")

@@ -43,6 +43,7 @@ from hudi_timeline.inspect import Inspector
 from hudi_timeline.merge_check import check_merge
 from hudi_timeline.metadata_listing import through_metadata
 from hudi_timeline.scan.changes import JSON, STRUCT, ChangesSource, changes_range, changes_schema
+from hudi_timeline.scan.checkpoints import Converted, convert
 from hudi_timeline.scan.globs import PathSelection
 from hudi_timeline.scan.incremental import (
     IncrementalSource,
@@ -439,6 +440,16 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
         """
         asked = self._asked(options, without=(QUERY_TYPE, BEGIN, END, INCREMENTAL_FORMAT))
         return latest_checkpoint(self._snapshot(), asked)
+
+    def convert_checkpoint(self, checkpoint: str, *, order: str, to: str) -> Converted:
+        """The checkpoint of a reader of one order (of `read_incremental`) for one that goes on in another order.
+
+        Nothing is missed; `repeated` names the commits whose rows come once more.
+
+        Raises:
+            InstantNotFoundError: commits after the checkpoint are archived.
+        """
+        return convert(self._snapshot(), checkpoint, order=order, to=to)
 
     def get(
         self,
