@@ -251,6 +251,8 @@ def bench_smoke(session: nox.Session) -> None:
     )
     session.run("python", "benchmarks/macro/merge_on_read.py", "--scale", "smoke",
                 "--kinds", "base-heavy", "--engines", "ours,hudi-rs,pyarrow")  # fmt: skip
+    session.run("python", "benchmarks/macro/planning.py", "--scale", "smoke")
+    session.run("python", "benchmarks/macro/incremental.py", "--scale", "smoke", "--engines", "ours")
 
 
 # What `nox -s bench` measures: a script of benchmarks/macro and its arguments, by the name of its table.
@@ -259,6 +261,8 @@ BENCHMARKS = {
     "memory": ("memory.py",),
     "merge-on-read": ("merge_on_read.py",),
     "files1000": ("files1000.py",),
+    "incremental": ("incremental.py",),
+    "planning": ("planning.py",),
     "headline": ("headline.py",),
     "headline-bloom": ("headline.py", "--index", "BLOOM", "--repeat", "1"),
     "headline-global-simple": ("headline.py", "--index", "GLOBAL_SIMPLE", "--repeat", "1"),
