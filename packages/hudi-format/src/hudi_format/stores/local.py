@@ -77,12 +77,11 @@ class LocalStorage:
         try:
             file = os.open(self.full(path), os.O_RDONLY)  # half the time of `open` for small files
             try:
-                parts = []
-                while part := os.read(file, FIRST_BYTES if not parts else READ_BYTES):
-                    parts.append(part)
+                first = os.read(file, FIRST_BYTES)
+                rest = iter(lambda: os.read(file, READ_BYTES), b"")
+                return b"".join((first, *rest)) if first else first
             finally:
                 os.close(file)
-            return parts[0] if len(parts) == 1 else b"".join(parts)
         except OSError as e:  # entering `named` for each of a thousand instants is what costs here
             with named(self._root, path):
                 raise e from None
