@@ -11,6 +11,10 @@ from hudi_timeline.capsule import make_capsule, open_capsule
 
 NAMES = ("all_types_cow", "cow_archived", "cow_cleaned", "cow_complex_keys_hive_style_urlencoded", "cow_nonpartitioned",
          "cow_rollback", "mor_avro_logs", "mor_rollback", "savepoint_restore", "record_index")  # fmt: skip
+TABLES = [
+    *golden("v5", "cow_insert_overwrite"), *golden("v6", *NAMES), *golden("v8", "cow_archived", "mor_avro_logs"),
+    *golden("v9", "mor_pending_compaction"),
+]  # fmt: skip
 NAME = re.compile(r"[0-9a-z-]+_[0-9-]+_\d{17}\.parquet|\.[0-9a-z-]+_\d{17}\.log\.\d+_[0-9-]+")
 
 
@@ -28,7 +32,7 @@ def findings(table):
 
 
 @pytest.mark.req("NEW-13")
-@pytest.mark.parametrize("golden_table", golden("v6", *NAMES), ids=str)
+@pytest.mark.parametrize("golden_table", TABLES, ids=str)
 def test_a_table_of_apache_hudi_is_rebuilt_with_its_plan_and_its_findings(golden_table, tmp_path):
     table = HudiTable(LocalStorage(str(golden_table.unpack(tmp_path / "original"))))
     made = make_capsule(table.storage, tmp_path / "bug.zip")

@@ -1,7 +1,7 @@
 """Every operation that changes a table, cut at any of its storage calls: one of two states, and the table goes on.
 
-Before and after every call that changes the store, and at every call that only looks with `HUDI_FAULTS=1` (nox session
-`faults`): such a cut leaves what the cut after the change before it leaves.
+Before and after every call that changes the store.  With `HUDI_FAULTS=1` (nox session `faults`) also at every call that
+only looks, which leaves what the cut after the change before it leaves, and in the middle of all that is written.
 """
 
 import os
@@ -41,6 +41,6 @@ def test_a_cut_at_any_storage_call_leaves_the_old_or_the_new_state(folder, proce
     # No other process is at the properties of these tables: a table that is half made is not waited for.
     monkeypatch.setattr(table_config, "READ_PAUSE_S", 0.0)
     cutter = Cutter(OPERATIONS[name], folder, processes)
-    assert cutter.run(looks=LONG) > 2
+    assert cutter.run(long=LONG) > 2
     if cutter.seen:
         assert "new" in cutter.seen

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from hudi_format.storage import FileInfo, LocalStorage, Storage
 from hudi_timeline import HudiTable
 from hudi_timeline.instant import COMPACTION, REQUESTED
 from hudi_timeline.metadata.commit import read_commit
-from hudi_timeline.testing import CHANGES, CRASH, Fault, Faults
+from hudi_timeline.testing import CHANGES, CRASH, TEAR, Fault, Faults
 
 Rows = list[tuple[object, object]]
 
@@ -169,23 +169,27 @@ class Cutter:
         """The operation's calls when nothing goes wrong: whether each is a change."""
         return self._undisturbed[1]
 
-    def run(self, *, looks: bool = False) -> int:
+    def run(self, *, long: bool = False) -> int:
         """Cut before and after every call that changes the store; how many cuts that were.
 
         Args:
-            looks: at every other call too.  Such a cut leaves what the cut after the change before it leaves.
+            long: at every other call too, where a cut leaves what the cut after the change before it leaves; and in
+                the middle of everything that is written.
         """
-        for after in (False, True):
-            for operation in [CHANGES, None] if looks else [CHANGES]:
-                nth = 1
-                while self.cut(Fault(CRASH, operation=operation or (), nth=nth, after=after)):
-                    nth += 1
+        kinds = [Fault(CRASH, operation=CHANGES), Fault(CRASH, operation=CHANGES, after=True)]
+        if long:
+            kinds += [Fault(CRASH), Fault(CRASH, after=True), Fault(TEAR)]
+        for kind in kinds:
+            nth = 1
+            while self.cut(replace(kind, nth=nth)):
+                nth += 1
         return self._cuts
 
     def cut(self, fault: Fault) -> bool:
         """One cut, and what comes after it; False where the operation was done before."""
         path = self._copy()
-        where = f"{self.operation.name}, cut {'after' if fault.after else 'before'} call {fault.nth}"
+        place = "in" if fault.kind is TEAR else "after" if fault.after else "before"
+        where = f"{self.operation.name}, cut {place} call {fault.nth}"
         faults = Faults(fault)
         with faults.process():
             self.operation.act(faults.wrap(LocalStorage(str(path))))

@@ -31,6 +31,7 @@ from hudi_format.schema.meta_columns import META_COLUMNS
 from hudi_format.storage import Storage
 from hudi_index.bloom.filter import parse_filter
 from hudi_timeline.capsule.mask import Mask
+from hudi_timeline.capsule.metadata import masked_file
 
 KEY = "_hoodie_record_key"
 """The kind of record keys."""
@@ -175,6 +176,20 @@ def _padded(data: bytes, size: int) -> bytes:
         raise TooLarge
     footer = int.from_bytes(data[-_TAIL : -_TAIL + 4], "little") + _TAIL
     return data[:-footer] + bytes(size - len(data)) + data[-footer:]
+
+
+def masked_history(data: bytes, mask: Mask) -> bytes:
+    """A file of the history of timeline layout 2, with what its instants say masked."""
+    table = pq.read_table(pa.BufferReader(data))
+    columns = [
+        pa.array([None if v is None else masked_file(v, mask) for v in c.to_pylist()], c.type)
+        if pa.types.is_binary(c.type)
+        else c
+        for c in table.columns
+    ]
+    out = io.BytesIO()
+    pq.write_table(pa.table(columns, schema=table.schema), out, compression="zstd", store_schema=False)
+    return out.getvalue()
 
 
 def masked_log(data: bytes) -> bytes:

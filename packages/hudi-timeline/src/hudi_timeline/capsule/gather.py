@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from hudi_format import properties
 from hudi_format.errors import CorruptFileError, HudiError, OptionError
 from hudi_format.names import META_DIR, PARTITION_METADATA, parse_base_file, parse_cdc_file, parse_log_file
 from hudi_format.storage import FileInfo, Storage
 from hudi_timeline import __version__, heartbeat, metadata_table, table_config
-from hudi_timeline.capsule.files import TooLarge, masked_base_file, masked_log, meet_values
+from hudi_timeline.capsule.files import TooLarge, masked_base_file, masked_history, masked_log, meet_values
 from hudi_timeline.capsule.mask import BASE, Mask
 from hudi_timeline.capsule.metadata import masked_archive, masked_file, parsed, partitions_of
 from hudi_timeline.metadata_listing import list_by_metadata
@@ -131,6 +133,7 @@ class _Gathering:
     ) -> None:
         self._storage, self._config, self._listing, self._mask = storage, config, listing, mask
         self._last = last
+        self._sizes: dict[str, int] = {}
         self.left_out: list[str] = []
         keys = config.record_key_fields
         self._key = keys[0] if len(keys) == 1 else ""
@@ -227,6 +230,8 @@ class _Gathering:
         if self._is_instant(path):
             return masked_file(data, self._mask)
         folder = path.rpartition("/")[0]
+        if folder.startswith(f"{META_DIR}/timeline/"):
+            return self._history(path, data)
         if folder == f"{META_DIR}/{self._config.archive_folder}":
             return masked_archive(data, self._mask) if data else data
         if folder == heartbeat.FOLDER:
@@ -237,6 +242,23 @@ class _Gathering:
             lines = data.decode(errors="replace").splitlines()
             return "".join(f"{self._mask.path(line)}\n" for line in lines).encode()
         return bytes(len(data))
+
+    def _history(self, path: str, data: bytes) -> bytes:
+        """The history of layout 2: manifests name files and their sizes, and come after them in the listing."""
+        name = path.rpartition("/")[2]
+        if name.endswith(".parquet"):
+            try:
+                found = masked_history(data, self._mask)
+            except (pa.ArrowException, OSError, ValueError):
+                return bytes(len(data))
+            self._sizes[name] = len(found)
+            return found
+        manifest = parsed(data) if name.startswith("manifest_") else None
+        if not isinstance(manifest, dict):
+            return data
+        for entry in manifest.get("files") or ():
+            entry["fileLen"] = self._sizes.get(entry["fileName"], entry["fileLen"])
+        return json.dumps(manifest).encode()
 
     def _properties(self, data: bytes) -> bytes:
         """The properties as they are, without a metadata table."""
