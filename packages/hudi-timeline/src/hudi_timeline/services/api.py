@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from hudi_format.config.services import parse_service_options
@@ -80,12 +81,14 @@ class ServiceMethods:
         *,
         user: str = "",
         comment: str = "",
+        dry_run: bool = False,
         options: Mapping[str, object] | None = None,
     ) -> str:
         """Keep a commit: neither cleaning nor archival touches what it is made of until `delete_savepoint`.
 
         Args:
             instant: of a completed commit; the newest if not given.
+            dry_run: say which commit it would be, and change nothing.
 
         Returns:
             The instant.
@@ -94,8 +97,8 @@ class ServiceMethods:
             InstantNotFoundError: there is no such commit on the active timeline.
             OptionError: it is savepointed already, or its files may be cleaned away.
         """
-        context, _ = self._context(options)
-        with context.locked():
+        context, _ = self._context(options, change=not dry_run)
+        with nullcontext() if dry_run else context.locked():
             timeline = load_timeline(self._storage, context.table)
             commits = timeline.completed_writes()
             if instant is None and not commits:
@@ -104,18 +107,24 @@ class ServiceMethods:
                 )
             at = commits[-1].time if instant is None else instant
             snapshot = snapshot_of(self._storage, context.table, timeline, at)
-            savepoints.create(snapshot, at, user=user, comment=comment)
+            savepoints.create(snapshot, at, user=user, comment=comment, dry_run=dry_run)
         return at
 
-    def delete_savepoint(self, instant: str, *, options: Mapping[str, object] | None = None) -> None:
+    def delete_savepoint(
+        self, instant: str, *, dry_run: bool = False, options: Mapping[str, object] | None = None
+    ) -> None:
         """Give a savepoint up: cleaning and archival may take what it kept.
+
+        Args:
+            dry_run: only make sure that it could be.
 
         Raises:
             InstantNotFoundError: there is no such savepoint.
         """
-        context, _ = self._context(options)
-        with context.locked():
-            savepoints.delete(self._storage, load_timeline(self._storage, context.table), instant)
+        context, _ = self._context(options, change=not dry_run)
+        with nullcontext() if dry_run else context.locked():
+            timeline = load_timeline(self._storage, context.table)
+            savepoints.delete(self._storage, timeline, instant, dry_run=dry_run)
 
     def restore(
         self, instant: str, *, dry_run: bool = False, options: Mapping[str, object] | None = None

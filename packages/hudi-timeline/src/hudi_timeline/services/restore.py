@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hudi_format.errors import CorruptFileError, InstantNotFoundError, OptionError
@@ -37,7 +37,7 @@ from hudi_timeline.merged_view import merged_slices
 from hudi_timeline.metadata import avro_records
 from hudi_timeline.metadata.avro_records import Record
 from hudi_timeline.rollback import rollback_record, tidy, undo
-from hudi_timeline.rollback_plan import Files, by_listing, walk, work_of
+from hudi_timeline.rollback_plan import Work, by_listing, walk, work_of
 from hudi_timeline.services.context import ServiceContext
 from hudi_timeline.services.savepoints import savepoints
 from hudi_timeline.snapshot import snapshot_of
@@ -60,6 +60,7 @@ class RestoreResult:
         blocks: log files that got a command block.
         warnings: what the user should know, one sentence each.
         seconds: how long it took.
+        files: the data files that are deleted, below the table, sorted.
     """
 
     to: str
@@ -69,9 +70,11 @@ class RestoreResult:
     seconds: float = 0.0
     blocks: int = 0
     warnings: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        done = f"{self.deleted:,} files deleted; {self.seconds:.2f} s" if self.instant else "not executed"
+        files = f"{self.deleted:,} files deleted; {self.seconds:.2f} s"
+        done = files if self.instant else f"{len(self.files):,} files to delete, not executed"
         return f"RestoreResult(to {self.to}: {len(self.undone):,} instants undone, {done})"
 
 
@@ -93,7 +96,8 @@ def restore(
         undone = _plan(context, timeline, to)
         warnings = _out_of_order(context, timeline, undone, to)
         times = tuple(i.time for i in undone)
-        return RestoreResult(to, times, seconds=time.monotonic() - began, warnings=warnings)
+        files = _files(_works(storage, timeline, undone))
+        return RestoreResult(to, times, seconds=time.monotonic() - began, warnings=warnings, files=files)
     with context.locked(while_restoring=True):
         marked, beating = markers.list_instants(storage), heartbeat.list_instants(storage)
         timeline = load_timeline(storage, context.table)
@@ -114,9 +118,8 @@ def restore(
         inflight = instant_path(instant, RESTORE, INFLIGHT)
         if storage.info(inflight) is None:
             storage.create(inflight, b"")
-        listed = walk(storage)
-        gone = {i.time for i in undone}
-        rolled = {i.time: [_undo(context, timeline, i, instant, listed, gone)] for i in undone}
+        works = _works(storage, timeline, undone)
+        rolled = {i.time: [_undo(storage, i, instant, work)] for i, work in zip(undone, works, strict=True)}
         _delete_stale_plans(storage, timeline, to)
         record = {
             "startRestoreTime": instant,
@@ -135,7 +138,14 @@ def restore(
     )
     times = tuple(i.time for i in undone)
     result = RestoreResult(
-        to, times, instant, deleted, time.monotonic() - began, blocks, (*context.warnings, *warnings)
+        to,
+        times,
+        instant,
+        deleted,
+        time.monotonic() - began,
+        blocks,
+        (*context.warnings, *warnings),
+        _files(works),
     )
     log.info("%s: %r", storage.uri, result)
     return result
@@ -213,22 +223,27 @@ def _refuse_other_restore(storage: Storage, timeline: Timeline, to: str) -> None
             )
 
 
-def _undo(
-    context: ServiceContext,
-    timeline: Timeline,
-    instant: Instant,
-    restore: str,
-    listed: Files,
-    gone: Collection[str],
-) -> Record:
+def _works(storage: Storage, timeline: Timeline, undone: Sequence[Instant]) -> list[Work]:
+    """What undoing each instant takes, in their order."""
+    listed = walk(storage)
+    gone = {i.time for i in undone}
+    works = []
+    for instant in undone:
+        requests = by_listing(storage, timeline, instant, restoring=True, listed=listed)
+        work = work_of({"instantToRollback": _info(instant), "RollbackRequests": requests})
+        # A slice that goes with the instant that began it needs no command block first.
+        works.append(replace(work, logs=tuple(r for r in work.logs if r.base_instant not in gone)))
+    return works
+
+
+def _files(works: Sequence[Work]) -> tuple[str, ...]:
+    return tuple(sorted({path for work in works for path in work.paths}))
+
+
+def _undo(storage: Storage, instant: Instant, restore: str, work: Work) -> Record:
     """Undo one instant; each step may be repeated.  The record of its rollback."""
-    storage = context.storage
     began = time.monotonic()
-    requests = by_listing(storage, timeline, instant, restoring=True, listed=listed)
     info = _info(instant)
-    work = work_of({"instantToRollback": info, "RollbackRequests": requests})
-    # A slice that goes with the instant that began it needs no command block first.
-    work = replace(work, logs=tuple(r for r in work.logs if r.base_instant not in gone))
     undone = undo(storage, work, restore)
     tidy(storage, instant.time, restore)
     took_ms = int((time.monotonic() - began) * 1000)

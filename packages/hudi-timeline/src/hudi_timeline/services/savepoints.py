@@ -58,12 +58,14 @@ def create(
     *,
     user: str = "",
     comment: str = "",
+    dry_run: bool = False,
     now: Callable[[], float] = time.time,
 ) -> dict[str, list[str]]:
     """Save the commit `at`, and give the files that it keeps by partition.  The caller holds the table's lock.
 
     Args:
         snapshot: of the table as of `at`.
+        dry_run: write nothing; the lock is not needed then.
 
     Raises:
         InstantNotFoundError: no completed commit has that time.
@@ -91,6 +93,8 @@ def create(
             remedy="savepoint a newer commit.",
         )
     files = _files_at(snapshot, at)
+    if dry_run:
+        return files
     record = {
         "savepointedBy": user,
         "savepointedAt": int(now() * 1000),
@@ -126,8 +130,11 @@ def _files_at(snapshot: TableSnapshot, at: str) -> dict[str, list[str]]:
     return files
 
 
-def delete(storage: Storage, timeline: Timeline, at: str) -> None:
+def delete(storage: Storage, timeline: Timeline, at: str, *, dry_run: bool = False) -> None:
     """Give a savepoint's files free for the cleaner.  The caller holds the table's lock.
+
+    Args:
+        dry_run: delete nothing; the lock is not needed then.
 
     Raises:
         InstantNotFoundError: there is no such savepoint.
@@ -140,6 +147,8 @@ def delete(storage: Storage, timeline: Timeline, at: str) -> None:
             instant=at,
             remedy=f"savepoints: {', '.join(savepoints(timeline)) or 'none'}.",
         )
+    if dry_run:
+        return
     # The completed file last: until it is gone the savepoint counts, and can be deleted again.
     storage.delete(instant_path(at, SAVEPOINT, INFLIGHT))
     storage.delete(instant_path(at, SAVEPOINT, COMPLETED))

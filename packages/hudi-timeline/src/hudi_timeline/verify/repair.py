@@ -20,12 +20,10 @@ from hudi_timeline import heartbeat
 from hudi_timeline.commit import CommitOptions
 from hudi_timeline.locks import protocol as locks
 from hudi_timeline.locks.select import lock_for
-from hudi_timeline.verify import properties
-from hudi_timeline.verify.facts import Facts, gather
-from hudi_timeline.verify.finding import KINDS, Finding, Report
+from hudi_timeline.verify.finding import KINDS, Finding
 from hudi_timeline.verify.keys import ScanOf
 from hudi_timeline.verify.planning import RepairPlan, make_plan
-from hudi_timeline.verify.run import verify
+from hudi_timeline.verify.run import examine, verify
 from hudi_timeline.verify.steps import apply
 
 log = logging.getLogger("hudi")
@@ -112,15 +110,9 @@ def _check_codes(only: Collection[str]) -> None:
 def _plan(
     storage: Storage, only: Collection[str] | None, *, deep: bool, scan_of: ScanOf | None
 ) -> RepairPlan:
-    found = verify(storage, deep=deep, scan_of=scan_of)
+    found, facts = examine(storage, deep=deep, scan_of=scan_of)
     wanted = [f for f in found if only is None or f.code in only or f.path in only]
-    return make_plan(storage, _facts(storage), wanted, found)
-
-
-def _facts(storage: Storage) -> Facts | None:
-    unused = Report()
-    config = properties.check_properties(storage, unused)
-    return None if config is None else gather(storage, config, unused)
+    return make_plan(storage, facts, wanted, found)
 
 
 def _refuse_live_writers(storage: Storage) -> None:

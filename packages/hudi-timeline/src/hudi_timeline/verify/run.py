@@ -46,15 +46,23 @@ def verify(
     Raises:
         StorageError: the storage refused.
     """
+    return examine(storage, deep=deep, workers=workers, scan_of=scan_of)[0]
+
+
+def examine(
+    storage: Storage, *, deep: bool = False, workers: int | None = None, scan_of: ScanOf | None = None
+) -> tuple[list[Finding], Facts | None]:
+    """As `verify`, with what was read of the table; None for one that could not be looked at."""
     found: list[Finding] = []
+    facts: Facts | None = None
     for _ in range(_TRIES):
         before = _state(storage)
         report = Report()
-        _verify(storage, report, deep=deep, workers=workers, scan_of=scan_of)
+        facts = _verify(storage, report, deep=deep, workers=workers, scan_of=scan_of)
         found = report.findings()
         if _state(storage) == before:
             break
-    return found
+    return found, facts
 
 
 def _state(storage: Storage) -> frozenset[tuple[str, int]]:
@@ -64,13 +72,13 @@ def _state(storage: Storage) -> frozenset[tuple[str, int]]:
 
 def _verify(
     storage: Storage, report: Report, *, deep: bool, workers: int | None, scan_of: ScanOf | None
-) -> None:
+) -> Facts | None:
     config = properties.check_properties(storage, report)
     if config is None:
-        return
+        return None
     facts = _check_table(storage, config, report, deep=deep, workers=workers)
     if facts is None:
-        return
+        return None
     slices = None
     if deep and scan_of is not None and not facts.unreadable_times:
         slices = keys.read_keys(facts, scan_of, report)
@@ -78,6 +86,7 @@ def _verify(
             keys.check_duplicates(slices, report)
     if not facts.is_metadata:
         _check_metadata_table(facts, report, slices, deep=deep, workers=workers)
+    return facts
 
 
 def _check_table(
