@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeVar
 
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError
@@ -72,16 +71,24 @@ _MAKERS: dict[str, _Maker] = {}
 _Make = TypeVar("_Make", bound=Callable[[TableBuilder], Rows | type[HudiError]])
 
 
-def _state(name: str, about: str, *, merge_on_read: bool = False) -> Callable[[_Make], _Make]:
+def _cow(name: str, about: str) -> Callable[[_Make], _Make]:
+    """Adds a state of a copy-on-write table."""
+
     def add(make: _Make) -> _Make:
-        _MAKERS[name] = _Maker(about, make, merge_on_read)
+        _MAKERS[name] = _Maker(about, make)
         return make
 
     return add
 
 
-_cow = partial(_state, merge_on_read=False)
-_mor = partial(_state, merge_on_read=True)
+def _mor(name: str, about: str) -> Callable[[_Make], _Make]:
+    """Adds a state of a merge-on-read table."""
+
+    def add(make: _Make) -> _Make:
+        _MAKERS[name] = _Maker(about, make, merge_on_read=True)
+        return make
+
+    return add
 
 
 def state_names() -> list[str]:
