@@ -77,6 +77,7 @@ def test_the_stream_holds_the_rows_of_the_table(opened, table):
     assert scan.count() == want.num_rows
 
 
+@pytest.mark.req("QR-09")
 @pytest.mark.parametrize("table", TABLES, ids=str)
 def test_columns_and_filters_see_the_merged_rows(opened, table):
     want = table.question(SNAPSHOT).expected()

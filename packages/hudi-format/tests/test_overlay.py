@@ -51,6 +51,7 @@ def test_as_arrow_replaces(kind):
         assert found.type == old.type
 
 
+@pytest.mark.req("QR-09")
 @pytest.mark.parametrize("kind", ["text", "long"])
 def test_a_column_that_stays_the_same_is_not_copied(kind):
     old = column(kind, np.random.default_rng(1), 40, False, 0)

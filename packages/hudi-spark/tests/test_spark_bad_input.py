@@ -4,12 +4,16 @@ import shutil
 from dataclasses import dataclass
 
 import pytest
-from bad_input import OPTIONS, assert_same, content, make
+from bad_input import OPTIONS, assert_same, content, make, rows
 from bad_input_cases import CHOICES, ROWS, WRITE
+from bad_table_states import STATES, upsert
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from hudi_format.errors import HudiError
 from hudi_spark.types import to_spark_schema
+from hudi_timeline import HudiTable
 
 pytestmark = pytest.mark.spark
 
@@ -27,6 +31,7 @@ NOT_ON_SPARK.add("an unknown save mode")
 BEGUN = {
     "a number that the decimal cannot hold", "a fraction that the decimal would round", "text that is no decimal",
 }  # fmt: skip
+ON_TABLES = [bad for bad in STATES if bad.act is upsert]
 CASES = [bad for bad in (*ROWS, *CHOICES) if bad.name not in NOT_ON_SPARK]
 
 
@@ -74,3 +79,47 @@ def test_what_is_wrong_has_the_same_code_and_changes_nothing(spark, template, tm
 
 def test_most_of_the_table_is_run_here():
     assert len(CASES) >= 70
+
+
+@pytest.mark.req("NEW-36", "NEW-02")
+@pytest.mark.parametrize("bad", ON_TABLES, ids=str)
+def test_a_table_in_a_bad_state_has_the_same_code_and_is_left_as_it_is(spark, template, tmp_path, bad):
+    path = tmp_path / "table"
+    shutil.copytree(template, path)
+    bad.arrange(path)
+    before = content(path)
+    with pytest.raises(HudiError) as e:
+        OnSpark(spark, str(path)).upsert(rows("a"))
+    assert e.value.code == bad.code, f"{type(e.value).__name__}: {e.value}"
+    assert "\n" not in str(e.value)
+    assert e.value.table or e.value.file, str(e.value)
+    assert_same(before, content(path), begun=bad.begun)
+
+
+def _answer(read):
+    """What a read gives, or the code of its error."""
+    try:
+        return read()
+    except HudiError as e:
+        return e.code
+
+
+@pytest.mark.req("NEW-36", "QR-04")
+@pytest.mark.parametrize("bad", ON_TABLES, ids=str)
+def test_a_table_in_a_bad_state_is_read_rightly_or_refused(spark, template, tmp_path, bad):
+    """What stops a write may leave reads as they were; what they cannot trust is a typed error, never other rows."""
+    path = tmp_path / "table"
+    shutil.copytree(template, path)
+    right = HudiTable.open(str(path)).read().to_arrow().sort_by("id")
+    file = HudiTable.open(str(path)).read(filter="id = 'a'").plan_files()[0].path.rpartition("/")[2]
+    bad.arrange(path)
+    before = content(path)
+    found = [_answer(lambda: HudiTable.open(str(path)).read().to_arrow().sort_by("id")["id"].to_pylist())]
+    reader = spark.read.format("hudi")
+    try:
+        found.append(_answer(lambda: [r.id for r in reader.load(str(path)).orderBy("id").collect()]))
+    except (PySparkException, Py4JJavaError) as e:  # Spark reads base files itself
+        found.append(found[0] if file in str(e) else str(e))
+    assert found[0] == found[1]
+    assert found[0] in (right["id"].to_pylist(), bad.code)
+    assert_same(before, content(path), begun=False)

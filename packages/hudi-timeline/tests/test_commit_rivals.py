@@ -98,6 +98,24 @@ def test_the_first_of_two_writers_of_one_file_group_wins(storage):
     assert len(data_files(storage)) == 5
 
 
+@pytest.mark.req("WR-24")
+def test_a_bulk_change_loses_to_each_small_update_until_it_is_alone(storage):
+    """The limit of optimistic concurrency that the README names: nothing is lost, and the loser is told what to do."""
+    before = write(storage, 1, 2, 3)
+    for _ in range(3):
+        bulk = start(storage, options=LAZY)
+        bulk.inflight({})
+        stats = [write_file(bulk, "p", n, prev=before.instant) for n in (1, 2, 3)]
+        small = write(storage, 2, prev=before.instant, options=LAZY)
+        with pytest.raises(WriteConflictError) as e, bulk:
+            bulk.commit(stats, schema_text=SCHEMA)
+        assert "run the write again" in e.value.remedy
+        assert "lock" in e.value.remedy
+        before = small
+    write(storage, 1, 2, 3, prev=before.instant, options=LAZY)
+    assert len(timeline(storage).completed_writes()) == 5
+
+
 @pytest.mark.req("CC-24")
 def test_writers_of_other_file_groups_do_not_conflict(storage):
     base = write(storage, 1, 2)

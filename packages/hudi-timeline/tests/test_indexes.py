@@ -285,7 +285,7 @@ def test_an_older_record_moves_where_the_latest_write_wins(tmp_path):
     assert content(table)[0] == ("k1", "p2", "p2", "late")
 
 
-@pytest.mark.req("IX-06", "IX-08", "KG-11")
+@pytest.mark.req("IX-06", "IX-08")
 @pytest.mark.parametrize("index", GLOBAL)
 @pytest.mark.parametrize("stay", [False, True])
 def test_a_delete_finds_its_record_in_another_partition(tmp_path, index, stay):

@@ -319,7 +319,7 @@ def concat_file(
 
 def _old_groups(storage: Storage, old: BaseFile, spec: FileSpec) -> Iterator[pa.Table]:
     """The old file, piece by piece, in the schema to write, run columns as dictionaries."""
-    for group in iter_pieces(storage, old.path, dictionary_columns=_RUN_COLUMNS):
+    for group in iter_pieces(storage, old.path, dictionary_columns=_RUN_COLUMNS, size=old.size):
         columns = {}
         for name in META_COLUMNS:
             if group.schema.get_field_index(name) < 0:

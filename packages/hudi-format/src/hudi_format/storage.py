@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote, urlparse
 
+import pyarrow as pa
+
 from hudi_format.stores.hadoop import (
     hadoop_options,
     storage_options_of,
@@ -14,7 +16,13 @@ from hudi_format.stores.hadoop import (
     without_hadoop_options,
 )
 from hudi_format.stores.local import LocalStorage
-from hudi_format.stores.protocol import FileInfo, ReplacingStorage, Storage, WrappingStorage
+from hudi_format.stores.protocol import (
+    FileInfo,
+    ObjectStorage,
+    ReplacingStorage,
+    Storage,
+    WrappingStorage,
+)
 from hudi_format.stores.remote import FsspecStorage
 from hudi_format.stores.schemes import normalised
 
@@ -22,11 +30,13 @@ __all__ = [
     "FileInfo",
     "FsspecStorage",
     "LocalStorage",
+    "ObjectStorage",
     "ReplacingStorage",
     "Storage",
     "hadoop_options",
     "normalised_path",
     "open_beside",
+    "open_sized",
     "open_storage",
     "without_hadoop_options",
 ]
@@ -75,3 +85,10 @@ def open_beside(storage: Storage, uri: str) -> Storage:
     if isinstance(storage, FsspecStorage) and scheme == urlparse(storage.uri).scheme:
         return storage.beside(uri)
     return open_storage(uri)
+
+
+def open_sized(storage: Storage, path: str, size: int) -> pa.NativeFile:
+    """A file for Arrow's readers, without asking the store for a size that is known (bytes; -1: it is not)."""
+    if size >= 0 and isinstance(storage, ObjectStorage):
+        return storage.open_sized(path, size)
+    return storage.open_input(path)

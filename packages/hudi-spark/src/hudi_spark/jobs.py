@@ -19,6 +19,9 @@ R = TypeVar("R")
 GROUP, DESCRIPTION, INTERRUPT = "spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"
 
 _OURS = re.compile(r"hudi_format\.errors\.(\w+): \[(HUDI-E\d+)\] (.*)")
+_PLACE = re.compile(
+    r"(?P<message>.*?) \((?:table (?P<table>.*?))?(?:(?:, )?instant (?P<instant>\d+))?(?:(?:, )?file (?P<file>.*))?\)\Z"
+)
 _PYTHON = re.compile(
     r"^(?:pyspark\.errors\.[\w.]+: )?([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)): (.*)$", re.MULTILINE
 )
@@ -84,7 +87,11 @@ def translate(text: str) -> HudiError:
         cls = getattr(errors, name, WriteFailedError)
         if isinstance(cls, type) and issubclass(cls, HudiError) and cls.code == code:
             body, _, remedy = message.partition(" Remedy: ")
-            return cls(body, remedy=remedy)
+            place = _PLACE.match(body)
+            if place is None or not any(place.group("table", "instant", "file")):
+                return cls(body, remedy=remedy)
+            named = {n: place[n] or "" for n in ("table", "instant", "file")}
+            return cls(place["message"], remedy=remedy, **named)
     if _DIED.search(text):
         return WriteFailedError(
             "a Python worker of Spark died and no attempt was left",

@@ -75,7 +75,7 @@ class ReadKeys:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for file in self.groups[number]:
-                    for keys in read_keys(self.storage, file.path, self.virtual).chunks:
+                    for keys in read_keys(self.storage, file.path, self.virtual, size=file.size).chunks:
                         n = len(keys)
                         columns = [keys, pa.repeat(file.partition, n), pa.repeat(file.file_id, n)]
                         yield pa.RecordBatch.from_arrays(columns, names=names)

@@ -32,6 +32,7 @@ from hudi_format.model import WriteStat
 from hudi_format.storage import Storage
 from hudi_timeline import (
     conflict,
+    consistency,
     gate,
     heartbeat,
     leftovers,
@@ -57,6 +58,7 @@ from hudi_timeline.locks.select import lock_for
 from hudi_timeline.locks.storage_lock import DEFAULT_VALIDITY_S
 from hudi_timeline.metadata.avro_records import empty_replace_request
 from hudi_timeline.metadata.commit import SCHEMA_KEY, CommitMetadata
+from hudi_timeline.one_moment import look_again, one_moment
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import Timeline, is_clustering, load_timeline
 
@@ -194,17 +196,20 @@ def begin(
         options=options.raw,
     )
     with locks.hold(lock, options.lock_wait_ms):
-        # Before the timeline: a marker folder that is seen here had its instant before that.
-        marked = markers.list_instants(storage)
-        beating = heartbeat.list_instants(storage)
-        table_config.recover(storage)
-        table = table_config.load(storage)
-        timeline = load_timeline(storage, table)
-        gate.check_write(storage, table, timeline, options.raw, operation)
+        now_there = one_moment(storage)
+        marked = markers.list_instants(now_there)
+        beating = heartbeat.list_instants(now_there)
+        if marked or beating:
+            # The timeline is looked at after them: a marker folder that was seen had its instant before that.
+            look_again(now_there)
+        table_config.recover(now_there)
+        table = table_config.load(now_there)
+        timeline = load_timeline(now_there, table)
+        gate.check_write(now_there, table, timeline, options.raw, operation)
         dead: list[Instant] = []
         if options.failed_writes == EAGER:
             dead = _dead_writes(storage, timeline, options)
-        table, warning = metadata_table.drop(storage, table)
+        table, warning = metadata_table.drop(now_there, table)
         if options.failed_writes == EAGER:
             timeline = _repair(storage, table, timeline, dead, marked, beating, options)
         instant, beat = _announce(storage, table, timeline, action, options, now)
@@ -433,6 +438,7 @@ class Transaction:
         Raises:
             WriteConflictError: another write changed the same file groups first.
             ConcurrentWriterError: this write was taken for dead by another writer.
+            MissingFileError: files of the write do not show up (hoodie.consistency.check.enabled).
             LockError, StorageError: before the commit; nothing is visible.
 
         An exception after the commit, from a participant's `publish`, has a note that says so.
@@ -446,6 +452,9 @@ class Transaction:
         if empty and not self._options.allow_empty and not even_if_empty:
             self.abort("hoodie.allow.empty.commit=false")
             return metadata
+        looks = consistency.settings(self._options.raw or {})
+        if looks is not None:
+            consistency.wait_for_files(self.storage, metadata.stats, **looks)
         with locks.hold(self._lock, self._options.lock_wait_ms):
             self._commit_locked(metadata, participants)
         return metadata

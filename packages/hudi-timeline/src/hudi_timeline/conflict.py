@@ -56,7 +56,8 @@ def check(storage: Storage, instant: str, metadata: CommitMetadata, before: Time
                 f"{', '.join(names[:_SHOWN])}{more}",
                 table=storage.uri,
                 instant=instant,
-                remedy="run the write again; it then builds on the other one's result.",
+                remedy="run the write again; it then builds on the other one's result.  A long write that loses "
+                "to small ones again and again needs a time without them, or a lock around both.",
                 rival=rival,
                 file_groups=names,
             )

@@ -9,13 +9,14 @@ Source: DirectWriteMarkers and TimelineServerBasedWriteMarkers of Apache Hudi 0.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hudi_format.errors import CorruptFileError, PartitionPathError
 from hudi_format.model import join_path
 from hudi_format.names import parse_base_file
 from hudi_format.partition_path import check_safe
-from hudi_format.storage import Storage
+from hudi_format.storage import ObjectStorage, Storage
 
 TEMP_FOLDER = ".hoodie/.temp"
 CREATE = "CREATE"
@@ -81,6 +82,13 @@ def list_markers(storage: Storage, instant: str) -> list[Marker]:
     """
     root = marker_folder(instant)
     found: set[Marker] = set()
+    if isinstance(storage, ObjectStorage):
+        for relative in storage.files_below(root):
+            if _BATCH_FILE.match(relative):
+                found.update(_batch(storage, f"{root}/{relative}"))
+            elif (marker := _parse(relative, f"{root}/{relative}")) is not None:
+                found.add(marker)
+        return _in_order(found)
     pending = [""]
     while pending:
         partition = pending.pop()
@@ -92,6 +100,10 @@ def list_markers(storage: Storage, instant: str) -> list[Marker]:
                 found.update(_batch(storage, f"{root}/{entry.name}"))
             elif (marker := _parse(relative, f"{root}/{relative}")) is not None:
                 found.add(marker)
+    return _in_order(found)
+
+
+def _in_order(found: Iterable[Marker]) -> list[Marker]:
     return sorted(found, key=lambda m: (m.partition, m.file_name, m.io_type))
 
 

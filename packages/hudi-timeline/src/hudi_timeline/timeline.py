@@ -39,6 +39,7 @@ from hudi_timeline.instant import (
 )
 from hudi_timeline.metadata.avro_records import is_clustering_request
 from hudi_timeline.metadata.commit import CommitMetadata, read_commit
+from hudi_timeline.one_moment import look_again
 from hudi_timeline.table_config import META_FOLDER, TIMELINE_PATH, TableConfig
 
 _log = logging.getLogger("hudi")
@@ -224,6 +225,7 @@ def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
         if all(i.size != 0 for i in timeline.completed_writes()):
             break
         sleep(EMPTY_PAUSE_S)
+        look_again(storage)
         entries, asked = _listed(storage, folder)
         timeline = Timeline.of_listing(entries, folder, zone_of(config.timezone), asked)
     for instant in timeline.completed_writes():

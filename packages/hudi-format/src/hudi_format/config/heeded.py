@@ -107,6 +107,10 @@ WRITE_FIELDS = {
     "lock_path": "hoodie.write.lock.filesystem.path",
     "lock_expire_minutes": "hoodie.write.lock.filesystem.expire",
     "lock_wait_ms": "hoodie.write.lock.wait_time_ms",
+    "consistency_check": "hoodie.consistency.check.enabled",
+    "consistency_first_ms": "hoodie.consistency.check.initial_interval_ms",
+    "consistency_most_ms": "hoodie.consistency.check.max_interval_ms",
+    "consistency_checks": "hoodie.consistency.check.max_checks",
     "metadata_enable": METADATA_ENABLE,
     "partitions_to_delete": PARTITIONS_TO_DELETE,
     "static_overwrite_partitions": STATIC_PARTITIONS,
@@ -295,6 +299,12 @@ DOCS = {
         "How long a lock on S3 counts if its writer dies without giving it back."
     ),
     "hoodie.write.lock.wait_time_ms": "How long to wait for the lock.",
+    "hoodie.consistency.check.enabled": (
+        "Before a commit the store is asked for each of its files, for stores that show new files late."
+    ),
+    "hoodie.consistency.check.initial_interval_ms": "Pause before files that are not there are looked for again.",
+    "hoodie.consistency.check.max_interval_ms": "The longest such pause; each is twice as long as the one before.",
+    "hoodie.consistency.check.max_checks": "How often the files are looked for.",
     METADATA_ENABLE: (
         "Folders are listed whatever it says; false also lets a write drop a metadata table that holds "
         "indexes."

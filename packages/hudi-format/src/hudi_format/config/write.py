@@ -126,6 +126,10 @@ class WriteConfig:
     lock_path: str | None = None
     lock_expire_minutes: int = 0
     lock_wait_ms: int = 60000
+    consistency_check: bool = False
+    consistency_first_ms: int = 2000
+    consistency_most_ms: int = 300000
+    consistency_checks: int = 7
     metadata_enable: bool | None = None
     partitions_to_delete: tuple[str, ...] = ()
     static_overwrite_partitions: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, StorageError, UnsupportedError
-from hudi_format.storage import Storage
+from hudi_format.storage import Storage, open_sized
 
 AVRO_SCHEMA = "parquet.avro.schema"
 BLOOM_FILTER = "org.apache.hudi.bloomfilter"
@@ -51,11 +51,14 @@ class Footer:
         return self.entries.get(AVRO_SCHEMA)
 
 
-def open_parquet(storage: Storage, path: str, *, dictionary_columns: tuple[str, ...] = ()) -> pq.ParquetFile:
+def open_parquet(
+    storage: Storage, path: str, *, dictionary_columns: tuple[str, ...] = (), size: int = -1
+) -> pq.ParquetFile:
     """Arrow's reader of a base file; the caller closes it.
 
     Args:
         dictionary_columns: text columns to hand out as dictionaries, without decoding each row.
+        size: of the file in bytes, where a listing told; saves a request.
 
     Raises:
         MissingFileError: there is no such file.
@@ -64,7 +67,7 @@ def open_parquet(storage: Storage, path: str, *, dictionary_columns: tuple[str, 
         StorageError: the storage refused.
     """
     with reading(storage, path):
-        source = storage.open_input(path)
+        source = open_sized(storage, path, size)
         try:
             # Remote stores: one request for the column chunks of a row group instead of one for each.
             return pq.ParquetFile(

@@ -117,14 +117,22 @@ def iter_row_groups(
 
 
 def iter_pieces(
-    storage: Storage, path: str, *, dictionary_columns: Sequence[str] = (), most_bytes: int = PIECE_BYTES
+    storage: Storage,
+    path: str,
+    *,
+    dictionary_columns: Sequence[str] = (),
+    most_bytes: int = PIECE_BYTES,
+    size: int = -1,
 ) -> Iterator[pa.Table]:
     """All of a base file in its order: small row groups whole, larger ones in pieces of about `most_bytes`.
+
+    Args:
+        size: of the file in bytes, where a listing told.
 
     Raises:
         as `read_table`, while iterating.
     """
-    with _File(storage, path, None, dictionary_columns) as file:
+    with _File(storage, path, None, dictionary_columns, size) as file:
         wanted = file.wanted(None)
         for group in range(file.num_row_groups):
             rows = file.rows_within(group, most_bytes)
@@ -135,17 +143,20 @@ def iter_pieces(
                 yield pa.Table.from_batches([file.finish(batch, wanted)])
 
 
-def read_keys(storage: Storage, path: str, virtual: KeySpec | None = None) -> pa.ChunkedArray:
+def read_keys(
+    storage: Storage, path: str, virtual: KeySpec | None = None, *, size: int = -1
+) -> pa.ChunkedArray:
     """The record keys of a base file, in its order; no other column is read.
 
     Args:
         virtual: makes the keys of their columns, where the file's meta columns are empty.
+        size: of the file in bytes, where a listing told.
 
     Raises:
         MissingFileError, CorruptFileError, UnsupportedError, StorageError: as `open_parquet`; a file
             without that column counts as corrupt.
     """
-    with _File(storage, path, None) as file:
+    with _File(storage, path, None, size=size) as file:
         if virtual is not None:
             roots = list(dict.fromkeys(name.partition(".")[0] for name in virtual.key_fields))
             return pa.chunked_array([record_keys(file.read(None, roots, False), virtual)])
@@ -170,11 +181,18 @@ class _File:
     """An open base file, and the schema it is read in.  Closes itself as a context manager."""
 
     def __init__(
-        self, storage: Storage, path: str, schema: pa.Schema | None, dictionary_columns: Sequence[str] = ()
+        self,
+        storage: Storage,
+        path: str,
+        schema: pa.Schema | None,
+        dictionary_columns: Sequence[str] = (),
+        size: int = -1,
     ) -> None:
         self._storage = storage
         self._path = path
-        self._file: pq.ParquetFile = open_parquet(storage, path, dictionary_columns=tuple(dictionary_columns))
+        self._file: pq.ParquetFile = open_parquet(
+            storage, path, dictionary_columns=tuple(dictionary_columns), size=size
+        )
         with reading(storage, path):
             self._own: pa.Schema = self._file.schema_arrow
         self._schema = schema

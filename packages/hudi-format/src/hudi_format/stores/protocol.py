@@ -125,6 +125,23 @@ class WrappingStorage(Protocol):
 
     def wrap(self, storage: Storage) -> Storage:
         """Stand before another one in the same way."""
+
+
+@runtime_checkable
+class ObjectStorage(Protocol):
+    """A storage where each look costs a request: what it can tell or do with fewer of them."""
+
+    @property
+    def has_folders(self) -> bool:
+        """Whether there are folders of their own, which may be empty."""
+        ...
+
+    def files_below(self, path: str) -> list[str]:
+        """Paths of all files below a folder, relative to it, at any depth; [] where there are none."""
+        ...
+
+    def open_sized(self, path: str, size: int) -> pa.NativeFile:
+        """As `open_input`, of a file whose size in bytes a listing told."""
         ...
 
 

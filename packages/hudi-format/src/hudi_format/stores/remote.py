@@ -29,6 +29,8 @@ log = logging.getLogger("hudi")
 
 THREADS = 16
 _CONFLICT_TRIES = 3
+_DELETED_AT_ONCE = 1000  # S3's limit
+_NO_SUCH_CALL = ("NotImplemented", "MethodNotAllowed", "405", "501")
 _NO_SECRETS = ("endpoint_url", "region_name", "addressing_style", "account_name", "project")
 _OF_FSSPEC = (
     "use_listings_cache",
@@ -60,7 +62,7 @@ class FsspecStorage:
         self._secrets = tuple(_texts(self._options))
         self._fs, root = _file_system(self._uri, self._scheme, self._options)
         self._root = root.rstrip("/")
-        self._has_folders = self._scheme.kind in (FOLDERS, UNKNOWN)
+        self.has_folders = self._scheme.kind in (FOLDERS, UNKNOWN)
 
     @property
     def uri(self) -> str:
@@ -95,11 +97,34 @@ class FsspecStorage:
 
     def _entries(self, path: str) -> Infos:
         full = self.full(path)
+        if self._scheme.name == "s3":
+            return self._objects(full)
         self._fs.invalidate_cache(full)
         found = self._fs.ls(full, detail=True)
         # The listing of a file is the file itself, and a folder may have a mark of its own name.
         inner = [e for e in found if str(e["name"]).strip("/") != full.strip("/")]
         return [_info(e) for e in inner]
+
+    def _objects(self, full: str) -> Infos:
+        """One listing of S3; s3fs would ask for the folder above too where there is nothing."""
+        bucket, key, _ = self._fs.split_path(full)
+        prefix = f"{key}/" if key else ""
+        out: Infos = []
+        more: dict[str, str] = {}
+        while True:
+            page = self._fs.call_s3(
+                "list_objects_v2", self._fs.req_kw, Bucket=bucket, Prefix=prefix, Delimiter="/", **more
+            )
+            folders = (p["Prefix"][len(prefix) : -1] for p in page.get("CommonPrefixes", ()))
+            out += [FileInfo(name, True) for name in folders if name]
+            out += [
+                _info({**o, "name": o["Key"], "size": o["Size"]})
+                for o in page.get("Contents", ())
+                if o["Key"] != prefix
+            ]
+            if not page.get("IsTruncated"):
+                return out
+            more = {"ContinuationToken": page["NextContinuationToken"]}
 
     def info(self, path: str) -> FileInfo | None:
         with self._guard(path):
@@ -112,8 +137,10 @@ class FsspecStorage:
                 return None
 
     def read(self, path: str) -> bytes:
+        # Several requests side by side would need the size first, which is a request of its own.
+        plain = {"max_concurrency": 1} if self._scheme.name == "s3" else {}
         with self._guard(path):
-            data: bytes = self._fs.cat_file(self.full(path))
+            data: bytes = self._fs.cat_file(self.full(path), **plain)
             return data
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
@@ -132,6 +159,9 @@ class FsspecStorage:
         found = self.info(path)
         if found is None or found.is_dir:
             raise FileNotFoundError(path)
+        return self.open_sized(path, found.size)
+
+    def open_sized(self, path: str, size: int) -> pa.NativeFile:
         full = self.full(path)
 
         def fetch(start: int, end: int) -> bytes:
@@ -139,7 +169,7 @@ class FsspecStorage:
                 data: bytes = self._fs.cat_file(full, start=start, end=end)
                 return data
 
-        return open_ranges(fetch, found.size)
+        return open_ranges(fetch, size)
 
     # --- writing -------------------------------------------------------------------------------------
 
@@ -151,7 +181,7 @@ class FsspecStorage:
 
     def create(self, path: str, data: bytes) -> None:
         with self._guard(path):
-            if self._has_folders:
+            if self.has_folders:
                 self._create_by_rename(path, data)
                 return
             for attempt in range(_CONFLICT_TRIES):
@@ -210,7 +240,7 @@ class FsspecStorage:
 
     def publish(self, path: str, data: bytes) -> None:
         with self._guard(path):
-            if not self._has_folders:
+            if not self.has_folders:
                 self._fs.pipe_file(self.full(path), data)
                 return
             if self._fs.exists(self.full(path)):
@@ -227,11 +257,11 @@ class FsspecStorage:
 
     def _make_parent(self, path: str) -> None:
         # On object stores this would make a bucket that is missing, be it by a slip in its name.
-        if self._has_folders:
+        if self.has_folders:
             self._fs.makedirs(self.full(path).rpartition("/")[0], exist_ok=True)
 
     def make_dir(self, path: str) -> None:
-        if self._has_folders:
+        if self.has_folders:
             with self._guard(path):
                 self._fs.makedirs(self.full(path), exist_ok=True)
 
@@ -277,11 +307,21 @@ class FsspecStorage:
     def delete_dir(self, path: str) -> None:
         with self._guard(path):
             self._delete_files(self._files(path))
-            if self._has_folders and self._fs.exists(self.full(path)):
+            if self.has_folders and self._fs.exists(self.full(path)):
                 self._fs.rm(self.full(path), recursive=True)
+
+    def files_below(self, path: str) -> Names:
+        with self._guard(path):
+            start = len(self.full(path)) + 1
+            return [name[start:] for name in self._files(path)]
 
     def _files(self, path: str) -> Names:
         """Full names of all files below a folder.  Found by listing: in fsspec's own rm a "*" is a wildcard."""
+        if self._scheme.name == "s3":  # whose listings go to any depth
+            self._fs.invalidate_cache(self.full(path))
+            inside = self.full(path) + "/"
+            flat = self._fs.find(self.full(path), detail=True)
+            return sorted(n for n, e in flat.items() if e["type"] == "file" and n.startswith(inside))
         found, pending = [], [path]
         while pending:
             folder = pending.pop()
@@ -300,8 +340,30 @@ class FsspecStorage:
         return found
 
     def _delete_files(self, names: Iterable[str]) -> None:
-        for _ in _on_threads(self._fs.rm_file, list(names)):
+        left = list(names)
+        if self._scheme.name == "s3" and len(left) > 1:
+            left = self._delete_at_once(left)
+        for _ in _on_threads(self._fs.rm_file, left):
             pass
+
+    def _delete_at_once(self, names: Names) -> Names:
+        """Delete many objects with few requests; those that are left to be deleted one by one."""
+        left = []
+        for start in range(0, len(names), _DELETED_AT_ONCE):
+            some = names[start : start + _DELETED_AT_ONCE]
+            keys = {self._fs.split_path(n)[1]: n for n in some}
+            wanted = {"Objects": [{"Key": k} for k in keys], "Quiet": True}
+            try:
+                bucket = self._fs.split_path(some[0])[0]
+                answer = self._fs.call_s3("delete_objects", Bucket=bucket, Delete=wanted)
+            except (NotImplementedError, OSError) as e:
+                if not isinstance(e, NotImplementedError) and code_of(e) not in _NO_SUCH_CALL:
+                    raise
+                left += some  # a store that speaks S3 without this call
+                continue
+            # A refusal of one of them is told by its own deletion.
+            left += [keys[e["Key"]] for e in answer.get("Errors", ())]
+        return left
 
     def copy(self, source: str, target: str) -> None:
         self._copy(source, target)
@@ -313,7 +375,7 @@ class FsspecStorage:
 
             def copy(name: str) -> None:
                 to = new + name[len(old) :]
-                if self._has_folders:
+                if self.has_folders:
                     self._fs.makedirs(to.rpartition("/")[0], exist_ok=True)
                 self._fs.cp_file(name, to)
 
@@ -322,7 +384,7 @@ class FsspecStorage:
         return files
 
     def rename(self, source: str, target: str) -> None:
-        if self._has_folders:
+        if self.has_folders:
             with self._guard(source):
                 self._make_parent(target)
                 self._fs.mv(self.full(source), self.full(target), recursive=True)

@@ -9,17 +9,25 @@ from typing import Any
 
 import pyarrow as pa
 
+# A base file's footer holds its bloom filter: 430 KB with Apache Hudi's defaults.  The end of a file is asked for at
+# once, with that; less than that costs about as much time as the request itself.
+TAIL_BYTES = 512 * 1024
+
 Guard = Callable[[], AbstractContextManager[None]]
 
 
 class RangeReader(io.RawIOBase):
-    """A file that asks for just the bytes that are read: Arrow's readers know which they need."""
+    """A file that asks for just the bytes that are read: Arrow's readers know which they need.
+
+    Whoever reads the end gets what may be needed next with it, which is kept.
+    """
 
     def __init__(self, fetch: Callable[[int, int], bytes], size: int) -> None:
         """Args: fetch: the bytes from a first to before a last one."""
         self._fetch = fetch
         self._size = size
         self._at = 0
+        self._tail = b""
 
     def readable(self) -> bool:
         return True
@@ -39,9 +47,21 @@ class RangeReader(io.RawIOBase):
         end = self._size if size < 0 else min(self._size, self._at + size)
         if self._at >= end:
             return b""
-        data = self._fetch(self._at, end)
+        data = self._bytes(self._at, end)
         self._at += len(data)
         return data
+
+    def _bytes(self, start: int, end: int) -> bytes:
+        kept = self._size - len(self._tail)
+        if end == self._size and start > self._size - TAIL_BYTES and not self._tail:
+            kept = max(0, self._size - TAIL_BYTES)
+            self._tail = self._fetch(kept, end)
+            if len(self._tail) != end - kept:  # the file is shorter than it was said to be
+                tail, self._tail = self._tail, b""
+                return tail[start - kept :]
+        if start >= kept:
+            return self._tail[start - kept : end - kept]
+        return self._fetch(start, end)
 
 
 def open_ranges(fetch: Callable[[int, int], bytes], size: int) -> pa.NativeFile:

@@ -51,6 +51,10 @@ STREAM_BATCH_ROWS = 131_072
 SORTING = ("GLOBAL_SORT", "PARTITION_SORT")
 
 
+# Files of a remote store that are written side by side at most, and how many bytes of them, encoded.
+REMOTE_WRITERS, REMOTE_BYTES = 16, 128 << 20
+
+
 @dataclass(frozen=True)
 class LocalFrame:
     """Evaluated rows.
@@ -227,7 +231,7 @@ class LocalEngine:
         order = sorted(range(len(routing.buckets)), key=lambda i: -routing.buckets[i].expected_bytes)
         with (
             buckets_of(rows, numbers, by_bucket, context.memory) as taken,
-            ThreadPoolExecutor(self.parallelism) as pool,
+            ThreadPoolExecutor(self._writers(context, routing)) as pool,
         ):
             futures = [pool.submit(work, i) for i in order if len(by_bucket[i])]
             done = count(1)
@@ -239,6 +243,13 @@ class LocalEngine:
                 for f in futures:
                     f.cancel()
                 raise
+
+    def _writers(self, context: WriteContext, routing: Routing) -> int:
+        """How many files to write side by side: more than there are cores where small ones wait for the store."""
+        largest = max((b.expected_bytes for b in routing.buckets), default=0)
+        if context.storage.is_local:
+            return self.parallelism
+        return max(self.parallelism, min(REMOTE_WRITERS, REMOTE_BYTES // max(1, largest)))
 
     def write_stream(
         self, data: pa.RecordBatchReader | pa.Table, task: PrepareTask, context: WriteContext

@@ -218,7 +218,7 @@ class FileLookup:
                 raise e.at(table=self.storage.uri, file=file.path) from None
             if candidates.verdict != MAYBE:
                 return Found(candidates.verdict, none)
-        at = self.index.find(read_keys(self.storage, file.path, self.task.virtual))
+        at = self.index.find(read_keys(self.storage, file.path, self.task.virtual, size=file.size))
         rows = np.unique(at[at >= 0])
         if compare is None or self.ordering is None or not compare[rows].any():
             return Found(MAYBE, rows)

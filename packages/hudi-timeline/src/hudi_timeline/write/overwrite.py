@@ -17,6 +17,7 @@ from hudi_format.errors import ConcurrentWriterError, NotAHudiTableError
 from hudi_format.names import META_DIR
 from hudi_format.storage import Storage
 from hudi_timeline import heartbeat, table_config
+from hudi_timeline.one_moment import has_no_folders
 from hudi_timeline.timeline import load_timeline
 
 ASIDE = ".hoodie_overwritten"
@@ -31,7 +32,7 @@ def recover(storage: Storage) -> None:
     Raises:
         ConcurrentWriterError: the overwriting process is alive.
     """
-    if storage.info(ASIDE) is None:
+    if not (storage.list(ASIDE) if has_no_folders(storage) else storage.info(ASIDE)):
         return
     if _has_commit(storage):
         storage.delete_dir(ASIDE)

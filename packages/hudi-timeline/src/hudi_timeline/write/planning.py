@@ -38,6 +38,7 @@ from hudi_timeline.engine.lookup import BLOOM, GLOBAL_BLOOM, GLOBAL_SIMPLE, SIMP
 from hudi_timeline.engine.protocol import BulkOrder, Engine, PrepareTask
 from hudi_timeline.engine.user_order import user_function
 from hudi_timeline.instant import INFLIGHT, instant_path
+from hudi_timeline.one_moment import as_it_is, one_moment
 from hudi_timeline.snapshot import CommitCache
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import latest_schema, load_timeline, read_commit
@@ -91,6 +92,7 @@ def plan_write(
 ) -> Plan | None:
     """The plan; None where mode "ignore" leaves a table as it is."""
     mode = _mode(mode)
+    storage = one_moment(storage)
     table = _existing(storage)
     if table is not None and mode == ERROR:
         raise TableExistsError(
@@ -254,7 +256,7 @@ def _plan(
         )
     properties = {} if old is not None else table_properties(config, key_spec, ordering, storage)
     return Plan(
-        storage, config, old, properties, key_spec, ordering, schema, input_schema,
+        as_it_is(storage), config, old, properties, key_spec, ordering, schema, input_schema,
         rule, (*warnings, *about_index), recreate, changes, stored_keys, index, recorded, virtual,
     )  # fmt: skip
 

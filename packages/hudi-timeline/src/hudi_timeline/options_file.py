@@ -1,0 +1,67 @@
+"""Options from a properties file, as Apache Hudi's streamer takes them with `--props`.
+
+    trips.upsert(rows, options=options_from("s3://bucket/jobs/trips.properties"))
+    frame.write.format("hudi").options(**options_from("trips.properties")).mode("append").save(path)
+
+Source: DFSPropertiesConfiguration of Apache Hudi 0.15: `include=<path>` stands for that file's options.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from typing import Any
+
+from hudi_format.errors import ConflictingOptionError, MissingFileError
+from hudi_format.properties import parse
+from hudi_format.storage import open_storage
+
+INCLUDE = "include"
+
+
+def options_from(
+    path: str,
+    storage_options: Mapping[str, Any] | None = None,
+    *,
+    options: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """The options that a properties file gives, those of the file that it includes first.
+
+    Args:
+        path: of the file, on any store; the path of an included one counts from its folder.
+        storage_options: for fsspec.
+        options: what counts more than the file.
+
+    Raises:
+        MissingFileError: there is no such file.
+        CorruptFileError: it is no properties file.
+        ConflictingOptionError: files that include each other.
+    """
+    return {**_read(_plain(path), storage_options, ()), **(options or {})}
+
+
+def _plain(path: str) -> str:
+    """A path without `.` and `..`."""
+    scheme, mark, rest = path.rpartition("://")
+    return scheme + mark + posixpath.normpath(rest)
+
+
+def _read(path: str, storage_options: Mapping[str, Any] | None, within: tuple[str, ...]) -> dict[str, str]:
+    if path in within:
+        raise ConflictingOptionError(
+            f"{path} includes itself", file=path, remedy="take one of the `include` lines out."
+        )
+    folder, _, name = path.rpartition("/")
+    storage = open_storage(folder or ("/" if path.startswith("/") else "."), storage_options)
+    try:
+        data = storage.read(name)
+    except FileNotFoundError:
+        raise MissingFileError(
+            "there is no such properties file", file=path, remedy="correct the path."
+        ) from None
+    found = parse(data, path=path)
+    more = found.pop(INCLUDE, "")
+    if not more:
+        return found
+    inner = more if "://" in more or more.startswith("/") else f"{folder}/{more}" if folder else more
+    return {**_read(_plain(inner), storage_options, (*within, path)), **found}
