@@ -7,7 +7,7 @@ from hudi_format.errors import MissingFileError
 from hudi_format.model import WriteStat
 from hudi_format.storage import open_storage
 from hudi_timeline import HudiTable, consistency
-from hudi_timeline.consistency import PREFIX, wait_for_files
+from hudi_timeline.consistency import PREFIX, Looks, wait_for_files
 
 pytestmark = pytest.mark.req("SS-08")
 LOOKS = {PREFIX + "enabled": "true", PREFIX + "initial_interval_ms": "1", PREFIX + "max_checks": "3"}
@@ -27,9 +27,7 @@ def test_files_that_show_up_late_are_waited_for_longer_each_time(tmp_path):
         elif len(pauses) == 4:
             (tmp_path / "a").write_bytes(b"123")
 
-    wait_for_files(
-        open_storage(str(tmp_path)), [stat("a", 3)], checks=9, first_ms=100, most_ms=300, pause=pause
-    )
+    wait_for_files(open_storage(str(tmp_path)), [stat("a", 3)], Looks(9, 100, 300), pause=pause)
     assert pauses == [0.1, 0.2, 0.3, 0.3]
 
 
@@ -40,7 +38,7 @@ def test_files_that_never_show_up_are_an_error_that_names_one(tmp_path, written)
         (tmp_path / "a").write_bytes(written)
     with pytest.raises(MissingFileError, match="1 of the 2 files") as e:
         wait_for_files(
-            open_storage(str(tmp_path)), [stat("b", 1), stat("a", 3)], checks=2, pause=lambda s: None
+            open_storage(str(tmp_path)), [stat("b", 1), stat("a", 3)], Looks(2), pause=lambda s: None
         )
     assert e.value.file == "a"
 
@@ -50,10 +48,10 @@ def test_a_write_whose_files_are_gone_is_rolled_back(tmp_path, monkeypatch):
     table = HudiTable.open(str(tmp_path / "t"))
     before = content(tmp_path / "t")
 
-    def lost(storage, stats, **looks):
+    def lost(storage, stats, looks):
         for found in stats:
             storage.delete(found.path)
-        wait_for_files(storage, stats, **looks)
+        wait_for_files(storage, stats, looks)
 
     monkeypatch.setattr(consistency, "wait_for_files", lost)
     with pytest.raises(MissingFileError) as e:

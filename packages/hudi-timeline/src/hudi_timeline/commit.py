@@ -452,9 +452,9 @@ class Transaction:
         if empty and not self._options.allow_empty and not even_if_empty:
             self.abort("hoodie.allow.empty.commit=false")
             return metadata
-        looks = consistency.settings(self._options.raw or {})
+        looks = consistency.looks_of(self._options.raw or {})
         if looks is not None:
-            consistency.wait_for_files(self.storage, metadata.stats, **looks)
+            consistency.wait_for_files(self.storage, metadata.stats, looks)
         with locks.hold(self._lock, self._options.lock_wait_ms):
             self._commit_locked(metadata, participants)
         return metadata

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from hudi_format.errors import MissingFileError
 from hudi_format.model import WriteStat
@@ -16,30 +17,35 @@ from hudi_timeline.listing import on_threads
 PREFIX = "hoodie.consistency.check."
 
 
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """How often to look, the first pause between two looks, and the longest; each is twice the one before."""
+
+    checks: int = 7
+    first_ms: int = 2000
+    most_ms: int = 300_000
+
+
 def wait_for_files(
     storage: Storage,
     stats: Sequence[WriteStat],
+    looks: Looks,
     *,
-    checks: int = 7,
-    first_ms: int = 2000,
-    most_ms: int = 300_000,
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
     """Return once every file of a write is there in its size.
 
     Args:
-        checks: how often to look.
-        first_ms, most_ms: the first pause between two looks, and the longest; each is twice the one before.
         pause: waits some seconds.
 
     Raises:
         MissingFileError: files that did not show up.
     """
-    left, wait_ms = list(stats), first_ms
-    for check in range(max(1, checks)):
+    left, wait_ms = list(stats), looks.first_ms
+    for check in range(max(1, looks.checks)):
         if check:
             pause(wait_ms / 1000)
-            wait_ms = min(2 * wait_ms, most_ms)
+            wait_ms = min(2 * wait_ms, looks.most_ms)
         infos = on_threads(storage, lambda s: storage.info(s.path), left)
         left = [
             stat
@@ -49,16 +55,18 @@ def wait_for_files(
         if not left:
             return
     raise MissingFileError(
-        f"{len(left)} of the {len(stats)} files of the write are not there, or not whole, after {checks} looks",
+        f"{len(left)} of the {len(stats)} files of the write are not there, or not whole, after {looks.checks} looks",
         table=storage.uri,
         file=left[0].path,
         remedy=f"see whether something deletes files there; on a slow store raise {PREFIX}max_checks.",
     )
 
 
-def settings(options: Mapping[str, str]) -> dict[str, int] | None:
-    """The arguments of `wait_for_files` by checked options; None where the check is off."""
+def looks_of(options: Mapping[str, str]) -> Looks | None:
+    """What checked options ask for; None where the check is off."""
     if options.get(PREFIX + "enabled", "false").strip().lower() != "true":
         return None
     names = {"checks": "max_checks", "first_ms": "initial_interval_ms", "most_ms": "max_interval_ms"}
-    return {name: int(options[PREFIX + key]) for name, key in names.items() if PREFIX + key in options}
+    return Looks(
+        **{name: int(options[PREFIX + key]) for name, key in names.items() if PREFIX + key in options}
+    )
