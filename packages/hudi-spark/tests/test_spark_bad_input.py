@@ -32,6 +32,8 @@ BEGUN = {
     "a number that the decimal cannot hold", "a fraction that the decimal would round", "text that is no decimal",
 }  # fmt: skip
 ON_TABLES = [bad for bad in STATES if bad.act is upsert]
+# What is wrong with the properties is found by opening the table, which is one for both engines.
+READ_AFTER_OPENING = [bad for bad in ON_TABLES if "commit" in bad.name or "base file" in bad.name]
 CASES = [bad for bad in (*ROWS, *CHOICES) if bad.name not in NOT_ON_SPARK]
 
 
@@ -105,7 +107,7 @@ def _answer(read):
 
 
 @pytest.mark.req("NEW-36", "QR-04")
-@pytest.mark.parametrize("bad", ON_TABLES, ids=str)
+@pytest.mark.parametrize("bad", READ_AFTER_OPENING, ids=str)
 def test_a_table_in_a_bad_state_is_read_rightly_or_refused(spark, template, tmp_path, bad):
     """What stops a write may leave reads as they were; what they cannot trust is a typed error, never other rows."""
     path = tmp_path / "table"
