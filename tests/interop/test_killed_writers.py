@@ -24,6 +24,7 @@ def test_our_next_write_rolls_back_what_a_killed_apache_hudi_left(tmp_path, roun
     soak = TakingOver("apache", path, SEED, local_writer(path))
     print(soak.run(rounds), soak.rolled_back)
     assert len(soak.report.kills) == rounds
+    assert soak.rolled_back or rounds < 10
 
 
 @pytest.mark.req("RC-01", "RC-02", "RC-09")
@@ -37,3 +38,4 @@ def test_apache_hudis_next_write_rolls_back_what_our_killed_writer_left(tmp_path
     soak = TakingOver("local", path, SEED, write)
     print(soak.run(rounds), soak.rolled_back)
     assert len(soak.report.kills) == rounds
+    assert soak.rolled_back or rounds < 10

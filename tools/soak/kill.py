@@ -89,7 +89,7 @@ class Soak:
         writer = self._start(self._done + 1, None)
         family = [writer.pid]
         try:
-            lines = _Lines(writer)
+            lines = Lines(writer)
             for _ in range(self._rng.choice([1, 1, 2, 3])):
                 self._follow(lines)
             family = _family(writer.pid)
@@ -108,7 +108,7 @@ class Soak:
         """End the writer; what it started sees that it is gone."""
         os.kill(family[0], signal.SIGKILL)
 
-    def _wait_for_the_moment(self, lines: _Lines) -> None:
+    def _wait_for_the_moment(self, lines: Lines) -> None:
         """Up to somewhat more than a step takes, or just after a file of the timeline has appeared."""
         until = time.monotonic() + self._rng.uniform(0, 1.3 * self._typical_s)
         kind = self._rng.choice(["any", "any", ".inflight", "commit"])
@@ -128,7 +128,7 @@ class Soak:
         folder = Path(self.path) / META_DIR
         return set(os.listdir(folder)) if folder.is_dir() else set()
 
-    def _follow(self, lines: _Lines) -> None:
+    def _follow(self, lines: Lines) -> None:
         """Until a step has begun; how long the ones before it took is noted."""
         while True:
             began = time.monotonic()
@@ -214,7 +214,7 @@ class Soak:
                 raise SoakError(f"left in {folder}: {left}")
 
 
-class _Lines:
+class Lines:
     """Lines of a process's standard output, waited for until a moment."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:

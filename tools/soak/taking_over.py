@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from hudi_format.names import META_DIR
 from hudi_timeline import HudiTable
-from soak.kill import Report, Soak, SoakError
+from soak.kill import Lines, Report, Soak, SoakError
 from soak.steps import Step
 
 
@@ -45,6 +46,16 @@ class TakingOver(Soak):
                 raise SoakError(f"seed {self.seed}: the other writer left {sorted(left)}")
             self.rolled_back += len(pending)
         return self.report
+
+    def _wait_for_the_moment(self, lines: Lines) -> None:
+        """When a write has become inflight, and a little later."""
+        before = self._timeline_files()
+        until = time.monotonic() + 10 * self._typical_s
+        while time.monotonic() < until:
+            if any(name.endswith(".inflight") for name in self._timeline_files() - before):
+                break
+            time.sleep(0.0005)
+        time.sleep(self._rng.uniform(0, 0.1 * self._typical_s))
 
     def _kill(self, family: list[int]) -> None:
         """Apache Hudi works in the JVM below the process, which would end in good order if it were left alive."""
