@@ -134,6 +134,34 @@ def test_a_merge_reads_the_columns_that_are_asked_for_and_those_that_decide(open
     assert scan.schema.names == ["note"]
 
 
+COMPACTED = golden("v6", "mor_compacted_then_logs", "mor_avro_logs", "bucket_simple_mor", "mor_log_compacted")
+COMPACTED += [t for v in LAYOUT_2 for t in golden(v, "mor_compacted_then_logs")]
+
+
+@pytest.mark.req("IN-10")
+@pytest.mark.parametrize("table", COMPACTED, ids=str)
+def test_ranges_of_base_files_give_each_row_of_the_read_optimized_view_once(opened, table):
+    """Rows that were compacted after the range in which they were committed too."""
+    read = opened(table)
+    # Rows that a later write copied name another file.
+    view = read.read(query=READ_OPTIMIZED).to_arrow().drop_columns(["_hoodie_file_name"]).to_pylist()
+    writes = read.timeline.completed_writes()
+    times = sorted((i.completion or i.time) for i in writes)
+    versions, late = [], False
+    for begin, end in zip(["000", *times], [*times, None], strict=True):
+        scan = read.read_incremental(begin, end, query=READ_OPTIMIZED, columns=list(view[0]))
+        rows = scan.to_arrow().to_pylist()
+        late |= table.version == "v6" and any(r["_hoodie_commit_time"] <= begin for r in rows)
+        versions += rows
+    keys = ("_hoodie_record_key", "_hoodie_partition_path", "_hoodie_commit_seqno")
+    seen = [tuple(v[k] for k in keys) for v in versions]
+    assert len(set(seen)) == len(seen)
+    assert {tuple(v[k] for k in keys) for v in view} <= set(seen)
+    newest = {tuple(v[k] for k in keys[:2]): v for v in versions}  # ranges in their order
+    assert all(newest[tuple(v[k] for k in keys[:2])] == v for v in view)
+    assert late == (table.version == "v6" and table.name == "mor_compacted_then_logs")
+
+
 UNANSWERED = [(t, name) for t in TABLES for name in t.unanswered()]
 
 

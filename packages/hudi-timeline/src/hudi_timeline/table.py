@@ -52,6 +52,7 @@ from hudi_timeline.scan.incremental import (
     latest_checkpoint,
 )
 from hudi_timeline.scan.incremental_merged import MergedIncrementalSource
+from hudi_timeline.scan.incremental_optimized import OptimizedIncrementalSource
 from hudi_timeline.scan.lookup import look_up
 from hudi_timeline.scan.merged import MergedSource, memory_limit, merged_schema
 from hudi_timeline.scan.predicate import all_of, make_predicate
@@ -244,11 +245,7 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
             HollowCommitError, InstantNotFoundError: the table cannot be read as of that time.
             OptionError: an option that is unknown, has a wrong value or says another query.
         """
-        if query not in (SNAPSHOT, READ_OPTIMIZED):
-            raise InvalidOptionError(
-                f"query={query!r} is no query",
-                remedy=f"use {SNAPSHOT!r} or {READ_OPTIMIZED!r}; read_incremental() gives changes.",
-            )
+        _check_query(query)
         if on_missing is not None:
             options = {**(options or {}), ON_MISSING: on_missing}
         asked = self._asked(options)
@@ -307,6 +304,7 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
         *,
         columns: Sequence[str] | None = None,
         filter: str | pc.Expression | None = None,
+        query: str = SNAPSHOT,
         meta_columns: bool = True,
         on_missing: str | None = None,
         order: str | None = None,
@@ -320,6 +318,8 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
         Args:
             begin: exclusive; "000" for the table's start.
             end: inclusive; None for the newest completed commit.
+            query: "read_optimized": of a merge-on-read table the rows that came into its base files in the range, by a
+                compaction in most cases, whenever they were committed; of a copy-on-write table the same.
             on_missing: what to do where commits after `begin` were archived: "error"; "full_scan", which reads
                 the whole table and keeps the rows of the range; or "as_hudi", which as Apache Hudi 0.15 gives
                 the rows of what is left on the timeline, with a warning and `complete` False.  Not given, it is
@@ -338,6 +338,7 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
             HollowCommitError: a commit in the range is still open.
             MissingColumnError, SchemaError: columns or filter do not fit the table.
         """
+        _check_query(query)
         if on_missing is not None:
             options = {**(options or {}), ON_MISSING: on_missing}
         if order is not None:
@@ -366,6 +367,8 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
         predicate = all_of([make_predicate(t, schema) for t in texts], schema)
         merged = snapshot.config.table_type == "MERGE_ON_READ"
         kind = MergedIncrementalSource if merged else IncrementalSource
+        if merged and query == READ_OPTIMIZED:
+            kind = OptimizedIncrementalSource
         source = kind(snapshot, range, schema, asked, predicate)
         return Scan(self._storage, source, _columns(schema, columns, meta_columns))
 
@@ -519,6 +522,14 @@ def _columns(schema: pa.Schema, columns: Sequence[str] | None, meta_columns: boo
     if columns is not None or meta_columns:
         return columns
     return [n for n in schema.names if n not in META_COLUMNS]
+
+
+def _check_query(query: str) -> None:
+    if query not in (SNAPSHOT, READ_OPTIMIZED):
+        raise InvalidOptionError(
+            f"query={query!r} is no query",
+            remedy=f"use {SNAPSHOT!r} or {READ_OPTIMIZED!r}; read_incremental() gives changes.",
+        )
 
 
 def _bound(value: Moment, zone: Any) -> str:

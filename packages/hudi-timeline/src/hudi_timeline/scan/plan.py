@@ -142,6 +142,7 @@ class ScanPlan:
         commit_time_range: only rows with first <= `_hoodie_commit_time` <= last count (both inclusive,
             compared as text); None where all rows of a file do.
         commit_times: only rows whose `_hoodie_commit_time` is one of these count; None where that does not matter.
+        since: by path of a file, of which only rows with a later `_hoodie_commit_time` count.
         as_of: the instant of a time travel query, None for the newest state.
         complete: False where rows that the question covers cannot be given any more, because instants
             were archived.
@@ -164,6 +165,7 @@ class ScanPlan:
     partition_values: pa.Table
     commit_time_range: tuple[str, str] | None = None
     commit_times: tuple[str, ...] | None = None
+    since: Mapping[str, str] = field(default_factory=dict)
     as_of: str | None = None
     complete: bool = True
     warnings: tuple[str, ...] = ()

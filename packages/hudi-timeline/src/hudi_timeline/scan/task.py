@@ -94,6 +94,8 @@ def make_tasks(
         chosen = pc.field(COMMIT_TIME).isin(pa.array(plan.commit_times, pa.string()))
         filter = chosen if filter is None else chosen & filter
         filter_columns = tuple(dict.fromkeys((COMMIT_TIME, *filter_columns)))
+    if plan.since:
+        filter_columns = tuple(dict.fromkeys((COMMIT_TIME, *filter_columns)))
     extra = [plan.schema.field(n) for n in filter_columns if n not in schema.names]
     needed = pa.schema([*schema, *extra])
     constant = [c.name for c in plan.partition_columns if c.source == FROM_PATH and c.name in needed.names]
@@ -105,7 +107,8 @@ def make_tasks(
     tasks = [
         ReadTask(
             storage, path, partition, size, instant, file_id, schema, needed,
-            values[partition] if constant else None, filter, filter_columns, reading=readings[instant],
+            values[partition] if constant else None, _later(filter, plan.since.get(path)), filter_columns,
+            reading=readings[instant],
             source=plan.sources.get(path), source_storage=plan.source_storage,
         )
         for path, partition, size, instant, file_id in zip(*columns, strict=True)
@@ -115,6 +118,14 @@ def make_tasks(
     # A slice without a base file is like one with a file that has no rows.
     bare = ReadTask(storage, "", "", 0, "", "", schema, needed, None, filter, filter_columns)
     return _with_logs(tasks, bare, plan, values if constant else {})
+
+
+def _later(filter: pc.Expression | None, since: str | None) -> pc.Expression | None:
+    """The filter, and only rows of commits after an instant."""
+    if not since:
+        return filter
+    later = pc.field(COMMIT_TIME) > pa.scalar(since)
+    return later if filter is None else later & filter
 
 
 def _readings(storage: Storage, plan: ScanPlan) -> dict[str, Reading | None]:
