@@ -59,6 +59,8 @@ def file_id(n: int) -> str:
 def many_commits(folder: Path, instants: int, kept: int = 10) -> str:
     """A table whose commits each wrote a new version of the one file in each of three partitions."""
     storage = LocalStorage(str(folder))
+    if (folder / "made").exists():
+        return storage.uri
     table_config.create(storage, PROPERTIES)
     for partition in "abc":
         storage.publish(f"{partition}/.hoodie_partition_metadata", b"commitTime=1\npartitionDepth=1\n")
@@ -82,6 +84,7 @@ def many_commits(folder: Path, instants: int, kept: int = 10) -> str:
         if n >= instants - kept:
             for stat in metadata.stats:
                 (folder / stat.path).write_bytes(b"PAR1")
+    (folder / "made").touch()
     return storage.uri
 
 
@@ -124,7 +127,7 @@ def process_seconds(code: str, repeat: int, compiled: Path) -> list[float]:
 def measure_open(folder: Path, instants: int, repeat: int) -> dict[str, Any]:
     uri = many_commits(folder, instants)
     code = f"from hudi_timeline import HudiTable; HudiTable.open({uri!r}).read(filter=\"p = 'b'\").plan"
-    compiled = folder / "compiled"
+    compiled = folder.parent / "compiled"
     process_seconds(code, 1, compiled)
     return {
         "instants": instants,
@@ -145,6 +148,8 @@ def partition(n: int) -> str:
 def many_files(folder: Path, files: int) -> str:
     """A table of which only the metadata table exists: no data file, no folder of a partition."""
     storage = LocalStorage(str(folder))
+    if (folder / "made").exists():
+        return storage.uri
     table_config.create(storage, {**PROPERTIES, "hoodie.table.metadata.partitions": "files"})
     with zipfile.ZipFile(GOLDEN / "cow_partitioned.zip") as archive:
         inside = "cow_partitioned/.hoodie/metadata/"
@@ -193,6 +198,7 @@ def many_files(folder: Path, files: int) -> str:
             }
             writer.append(pa.array([partition(n)]), pa.array([value(2, entries)], pa.binary()))
         writer.finish()
+    (folder / "made").touch()
     return storage.uri
 
 
@@ -286,6 +292,8 @@ def main() -> None:
     parser.add_argument(
         "--repeat", type=int, default=7, help="of `open`; views are repeated a third as often"
     )
+    parser.add_argument("--tables", type=Path, default=None, help="where tables are kept; default: nowhere")
+    parser.add_argument("--make", action="store_true", help="make the tables, and measure nothing")
     parser.add_argument(
         "--scale", choices=("full", "smoke"), default="full", help="smoke: small tables, once"
     )
@@ -295,12 +303,19 @@ def main() -> None:
     repeat = 1 if smoke else given.repeat
     sizes = [1000] if smoke else [int(s) for s in given.sizes.split(",")]
     text, kept = [f"On {machine_line()}."], {"machine": machine()}
+    instants = 20 if smoke else 1000
     with tempfile.TemporaryDirectory() as scratch:
+        folder = given.tables or Path(scratch)
+        if given.make:
+            many_commits(folder / f"open-{instants}", instants)
+            for n in sizes:
+                many_files(folder / f"view-{n}", n)
+            return
         if "open" in given.works.split(","):
-            kept["open"] = measure_open(Path(scratch) / "open", 20 if smoke else 1000, repeat)
+            kept["open"] = measure_open(folder / f"open-{instants}", instants, repeat)
             text.append(said_of_open(kept["open"]))
         if "view" in given.works.split(","):
-            kept["view"] = [measure_view(Path(scratch) / f"view-{n}", n, max(1, repeat // 3)) for n in sizes]
+            kept["view"] = [measure_view(folder / f"view-{n}", n, max(1, repeat // 3)) for n in sizes]
             text.append(said_of_views(kept["view"]))
     whole = "\n\n".join(text) + "\n"
     print(whole)
