@@ -181,3 +181,25 @@ def test_images_are_json_with_the_keys_of_the_table(opened):
     feed = opened(table).read_changes("000", filter="op = 'i'").to_arrow()
     for text in feed.column("after").to_pylist():
         assert set(json.loads(text)) <= want
+
+
+@pytest.mark.req("NEW-37", "IN-13")
+@pytest.mark.parametrize("name", ["cdc_cow_op_key_only", "cdc_mor_data_before"])
+def test_logged_changes_that_are_lost_after_planning_are_missed(tmp_path, name):
+    """The size is looked at when the scan is planned; what stands in the file is held against the commit too."""
+    (table,) = golden("v6", name)
+    scan = HudiTable.open(str(table.unpack(tmp_path))).read_changes("000")
+    whole = scan.to_arrow()
+    unit = next(u for u in scan.plan.changes if u.cdc)
+    file = tmp_path / name / unit.cdc[0].path
+    data = file.read_bytes()
+    assert data.count(unit.instant.encode()) == 1
+    other = data.replace(unit.instant.encode(), b"2" + b"0" * 16)
+    for bad in (other, data[:-1], data[: len(data) // 2], b"", bytes(len(data))):
+        file.write_bytes(bad)
+        with pytest.raises(CorruptFileError) as e:
+            scan.to_arrow()
+        assert (e.value.file, e.value.instant) == (unit.cdc[0].path, unit.instant)
+        assert 0 <= e.value.details["offset"] <= len(data)
+    file.write_bytes(data + b"#HUDI#")  # the beginning of what nobody committed
+    assert scan.to_arrow().equals(whole)

@@ -1,12 +1,9 @@
 """Each type of log block that we write, as Apache Hudi's own log reader finds it; no table around it."""
 
-import io
 import json
 from pathlib import Path
 
-import fastavro
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from hudi_format.avro.encoder import Encoder
@@ -14,6 +11,7 @@ from hudi_format.hfile.writer import hfile_bytes
 from hudi_format.log.blocks import BlockType
 from hudi_format.log.deletes import read_deletes
 from hudi_format.log.reader import LogFileReader
+from hudi_format.log.row_blocks import block_type
 from hudi_format.log.writer import LogWriter
 from hudi_format.storage import open_storage
 from interop import kryo_deletes
@@ -69,21 +67,12 @@ def written(tmp_path_factory):
     folder = tmp_path_factory.mktemp("blocks")
     storage = open_storage(str(folder))
     with open_writer(storage) as log:
-        log.append_avro(*Encoder(SCHEMA, BATCH.schema).encode(BATCH))
+        rows = pa.Table.from_batches([BATCH])
+        log.append_rows(rows, block_type("avro"))
         for ordering, _, _ in ORDERING:
             log.append_deletes(pa.array(["k1", "k2"]), pa.array(["p", None]), ordering)
-        sink = pa.BufferOutputStream()
-        pq.write_table(pa.Table.from_batches([BATCH]), sink, store_schema=False)
-        log.append_parquet(sink.getvalue())
-        # Only a field named `key`, which metadata records have, is left out of an HFile's values.
-        parsed = fastavro.parse_schema(json.loads(SCHEMA))
-        values = []
-        for row in ROWS:
-            out = io.BytesIO()
-            fastavro.schemaless_writer(out, parsed, row)
-            values.append(out.getvalue())
-        keys = pa.array([r[KEY].encode() for r in ROWS])
-        log.append_hfile(hfile_bytes(keys, pa.array(values, pa.binary()), schema=SCHEMA, unique=False))
+        log.append_rows(rows, block_type("parquet"))
+        log.append_rows(rows, block_type("hfile"))
         log.append_rollback("6")
         (data,) = log.close()
     changes = pa.RecordBatch.from_pydict({"op": ["i", "d"], "record_key": ["k1", "k2"]})
@@ -111,7 +100,7 @@ def told(version, paths):
     return out
 
 
-@pytest.mark.req("LF-10", "LF-11", "LF-14", "LF-15", "LF-16", "LF-17")
+@pytest.mark.req("LF-10", "LF-11", "LF-14", "LF-15", "LF-16", "LF-17", "LF-18")
 @pytest.mark.parametrize("version", ["0.15.0", "1.0.2"])
 def test_apache_hudi_reads_each_block_that_we_write(written, version):
     found = told(version, written)

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from hudi_format.log.blocks import ROLLBACK, BlockType, HeaderKey
 from hudi_format.log.encode import avro_content, delete_content, frame
+from hudi_format.log.row_blocks import contents
 from hudi_format.model import LogFile, join_path
 from hudi_format.names import log_file_name
 from hudi_format.storage import Storage
@@ -96,6 +97,29 @@ class LogWriter:
         self._file: LogFile | None = None
         self._start = self._size = self._blocks = 0
         self._written: list[WrittenLog] = []
+
+    def append_rows(
+        self,
+        rows: pa.Table,
+        kind: BlockType = BlockType.AVRO_DATA,
+        *,
+        codec: str = "gzip",
+        header: Mapping[int, str] | None = None,
+    ) -> None:
+        """Data blocks of rows, of the type that `row_blocks.block_type` tells of the option.
+
+        Args:
+            rows: the fields of the writer's schema, meta columns included.
+            codec: of Parquet pages.
+
+        Raises:
+            SchemaError: a value that does not fit the schema.
+            RecordKeyError, MissingColumnError: rows without keys in an HFile.
+        """
+        self._need_schema()
+        schema = self._header[HeaderKey.SCHEMA]
+        for content in contents(rows, kind, schema, most=self._max_block_size, codec=codec):
+            self.append(kind, content, header)
 
     def append_avro(
         self, data: Any, offsets: npt.NDArray[np.int64], *, header: Mapping[int, str] | None = None

@@ -47,6 +47,7 @@ class MergeRule:
         meta_of_winner: meta columns are those of the record that wins, and not of the later one.
         tombstones_compare: deletes of the log are compared with what follows, and with the stored row
             (table version 8 and later).
+        by_defaults: a value is filled where it is its column's default, of which only null is known here.
         custom: a merge of the user's (`hudi_format.merge.custom`), as its option says it; "" for none.  Then of
             the above only `name` and the marks of deletion count.
         fixed: columns that such a merge must not change.
@@ -66,6 +67,7 @@ class MergeRule:
     event_time: bool = False
     meta_of_winner: bool = False
     tombstones_compare: bool = False
+    by_defaults: bool = False
     custom: str = ""
     fixed: tuple[str, ...] = ()
 
@@ -89,7 +91,7 @@ PAYLOADS: dict[str, MergeRule] = {
             "FirstValueAvroPayload", Order.GREATEST_FIRST, Order.GREATEST_FIRST,
             late_delete_loses=True, delete_fields=True, event_time=True,
         ),
-        MergeRule("OverwriteNonDefaultsWithLatestAvroPayload", fill_stored=True),
+        MergeRule("OverwriteNonDefaultsWithLatestAvroPayload", fill_stored=True, by_defaults=True),
         MergeRule("PartialUpdateAvroPayload", against_stored=_EVENT, fill_within=True, fill_stored=True),
         MergeRule("AWSDmsAvroPayload", delete_field="Op", delete_marker="D"),
     )
@@ -174,7 +176,7 @@ def mode_rule(
         return rule
     rule = replace(rule, fill_within=True, fill_stored=True, meta_of_winner=True)
     if partial_update == "IGNORE_DEFAULTS":
-        return rule
+        return replace(rule, by_defaults=True)
     if partial_update == "FILL_UNAVAILABLE" and given.get(UNAVAILABLE_VALUE):
         return replace(rule, unavailable=given[UNAVAILABLE_VALUE])
     raise UnsupportedError(

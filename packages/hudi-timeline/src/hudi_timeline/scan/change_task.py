@@ -14,6 +14,7 @@ from hudi_format.changes.log_keys import logged_keys
 from hudi_format.errors import CorruptFileError, HudiError
 from hudi_format.log.batches import BlockDecoder
 from hudi_format.log.blocks import BlockType
+from hudi_format.log.damage import CommittedRange, check_file
 from hudi_format.log.reader import LogFileReader
 from hudi_format.merge import modes
 from hudi_format.merge.keys import KeyIndex
@@ -245,11 +246,16 @@ class ChangeTask:
         decoder = BlockDecoder()
         for file in self.unit.cdc:
             with LogFileReader.open(self.storage, file.path) as reader:
+                # The commit made the file, and says its size: all of it is blocks of this instant.
+                end = file.size if file.size > 0 else reader.size
+                said = CommittedRange(self.unit.instant, 0, end)
+                check_file(reader.blocks, file=file.path, size=reader.size, committed=(said,))
                 for block in reader.blocks:
+                    if block.offset >= end:
+                        break  # written after the size was asked for: of no commit
                     if block.type is not BlockType.CDC_DATA:
                         raise block.broken(f"a {block.type.name} block in a file of changes")
-                    if block.instant == self.unit.instant:
-                        yield from decoder.batches(block, reader.content(block))
+                    yield from decoder.batches(block, reader.content(block))
 
     def _image_of_block(self, batch: pa.RecordBatch, name: str) -> _Image:
         column = batch.column(name)

@@ -25,6 +25,7 @@ from hudi_timeline.merged_view import merged_slices
 from hudi_timeline.partition_values import partition_columns, partition_table
 from hudi_timeline.scan.plan import Fate, PartitionColumn, ScanPlan, SliceLogs, as_file
 from hudi_timeline.scan.snapshot import SnapshotSource
+from hudi_timeline.schema_defaults import refuse_defaults
 from hudi_timeline.snapshot import TableSnapshot
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.view import SCHEMA
@@ -69,6 +70,7 @@ def slice_merge(snapshot: TableSnapshot, merge: str | None = None) -> SliceMerge
                 checked.check(snapshot.schema, config.ordering_field)
         else:
             rule = _mode_rule(config) if by_mode else payload_rule(config.payload_class)
+            refuse_defaults(rule, snapshot.timeline, snapshot.commits, snapshot.storage.uri)
     except (UnsupportedError, SchemaError, InvalidOptionError) as e:
         raise e.at(table=snapshot.storage.uri) from None
     if by_mode:

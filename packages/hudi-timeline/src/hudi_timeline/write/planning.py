@@ -39,6 +39,7 @@ from hudi_timeline.engine.protocol import BulkOrder, Engine, PrepareTask
 from hudi_timeline.engine.user_order import user_function
 from hudi_timeline.instant import INFLIGHT, instant_path
 from hudi_timeline.one_moment import as_it_is, one_moment
+from hudi_timeline.schema_defaults import refuse_defaults
 from hudi_timeline.snapshot import CommitCache
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import latest_schema, load_timeline, read_commit
@@ -232,6 +233,8 @@ def _plan(
     if old is not None:
         keying.check_timestamps(storage, old, key_spec, input_schema)
     rule = _rule(config, old, storage, key_spec, schema, ordering)
+    if old is not None:
+        refuse_defaults(rule, timeline, commits, storage.uri)
     if rule.custom and index in (GLOBAL_SIMPLE, GLOBAL_BLOOM):
         # A record that moves, or stands in the input for two partitions, would have to be merged on its way.
         raise UnsupportedError(
