@@ -24,7 +24,7 @@ from hudi_format.model import BaseFile
 from hudi_format.schema.evolve import conform
 from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage import Storage
-from hudi_spark.placement import text_sql
+from hudi_spark.placement import small_frame, text_sql
 from hudi_spark.routing import slots
 from hudi_spark.stored_keys import FILE_ID
 from hudi_timeline.engine.lookup import FileLookup, LookupCount, LookupTask, surviving, with_equal_keys
@@ -102,8 +102,10 @@ class Lookup:
     def _with_slots(self, keys: DataFrame, of_partition: Mapping[str, list[int]]) -> DataFrame:
         """Each key once for every task that has files of its partition."""
         if len(of_partition) > _LITERAL_PARTITIONS:
-            ddl = f"{PARTITION_PATH} string, {_SLOT} array<int>"
-            table = self._spark.createDataFrame(list(of_partition.items()), ddl)
+            kinds = (
+                T.StructType().add(PARTITION_PATH, T.StringType()).add(_SLOT, T.ArrayType(T.IntegerType()))
+            )
+            table = small_frame(self._spark, of_partition.items(), kinds)
             joined = keys.join(F.broadcast(table), PARTITION_PATH)
             return joined.select(*keys.columns, F.explode(_SLOT).alias(_SLOT))
         cases = "".join(

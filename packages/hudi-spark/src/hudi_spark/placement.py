@@ -6,10 +6,12 @@ its key (`hudi_timeline.write.tasks.InsertShare`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from hudi_spark.stored_keys import FILE_ID
@@ -19,7 +21,15 @@ from hudi_timeline.write.tasks import InsertShare, Routing
 SLOT = "_hudi_slot"
 _HASH = f"CAST(crc32(CAST({RECORD_KEY} AS BINARY)) AS DOUBLE)"
 _HASHES = 2.0**32
-_RANGE_DDL = f"_hudi_p string, _hudi_f string, _hudi_from double, _hudi_to double, {BUCKET} int, {SLOT} int"
+_RANGES = (
+    T.StructType()
+    .add("_hudi_p", T.StringType())
+    .add("_hudi_f", T.StringType())
+    .add("_hudi_from", T.DoubleType())
+    .add("_hudi_to", T.DoubleType())
+    .add(BUCKET, T.IntegerType())
+    .add(SLOT, T.IntegerType())
+)
 _IN_RANGE = (
     f"{PARTITION_PATH} = _hudi_p AND {FILE_ID} = _hudi_f AND {_HASH} >= _hudi_from AND {_HASH} < _hudi_to"
 )
@@ -56,10 +66,21 @@ def place(
         slots = ",".join(map(str, slot_of))
         placed = placed.repartition(tasks, F.expr(f"element_at(array({slots}), {BUCKET} + 1)"))
     else:
-        table = spark.createDataFrame(_ranges(routing, slot_of), _RANGE_DDL)
+        table = small_frame(spark, _ranges(routing, slot_of), _RANGES)
         placed = rows.join(F.broadcast(table), F.expr(_IN_RANGE)).select(BUCKET, SLOT, *wanted)
         placed = placed.repartition(tasks, SLOT).drop(SLOT)
     return placed.sortWithinPartitions(BUCKET) if tasks < len(routing.buckets) else placed
+
+
+def small_frame(spark: SparkSession, rows: Iterable[Sequence[object]], schema: T.StructType) -> DataFrame:
+    """A frame of a few thousand rows, made in the JVM: `createDataFrame` has Python workers read tuples.
+
+    Args:
+        rows: values that JSON tells as they are, in the order of `schema`.
+    """
+    text = json.dumps([dict(zip(schema.names, row, strict=True)) for row in rows])
+    parsed = F.from_json(F.lit(text), T.ArrayType(schema), {"mode": "FAILFAST"})
+    return spark.range(0, 1, 1, 1).select(F.inline(parsed))
 
 
 def _ranges(routing: Routing, slot_of: Sequence[int]) -> list[tuple[str, str, float, float, int, int]]:
