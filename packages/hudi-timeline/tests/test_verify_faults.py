@@ -422,6 +422,17 @@ def commit_with_another_file_id(t):
     return [("commit-stat", f".hoodie/{t.last}.commit")]
 
 
+@fault()
+def commit_whose_schema_is_none(t):
+    def change(content):
+        content["extraMetadata"]["schema"] = (
+            '{"type":"record","name":"r","fields":[{"name":"k","type":"text"}]}'
+        )
+
+    t.edit(f"{t.last}.commit", change)
+    return [("commit-schema", f".hoodie/{t.last}.commit")]
+
+
 @fault(repaired=True)
 def file_of_no_instant(t):
     name = f"{UUID}_0-0-0_{AFTER}.parquet"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hudi_format.errors import HudiError
 from hudi_format.model import join_path
 from hudi_format.names import parse_base_file, parse_cdc_file, parse_log_file
+from hudi_format.schema.avro import from_avro
 from hudi_timeline.instant import Instant
 from hudi_timeline.metadata.commit import CommitMetadata
 from hudi_timeline.verify.archived_facts import Removed
@@ -17,6 +19,7 @@ from hudi_timeline.verify.live import live_files, replaced_at
 def check_files(facts: Facts, report: Report) -> None:
     """All checks of this module."""
     _check_stats(facts, report)
+    _check_schemas(facts, report)
     _check_written(facts, report)
     _check_strangers(facts, report)
     _check_replaced(facts, report)
@@ -49,6 +52,23 @@ def _check_stats(facts: Facts, report: Report) -> None:
                         instant.time,
                         file=stat.path,
                     )
+
+
+def _check_schemas(facts: Facts, report: Report) -> None:
+    """The schemas that commits carry can be read; most carry the same."""
+    known: dict[str, str] = {}
+    for instant, commit in facts.commits.items():
+        text = commit.schema_text
+        if not text or facts.is_metadata:
+            continue
+        if text not in known:
+            try:
+                from_avro(text)
+                known[text] = ""
+            except HudiError as e:
+                known[text] = e.message
+        if known[text]:
+            report.add("commit-schema", instant.path, known[text], instant.time)
 
 
 def _is_source(facts: Facts, instant: Instant, name: str) -> bool:

@@ -71,6 +71,7 @@ class Report:
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str, str], Finding] = {}
+        self._paths: set[str] = set()
 
     def add(self, code: str, path: str, message: str, instant: str = "", **details: Any) -> None:
         """Take a finding of a kind."""
@@ -78,15 +79,17 @@ class Report:
         one_line = " ".join(message.split())
         found = Finding(code, kind.severity, path, instant, one_line, kind.remedy, details)
         self._found.setdefault((code, path, instant), found)
+        self._paths.add(path)
 
     def take(self, findings: Iterable[Finding]) -> None:
         """Take findings as they are."""
         for found in findings:
             self._found.setdefault((found.code, found.path, found.instant), found)
+            self._paths.add(found.path)
 
     def names(self, path: str) -> bool:
         """Whether there is a finding of a path already."""
-        return any(p == path for _, p, _ in list(self._found))
+        return path in self._paths
 
     def findings(self) -> list[Finding]:
         """All of them: worst first, then by path and code."""

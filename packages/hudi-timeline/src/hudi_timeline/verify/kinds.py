@@ -118,6 +118,7 @@ KINDS: dict[str, Kind] = {
         "they are not the table's."
     ),
     "commit-stat": _error("restore the commit's file from a backup: what it says of the file cannot be."),
+    "commit-schema": _error("restore the commit's file from a backup: reads of the table go by its schema."),
     "replaced-group-written": _error(
         "write the rows of the file again: its group is replaced, and not read."
     ),

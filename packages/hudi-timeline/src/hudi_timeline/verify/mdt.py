@@ -11,6 +11,7 @@ from hudi_format.names import parse_base_file, parse_cdc_file, parse_log_file
 from hudi_timeline.metadata_listing import GONE, NOT_LISTED, OTHER_SIZE, differences
 from hudi_timeline.metadata_table import FILES, FOLDER, built
 from hudi_timeline.table_config import META_FOLDER
+from hudi_timeline.verify.archived_facts import Removed
 from hudi_timeline.verify.facts import Facts
 from hudi_timeline.verify.finding import Report
 
@@ -54,6 +55,10 @@ def check_listing(facts: Facts, report: Report) -> None:
         if not any(f.path.startswith(FOLDER) and f.severity == "error" for f in report.findings()):
             report.add("mdt-unreadable", e.file or FOLDER, f"it cannot be read: {e.message}", e.instant)
         return
+    going = Removed()
+    for pending in facts.timeline.files:
+        if pending.time in facts.pending_times:
+            going.take(facts.contents.get(pending.path))
     for difference in found:
         path = join_path(difference.partition, difference.name)
         file = (
@@ -66,6 +71,8 @@ def check_listing(facts: Facts, report: Report) -> None:
         if not difference.name and not _counts(facts, difference.partition):
             continue
         instant = file.instant if file is not None else ""
+        if difference.kind == GONE and going.has(difference.partition, difference.name):
+            continue  # an open clean or rollback has come so far
         grows = difference.kind == OTHER_SIZE and (difference.stored or 0) > (difference.listed or 0)
         if instant in facts.pending_times or (grows and facts.pending_times):
             continue

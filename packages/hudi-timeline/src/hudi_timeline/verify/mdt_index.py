@@ -37,8 +37,6 @@ _FIELDS = {
     RECORD_INDEX: "recordIndexMetadata",
 }
 _FILE_ID_DIGITS = 24  # of base64, the last of a bloom filter's key
-# Wrappers whose value is the footer's own.
-_PLAIN = ("BooleanWrapper", "IntWrapper", "LongWrapper", "FloatWrapper", "DoubleWrapper", "StringWrapper")
 
 
 def check_indexes(facts: Facts, slices: list[SliceKeys] | None, report: Report) -> None:
@@ -164,10 +162,13 @@ def _narrower(a: Any, b: Any) -> bool:
 
 
 def _value(bound: Mapping[str, Any] | None) -> Any:
-    for kind, member in (bound or {}).items():
-        if member is not None and kind.rpartition(".")[2] in _PLAIN:
-            value = member["value"]
-            return value.encode() if isinstance(value, str) else value
+    """The one member of the union that is set, where it is stored as the footer stores it; else None."""
+    for member in (bound or {}).values():
+        value = None if member is None else member["value"]
+        if isinstance(value, str):
+            return value.encode()
+        if isinstance(value, (bool, int, float)):  # dates, decimals and bytes have other forms
+            return value
     return None
 
 
