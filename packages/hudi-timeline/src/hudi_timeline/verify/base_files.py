@@ -13,7 +13,8 @@ from hudi_format.model import BaseFile
 from hudi_format.names import parse_base_file
 from hudi_format.parquet.footer import Footer, read_footer
 from hudi_format.schema.meta_columns import META_COLUMNS
-from hudi_index.bloom.observer import footer_filter
+from hudi_index.bloom.observer import BLOOM, OLD_BLOOM, TYPE_CODE
+from hudi_index.bloom.probe import filter_text
 from hudi_timeline.verify.facts import Facts
 from hudi_timeline.verify.finding import Report
 
@@ -65,7 +66,10 @@ def _check(facts: Facts, file: BaseFile, written: int | None, report: Report) ->
             )
             return None
     try:
-        footer_filter(found.footer.entries)
+        # Its headers and length; all of it is decoded where the data is read too.
+        text = found.footer.entries.get(BLOOM) or found.footer.entries.get(OLD_BLOOM)
+        if text:
+            filter_text(memoryview(text.encode()), found.footer.entries.get(TYPE_CODE))
     except CorruptFileError as e:
         report.add("base-file-bloom", file.path, e.message, file.instant)
     return found

@@ -79,8 +79,9 @@ def _check_keys(checked: CheckedFile, keys: pa.ChunkedArray, report: Report) -> 
                    file.instant)  # fmt: skip
     try:
         bloom = footer_filter(entries)
-    except CorruptFileError:
-        return  # found by its footer already
+    except CorruptFileError as e:
+        report.add("base-file-bloom", file.path, e.message, file.instant)
+        return
     if bloom is None:
         return
     denied = keys.filter(pc.invert(pc.fill_null(bloom.might_contain(keys), True)))
