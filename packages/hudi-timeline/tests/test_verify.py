@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import threading
 
 import pyarrow as pa
 import pytest
@@ -170,3 +171,24 @@ def test_a_repair_that_dies_at_any_step_is_done_by_the_next_one(table, path, tmp
             break
         cuts += 1
     assert cuts > 6
+
+
+def test_a_writer_at_work_is_no_fault(table, path):
+    table.upsert(rows(0))
+    done = threading.Event()
+
+    def write():
+        step = 1
+        while not done.is_set():
+            HudiTable.open(str(path)).upsert(rows(step), options=SHORT)
+            step += 1
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        found = [f for _ in range(15) for f in table.verify()]
+    finally:
+        done.set()
+        writer.join()
+    assert found == []
+    assert table.verify(deep=True) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -36,7 +37,13 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 REMOTE_THREADS = 32
+TEMPORARY_AGE_MS = 60_000
 WRITES = WRITE_ACTIONS | {COMPACTION, LOG_COMPACTION, CLUSTERING}
+
+
+def is_old(entry: FileInfo) -> bool:
+    """Whether a temporary file is no more that of a writer at work, which keeps one for moments."""
+    return time.time() * 1000 - entry.mtime_ms > TEMPORARY_AGE_MS
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from hudi_format.errors import CorruptFileError, MissingFileError
 from hudi_format.names import META_DIR
 from hudi_timeline import heartbeat, leftovers, markers
 from hudi_timeline.history import history_files
-from hudi_timeline.verify.facts import Facts
+from hudi_timeline.verify.facts import Facts, is_old
 from hudi_timeline.verify.finding import Report
 
 
@@ -33,7 +33,7 @@ def check_leftovers(facts: Facts, report: Report, *, now: Callable[[], float] = 
         report.add("heartbeat-left", heartbeat.heartbeat_path(instant), f"the heartbeat of an instant that {state}",
                    instant)  # fmt: skip
     for entry in storage.list(heartbeat.FOLDER):
-        if not entry.is_dir and entry.name.endswith(".tmp"):
+        if not entry.is_dir and entry.name.endswith(".tmp") and is_old(entry):
             report.add("timeline-temporary", f"{heartbeat.FOLDER}/{entry.name}",
                        "the temporary file of a writer that is gone")  # fmt: skip
     for entry in storage.list(""):

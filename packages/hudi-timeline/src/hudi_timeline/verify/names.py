@@ -17,7 +17,7 @@ from hudi_format.names import (
 )
 from hudi_format.partition_metadata import depth_of
 from hudi_timeline.leftovers import STAGING
-from hudi_timeline.verify.facts import Facts
+from hudi_timeline.verify.facts import Facts, is_old
 from hudi_timeline.verify.finding import Report
 
 _CRC = re.compile(r"\.(.+)\.crc\Z")
@@ -58,7 +58,7 @@ def check_names(facts: Facts, report: Report, *, deep: bool = False) -> None:
             continue
         for file in files:
             if instant_of(folder, file.name) is None:
-                at_work = _TEMPORARY.match(file.name) and facts.pending_times
+                at_work = _TEMPORARY.match(file.name) and not is_old(file)
                 if not at_work:
                     report.add(
                         "name-unknown", join_path(folder, file.name), "no name of a file of a Hudi table"

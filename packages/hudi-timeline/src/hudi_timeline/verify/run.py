@@ -35,7 +35,7 @@ def verify(
     """Everything that is wrong with a table; [] for a sound one.  Nothing is changed.
 
     A write that is open is no fault, nor what a dead one left that the next write rolls back.  Where the timeline
-    moves while it runs, it runs again, three times at most.
+    moves while it runs, it runs again, three times at most; what then counts is what every run found.
 
     Args:
         deep: also read all data: rows against statistics, key ranges and bloom filters, blocks decoded, duplicates,
@@ -53,16 +53,18 @@ def examine(
     storage: Storage, *, deep: bool = False, workers: int | None = None, scan_of: ScanOf | None = None
 ) -> tuple[list[Finding], Facts | None]:
     """As `verify`, with what was read of the table; None for one that could not be looked at."""
-    found: list[Finding] = []
+    found: list[Finding] | None = None
     facts: Facts | None = None
     for _ in range(_TRIES):
         before = _state(storage)
         report = Report()
         facts = _verify(storage, report, deep=deep, workers=workers, scan_of=scan_of)
-        found = report.findings()
+        now = report.findings()
         if _state(storage) == before:
-            break
-    return found, facts
+            return now, facts
+        # What a look between two steps of a writer saw is gone at the next look.
+        found = now if found is None else [f for f in now if f in found]
+    return found or [], facts
 
 
 def _state(storage: Storage) -> frozenset[tuple[str, int]]:

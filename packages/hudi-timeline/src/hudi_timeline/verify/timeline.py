@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from hudi_format.names import META_DIR
-from hudi_timeline import heartbeat
 from hudi_timeline.instant import (
     CLEAN,
     CLUSTERING,
@@ -31,7 +30,7 @@ from hudi_timeline.instant import (
     unknown_action,
 )
 from hudi_timeline.metadata.actions import RestoreMetadata, RollbackMetadata, RollbackPlan
-from hudi_timeline.verify.facts import Facts
+from hudi_timeline.verify.facts import Facts, is_old
 from hudi_timeline.verify.finding import Report
 
 # Their plan is in the requested file, and nothing can be said of them without it.
@@ -63,15 +62,13 @@ def check_timeline(facts: Facts, report: Report) -> None:
 def _check_names(facts: Facts, report: Report) -> None:
     folder = facts.config.timeline_folder
     known = {i.file_name for i in facts.timeline.files}
-    at_work = set(heartbeat.list_instants(facts.storage))
     for entry in facts.entries:
         name = entry.name
         if entry.is_dir or name in known or _CRC.match(name):
             continue
         path = f"{folder}/{name}"
         if _TEMPORARY.match(name):
-            instant = re.match(r"\.?([0-9]{14,17})", name)
-            if instant is None or instant[1] not in at_work:
+            if is_old(entry):
                 report.add("timeline-temporary", path, "the temporary file of a writer that is gone")
         elif unknown_action(name):
             report.add(
