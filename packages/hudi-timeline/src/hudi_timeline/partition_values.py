@@ -18,11 +18,14 @@ from hudi_timeline.table_config import TableConfig
 
 PARTITION = "partition"
 
+_TIMESTAMP = {"TimestampBasedKeyGenerator", "TimestampBasedAvroKeyGenerator", "TIMESTAMP", "TIMESTAMP_AVRO"}
+_CUSTOM = {"CustomKeyGenerator", "CustomAvroKeyGenerator", "CUSTOM", "CUSTOM_AVRO"}
+
 
 def path_type(config: TableConfig, declared: pa.DataType) -> pa.DataType:
     """The type that a partition column has when its value comes from the path."""
     generator = (config.keygen_class or "").rpartition(".")[2]
-    if generator in ("TimestampBasedKeyGenerator", "TimestampBasedAvroKeyGenerator", "TIMESTAMP"):
+    if generator in _TIMESTAMP:
         return pa.string()  # the path holds a formatted date, whatever the column's own type is
     return declared
 
@@ -36,15 +39,30 @@ def partition_columns(
         schema: the table's schema; a partition field that it lacks is text.
     """
     out = []
+    read = set[str]() if config.drop_partition_columns else _never_of_paths(config)
     for name in config.partition_fields:
         index = schema.get_field_index(name)
         declared = schema.field(index).type if index >= 0 else pa.string()
         # A nested field (`address.city`) is part of a struct, which only the files hold.
-        if from_path and (index >= 0 or "." not in name):
+        if from_path and name not in read and (index >= 0 or "." not in name):
             out.append(PartitionColumn(name, FROM_PATH, path_type(config, declared)))
         else:
             out.append(PartitionColumn(name, FROM_FILE, declared))
     return tuple(out)
+
+
+def _never_of_paths(config: TableConfig) -> set[str]:
+    """Partition columns that Apache Hudi 1.x reads from the files, because their paths hold formatted times."""
+    # A class of the user's may stand there, which only its writers need.
+    generator = (config.keygen_class or "").rpartition(".")[2]
+    if config.version < 8:
+        return set()
+    if generator in _TIMESTAMP:
+        return set(config.partition_fields)
+    if generator in _CUSTOM:
+        kinds = zip(config.partition_fields, config.partition_kinds, strict=True)
+        return {name for name, kind in kinds if kind in ("", "TIMESTAMP")}
+    return set()
 
 
 def partition_table(paths: Sequence[str], columns: Sequence[PartitionColumn], *, uri: str = "") -> pa.Table:

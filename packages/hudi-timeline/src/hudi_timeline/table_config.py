@@ -88,7 +88,8 @@ class TableConfig:
     `properties` holds every key of the file, unknown ones too; the other attributes are its typed
     values with Apache Hudi's defaults.  `version` is 0 where the key is missing.
 
-    `timeline_folder` and `history_folder` (of layout 2) are paths below the table.  `ordering_field` is the first
+    `timeline_folder` and `history_folder` (of layout 2) are paths below the table.  `partition_kinds` are those
+    of a custom key generator's partition fields, "" where the table does not say them.  `ordering_field` is the first
     of `ordering_fields`, of which only tables of version 9 have several.  `merge_properties` are those of
     `hoodie.record.merge.property.`, without the prefix.
     """
@@ -101,6 +102,7 @@ class TableConfig:
     layout_version: int = field(init=False)
     record_key_fields: tuple[str, ...] = field(init=False)
     partition_fields: tuple[str, ...] = field(init=False)
+    partition_kinds: tuple[str, ...] = field(init=False)
     ordering_field: str | None = field(init=False)
     keygen_class: str | None = field(init=False)
     hive_style: bool = field(init=False)
@@ -143,6 +145,7 @@ class TableConfig:
             "layout_version": layout,
             "record_key_fields": _list(p, RECORD_KEY_FIELDS),
             "partition_fields": tuple(f.partition(":")[0] for f in _list(p, PARTITION_FIELDS)),
+            "partition_kinds": tuple(f.partition(":")[2].upper() for f in _list(p, PARTITION_FIELDS)),
             "ordering_field": ordering[0] if ordering else None,
             "ordering_fields": ordering,
             "keygen_class": p.get(KEYGEN_CLASS) or p.get(KEYGEN_TYPE) or None,

@@ -312,9 +312,15 @@ class IncrementalSource(RangeSource):
             return self._full_scan()
         try:
             return self._planned()
-        except MissingFileError:
+        except MissingFileError as e:
             if self.range.full_scan:
                 return self._full_scan()
+            if self.snapshot.config.layout_version == 2 and self.options.on_missing == AS_HUDI:
+                left = self._full_scan_by_completion(lenient=True)
+                text = (
+                    f"rows are missing from the result, because files of its commits are gone, first {e.file}"
+                )
+                return replace(left, complete=False, warnings=(*left.warnings, text))
             raise
 
     def _planned(self) -> ScanPlan:
@@ -328,7 +334,7 @@ class IncrementalSource(RangeSource):
         warnings: tuple[str, ...] = ()
         if not self.range.complete:
             warnings = (
-                f"the result holds no rows of instants before {self.snapshot.timeline.first_active}, the oldest "
+                f"the result may lack rows of instants before {self.snapshot.timeline.first_active}, the oldest "
                 f"that can be read: they are archived (on_missing={FULL_SCAN!r} reads the whole table instead)",
             )
         plan = self._plan_of(
@@ -398,9 +404,13 @@ class IncrementalSource(RangeSource):
         # Nothing sorts between `begin` and `begin` with a digit after it.
         return replace(self._whole(whole), kind=INCREMENTAL, commit_time_range=(f"{self.range.begin}0", at))
 
-    def _full_scan_by_completion(self) -> ScanPlan:
-        """The whole table as it was when the last commit of the range was completed."""
-        snapshot, end = self.snapshot, self.range.end
+    def _full_scan_by_completion(self, lenient: bool = False) -> ScanPlan:
+        """The whole table as it was when the last commit of the range was completed.
+
+        Args:
+            lenient: read what is left of that state.
+        """
+        snapshot, end = replace(self.snapshot, lenient=lenient), self.range.end
         timeline = snapshot.timeline
         if end:
             timeline = Timeline.of_files(i for i in timeline.files if not i.completed or i.completion <= end)
@@ -433,8 +443,11 @@ class IncrementalSource(RangeSource):
             )
         snapshot = self.snapshot
         config = snapshot.config
-        # Where files lack the partition columns, Apache Hudi 0.15 gives nulls of copy-on-write tables only.
-        from_path = config.drop_partition_columns and config.table_type == "MERGE_ON_READ"
+        # Where files lack the partition columns, Apache Hudi 0.15 gives nulls of copy-on-write tables only; 1.x gives
+        # what paths say, as text that it does not decode: here it is decoded, as in its snapshots.
+        from_path = config.layout_version == 2 or (
+            config.drop_partition_columns and config.table_type == "MERGE_ON_READ"
+        )
         columns_ = partition_columns(config, snapshot.schema, from_path=from_path)
         plan = ScanPlan(
             kind=INCREMENTAL,

@@ -22,7 +22,7 @@ from hudi_timeline.metadata.commit import stat_to_json
 from hudi_timeline.partition_values import partition_table
 from hudi_timeline.scan.incremental import IncrementalSource, gone_remedy
 from hudi_timeline.scan.merged import MergedSource, memory_limit, read_merge
-from hudi_timeline.scan.plan import Fate, ScanPlan, SliceLogs, as_file
+from hudi_timeline.scan.plan import FROM_PATH, Fate, ScanPlan, SliceLogs, as_file
 from hudi_timeline.snapshot import TableSnapshot
 from hudi_timeline.view import Group, WrittenFile, check_size, missing_file
 
@@ -131,6 +131,10 @@ class MergedIncrementalSource(IncrementalSource):
         changed = self._changed()
         slices = self._listed(self._slices(changed), changed)
         plan = self._of_range([s.base_file for s in slices if s.base_file is not None])
+        if plan.commit_time_range is not None:
+            # As Apache Hudi 0.15: what a compaction of the range took from archived commits after the begin counts.
+            # Nothing sorts between `begin` and `begin` with a digit after it.
+            plan = replace(plan, commit_time_range=(f"{self.range.begin}0", plan.commit_time_range[1]))
         chosen = frozenset(i.time for i in self.range.instants)
         merge = read_merge(self.snapshot, self.options)
         merge = replace(merge, scope=replace(merge.scope, instants=chosen, latest=max(chosen, default="")))
@@ -142,7 +146,9 @@ class MergedIncrementalSource(IncrementalSource):
             if s.log_files
         )
         values = plan.partition_values
-        if self.snapshot.config.drop_partition_columns:  # also of the partitions that have logs only
+        if any(
+            c.source == FROM_PATH for c in plan.partition_columns
+        ):  # also of partitions that have logs only
             partitions = {*values.column("partition").to_pylist(), *(p.slice.partition for p in logs)}
             uri = self.snapshot.storage.uri
             values = partition_table(sorted(partitions), plan.partition_columns, uri=uri)

@@ -135,7 +135,9 @@ class MergedSource(SnapshotSource):
     @property
     def columns(self) -> tuple[PartitionColumn, ...]:
         config = self.snapshot.config
-        return partition_columns(config, self.snapshot.schema, from_path=config.drop_partition_columns)
+        # Apache Hudi 0.15 gives what the files hold, 1.x what the paths say.
+        from_path = config.drop_partition_columns or config.layout_version == 2
+        return partition_columns(config, self.snapshot.schema, from_path=from_path)
 
     def _planned(self, snapshot: TableSnapshot) -> ScanPlan:
         written = snapshot.written()

@@ -1,0 +1,66 @@
+"""Tables that Apache Hudi makes by random operations under random options: every question gets its answer.
+
+A seed is a table; `python tools/interop/unseen.py` tries others.
+"""
+
+import pyarrow as pa
+import pytest
+
+from hudi_timeline import HudiTable
+from interop.rows import assert_same_rows
+from interop.samples import SHAPES, Rows
+from interop.unseen import APACHE_FAILS, SAME, WRONG, History, compare
+
+# Compaction of archived commits, partition columns beside moved rows, key generators of times, change data, clustering.
+SEEDS = [
+    ("0.15.0", 17),
+    ("0.15.0", 3),
+    ("0.15.0", 15),
+    ("1.0.2", 26),
+    ("1.2.0", 21),
+    ("1.2.0", 22),
+    ("1.0.2", 29),
+]
+
+
+@pytest.mark.req("QR-01", "QR-02", "QR-03", "QR-07", "IN-01")
+@pytest.mark.parametrize(("version", "seed"), SEEDS, ids=[f"{v}-{s}" for v, s in SEEDS])
+def test_every_question_gets_the_answer_of_apache_hudi(pool, tmp_path, version, seed):
+    apache, history = pool.get(version), History(version, seed)
+    path = tmp_path / "table"
+    history.write(apache, path)
+    found = compare(history, apache, path)
+    wrong = [f"{o.kind}: {o.name}: {o.message}" for o in found if o.kind in WRONG]
+    assert not wrong, "\n".join([str(history), *wrong])
+    assert sum(o.kind == SAME for o in found) > 5
+    assert sum(o.kind == APACHE_FAILS for o in found) < len(found) / 2
+
+
+@pytest.mark.req("IN-01", "IN-12")
+def test_rows_that_a_compaction_took_from_archived_commits_are_read_from_the_start(apache, tmp_path):
+    shape = SHAPES["simple"]
+    rows = Rows(shape)
+    options = {
+        **shape.write_options(),
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.compact.inline": "true",
+        "hoodie.compact.inline.max.delta.commits": "2",
+        "hoodie.clean.automatic": "false",
+        "hoodie.cleaner.commits.retained": "1",
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hoodie.metadata.enable": "false",
+    }
+    given = rows.new(12)
+    for n in range(5):
+        batch = given if n == 0 else rows.changed(given, 4)
+        apache.write(tmp_path / "t", pa.Table.from_pylist(batch, schema=shape.schema), options)
+    asked = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": "000"}
+    want = apache.read(tmp_path / "t", **asked)
+    scan = HudiTable.open(str(tmp_path / "t")).read_incremental("000")
+    with pytest.warns(UserWarning, match="archived"):
+        got = scan.to_arrow()
+    assert_same_rows(got, want, ["uuid"])
+    assert not scan.complete
+    active = {r["instant"] for r in HudiTable.open(str(tmp_path / "t")).inspect.timeline().to_pylist()}
+    assert set(want["_hoodie_commit_time"].to_pylist()) - active, "rows of archived commits were asked for"
