@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,7 +39,6 @@ from hudi_format.merge.laws import LawReport
 from hudi_format.schema.meta_columns import META_COLUMNS
 from hudi_format.storage import Storage, open_storage, without_hadoop_options
 from hudi_timeline import gate
-from hudi_timeline.inspect import Inspector
 from hudi_timeline.merge_check import check_merge
 from hudi_timeline.metadata_listing import through_metadata
 from hudi_timeline.scan.changes import JSON, STRUCT, ChangesSource, changes_range, changes_schema
@@ -66,6 +65,9 @@ from hudi_timeline.table_config import META_FOLDER, TableConfig, load
 from hudi_timeline.timeline import Timeline, latest_schema, load_timeline
 from hudi_timeline.verify.api import VerifyMethods
 from hudi_timeline.write.api import WriteMethods, as_options, call_options, create_table
+
+if TYPE_CHECKING:
+    from hudi_timeline.inspect import Inspector
 
 Moment: TypeAlias = str | datetime
 """An instant time (digits), `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's time zone, or a datetime."""
@@ -201,6 +203,8 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
     @property
     def inspect(self) -> Inspector:
         """What the table consists of, as Arrow tables."""
+        from hudi_timeline.inspect import Inspector  # a read needs none of what it imports
+
         return Inspector(self._storage, self._commits)
 
     def _snapshot(self) -> TableSnapshot:

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
-import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from hudi_format.errors import PartitionPathError
@@ -25,6 +23,10 @@ def may_match(
     filter: pc.Expression, guarantees: Sequence[pc.Expression | None], schema: pa.Schema
 ) -> list[bool]:
     """For each guarantee: whether a row for which it holds may pass the filter; None guarantees nothing."""
+    # Its import takes as long as that of pyarrow, and brings pandas where that is installed.
+    import pyarrow.dataset as ds
+    import pyarrow.fs as pafs
+
     # Fragments are never opened: only their partition expressions are looked at.
     parquet, files = ds.ParquetFileFormat(), pafs.LocalFileSystem()
     fragments = [
