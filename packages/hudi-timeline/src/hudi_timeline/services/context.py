@@ -89,3 +89,4 @@ class ServiceContext:
         leftovers.remove_heartbeats(
             self.storage, timeline, beating, self.options.heartbeat_interval_ms, self.options.heartbeat_misses
         )
+        leftovers.remove_temporaries(self.storage)
