@@ -25,6 +25,8 @@ ONE_OF = {
     "test_validators": 6,
     "test_following": 2,
     "test_unseen_tables": 4,
+    "test_undo": 4,
+    "test_conversions": 4,
 }
 
 
