@@ -320,3 +320,21 @@ def test_a_merge_of_the_users_reads_logs_that_apache_hudi_wrote(opened):
     found = read.read(meta_columns=False, options={"hudi.merge": merge}).to_arrow()
     key = read.config.record_key_fields[0]
     assert found.sort_by(key).equals(want.sort_by(key))
+
+
+PARTITIONED = [t for t in TABLES if t.meta["partition_fields"] and "keygen" not in t.name]
+
+
+@pytest.mark.req("QR-11")
+@pytest.mark.parametrize("table", PARTITIONED, ids=str)
+def test_a_filter_on_the_partition_column_leaves_other_partitions_out(opened, table):
+    opened_table = opened(table)
+    column = table.meta["partition_fields"].split(",")[0]
+    every = opened_table.read()
+    rows = every.to_arrow()
+    value = rows[column][0].as_py()
+    scan = opened_table.read(filter=pc.field(column) == value)
+    assert_same_answer(answer(table, scan.to_arrow()), answer(table, rows.filter(pc.field(column) == value)))
+    read = {t["partition"] for t in scan.plan.files.to_pylist()} | {p.slice.partition for p in scan.plan.logs}
+    there = {t["partition"] for t in every.plan.files.to_pylist()}
+    assert len(read) < len(there) or len(there) < 2

@@ -19,6 +19,10 @@ from hudi_timeline.table_config import TableConfig
 PARTITION = "partition"
 
 _TIMESTAMP = {"TimestampBasedKeyGenerator", "TimestampBasedAvroKeyGenerator", "TIMESTAMP", "TIMESTAMP_AVRO"}
+_COPYING = {
+    *("SimpleKeyGenerator", "SimpleAvroKeyGenerator", "SIMPLE", "SIMPLE_AVRO"),
+    *("ComplexKeyGenerator", "ComplexAvroKeyGenerator", "COMPLEX", "COMPLEX_AVRO"),
+}
 _CUSTOM = {"CustomKeyGenerator", "CustomAvroKeyGenerator", "CUSTOM", "CUSTOM_AVRO"}
 
 
@@ -49,6 +53,23 @@ def partition_columns(
         else:
             out.append(PartitionColumn(name, FROM_FILE, declared))
     return tuple(out)
+
+
+def copied_columns(config: TableConfig, schema: pa.Schema) -> tuple[PartitionColumn, ...]:
+    """The table's partition columns; those FROM_PATH whose text in the path says the value that the files hold.
+
+    That is so of the plain key generators, and of types that have one text.
+    """
+    generator = (config.keygen_class or "").rpartition(".")[2]
+    found = partition_columns(config, schema, from_path=generator in _COPYING)
+    return tuple(
+        c if c.source == FROM_FILE or _has_one_text(c.type) else PartitionColumn(c.name, FROM_FILE, c.type)
+        for c in found
+    )
+
+
+def _has_one_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)
 
 
 def _never_of_paths(config: TableConfig) -> set[str]:

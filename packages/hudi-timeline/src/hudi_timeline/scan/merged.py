@@ -22,8 +22,9 @@ from hudi_format.schema.meta_columns import with_meta
 from hudi_format.slice_reader import SliceMerge
 from hudi_timeline import metadata_table
 from hudi_timeline.merged_view import merged_slices
-from hudi_timeline.partition_values import partition_columns, partition_table
+from hudi_timeline.partition_values import copied_columns, partition_columns, partition_table
 from hudi_timeline.scan.plan import Fate, PartitionColumn, ScanPlan, SliceLogs, as_file
+from hudi_timeline.scan.prune import PartitionPruner
 from hudi_timeline.scan.snapshot import SnapshotSource
 from hudi_timeline.schema_defaults import refuse_defaults
 from hudi_timeline.snapshot import TableSnapshot
@@ -138,6 +139,18 @@ class MergedSource(SnapshotSource):
         # Apache Hudi 0.15 gives what the files hold, 1.x what the paths say.
         from_path = config.drop_partition_columns or config.layout_version == 2
         return partition_columns(config, self.snapshot.schema, from_path=from_path)
+
+    def _pruner(self) -> PartitionPruner | None:
+        """By the values of paths, as Apache Hudi does, also where the result has those of the files.
+
+        The two agree where a key generator copies values into paths; null and empty text have one path.  A global
+        index that leaves rows in their partition when the column changes breaks that: `explain(prove=True)` tells.
+        """
+        config = self.snapshot.config
+        if self.predicate is None or config.drop_partition_columns or config.layout_version == 2:
+            return SnapshotSource._pruner(self)
+        columns = copied_columns(config, self.snapshot.schema)
+        return PartitionPruner(self.predicate.expression, self.schema, config, columns, exact=False)
 
     def _planned(self, snapshot: TableSnapshot) -> ScanPlan:
         written = snapshot.written()

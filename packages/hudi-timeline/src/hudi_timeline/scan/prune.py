@@ -52,11 +52,14 @@ class PartitionPruner:
         config: TableConfig,
         columns: Sequence[PartitionColumn],
         needed: Sequence[str] | None = None,
+        *,
+        exact: bool = True,
     ) -> None:
         """
         Args:
             columns: the table's partition columns.
             needed: the columns that the filter looks at, where that is known.
+            exact: whether rows hold just what their path says; else a null or an escaped text decides nothing.
         """
         from_path = {c.name for c in columns if c.source == FROM_PATH}
         # Then the values of a path alone tell what becomes of its rows.
@@ -65,13 +68,18 @@ class PartitionPruner:
         self._schema = schema
         self._config = config
         self._columns = columns
+        self._exact = exact
         self._decides = any(c.source == FROM_PATH for c in columns)
 
     def keep(self, partitions: Sequence[str]) -> Sequence[bool]:
         if not self._decides:
             return [True] * len(partitions)
         fields = [c.name for c in self._columns]
-        known = [n for n, p in enumerate(partitions) if split_values(p, fields) is not None]
+        known = [
+            n
+            for n, p in enumerate(partitions)
+            if split_values(p, fields) is not None and (self._exact or "%" not in p)
+        ]
         if self._told_by_path:
             told = self._told([partitions[n] for n in known])
             if told is not None:
@@ -79,7 +87,7 @@ class PartitionPruner:
                 unknown = set(range(len(partitions))).difference(known)
                 return [n in passing or n in unknown for n in range(len(partitions))]
         guarantees: list[pc.Expression | None] = [None] * len(partitions)
-        found = _guarantees([partitions[n] for n in known], self._columns)
+        found = _guarantees([partitions[n] for n in known], self._columns, self._exact)
         for n, guarantee in zip(known, found, strict=True):
             guarantees[n] = guarantee
         return may_match(self._filter, guarantees, self._schema)
@@ -95,7 +103,7 @@ class PartitionPruner:
         return found
 
     def keep_below(self, folders: Sequence[str]) -> Sequence[bool]:
-        if not self._decides or len(self._columns) < 2:
+        if not self._decides or not self._exact or len(self._columns) < 2:
             return [True] * len(folders)
         return may_match(self._filter, [self._prefix(f) for f in folders], self._schema)
 
@@ -116,23 +124,30 @@ class PartitionPruner:
             g
             for column, segment in zip(self._columns[:count], segments, strict=False)
             if column.source == FROM_PATH
-            for g in _guarantees([segment], [column])
+            for g in _guarantees([segment], [column], self._exact)
             if g is not None
         ]
         return _all(known)
 
 
-def _guarantees(paths: list[str], columns: Sequence[PartitionColumn]) -> list[pc.Expression | None]:
+def _guarantees(
+    paths: list[str], columns: Sequence[PartitionColumn], nulls: bool
+) -> list[pc.Expression | None]:
     if not paths:
         return []
     try:
         values = partition_table(paths, columns)
     except PartitionPathError:
         # One of them is no partition of this table; if it is read, that will say so.
-        return [None] if len(paths) == 1 else [g for p in paths for g in _guarantees([p], columns)]
+        return [None] if len(paths) == 1 else [g for p in paths for g in _guarantees([p], columns, nulls)]
     names = values.column_names[1:]
     rows = zip(*(values.column(n).combine_chunks() for n in names), strict=True)
-    return [_all([_equals(name, value) for name, value in zip(names, row, strict=True)]) for row in rows]
+    return [
+        _all(
+            [_equals(name, value) for name, value in zip(names, row, strict=True) if nulls or value.is_valid]
+        )
+        for row in rows
+    ]
 
 
 def _equals(name: str, value: pa.Scalar) -> pc.Expression:
