@@ -69,7 +69,7 @@ def copied_columns(config: TableConfig, schema: pa.Schema) -> tuple[PartitionCol
 
 
 def _has_one_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind))
 
 
 def _never_of_paths(config: TableConfig) -> set[str]:
