@@ -117,3 +117,30 @@ def test_apache_hudi_does_not_see_delta_commits_of_a_copy_on_write_table(apache,
         table.overwrite_properties(as_cow)
     table_config.update(table.storage, {table_config.TYPE: COW})
     assert apache.read(path).num_rows == 0
+
+
+@pytest.mark.req("OP-02", "OP-03", "TL-03")
+def test_a_table_becomes_merge_on_read_and_copy_on_write_again(apache, tables, tmp_path):
+    path = tmp_path / "t"
+    shutil.copytree(tables / COW, path)
+    table = HudiTable.open(str(path))
+    as_mor = {**table.config.properties, table_config.TYPE: MOR}
+    assert table_config.TYPE in table.overwrite_properties(as_mor).changes
+    write(apache, path, MOR, 7, range(3))
+    assert any(".log." in name for name in tree(path))
+    assert_same_rows(HudiTable.open(str(path)).read().to_arrow(), apache.read(path), ["k"])
+    table = HudiTable.open(str(path))
+    as_cow = {**table.config.properties, table_config.TYPE: COW}
+    with pytest.raises(UnsupportedError, match="rows that are in no base file"):
+        table.overwrite_properties(as_cow)
+    options = "options => 'hoodie.compact.inline.max.delta.commits=1'"
+    apache.sql(
+        f"CALL run_compaction(op => 'scheduleandexecute', table => '{named(apache, path)}', {options})"
+    )
+    table = HudiTable.open(str(path))
+    table.overwrite_properties({**table.config.properties, table_config.TYPE: COW})
+    found = HudiTable.open(str(path)).read().to_arrow()
+    assert_same_rows(found, apache.read(path), ["k"])
+    assert found.column("v").to_pylist().count("7") == 6
+    write(apache, path, COW, 8, range(2))
+    assert_same_rows(HudiTable.open(str(path)).read().to_arrow(), apache.read(path), ["k"])
