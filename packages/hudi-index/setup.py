@@ -20,7 +20,12 @@ def extension(name: str) -> Extension:
     )
 
 
-EXTENSIONS = ("hudi_index.bloom._filter", "hudi_index.hashing._crc", "hudi_index.hashing._java")
+EXTENSIONS = (
+    "hudi_index.bloom._base64",
+    "hudi_index.bloom._filter",
+    "hudi_index.hashing._crc",
+    "hudi_index.hashing._java",
+)
 
 
 class ParallelBuild(build_ext):

@@ -9,8 +9,6 @@ filters in the footers of the golden tables come out bit for bit when built agai
 
 from __future__ import annotations
 
-import base64
-import binascii
 import math
 import struct
 from dataclasses import dataclass
@@ -23,7 +21,7 @@ from hudi_format.errors import CorruptFileError, RecordKeyError
 from hudi_format.text import text_buffers, text_chunks
 
 try:
-    from hudi_index.bloom import _filter
+    from hudi_index.bloom import _base64, _filter
 except ImportError as e:
     raise ImportError(
         "hudi_index.bloom._filter, a compiled part of hudi-index, is missing; install a wheel, or build it "
@@ -201,7 +199,7 @@ class BloomFilter:
 
     def to_base64(self) -> str:
         """The text that stands in a base file's footer."""
-        return base64.b64encode(self.to_bytes()).decode("ascii")
+        return _base64.encode(self.to_bytes()).decode("ascii")
 
 
 def _header(shape: Shape) -> bytes:
@@ -226,10 +224,9 @@ def parse_filter(text: str, type_code: str | None = None, *, max_entries: int = 
         CorruptFileError: no base64, an unknown type, sizes that do not fit the length, or bytes after the
             end; `details["offset"]` counts decoded bytes.
     """
-    try:
-        data = base64.b64decode(text.encode("ascii"), validate=True)
-    except (binascii.Error, UnicodeEncodeError) as e:
-        raise CorruptFileError(f"the bloom filter is not base64: {e}", offset=0) from e
+    data = _base64.decode(text.encode("utf-8", "replace"))
+    if data is None:
+        raise CorruptFileError("the bloom filter is not base64", offset=0)
     code = type_code or SIMPLE
     if code not in (SIMPLE, DYNAMIC):
         raise CorruptFileError(f"unknown bloom filter type {code!r}", offset=0)

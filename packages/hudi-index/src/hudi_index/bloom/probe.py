@@ -7,8 +7,6 @@ worked out once for all filters of one shape.
 
 from __future__ import annotations
 
-import base64
-import binascii
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -17,7 +15,7 @@ import pyarrow as pa
 
 from hudi_format.errors import CorruptFileError
 from hudi_format.text import TextBuffers, one_text_array, text_buffers
-from hudi_index.bloom import _filter
+from hudi_index.bloom import _base64, _filter
 from hudi_index.bloom.filter import (
     DYNAMIC,
     GROWTH_BYTES,
@@ -88,10 +86,9 @@ def _decoded(text: memoryview, start: int, length: int) -> bytes:
     """Decoded bytes from `start`, fewer at the end of the text."""
     first = start // 3
     digits = bytes(text[4 * first : 4 * (-(-(start + length) // 3))])
-    try:
-        data = base64.b64decode(digits, validate=True)
-    except binascii.Error as e:
-        raise CorruptFileError(f"the bloom filter is not base64: {e}", offset=start) from e
+    data = _base64.decode(digits)
+    if data is None:
+        raise CorruptFileError("the bloom filter is not base64", offset=start)
     return data[start - 3 * first :][:length]
 
 
