@@ -1,8 +1,10 @@
 """`python -m hudi_format inspect FILE` on files of Apache Hudi, and on damaged ones."""
 
+import contextlib
 import json
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from golden_logs import VERSIONS, golden_logs
 from golden_tables import golden
@@ -10,10 +12,12 @@ from pyarrow import orc
 
 from hudi_format.__main__ import main
 from hudi_format.errors import HudiError, UnsupportedError
+from hudi_format.inspect.base_file import inspect_parquet
 from hudi_format.inspect.kinds import inspect_file
 from hudi_format.log.blocks import BlockType
 from hudi_format.log.reader import LogFileReader
-from hudi_format.storage import open_storage
+from hudi_format.parquet.entries import read_row_groups
+from hudi_format.storage import LocalStorage, open_storage
 
 
 def shown(capsys, *arguments):
@@ -125,3 +129,22 @@ def test_what_is_no_file_of_a_table_is_refused(tmp_path, capsys):
     assert (code, "blocks" in out.out) == (0, True)
     with pytest.raises(HudiError):
         inspect_file(str(tmp_path / "none"))
+
+
+@pytest.mark.req("NEW-37")
+def test_a_codec_that_parquet_does_not_know_is_shown_by_its_number(tmp_path):
+    path = tmp_path / "f-0_0-1-1_20240101000000000.parquet"
+    pq.write_table(pa.table({"a": ["x"], "b": [1]}), path, compression={"a": "zstd", "b": "snappy"})
+    data = path.read_bytes()
+    storage = LocalStorage(str(tmp_path))
+    group = pq.read_metadata(path).row_group(0)
+    packed = sum(group.column(n).total_compressed_size for n in range(2))
+    assert read_row_groups(storage, path.name) == [(["SNAPPY", "ZSTD"], packed)]
+    found = set()
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    for at in range(start, len(data) - 8):
+        path.write_bytes(data[:at] + b"\x24" + data[at + 1 :])  # 18 as Thrift writes it
+        with contextlib.suppress(HudiError):
+            found.update(*(codecs for codecs, _ in read_row_groups(storage, path.name)))
+            inspect_parquet(storage, path.name)
+    assert "unknown codec 18" in found

@@ -10,6 +10,7 @@ import pyarrow.orc as orc
 from hudi_format.errors import CorruptFileError
 from hudi_format.inspect.report import Report
 from hudi_format.names import parse_base_file
+from hudi_format.parquet.entries import read_row_groups
 from hudi_format.parquet.footer import Footer, read_footer, reading
 from hudi_format.storage import Storage
 
@@ -36,10 +37,10 @@ def inspect_parquet(storage: Storage, path: str) -> Report:
         MissingFileError, CorruptFileError, StorageError: as `read_footer`.
     """
     with reading(storage, path):  # texts of the footer are decoded when they are asked for
-        return _parquet(path, read_footer(storage, path))
+        return _parquet(path, read_footer(storage, path), read_row_groups(storage, path))
 
 
-def _parquet(path: str, footer: Footer) -> Report:
+def _parquet(path: str, footer: Footer, groups: list[tuple[list[str], int]]) -> Report:
     metadata = footer.metadata
     facts = _facts(path) | {
         "bytes": footer.size,
@@ -51,11 +52,9 @@ def _parquet(path: str, footer: Footer) -> Report:
         if name not in _SCHEMAS:
             facts[name] = value if len(value) <= _LONG else f"{len(value)} characters"
     rows = []
-    for i in range(footer.num_row_groups):
+    for i, (codecs, packed) in enumerate(groups[: footer.num_row_groups]):
         group = metadata.row_group(i)
-        codecs = {group.column(c).compression for c in range(group.num_columns)}
-        packed = sum(group.column(c).total_compressed_size for c in range(group.num_columns))
-        rows.append((i, group.num_rows, packed, group.total_byte_size, " ".join(sorted(codecs))))
+        rows.append((i, group.num_rows, packed, group.total_byte_size, " ".join(codecs)))
     columns = ("row group", "rows", "bytes", "bytes unpacked", "codec")
     return Report("base file (Parquet)", facts, columns, tuple(rows), footer.avro_schema or "")
 

@@ -6,7 +6,9 @@ A footer with a bloom filter is some 400 kB of text behind a few kB of column me
 several times before it hands it out; an index look-up wants three entries of thousands of footers.  This walks
 over the Thrift compact encoding, skips what it does not need, and copies nothing.
 
-Source: Thrift compact protocol; parquet.thrift, FileMetaData (num_rows 3, key_value_metadata 5), KeyValue.
+Source: Thrift compact protocol; parquet.thrift, FileMetaData (num_rows 3, row_groups 4, key_value_metadata 5), KeyValue,
+RowGroup (columns 1), ColumnChunk (meta_data 3), ColumnMetaData (codec 4,
+total_compressed_size 7).
 """
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
@@ -20,6 +22,8 @@ cdef enum:
     T_TRUE = 1
     T_FALSE = 2
     T_BYTE = 3
+    T_I32 = 5
+    T_I64 = 6
     T_DOUBLE = 7
     T_BINARY = 8
     T_LIST = 9
@@ -176,6 +180,66 @@ cdef int _key_value(Cursor* c, int64_t* spans) noexcept nogil:
             return status
 
 
+cdef int _codec(Cursor* c, int level, int64_t* codec) noexcept nogil:
+    """Codec and bytes of a ColumnChunk (level 0), which its ColumnMetaData (level 1) says; left as they are else."""
+    cdef int64_t number = 0
+    cdef int kind = 0, status
+    cdef uint64_t v
+    while True:
+        status = _field(c, &number, &kind)
+        if status != OK or kind == 0:
+            return status
+        if level == 0 and number == 3 and kind == T_STRUCT:
+            status = _codec(c, 1, codec)
+        elif level == 1 and number == 4 and kind == T_I32:
+            status = _varint(c, &v)
+            codec[0] = _zigzag(v) if status == OK else -1
+        elif level == 1 and number == 7 and kind == T_I64:
+            status = _varint(c, &v)
+            codec[1] = _zigzag(v) if status == OK else 0
+        else:
+            status = _skip(c, kind, 1, False)
+        if status != OK:
+            return status
+
+
+cdef int _structs(Cursor* c, int kind, uint64_t* count) noexcept nogil:
+    """Enter a list of structs: how many."""
+    cdef int inner = 0
+    cdef int status = MALFORMED if kind != T_LIST else _list(c, count, &inner)
+    if status == OK and inner != T_STRUCT and count[0]:
+        return MALFORMED
+    if status == OK and count[0] > <uint64_t>(c.size - c.at):
+        return CUT_OFF
+    return status
+
+
+cdef int _row_group(Cursor* c, set codecs, int64_t* packed) except? -9:
+    cdef int64_t number = 0
+    cdef int64_t[2] chunk
+    cdef int kind = 0, status
+    cdef uint64_t v = 0, i
+    while True:
+        status = _field(c, &number, &kind)
+        if status != OK or kind == 0:
+            return status
+        if number == 1:
+            status = _structs(c, kind, &v)
+            for i in range(v if status == OK else 0):
+                chunk[0], chunk[1] = -1, 0
+                status = _codec(c, 0, chunk)
+                if status != OK:
+                    return status
+                codecs.add(chunk[0])
+                # Sizes that no file has would overflow: they count nothing.
+                if 0 <= chunk[1] <= <int64_t>1 << 48 and packed[0] <= <int64_t>1 << 60:
+                    packed[0] += chunk[1]
+        else:
+            status = _skip(c, kind, 1, False)
+        if status != OK:
+            return status
+
+
 cdef object _error(int status, int64_t at):
     what = "is cut off" if status == CUT_OFF else "is not Thrift's compact encoding"
     return ValueError(f"the footer {what} at byte {at}")
@@ -219,3 +283,30 @@ def key_value_spans(const uint8_t[::1] data not None):
         if status != OK:
             raise _error(status, c.at)
     return num_rows, out
+
+
+def row_groups(const uint8_t[::1] data not None):
+    cdef Cursor c
+    cdef int64_t number = 0, packed
+    cdef uint64_t v = 0, i
+    cdef int kind = 0, status
+    out = []
+    c.size = data.shape[0]
+    c.data = &data[0] if c.size else NULL
+    c.at = 0
+    while True:
+        status = _field(&c, &number, &kind)
+        if status == OK and kind == 0:
+            return out
+        if status == OK and number == 4:
+            status = _structs(&c, kind, &v)
+            for i in range(v if status == OK else 0):
+                group, packed = set(), 0
+                status = _row_group(&c, group, &packed)
+                if status != OK:
+                    break
+                out.append((group, packed))
+        elif status == OK:
+            status = _skip(&c, kind, 1, False)
+        if status != OK:
+            raise _error(status, c.at)

@@ -58,6 +58,10 @@ class FooterEntries:
             raise CorruptFileError(f"the footer's entry {key} is no text: {e.reason}") from None
 
 
+# CompressionCodec of parquet.thrift, by number.
+_CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
+
+
 def read_entries(
     storage: Storage, path: str, *, size: int = -1, first_read: int = FIRST_READ
 ) -> FooterEntries:
@@ -73,6 +77,40 @@ def read_entries(
         UnsupportedError: its footer is encrypted.
         StorageError: the storage refused.
     """
+    try:
+        footer, read_bytes = _footer(storage, path, size, first_read)
+        return _parse(footer, read_bytes)
+    except (CorruptFileError, UnsupportedError) as e:
+        raise e.at(table=storage.uri, file=path) from None
+
+
+def read_row_groups(storage: Storage, path: str) -> list[tuple[list[str], int]]:
+    """For each row group of a base file the names of its columns' codecs, each once, and its bytes in the file.
+
+    pyarrow ends the process where it is asked for a codec that Parquet does not know, or for a column chunk that
+    says nothing of itself.
+
+    Raises:
+        MissingFileError, CorruptFileError, UnsupportedError, StorageError: as `read_entries`.
+    """
+    try:
+        footer, _ = _footer(storage, path, -1, FIRST_READ)
+        groups = _entries.row_groups(footer)
+    except ValueError as e:
+        raise CorruptFileError(
+            f"the base file cannot be read as Parquet: {e}", table=storage.uri, file=path
+        ) from None
+    except (CorruptFileError, UnsupportedError) as e:
+        raise e.at(table=storage.uri, file=path) from None
+    return [(sorted(_codec_name(n) for n in numbers), packed) for numbers, packed in groups]
+
+
+def _codec_name(number: int) -> str:
+    return _CODECS[number] if 0 <= number < len(_CODECS) else f"unknown codec {number}"
+
+
+def _footer(storage: Storage, path: str, size: int, first_read: int) -> tuple[memoryview, int]:
+    """The footer's bytes, and how many were read for them."""
     if size < 0:
         info = storage.info(path)
         if info is None:
@@ -86,12 +124,9 @@ def read_entries(
             end = storage.read_range(path, size - needed, needed)
             if len(end) != needed:
                 raise CorruptFileError("the base file cannot be read as Parquet: it is shorter than listed")
-        footer = memoryview(end)[len(end) - needed : len(end) - _TAIL]
-        return _parse(footer, len(end))
     except FileNotFoundError:
         raise MissingFileError("the base file is missing", table=storage.uri, file=path) from None
-    except (CorruptFileError, UnsupportedError) as e:
-        raise e.at(table=storage.uri, file=path) from None
+    return memoryview(end)[len(end) - needed : len(end) - _TAIL], len(end)
 
 
 def _footer_length(end: bytes, length: int, size: int) -> int:
