@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import re
 import select
 import signal
 import subprocess
@@ -214,6 +215,10 @@ class Soak:
                 raise SoakError(f"left in {folder}: {left}")
 
 
+# What soak.writer prints.
+_SAID = re.compile(rb"(begin|done) ([0-9]+)")
+
+
 class Lines:
     """Lines of a process's standard output, waited for until a moment."""
 
@@ -225,20 +230,23 @@ class Lines:
         self.running: int | None = None  # the step that began last
 
     def next(self, until: float) -> str | None:
-        """The next line; None when the moment has come or the process has ended."""
-        while b"\n" not in self._buffer:
-            ready, _, _ = select.select([self._out], [], [], max(0.0, until - time.monotonic()))
-            if not ready:
-                return None
-            more = os.read(self._out.fileno(), 65536)
-            if not more:
-                return None
-            self._buffer += more
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        text = line.decode()
-        if text.startswith("begin"):
-            self.running = int(text.split()[1])
-        return text
+        """The writer's next line; None when the moment has come or the process has ended."""
+        while True:
+            while b"\n" not in self._buffer:
+                ready, _, _ = select.select([self._out], [], [], max(0.0, until - time.monotonic()))
+                if not ready:
+                    return None
+                more = os.read(self._out.fileno(), 65536)
+                if not more:
+                    return None
+                self._buffer += more
+            line, _, self._buffer = self._buffer.partition(b"\n")
+            said = _SAID.fullmatch(line)
+            if said is None:
+                continue  # a JVM's own: libraries of Apache Hudi print warnings there
+            if said[1] == b"begin":
+                self.running = int(said[2])
+            return line.decode()
 
     def error(self) -> str:
         self._process.kill()
