@@ -26,19 +26,6 @@ UNLOGGED = golden(
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def opened(tmp_path_factory):
-    """Tables by name, unpacked once."""
-    tables = {}
-
-    def open_table(table):
-        if table not in tables:
-            tables[table] = HudiTable.open(str(table.unpack(tmp_path_factory.mktemp(str(table)))))
-        return tables[table]
-
-    return open_table
-
-
 def replaced_at(table):
     return {i.time for i in table.timeline.of(REPLACE_COMMIT)}
 

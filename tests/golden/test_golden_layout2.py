@@ -25,19 +25,6 @@ TABLES = [t for v in LAYOUT_2 for t in golden(v)]
 MERGED = [t for t in TABLES if t.merged]
 
 
-@pytest.fixture(scope="module")
-def opened(tmp_path_factory):
-    """Tables by name, unpacked once."""
-    tables = {}
-
-    def open_table(table):
-        if table not in tables:
-            tables[table] = HudiTable.open(str(table.unpack(tmp_path_factory.mktemp(str(table)))))
-        return tables[table]
-
-    return open_table
-
-
 def ask(table, question):
     if question.kind == AS_OF:
         return table.read(as_of=question.instant)

@@ -7,22 +7,9 @@ from golden_tables import AS_OF, READ_OPTIMIZED, SNAPSHOT, assert_same_answer, g
 
 from hudi_format.merge.rules import PAYLOADS, Order
 from hudi_timeline.scan import merged
-from hudi_timeline.table import HudiTable
 
 TABLES = golden("merging")
 QUESTIONS = [(t, q) for t in TABLES for q in t.questions(SNAPSHOT, READ_OPTIMIZED, AS_OF)]
-
-
-@pytest.fixture(scope="module")
-def opened(tmp_path_factory):
-    tables = {}
-
-    def open_table(table):
-        if table not in tables:
-            tables[table] = HudiTable.open(str(table.unpack(tmp_path_factory.mktemp(table.name))))
-        return tables[table]
-
-    return open_table
 
 
 @pytest.mark.req("PM-01", "PM-02", "PM-06", "PM-07", "PM-08", "PM-09", "PM-12", "PM-15")

@@ -96,18 +96,6 @@ def test_a_write_that_is_not_completed_does_not_count(tmp_path):
 QUESTIONS = [(t, q) for t in TABLES for q in t.questions(SNAPSHOT, AS_OF)]
 
 
-@pytest.fixture(scope="module")
-def opened(tmp_path_factory):
-    tables = {}
-
-    def open_table(table):
-        if table not in tables:
-            tables[table] = HudiTable.open(str(table.unpack(tmp_path_factory.mktemp(str(table)))))
-        return tables[table]
-
-    return open_table
-
-
 @pytest.mark.req("MT-03", "FS-09", "QR-11")
 @pytest.mark.parametrize(("table", "question"), QUESTIONS, ids=[f"{t}-{q.name}" for t, q in QUESTIONS])
 def test_a_read_through_it_gives_the_same_rows(opened, table, question):

@@ -23,20 +23,6 @@ TABLES = golden("v6", *READABLE_V6) + golden("v5", *READABLE_V5)
 MERGED = golden("v6", *MERGED_V6) + golden("v5", *MERGED_V5)
 
 
-@pytest.fixture(scope="module")
-def opened(tmp_path_factory):
-    """Tables by name, unpacked once."""
-    tables = {}
-
-    def open_table(table):
-        if table not in tables:
-            folder = tmp_path_factory.mktemp(str(table))
-            tables[table] = HudiTable.open(str(table.unpack(folder)))
-        return tables[table]
-
-    return open_table
-
-
 def ask(table, question):
     if question.kind in (SNAPSHOT, READ_OPTIMIZED):
         return table.read(query=question.kind)

@@ -16,8 +16,9 @@ from hudi_format.model import BaseFile, FileSlice, LogFile
 from hudi_format.names import log_sort_key, parse_base_file, parse_log_file
 from hudi_format.storage import FileInfo
 from hudi_timeline.completion_slices import Completions, newest_slice, slice_instants
-from hudi_timeline.instant import COMPACTION, REQUESTED, file_name
+from hudi_timeline.instant import COMPACTION, REQUESTED, Instant, file_name
 from hudi_timeline.metadata.avro_records import parse
+from hudi_timeline.metadata.commit_files import FileStat
 from hudi_timeline.snapshot import TableSnapshot, Written
 from hudi_timeline.view import FileView, Group, WrittenFile, base_files, file_slices, missing_file
 
@@ -254,6 +255,16 @@ def pending_compactions(snapshot: TableSnapshot) -> dict[Group, str]:
     return out
 
 
+def add_range(ranges: dict[str, list[CommittedRange] | None], instant: Instant, stat: FileStat) -> None:
+    """Take what a completed instant says that it wrote into a log file; None from there on where it does not say."""
+    part = committed_range(instant.time, {"fileSizeInBytes": stat.size, "logOffset": stat.offset})
+    known = ranges.setdefault(stat.path, [])
+    if part is None:
+        ranges[stat.path] = None
+    elif known is not None:
+        known.append(part)
+
+
 def committed_logs(
     snapshot: TableSnapshot,
 ) -> tuple[dict[str, list[CommittedRange] | None], dict[Group, dict[str, list[WrittenFile]]]]:
@@ -266,12 +277,7 @@ def committed_logs(
             log = parse_log_file(stat.partition, stat.path.rpartition("/")[2])
             if log is None:
                 continue
-            part = committed_range(instant.time, {"fileSizeInBytes": stat.size, "logOffset": stat.offset})
-            known = ranges.setdefault(stat.path, [])
-            if part is None:
-                ranges[stat.path] = None
-            elif known is not None:
-                known.append(part)
+            add_range(ranges, instant, stat)
             file = WrittenFile(stat.path, stat.size, instant.time)
             files.setdefault((stat.partition, log.file_id), {}).setdefault(log.instant, []).append(file)
     return ranges, files

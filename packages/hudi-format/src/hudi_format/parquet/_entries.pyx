@@ -250,7 +250,7 @@ def key_value_spans(const uint8_t[::1] data not None):
     cdef int64_t number = 0, num_rows = -1
     cdef int64_t[4] spans
     cdef uint64_t v, i
-    cdef int kind = 0, inner = 0, status
+    cdef int kind = 0, status
     out = []
     c.size = data.shape[0]
     c.data = &data[0] if c.size else NULL
@@ -266,17 +266,12 @@ def key_value_spans(const uint8_t[::1] data not None):
             status = _varint(&c, &v)
             num_rows = _zigzag(v) if status == OK else -1
         elif number == 5 and kind == T_LIST:
-            status = _list(&c, &v, &inner)
-            if status == OK and inner != T_STRUCT and v:
-                status = MALFORMED
-            if status == OK and v > <uint64_t>(c.size - c.at):
-                status = CUT_OFF
-            if status == OK:
-                for i in range(v):
-                    status = _key_value(&c, spans)
-                    if status != OK:
-                        break
-                    out.append((spans[0], spans[1], spans[2], spans[3]))
+            status = _structs(&c, kind, &v)
+            for i in range(v if status == OK else 0):
+                status = _key_value(&c, spans)
+                if status != OK:
+                    break
+                out.append((spans[0], spans[1], spans[2], spans[3]))
         else:
             with nogil:
                 status = _skip(&c, kind, 1, False)

@@ -24,7 +24,7 @@ try:
     from hudi_index.bloom import _base64, _filter
 except ImportError as e:
     raise ImportError(
-        "hudi_index.bloom._filter, a compiled part of hudi-index, is missing; install a wheel, or build it "
+        "hudi_index.bloom._base64 or _filter, a compiled part of hudi-index, is missing; install a wheel, or build it "
         "in a checkout: cd packages/hudi-index && python setup.py build_ext --inplace"
     ) from e
 

@@ -10,6 +10,7 @@ from typing import Any
 import fastavro
 import numpy as np
 
+from hudi_format.avro.defaults import varint
 from hudi_format.errors import CorruptFileError, HudiError
 from hudi_format.log.blocks import BlockType, HeaderKey, LogBlock
 from hudi_format.log.encode import avro_content, frame
@@ -69,8 +70,8 @@ def masked_file(data: bytes, mask: Mask) -> bytes:
     body = _datum(_masked(record, mask), container.schema)
     sync = data[len(container.header.prefix) :][:SYNC_BYTES]
     key, schema = b"avro.schema", container.schema.encode()
-    head = _long(1) + _long(len(key)) + key + _long(len(schema)) + schema + _long(0)
-    return MAGIC + head + sync + _long(1) + _long(len(body)) + body + sync
+    head = varint(1) + varint(len(key)) + key + varint(len(schema)) + schema + varint(0)
+    return MAGIC + head + sync + varint(1) + varint(len(body)) + body + sync
 
 
 def masked_archive(data: bytes, mask: Mask) -> bytes:
@@ -124,13 +125,3 @@ def _masked(value: Any, mask: Mask, name: str = "") -> Any:
     if isinstance(value, bytes):
         return bytes(len(value))
     return value
-
-
-def _long(value: int) -> bytes:
-    n = value << 1
-    out = bytearray()
-    while n > 0x7F:
-        out.append(n & 0x7F | 0x80)
-        n >>= 7
-    out.append(n)
-    return bytes(out)

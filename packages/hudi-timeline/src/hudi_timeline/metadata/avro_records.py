@@ -15,6 +15,7 @@ from typing import Any
 
 import fastavro
 
+from hudi_format.avro.defaults import varint
 from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_timeline.metadata import avro_schemas as schemas
 from hudi_timeline.metadata.archived_schema import COMPACTION_PLAN
@@ -63,25 +64,14 @@ def render(name: str, record: Mapping[str, object], *, sync: bytes | None = None
     header = schema_text(name).encode()
     marker = sync or os.urandom(SYNC_BYTES)
     key = b"avro.schema"
-    meta = _long(1) + _long(len(key)) + key + _long(len(header)) + header + _long(0)
+    meta = varint(1) + varint(len(key)) + key + varint(len(header)) + header + varint(0)
     data = body.getvalue()
-    return MAGIC + meta + marker + _long(1) + _long(len(data)) + data + marker
+    return MAGIC + meta + marker + varint(1) + varint(len(data)) + data + marker
 
 
 def _parsed(name: str) -> Any:
     # parse_schema writes into nested parts of what it is given.
     return fastavro.parse_schema(copy.deepcopy(SCHEMAS[name]))
-
-
-def _long(value: int) -> bytes:
-    """Avro's zig-zag variable-length integer, for values that are not negative."""
-    n = value << 1
-    out = bytearray()
-    while n > 0x7F:
-        out.append(n & 0x7F | 0x80)
-        n >>= 7
-    out.append(n)
-    return bytes(out)
 
 
 def parse(name: str, data: bytes, *, path: str = "") -> Record:

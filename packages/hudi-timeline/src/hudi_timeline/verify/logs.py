@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError
 from hudi_format.log.batches import BlockDecoder
 from hudi_format.log.blocks import BlockType, Damage, LogBlock
-from hudi_format.log.damage import CommittedRange, check_file, check_header, committed_range
+from hudi_format.log.damage import CommittedRange, check_file, check_header
 from hudi_format.log.deletes import read_deletes
 from hudi_format.log.reader import LogFileReader
 from hudi_format.model import LogFile, join_path
 from hudi_format.names import parse_cdc_file, parse_log_file
 from hudi_format.schema.avro import from_avro
+from hudi_timeline.merged_view import add_range
 from hudi_timeline.verify.facts import Facts
 from hudi_timeline.verify.finding import Report
 
@@ -62,12 +63,7 @@ def _ranges(facts: Facts) -> dict[str, list[CommittedRange] | None]:
         for stat in commit.files:
             if parse_log_file(stat.partition, stat.path.rpartition("/")[2]) is None:
                 continue
-            part = committed_range(instant.time, {"fileSizeInBytes": stat.size, "logOffset": stat.offset})
-            known = out.setdefault(stat.path, [])
-            if part is None:
-                out[stat.path] = None
-            elif known is not None:
-                known.append(part)
+            add_range(out, instant, stat)
     return out
 
 
