@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hudi_format.avro.defaults import varint
 from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_format.model import WriteStat
 from hudi_timeline.metadata import avro_records
@@ -233,7 +234,7 @@ def test_a_list_of_elements_without_bytes_is_refused_before_it_is_counted(items)
     schema = {"type": "record", "name": "HoodieRollbackPlan",
               "fields": [{"name": "a", "type": ["null", {"type": "array", "items": items}]}]}  # fmt: skip
     header = json.dumps(schema).encode()
-    long = avro_records._long
+    long = varint
     body = long(1) + long(2**60) + long(0)
     data = b"Obj\x01" + long(1) + long(11) + b"avro.schema" + long(len(header)) + header + long(0)
     data += bytes(16) + long(1) + long(len(body)) + body + bytes(16)
@@ -243,7 +244,7 @@ def test_a_list_of_elements_without_bytes_is_refused_before_it_is_counted(items)
 
 def _container(schema, body, codec=""):
     header = json.dumps(schema).encode() if not isinstance(schema, bytes) else schema
-    long = avro_records._long
+    long = varint
     meta = long(11) + b"avro.schema" + long(len(header)) + header
     if codec:
         meta += long(10) + b"avro.codec" + long(len(codec)) + codec.encode()
@@ -276,7 +277,7 @@ def test_types_that_would_end_the_process_are_refused(schema, body):
 
 def test_a_compressed_container_gives_no_more_than_a_hundred_times_its_bytes():
     bomb = zlib.compressobj(9, zlib.DEFLATED, -15)
-    packed = bomb.compress(avro_records._long(400_000_000) + bytes(400_000_000)) + bomb.flush()
+    packed = bomb.compress(varint(400_000_000) + bytes(400_000_000)) + bomb.flush()
     with pytest.raises(CorruptFileError, match="decompressed"):
         avro_records.parse("HoodieRollbackPlan", _container(_plan_of("bytes"), packed, "deflate"))
     with pytest.raises(UnsupportedError, match="zstandard"):
