@@ -159,9 +159,24 @@ def test_sql_that_only_mentions_hudi_is_spark_s(spark):
     assert spark.sql(text).collect()[0].hudi == 1
 
 
-def test_a_view_makes_a_table_readable_in_sql(spark, written):
-    spark.read.format("hudi").load(written).createOrReplaceTempView("hudi_trips")
+@pytest.mark.req("QR-18")
+def test_views_make_tables_readable_in_sql(spark, rows, written):
+    table = spark.read.format("hudi").load(written)
+    table.createOrReplaceTempView("hudi_trips")
+    table.createOrReplaceGlobalTempView("hudi_trips")
+    rows.where("id = 'b'").createOrReplaceTempView("others")
     assert spark.sql("select count(*) from hudi_trips where city = 'rome'").collect()[0][0] == 1
+    everything = spark.sql("select * from global_temp.hudi_trips")
+    assert everything.columns == table.columns
+    assert everything.count() == 2
+    joined = (
+        "select t.id, t._hoodie_record_key k from hudi_trips t join others o on t.id = o.id where t.ts >= 1"
+    )
+    assert [tuple(r) for r in spark.sql(joined).collect()] == [("b", "b")]
+    assert [r.city for r in spark.table("hudi_trips").orderBy("city").select("city").collect()] == [
+        "oslo",
+        "rome",
+    ]
 
 
 def test_paths_and_patterns_below_a_table_choose_its_files(spark, written):
