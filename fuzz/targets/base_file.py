@@ -15,6 +15,9 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
 from hudi_format.__main__ import main
+from hudi_format.parquet import _entries
+from hudi_format.parquet.chunks import row_groups
+from hudi_format.parquet.entries import footer_bytes
 from hudi_format.parquet.footer import read_footer
 from hudi_format.parquet.reader import iter_batches
 from hudi_format.storage import Storage, open_storage
@@ -40,6 +43,26 @@ def run_parquet(data: bytes) -> None:
     footer = read_footer(storage(), "f.parquet")
     rows = sum(b.num_rows for b in iter_batches(storage(), "f.parquet"))
     assert rows == footer.num_rows
+
+
+def run_footer(data: bytes) -> None:
+    """A footer alone, without the file around it: row groups, bounds and entries."""
+    kinds = (
+        pa.int32(),
+        pa.int64(),
+        pa.string(),
+        pa.date32(),
+        pa.timestamp("us"),
+        pa.decimal128(20, 3),
+        pa.bool_(),
+    )
+    for group in row_groups(memoryview(data)):
+        for chunk in group.columns.values():
+            for kind in kinds:
+                bounds = chunk.bounds(kind)
+                assert bounds is None or bounds[0].type == kind
+    with contextlib.suppress(ValueError):
+        _entries.key_value_spans(data)
 
 
 def run_inspect(data: bytes) -> None:
@@ -73,6 +96,11 @@ def _parquet_seeds() -> Iterator[bytes]:
     yield from (data for _, data in golden.named(".parquet", most=12_000))
 
 
+def _footer_seeds() -> Iterator[bytes]:
+    for data in _parquet_seeds():
+        yield bytes(footer_bytes(pa.BufferReader(data)))
+
+
 def _inspect_seeds() -> Iterator[bytes]:
     yield from (b"\0" + d for d in _parquet_seeds())
     sink = pa.BufferOutputStream()
@@ -84,5 +112,6 @@ def _inspect_seeds() -> Iterator[bytes]:
 
 TARGETS = (
     Target("parquet", run_parquet, _parquet_seeds),
+    Target("footer", run_footer, _footer_seeds),
     Target("inspect", run_inspect, _inspect_seeds),
 )

@@ -32,6 +32,7 @@ EXTENSIONS = [
     "hudi_format.log._scan",
     "hudi_format.merge._keymerge",
     "hudi_format.merge._overlay",
+    "hudi_format.parquet._chunks",
     "hudi_format.parquet._entries",
 ]
 

@@ -16,7 +16,6 @@ from hudi_format.inspect.base_file import inspect_parquet
 from hudi_format.inspect.kinds import inspect_file
 from hudi_format.log.blocks import BlockType
 from hudi_format.log.reader import LogFileReader
-from hudi_format.parquet.entries import read_row_groups
 from hudi_format.storage import LocalStorage, open_storage
 
 
@@ -137,14 +136,11 @@ def test_a_codec_that_parquet_does_not_know_is_shown_by_its_number(tmp_path):
     pq.write_table(pa.table({"a": ["x"], "b": [1]}), path, compression={"a": "zstd", "b": "snappy"})
     data = path.read_bytes()
     storage = LocalStorage(str(tmp_path))
-    group = pq.read_metadata(path).row_group(0)
-    packed = sum(group.column(n).total_compressed_size for n in range(2))
-    assert read_row_groups(storage, path.name) == [(["SNAPPY", "ZSTD"], packed)]
+    assert inspect_parquet(storage, path.name).rows[0][-1] == "SNAPPY ZSTD"
     found = set()
     start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     for at in range(start, len(data) - 8):
         path.write_bytes(data[:at] + b"\x24" + data[at + 1 :])  # 18 as Thrift writes it
         with contextlib.suppress(HudiError):
-            found.update(*(codecs for codecs, _ in read_row_groups(storage, path.name)))
-            inspect_parquet(storage, path.name)
-    assert "unknown codec 18" in found
+            found.update(row[-1] for row in inspect_parquet(storage, path.name).rows)
+    assert any("unknown codec 18" in codecs for codecs in found)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hudi_format.parquet.entries import footer_bytes
 from hudi_timeline.partition_values import partition_columns
 from hudi_timeline.scan.predicate import make_predicate, parse
 from hudi_timeline.scan.prune import PartitionPruner, matching_row_groups, may_match
@@ -117,6 +118,10 @@ FILTERS = st.recursive(
 )  # fmt: skip
 
 
+def _footer(sink: io.BytesIO) -> memoryview:
+    return footer_bytes(pa.BufferReader(sink.getvalue()))
+
+
 @pytest.mark.req("QR-08", "QR-10")
 @settings(max_examples=300)
 @given(st.lists(ROWS, min_size=1, max_size=12), FILTERS)
@@ -125,7 +130,7 @@ def test_a_dropped_row_group_holds_no_row_that_passes(rows, filter):
     sink = io.BytesIO()
     pq.write_table(stored, sink, row_group_size=3)
     file = pq.ParquetFile(sink)
-    kept = matching_row_groups(file.metadata, filter, WANTED.names, WANTED)
+    kept = matching_row_groups(_footer(sink), file.schema_arrow, filter, WANTED.names, WANTED)
     for group in set(range(file.num_row_groups)) - set(kept):
         assert file.read_row_group(group).cast(WANTED).filter(filter).num_rows == 0
 
@@ -149,7 +154,8 @@ def test_row_groups_are_dropped_by_range_and_by_constants(filter, groups):
     pq.write_table(table, sink, row_group_size=100)
     schema = pa.schema([("x", pa.int64()), ("c", pa.string()), ("y", pa.int64())])
     constants = pa.RecordBatch.from_pylist([{"c": "here"}], pa.schema([("c", pa.string())]))
-    found = matching_row_groups(pq.ParquetFile(sink).metadata, filter, schema.names, schema, constants)
+    footer = _footer(sink)
+    found = matching_row_groups(footer, table.schema, filter, schema.names, schema, constants)
     assert found == groups
 
 

@@ -10,7 +10,7 @@ import pyarrow.orc as orc
 from hudi_format.errors import CorruptFileError
 from hudi_format.inspect.report import Report
 from hudi_format.names import parse_base_file
-from hudi_format.parquet.entries import read_row_groups
+from hudi_format.parquet.chunks import RowGroup, read_row_groups
 from hudi_format.parquet.footer import Footer, read_footer, reading
 from hudi_format.storage import Storage
 
@@ -40,7 +40,7 @@ def inspect_parquet(storage: Storage, path: str) -> Report:
         return _parquet(path, read_footer(storage, path), read_row_groups(storage, path))
 
 
-def _parquet(path: str, footer: Footer, groups: list[tuple[list[str], int]]) -> Report:
+def _parquet(path: str, footer: Footer, groups: list[RowGroup]) -> Report:
     metadata = footer.metadata
     facts = _facts(path) | {
         "bytes": footer.size,
@@ -52,9 +52,10 @@ def _parquet(path: str, footer: Footer, groups: list[tuple[list[str], int]]) -> 
         if name not in _SCHEMAS:
             facts[name] = value if len(value) <= _LONG else f"{len(value)} characters"
     rows = []
-    for i, (codecs, packed) in enumerate(groups[: footer.num_row_groups]):
-        group = metadata.row_group(i)
-        rows.append((i, group.num_rows, packed, group.total_byte_size, " ".join(codecs)))
+    for i, group in enumerate(groups[: footer.num_row_groups]):
+        chunks = group.columns.values()
+        packed, codecs = sum(c.packed for c in chunks), sorted({c.codec for c in chunks})
+        rows.append((i, group.num_rows, packed, metadata.row_group(i).total_byte_size, " ".join(codecs)))
     columns = ("row group", "rows", "bytes", "bytes unpacked", "codec")
     return Report("base file (Parquet)", facts, columns, tuple(rows), footer.avro_schema or "")
 

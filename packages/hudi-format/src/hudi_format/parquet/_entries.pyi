@@ -7,10 +7,3 @@ def key_value_spans(data: ReadableBuffer) -> tuple[int, list[tuple[int, int, int
     Raises:
         ValueError: bytes that are no FileMetaData, or are cut off; the text says where.
     """
-
-def row_groups(data: ReadableBuffer) -> list[tuple[set[int], int]]:
-    """For each row group the numbers of its columns' codecs, -1 of one that does not say, and its bytes in the file.
-
-    Raises:
-        ValueError: as `key_value_spans`.
-    """

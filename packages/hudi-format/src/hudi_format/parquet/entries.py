@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedError
 from hudi_format.storage import Storage
 
@@ -27,6 +29,7 @@ _TAIL = 8
 # A footer with Apache Hudi's default bloom filter has 431,380 bytes of it; a footer that is longer costs a
 # second request.
 FIRST_READ = 460 << 10
+_OPEN_READ = 64 << 10  # of a file that Arrow has open, and mostly has in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +61,6 @@ class FooterEntries:
             raise CorruptFileError(f"the footer's entry {key} is no text: {e.reason}") from None
 
 
-# CompressionCodec of parquet.thrift, by number.
-_CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
-
-
 def read_entries(
     storage: Storage, path: str, *, size: int = -1, first_read: int = FIRST_READ
 ) -> FooterEntries:
@@ -78,39 +77,19 @@ def read_entries(
         StorageError: the storage refused.
     """
     try:
-        footer, read_bytes = _footer(storage, path, size, first_read)
+        footer, read_bytes = read_footer_bytes(storage, path, size=size, first_read=first_read)
         return _parse(footer, read_bytes)
     except (CorruptFileError, UnsupportedError) as e:
         raise e.at(table=storage.uri, file=path) from None
 
 
-def read_row_groups(storage: Storage, path: str) -> list[tuple[list[str], int]]:
-    """For each row group of a base file the names of its columns' codecs, each once, and its bytes in the file.
+def read_footer_bytes(
+    storage: Storage, path: str, *, size: int = -1, first_read: int = FIRST_READ
+) -> tuple[memoryview, int]:
+    """A footer's bytes, and how many bytes were read for them.
 
-    pyarrow ends the process where it is asked for a codec that Parquet does not know, or for a column chunk that
-    says nothing of itself.
-
-    Raises:
-        MissingFileError, CorruptFileError, UnsupportedError, StorageError: as `read_entries`.
+    Args and Raises: as of `read_entries`; errors do not name the file.
     """
-    try:
-        footer, _ = _footer(storage, path, -1, FIRST_READ)
-        groups = _entries.row_groups(footer)
-    except ValueError as e:
-        raise CorruptFileError(
-            f"the base file cannot be read as Parquet: {e}", table=storage.uri, file=path
-        ) from None
-    except (CorruptFileError, UnsupportedError) as e:
-        raise e.at(table=storage.uri, file=path) from None
-    return [(sorted(_codec_name(n) for n in numbers), packed) for numbers, packed in groups]
-
-
-def _codec_name(number: int) -> str:
-    return _CODECS[number] if 0 <= number < len(_CODECS) else f"unknown codec {number}"
-
-
-def _footer(storage: Storage, path: str, size: int, first_read: int) -> tuple[memoryview, int]:
-    """The footer's bytes, and how many were read for them."""
     if size < 0:
         info = storage.info(path)
         if info is None:
@@ -127,6 +106,21 @@ def _footer(storage: Storage, path: str, size: int, first_read: int) -> tuple[me
     except FileNotFoundError:
         raise MissingFileError("the base file is missing", table=storage.uri, file=path) from None
     return memoryview(end)[len(end) - needed : len(end) - _TAIL], len(end)
+
+
+def footer_bytes(source: pa.NativeFile) -> memoryview:
+    """The footer's bytes of an open file.
+
+    Raises:
+        CorruptFileError, UnsupportedError: as `read_entries`; they do not name the file.
+    """
+    size = source.size()
+    length = min(size, _OPEN_READ)
+    end = source.read_at(length, size - length)
+    needed = _footer_length(end, length, size) + _TAIL
+    if needed > length:
+        end = source.read_at(needed, size - needed)
+    return memoryview(end)[len(end) - needed : len(end) - _TAIL]
 
 
 def _footer_length(end: bytes, length: int, size: int) -> int:

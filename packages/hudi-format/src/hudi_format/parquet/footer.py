@@ -24,6 +24,8 @@ MAX_KEY = "hoodie_max_record_key"
 
 STREAM_BYTES = 1 << 20
 
+DAMAGED_REMEDY = "restore the file from a copy, or roll the table back to an instant before it."
+
 _ARROW_SCHEMA = "ARROW:schema"
 
 
@@ -121,7 +123,10 @@ def reading(storage: Storage, path: str) -> Iterator[None]:
 def corrupt(storage: Storage, path: str, error: Exception) -> CorruptFileError:
     """The error for bytes that Arrow's reader refuses."""
     return CorruptFileError(
-        f"the base file cannot be read as Parquet: {_first_line(error)}", table=storage.uri, file=path
+        f"the base file cannot be read as Parquet: {_first_line(error)}",
+        table=storage.uri,
+        file=path,
+        remedy=DAMAGED_REMEDY,
     )
 
 
@@ -139,6 +144,14 @@ def entries_of(metadata: pq.FileMetaData) -> dict[str, str]:
             continue  # no entry of Hudi's
     out.pop(_ARROW_SCHEMA, None)
     return out
+
+
+def parse_footer(footer: memoryview) -> pq.FileMetaData:
+    """Arrow's view of a footer's bytes; raises what Arrow raises."""
+    sink = pa.BufferOutputStream()
+    for part in (b"PAR1", footer, len(footer).to_bytes(4, "little"), b"PAR1"):
+        sink.write(part)
+    return pq.read_metadata(pa.BufferReader(sink.getvalue()))
 
 
 def read_footer(storage: Storage, path: str) -> Footer:

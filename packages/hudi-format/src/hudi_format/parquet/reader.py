@@ -16,7 +16,7 @@ import pyarrow.types as pt
 from hudi_format.errors import CorruptFileError, HudiError, MissingColumnError
 from hudi_format.key_spec import KeySpec
 from hudi_format.keys import record_keys
-from hudi_format.parquet.footer import open_parquet, reading
+from hudi_format.parquet.footer import corrupt, open_parquet, reading
 from hudi_format.schema.evolve import conform
 from hudi_format.schema.meta_columns import RECORD_KEY
 from hudi_format.storage import Storage
@@ -177,6 +177,25 @@ def has_int96(file: pq.ParquetFile) -> bool:
     return any(columns.column(i).physical_type == "INT96" for i in range(len(columns)))
 
 
+def row_counts(metadata: pq.FileMetaData) -> list[int]:
+    """Rows of each row group.
+
+    Arrow reads what the row groups say: one that is damaged would be rows that are missing.
+
+    Raises:
+        ValueError: they are not as many as the footer says.
+    """
+    counts = [int(metadata.row_group(n).num_rows) for n in range(metadata.num_row_groups)]
+    if sum(counts) != metadata.num_rows or min(counts, default=0) < 0:
+        raise wrong_rows(sum(counts), int(metadata.num_rows))
+    return counts
+
+
+def wrong_rows(found: int, wanted: int) -> ValueError:
+    """What is wrong with a file that has other rows than its footer says."""
+    return ValueError(f"its footer says {wanted} rows where {found} are")
+
+
 class _File:
     """An open base file, and the schema it is read in.  Closes itself as a context manager."""
 
@@ -199,19 +218,14 @@ class _File:
         self._keep_dictionaries = bool(dictionary_columns)
         self.num_row_groups = int(self._file.num_row_groups)
         with reading(storage, path):
-            metadata = self._file.metadata
-            self._rows = [int(metadata.row_group(n).num_rows) for n in range(self.num_row_groups)]
-        # Arrow reads what the row groups say: one that is damaged would be rows that are missing.
-        if sum(self._rows) != metadata.num_rows:
-            self._file.close(force=True)
-            self._wrong_rows(sum(self._rows), int(metadata.num_rows))
+            try:
+                self._rows = row_counts(self._file.metadata)
+            except BaseException:
+                self._file.close(force=True)
+                raise
 
     def _wrong_rows(self, found: int, wanted: int) -> NoReturn:
-        raise CorruptFileError(
-            f"the base file's footer says {wanted} rows where {found} are",
-            table=self._storage.uri, file=self._path,
-            remedy="restore the file from a copy, or roll the table back to an instant before it.",
-        )  # fmt: skip
+        raise corrupt(self._storage, self._path, wrong_rows(found, wanted))
 
     def __enter__(self) -> _File:
         return self

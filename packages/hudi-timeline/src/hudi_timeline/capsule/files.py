@@ -8,7 +8,7 @@ its blocks; their contents are zeros.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from hudi_format.errors import HudiError
 from hudi_format.log.reader import LogFileReader
+from hudi_format.parquet.chunks import RowGroup, read_row_groups
 from hudi_format.parquet.footer import (
     AVRO_SCHEMA,
     BLOOM_FILTER,
@@ -54,21 +55,19 @@ def meet_values(storage: Storage, path: str, mask: Mask) -> None:
             for batch in file.iter_batches(columns=[KEY]):
                 mask.meet(KEY, batch.column(0).to_pylist())
         mask.meet(KEY, [v for k, v in entries_of(file.metadata).items() if k in (MIN_KEY, MAX_KEY)])
-        for group in range(file.metadata.num_row_groups):
-            for column, least, greatest, _ in _statistics(file, group):
+        for group in read_row_groups(storage, path):
+            for column, least, greatest, _ in _statistics(file.schema_arrow, group):
                 mask.meet(column, [least, greatest])
 
 
-def _statistics(file: pq.ParquetFile, group: int) -> Iterator[tuple[str, Any, Any, int]]:
+def _statistics(schema: pa.Schema, group: RowGroup) -> Iterator[tuple[str, Any, Any, int]]:
     """(column, least, greatest, nulls) of the flat data columns of a row group that say so."""
-    row_group = file.metadata.row_group(group)
-    for at in range(row_group.num_columns):
-        chunk = row_group.column(at)
-        name, statistics = chunk.path_in_schema, chunk.statistics
-        if name in META_COLUMNS or name not in file.schema_arrow.names:
+    for name, said in group.columns.items():
+        if name in META_COLUMNS or name not in schema.names:
             continue
-        if statistics is not None and statistics.has_min_max:
-            yield name, statistics.min, statistics.max, statistics.null_count or 0
+        bounds = said.bounds(schema.field(name).type)
+        if bounds is not None:
+            yield name, bounds[0].as_py(), bounds[1].as_py(), said.nulls or 0
 
 
 def masked_base_file(
@@ -92,17 +91,17 @@ def masked_base_file(
         entries = entries_of(file.metadata)
         keys: list[str] = []
         # Statistics and dictionaries where they are needed: masks are longer than values, and the size is to stay.
-        said = {
-            name for group in range(file.metadata.num_row_groups) for name, *_ in _statistics(file, group)
-        }
+        groups = read_row_groups(storage, path)
+        said = {name for group in groups for name, *_ in _statistics(file.schema_arrow, group)}
         writer = pq.ParquetWriter(
             out, schema, compression="zstd", compression_level=9, store_schema=False,
             use_dictionary=["_hoodie_file_name", "_hoodie_commit_time", "_hoodie_partition_path"],
             write_statistics=[n for n in schema.names if n in said],
         )  # fmt: skip
         with writer:
-            for group in range(file.metadata.num_row_groups):
-                made = _row_group(file, group, schema, mask, partition, key)
+            for number, group in enumerate(groups):
+                known = {name: rest for name, *rest in _statistics(file.schema_arrow, group)}
+                made = _row_group(file, number, known, schema, mask, partition, key)
                 keys += made.column(KEY).to_pylist() if KEY in schema.names else []
                 writer.write_table(made, row_group_size=max(made.num_rows, 1))
             writer.add_key_value_metadata(_entries(entries, keys, mask))
@@ -110,10 +109,10 @@ def masked_base_file(
 
 
 def _row_group(
-    file: pq.ParquetFile, group: int, schema: pa.Schema, mask: Mask, partition: str, key: str
-) -> pa.Table:
+    file: pq.ParquetFile, group: int, known: Mapping[str, list[Any]], schema: pa.Schema, mask: Mask,
+    partition: str, key: str,
+) -> pa.Table:  # fmt: skip
     rows = file.metadata.row_group(group).num_rows
-    known = {name: rest for name, *rest in _statistics(file, group)}
     columns = {}
     record_keys = None
     if KEY in schema.names:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from hudi_format.errors import PartitionPathError
+from hudi_format.parquet.chunks import ColumnChunk, row_groups
 from hudi_format.partition_path import split_values
 from hudi_timeline.partition_values import partition_table
 from hudi_timeline.scan.plan import FROM_PATH, PartitionColumn
@@ -162,7 +162,8 @@ def _all(parts: Sequence[pc.Expression]) -> pc.Expression | None:
 
 
 def matching_row_groups(
-    metadata: pq.FileMetaData,
+    footer: memoryview,
+    stored: pa.Schema,
     filter: pc.Expression,
     columns: Sequence[str],
     schema: pa.Schema,
@@ -171,6 +172,8 @@ def matching_row_groups(
     """Numbers of the row groups that may hold a row which passes the filter, by the footer's statistics.
 
     Args:
+        footer: bytes of the footer.
+        stored: the file's schema.
         columns: columns that the filter needs.
         schema: the schema that the filter is written for; statistics are compared in its types.
         constants: one row with the columns whose value is the same in the whole file.
@@ -178,67 +181,42 @@ def matching_row_groups(
     fixed: list[pc.Expression] = []
     if constants is not None:
         fixed = [_equals(n, constants.column(n)[0]) for n in constants.schema.names if n in columns]
-    leaves = {
-        metadata.schema.column(i).path: i
-        for i in range(len(metadata.schema))
-        if metadata.schema.column(i).path in columns
-    }
-    arrow = metadata.schema.to_arrow_schema() if leaves else None
+    moving = [n for n in columns if constants is None or n not in constants.schema.names]
+    # Two columns of one name: which of them a chunk is of is not known.
+    moving = [n for n in moving if stored.get_field_index(n) >= 0 and n in schema.names]
     # A NaN is outside of every range, and `not (x <= 5)` holds for it.
-    inverted = "invert(" in str(filter)
+    if "invert(" in str(filter):
+        moving = [n for n in moving if not pa.types.is_floating(schema.field(n).type)]
     guarantees: list[pc.Expression | None] = []
-    for group in range(metadata.num_row_groups):
+    for group in row_groups(footer, moving):
         parts = list(fixed)
-        for name, leaf in leaves.items():
-            if arrow is None or (constants is not None and name in constants.schema.names):
-                continue
-            stored, wanted = arrow.field(name).type, schema.field(name).type
-            if inverted and pa.types.is_floating(wanted):
-                continue
-            parts += _range(metadata.row_group(group).column(leaf), name, stored, wanted)
+        for name in moving:
+            if name in group.columns:
+                parts += _range(group.columns[name], stored.field(name).type, schema.field(name).type)
         guarantees.append(_all(parts))
     kept = may_match(filter, guarantees, schema)
     return [n for n, keep in enumerate(kept) if keep]
 
 
-def _range(
-    chunk: pq.ColumnChunkMetaData, name: str, stored: pa.DataType, wanted: pa.DataType
-) -> list[pc.Expression]:
+def _range(chunk: ColumnChunk, stored: pa.DataType, wanted: pa.DataType) -> list[pc.Expression]:
     """What a column chunk's statistics say of its values."""
-    statistics = chunk.statistics
-    if statistics is None:
-        return []
-    field = pc.field(name)
-    nulls = statistics.null_count if statistics.has_null_count else None
-    if nulls == chunk.num_values and nulls:
+    field = pc.field(chunk.path)
+    if chunk.nulls == chunk.num_values and chunk.nulls:
         return [field.is_null()]
-    if not statistics.has_min_max:
+    bounds = chunk.bounds(stored)
+    if bounds is None:
         return []
-    low, high = _bound(statistics.min_raw, stored, wanted), _bound(statistics.max_raw, stored, wanted)
-    if low is None or high is None:
-        return []
-    at_least, at_most = field >= pc.scalar(low), field <= pc.scalar(high)
-    if nulls == 0:
+    if wanted != stored:
+        if not (_numeric(stored) and _numeric(wanted)):
+            return []
+        # Promotions keep the order of values; float32 -> float64 and int64 -> double as well.
+        bounds = (bounds[0].cast(wanted, safe=False), bounds[1].cast(wanted, safe=False))
+    at_least, at_most = field >= pc.scalar(bounds[0]), field <= pc.scalar(bounds[1])
+    if chunk.nulls == 0:
         return [at_least, at_most]
     # This form of a range with nulls is one that Arrow's simplification knows; an outer `or` is not.
     return [at_least | field.is_null(), at_most | field.is_null()]
 
 
-def _bound(raw: object, stored: pa.DataType, wanted: pa.DataType) -> pa.Scalar | None:
-    """A statistic as a value of the type that the filter compares with; None where that is not known."""
-    if pa.types.is_string(stored) and isinstance(raw, (str, bytes)):
-        try:
-            text = raw.decode() if isinstance(raw, bytes) else raw
-        except UnicodeDecodeError:  # a bound may be cut in the middle of a character
-            return None
-        return pa.scalar(text, stored) if wanted == stored else None
-    if isinstance(raw, bool) or not isinstance(raw, (int, float)) or raw != raw:
-        return None
-    if pa.types.is_date32(stored) or pa.types.is_timestamp(stored):
-        width = pa.int32() if pa.types.is_date32(stored) else pa.int64()
-        return pa.scalar(raw, width).cast(stored) if wanted == stored else None
-    numeric = pa.types.is_signed_integer(stored) or pa.types.is_floating(stored)
-    if numeric and (pa.types.is_signed_integer(wanted) or pa.types.is_floating(wanted)):
-        # Promotions keep the order of values; float32 -> float64 and int64 -> double as well.
-        return pa.scalar(raw, stored).cast(wanted, safe=False)
-    return None
+def _numeric(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_signed_integer(kind) or pa.types.is_floating(kind))

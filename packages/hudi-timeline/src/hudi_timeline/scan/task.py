@@ -14,8 +14,10 @@ import pyarrow.parquet as pq
 
 from hudi_format.base_file import OtherBaseFile, open_other
 from hudi_format.bootstrap_index import SourceFile
-from hudi_format.errors import CorruptFileError, HudiError, MissingFileError
-from hudi_format.parquet.footer import stream_bytes
+from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, UnsupportedError
+from hudi_format.parquet.entries import footer_bytes
+from hudi_format.parquet.footer import DAMAGED_REMEDY, parse_footer, stream_bytes
+from hudi_format.parquet.reader import row_counts, wrong_rows
 from hudi_format.schema.evolve import conform
 from hudi_format.schema.history import Reading
 from hudi_format.schema.meta_columns import COMMIT_TIME
@@ -175,6 +177,10 @@ def _rows(table: pa.Table) -> Iterator[pa.RecordBatch]:
             yield batch.take(pa.array([n]))
 
 
+# Names and texts of a damaged file are decoded by Arrow's Python side: then it is a ValueError.
+_UNREADABLE = (pa.ArrowException, ValueError, OSError)
+
+
 class SliceFile:
     """An open base file and what a task wants of it.  The caller closes it."""
 
@@ -196,14 +202,24 @@ class SliceFile:
             return
         self._source = _open(task)
         try:
+            remote = not task.storage.is_local
+            # Of a remote file the footer is asked for once, for Arrow and for statistics.
+            self._footer = footer_bytes(self._source) if remote else None
             # Remote stores: one request for the column chunks of a row group instead of one for each.
             self._file = pq.ParquetFile(
-                self._source, pre_buffer=not task.storage.is_local, buffer_size=stream_bytes(self._source)
+                self._source,
+                metadata=parse_footer(self._footer) if self._footer is not None else None,
+                pre_buffer=remote,
+                buffer_size=stream_bytes(self._source),
             )
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as e:
+            stored = set(self._file.schema_arrow.names)
+            self._rows = row_counts(self._file.metadata)
+        except (CorruptFileError, UnsupportedError) as e:
+            self._source.close()
+            raise _placed(e, task) from None
+        except _UNREADABLE as e:
             self._source.close()
             raise _corrupt(task, e) from None
-        stored = set(self._file.schema_arrow.names)
         self._columns = [n for n in self._stored.names if n in stored]
         self.row_groups = list(range(self._file.num_row_groups))
         if task.filter is not None:
@@ -213,9 +229,14 @@ class SliceFile:
         """Leave out the row groups that by their statistics have no row to keep."""
         # Statistics lie under the names of the file, which may mean other columns now.
         if self.row_groups and self.task.reading is None:
-            self.row_groups = matching_row_groups(
-                self._file.metadata, filter, columns, self.task.needed, self.task.constants
-            )
+            try:
+                footer = footer_bytes(self._source) if self._footer is None else self._footer
+                stored = self._file.schema_arrow
+                self.row_groups = matching_row_groups(
+                    footer, stored, filter, columns, self.task.needed, self.task.constants
+                )
+            except (CorruptFileError, UnsupportedError) as e:
+                raise _placed(e, self.task) from None
 
     @property
     def num_row_groups(self) -> int:
@@ -245,9 +266,11 @@ class SliceFile:
                 raw = self._file.read(columns=self._columns)
             else:
                 raw = self._file.read_row_groups(self.row_groups, columns=self._columns)
-            rows = sum(self._file.metadata.row_group(n).num_rows for n in self.row_groups)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as e:
+        except _UNREADABLE as e:
             raise _corrupt(self.task, e) from None
+        rows = sum(self._rows[n] for n in self.row_groups)
+        if self._columns and raw.num_rows != rows:
+            raise _corrupt(self.task, wrong_rows(raw.num_rows, rows))
         return self._finish(raw, rows)
 
     def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
@@ -261,7 +284,8 @@ class SliceFile:
             yield from self.read().to_batches(max_chunksize=batch_rows)
             return
         # A batch is no longer than a row group: rows are wide where row groups are short.
-        longest = max(self._file.metadata.row_group(n).num_rows for n in self.row_groups)
+        longest = max(self._rows[n] for n in self.row_groups)
+        left = sum(self._rows[n] for n in self.row_groups)
         batch_rows = max(1, min(batch_rows, longest))
         raw = self._file.iter_batches(
             batch_size=batch_rows, row_groups=self.row_groups, columns=self._columns, use_threads=True
@@ -269,10 +293,14 @@ class SliceFile:
         while True:
             try:
                 batch = next(raw, None)
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as e:
+            except _UNREADABLE as e:
                 raise _corrupt(self.task, e) from None
             if batch is None:
+                if left:
+                    rows = sum(self._rows[n] for n in self.row_groups)
+                    raise _corrupt(self.task, wrong_rows(rows - left, rows))
                 return
+            left -= batch.num_rows
             yield from self._finish(pa.Table.from_batches([batch]), batch.num_rows).to_batches(
                 max_chunksize=batch_rows
             )
@@ -284,7 +312,7 @@ class SliceFile:
                 yield from self._finish(pa.Table.from_batches([batch]), batch.num_rows).to_batches()
         except HudiError as e:
             raise _placed(e, self.task) from e.__cause__
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as e:
+        except _UNREADABLE as e:
             raise _corrupt(self.task, e) from None
 
     def _finish(self, raw: pa.Table, rows: int) -> pa.Table:
@@ -345,14 +373,15 @@ def _open_other(task: ReadTask, schema: pa.Schema) -> OtherBaseFile | None:
         raise _placed(MissingFileError("a file of the scan is gone"), task) from None
     except HudiError as e:
         raise _placed(e, task) from e.__cause__
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError, OSError) as e:
+    except _UNREADABLE as e:
         raise _corrupt(task, e) from None
 
 
 def _corrupt(task: ReadTask, error: Exception) -> HudiError:
     reason = str(error).splitlines()[0]
     kind = {"orc": "ORC", "hfile": "HFile"}.get(task.path.rpartition(".")[2], "Parquet")
-    return _placed(CorruptFileError(f"the base file cannot be read as {kind}: {reason}"), task)
+    message = f"the base file cannot be read as {kind}: {reason}"
+    return _placed(CorruptFileError(message, remedy=DAMAGED_REMEDY), task)
 
 
 def _placed(error: HudiError, task: ReadTask) -> HudiError:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from hudi_format.errors import CorruptFileError, HudiError
+from hudi_format.parquet.chunks import Raw, RowGroup, read_row_groups
 from hudi_format.parquet.footer import open_parquet, reading
 from hudi_format.schema.meta_columns import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from hudi_index.bloom.observer import footer_filter, footer_range
@@ -38,9 +38,10 @@ def _check(facts: Facts, checked: CheckedFile, report: Report) -> None:
     path, instant = checked.file.path, checked.file.instant
     keys: list[pa.Array] = []
     with reading(facts.storage, path), open_parquet(facts.storage, path) as file:
-        for group in range(file.metadata.num_row_groups):
+        groups = read_row_groups(facts.storage, path)
+        for group, said in enumerate(groups[: file.num_row_groups]):
             table = file.read_row_group(group, use_threads=False)
-            for name, what in _wrong_statistics(file.metadata.row_group(group), table):
+            for name, what in _wrong_statistics(said, table):
                 report.add("base-file-statistics", path, f"row group {group}, column {name}: {what}", instant,
                            column=name, row_group=group)  # fmt: skip
             if facts.config.populate_meta_fields:
@@ -103,26 +104,25 @@ def _units(text: str) -> bytes:
     return text.encode("utf-16-be", "surrogatepass")
 
 
-def _wrong_statistics(group: pq.RowGroupMetaData, table: pa.Table) -> Iterator[tuple[str, str]]:
+def _wrong_statistics(group: RowGroup, table: pa.Table) -> Iterator[tuple[str, str]]:
     """Columns of a row group whose statistics do not hold, with what is wrong."""
     if group.num_rows != table.num_rows:
         yield "", f"{table.num_rows} rows where the footer says {group.num_rows}"
-    for n in range(group.num_columns):
-        chunk = group.column(n)
-        name, said = chunk.path_in_schema, chunk.statistics
-        if said is None or name not in table.schema.names:  # nested: "a.b", "l.list.element"
+    for name, said in group.columns.items():
+        if name not in table.schema.names:  # nested: "a.b", "l.list.element"
             continue
         column = table.column(name)
-        if said.has_null_count and said.null_count != column.null_count:
-            yield name, f"{column.null_count} nulls where the footer says {said.null_count}"
-        ends = _ends(column) if said.has_min_max else None
-        if ends is None:
+        if said.nulls is not None and said.nulls != column.null_count:
+            yield name, f"{column.null_count} nulls where the footer says {said.nulls}"
+        ends = _ends(column)
+        if ends is None or said.low is None or said.high is None:
             continue
-        least, greatest = _bound(said.min_raw, ends[0]), _bound(said.max_raw, ends[1])
-        if least is not None and greatest is not None and (ends[0] < least or greatest < ends[1]):
+        if not (type(said.low) is type(said.high) and _alike(said.low, ends[0])):
+            continue
+        if ends[0] < said.low or said.high < ends[1]:
             yield (
                 name,
-                f"values from {ends[0]!r} to {ends[1]!r} where the footer says {least!r} to {greatest!r}",
+                f"values from {ends[0]!r} to {ends[1]!r} where the footer says {said.low!r} to {said.high!r}",
             )
 
 
@@ -145,10 +145,6 @@ def _ends(column: pa.ChunkedArray) -> tuple[Any, Any] | None:
     return None if found["min"] is None else (found["min"], found["max"])
 
 
-def _bound(raw: Any, like: Any) -> Any:
-    """A bound of a footer in the type of the value, None where it has another."""
-    if isinstance(like, bytes):
-        return raw if isinstance(raw, bytes) else raw.encode() if isinstance(raw, str) else None
-    if isinstance(raw, bool):
-        return int(raw)
-    return raw if isinstance(raw, (int, float)) else None
+def _alike(said: Raw, value: Any) -> bool:
+    """Whether a bound of a footer can be compared with a value of the column."""
+    return isinstance(said, bytes) == isinstance(value, bytes) and said == said

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from hudi_format.errors import HudiError
 from hudi_format.names import parse_base_file
+from hudi_format.parquet.chunks import RowGroup, read_row_groups
 from hudi_format.parquet.footer import Footer, read_footer
 from hudi_format.slice_reader import read_file_slice
 from hudi_format.storage import open_beside
@@ -54,7 +55,9 @@ def check_indexes(facts: Facts, slices: list[SliceKeys] | None, report: Report) 
         paths = [p for p in _base_paths(facts) if p.endswith(".parquet")]
         footers = dict(zip(paths, facts.each(lambda p: _footer(facts, p), paths), strict=True))
     if COLUMN_STATS in partitions:
-        _check_column_stats(facts, footers, report)
+        groups = facts.each(lambda p: None if footers[p] is None else _groups(facts, p), list(footers))
+        said = {p: g for p, g in zip(footers, groups, strict=True) if g is not None}
+        _check_column_stats(facts, footers, said, report)
     if BLOOM_FILTERS in partitions:
         _check_blooms(facts, footers, report)
     if RECORD_INDEX in partitions and slices is not None:
@@ -78,6 +81,13 @@ def _footer(facts: Facts, path: str) -> Footer | None:
         return None  # found by its own check
 
 
+def _groups(facts: Facts, path: str) -> list[RowGroup] | None:
+    try:
+        return read_row_groups(facts.storage, path)
+    except HudiError:
+        return None
+
+
 def _records(facts: Facts, partition: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Key and payload of the records of one metadata partition that count."""
     own = open_beside(facts.storage, f"{facts.storage.uri}/{FOLDER}")
@@ -96,16 +106,21 @@ def _records(facts: Facts, partition: str) -> Iterator[tuple[str, Mapping[str, A
                     yield row["key"], row[name]
 
 
-def _check_column_stats(facts: Facts, footers: Mapping[str, Footer | None], report: Report) -> None:
+def _check_column_stats(
+    facts: Facts,
+    footers: Mapping[str, Footer | None],
+    groups: Mapping[str, list[RowGroup]],
+    report: Report,
+) -> None:
     by_name = {path.rpartition("/")[2]: (path, footer) for path, footer in footers.items()}
     covered: set[str] = set()
     for _, record in _records(facts, COLUMN_STATS):
         name = record["fileName"]
         path, footer = by_name.get(name, ("", None))
-        if footer is None:
+        if footer is None or path not in groups:
             continue  # of a log file, of a file that a clean took away, or damaged
         covered.add(path)
-        wrong = _differs(record, footer)
+        wrong = _differs(record, footer.num_rows, groups[path])
         if wrong:
             instant = name.rpartition("_")[2].partition(".")[0]
             report.add("mdt-column-stats", path, f"column {record['columnName']}: {wrong}", instant,
@@ -119,33 +134,26 @@ def _check_column_stats(facts: Facts, footers: Mapping[str, Footer | None], repo
             report.add("mdt-column-stats", path, "column_stats has no record of the file")
 
 
-def _differs(record: Mapping[str, Any], footer: Footer) -> str:
+def _differs(record: Mapping[str, Any], num_rows: int, groups: list[RowGroup]) -> str:
     """What a record says that the footer does not; "" where they agree or cannot be compared."""
-    name, meta = record["columnName"], footer.metadata
-    nulls = rows = 0
+    name = record["columnName"]
+    nulls = 0
     least: Any = None
     greatest: Any = None
-    for g in range(meta.num_row_groups):
-        group = meta.row_group(g)
-        columns = {group.column(n).path_in_schema: group.column(n) for n in range(group.num_columns)}
-        if name not in columns:
+    for group in groups:
+        said = group.columns.get(name)
+        if said is None or said.nulls is None:
             return ""
-        said = columns[name].statistics
-        if said is None or not said.has_null_count:
-            return ""
-        rows += columns[name].num_values + (
-            said.null_count if columns[name].num_values < group.num_rows else 0
-        )
-        nulls += said.null_count
-        if said.has_min_max:
-            least = said.min_raw if least is None else min(least, said.min_raw)
-            greatest = said.max_raw if greatest is None else max(greatest, said.max_raw)
+        nulls += said.nulls
+        if said.low is not None and said.high is not None:
+            least = said.low if least is None else min(least, said.low)
+            greatest = said.high if greatest is None else max(greatest, said.high)
     if record["nullCount"] is not None and record["nullCount"] != nulls:
         return f"{record['nullCount']} nulls, the footer says {nulls}"
-    if record["valueCount"] is not None and record["valueCount"] != footer.num_rows:
-        return f"{record['valueCount']} values, the file has {footer.num_rows} rows"
+    if record["valueCount"] is not None and record["valueCount"] != num_rows:
+        return f"{record['valueCount']} values, the file has {num_rows} rows"
     low, high = _value(record["minValue"]), _value(record["maxValue"])
-    if nulls == footer.num_rows or low is None or high is None or least is None:
+    if nulls == num_rows or low is None or high is None or least is None:
         return ""
     if not (type(low) is type(least) or (isinstance(low, (int, float)) and isinstance(least, (int, float)))):
         return ""
