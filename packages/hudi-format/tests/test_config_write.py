@@ -140,7 +140,6 @@ REFUSED = [
     ("hoodie.bulkinsert.user.defined.partitioner.class", "com.example.Mine"),
     ("hoodie.precommit.validators", "com.example.Mine"),
     ("write.ignore.failed", "true"),
-    ("hoodie.write.commit.callback.on", "true"),
     ("hoodie.metadata.index.column.stats.enable", "true"),
     ("hoodie.metadata.record.index.enable", "true"),
     ("hoodie.metrics.on", "true"),

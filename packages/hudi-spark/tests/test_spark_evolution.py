@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from pyspark.sql import functions as F
 
 from hudi_format.errors import MissingColumnError, SchemaError
+from hudi_format.schema.meta_columns import META_COLUMNS
 from hudi_spark.writer import last_commit
 
 WRITE = "hoodie.datasource.write."
@@ -53,6 +57,26 @@ def test_new_columns_are_there_for_old_and_new_rows(spark, path, trips):
     assert {tuple(r) for r in rows} == {("a", 7, None), ("b", 8, "new")}
     with pytest.raises(MissingColumnError, match="m \\(string\\)"):
         save(more.drop("m"), path, trips)
+
+
+@pytest.mark.req("SE-06")
+def test_rows_take_a_given_schema(spark, path, trips, tmp_path):
+    """FAQ, "What's Hudi's schema evolution story?": a schema passed explicitly, or the DataFrame's own."""
+    types = {"id": "string", "city": "string", "ts": "long", "n": "double", "m": "string"}
+    fields = [{"name": n, "type": ["null", t], "default": None} for n, t in types.items()]
+    (tmp_path / "trip.avsc").write_text(json.dumps({"type": "record", "name": "trip", "fields": fields}))
+    given = {"hoodie.streamer.schemaprovider.source.schema.file": f"file://{tmp_path}/trip.avsc"}
+    first = spark.createDataFrame([(7, 1, "a", "x")], "n int, ts int, id string, city string")
+    for operation in ("bulk_insert", "upsert"):
+        save(first, path, trips, **given, **{WRITE + "operation": operation})
+    save(first.withColumn("id", F.lit("b")).withColumn("m", F.lit("new")), path, trips, **given)
+    got = spark.read.format("hudi").load(path).drop(*META_COLUMNS)
+    assert {f.name: f.dataType.simpleString() for f in got.schema} == {**types, "ts": "bigint"}
+    assert {tuple(r) for r in got.select("id", "ts", "n", "m", "city").collect()} == {
+        ("a", 1, 7.0, None, "x"), ("b", 1, 7.0, "new", "x"),
+    }  # fmt: skip
+    with pytest.raises(SchemaError, match="no column o"):
+        save(first.withColumn("o", F.lit(1)), path, trips, **given)
 
 
 def test_files_of_each_type_are_read_natively_and_filters_hold(spark, path, trips):

@@ -94,6 +94,19 @@ def test_start_positions(table, drain):
     assert ids(drain("b", **{START: second})) == [("4", 1)]
 
 
+@pytest.mark.req("IN-09")
+@pytest.mark.parametrize("order", ["fenced", "start", "completion"])
+def test_a_stream_goes_on_from_what_a_commit_published(table, drain, order):
+    """The checkpoint of a job that read in another order than the stream does."""
+    table.upsert(rows("1"))
+    second = table.upsert(rows("2"))
+    table.upsert(rows("3"))
+    published = second.completion if order == "completion" else second.instant
+    for number, own in enumerate(("fenced", "completion")):
+        given = {START: published, "hudi.streaming.start.order": order, "hudi.read.incremental.order": own}
+        assert ids(drain(f"c{number}", **given)) == [("3", 1)]
+
+
 def test_a_stream_of_changes(table, drain):
     table.upsert(rows("1", "2"))
     table.upsert(rows("1", ts=2))

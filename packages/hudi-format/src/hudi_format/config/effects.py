@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from hudi_format.config.heeded import TARGET_SCHEMA_FILE, WRITE_SCHEMA
 from hudi_format.config.kinds import COLUMN_SORTERS, INDEX_CLASSES, LATER_OPERATIONS, OPERATIONS
 from hudi_format.config.registry import Given, shown
 from hudi_format.errors import UnsupportedError
@@ -88,6 +89,7 @@ _PAYLOAD_INSTEAD = (
     "leave it out, and set hoodie.datasource.write.payload.class to DefaultHoodieRecordPayload (the greatest "
     "ordering value wins) or OverwriteWithLatestAvroPayload (the latest write wins)"
 )
+_SCHEMA_FILE = f"keep the schema in a file, and name that in {TARGET_SCHEMA_FILE}"
 _BOTH = frozenset({WRITE, READ})
 _ONLY_READ = frozenset({READ})
 
@@ -139,8 +141,9 @@ EFFECTS: tuple[Effect, ...] = (
         "leave it out; timestamps are written with microseconds, which every engine reads",
     ),
     Effect("hoodie.table.cdc.enabled", _true, "change data capture", _LATER),
-    Effect("hoodie.avro.schema", _given, "writing with a given schema", "cast the data before the write"),
-    Effect("hoodie.write.schema", _given, "writing with a given schema", "cast the data before the write"),
+    Effect("hoodie.avro.schema", _given, "another name of a given schema", f"use {WRITE_SCHEMA}"),
+    Effect("hoodie.streamer.schemaprovider.registry.url", _given, "a schema registry", _SCHEMA_FILE),
+    Effect("hoodie.streamer.schemaprovider.registry.targetUrl", _given, "a schema registry", _SCHEMA_FILE),
     Effect(
         "hoodie.internal.schema", _given, "schema on read", "leave it out; columns may be added and widened"
     ),
@@ -309,12 +312,6 @@ EFFECTS: tuple[Effect, ...] = (
         _foreign_validator,
         "a validator that only a JVM can load",
         f"use {', '.join(SQL_VALIDATORS)} of Apache Hudi, or a Python function as module:name",
-    ),
-    Effect(
-        "hoodie.write.commit.callback.on",
-        _true,
-        "commit callbacks",
-        "act on what the write returns, for example its CommitResult",
     ),
     Effect("hoodie.client.init.callback.classes", _given, "callbacks of the JVM", "leave it out"),
     Effect("hoodie.errortable.enable", _true, "error tables", "separate bad rows before the write"),

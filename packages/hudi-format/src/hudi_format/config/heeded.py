@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hudi_format import time_keys
+from hudi_format.config.callbacks import DOCS as CALLBACK_DOCS
 from hudi_format.config.services import SERVICE_DOCS
 
 OPERATION = "hoodie.datasource.write.operation"
@@ -17,6 +18,9 @@ SPILL_COMPRESS = "hoodie.common.diskmap.compression.enabled"
 PAYLOAD_ORDERING = "hoodie.payload.ordering.field"
 EVENT_TIME = "hoodie.payload.event.time.field"
 DELETE_FIELD, DELETE_MARKER = "hoodie.payload.delete.field", "hoodie.payload.delete.marker"
+WRITE_SCHEMA = "hoodie.write.schema"
+SOURCE_SCHEMA_FILE = "hoodie.streamer.schemaprovider.source.schema.file"
+TARGET_SCHEMA_FILE = "hoodie.streamer.schemaprovider.target.schema.file"
 KEYGEN_CLASS = "hoodie.datasource.write.keygenerator.class"
 KEYGEN_TYPE = "hoodie.datasource.write.keygenerator.type"
 INDEX_TYPE, INDEX_CLASS = "hoodie.index.type", "hoodie.index.class"
@@ -43,6 +47,7 @@ STREAMING_IGNORE_FAILED = "hoodie.datasource.write.streaming.ignore.failed.batch
 QUERY_TYPE = "hoodie.datasource.query.type"
 INCREMENTAL_FORMAT = "hoodie.datasource.query.incremental.format"
 START_OFFSET = "hoodie.datasource.streaming.startOffset"
+START_OFFSET_ORDER = "hudi.streaming.start.order"
 AS_OF = "as.of.instant"
 BEGIN = "hoodie.datasource.read.begin.instanttime"
 END = "hoodie.datasource.read.end.instanttime"
@@ -120,6 +125,9 @@ WRITE_FIELDS = {
     "allow_column_drop": "hoodie.datasource.write.schema.allow.auto.evolution.column.drop",
     "reconcile_schema": "hoodie.datasource.write.reconcile.schema",
     "validate_schema": "hoodie.avro.schema.validate",
+    "write_schema": WRITE_SCHEMA,
+    "source_schema_file": SOURCE_SCHEMA_FILE,
+    "target_schema_file": TARGET_SCHEMA_FILE,
     "event_time_field": EVENT_TIME,
     "delete_field": DELETE_FIELD,
     "delete_marker": DELETE_MARKER,
@@ -146,6 +154,7 @@ READ_FIELDS = {
     "query_type": QUERY_TYPE,
     "incremental_format": INCREMENTAL_FORMAT,
     "start_offset": START_OFFSET,
+    "start_offset_order": START_OFFSET_ORDER,
     "as_of": AS_OF,
     "begin": BEGIN,
     "end": END,
@@ -324,6 +333,11 @@ DOCS = {
     "hoodie.datasource.write.reconcile.schema": (
         "The table's schema is kept and extended, never narrowed; columns that the rows lack become null."
     ),
+    WRITE_SCHEMA: (
+        "Avro schema of the rows: they take its columns and types, and columns that they lack become null."
+    ),
+    SOURCE_SCHEMA_FILE: "File with the Avro schema of the rows, as of Apache Hudi's file-based schema provider.",
+    TARGET_SCHEMA_FILE: "File with the Avro schema to write the rows in; that of the rows if not given.",
     "hoodie.avro.schema.validate": "The rows must have all columns of the table; nulls do not fill them.",
     "hoodie.avro.schema.external.transformation": (
         "Stored rows take the new schema when their file is written again; here they always do."
@@ -377,6 +391,10 @@ DOCS = {
     START_OFFSET: (
         "Where a stream without a checkpoint begins: earliest, latest, or an instant, whose own changes are left out."
     ),
+    START_OFFSET_ORDER: (
+        "Order of the reader whose checkpoint the start offset is, if it is not the stream's own: fenced, start or "
+        "completion; the stream begins where it misses nothing."
+    ),
     AS_OF: "Instant or date to read the table at.",
     BEGIN: "Start of an incremental query, exclusive; 000 is the beginning.",
     END: "End of an incremental query, inclusive; the newest if not given.",
@@ -410,4 +428,5 @@ DOCS = {
 }
 
 DOCS.update(SERVICE_DOCS)
+DOCS.update(CALLBACK_DOCS)
 HEEDED = frozenset(DOCS)

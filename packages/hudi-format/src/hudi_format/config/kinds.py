@@ -265,6 +265,8 @@ KINDS: dict[str, Kind] = {
     "hoodie.write.concurrency.mode": choice(
         "SINGLE_WRITER", "OPTIMISTIC_CONCURRENCY_CONTROL", "NON_BLOCKING_CONCURRENCY_CONTROL"
     ),
+    "hoodie.write.commit.callback.class": class_or_function("org.apache.hudi.callback.impl."),
+    "hoodie.write.commit.callback.http.timeout.seconds": whole(1, unit="seconds"),
     "hoodie.write.lock.provider": java_class("org.apache.hudi.client.transaction.lock."),
     "hoodie.write.lock.filesystem.expire": whole(0, unit="minutes (0: never)"),
     "hoodie.write.lock.wait_time_ms": whole(0, unit="milliseconds"),
@@ -339,6 +341,7 @@ KINDS: dict[str, Kind] = {
     "hoodie.memory.merge.max.size": whole(1, unit="bytes"),
     "hoodie.memory.spillable.map.path": STRIPPED,
     "hudi.read.incremental.order": choice("fenced", "start", "completion"),
+    "hudi.streaming.start.order": choice("fenced", "start", "completion"),
     "hudi.read.incremental.on.missing": choice("error", "full_scan", "as_hudi"),
     # whose default hides the kind
     "hoodie.metrics.executor.enable": BOOLEAN,

@@ -20,6 +20,11 @@ hoodie.write.commit.callback.kafka.retries 3
 hoodie.write.commit.callback.kafka.acks all
 hoodie.write.commit.callback.pulsar.broker.service.url -
 hoodie.write.commit.callback.pulsar.topic -
+# Streamer schema provider
+hoodie.streamer.schemaprovider.source.schema.file - hoodie.deltastreamer.schemaprovider.source.schema.file
+hoodie.streamer.schemaprovider.target.schema.file - hoodie.deltastreamer.schemaprovider.target.schema.file
+hoodie.streamer.schemaprovider.registry.url - hoodie.deltastreamer.schemaprovider.registry.url
+hoodie.streamer.schemaprovider.registry.targetUrl - hoodie.deltastreamer.schemaprovider.registry.targetUrl
 # Bootstrap
 hoodie.bootstrap.keygen.class -
 # Table (hoodie.properties)
@@ -45,6 +50,7 @@ hudi.read.columns -
 hudi.read.filter -
 hudi.read.incremental.on.missing -
 hudi.read.incremental.order -
+hudi.streaming.start.order -
 hudi.write.staging.limit.bytes -
 hudi.index.allow.switch false
 hudi.merge -

@@ -66,6 +66,7 @@ class ReadConfig:
     Attributes:
         incremental_format: "latest_state", or CDC: an incremental query gives every change.
         start_offset: where a stream begins: earliest, latest or an instant, as the user wrote it.
+        start_offset_order: order of the reader that `start_offset` is a checkpoint of; None for the stream's own.
         as_of: as the user wrote it; the table's time zone decides what it means.
         begin, end: bounds of an incremental read, (begin, end]; end None for the newest.
         columns, filter: our own options `hudi.read.columns` (comma list) and `hudi.read.filter` (SQL-like
@@ -93,6 +94,7 @@ class ReadConfig:
     query_type: str = SNAPSHOT
     incremental_format: str = "latest_state"
     start_offset: str = "earliest"
+    start_offset_order: str | None = None
     as_of: str | None = None
     begin: str | None = None
     end: str | None = None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hudi_format.config.callbacks import CallbackConfig, callback_config
 from hudi_format.config.effects import SQL_VALIDATORS, VALIDATOR_PACKAGE, WRITE, refuse_effects
 from hudi_format.config.heeded import (
     CODEC,
@@ -30,10 +31,13 @@ from hudi_format.config.heeded import (
     SAME_BEFORE_AND_AFTER,
     SINGLE_VALUE,
     SORT_COLUMNS,
+    SOURCE_SCHEMA_FILE,
     STATIC_PARTITIONS,
     STORAGE_LEVEL,
+    TARGET_SCHEMA_FILE,
     VALIDATORS,
     WRITE_FIELDS,
+    WRITE_SCHEMA,
     ZSTD_LEVEL,
 )
 from hudi_format.config.kinds import INDEX_CLASSES, PREPPED
@@ -70,6 +74,7 @@ class WriteConfig:
         rules: conditions of rows to write, as given.
         quarantine_path: None: bad rows fail the write.
         memory_max: bytes for the rows of a write; None where none were given: they stay in memory.
+        write_schema: Avro JSON that the rows are brought to; source_schema_file, target_schema_file: files with such.
         merge: a merge of the user's; see `hudi_format.merge.custom`.
         shuffle_parallelism: of the operation; None leaves it to the engine.
         extra_metadata: goes into the commit's extraMetadata.
@@ -139,6 +144,9 @@ class WriteConfig:
     allow_column_drop: bool = False
     reconcile_schema: bool = False
     validate_schema: bool = False
+    write_schema: str | None = None
+    source_schema_file: str | None = None
+    target_schema_file: str | None = None
     event_time_field: str = "ts"
     delete_field: str | None = None
     delete_marker: str | None = None
@@ -161,6 +169,7 @@ class WriteConfig:
     memory_max: int | None = None
     spill_path: str = ""
     spill_compress: bool = True
+    callback: CallbackConfig | None = None
     services: ServiceConfig = field(default_factory=ServiceConfig)
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     raw: Mapping[str, str] = field(default_factory=dict)
@@ -199,7 +208,14 @@ def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
         values["codec_level"] = given.parsed.get(ZSTD_LEVEL)
     values["index_type"] = _index(given)
     # An empty text is "none" for what may be missing.
-    for name in ("database", "lock_path", "merge"):
+    for name in (
+        "database",
+        "lock_path",
+        "merge",
+        "write_schema",
+        "source_schema_file",
+        "target_schema_file",
+    ):
         if not values.get(name):
             values.pop(name, None)
     tasks = given.parsed.get(PARALLELISM.get(operation, PARALLELISM["insert"]))
@@ -215,6 +231,7 @@ def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
         # Rows of a DataFrame are kept in one form; the levels with and without SER are the same there.
         storage_level=level.replace("_SER", ""),
         shuffle_parallelism=tasks if isinstance(tasks, int) and tasks > 0 else None,
+        callback=callback_config(given),
         services=service_config(given),
         extra_metadata=given.extra,
         raw=given.text,
@@ -284,6 +301,9 @@ def _refuse_contradictions(given: Given, operation: str) -> None:
             f"{PARTITIONS_TO_DELETE} is given, but the operation is {operation}",
             f"set {OPERATION}=delete_partition, or leave the partitions out.",
         )
+    for file in (SOURCE_SCHEMA_FILE, TARGET_SCHEMA_FILE):
+        if parsed.get(WRITE_SCHEMA) and parsed.get(file):
+            raise _conflict(f"{WRITE_SCHEMA} and {given.given_as[file]} are given", "give one of them.")
     if parsed.get(STATIC_PARTITIONS) and operation != "insert_overwrite":
         raise _conflict(
             f"{STATIC_PARTITIONS} is given, but the operation is {operation}",

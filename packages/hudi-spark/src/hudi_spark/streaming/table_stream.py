@@ -8,6 +8,7 @@ Source: spec "Queries", section 10; HoodieStreamSource of Apache Hudi 0.15.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +19,9 @@ from hudi_format.config.read import (
     BEGIN,
     BLOCK,
     CDC,
+    COMPLETION,
     END,
+    FENCED,
     HOLLOW_POLICY,
     INCREMENTAL,
     ORDER,
@@ -27,8 +30,11 @@ from hudi_format.config.read import (
 from hudi_format.errors import ConflictingOptionError
 from hudi_format.instant_time import parse_query_instant, zone_of
 from hudi_format.storage import hadoop_options, without_hadoop_options
+from hudi_timeline.scan.incremental import by_completion, is_start
 from hudi_timeline.scan.result import Scan
 from hudi_timeline.table import HudiTable
+
+log = logging.getLogger("hudi")
 
 EARLIEST, LATEST = "earliest", "latest"
 START = "00000000000000"
@@ -79,17 +85,29 @@ class TableStream:
         wanted = self.config.start_offset.strip()
         if wanted.lower() == EARLIEST:
             return START
-        if wanted.lower() == LATEST:
-            return self.latest()
-        return (
-            wanted if wanted.isdigit() else parse_query_instant(wanted, zone_of(self.open().config.timezone))
-        )
+        return self.latest() if wanted.lower() == LATEST else self._named(wanted)
 
     def latest(self) -> str:
         """How far the table can be read now, and not before the offset that the options name."""
         wanted = self.config.start_offset.strip()
         found = self.open().latest_offset(options=dict(self.config.raw)) or START
-        return max(found, wanted) if wanted.isdigit() else found
+        return max(found, self._named(wanted)) if wanted.isdigit() else found
+
+    def _named(self, wanted: str) -> str:
+        """The offset that an instant or date means, in the stream's own order.
+
+        Raises:
+            InstantNotFoundError: commits after a checkpoint of another order are archived.
+        """
+        table, config = self.open(), self.config
+        begin = wanted if wanted.isdigit() else parse_query_instant(wanted, zone_of(table.config.timezone))
+        if config.start_offset_order is None:
+            return begin
+        own = COMPLETION if by_completion(config) or table.config.layout_version == 2 else FENCED
+        found = table.convert_checkpoint(begin, order=config.start_offset_order, to=own)
+        if found.repeated:
+            log.info("%s: the stream gives the rows of %s again", self.uri, ", ".join(found.repeated))
+        return START if is_start(found.checkpoint) else found.checkpoint
 
     def scan(self, start: str, end: str, columns: Sequence[str] | None = None) -> Scan:
         """The changes after `start` up to `end`."""

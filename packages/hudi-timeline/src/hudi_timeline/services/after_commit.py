@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from hudi_format.config.services import ServiceConfig
 from hudi_format.errors import HudiError
@@ -15,15 +16,29 @@ from hudi_timeline.services.archival import archive
 from hudi_timeline.services.archive_plan import wants_archive
 from hudi_timeline.services.cleaning import clean, wants_clean
 from hudi_timeline.services.context import ServiceContext
-from hudi_timeline.timeline import load_timeline
+from hudi_timeline.timeline import Timeline, load_timeline
 
 log = logging.getLogger("hudi")
 
 
-def run(storage: Storage, config: ServiceConfig, options: Mapping[str, str]) -> tuple[str, ...]:
-    """Run the services that are due; what went wrong, one sentence each."""
+@dataclass(frozen=True, slots=True)
+class AfterCommit:
+    """What the services did.
+
+    Attributes:
+        warnings: what went wrong, one sentence each.
+        timeline: with the commit, as they found it; None where none was looked at.
+    """
+
+    warnings: tuple[str, ...] = ()
+    timeline: Timeline | None = None
+
+
+def run(storage: Storage, config: ServiceConfig, options: Mapping[str, str]) -> AfterCommit:
+    """Run the services that are due."""
     if not config.enabled:
-        return ()
+        return AfterCommit()
+    timeline: Timeline | None = None
     warnings: list[str] = []
     try:
         context = ServiceContext(storage, options)
@@ -39,4 +54,4 @@ def run(storage: Storage, config: ServiceConfig, options: Mapping[str, str]) -> 
     except (HudiError, OSError) as e:
         log.warning("%s: services after the commit failed", storage.uri, exc_info=True)
         warnings.append(f"the write is completed, but cleaning up after it failed: {e}")
-    return tuple(warnings)
+    return AfterCommit(tuple(warnings), timeline)

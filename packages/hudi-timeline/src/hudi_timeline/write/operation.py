@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from hudi_format.config import parse_write_options
 from hudi_format.config.heeded import DUP_POLICY
 from hudi_format.errors import DuplicateKeyError, HudiError
+from hudi_format.instant_time import zone_of
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.names import META_DIR
 from hudi_format.partition_path import check_safe
@@ -27,6 +28,7 @@ from hudi_format.schema.avro import to_avro
 from hudi_format.schema.changes import SchemaChange
 from hudi_format.storage import Storage
 from hudi_timeline import commit, leftovers, table_config
+from hudi_timeline.callbacks import Callback, Committed, callback_of, tell
 from hudi_timeline.engine.lookup import LookupCount, LookupTask
 from hudi_timeline.engine.protocol import Engine
 from hudi_timeline.listing import list_partitions
@@ -34,7 +36,7 @@ from hudi_timeline.progress import Reporter, Silent, reporter
 from hudi_timeline.services import after_commit
 from hudi_timeline.snapshot import TableSnapshot, snapshot_of
 from hudi_timeline.table_config import TableConfig
-from hudi_timeline.timeline import load_timeline, read_commit
+from hudi_timeline.timeline import Timeline, load_timeline, modified_at, read_commit
 from hudi_timeline.validate.checks import Checks
 from hudi_timeline.validate.functions import Validator
 from hudi_timeline.write import overwrite
@@ -82,13 +84,14 @@ class _Phases:
 
 @dataclass
 class _Run:
-    """One write: what it is to do, to check and to set aside, and how long its phases took."""
+    """One write: what it is to do, to check and to set aside, how long its phases took, and whom to tell."""
 
     plan: Plan
     phases: _Phases
     checks: Checks
     aside: Aside
     engine: Engine[Any, Any]
+    callback: Callback | None
 
     def screened(self, data: Any) -> Any:
         """The rows without bad ones."""
@@ -129,9 +132,10 @@ def execute(
         if plan is not None:
             aside = Aside.of(plan, engine)
             checks.understood(engine, plan.schema, populate_meta_fields=not plan.virtual)
+            callback = callback_of(config.callback)
     if plan is None:
         return CommitResult("", "", config.operation, storage.uri)
-    run = _Run(plan, phases, checks, aside, engine)
+    run = _Run(plan, phases, checks, aside, engine, callback)
     name = plan.storage.uri.rpartition("/")[2]
     with reporter(f"{plan.operation} {name}", engine.progress(config.progress)) as phases.shown:
         engine.on_progress = phases.shown.advance
@@ -166,6 +170,7 @@ def check(
     if plan is None:
         return ()
     Checks.of(config).understood(engine, plan.schema, populate_meta_fields=not plan.virtual)
+    callback_of(config.callback)
     return plan.schema_changes
 
 
@@ -225,13 +230,24 @@ def _finish(
         with phases("quarantine"):
             run.aside.store(transaction, table.name)
     with phases("commit"):
-        transaction.commit(
+        metadata = transaction.commit(
             stats, replaced=gone, schema_text=schema, extra=extra, even_if_empty=run.aside.rows > 0
         )
     if not transaction.committed:  # empty, and hoodie.allow.empty.commit=false
         return _nothing(run, tuple(transaction.warnings))
     with phases("services"):
-        more = after_commit.run(plan.storage, plan.config.services, plan.config.raw)
+        after = after_commit.run(plan.storage, plan.config.services, plan.config.raw)
+    completion = _completion(transaction, table, after.timeline)
+    message = Committed(
+        transaction.instant,
+        completion,
+        table.name,
+        plan.storage.uri,
+        transaction.action,
+        tuple(stats),
+        metadata.extra,
+    )
+    more = (*after.warnings, *tell(run.callback, message))
     result = CommitResult(
         instant=transaction.instant,
         action=transaction.action,
@@ -246,11 +262,25 @@ def _finish(
         lookup=lookup,
         quarantined=dict(run.aside.counts),
         quarantine=run.aside.uri,
+        completion=completion,
     )
     for warning in result.warnings:
         log.warning("%s: %s", plan.storage.uri, warning)
     log.info("%r", result)
     return result
+
+
+def _completion(transaction: commit.Transaction, table: TableConfig, timeline: Timeline | None) -> str:
+    """When the write was completed, as an instant time; "" where the storage does not say."""
+    try:
+        timeline = timeline or load_timeline(transaction.storage, table)
+    except (HudiError, OSError):
+        log.warning(
+            "%s: the timeline cannot be read after the commit", transaction.storage.uri, exc_info=True
+        )
+        return ""
+    found = timeline.find(transaction.instant)
+    return "" if found is None else found.completion or modified_at(found, zone_of(table.timezone))
 
 
 def _nothing(run: _Run, warnings: tuple[str, ...] = ()) -> CommitResult:

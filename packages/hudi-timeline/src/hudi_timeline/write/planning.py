@@ -45,6 +45,7 @@ from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import latest_schema, load_timeline, read_commit
 from hudi_timeline.write import keying, overwrite
 from hudi_timeline.write.evolution import check_former_types, check_key_types, evolve
+from hudi_timeline.write.given_schema import given_schema
 from hudi_timeline.write.index_choice import choose_index, recorded_index
 from hudi_timeline.write.properties import table_properties
 from hudi_timeline.write.tasks import BloomSettings, WriteContext
@@ -216,6 +217,7 @@ def _plan(
             except SchemaError as e:
                 raise e.at(table=storage.uri) from None
     else:
+        incoming = given_schema(incoming, config, storage)
         try:
             evolution = evolve(keying.without(incoming, dropped), stored, config, key_spec)
             check_former_types(evolution.changes, evolution.schema, _former_schemas(storage, old))

@@ -20,6 +20,8 @@ class CommitResult:
     Attributes:
         instant: the commit's instant time; "" where nothing was written (mode "ignore", or no rows and
             `hoodie.allow.empty.commit=false`).
+        completion: when the commit was completed, as an instant time of the table's zone; readers in that order
+            (`hudi.read.incremental.order=completion`) have it as their checkpoint, others the instant.
         action: `commit` or `replacecommit`.
         operation: Hudi's operation name, lower case.
         write_stats: a statistic for each file written.
@@ -46,6 +48,7 @@ class CommitResult:
     lookup: LookupCount | None = None
     quarantined: Mapping[str, int] = field(default_factory=dict)
     quarantine: str = ""
+    completion: str = ""
 
     @property
     def inserted(self) -> int:
