@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import hudi_spark
 from hudi_spark.types import to_arrow_schema
+from interop.spark_worker import QUICK_JVM
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +31,9 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        .config("spark.driver.extraJavaOptions", f"-Duser.timezone=UTC -Dderby.system.home={folder}")
+        .config(
+            "spark.driver.extraJavaOptions", f"{QUICK_JVM} -Duser.timezone=UTC -Dderby.system.home={folder}"
+        )
     )
     made = hudi_spark.configure(builder).getOrCreate()
     made.sparkContext.setLogLevel("ERROR")
