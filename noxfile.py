@@ -117,7 +117,7 @@ def types(session: nox.Session) -> None:
     )
     for package in PACKAGES:
         session.run("mypy", f"packages/{package}/src")
-    stubs = sorted(ROOT.glob("packages/*/src/**/_*.pyi"))
+    stubs = sorted(ROOT.glob("packages/*/src/**/_[!_]*.pyi"))
     modules = [".".join(p.relative_to(p.parents[len(p.relative_to(ROOT).parts) - 4]).with_suffix("").parts)
                for p in stubs]  # fmt: skip
     # In a folder of its own, so that the installed packages are checked and not the sources.

@@ -21,6 +21,7 @@ def extension(name: str) -> Extension:
 
 
 EXTENSIONS = [
+    "hudi_format._commit_json",
     "hudi_format.avro._decode",
     "hudi_format.avro._encode",
     "hudi_format.hfile._block",

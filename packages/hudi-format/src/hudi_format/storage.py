@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
@@ -23,8 +23,10 @@ from hudi_format.stores.protocol import (
     Storage,
     WrappingStorage,
 )
-from hudi_format.stores.remote import FsspecStorage
 from hudi_format.stores.schemes import normalised
+
+if TYPE_CHECKING:
+    from hudi_format.stores.remote import FsspecStorage
 
 __all__ = [
     "FileInfo",
@@ -40,6 +42,15 @@ __all__ = [
     "open_storage",
     "without_hadoop_options",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """`FsspecStorage`, imported at its first use: fsspec takes a while, and local tables need none of it."""
+    if name != "FsspecStorage":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from hudi_format.stores.remote import FsspecStorage
+
+    return FsspecStorage
 
 
 def normalised_path(uri: str) -> str:
@@ -73,6 +84,8 @@ def open_storage(
     parsed = urlparse(text)
     if parsed.scheme in ("", "file") or len(parsed.scheme) == 1:
         return LocalStorage(normalised_path(text))
+    from hudi_format.stores.remote import FsspecStorage
+
     translated = storage_options_of(text, options or {})
     return FsspecStorage(text, with_given(translated, dict(storage_options or {}), text))
 
@@ -81,9 +94,12 @@ def open_beside(storage: Storage, uri: str) -> Storage:
     """The storage below another URL, of the same store with the same credentials where it is of that store."""
     if isinstance(storage, WrappingStorage):
         return storage.wrap(open_beside(storage.inner, uri))
-    scheme = urlparse(normalised_path(uri)).scheme
-    if isinstance(storage, FsspecStorage) and scheme == urlparse(storage.uri).scheme:
-        return storage.beside(uri)
+    if not storage.is_local:
+        from hudi_format.stores.remote import FsspecStorage
+
+        scheme = urlparse(normalised_path(uri)).scheme
+        if isinstance(storage, FsspecStorage) and scheme == urlparse(storage.uri).scheme:
+            return storage.beside(uri)
     return open_storage(uri)
 
 

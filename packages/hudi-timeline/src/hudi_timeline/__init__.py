@@ -1,9 +1,11 @@
 """Apache Hudi tables without a JVM: timeline, snapshots, writes, and the hudi command line."""
 
-from hudi_timeline.options_file import options_from
-from hudi_timeline.table import HudiTable
-from hudi_timeline.write.result import CommitResult
+from hudi_format.lazy import at_first_use
 
 __version__ = "0.1.0"
 
 __all__ = ["CommitResult", "HudiTable", "__version__", "options_from"]
+
+__getattr__, __dir__ = at_first_use(
+    __name__, {"CommitResult": "write.result", "HudiTable": "table", "options_from": "options_file"}
+)

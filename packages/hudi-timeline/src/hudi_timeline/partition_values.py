@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.columns import texts
 from hudi_format.errors import PartitionPathError
 from hudi_format.partition_path import split_values
 from hudi_timeline.scan.plan import FROM_FILE, FROM_PATH, PartitionColumn
@@ -96,23 +97,23 @@ def partition_table(paths: Sequence[str], columns: Sequence[PartitionColumn], *,
         PartitionPathError: a path that does not say all values, or a value that is not of its type.
     """
     fields = [c.name for c in columns]
-    texts: list[list[str | None]] = []
+    values: list[list[str | None]] = []
     for path in paths:
-        values = split_values(path, fields)
-        if values is None:
+        found = split_values(path, fields)
+        if found is None:
             raise PartitionPathError(
                 f"cannot tell the values of {', '.join(fields)} from the partition path {path!r}",
                 table=uri,
                 remedy="the values probably hold slashes: write the table with "
                 "hoodie.datasource.write.partitionpath.urlencode=true.",
             )
-        texts.append(values)
-    arrays: list[pa.Array] = [pa.array(list(paths), pa.string())]
+        values.append(found)
+    arrays: list[pa.Array] = [texts(paths)]
     names = [PARTITION]
     for nth, column in enumerate(columns):
         if column.source == FROM_PATH:
             names.append(column.name)
-            text = pa.array([row[nth] for row in texts], pa.string())
+            text = texts([row[nth] for row in values])
             arrays.append(_typed(text, column, paths, uri))
     return pa.table(arrays, names=names)
 
@@ -123,7 +124,7 @@ def _typed(text: pa.Array, column: PartitionColumn, paths: Sequence[str], uri: s
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as whole:
         for path, value in zip(paths, text, strict=True):
             try:
-                cast_text(pa.array([value.as_py()], pa.string()), column.type)
+                cast_text(texts([value.as_py()]), column.type)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
                 raise PartitionPathError(
                     f"the partition path {path!r} says {value.as_py()!r} for column {column.name}, "
@@ -143,12 +144,12 @@ def cast_text(text: pa.Array, to: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(to):
         plain = pa.timestamp("us")
         numeric = pc.match_substring_regex(text, "^-?[0-9]{5,}$")
-        micros = pc.if_else(numeric, text, None).cast(pa.int64()).cast(plain)
-        iso = pc.if_else(numeric, None, pc.replace_substring_regex(text, "(Z|[+]00:?00)$", ""))
+        micros = pc.if_else(numeric, text, pa.NA).cast(pa.int64()).cast(plain)
+        iso = pc.if_else(numeric, pa.NA, pc.replace_substring_regex(text, "(Z|[+]00:?00)$", ""))
         value = pc.coalesce(micros, iso.cast(plain))
         return pc.assume_timezone(value, "UTC").cast(to) if to.tz is not None else value.cast(to)
     if pa.types.is_date(to):
         numeric = pc.match_substring_regex(text, "^-?[0-9]+$")
-        days = pc.if_else(numeric, text, None).cast(pa.int32()).cast(pa.date32())
-        return pc.coalesce(days, pc.if_else(numeric, None, text).cast(pa.date32())).cast(to)
+        days = pc.if_else(numeric, text, pa.NA).cast(pa.int32()).cast(pa.date32())
+        return pc.coalesce(days, pc.if_else(numeric, pa.NA, text).cast(pa.date32())).cast(to)
     return text.cast(to)

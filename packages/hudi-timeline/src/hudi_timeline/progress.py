@@ -13,20 +13,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Protocol, Self
-
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from typing import TYPE_CHECKING, Protocol, Self
 
 from hudi_format.config.heeded import PROGRESS
 from hudi_format.errors import InvalidOptionError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 SWITCH = "HUDI_PROGRESS"
 AUTO, ON, OFF = "auto", "true", "false"
@@ -73,6 +66,16 @@ class Shown:
     """A line on a console that goes away at the end: what is done, the phase, how far, how long."""
 
     def __init__(self, what: str, console: Console, *, delay_s: float = DELAY_S) -> None:
+        # Nowhere else: few processes show anything, and importing it takes longer than a small read.
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            SpinnerColumn,
+            TextColumn,
+            TimeElapsedColumn,
+        )
+
         self._bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
@@ -136,12 +139,22 @@ def switched(asked: str = AUTO) -> bool:
         )
     if asked != AUTO:
         return asked == ON
-    return sys.stderr.isatty() or Console(stderr=True).is_jupyter
+    return sys.stderr.isatty() or (_in_ipython() and _console().is_jupyter)
+
+
+def _in_ipython() -> bool:
+    return "IPython" in sys.modules
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(stderr=True)
 
 
 def reporter(what: str, asked: str = AUTO) -> Reporter:
     """What shows the progress of one write or read."""
-    return Shown(what, Console(stderr=True)) if switched(asked) else Silent()
+    return Shown(what, _console()) if switched(asked) else Silent()
 
 
 @contextmanager

@@ -8,14 +8,17 @@ Source: TableSchemaResolver, InternalSchemaCache and FileBasedInternalSchemaStor
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedError
-from hudi_format.schema.history import Evolution, SchemaVersion, parse_version, parse_versions
 from hudi_timeline.instant import Instant
 from hudi_timeline.metadata.commit_files import HISTORY_KEY as LATEST_SCHEMA
 from hudi_timeline.snapshot import TableSnapshot
 from hudi_timeline.table_config import META_FOLDER
 from hudi_timeline.timeline import SCHEMA_NEUTRAL
+
+if TYPE_CHECKING:
+    from hudi_format.schema.history import SchemaVersion
 
 FOLDER = f"{META_FOLDER}/.schema"
 SUFFIX = ".schemacommit"
@@ -38,6 +41,8 @@ def with_history(snapshot: TableSnapshot, enabled: bool | None) -> TableSnapshot
     text = _latest(snapshot)
     if not text:
         return snapshot
+    from hudi_format.schema.history import Evolution
+
     wanted = _parsed(snapshot, text, "")
     versions = {v.version: v for v in _history(snapshot)}
     of_instant: dict[str, int] = {}
@@ -81,6 +86,8 @@ def _named_before(snapshot: TableSnapshot, instant: Instant) -> bool:
 
 def _history(snapshot: TableSnapshot) -> tuple[SchemaVersion, ...]:
     """All versions that the newest valid schemacommit has."""
+    from hudi_format.schema.history import parse_versions
+
     storage, visible = snapshot.storage, snapshot.visible()
     times = sorted(
         e.name.removesuffix(SUFFIX) for e in storage.list(FOLDER) if not e.is_dir and e.name.endswith(SUFFIX)
@@ -106,6 +113,8 @@ def _history(snapshot: TableSnapshot) -> tuple[SchemaVersion, ...]:
 
 
 def _parsed(snapshot: TableSnapshot, text: str, instant: str) -> SchemaVersion:
+    from hudi_format.schema.history import parse_version
+
     try:
         return parse_version(text)
     except CorruptFileError as e:

@@ -5,15 +5,14 @@ A snapshot never refreshes itself: a new state of the table is a new snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
 from hudi_format.model import FileSlice, VisibleInstants
 from hudi_format.names import is_base_file_name
-from hudi_format.schema.history import Evolution
 from hudi_format.storage import FileInfo, Storage
 from hudi_timeline import gate
 from hudi_timeline.instant import Instant
@@ -23,6 +22,9 @@ from hudi_timeline.metadata.commit_files import CommitFiles, read_commit_files
 from hudi_timeline.table_config import TableConfig, load
 from hudi_timeline.timeline import Timeline, latest_schema, load_timeline
 from hudi_timeline.view import FileView, Group, WrittenFile, check_written, file_slices
+
+if TYPE_CHECKING:
+    from hudi_format.schema.history import Evolution
 
 # Of all commits together: some 100 MB.
 MOST_CACHED_STATS = 200_000
@@ -134,17 +136,24 @@ class TableSnapshot:
     def visible(self) -> VisibleInstants:
         return self.timeline.visible()
 
-    def written(self) -> Written:
-        """What the active commits say about file groups; reads each once."""
+    def written(self, without: Collection[str] = ()) -> Written:
+        """What the active commits say about file groups; reads each once.
+
+        Args:
+            without: partitions of which nobody asks for the files.
+        """
         newest: dict[Group, WrittenFile] = {}
         replaced: dict[Group, str] = {}
         paths: set[str] = set()
         instants = self.instants
         for instant, commit in zip(instants, self.commits.files(instants), strict=True):
-            for stat in commit.files:
-                if is_base_file(stat.path):
-                    newest[stat.partition, stat.file_id] = WrittenFile(stat.path, stat.size, instant.time)
-                    paths.add(stat.path)
+            for partition, file_id, path, size, _ in commit.files:
+                # A commit that names a file of another partition than it lies in is not left out by either.
+                if partition in without and path.startswith(f"{partition}/"):
+                    continue
+                if is_base_file(path):
+                    newest[partition, file_id] = WrittenFile(path, size, instant.time)
+                    paths.add(path)
             for partition, file_ids in commit.replaced.items():
                 for file_id in file_ids:
                     replaced[partition, file_id] = instant.time
@@ -154,6 +163,13 @@ class TableSnapshot:
     def _written_partitions(self) -> set[str]:
         """The partitions that active commits wrote to: they are looked for, whatever a metadata table lists."""
         return {f.partition for c in self.commits.files(self.instants) for f in c.files}
+
+    def _not_wanted(self, wanted: PartitionFilter | None) -> set[str]:
+        """Those of the partitions that active commits wrote to that a filter drops."""
+        if wanted is None:
+            return set()
+        partitions = sorted(self._written_partitions())
+        return {p for p, keep in zip(partitions, wanted.keep(partitions), strict=True) if not keep}
 
     def listing(self, wanted: PartitionFilter | None = None, *, written: Written | None = None) -> Listing:
         """The files in the table's partitions, or in those that are wanted, now."""
@@ -174,7 +190,7 @@ class TableSnapshot:
         Raises:
             MissingFileError, CorruptFileError: a committed file is not there, or not as it was written.
         """
-        written = self.written()
+        written = self.written(self._not_wanted(wanted) if partitions is None else ())
         if partitions is None and self.lister is not None:
             view, looked_at = self.lister.view(wanted, self._written_partitions())
             return self.latest_of(view, looked_at, written=written)

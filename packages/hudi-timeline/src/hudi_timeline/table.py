@@ -34,40 +34,29 @@ from hudi_format.errors import (
     UnsupportedError,
 )
 from hudi_format.instant_time import parse_query_instant, zone_of
-from hudi_format.merge.custom import MergeFunction, merge_text
-from hudi_format.merge.laws import LawReport
 from hudi_format.schema.meta_columns import META_COLUMNS
 from hudi_format.storage import Storage, open_storage, without_hadoop_options
 from hudi_timeline import gate
-from hudi_timeline.merge_check import check_merge
-from hudi_timeline.metadata_listing import through_metadata
-from hudi_timeline.scan.changes import JSON, STRUCT, ChangesSource, changes_range, changes_schema
-from hudi_timeline.scan.checkpoints import Converted, convert
-from hudi_timeline.scan.globs import PathSelection
-from hudi_timeline.scan.incremental import (
-    IncrementalSource,
-    incremental_range,
-    incremental_schema,
-    latest_checkpoint,
-)
-from hudi_timeline.scan.incremental_merged import MergedIncrementalSource
-from hudi_timeline.scan.incremental_optimized import OptimizedIncrementalSource
-from hudi_timeline.scan.lookup import look_up
-from hudi_timeline.scan.merged import MergedSource, memory_limit, merged_schema
+from hudi_timeline.scan.plan import JSON, STRUCT
 from hudi_timeline.scan.predicate import all_of, make_predicate
 from hudi_timeline.scan.result import Scan
 from hudi_timeline.scan.snapshot import SnapshotSource, snapshot_schema
-from hudi_timeline.scan.time_travel import check_as_of
 from hudi_timeline.schema_history import with_history
 from hudi_timeline.services.api import ServiceMethods
 from hudi_timeline.snapshot import CommitCache, TableSnapshot, open_snapshot, snapshot_of
 from hudi_timeline.table_config import META_FOLDER, TableConfig, load
 from hudi_timeline.timeline import Timeline, latest_schema, load_timeline
 from hudi_timeline.verify.api import VerifyMethods
-from hudi_timeline.write.api import WriteMethods, as_options, call_options, create_table
+from hudi_timeline.write.api import WriteMethods, create_table
+from hudi_timeline.write.given import as_options, call_options
 
+# What only some questions need is imported by those that ask them: opening a table and planning a snapshot takes a new
+# process as long as its imports do.
 if TYPE_CHECKING:
+    from hudi_format.merge.custom import MergeFunction
+    from hudi_format.merge.laws import LawReport
     from hudi_timeline.inspect import Inspector
+    from hudi_timeline.scan.checkpoints import Converted
 
 Moment: TypeAlias = str | datetime
 """An instant time (digits), `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's time zone, or a datetime."""
@@ -270,19 +259,31 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
         filter = asked.filter if filter is None else filter
         snapshot = self._snapshot()
         if as_of is not None:
+            from hudi_timeline.scan.time_travel import check_as_of
+
             config, timeline = snapshot.config, snapshot.timeline
             at = parse_query_instant(as_of, zone_of(config.timezone))
             check_as_of(self._storage, config, timeline, at)
             snapshot = snapshot_of(self._storage, config, timeline, at, commits=self._commits)
-        snapshot = through_metadata(with_history(snapshot, asked.schema_on_read), asked.metadata_enable)
+        snapshot = with_history(snapshot, asked.schema_on_read)
+        if asked.metadata_enable:
+            from hudi_timeline.metadata_listing import through_metadata
+
+            snapshot = through_metadata(snapshot, asked.metadata_enable)
         merged = query == SNAPSHOT and snapshot.config.table_type == "MERGE_ON_READ"
         if merged:
+            from hudi_timeline.scan.merged import MergedSource, memory_limit, merged_schema
+
             schema = merged_schema(snapshot.config, snapshot.schema)
         else:
             by_id = snapshot.evolution is not None
             schema = snapshot_schema(snapshot.config, snapshot.schema, in_place=by_id)
         predicate = None if filter is None else make_predicate(filter, schema)
-        paths = PathSelection.of(asked.paths, self.uri, PATHS) if asked.paths else None
+        paths = None
+        if asked.paths:
+            from hudi_timeline.scan.globs import PathSelection
+
+            paths = PathSelection.of(asked.paths, self.uri, PATHS)
         on_missing = asked.on_missing or ERROR
         source: SnapshotSource
         if merged:
@@ -342,6 +343,8 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
             HollowCommitError: a commit in the range is still open.
             MissingColumnError, SchemaError: columns or filter do not fit the table.
         """
+        from hudi_timeline.scan import incremental
+
         _check_query(query)
         if on_missing is not None:
             options = {**(options or {}), ON_MISSING: on_missing}
@@ -357,7 +360,7 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
         snapshot = self._snapshot()
         zone = zone_of(snapshot.config.timezone)
         start, stop = _bound(begin, zone), None if end is None else _bound(end, zone)
-        range = incremental_range(snapshot, start, stop, asked)
+        range = incremental.incremental_range(snapshot, start, stop, asked)
         if asked.use_end_schema and range.instants:
             at_end = latest_schema(self._storage, snapshot.timeline, snapshot.config, range.instants[-1].time)
             if at_end is not None:
@@ -365,14 +368,16 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
                     self._storage, snapshot.config, snapshot.timeline, at_end, None, self._commits
                 )
         snapshot = with_history(snapshot, asked.schema_on_read)
-        schema = incremental_schema(snapshot)
+        schema = incremental.incremental_schema(snapshot)
         texts = [filter] if filter is not None else []
         texts += [f.strip() for f in asked.incr_filters.split(",") if f.strip()]
         predicate = all_of([make_predicate(t, schema) for t in texts], schema)
-        merged = snapshot.config.table_type == "MERGE_ON_READ"
-        kind = MergedIncrementalSource if merged else IncrementalSource
-        if merged and query == READ_OPTIMIZED:
-            kind = OptimizedIncrementalSource
+        kind = incremental.IncrementalSource
+        if snapshot.config.table_type == "MERGE_ON_READ":
+            from hudi_timeline.scan.incremental_merged import MergedIncrementalSource
+            from hudi_timeline.scan.incremental_optimized import OptimizedIncrementalSource
+
+            kind = OptimizedIncrementalSource if query == READ_OPTIMIZED else MergedIncrementalSource
         source = kind(snapshot, range, schema, asked, predicate)
         return Scan(self._storage, source, _columns(schema, columns, meta_columns))
 
@@ -410,6 +415,8 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
             InstantNotFoundError, HollowCommitError: as `read_incremental`.
             MissingFileError: a file that shows rows before or after a change was cleaned.
         """
+        from hudi_timeline.scan.changes import ChangesSource, changes_range, changes_schema
+
         if images not in (JSON, STRUCT):
             raise InvalidOptionError(f"images={images!r} is unknown", remedy=f"use {JSON!r} or {STRUCT!r}.")
         if on_missing is not None:
@@ -445,6 +452,8 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
         It lies before a commit that is still open, unless times of completion are compared (table version 8 and
         later, or `hoodie.read.timeline.holes.resolution.policy=USE_TRANSITION_TIME`), which need not wait for it.
         """
+        from hudi_timeline.scan.incremental import latest_checkpoint
+
         asked = self._asked(options, without=(QUERY_TYPE, BEGIN, END, INCREMENTAL_FORMAT))
         return latest_checkpoint(self._snapshot(), asked)
 
@@ -456,6 +465,8 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
         Raises:
             InstantNotFoundError: commits after the checkpoint are archived.
         """
+        from hudi_timeline.scan.checkpoints import convert
+
         return convert(self._snapshot(), checkpoint, order=order, to=to)
 
     def get(
@@ -479,6 +490,8 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
             MissingColumnError: a table without one of the record key columns.
             HollowCommitError, InstantNotFoundError: the table cannot be read as of that time.
         """
+        from hudi_timeline.scan.lookup import look_up
+
         config = load(self._storage)
 
         def scan_of(columns: Sequence[str] | None = None, filter: str | pc.Expression | None = None) -> Scan:
@@ -509,6 +522,9 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
             InvalidOptionError, UnsupportedError, SchemaError: no such merge, or one that does not fit the table.
             MergeFunctionError: the function fails on some of the records.
         """
+        from hudi_format.merge.custom import merge_text
+        from hudi_timeline.merge_check import check_merge
+
         snapshot = self._snapshot()
         scan = self.read(meta_columns=False) if real else None
         text = None if merge is None else merge_text(merge)

@@ -17,7 +17,6 @@ import pyarrow as pa
 from hudi_format.errors import CorruptFileError, HudiError, UnsupportedError
 from hudi_format.instant_time import format_instant, parse_instant, zone_of
 from hudi_format.model import VisibleInstants
-from hudi_format.parquet.footer import read_footer
 from hudi_format.schema.avro import from_avro
 from hudi_format.schema.meta_columns import without_meta
 from hudi_format.storage import FileInfo, LocalStorage, Storage
@@ -37,7 +36,6 @@ from hudi_timeline.instant import (
     parse_instant_file_2,
     unknown_action,
 )
-from hudi_timeline.metadata.avro_records import is_clustering_request
 from hudi_timeline.metadata.commit import CommitMetadata, read_commit
 from hudi_timeline.one_moment import look_again
 from hudi_timeline.table_config import META_FOLDER, TIMELINE_PATH, TableConfig
@@ -289,6 +287,8 @@ def is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> boo
         data = storage.read(requested.path)
     except FileNotFoundError:  # rolled back since the listing
         return False
+    from hudi_timeline.metadata.avro_records import is_clustering_request
+
     return is_clustering_request(data, path=requested.path)
 
 
@@ -327,6 +327,8 @@ def latest_schema(
     if config.create_schema:
         return _table_schema(from_avro(config.create_schema), config)
     if newest_file:
+        from hudi_format.parquet.footer import read_footer
+
         footer = read_footer(storage, newest_file)
         return _table_schema(from_avro(footer.avro_schema) if footer.avro_schema else footer.schema, config)
     return None

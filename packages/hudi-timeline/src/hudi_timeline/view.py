@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.columns import flags, flags_of, integers, numbers_of, text, texts
 from hudi_format.errors import CorruptFileError, MissingFileError
 from hudi_format.model import BaseFile, FileSlice, VisibleInstants
 from hudi_format.storage import FileInfo
@@ -37,6 +38,8 @@ SCHEMA = pa.schema(
         pa.field("size", pa.int64(), nullable=False),
     ]
 )
+
+_NOTHING, _SLASH = text(""), text("/")
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 
@@ -69,10 +72,10 @@ class FileView:
         """The base files among the files of each partition."""
         paths = list(listing)
         counts = np.fromiter((len(listing[p]) for p in paths), np.int64, len(paths))
-        names = pa.array([f.name for p in paths for f in listing[p]], pa.string())
-        sizes = pa.array([f.size for p in paths for f in listing[p]], pa.int64())
-        codes = pa.array(np.repeat(np.arange(len(paths)), counts))
-        return cls.of_columns(pa.array(paths, pa.string()).take(codes), names, sizes)
+        names = texts([f.name for p in paths for f in listing[p]])
+        sizes = integers([f.size for p in paths for f in listing[p]])
+        codes = integers(np.repeat(np.arange(len(paths)), counts))
+        return cls.of_columns(texts(paths).take(codes), names, sizes)
 
     @classmethod
     def of_columns(cls, partitions: Column, names: Column, sizes: Column) -> FileView:
@@ -108,7 +111,7 @@ class FileView:
         Returns:
             A table of `SCHEMA`.
         """
-        shown = self.files.filter(pa.array(self._shown(visible, as_of)))
+        shown = self.files.filter(flags(self._shown(visible, as_of)))
         if committed is not None:
             shown = _without_strays(shown, visible, committed)
         if replaced:
@@ -121,7 +124,7 @@ class FileView:
             [(n, "ascending") for n in ("partition", "file_id", "instant", "write_token")],
         )
         shown = shown.take(order).combine_chunks()
-        return shown.filter(pa.array(_last_of_group(shown)))
+        return shown.filter(flags(_last_of_group(shown)))
 
     def _shown(self, visible: VisibleInstants, as_of: str | None) -> np.ndarray:
         """For each file, whether its instant is completed (or archived) and not after `as_of`."""
@@ -132,7 +135,7 @@ class FileView:
         )
         if not texts:
             return np.zeros(0, np.bool_)
-        shown: np.ndarray = good[coded.indices.to_numpy()]
+        shown: np.ndarray = good[numbers_of(coded.indices)]
         return shown
 
 
@@ -143,7 +146,7 @@ def _last_of_group(files: pa.Table) -> np.ndarray:
         differs = np.zeros(files.num_rows - 1, np.bool_)
         for name in ("partition", "file_id"):
             column = files.column(name).combine_chunks()
-            differs |= pc.not_equal(column[:-1], column[1:]).to_numpy(zero_copy_only=False)
+            differs |= flags_of(pc.not_equal(column[:-1], column[1:]))
         last[:-1] = differs
     return last
 
@@ -151,12 +154,14 @@ def _last_of_group(files: pa.Table) -> np.ndarray:
 def paths_of(files: pa.Table) -> pa.ChunkedArray:
     """Paths below the table of the rows of a table of `SCHEMA`."""
     partition, name = files.column("partition"), files.column("name")
-    return pc.if_else(pc.equal(partition, ""), name, pc.binary_join_element_wise(partition, name, "/"))
+    return pc.if_else(
+        pc.equal(partition, _NOTHING), name, pc.binary_join_element_wise(partition, name, _SLASH)
+    )
 
 
 def _without_strays(files: pa.Table, visible: VisibleInstants, committed: Collection[str]) -> pa.Table:
-    active = pc.is_in(files.column("instant"), pa.array(sorted(visible.completed), pa.string()))
-    known = pc.is_in(paths_of(files), pa.array(list(committed), pa.string()))
+    active = pc.is_in(files.column("instant"), texts(sorted(visible.completed)))
+    known = pc.is_in(paths_of(files), texts(list(committed)))
     stray = pc.and_not(active, known)
     if pc.any(stray).as_py():
         for path in paths_of(files.filter(stray)).to_pylist():
@@ -171,8 +176,8 @@ def _without(files: pa.Table, groups: set[Group]) -> pa.Table:
         return files
     # Neither a partition path nor a file id can hold a line break that the other could be mistaken for:
     # a file id is part of a file name without "/".
-    keys = pc.binary_join_element_wise(files.column("file_id"), files.column("partition"), "/")
-    gone = pa.array([f"{file_id}/{partition}" for partition, file_id in groups], pa.string())
+    keys = pc.binary_join_element_wise(files.column("file_id"), files.column("partition"), _SLASH)
+    gone = texts([f"{file_id}/{partition}" for partition, file_id in groups])
     return files.filter(pc.invert(pc.is_in(keys, gone)))
 
 
@@ -206,7 +211,7 @@ def check_written(
     """
     partitions = None if listed is None else set(listed)
     # Of a million groups the commits that are active wrote few.
-    ids = pa.array({file_id for _, file_id in written}, pa.string())
+    ids = texts(list({file_id for _, file_id in written}))
     known = latest.filter(pc.is_in(latest.column("file_id"), value_set=ids))
     found = {(b.partition, b.file_id): b for b in base_files(known)}
     for group, file in written.items():

@@ -1,9 +1,6 @@
 """Options of reads and writes: Apache Hudi's names, parsed once, none ignored without a word."""
 
-from hudi_format.config.against_table import check_against_table
-from hudi_format.config.facts import OptionFact, describe, explain
-from hudi_format.config.read import ReadConfig, parse_read_options
-from hudi_format.config.write import WriteConfig, parse_write_options
+from hudi_format.lazy import at_first_use
 
 __all__ = [
     "OptionFact",
@@ -15,3 +12,17 @@ __all__ = [
     "parse_read_options",
     "parse_write_options",
 ]
+
+__getattr__, __dir__ = at_first_use(
+    __name__,
+    {
+        "OptionFact": "facts",
+        "ReadConfig": "read",
+        "WriteConfig": "write",
+        "check_against_table": "against_table",
+        "describe": "facts",
+        "explain": "facts",
+        "parse_read_options": "read",
+        "parse_write_options": "write",
+    },
+)

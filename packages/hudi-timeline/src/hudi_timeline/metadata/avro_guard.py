@@ -20,6 +20,7 @@ from fastavro.schema import SchemaParseException
 from hudi_format.avro.model import AvroType
 from hudi_format.avro.model import parse as parse_model
 from hudi_format.errors import CorruptFileError, UnsupportedError
+from hudi_timeline.metadata.avro_types import MAGIC as MAGIC
 
 # What fastavro raises on damaged input is not documented; these are the kinds seen under fuzzing.
 DECODING_ERRORS = (
@@ -36,7 +37,6 @@ DECODING_ERRORS = (
     struct.error,
 )
 
-MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
 # Bytes that a compressed block may become: text of a plan packs ten to one.
 MOST_INFLATED = 100

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+# How an Avro object container begins.
+MAGIC = b"Obj\x01"
+
 Schema = dict[str, Any]
 
 _NAMESPACE = "org.apache.hudi.avro.model"

@@ -10,13 +10,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from hudi_format.errors import CorruptFileError, MissingFileError
 from hudi_format.model import WriteStat
 from hudi_format.storage import Storage
 from hudi_timeline.instant import REPLACE_COMMIT, Instant, empty_file_error
-from hudi_timeline.metadata.avro_records import Record, read_container
+
+if TYPE_CHECKING:
+    from hudi_timeline.metadata.avro_records import Record
 
 SCHEMA_KEY = "schema"
 _T = TypeVar("_T")
@@ -179,6 +181,8 @@ AVRO_NAMES = ("HoodieCommitMetadata", "HoodieReplaceCommitMetadata")
 
 def _from_avro(data: bytes, path: str) -> CommitMetadata:
     """The fields of the Avro records have the names that the JSON has; what is null there is left out here."""
+    from hudi_timeline.metadata.avro_records import read_container
+
     name, record = read_container(data, what=AVRO_NAMES[0], path=path)
     if name not in AVRO_NAMES:
         raise _corrupt(f"it holds {name!r}", path, 0)

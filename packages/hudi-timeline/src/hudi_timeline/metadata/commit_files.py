@@ -5,22 +5,25 @@ The Avro files of table versions 8 and 9 are decoded together, column by column,
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from hudi_format.avro.decoder import Decoder
+from hudi_format.commit_json import files_of_json
 from hudi_format.errors import HudiError
 from hudi_format.storage import Storage
 from hudi_timeline.instant import Instant
 from hudi_timeline.listing import on_threads
-from hudi_timeline.metadata.avro_guard import MAGIC, Container, Header, checked_schema, container_parts
+from hudi_timeline.metadata.avro_types import MAGIC
 from hudi_timeline.metadata.commit import AVRO_NAMES, CommitMetadata, read_commit
+
+if TYPE_CHECKING:  # the Avro decoders are imported where a table has Avro files
+    from hudi_format.avro.decoder import Decoder
+    from hudi_timeline.metadata.avro_guard import Container, Header
 
 HISTORY_KEY = "latest_schema"
 _HISTORY_BYTES = HISTORY_KEY.encode()
@@ -121,6 +124,8 @@ def _bytes(storage: Storage, instant: Instant) -> bytes:
 
 
 def _container(data: bytes, known: Header | None) -> Container | None:
+    from hudi_timeline.metadata.avro_guard import checked_schema, container_parts
+
     try:
         part = container_parts(data, known)
         name = str(checked_schema(part.schema).get("name", "")).rpartition(".")[2]
@@ -131,6 +136,8 @@ def _container(data: bytes, known: Header | None) -> Container | None:
 
 @lru_cache(maxsize=16)
 def _decoder(schema: str) -> Decoder:
+    from hudi_format.avro.decoder import Decoder
+
     return Decoder(schema, arrow_schema=_COLUMNS)
 
 
@@ -162,17 +169,8 @@ def _from_avro(schema: str, bodies: Sequence[bytes]) -> Sequence[CommitFiles | N
 
 def _from_json(data: bytes) -> CommitFiles | None:
     """None where the file has not the usual form."""
-    try:
-        top = json.loads(data.decode())  # of bytes it would guess the encoding
-        files = [
-            FileStat(p, s["fileId"], s["path"].lstrip("/"), s["fileSizeInBytes"], s.get("logOffset") or 0)
-            for p, stats in top[_STATS].items()
-            for s in stats
-            if s["path"]
-        ]
-        replaced = {p: tuple(ids) for p, ids in (top.get(_REPLACED) or {}).items()}
-        usual = all(type(f.file_id) is str and type(f.size) is int and type(f.offset) is int for f in files)
-        usual = usual and all(type(i) is str for ids in replaced.values() for i in ids)
-    except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
+    found = files_of_json(data)
+    if found is None:
         return None
-    return CommitFiles(tuple(files), replaced, _HISTORY_BYTES in data) if usual else None
+    files, replaced = found
+    return CommitFiles(tuple(map(FileStat._make, files)), replaced, _HISTORY_BYTES in data)

@@ -25,6 +25,7 @@ from hudi_format.schema.meta_columns import COMMIT_TIME, META_COLUMNS, RECORD_KE
 from hudi_format.slice_reader import SliceMerge
 from hudi_format.storage import Storage
 from hudi_timeline.scan.plan import (
+    BATCH_ROWS,
     COMPARED,
     DELETED,
     INSERTED,
@@ -35,7 +36,7 @@ from hudi_timeline.scan.plan import (
     ScanPlan,
     SliceLogs,
 )
-from hudi_timeline.scan.task import BATCH_ROWS, ReadTask, read_slice
+from hudi_timeline.scan.task import ReadTask, read_slice
 
 INSERT, UPDATE, DELETE = "i", "u", "d"
 

@@ -31,8 +31,10 @@ from hudi_timeline.scan.plan import (
     DELETED,
     FILES_SCHEMA,
     INSERTED,
+    JSON,
     LOGGED,
     RECORDS,
+    STRUCT,
     ChangeUnit,
     Fate,
     ScanPlan,
@@ -41,8 +43,6 @@ from hudi_timeline.scan.plan import (
 )
 from hudi_timeline.snapshot import TableSnapshot
 from hudi_timeline.view import Group, WrittenFile, check_size, missing_file
-
-JSON, STRUCT = "json", "struct"
 
 # Operations that lay rows out anew, or touch none.
 _SAME_ROWS = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX", "ALTER_SCHEMA", "BUCKET_RESCALE"})

@@ -13,20 +13,25 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.bootstrap_index import SourceFile
-from hudi_format.log.damage import CommittedRange
 from hudi_format.model import BaseFile, FileSlice, LogFile
-from hudi_format.schema.history import Evolution
-from hudi_format.slice_reader import SliceMerge
 from hudi_format.storage import Storage
-from hudi_timeline.snapshot import TableSnapshot
 
 if TYPE_CHECKING:
+    from hudi_format.bootstrap_index import SourceFile
+    from hudi_format.log.damage import CommittedRange
+    from hudi_format.schema.history import Evolution
+    from hudi_format.slice_reader import SliceMerge
     from hudi_timeline.snapshot import TableSnapshot
 
 SNAPSHOT = "snapshot"
 INCREMENTAL = "incremental"
 CHANGES = "changes"
+
+# How images of changes are given.
+JSON, STRUCT = "json", "struct"
+
+BATCH_ROWS = 131_072
+"""Of a stream, where the caller does not say."""
 
 # How a commit's changes to a file group are told.
 LOGGED = "logged"

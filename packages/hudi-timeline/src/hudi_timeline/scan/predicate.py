@@ -18,7 +18,9 @@ from decimal import Decimal, InvalidOperation
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.columns import doubles, flags, integers, text, texts
 from hudi_format.errors import InvalidOptionError, MissingColumnError, SchemaError
+from hudi_format.filtering import filtered
 from hudi_timeline.partition_values import cast_text
 from hudi_timeline.scan.plan import Predicate
 
@@ -41,7 +43,7 @@ def make_predicate(filter: str | pc.Expression, schema: pa.Schema) -> Predicate:
     else:
         raise TypeError(f"filter must be text or a pyarrow.compute.Expression, not {type(filter).__name__}")
     try:
-        schema.empty_table().filter(expression)
+        filtered(pa.Table.from_batches([], schema), expression)
     except pa.ArrowInvalid as e:
         missing = re.search(r"No match for FieldRef\.(?:Name|Nested)\((.*)\) in", str(e))
         if missing is not None:
@@ -303,12 +305,12 @@ class _Parser:
 
         def node(negated: bool) -> pc.Expression:
             if negated and has_null:  # `x NOT IN (1, NULL)` is never true
-                return pc.scalar(False)
+                return pc.scalar(flags([False])[0])
             if not values:
-                return pc.scalar(False)
+                return pc.scalar(flags([False])[0])
             same = {v.type for v in values}
             if len(same) == 1:
-                found = field.isin(pa.array([v.as_py() for v in values], same.pop()))
+                found = field.isin(pa.concat_arrays([pa.repeat(v, 1) for v in values]))
                 return ~found & field.is_valid() if negated else found
             return _joined(equal, conjunction=False)(negated)
 
@@ -388,12 +390,12 @@ class _Parser:
         try:
             if isinstance(value, bool):
                 if pa.types.is_boolean(to):
-                    return pa.scalar(value)
+                    return flags([value])[0]
             elif isinstance(value, str):
                 if pa.types.is_string(to) or pa.types.is_binary(to):
-                    return pa.scalar(value, pa.string()).cast(to)
+                    return text(value).cast(to)
                 if numeric or pa.types.is_temporal(to) or pa.types.is_boolean(to):
-                    return cast_text(pa.array([value]), to)[0]
+                    return cast_text(texts([value]), to)[0]
             elif numeric:
                 return _number_scalar(value, to)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidOperation) as e:
@@ -418,10 +420,10 @@ def _number_scalar(value: int | float | Decimal | None, to: pa.DataType) -> pa.S
     if pa.types.is_integer(to):
         whole = Decimal(str(value))
         if whole == whole.to_integral_value() and -(2**63) <= whole < 2**63:
-            return pa.scalar(int(whole), pa.int64())
+            return integers([int(whole)])[0]
         # Arrow compares long columns with fractions as 32-bit floats, and fails on values beyond 2**24.
         return pa.scalar(Decimal(f"{whole:f}"))
-    return pa.scalar(float(value or 0), pa.float64())
+    return doubles([float(value or 0)])[0]
 
 
 def _comparison_node(op: str, left: pc.Expression, right: pc.Expression) -> _Node:

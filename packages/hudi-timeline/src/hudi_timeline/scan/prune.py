@@ -7,16 +7,22 @@ Both questions are put to Arrow's own simplification of an expression under a gu
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.columns import integers
 from hudi_format.errors import PartitionPathError
-from hudi_format.parquet.chunks import ColumnChunk, row_groups
+from hudi_format.filtering import filtered
 from hudi_format.partition_path import split_values
 from hudi_timeline.partition_values import partition_table
 from hudi_timeline.scan.plan import FROM_PATH, PartitionColumn
 from hudi_timeline.table_config import TableConfig
+
+if TYPE_CHECKING:
+    from hudi_format.parquet.chunks import ColumnChunk
 
 
 def may_match(
@@ -98,8 +104,8 @@ class PartitionPruner:
             values = partition_table(paths, self._columns)
         except PartitionPathError:
             return None
-        numbered = values.append_column("", pa.array(range(len(paths)), pa.int64()))
-        found: list[int] = numbered.filter(self._filter).column("").to_pylist()
+        numbered = values.append_column("", integers(np.arange(len(paths))))
+        found: list[int] = filtered(numbered, self._filter).column("").to_pylist()
         return found
 
     def keep_below(self, folders: Sequence[str]) -> Sequence[bool]:
@@ -178,6 +184,8 @@ def matching_row_groups(
         schema: the schema that the filter is written for; statistics are compared in its types.
         constants: one row with the columns whose value is the same in the whole file.
     """
+    from hudi_format.parquet.chunks import row_groups
+
     fixed: list[pc.Expression] = []
     if constants is not None:
         fixed = [_equals(n, constants.column(n)[0]) for n in constants.schema.names if n in columns]

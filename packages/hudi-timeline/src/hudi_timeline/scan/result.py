@@ -17,17 +17,17 @@ import pyarrow as pa
 
 from hudi_format.storage import Storage
 from hudi_timeline import open_reads
-from hudi_timeline.progress import counted
-from hudi_timeline.scan.change_task import ChangeTask, change_tasks
-from hudi_timeline.scan.explain import Explanation, explain, missed_rows
-from hudi_timeline.scan.plan import CHANGES, ScanPlan, ScanSource
+from hudi_timeline.scan.plan import BATCH_ROWS, CHANGES, ScanPlan, ScanSource
 from hudi_timeline.scan.predicate import missing_column
-from hudi_timeline.scan.stability import Stability, stability_of
-from hudi_timeline.scan.task import BATCH_ROWS, ReadTask, make_tasks
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # planning needs none of these at run time
     import pandas
     import polars
+
+    from hudi_timeline.scan.change_task import ChangeTask
+    from hudi_timeline.scan.explain import Explanation
+    from hudi_timeline.scan.stability import Stability
+    from hudi_timeline.scan.task import ReadTask
 
 # Measured (2 cores, 8 files, 2,000,000 rows of 17 columns): two files at a time, each decoded by Arrow's own
 # threads, takes 0.28 s; one at a time 0.34 s, four 0.43 s, two without Arrow's threads 0.30 s.
@@ -112,8 +112,13 @@ class Scan:
         return self._tasks(self.schema)
 
     def _tasks(self, schema: pa.Schema) -> list[ReadTask] | list[ChangeTask]:
-        tasks = change_tasks if self.plan.kind == CHANGES else make_tasks
-        return tasks(self._storage, self.plan, schema, self._source.predicate)
+        if self.plan.kind == CHANGES:
+            from hudi_timeline.scan.change_task import change_tasks
+
+            return change_tasks(self._storage, self.plan, schema, self._source.predicate)
+        from hudi_timeline.scan.task import make_tasks
+
+        return make_tasks(self._storage, self.plan, schema, self._source.predicate)
 
     def to_arrow(self) -> pa.Table:
         """All rows, in memory.
@@ -126,6 +131,8 @@ class Scan:
             return self.schema.empty_table()
         if len(tasks) == 1:
             return tasks[0].to_table()
+        from hudi_timeline.progress import counted
+
         with ThreadPoolExecutor(self._files_at_once(tasks), thread_name_prefix="hudi-read") as pool:
             futures = [pool.submit(t.to_table) for t in tasks]
             try:
@@ -198,6 +205,8 @@ class Scan:
     @property
     def stability(self) -> Stability:
         """Whether the same question can be answered otherwise later on, and which open commits would change it."""
+        from hudi_timeline.scan.stability import stability_of
+
         return stability_of(self._source)
 
     def explain(self, *, prove: bool = False) -> Explanation:
@@ -207,6 +216,8 @@ class Scan:
             prove: also read all that the filter let be left out, and count rows in it that pass the filter: the
                 column `missed`, which is 0 where data skipping is right.
         """
+        from hudi_timeline.scan.explain import explain, missed_rows
+
         tasks = self.plan_files()
         if not prove or self._source.predicate is None:
             return explain(self._source, tasks)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,8 +16,6 @@ from hudi_format.config.read import AS_HUDI, ERROR, ON_MISSING
 from hudi_format.errors import MissingFileError
 from hudi_format.schema.meta_columns import with_meta
 from hudi_timeline.partition_values import partition_columns, partition_table
-from hudi_timeline.scan.bootstrap import with_sources
-from hudi_timeline.scan.globs import PathSelection
 from hudi_timeline.scan.plan import (
     FILES_SCHEMA,
     FROM_PATH,
@@ -27,10 +26,12 @@ from hudi_timeline.scan.plan import (
     ScanPlan,
 )
 from hudi_timeline.scan.prune import PartitionPruner
-from hudi_timeline.scan.time_travel import first_open_write
 from hudi_timeline.snapshot import TableSnapshot
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.view import FileView, base_files, paths_of
+
+if TYPE_CHECKING:
+    from hudi_timeline.scan.globs import PathSelection
 
 START = "000"
 """A begin before every instant."""
@@ -98,6 +99,8 @@ class SnapshotSource:
             inside = set(self.snapshot.instants)
             outside = min((i.completion for i in timeline.completed_writes() if i not in inside), default="~")
             return max((i.completion for i in inside if i.completion < outside), default=START)
+        from hudi_timeline.scan.time_travel import first_open_write
+
         pending = first_open_write(self.snapshot.storage, timeline)
         times = [i.time for i in self.snapshot.instants if pending is None or i.time < pending.time]
         return max(times, default=START)
@@ -154,6 +157,10 @@ class SnapshotSource:
             as_of=snapshot.as_of,
             evolution=snapshot.evolution,
         )
+        if not snapshot.config.bootstrap_base_path:
+            return plan
+        from hudi_timeline.scan.bootstrap import with_sources
+
         return with_sources(plan, snapshot.storage, snapshot.config)
 
     def fates(self) -> Iterator[Fate]:

@@ -24,10 +24,8 @@ from hudi_format.schema.meta_columns import COMMIT_TIME
 from hudi_format.slice_reader import LogRecords, SliceMerge, merge_base
 from hudi_format.storage import Storage
 from hudi_timeline.scan.bootstrap import BootstrapFile
-from hudi_timeline.scan.plan import FROM_PATH, Predicate, ScanPlan, SliceLogs
+from hudi_timeline.scan.plan import BATCH_ROWS, FROM_PATH, Predicate, ScanPlan, SliceLogs
 from hudi_timeline.scan.prune import matching_row_groups
-
-BATCH_ROWS = 131_072
 
 
 @dataclass(frozen=True, slots=True, eq=False)

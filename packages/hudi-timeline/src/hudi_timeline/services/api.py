@@ -10,22 +10,23 @@ from hudi_format.config.services import parse_service_options
 from hudi_format.errors import InstantNotFoundError, OptionError
 from hudi_format.storage import Storage
 from hudi_timeline import gate
-from hudi_timeline.services import archival, cleaning, properties, restore, rollback, savepoints, upgrade
-from hudi_timeline.services.archival import ArchiveResult
-from hudi_timeline.services.clean_plan import CleanPlan
-from hudi_timeline.services.cleaning import CleanResult
-from hudi_timeline.services.context import ServiceContext
-from hudi_timeline.services.properties import PropertiesChange
-from hudi_timeline.services.restore import RestoreResult
-from hudi_timeline.services.rollback import RollbackResult
-from hudi_timeline.services.upgrade import UpgradeResult
 from hudi_timeline.snapshot import snapshot_of
 from hudi_timeline.timeline import load_timeline
-from hudi_timeline.write.api import call_options
+from hudi_timeline.write.given import call_options
+
+if TYPE_CHECKING:
+    from hudi_timeline.services.archival import ArchiveResult
+    from hudi_timeline.services.clean_plan import CleanPlan
+    from hudi_timeline.services.cleaning import CleanResult
+    from hudi_timeline.services.context import ServiceContext
+    from hudi_timeline.services.properties import PropertiesChange
+    from hudi_timeline.services.restore import RestoreResult
+    from hudi_timeline.services.rollback import RollbackResult
+    from hudi_timeline.services.upgrade import UpgradeResult
 
 
 class ServiceMethods:
-    """Mixed into `HudiTable`."""
+    """Mixed into `HudiTable`.  Each method imports its service: a process that only reads needs none."""
 
     if TYPE_CHECKING:  # what HudiTable has
         _storage: Storage
@@ -34,6 +35,8 @@ class ServiceMethods:
     def _context(
         self, options: Mapping[str, object] | None, *, change: bool = True
     ) -> tuple[ServiceContext, dict[str, str]]:
+        from hudi_timeline.services.context import ServiceContext
+
         given = call_options(self._options, options, self._storage.uri)
         context = ServiceContext(self._storage, given)
         if not change:  # a dry run is refused what the run itself would be
@@ -59,6 +62,8 @@ class ServiceMethods:
             UnsupportedError: a table that a cleaning would harm.
             CorruptFileError, MissingFileError: what the plan depends on cannot be read; nothing was deleted.
         """
+        from hudi_timeline.services import cleaning
+
         context, given = self._context(options, change=not dry_run)
         return cleaning.clean(context, parse_service_options(given), dry_run=dry_run, plan=plan)
 
@@ -72,6 +77,8 @@ class ServiceMethods:
         Raises:
             UnsupportedError, CorruptFileError: nothing was moved.
         """
+        from hudi_timeline.services import archival
+
         context, given = self._context(options, change=not dry_run)
         return archival.archive(context, parse_service_options(given), dry_run=dry_run)
 
@@ -97,6 +104,8 @@ class ServiceMethods:
             InstantNotFoundError: there is no such commit on the active timeline.
             OptionError: it is savepointed already, or its files may be cleaned away.
         """
+        from hudi_timeline.services import savepoints
+
         context, _ = self._context(options, change=not dry_run)
         with nullcontext() if dry_run else context.locked():
             timeline = load_timeline(self._storage, context.table)
@@ -121,6 +130,8 @@ class ServiceMethods:
         Raises:
             InstantNotFoundError: there is no such savepoint.
         """
+        from hudi_timeline.services import savepoints
+
         context, _ = self._context(options, change=not dry_run)
         with nullcontext() if dry_run else context.locked():
             timeline = load_timeline(self._storage, context.table)
@@ -142,6 +153,8 @@ class ServiceMethods:
             MissingFileError: files of that state were cleaned away.
             OptionError: a later commit is savepointed.
         """
+        from hudi_timeline.services import restore
+
         context, _ = self._context(options)
         return restore.restore(context, instant, dry_run=dry_run)
 
@@ -168,6 +181,8 @@ class ServiceMethods:
             OptionError, UnsupportedError, MissingFileError: it is savepointed, later writes stand on it, or what was
                 before it is cleaned away.
         """
+        from hudi_timeline.services import rollback
+
         context, _ = self._context(options, change=not dry_run)
         return rollback.rollback(context, instant, dry_run=dry_run)
 
@@ -204,6 +219,8 @@ class ServiceMethods:
     def _change_version(
         self, to: int, up: bool, dry_run: bool, options: Mapping[str, object] | None
     ) -> UpgradeResult:
+        from hudi_timeline.services import upgrade
+
         context, _ = self._context(options)
         before = context.table.version
         if to != before and (to > before) != up:
@@ -230,11 +247,16 @@ class ServiceMethods:
             OptionError: entries that do not fit; `details["errors"]` lists them.
             UnsupportedError: rows would be hidden.
         """
+        from hudi_timeline.services import properties
+
         context, _ = self._context(None)
         return properties.overwrite_properties(context, new, dry_run=dry_run, force=force)
 
     @property
     def savepoints(self) -> list[str]:
         """The commits that are savepointed, oldest first."""
+        from hudi_timeline.services import savepoints
+        from hudi_timeline.services.context import ServiceContext
+
         context = ServiceContext(self._storage, {})
         return savepoints.savepoints(load_timeline(self._storage, context.table))

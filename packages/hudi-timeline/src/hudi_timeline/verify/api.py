@@ -6,16 +6,17 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from hudi_format.storage import Storage
-from hudi_timeline.verify.finding import Finding
-from hudi_timeline.verify.keys import ScanOf
-from hudi_timeline.verify.planning import RepairPlan
-from hudi_timeline.verify.repair import RepairResult, repair
-from hudi_timeline.verify.run import verify
-from hudi_timeline.write.api import call_options
+from hudi_timeline.write.given import call_options
+
+if TYPE_CHECKING:
+    from hudi_timeline.verify.finding import Finding
+    from hudi_timeline.verify.keys import ScanOf
+    from hudi_timeline.verify.planning import RepairPlan
+    from hudi_timeline.verify.repair import RepairResult
 
 
 class VerifyMethods:
-    """Mixed into `HudiTable`."""
+    """Mixed into `HudiTable`.  Both import what they do: a process that only reads needs none of it."""
 
     if TYPE_CHECKING:  # what HudiTable has
         _storage: Storage
@@ -34,6 +35,8 @@ class VerifyMethods:
                 keys that are there twice, the metadata table's indexes against rows.
             workers: how many files to look at at once; None for a number that fits the machine and the store.
         """
+        from hudi_timeline.verify.run import verify
+
         return verify(self._storage, deep=deep, workers=workers, scan_of=self.read)
 
     def repair(
@@ -63,6 +66,8 @@ class VerifyMethods:
             ConcurrentWriterError: a writer is at work.
             LockError; OptionError: a code that there is not.
         """
+        from hudi_timeline.verify.repair import repair
+
         return repair(
             self._storage, plan=plan, dry_run=dry_run, deep=deep, only=only, keep=keep, scan_of=self.read,
             options=call_options(self._options, options, self._storage.uri),

@@ -8,63 +8,24 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.config import parse_write_options
 from hudi_format.errors import OptionError
-from hudi_format.keys import KeySpec
-from hudi_format.merge.custom import MERGE, merge_text
-from hudi_format.schema.arrow import normalize_schema
-from hudi_format.schema.avro import to_avro
-from hudi_format.schema.changes import SchemaChange
 from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
-from hudi_format.storage import Storage, hadoop_options, open_storage, without_hadoop_options
+from hudi_format.storage import Storage, open_storage, without_hadoop_options
 from hudi_timeline import table_config
-from hudi_timeline.engine.local import LocalEngine, StoredRowsEngine, as_reader
 from hudi_timeline.listing import list_partitions
 from hudi_timeline.table_config import TableConfig
-from hudi_timeline.validate.functions import Validator
-from hudi_timeline.write import keying, planning
-from hudi_timeline.write.operation import check as operation_check
-from hudi_timeline.write.operation import execute
-from hudi_timeline.write.partitions import choose, require_all
-from hudi_timeline.write.properties import table_properties
-from hudi_timeline.write.result import CommitResult
+from hudi_timeline.write.given import as_options, call_options
 
 if TYPE_CHECKING:
+    from hudi_format.keys import KeySpec
+    from hudi_format.schema.changes import SchemaChange
+    from hudi_timeline.engine.local import LocalEngine
     from hudi_timeline.scan.result import Scan
+    from hudi_timeline.validate.functions import Validator
+    from hudi_timeline.write.result import CommitResult
 
 OPERATION = "hoodie.datasource.write.operation"
 PARTITIONS_TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
-
-
-def as_options(options: Mapping[str, object] | None) -> dict[str, str]:
-    """Options as text: True and False as Java writes them, a merge given as a function or mapping by its name.
-
-    Raises:
-        InvalidOptionError: a merge function that nobody else can import.
-    """
-    return {k: _as_text(k, v) for k, v in (options or {}).items()}
-
-
-def _as_text(key: str, value: object) -> str:
-    if key == MERGE and (callable(value) or isinstance(value, Mapping)):
-        return merge_text(value)
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def call_options(table: Mapping[str, str], options: Mapping[str, object] | None, uri: str) -> dict[str, str]:
-    """The options of one call, over those of the table's object.
-
-    Raises:
-        OptionError: options of the store, which is open already.
-    """
-    given = as_options(options)
-    if hadoop_options(given):
-        raise OptionError(
-            f"{min(hadoop_options(given))} is an option of the store, which is open already",
-            table=uri,
-            remedy="give it to HudiTable.open() or HudiTable.create().",
-        )
-    return {**table, **given}
 
 
 def create_table(
@@ -85,6 +46,12 @@ def create_table(
         TableExistsError: there is one already.
         OptionError, SchemaError: what was given does not make a table.
     """
+    from hudi_format.config import parse_write_options
+    from hudi_format.schema.arrow import normalize_schema
+    from hudi_format.schema.avro import to_avro
+    from hudi_timeline.write import keying, planning
+    from hudi_timeline.write.properties import table_properties
+
     given = as_options(options)
     storage = open_storage(uri, storage_options, options=given)
     given = without_hadoop_options(given)
@@ -126,6 +93,8 @@ class WriteMethods:
     `hudi_timeline.validate.functions`.  Writes of rows take `rules`: conditions by name that each row must meet, text
     or pyarrow expressions, see `hudi_timeline.validate.rules`.  `options` may name both as well, and a quarantine for
     rows that break a rule; without one they fail the write.
+
+    Each method imports what it does: a process that only reads needs none of it.
     """
 
     if TYPE_CHECKING:  # what HudiTable has
@@ -152,6 +121,8 @@ class WriteMethods:
         validators: Sequence[Validator] = (),
         rules: Rules = None,
     ) -> CommitResult:
+        from hudi_timeline.engine.local import LocalEngine, as_reader
+
         rows = None if data is None else as_reader(data)
         return self._execute(LocalEngine(), name, rows, options, validators, rules)
 
@@ -164,6 +135,8 @@ class WriteMethods:
         validators: Sequence[Validator] = (),
         rules: Rules = None,
     ) -> CommitResult:
+        from hudi_timeline.write.operation import execute
+
         given = call_options(self._options, options, self._storage.uri)
         if given.get(OPERATION, "").lower() != f"{name}_prepped":
             given[OPERATION] = name
@@ -177,8 +150,11 @@ class WriteMethods:
         Raises:
             SchemaError, OptionError ...: what the write itself would refuse before it begins.
         """
+        from hudi_timeline.engine.local import LocalEngine, as_reader
+        from hudi_timeline.write.operation import check
+
         given = {**self._options, **as_options(options), OPERATION: operation}
-        return operation_check(LocalEngine(), self._storage, as_reader(data), given)
+        return check(LocalEngine(), self._storage, as_reader(data), given)
 
     def insert(
         self,
@@ -256,6 +232,8 @@ class WriteMethods:
         Raises:
             UnknownPartitionError: a name or pattern that no partition answers to; nothing was deleted.
         """
+        from hudi_timeline.write.partitions import choose, require_all
+
         names = [partitions] if isinstance(partitions, str) else list(partitions)
         if not names:
             raise OptionError(
@@ -289,6 +267,8 @@ class WriteMethods:
 
         A filter is a `pyarrow.compute.Expression` or a text such as `"city = 'oslo' and fare < 3"`.
         """
+        from hudi_timeline.engine.local import LocalEngine, StoredRowsEngine
+
         if isinstance(rows_or_filter, (pc.Expression, str)):
             config = self.config
             columns = list(dict.fromkeys((*config.record_key_fields, *config.partition_fields)))

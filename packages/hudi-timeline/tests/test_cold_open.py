@@ -1,0 +1,77 @@
+"""What a new process imports: no more than opening a table and planning a read needs."""
+
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+
+import hudi_timeline
+from hudi_timeline import HudiTable
+
+# Each took longer than the plan itself, or brings what does.
+HEAVY = (
+    "asyncio",
+    "fastavro",
+    "fsspec",
+    "hudi_format.config.write",
+    "hudi_format.slice_reader",
+    "hudi_index",
+    "hudi_timeline.scan.incremental",
+    "hudi_timeline.scan.task",
+    "hudi_timeline.services.cleaning",
+    "hudi_timeline.verify.run",
+    "hudi_timeline.write.operation",
+    "numpy.testing",
+    "pandas",
+    "pyarrow.acero",
+    "pyarrow.dataset",
+    "pyarrow.fs",
+    "pyarrow.orc",
+    "pyarrow.parquet",
+    "rich",
+    "hudi_format.avro.decoder",
+)
+FILTERS = ("p = 'b'", "p in ('b', 'c')", "p > 'a' and p <> 'c'")
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cold") / "t"
+    rows = pa.table({"id": [1, 2], "p": ["a", "b"], "price": [0.5, 1.5], "day": ["2026-01-01"] * 2})
+    rows = rows.set_column(3, "day", rows["day"].cast(pa.date32()))
+    made = HudiTable.create(str(folder), rows.schema, name="t", record_keys=["id"], partition_fields=["p"])
+    made.insert(rows)
+    made.upsert(rows)
+    return str(folder)
+
+
+def imported(code):
+    """Which of `HEAVY` a new process has imported after running `code`, with what its last line printed."""
+    code += f"\nimport sys; print(sorted(m for m in {HEAVY!r} if m in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return done.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize("filter", FILTERS)
+def test_opening_and_planning_imports_nothing_heavy(table, filter):
+    read = f"HudiTable.open({table!r}).read(filter={filter!r}).plan.files.column('partition').to_pylist()"
+    assert imported(f"from hudi_timeline import HudiTable\nassert {read} == ['b']") == "[]"
+
+
+def test_what_is_asked_for_is_imported_then(table):
+    """The check above can fail."""
+    code = (
+        f"from hudi_timeline import HudiTable\nt = HudiTable.open({table!r})\nt.read().to_arrow()\nt.verify()"
+    )
+    found = imported(code)
+    assert "pyarrow.parquet" in found
+    assert "hudi_timeline.verify.run" in found
+
+
+def test_public_names_are_there_at_first_use():
+    code = "import hudi_timeline\nfor n in hudi_timeline.__all__: assert getattr(hudi_timeline, n), n"
+    imported(code)
+    assert set(hudi_timeline.__all__) <= set(dir(hudi_timeline))
+    with pytest.raises(AttributeError, match="NoSuchName"):
+        hudi_timeline.NoSuchName  # noqa: B018
