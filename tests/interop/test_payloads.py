@@ -178,7 +178,7 @@ def test_inserts_that_are_combined(tmp_path, apache, name):
     both(tmp_path, apache, steps, payload(name) | {"hoodie.combine.before.insert": "true"})
 
 
-@pytest.mark.req("PM-04")
+@pytest.mark.req("PM-04", "MB-07")
 @pytest.mark.parametrize("name", ["DefaultHoodieRecordPayload", "EventTimeAvroPayload"])
 @pytest.mark.parametrize("field", ["", "seen"])
 def test_commits_say_the_range_of_event_times_that_apache_hudi_says(tmp_path, apache, name, field):

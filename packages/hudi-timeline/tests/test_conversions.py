@@ -67,6 +67,33 @@ def test_a_table_goes_up_and_down_with_a_look_before(made):
     assert ids(opened(made).read().to_arrow()) == ["a", "b"]
 
 
+@pytest.mark.req("MG-06", "OP-11")
+def test_a_timeline_of_seconds_goes_on_in_milliseconds(tmp_path):
+    """Instants of 14 digits, of releases before 0.10, and those of 17 that follow the upgrade, are one order."""
+    schema = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64())])
+    made = MadeTable(tmp_path / "t", schema, properties={VERSION: "5"})
+    old = ["20210105093000", "20210105093001"]
+    made.commit(old[0], {("p", file_id(1)): [{"id": "a", "v": 1}]})
+    made.commit(old[1], {("p", file_id(2)): [{"id": "b", "v": 2}]})
+    row = pa.table({"id": ["a"], "p": ["p"], "v": [3]}, schema)
+    with pytest.raises(UnsupportedError, match="table version 5") as e:
+        opened(made).upsert(row)
+    assert "hudi upgrade" in e.value.remedy
+    opened(made).upgrade()
+    new = opened(made).upsert(row)
+    assert (len(new.instant), new.updated) == (17, 1)
+    table = opened(made)
+    assert [i.time for i in table.timeline.completed_writes()] == [*old, new.instant]
+    assert ids(table.read(as_of=old[0]).to_arrow()) == ["a"]
+    assert ids(table.read(as_of="2021-01-05 09:30:00").to_arrow()) == ["a"]
+    assert ids(table.read(as_of=old[1]).to_arrow()) == ["a", "b"]
+    assert table.read(as_of=f"{old[1]}999").to_arrow().num_rows == 2
+    assert ids(table.read_incremental(old[0]).to_arrow()) == ["a", "b"]
+    assert ids(table.read_incremental(old[1]).to_arrow()) == ["a"]
+    table.rollback(new.instant)
+    assert sorted(opened(made).read().to_arrow()["v"].to_pylist()) == [1, 2]
+
+
 @pytest.mark.req("OP-11")
 def test_the_metadata_table_goes_up_along_and_is_deleted_on_the_way_down(made):
     version(made, 5)

@@ -202,3 +202,33 @@ def test_rows_of_archived_and_unknown_instants_stay(tmp_path, table, options):
         quarantine.abandoned(table.storage, table.timeline, HudiTable.open(str(tmp_path / "q")).storage) == []
     )
     assert OPTIONS["hoodie.table.name"] == "trips"
+
+
+@pytest.mark.req("MB-07")
+def test_what_is_told_of_each_record_is_added_up_over_the_commit(tmp_path, path, table, options):
+    """Event times of the records that were updated; those that failed, by what was wrong with them."""
+    given = {
+        **options,
+        "hoodie.datasource.write.payload.class": "DefaultHoodieRecordPayload",
+        "hoodie.payload.event.time.field": "seen",
+    }
+    names = [f"n{n}" for n in range(4)]
+    cities = [f"c{n % 2}" for n in range(4)]
+
+    def batch(ts, seen, fare):
+        return rows(
+            *names, id=names, city=cities, ts=pa.array([ts] * 4, pa.int64()), fare=fare
+        ).append_column("seen", pa.array(seen, pa.int64()))
+
+    assert (
+        table.upsert(batch(5, [1_600_000_000] * 4, [1.0] * 4), options=given).event_times is None
+    )  # inserts
+    seen = [1_700_000_000, 1_700_000_300_000, 1_700_000_100, 1_500_000_000]
+    result = table.upsert(batch(6, seen, [1.0, 1.0, 1.0, -1.0]), options=given)
+    assert (result.updated, result.files_rewritten, dict(result.quarantined)) == (3, 2, {"paid": 1})
+    assert result.event_times == (1_700_000_000_000, 1_700_000_300_000)
+    (newest,) = [i for i in table.timeline.completed_writes() if i.time == result.instant]
+    recorded = read_commit(table.storage, newest)
+    times = [t for s in recorded.stats for t in (s.min_event_time, s.max_event_time)]
+    assert (min(times), max(times)) == result.event_times
+    assert json.loads(recorded.extra["hudi.quarantine"])

@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -486,3 +487,26 @@ def test_footers_carry_filter_key_range_and_schema(tmp_path):
         assert meta[b"hoodie_max_record_key"].decode() >= max(keys.to_pylist())
         fields = [f["name"] for f in json.loads(meta[b"parquet.avro.schema"])["fields"]]
         assert fields[:5] == [f for f in fields if f.startswith("_hoodie_")]
+
+
+@pytest.mark.req("WR-27")
+def test_a_spike_costs_the_files_that_it_touches_and_the_result_says_so(tmp_path):
+    """As many changed rows, in one partition or in all of them: what is written goes with the files."""
+    table = HudiTable.create(
+        str(tmp_path / "t"),
+        SCHEMA,
+        name="t",
+        record_keys=["uuid"],
+        partition_fields=["city"],
+        ordering_fields=["ts"],
+    )
+    base = trips(4000, city=lambda i: f"c{i % 8}")
+    table.bulk_insert(base, options={"hoodie.parquet.bloom.filter.enabled": False})
+    options = {"hoodie.parquet.bloom.filter.enabled": False}
+    quiet = table.upsert(base.filter(pc.equal(base["city"], "c0")).slice(0, 8), options=options)
+    spike = table.upsert(base.slice(0, 8), options=options)
+    assert (quiet.updated, quiet.files_rewritten, quiet.partitions) == (8, 1, ("c0",))
+    assert (spike.updated, spike.files_rewritten, len(spike.partitions)) == (8, 8, 8)
+    assert 7 < spike.bytes_written / quiet.bytes_written < 9
+    recorded = table.inspect.commits().to_pylist()[-2:]
+    assert [c["bytes_written"] for c in recorded] == [quiet.bytes_written, spike.bytes_written]

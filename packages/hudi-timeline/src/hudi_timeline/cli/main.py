@@ -17,7 +17,7 @@ import typer
 from hudi_format.config import describe
 from hudi_format.errors import HudiError
 from hudi_timeline import __version__
-from hudi_timeline.cli import capsule, conversions, services, verify
+from hudi_timeline.cli import capsule, conversions, importing, services, verify
 from hudi_timeline.cli.arguments import Output, Path, StorageOptions, open_table
 from hudi_timeline.cli.output import Format, show_facts, show_rows
 from hudi_timeline.instant import COMPLETED
@@ -201,6 +201,7 @@ services.add_to(app)
 conversions.add_to(app)
 verify.add_to(app)
 capsule.add_to(app)
+importing.add_to(app)
 config_app = typer.Typer(no_args_is_help=True, help="About options.", rich_markup_mode=None)
 app.add_typer(config_app, name="config")
 

@@ -77,6 +77,17 @@ class CommitResult:
         return sum(s.total_write_bytes for s in self.write_stats)
 
     @property
+    def event_times(self) -> tuple[int, int] | None:
+        """Least and greatest event time of the updated records, in milliseconds since 1970, over all files.
+
+        None where the payload keeps none: it is DefaultHoodieRecordPayload and its kin that do, of the column
+        `hoodie.payload.event.time.field`.
+        """
+        least = [s.min_event_time for s in self.write_stats if s.min_event_time is not None]
+        greatest = [s.max_event_time for s in self.write_stats if s.max_event_time is not None]
+        return (min(least), max(greatest)) if least and greatest else None
+
+    @property
     def partitions(self) -> tuple[str, ...]:
         """Partitions with a written or replaced file, sorted."""
         return tuple(sorted({s.partition for s in self.write_stats} | set(self.replaced)))

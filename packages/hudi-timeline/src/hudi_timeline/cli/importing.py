@@ -1,0 +1,60 @@
+"""The command that makes a table of a Parquet data set, as hudi-cli's `hdfsparquetimport`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hudi_timeline.cli.arguments import Output, Path, StorageOptions, pairs
+from hudi_timeline.cli.output import Format, show_facts
+from hudi_timeline.cli.services import Options
+from hudi_timeline.write.importing import import_parquet
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to the `hudi` command."""
+    app.command("import")(import_)
+
+
+def import_(
+    source: Annotated[str, typer.Argument(help="The folder of Parquet files.", metavar="SOURCE")],
+    path: Path,
+    key: Annotated[str, typer.Option("--key", "-k", help="Columns of the record key, with commas.")],
+    name: Annotated[str, typer.Option("--name", help="The table's name; its folder's if not given.")] = "",
+    partition: Annotated[
+        str, typer.Option("--partition", "-p", help="Columns of the partition path, with commas.")
+    ] = "",
+    ordering: Annotated[
+        str, typer.Option("--ordering", help="Column that decides between records of one key.")
+    ] = "",
+    where: Annotated[str | None, typer.Option("--where", "-w", help="Rows to take, as in SQL.")] = None,
+    upsert: Annotated[
+        bool, typer.Option("--upsert", help="Add to the table that is there; known keys are updated.")
+    ] = False,
+    option: Options = None,
+    output: Output = Format.table,
+    storage: StorageOptions = None,
+) -> None:
+    """Write a Parquet data set, or rows of it, to a table in one commit."""
+    options = {
+        "hoodie.table.name": name or path.rstrip("/").rpartition("/")[2],
+        "hoodie.datasource.write.recordkey.field": key,
+        "hoodie.datasource.write.partitionpath.field": partition,
+        **({"hoodie.datasource.write.precombine.field": ordering} if ordering else {}),
+        **pairs(option),
+    }
+    result = import_parquet(source, path, options, where=where, upsert=upsert, storage_options=pairs(storage))
+    show_facts(
+        {
+            "instant": result.instant,
+            "operation": result.operation,
+            "inserted": result.inserted,
+            "updated": result.updated,
+            "files": result.files_written + result.files_rewritten,
+            "partitions": len(result.partitions),
+            "bytes": result.bytes_written,
+            "warnings": list(result.warnings),
+        },
+        output,
+    )
