@@ -263,6 +263,7 @@ def bench_smoke(session: nox.Session) -> None:
     session.run("python", "benchmarks/macro/merge_on_read.py", "--scale", "smoke",
                 "--kinds", "base-heavy", "--engines", "ours,hudi-rs,pyarrow")  # fmt: skip
     session.run("python", "benchmarks/macro/planning.py", "--scale", "smoke")
+    session.run("python", "benchmarks/macro/spikes.py", "--scale", "smoke", "--contenders", "ours")
     session.run("python", "benchmarks/macro/incremental.py", "--scale", "smoke", "--engines", "ours")
 
 
@@ -274,6 +275,7 @@ BENCHMARKS = {
     "files1000": ("files1000.py",),
     "incremental": ("incremental.py",),
     "planning": ("planning.py",),
+    "spikes": ("spikes.py", "--repeat", "3"),
     "headline": ("headline.py",),
     "headline-bloom": ("headline.py", "--index", "BLOOM", "--repeat", "1"),
     "headline-global-simple": ("headline.py", "--index", "GLOBAL_SIMPLE", "--repeat", "1"),
