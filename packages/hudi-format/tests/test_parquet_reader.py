@@ -23,7 +23,7 @@ from hudi_format.errors import (
     StorageError,
 )
 from hudi_format.parquet.footer import BLOOM_FILTER, MAX_KEY, MIN_KEY, read_footer
-from hudi_format.parquet.reader import iter_batches, iter_pieces, iter_row_groups, read_keys, read_table
+from hudi_format.parquet.reader import Pieces, iter_batches, iter_row_groups, read_keys, read_table
 from hudi_format.schema.avro import from_avro
 from hudi_format.schema.meta_columns import FILE_NAME, META_COLUMNS, RECORD_KEY, with_meta
 from hudi_format.storage import LocalStorage, open_storage
@@ -258,13 +258,15 @@ def test_large_row_groups_come_in_pieces(tmp_path: Path) -> None:
     pq.write_table(rows, tmp_path / "f.parquet", row_group_size=400, compression="none")
     storage = open_storage(str(tmp_path))
     size = pq.read_metadata(tmp_path / "f.parquet").row_group(0).total_byte_size
-    pieces = list(iter_pieces(storage, "f.parquet", dictionary_columns=("run",), most_bytes=size // 3))
+    with Pieces(storage, "f.parquet", dictionary_columns=("run",), most_bytes=size // 3) as file:
+        assert file.num_rows == 1000
+        pieces = list(file)
     assert max(p.num_rows for p in pieces) < 200
     assert len({id(p) for p in pieces}) >= 8
     assert pa.types.is_dictionary(pieces[0].schema.field("run").type)
     assert pa.concat_tables([p.cast(rows.schema) for p in pieces]).equals(rows)
-    whole = iter_pieces(storage, "f.parquet", most_bytes=size)
-    assert [p.num_rows for p in whole] == [400, 400, 200]
+    with Pieces(storage, "f.parquet", most_bytes=size) as whole:
+        assert [p.num_rows for p in whole] == [400, 400, 200]
 
 
 def test_large_files_are_read_rather_than_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hudi_format.errors import MissingColumnError, SchemaError, StorageError
 from hudi_format.parquet.config import ParquetConfig
 from hudi_format.parquet.footer import read_footer
-from hudi_format.parquet.reader import iter_batches, iter_row_groups, read_table
+from hudi_format.parquet.reader import Pieces, iter_batches, iter_row_groups, read_table
 from hudi_format.parquet.writer import BaseFileWriter
 from hudi_format.schema.avro import from_avro, to_avro
 from hudi_format.schema.meta_columns import COMMIT_SEQNO, FILE_NAME, RECORD_KEY, with_meta
@@ -187,6 +187,14 @@ def test_dictionaries_are_made_where_they_will_be_kept(storage: LocalStorage) ->
     write(storage, table)
     used = {name for name, kinds in _encodings(storage).items() if "RLE_DICTIONARY" in kinds}
     assert used == {"_hoodie_commit_time", "_hoodie_partition_path", FILE_NAME, "city", "tags.list.element"}
+    # What is known of a column is not sampled, and a dictionary of the old file stays one.
+    known = {"city": False, "v": True}
+    with BaseFileWriter(storage, PATH, table.schema, config=ParquetConfig(), dictionaries=known) as writer:
+        writer.write(table)
+    told = {name for name, kinds in _encodings(storage).items() if "RLE_DICTIONARY" in kinds}
+    assert told == used - {"city"} | {"v"}
+    with Pieces(storage, PATH) as file:
+        assert {name for name, has in file.dictionaries().items() if has} == told
     write(storage, table, dictionary=False)
     assert not [k for k in _encodings(storage).values() if "RLE_DICTIONARY" in k]
 

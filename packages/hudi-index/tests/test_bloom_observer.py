@@ -111,6 +111,14 @@ def test_the_seed_itself_is_not_changed():
     assert seed.to_base64() == before
 
 
+def test_a_seed_without_further_keys_is_written_as_it_stands(monkeypatch):
+    entries = entries_of(KEYS, SETTINGS)
+    monkeypatch.setattr(BloomFilter, "to_base64", lambda self: pytest.fail("it was encoded again"))
+    observer = seeded_observer(entries, *SETTINGS, num_rows=len(KEYS))
+    assert observer is not None
+    assert dict(observer.finish()) == entries
+
+
 SETTINGS = ("DYNAMIC_V0", 5, 0.1, 10)
 KEYS = [f"k{i}" for i in range(7)]
 

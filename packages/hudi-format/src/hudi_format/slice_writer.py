@@ -31,7 +31,7 @@ from hudi_format.model import BaseFile, WriteStat, join_path
 from hudi_format.names import base_file_name
 from hudi_format.observer import NO_OBSERVER, KeyObserver
 from hudi_format.parquet.config import ParquetConfig
-from hudi_format.parquet.reader import iter_pieces
+from hudi_format.parquet.reader import Pieces
 from hudi_format.parquet.writer import BaseFileWriter
 from hudi_format.schema.evolve import conform
 from hudi_format.schema.meta_columns import (
@@ -48,6 +48,16 @@ from hudi_format.storage import Storage
 # Constant in a whole file or in long runs: kept as dictionaries between reading and writing.
 _RUN_COLUMNS = (COMMIT_TIME, PARTITION_PATH, FILE_NAME)
 _VIRTUAL = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH)
+# A file that takes more records than this share of its rows is sampled anew for columns worth a dictionary.
+_FEW = 0.25
+
+# From the old file's footer entries and its number of rows: an observer seeded with its keys, which then sees only
+# those that are appended; None where all keys are to be seen.
+Carry = Callable[[Mapping[str, str], int], KeyObserver | None]
+
+
+def _no_carry(_: Mapping[str, str], __: int) -> None:
+    return
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +92,10 @@ class FileSpec:
 
 def _no_guard() -> None:
     return
+
+
+def _none_observed() -> KeyObserver:
+    return NO_OBSERVER
 
 
 class RowCounter:
@@ -165,8 +179,8 @@ def merge_file(
     old: BaseFile,
     incoming: Incoming,
     *,
-    observer: KeyObserver = NO_OBSERVER,
-    observe_all: bool = True,
+    observer: Callable[[], KeyObserver] = _none_observed,
+    carry: Carry = _no_carry,
     guard: Callable[[], None] = _no_guard,
     counter: RowCounter | None = None,
     limit: MemoryLimit | None = None,
@@ -177,8 +191,8 @@ def merge_file(
     is dropped because it is older.  Records that match nothing are appended, deletes not.
 
     Args:
-        observe_all: whether the observer sees every key, or only those that are appended (where it was
-            seeded with what the old file's footer holds).
+        observer: makes the observer of a file's keys, which sees all of them.
+        carry: makes one that goes on from the old file's footer instead, where that can be.
         limit: records that are more than it lets hold are handled piece by piece, apart from their keys.
     """
     began = time.monotonic()
@@ -192,11 +206,14 @@ def merge_file(
     seen = np.zeros(incoming.rows.num_rows, dtype=bool)
     updates = deletes = 0
     times: list[pa.StructScalar] = []
-    with BaseFileWriter(
-        storage, spec.path, with_meta(spec.schema), config=spec.config,
-        observer=observer if observe_all else NO_OBSERVER, entries=spec.entries,
-    ) as writer:  # fmt: skip
-        for group in _old_groups(storage, old, spec):
+    with (
+        _stored(storage, old) as stored_file,
+        _rewriting(storage, spec, stored_file, incoming.rows.num_rows) as writer,
+    ):
+        appended = carry(stored_file.entries(), stored_file.num_rows)
+        if appended is None:
+            appended = writer.observer = observer()
+        for group in _old_groups(stored_file, old, spec):
             if folding is not None:
                 rows, take, gone = folding.meet(group)
                 deletes += int(gone.sum())
@@ -227,10 +244,9 @@ def merge_file(
         inserts = 0
         for new in _new_rows(incoming, folding, seen, limit):
             inserts += new.num_rows
-            if not observe_all:
-                writer.observer = observer
+            writer.observer = appended
             writer.write(stamp(new, spec, counter))
-        writer.observer = observer  # its entries go to the footer in either case
+        writer.observer = appended  # its entries go to the footer in either case
         guard()
         size = writer.close()
         written = writer.num_rows
@@ -282,8 +298,8 @@ def concat_file(
     old: BaseFile,
     rows: Iterable[pa.Table],
     *,
-    observer: KeyObserver = NO_OBSERVER,
-    observe_all: bool = True,
+    observer: Callable[[], KeyObserver] = _none_observed,
+    carry: Carry = _no_carry,
     guard: Callable[[], None] = _no_guard,
     counter: RowCounter | None = None,
 ) -> WriteStat:
@@ -291,13 +307,13 @@ def concat_file(
     began = time.monotonic()
     counter = counter or RowCounter()
     inserts = 0
-    with BaseFileWriter(
-        storage, spec.path, with_meta(spec.schema), config=spec.config,
-        observer=observer if observe_all else NO_OBSERVER, entries=spec.entries,
-    ) as writer:  # fmt: skip
-        for group in _old_groups(storage, old, spec):
+    with _stored(storage, old) as stored_file, _rewriting(storage, spec, stored_file) as writer:
+        appended = carry(stored_file.entries(), stored_file.num_rows)
+        if appended is None:
+            appended = writer.observer = observer()
+        for group in _old_groups(stored_file, old, spec):
             writer.write(_with_updates(group, None, spec, counter))
-        writer.observer = observer
+        writer.observer = appended
         for part in rows:
             inserts += part.num_rows
             writer.write(stamp(part, spec, counter))
@@ -317,9 +333,22 @@ def concat_file(
     )
 
 
-def _old_groups(storage: Storage, old: BaseFile, spec: FileSpec) -> Iterator[pa.Table]:
+def _stored(storage: Storage, old: BaseFile) -> Pieces:
+    return Pieces(storage, old.path, dictionary_columns=_RUN_COLUMNS, size=old.size)
+
+
+def _rewriting(storage: Storage, spec: FileSpec, old: Pieces, incoming: int | None = None) -> BaseFileWriter:
+    """The new file; its columns have dictionaries where the old one's have, if few records come (None: unknown)."""
+    alike = incoming is not None and incoming <= _FEW * old.num_rows
+    return BaseFileWriter(
+        storage, spec.path, with_meta(spec.schema), config=spec.config, entries=spec.entries,
+        dictionaries=old.dictionaries() if alike else None,
+    )  # fmt: skip
+
+
+def _old_groups(stored: Pieces, old: BaseFile, spec: FileSpec) -> Iterator[pa.Table]:
     """The old file, piece by piece, in the schema to write, run columns as dictionaries."""
-    for group in iter_pieces(storage, old.path, dictionary_columns=_RUN_COLUMNS, size=old.size):
+    for group in stored:
         columns = {}
         for name in META_COLUMNS:
             if group.schema.get_field_index(name) < 0:

@@ -51,8 +51,8 @@ def test_an_upsert_asks_the_store_for_nothing_twice(s3_server, requests):
         if name.endswith("/.temp/" + name.split("/")[-2] + "/"):
             most = 2  # before the commit, and to remove them
         assert times <= most, (kind, name, times)
-    # Footers and data of small files come with one request each, to look keys up and to write.
+    # Footer and data of a small file come with one request, once to look keys up and once to write.
     ranges = collections.Counter(name for kind, name, span in requests if span)
-    assert set(ranges.values()) == {3}
+    assert set(ranges.values()) == {2}
     # The heartbeat; markers are deleted with one request, whatever their number.
     assert (kinds["DeleteObject"], kinds["DeleteObjects"]) == (1, 1)

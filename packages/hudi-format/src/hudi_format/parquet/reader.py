@@ -16,13 +16,15 @@ import pyarrow.types as pt
 from hudi_format.errors import CorruptFileError, HudiError, MissingColumnError
 from hudi_format.key_spec import KeySpec
 from hudi_format.keys import record_keys
-from hudi_format.parquet.footer import corrupt, open_parquet, reading
+from hudi_format.parquet.footer import corrupt, entries_of, open_parquet, reading
 from hudi_format.schema.evolve import conform
 from hudi_format.schema.meta_columns import RECORD_KEY
 from hudi_format.storage import Storage
 
 # Row groups of more encoded bytes than this are rewritten in pieces.
 PIECE_BYTES = 32 << 20
+# How Arrow's writer names itself in footers: it is the one that files of ours are written with.
+_ARROW = "parquet-cpp-arrow"
 
 Batch = TypeVar("Batch", pa.RecordBatch, pa.Table)
 
@@ -116,26 +118,59 @@ def iter_row_groups(
             yield file.finish(file.read(group, wanted, use_threads), wanted)
 
 
-def iter_pieces(
-    storage: Storage,
-    path: str,
-    *,
-    dictionary_columns: Sequence[str] = (),
-    most_bytes: int = PIECE_BYTES,
-    size: int = -1,
-) -> Iterator[pa.Table]:
-    """All of a base file in its order: small row groups whole, larger ones in pieces of about `most_bytes`.
+class Pieces:
+    """A base file that is to be written again: its footer, and its rows in their order, piece by piece.
+
+    Small row groups come whole, larger ones in pieces of about `most_bytes`.  Closes itself as a context manager.
 
     Args:
+        dictionary_columns: text columns to give as dictionaries, without decoding each row.
         size: of the file in bytes, where a listing told.
 
+    Attributes:
+        num_rows: of the file.
+
     Raises:
-        as `read_table`, while iterating.
+        as `read_table`, also while iterating.
     """
-    with _File(storage, path, None, dictionary_columns, size) as file:
+
+    def __init__(
+        self,
+        storage: Storage,
+        path: str,
+        *,
+        dictionary_columns: Sequence[str] = (),
+        most_bytes: int = PIECE_BYTES,
+        size: int = -1,
+    ) -> None:
+        self._file = _File(storage, path, None, dictionary_columns, size)
+        self._most_bytes = most_bytes
+        self.num_rows = int(self._file.metadata.num_rows)
+
+    def __enter__(self) -> Pieces:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.__exit__()
+
+    def entries(self) -> dict[str, str]:
+        """The footer's text entries."""
+        return entries_of(self._file.metadata)
+
+    def dictionaries(self) -> dict[str, bool]:
+        """Per column, by Parquet's path, whether it has a dictionary; {} where other writers than Arrow chose."""
+        metadata = self._file.metadata
+        if not metadata.num_row_groups or not str(metadata.created_by).startswith(_ARROW):
+            return {}
+        group = metadata.row_group(0)
+        columns = (group.column(n) for n in range(group.num_columns))
+        return {c.path_in_schema: bool(c.has_dictionary_page) for c in columns}
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        file = self._file
         wanted = file.wanted(None)
         for group in range(file.num_row_groups):
-            rows = file.rows_within(group, most_bytes)
+            rows = file.rows_within(group, self._most_bytes)
             if rows is None:
                 yield file.finish(file.read(group, wanted, False), wanted)
                 continue
@@ -218,8 +253,9 @@ class _File:
         self._keep_dictionaries = bool(dictionary_columns)
         self.num_row_groups = int(self._file.num_row_groups)
         with reading(storage, path):
+            self.metadata: pq.FileMetaData = self._file.metadata
             try:
-                self._rows = row_counts(self._file.metadata)
+                self._rows = row_counts(self.metadata)
             except BaseException:
                 self._file.close(force=True)
                 raise
@@ -235,7 +271,7 @@ class _File:
 
     def rows_within(self, group: int, most_bytes: int) -> int | None:
         """How many rows of a row group are about so many bytes; None where all of them are no more."""
-        rows, size = self._rows[group], int(self._file.metadata.row_group(group).total_byte_size)
+        rows, size = self._rows[group], int(self.metadata.row_group(group).total_byte_size)
         return None if size <= most_bytes else max(1, rows * most_bytes // size)
 
     def wanted(self, columns: Sequence[str] | None) -> list[str]:

@@ -60,12 +60,14 @@ class BaseFileWriter:
         config: ParquetConfig,
         observer: KeyObserver = NO_OBSERVER,
         entries: Mapping[str, str] | None = None,
+        dictionaries: Mapping[str, bool] | None = None,
     ) -> None:
         """Open the file.
 
         Args:
             schema: the file's columns in types as they are stored, meta columns included.
             entries: further footer entries, such as `parquet.avro.schema`.
+            dictionaries: whether a column is worth a dictionary, where that is known; the others are sampled.
 
         Raises:
             StorageError: the storage refused.
@@ -78,6 +80,7 @@ class BaseFileWriter:
         self._schema = schema.remove_metadata()
         self._config = config
         self._entries = dict(entries or {})
+        self._known = dictionaries or {}
         self._has_keys = RECORD_KEY in schema.names
         self._gathered: list[pa.Table] = []
         self._gathered_bytes = 0
@@ -192,14 +195,19 @@ class BaseFileWriter:
         """Parquet's paths of the columns worth a dictionary, judged by rows from all over `first`."""
         if not self._config.dictionary:
             return False
-        sample = _sample(first)
+        sample: pa.Table | None = None
         out: list[str] = []
         for field in first.schema:
             if field.name in (RECORD_KEY, COMMIT_SEQNO) or pt.is_boolean(field.type):
                 continue
             if pt.is_nested(field.type):
                 out += _leaves(field.type, field.name)
-            elif pt.is_dictionary(field.type) or self._repeats(sample.column(field.name), first.num_rows):
+                continue
+            worth = True if pt.is_dictionary(field.type) else self._known.get(field.name)
+            if worth is None:
+                sample = _sample(first) if sample is None else sample
+                worth = self._repeats(sample.column(field.name), first.num_rows)
+            if worth:
                 out.append(field.name)
         return out or False
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 import uuid
@@ -87,9 +86,15 @@ class LocalStorage:
                 raise e from None
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        with named(self._root, path), open(self.full(path), "rb", buffering=0) as f:
-            f.seek(start)
-            return _read_fully(f, length)
+        try:
+            file = os.open(self.full(path), os.O_RDONLY)
+            try:
+                return _read_fully(file, start, length)
+            finally:
+                os.close(file)
+        except OSError as e:  # entering `named` for each of a thousand footers is what costs here
+            with named(self._root, path):
+                raise e from None
 
     def open_input(self, path: str) -> pa.NativeFile:
         full = self.full(path)
@@ -196,11 +201,11 @@ def _drop_checksum(full: str) -> None:
     _unlink_quietly(f"{folder}/.{name}.crc")
 
 
-def _read_fully(f: io.FileIO, length: int) -> bytes:
-    """`length` bytes, fewer at the file's end only: the system gives at most 2 GiB a call."""
-    data = f.read(length) or b""
+def _read_fully(file: int, start: int, length: int) -> bytes:
+    """`length` bytes of a descriptor's file, fewer at its end only: the system gives at most 2 GiB a call."""
+    data = os.pread(file, length, start)
     while 0 < len(data) < length:
-        more = f.read(length - len(data))
+        more = os.pread(file, length - len(data), start + len(data))
         if not more:
             break
         data += more

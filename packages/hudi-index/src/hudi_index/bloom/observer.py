@@ -56,6 +56,7 @@ class BloomObserver:
             and are not shown to the observer.  The filter is copied.  What `finish` gives is then equal to
             what a new observer that sees all keys would give, if the seed was made with the same settings
             from exactly these keys in their order; `seeded_observer` checks that.
+        seed_text: the seed as it stands in a footer, if that is known: what `finish` gives if no key is added.
     """
 
     def __init__(
@@ -67,12 +68,12 @@ class BloomObserver:
         *,
         seed: BloomFilter | None = None,
         seed_range: tuple[str, str] | None = None,
+        seed_text: str | None = None,
     ) -> None:
-        if seed is None:
-            self._filter = BloomFilter.create(type_code, entries, fpp, max_entries)
-        else:
-            self._filter = seed.copy()
-            self._filter.max_entries = max_entries
+        self._filter = BloomFilter.create(type_code, entries, fpp, max_entries) if seed is None else seed
+        self._max_entries = max_entries
+        self._shared = seed is not None  # to be copied before a key is added
+        self._text = None if seed is None else seed_text
         self._range = MinMaxObserver(seed_range=seed_range)
 
     def add(self, keys: pa.Array | pa.ChunkedArray) -> None:
@@ -81,12 +82,16 @@ class BloomObserver:
         Raises:
             RecordKeyError: a null or empty key.
         """
+        if self._shared:
+            self._filter, self._shared = self._filter.copy(), False
+            self._filter.max_entries = self._max_entries
+        self._text = None
         self._filter.add(keys)
         self._range.add(keys)
 
     def finish(self) -> Mapping[str, str]:
         """The footer's entries."""
-        out = {BLOOM: self._filter.to_base64()}
+        out = {BLOOM: self._filter.to_base64() if self._text is None else self._text}
         if self._filter.type_code != SIMPLE:
             out[TYPE_CODE] = self._filter.type_code
         return {**out, **self._range.finish()}
@@ -154,7 +159,10 @@ def seeded_observer(
     elif not _grown_alike(old, wanted, num_rows, most_deleted, stale_allowed):
         return None
     old.entries = bloom_entries
-    return BloomObserver(type_code, bloom_entries, fpp, max_entries, seed=old, seed_range=key_range)
+    return BloomObserver(
+        type_code, bloom_entries, fpp, max_entries,
+        seed=old, seed_range=key_range, seed_text=entries.get(BLOOM) or entries.get(OLD_BLOOM),
+    )  # fmt: skip
 
 
 def _grown_alike(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 from hudi_format.errors import CorruptFileError, MissingFileError
@@ -137,9 +138,18 @@ def read_commit(storage: Storage, instant: Instant) -> CommitMetadata:
             raise empty_file_error(instant, storage.uri)
         return CommitMetadata(is_replace=instant.action == REPLACE_COMMIT)
     try:
-        return parse_commit(data)
+        return _parsed_before(data) if len(data) <= _MOST_KEPT else parse_commit(data)
     except CorruptFileError as e:
         raise e.at(table=storage.uri, instant=instant.time, file=instant.path) from None
+
+
+# Planning, the gate and the commit each read the newest commits: the last ones are kept parsed, by their bytes.
+_KEPT, _MOST_KEPT = 4, 16 << 20
+
+
+@lru_cache(maxsize=_KEPT)
+def _parsed_before(data: bytes) -> CommitMetadata:
+    return parse_commit(data)
 
 
 class _Number(float):

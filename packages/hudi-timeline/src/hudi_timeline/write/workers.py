@@ -6,7 +6,8 @@ rolled back, or committed without it, removes its file and fails (`hudi_timeline
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -30,9 +31,8 @@ from hudi_format.merge.modes import (
 from hudi_format.merge.rules import MergeRule, Order
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.observer import KeyObserver
-from hudi_format.parquet.entries import read_entries
 from hudi_format.schema.meta_columns import RECORD_KEY
-from hudi_format.slice_writer import Incoming, RowCounter, concat_file, merge_file
+from hudi_format.slice_writer import Carry, Incoming, RowCounter, concat_file, merge_file
 from hudi_index.bloom.observer import (
     BLOOM,
     MAX_KEY,
@@ -45,6 +45,8 @@ from hudi_timeline.write.files import SizedFiles, confirm, file_spec, new_observ
 from hudi_timeline.write.moved import with_stored_values
 from hudi_timeline.write.tasks import CONCAT, CREATE, MERGE, MOVED, Bucket, TaskToken, WriteContext
 
+# What a footer says of the file's keys.
+_OF_KEYS = (BLOOM, OLD_BLOOM, TYPE_CODE, MIN_KEY, MAX_KEY)
 # The key may stay in a footer's filter after its record was deleted: the filter then answers "maybe" for
 # it.  Past this share of such keys a rewrite builds the filter anew.
 STALE_KEYS_ALLOWED = 0.1
@@ -176,10 +178,9 @@ def _concat(
     old = assert_base(bucket)
     spec = file_spec(context, bucket.partition, bucket.file_id, token)
     guard = start_file(context, bucket.partition, spec.name, MERGE)
-    observer, carried = _carried_observer(context, old, any_deleted=False)
     stat = concat_file(
         context.storage, spec, old, _pieces(context, rows),
-        observer=observer, observe_all=not carried, guard=guard, counter=counter,
+        observer=partial(new_observer, context), carry=_carried(context, 0), guard=guard, counter=counter,
     )  # fmt: skip
     confirm(context, guard, spec.path)
     return stat
@@ -210,15 +211,10 @@ def _merge(
     most_deleted = 0 if deleted is None else int(deleted.sum())
     if context.rule.custom:  # a function may delete any of them
         most_deleted = rows.num_rows
-    observer, carried = _carried_observer(
-        context,
-        old,
-        any_deleted=most_deleted > 0,
-        most_deleted=most_deleted,
-    )
     stat = merge_file(
         context.storage, spec, old, incoming,
-        observer=observer, observe_all=not carried, guard=guard, counter=counter, limit=context.memory,
+        observer=partial(new_observer, context), carry=_carried(context, most_deleted),
+        guard=guard, counter=counter, limit=context.memory,
     )  # fmt: skip
     confirm(context, guard, spec.path)
     return stat
@@ -231,26 +227,26 @@ def _event_times(context: WriteContext, rows: pa.Table) -> pa.Array | None:
     return None if column is None else event_times(column)
 
 
-def _carried_observer(
-    context: WriteContext, old: BaseFile, *, any_deleted: bool, most_deleted: int = 0
-) -> tuple[KeyObserver, bool]:
-    """An observer that goes on from the old file's footer where that is sound, and whether it does.
+def _carried(context: WriteContext, most_deleted: int) -> Carry:
+    """What makes an observer that goes on from the old file's footer, where that is sound.
 
     Keys of a file group are only ever added or deleted.  Without deletes the old filter is exactly that of
     the old keys; with few, it holds some keys too many, which is allowed of a bloom filter.
     """
-    if context.bloom is None or context.virtual:
-        return new_observer(context), False
-    footer = read_entries(context.storage, old.path, size=old.size)
-    wanted = (BLOOM, OLD_BLOOM, TYPE_CODE, MIN_KEY, MAX_KEY)
-    observer = seeded_observer(
-        {name: footer.text(name) or "" for name in wanted if name in footer.values},
-        context.bloom.type_code,
-        context.bloom.entries,
-        context.bloom.fpp,
-        context.bloom.max_entries,
-        num_rows=footer.num_rows,
-        most_deleted=most_deleted if any_deleted else 0,
-        stale_allowed=STALE_KEYS_ALLOWED,
-    )
-    return (observer, True) if observer is not None else (new_observer(context), False)
+
+    def carry(footer: Mapping[str, str], num_rows: int) -> KeyObserver | None:
+        bloom = context.bloom
+        if bloom is None or context.virtual:
+            return None
+        return seeded_observer(
+            {name: footer[name] for name in _OF_KEYS if name in footer},
+            bloom.type_code,
+            bloom.entries,
+            bloom.fpp,
+            bloom.max_entries,
+            num_rows=num_rows,
+            most_deleted=most_deleted,
+            stale_allowed=STALE_KEYS_ALLOWED,
+        )
+
+    return carry
