@@ -32,7 +32,12 @@ HEAVY = (
     "rich",
     "hudi_format.avro.decoder",
 )
-FILTERS = ("p = 'b'", "p in ('b', 'c')", "p > 'a' and p <> 'c'")
+FILTERS = (
+    "p = 'b'",
+    "p <> 'a' and id >= 2 and price < 1.6 and day > '2025-12-31'",
+    "p in ('b', 'c')",
+    "p > 'a' and p <> 'c'",
+)
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,8 @@ def pruner(filter, *, fields="city,n", told=True, **properties):
     )
     columns = partition_columns(config, SCHEMA, from_path=True)
     predicate = make_predicate(filter, SCHEMA)
-    return PartitionPruner(predicate.expression, SCHEMA, config, columns, predicate.columns if told else None)
+    parts = (predicate.parts or (predicate,)) if told else ()
+    return PartitionPruner(predicate.expression, SCHEMA, config, columns, parts)
 
 
 @pytest.mark.req("QR-11")
@@ -42,6 +43,10 @@ def pruner(filter, *, fields="city,n", told=True, **properties):
         ("v > 5 and city = 'oslo'", ["oslo/2"]),
         ("v > 5 or city = 'oslo'", ["sf/1", "sf/2", "oslo/2", "__HIVE_DEFAULT_PARTITION__/7"]),
         ("city = 'nowhere'", []),
+        ("v > 5 and city = 'sf' and n > 1", ["sf/2"]),
+        ("city = 'sf' and (n = 2 or v > 5)", ["sf/1", "sf/2"]),
+        ("(city = 'sf' and n = 2) and v > 5", ["sf/2"]),
+        ("city = 'sf' and n = 2 or city = 'oslo'", ["sf/2", "oslo/2"]),
     ],
 )
 def test_partitions_whose_values_cannot_match_are_dropped(filter, kept):
@@ -56,8 +61,13 @@ def test_a_path_that_says_no_values_is_kept():
     assert pruner("city = 'sf'").keep(["oslo/x", "oslo/1"]) == [True, False]
 
 
-def test_a_leading_value_prunes_the_folders_above_partitions():
-    assert pruner("city = 'sf'").keep_below(["sf", "oslo"]) == [True, False]
+@pytest.mark.parametrize("told", [True, False])
+def test_a_leading_value_prunes_the_folders_above_partitions(told):
+    assert pruner("city = 'sf'", told=told).keep_below(["sf", "oslo"]) == [True, False]
+    for filter in ("city = 'sf' and n = 2 and v > 5", "city = 'sf' and (n = 2 or v > 5)"):
+        assert pruner(filter, told=told).keep_below(["sf", "oslo"]) == [True, False]
+    for filter in ("n = 2", "v > 5", "city = 'sf' or n = 2"):
+        assert pruner(filter, told=told).keep_below(["sf", "oslo"]) == [True, True]
     assert pruner("n = 2").keep_below(["sf", "oslo"]) == [True, True]
 
 

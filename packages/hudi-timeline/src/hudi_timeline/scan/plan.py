@@ -192,11 +192,13 @@ class Predicate:
         expression: true for the rows to keep; rows for which it is null are not kept.
         columns: the top-level columns that it needs, in the schema's order; never too few.
         text: for people.
+        parts: predicates that all must hold where this one does, and the other way round; () for itself alone.
     """
 
     expression: pc.Expression
     columns: tuple[str, ...]
     text: str
+    parts: tuple[Predicate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,9 +37,10 @@ def make_predicate(filter: str | pc.Expression, schema: pa.Schema) -> Predicate:
         TypeError: neither text nor a pyarrow expression.
     """
     if isinstance(filter, str):
-        expression, text = parse(filter, schema), filter
+        parts, text = parse_parts(filter, schema), filter
+        expression = _all(parts)
     elif isinstance(filter, pc.Expression):
-        expression, text = filter, str(filter)
+        parts, expression, text = [filter], filter, str(filter)
     else:
         raise TypeError(f"filter must be text or a pyarrow.compute.Expression, not {type(filter).__name__}")
     try:
@@ -51,7 +52,15 @@ def make_predicate(filter: str | pc.Expression, schema: pa.Schema) -> Predicate:
         raise _misfit(text, e) from None
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError) as e:
         raise _misfit(text, e) from None
-    return Predicate(expression, _columns_of(expression, schema), text)
+    inner = tuple(Predicate(p, _columns_of(p, schema), str(p)) for p in parts) if len(parts) > 1 else ()
+    return Predicate(expression, _columns_of(expression, schema), text, inner)
+
+
+def _all(parts: Sequence[pc.Expression]) -> pc.Expression:
+    out, *rest = parts
+    for part in rest:
+        out = out & part
+    return out
 
 
 def all_of(predicates: Sequence[Predicate], schema: pa.Schema) -> Predicate | None:
@@ -61,12 +70,11 @@ def all_of(predicates: Sequence[Predicate], schema: pa.Schema) -> Predicate | No
     first, *rest = predicates
     if not rest:
         return first
-    expression = first.expression
-    for other in rest:
-        expression = expression & other.expression
+    expression = _all([p.expression for p in predicates])
     columns = {c for p in predicates for c in p.columns}
     text = " and ".join(f"({p.text})" for p in predicates)
-    return Predicate(expression, tuple(n for n in schema.names if n in columns), text)
+    parts = tuple(part for p in predicates for part in p.parts or (p,))
+    return Predicate(expression, tuple(n for n in schema.names if n in columns), text, parts)
 
 
 def _misfit(text: str, error: Exception) -> SchemaError:
@@ -89,7 +97,17 @@ def _columns_of(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]
     text = str(expression)
     if "FieldPath(" in text:  # a field by number may be any
         return tuple(schema.names)
-    return tuple(n for n in schema.names if n in text)
+    return tuple(n for n in schema.names if _names(text, n))
+
+
+def _names(text: str, name: str) -> bool:
+    if _IS_WORD(name) is None:
+        return name in text
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
+
+
+# What stands around a name in such a text is no part of a word.
+_IS_WORD = re.compile(r"\w(?:.*\w)?", re.DOTALL).fullmatch
 
 
 # --- the text form: tokens -> tree -> expression
@@ -160,7 +178,12 @@ def parse(text: str, schema: pa.Schema) -> pc.Expression:
         InvalidOptionError: with the place at fault; `details["offset"]` counts characters from 0.
         MissingColumnError: see `make_predicate`.
     """
-    return _Parser(text, schema).whole()(False)
+    return _all(parse_parts(text, schema))
+
+
+def parse_parts(text: str, schema: pa.Schema) -> list[pc.Expression]:
+    """The expressions that all must hold where a filter text does, joined by AND in it; errors as `parse`."""
+    return [node(False) for node in _Parser(text, schema).whole()]
 
 
 class _Parser:
@@ -215,25 +238,31 @@ class _Parser:
         if self._take(text) is None:
             raise self._error(f"{what} is missing", self._next.start)
 
-    def whole(self) -> _Node:
+    def whole(self) -> list[_Node]:
+        """What all must hold."""
         if self._next.kind == "end":
             raise self._error("it is empty", 0)
-        node = self._either()
+        parts = self._parts()
+        if self._next.kind == "word" and self._next.text == "or":
+            parts = [self._either(_joined(parts, conjunction=True))]
         if self._next.kind != "end":
             raise self._error(f"{self._next.text!r} is one too many", self._next.start)
-        return node
+        return parts
 
-    def _either(self) -> _Node:
-        parts = [self._both()]
+    def _either(self, first: _Node | None = None) -> _Node:
+        parts = [self._both() if first is None else first]
         while self._take("or"):
             parts.append(self._both())
         return _joined(parts, conjunction=False)
 
     def _both(self) -> _Node:
+        return _joined(self._parts(), conjunction=True)
+
+    def _parts(self) -> list[_Node]:
         parts = [self._single()]
         while self._take("and"):
             parts.append(self._single())
-        return _joined(parts, conjunction=True)
+        return parts
 
     def _single(self) -> _Node:
         if self._take("not"):

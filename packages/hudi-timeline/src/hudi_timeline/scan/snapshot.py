@@ -117,7 +117,7 @@ class SnapshotSource:
             self.schema,
             self.snapshot.config,
             self.columns,
-            self.predicate.columns,
+            self.predicate.parts or (self.predicate,),
         )
 
     def plan(self) -> ScanPlan:
