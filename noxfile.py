@@ -206,7 +206,9 @@ def asan(session: nox.Session) -> None:
 def interop(session: nox.Session) -> None:
     """Apache Hudi and hudi-rs read what we write, and the other way round; the part that CI runs."""
     _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, "hudi==0.5.0", "duckdb")
-    _pytest(session, "tests/interop", "-m", "not slow")
+    _pytest(
+        session, "tests/interop", "-m", "not slow", "--no-loadscope-reorder"
+    )  # in the order of its conftest
 
 
 @nox.session

@@ -1,7 +1,7 @@
 """Apache Hudi and hudi-rs as fixtures.  Each version's JVM is started once, by the first test that asks for it."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,10 +28,18 @@ ONE_OF = {
     "test_unseen_tables": 4,
     "test_undo": 4,
     "test_conversions": 4,
+    "test_spark": 2,
 }
+# Files of minutes go first, so that no worker ends with one while the other has nothing to do.
+LONGEST = (
+    "test_unseen_tables", "test_following", "test_killed_writers", "test_spark", "test_taking_turns", "test_payloads",
+    "test_same_as_apache", "test_undo", "test_pairwise", "test_written_by_us", "test_commit_statistics",
+    "test_services", "test_conversions", "test_schema_evolution",
+)  # fmt: skip
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
     cases: Counter[tuple[Path, str]] = Counter()
     for item in items:
         if Path(__file__).parent not in item.path.parents:
@@ -41,6 +49,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if cases[test] % ONE_OF.get(item.path.stem, 1):
             item.add_marker(pytest.mark.slow)
         cases[test] += 1
+    yield  # pytest chooses by the markers and puts tests of one reader together
+    rank = {name: n for n, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
 
 
 class Pool:

@@ -76,7 +76,7 @@ def _possible(case: Any) -> bool:
 
 CASES = covering_array(FACTORS, _possible)
 # Half a minute each; all of them are in nox session interop_full.
-IN_CI = 6
+IN_CI = 4
 
 
 def _shape(case: dict[str, str]) -> Shape:

@@ -59,6 +59,8 @@ def apache_writer(path: str) -> Writer:
 
 
 def _builder(session: Any) -> Any:
+    from interop.spark_worker import QUICK_JVM
+
     return (
         session.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
@@ -66,6 +68,7 @@ def _builder(session: Any) -> Any:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", "1g")
         .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.driver.extraJavaOptions", QUICK_JVM)
     )
 
 
