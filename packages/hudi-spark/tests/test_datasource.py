@@ -22,6 +22,7 @@ from hudi_format.errors import HudiError, OptionError, UnsupportedError, WriteFa
 from hudi_spark import compat
 from hudi_spark.types import to_arrow_schema, to_spark_schema
 from hudi_timeline import HudiTable
+from interop.spark_worker import QUICK_JVM
 
 pytestmark = [
     pytest.mark.spark,
@@ -45,6 +46,7 @@ def seen(folder: Path) -> dict[str, Any]:
     """What the script saw, by scenario."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK_", "SPARK_"))}
     env["PYSPARK_PYTHON"] = sys.executable  # as in an activated environment
+    env["JAVA_TOOL_OPTIONS"] = QUICK_JVM
     done = subprocess.run(
         [sys.executable, str(SCRIPT), str(folder)], env=env, cwd=folder, capture_output=True, text=True
     )
