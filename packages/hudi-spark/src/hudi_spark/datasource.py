@@ -52,6 +52,7 @@ from hudi_spark.read_tasks import grouped
 from hudi_spark.scans import scan_for
 from hudi_spark.streaming.table_stream import START, TableStream
 from hudi_spark.types import to_arrow_schema, to_spark_schema
+from hudi_spark.workers import forget_archives
 from hudi_timeline.engine.local import LocalEngine
 from hudi_timeline.leftovers import STAGING
 from hudi_timeline.scan.change_task import ChangeTask
@@ -139,6 +140,7 @@ class HudiReader(DataSourceReader):  # type: ignore[misc]
         for task in tasks:
             for batch in task.to_batches():
                 yield conform(batch, self.schema)
+        forget_archives()
 
 
 # --- writing ---------------------------------------------------------------------------------------------

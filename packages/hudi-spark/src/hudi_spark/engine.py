@@ -43,6 +43,7 @@ from hudi_spark.tasks import (
     statuses,
 )
 from hudi_spark.types import to_arrow_schema, to_arrow_type, to_spark_schema, to_spark_type
+from hudi_spark.workers import in_workers
 from hudi_timeline.engine.local import LocalEngine
 from hudi_timeline.engine.lookup import LookupCount, LookupTask
 from hudi_timeline.engine.prepped import check_files
@@ -264,7 +265,7 @@ class SparkEngine:
 
     def _write(self, rows: DataFrame, worker: Worker) -> list[WriteStat]:
         with self._large_batches():
-            status = rows.mapInArrow(worker, STATUS_DDL)
+            status = in_workers(rows, worker, STATUS_DDL)
             found = self._run(status.collect, "write", settle=True)
         return statuses([(r[0], bytes(r[1])) for r in found])
 
@@ -309,7 +310,7 @@ def _keyed(data: DataFrame, task: PrepareTask, *, by_kernels: bool = False) -> D
         return data.select(key.alias(RECORD_KEY), path.alias(PARTITION_PATH), *present)
     fields = [T.StructField(RECORD_KEY, T.StringType()), T.StructField(PARTITION_PATH, T.StringType())]
     schema = T.StructType([*fields, *data.schema.fields])
-    return data.mapInArrow(AddKeys(task, to_arrow_schema(schema)), schema)
+    return in_workers(data, AddKeys(task, to_arrow_schema(schema)), schema)
 
 
 def _as_stored(schema: T.StructType, wanted: pa.Schema) -> list[Column]:

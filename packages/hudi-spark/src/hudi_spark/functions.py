@@ -30,6 +30,7 @@ from hudi_index.bloom.filter import BloomFilter, parse_filter
 from hudi_index.hashing.java import bucket_ids
 from hudi_index.hashing.java import java_hash as _java_hash
 from hudi_spark.compat import HAS_ARROW_UDF
+from hudi_spark.workers import forget_archives
 
 # arrow_udf is not in PySpark before 4.1, and pandas_udf's overloads know no general functions.
 _functions: Any = F
@@ -187,7 +188,9 @@ def kernel_column(kernel: Kernel, returns: str, columns: Sequence[Column], names
 
 def _arrow(kernel: Kernel, returns: str, columns: Sequence[Column], names: tuple[str, ...]) -> Column:
     def run(rows: pa.Array) -> pa.Array:
-        return kernel(pa.RecordBatch.from_arrays(rows.flatten(), names=list(names)))
+        answer = kernel(pa.RecordBatch.from_arrays(rows.flatten(), names=list(names)))
+        forget_archives()
+        return answer
 
     called: Column = _functions.arrow_udf(run, returns)(
         F.struct(*(c.alias(f"c{n}") for n, c in enumerate(columns)))
@@ -222,6 +225,7 @@ def _on_pandas(kernel: Kernel, names: tuple[str, ...]) -> Callable[[pd.DataFrame
             for n in range(len(names))
         ]
         answer = kernel(pa.RecordBatch.from_arrays(arrays, names=list(names)))
+        forget_archives()
         return pd.Series(answer.to_pylist(), dtype=object)
 
     return run

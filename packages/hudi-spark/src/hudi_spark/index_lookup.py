@@ -27,6 +27,7 @@ from hudi_format.storage import Storage
 from hudi_spark.placement import small_frame, text_sql
 from hudi_spark.routing import slots
 from hudi_spark.stored_keys import FILE_ID
+from hudi_spark.workers import in_workers
 from hudi_timeline.engine.lookup import FileLookup, LookupCount, LookupTask, surviving, with_equal_keys
 from hudi_timeline.write.tasks import MOVED, STORED_IN
 from hudi_timeline.write.workers import record_kinds
@@ -97,7 +98,7 @@ class Lookup:
         worker = FindInPartitions(
             self._storage, self._task, dict(zip(number, groups, strict=True)), self._verdicts
         )
-        return sent.mapInArrow(worker, _FOUND)
+        return in_workers(sent, worker, _FOUND)
 
     def _with_slots(self, keys: DataFrame, of_partition: Mapping[str, list[int]]) -> DataFrame:
         """Each key once for every task that has files of its partition."""
@@ -128,7 +129,7 @@ class Lookup:
         )
         found = _found(task)
         place = F.struct(*(n for n in found.names if n != ROW_ID))
-        return sent.mapInArrow(worker, found).groupBy(ROW_ID).agg(F.collect_list(place).alias(_PLACES))
+        return in_workers(sent, worker, found).groupBy(ROW_ID).agg(F.collect_list(place).alias(_PLACES))
 
 
 def _found(task: LookupTask) -> T.StructType:
@@ -175,7 +176,7 @@ def _sent_on(rows: DataFrame, task: LookupTask) -> DataFrame:
 def one_per_key(rows: DataFrame, task: LookupTask) -> DataFrame:
     """The rows of `task.fills_within`: one per key, its nulls filled, in the partition of the last that counted."""
     together = rows.repartition(RECORD_KEY)
-    return together.mapInArrow(FillByKey(task), rows.schema)
+    return in_workers(together, FillByKey(task), rows.schema)
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from hudi_spark.path_columns import partition_columns
 from hudi_spark.read_tasks import ReadFiles, grouped
 from hudi_spark.scans import scan_for
 from hudi_spark.types import to_spark_schema, to_spark_type
+from hudi_spark.workers import in_workers
 from hudi_timeline.scan.globs import base_of, has_wildcard
 from hudi_timeline.scan.plan import CHANGES, FROM_PATH, ScanPlan
 from hudi_timeline.scan.result import Scan
@@ -208,4 +209,4 @@ def _by_workers(spark: SparkSession, scan: Scan) -> DataFrame:
     # Some groups for each core, so that none waits for the longest.
     groups = grouped(scan.plan_files(), least=GROUPS_PER_CORE * spark.sparkContext.defaultParallelism)
     numbers = spark.range(0, len(groups), 1, len(groups))
-    return numbers.mapInArrow(ReadFiles(groups), to_spark_schema(scan.schema))
+    return in_workers(numbers, ReadFiles(groups), to_spark_schema(scan.schema))

@@ -21,6 +21,7 @@ from hudi_format.parquet.reader import read_keys
 from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage import Storage
 from hudi_spark.files import base_files, lacks_file_system
+from hudi_spark.workers import in_workers
 
 FILE_ID = "_hudi_file_id"
 _SCHEMA = T.StructType([T.StructField(n, T.StringType()) for n in (RECORD_KEY, PARTITION_PATH, FILE_ID)])
@@ -54,7 +55,9 @@ def _by_workers(
     spark: SparkSession, storage: Storage, files: Sequence[BaseFile], virtual: KeySpec | None = None
 ) -> DataFrame:
     groups = tuple(tuple(files[n : n + _FILES_A_TASK]) for n in range(0, len(files), _FILES_A_TASK))
-    return spark.range(0, len(groups), 1, len(groups)).mapInArrow(ReadKeys(storage, groups, virtual), _SCHEMA)
+    return in_workers(
+        spark.range(0, len(groups), 1, len(groups)), ReadKeys(storage, groups, virtual), _SCHEMA
+    )
 
 
 def file_id() -> Column:

@@ -35,6 +35,7 @@ from hudi_spark.read_tasks import grouped
 from hudi_spark.streaming.markers import ERROR, Marker, create, finished, given_out, stream_id
 from hudi_spark.streaming.table_stream import START, TableStream
 from hudi_spark.types import to_spark_schema
+from hudi_spark.workers import in_workers
 
 log = logging.getLogger("hudi")
 
@@ -177,9 +178,9 @@ def load_stream(
         .option("fileNameOnly", "true")
         .load(f"{folder}/*.hudi")
     )
-    planned = marks.mapInArrow(PlanMarkers(stream, tuple(full.names)), "tasks binary")
+    planned = in_workers(marks, PlanMarkers(stream, tuple(full.names)), "tasks binary")
     spread = planned.repartition(max(2, spark.sparkContext.defaultParallelism))
-    return spread.mapInArrow(ReadPlanned(full), to_spark_schema(full))
+    return in_workers(spread, ReadPlanned(full), to_spark_schema(full))
 
 
 def _folder(spark: SparkSession, given: str | None) -> str:

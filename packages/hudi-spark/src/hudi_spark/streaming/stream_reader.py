@@ -17,6 +17,7 @@ from hudi_spark.datasource import Files, path_of
 from hudi_spark.read_tasks import grouped
 from hudi_spark.streaming.table_stream import START, TableStream
 from hudi_spark.types import to_arrow_schema
+from hudi_spark.workers import forget_archives
 
 OFFSET = "commitTime"
 
@@ -45,6 +46,7 @@ class HudiStreamReader(DataSourceStreamReader):  # type: ignore[misc]
         for task in partition.tasks if isinstance(partition, Files) else ():
             for batch in task.to_batches():
                 yield conform(batch, self.schema)
+        forget_archives()
 
     def commit(self, end: dict[str, str]) -> None:
         """Nothing to do: the checkpoint keeps the offset."""
