@@ -102,8 +102,8 @@ def test_arrow_says_the_same_of_every_golden_base_file(version: str) -> None:
             for n in range(theirs.num_columns):
                 chunk = theirs.column(n)
                 mine = ours.columns[chunk.path_in_schema]
-                assert (mine.codec, mine.num_values, mine.packed) == (
-                    chunk.compression, chunk.num_values, chunk.total_compressed_size
+                assert (mine.codec, mine.num_values, mine.packed, mine.dictionary) == (
+                    chunk.compression, chunk.num_values, chunk.total_compressed_size, chunk.has_dictionary_page
                 )  # fmt: skip
                 said = chunk.statistics
                 if said is None:

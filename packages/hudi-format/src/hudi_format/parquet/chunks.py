@@ -47,6 +47,7 @@ class ColumnChunk:
         codec: its name.
         num_values: nulls counted; -1 where the footer does not say.
         packed: bytes in the file.
+        dictionary: whether it has a page with one.
         nulls: None where the footer does not say.
         low, high: bounds of the values that are not null, as they are stored; None where the footer does not say, or
             means an order that is not that of the column's type.
@@ -56,6 +57,7 @@ class ColumnChunk:
     codec: str
     num_values: int
     packed: int
+    dictionary: bool
     nulls: int | None
     low: Raw | None
     high: Raw | None
@@ -113,13 +115,13 @@ def read_row_groups(storage: Storage, path: str, columns: Collection[str] | None
 
 
 def _chunk(found: _chunks._Chunk, ordered: bool) -> ColumnChunk:
-    _, path, physical, codec, values, packed, nulls, low, high, old_low, old_high = found
+    _, path, physical, codec, values, packed, dictionary, nulls, low, high, old_low, old_high = found
     name = _CODECS[codec] if 0 <= codec < len(_CODECS) else f"unknown codec {codec}"
     if not ordered:
         # The oldest statistics compare all bytes as if they were signed: only numbers are in order.
         low, high = (old_low, old_high) if physical in _NUMBERS else (None, None)
     return ColumnChunk(
-        path.decode(errors="replace"), name, values, max(packed, 0), nulls if nulls >= 0 else None,
+        path.decode(errors="replace"), name, values, max(packed, 0), dictionary >= 0, nulls if nulls >= 0 else None,
         _raw(low, physical), _raw(high, physical),
     )  # fmt: skip
 

@@ -56,7 +56,14 @@ class Footer:
 def open_parquet(
     storage: Storage, path: str, *, dictionary_columns: tuple[str, ...] = (), size: int = -1
 ) -> pq.ParquetFile:
-    """Arrow's reader of a base file; the caller closes it.
+    """Arrow's reader of a base file; the caller closes it.  Arguments and errors as of `open_with_source`."""
+    return open_with_source(storage, path, dictionary_columns=dictionary_columns, size=size)[0]
+
+
+def open_with_source(
+    storage: Storage, path: str, *, dictionary_columns: tuple[str, ...] = (), size: int = -1
+) -> tuple[pq.ParquetFile, pa.NativeFile]:
+    """Arrow's reader of a base file, and what it reads, which goes with it when the caller closes the reader by force.
 
     Args:
         dictionary_columns: text columns to hand out as dictionaries, without decoding each row.
@@ -72,13 +79,14 @@ def open_parquet(
         source = open_sized(storage, path, size)
         try:
             # Remote stores: one request for the column chunks of a row group instead of one for each.
-            return pq.ParquetFile(
+            file = pq.ParquetFile(
                 source,
                 pre_buffer=not storage.is_local,
                 buffer_size=stream_bytes(source),
                 read_dictionary=list(dictionary_columns),
                 coerce_int96_timestamp_unit="us",
             )
+            return file, source
         except BaseException:
             source.close()
             raise
@@ -144,14 +152,6 @@ def entries_of(metadata: pq.FileMetaData) -> dict[str, str]:
             continue  # no entry of Hudi's
     out.pop(_ARROW_SCHEMA, None)
     return out
-
-
-def parse_footer(footer: memoryview) -> pq.FileMetaData:
-    """Arrow's view of a footer's bytes; raises what Arrow raises."""
-    sink = pa.BufferOutputStream()
-    for part in (b"PAR1", footer, len(footer).to_bytes(4, "little"), b"PAR1"):
-        sink.write(part)
-    return pq.read_metadata(pa.BufferReader(sink.getvalue()))
 
 
 def read_footer(storage: Storage, path: str) -> Footer:

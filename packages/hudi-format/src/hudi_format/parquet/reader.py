@@ -16,7 +16,9 @@ import pyarrow.types as pt
 from hudi_format.errors import CorruptFileError, HudiError, MissingColumnError
 from hudi_format.key_spec import KeySpec
 from hudi_format.keys import record_keys
-from hudi_format.parquet.footer import corrupt, entries_of, open_parquet, reading
+from hudi_format.parquet.chunks import RowGroup, row_groups
+from hudi_format.parquet.entries import footer_bytes
+from hudi_format.parquet.footer import corrupt, entries_of, open_with_source, reading
 from hudi_format.schema.evolve import conform
 from hudi_format.schema.meta_columns import RECORD_KEY
 from hudi_format.storage import Storage
@@ -159,12 +161,10 @@ class Pieces:
 
     def dictionaries(self) -> dict[str, bool]:
         """Per column, by Parquet's path, whether it has a dictionary; {} where other writers than Arrow chose."""
-        metadata = self._file.metadata
-        if not metadata.num_row_groups or not str(metadata.created_by).startswith(_ARROW):
+        if not str(self._file.metadata.created_by).startswith(_ARROW):
             return {}
-        group = metadata.row_group(0)
-        columns = (group.column(n) for n in range(group.num_columns))
-        return {c.path_in_schema: bool(c.has_dictionary_page) for c in columns}
+        groups = self._file.row_groups()
+        return {path: chunk.dictionary for path, chunk in groups[0].columns.items()} if groups else {}
 
     def __iter__(self) -> Iterator[pa.Table]:
         file = self._file
@@ -244,7 +244,7 @@ class _File:
     ) -> None:
         self._storage = storage
         self._path = path
-        self._file: pq.ParquetFile = open_parquet(
+        self._file, self._source = open_with_source(
             storage, path, dictionary_columns=tuple(dictionary_columns), size=size
         )
         with reading(storage, path):
@@ -268,6 +268,13 @@ class _File:
 
     def __exit__(self, *_: object) -> None:
         self._file.close(force=True)  # the source too: ParquetFile closes only what it opened itself
+
+    def row_groups(self) -> list[RowGroup]:
+        """What the footer says of them."""
+        try:
+            return row_groups(footer_bytes(self._source))
+        except HudiError as e:
+            raise e.at(table=self._storage.uri, file=self._path) from None
 
     def rows_within(self, group: int, most_bytes: int) -> int | None:
         """How many rows of a row group are about so many bytes; None where all of them are no more."""

@@ -16,7 +16,7 @@ from hudi_format.base_file import OtherBaseFile, open_other
 from hudi_format.bootstrap_index import SourceFile
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, UnsupportedError
 from hudi_format.parquet.entries import footer_bytes
-from hudi_format.parquet.footer import DAMAGED_REMEDY, parse_footer, stream_bytes
+from hudi_format.parquet.footer import DAMAGED_REMEDY, stream_bytes
 from hudi_format.parquet.reader import row_counts, wrong_rows
 from hudi_format.schema.evolve import conform
 from hudi_format.schema.history import Reading
@@ -200,21 +200,12 @@ class SliceFile:
             return
         self._source = _open(task)
         try:
-            remote = not task.storage.is_local
-            # Of a remote file the footer is asked for once, for Arrow and for statistics.
-            self._footer = footer_bytes(self._source) if remote else None
             # Remote stores: one request for the column chunks of a row group instead of one for each.
             self._file = pq.ParquetFile(
-                self._source,
-                metadata=parse_footer(self._footer) if self._footer is not None else None,
-                pre_buffer=remote,
-                buffer_size=stream_bytes(self._source),
+                self._source, pre_buffer=not task.storage.is_local, buffer_size=stream_bytes(self._source)
             )
             stored = set(self._file.schema_arrow.names)
             self._rows = row_counts(self._file.metadata)
-        except (CorruptFileError, UnsupportedError) as e:
-            self._source.close()
-            raise _placed(e, task) from None
         except _UNREADABLE as e:
             self._source.close()
             raise _corrupt(task, e) from None
@@ -228,10 +219,9 @@ class SliceFile:
         # Statistics lie under the names of the file, which may mean other columns now.
         if self.row_groups and self.task.reading is None:
             try:
-                footer = footer_bytes(self._source) if self._footer is None else self._footer
-                stored = self._file.schema_arrow
+                footer = footer_bytes(self._source)  # Arrow has just read it
                 self.row_groups = matching_row_groups(
-                    footer, stored, filter, columns, self.task.needed, self.task.constants
+                    footer, self._file.schema_arrow, filter, columns, self.task.needed, self.task.constants
                 )
             except (CorruptFileError, UnsupportedError) as e:
                 raise _placed(e, self.task) from None
