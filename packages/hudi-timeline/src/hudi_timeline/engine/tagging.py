@@ -9,9 +9,10 @@ Source: HoodieIndexUtils.tagGlobalLocationBackToRecords of Apache Hudi 0.15, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,11 @@ from hudi_timeline.engine.lookup import FileLookup, Found, LookupCount, LookupTa
 from hudi_timeline.listing import REMOTE_THREADS
 from hudi_timeline.write.tasks import MOVED, STORED_IN
 from hudi_timeline.write.workers import deleted_rows, record_kinds
+
+# A base file and the number of its partition.
+_Candidate: TypeAlias = tuple[int, BaseFile]
+# Local files that a thread looks into before it takes the next ones.
+_AT_ONCE = 8
 
 
 @dataclass(frozen=True)
@@ -89,7 +95,7 @@ def _tag_within(
         code: FileLookup(storage, keys.take(pa.array(by_code[code])), task)
         for code in {code for code, _ in candidates}
     }
-    found = list(pool.map(lambda c: lookups[c[0]].find(c[1]), candidates))
+    found = _in_all(candidates, lambda c: lookups[c[0]].find(c[1]), storage, pool)
     same = {code: lookup.same_keys for code, lookup in lookups.items()}
     hits = [
         by_code[code][with_equal_keys(f.rows, same[code])]
@@ -139,7 +145,7 @@ def _tag_global(
         code, file = candidate
         return lookup.find(file, may_move & (codes != code) if task.compares_stored else None)
 
-    found = list(pool.map(find, candidates))
+    found = _in_all(candidates, find, storage, pool)
     same = lookup.same_keys
     hits, moves = [], []
     leaving = np.ones(rows.num_rows, dtype=bool)  # of the rows that are found: whether they leave every file
@@ -171,6 +177,18 @@ def _tag_global(
     groups = tuple((code, f.file_id) for code, f in candidates)
     count = LookupCount.of(task.index, (f.verdict for f in found))
     return Tagged(out, out_codes, tuple(known), groups, location, count)
+
+
+def _in_all(
+    candidates: Sequence[_Candidate],
+    find: Callable[[_Candidate], Found],
+    storage: Storage,
+    pool: ThreadPoolExecutor,
+) -> list[Found]:
+    """What each file holds, in their order; local files some at a time, as one is looked at in 0.1 ms."""
+    step = _AT_ONCE if storage.is_local else 1
+    parts = [candidates[n : n + step] for n in range(0, len(candidates), step)]
+    return [found for part in pool.map(lambda some: [find(c) for c in some], parts) for found in part]
 
 
 def _filled(
