@@ -3,6 +3,7 @@
 import logging
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.readwriter import DataFrameWriter
@@ -17,6 +18,7 @@ from hudi_format.errors import (
     UnsupportedError,
 )
 from hudi_spark import compat
+from hudi_spark.compat import HAS_DATA_SOURCES
 from hudi_spark.config import is_hudi, merged
 
 pytestmark = pytest.mark.spark
@@ -143,7 +145,8 @@ def test_the_schema_of_the_user_chooses_columns_and_types(spark, written):
         (lambda s, df, p: s.readStream.format("rate").load().writeStream.start(p, "hudi"), "writeStream"),
         (lambda s, df, p: s.sql(f"create table t using hudi location '{p}'"), "USING hudi"),
         (lambda s, df, p: s.sql("CREATE TABLE t (a int) USING `org.apache.hudi`"), "USING hudi"),
-        (lambda s, df, p: s.sql(f"select * from hudi.`{p}`"), "by path"),
+        (lambda s, df, p: s.sql(f"insert into hudi.`{p}` values (1)"), "by path"),
+        (lambda s, df, p: s.sql(f"with a as (select 1) insert into hudi.`{p}` select * from a"), "by path"),
         (lambda s, df, p: s.sql("select * from hudi_table_changes('t', 'cdc', '0')"), "by path"),
         (lambda s, df, p: df.write.format("hudi").sortBy("id").bucketBy(2, "id").save(p), "bucketBy"),
     ],
@@ -177,6 +180,47 @@ def test_views_make_tables_readable_in_sql(spark, rows, written):
         "oslo",
         "rome",
     ]
+
+
+@pytest.mark.req("QR-18")
+def test_statements_make_views_of_tables(spark, rows, trips, written):
+    first = hudi_spark.last_commit().instant
+    rows.limit(1).withColumn("ts", F.lit(2)).write.format("hudi").options(**trips).mode("append").save(
+        written
+    )
+    made = "create {} view {} using {} options ({})"
+    spark.sql(made.format("temporary", "now", "hudi", f"path '{written}'"))
+    old = f"path = \"{written}\", `as.of.instant` '{first}'"
+    newest = "select max(ts) from {}"
+    assert spark.sql(newest.format("now")).collect()[0][0] == 2
+    if not HAS_DATA_SOURCES:  # from 4.0 on Spark's own, which finds no other name
+        spark.sql(made.format("or replace global temp", "`then`", "org.apache.hudi", old))
+        assert spark.sql(newest.format("global_temp.then")).collect()[0][0] == 1
+    with pytest.raises(AnalysisException):
+        spark.sql(made.format("temporary", "now", "hudi", f"path '{written}'"))
+    with pytest.raises(Exception, match=r"hoodie\.tabel|no release"):
+        spark.sql(made.format("temporary", "x", "hudi", f"path '{written}', hoodie.tabel.name 'x'"))
+
+
+@pytest.mark.req("QR-18")
+def test_queries_name_tables_by_path(spark, rows, trips, written):
+    first = hudi_spark.last_commit().instant
+    rows.limit(1).withColumn("ts", F.lit(2)).write.format("hudi").options(**trips).mode("append").save(
+        written
+    )
+    table = f"hudi.`{written}`"
+    found = spark.sql(f"select sum(ts), 'hudi.`x`' as t from {table} -- hudi.`y`")
+    assert [tuple(r) for r in found.collect()] == [(3, "hudi.`x`")]
+    both = f"with old as (select * from {table} timestamp as of '{first}') select n.id, n.ts, o.ts from {table} n "
+    assert {tuple(r) for r in spark.sql(both + "join old o on n.id = o.id").collect()} == {
+        ("a", 2, 1),
+        ("b", 1, 1),
+    }
+    assert not [
+        t.name for t in spark.catalog.listTables() if t.name.startswith("hudi_") and len(t.name) == 37
+    ]
+    with pytest.raises(NotAHudiTableError):
+        spark.sql(f"select * from hudi.`{written}-not`")
 
 
 def test_paths_and_patterns_below_a_table_choose_its_files(spark, written):

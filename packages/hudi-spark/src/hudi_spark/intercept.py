@@ -22,6 +22,7 @@ from hudi_format.errors import UnsupportedError
 from hudi_spark.compat import HAS_DATA_SOURCES
 from hudi_spark.config import add_option, has_bundle, is_hudi, take_option
 from hudi_spark.reader import load_frame
+from hudi_spark.sql_reads import query_by_path, temporary_view
 from hudi_spark.streaming.file_stream import CHECKPOINT, following, load_stream
 from hudi_spark.writer import save_frame
 
@@ -269,7 +270,14 @@ _SQL_PATH = re.compile(r"\b(?:hudi\s*\.\s*`|hudi_table_changes\s*\(|hudi_query\s
 def _sql(original: Method) -> Method:
     @functools.wraps(original)
     def sql(self: Any, sqlQuery: str, *args: Any, **kwargs: Any) -> Any:
-        if "hudi" in sqlQuery.lower():
+        if "hudi" in sqlQuery.lower() and not has_bundle(self):
+            if not HAS_DATA_SOURCES:  # from 4.0 on Spark makes such views itself
+                made = temporary_view(self, sqlQuery)
+                if made is not None:
+                    return made
+            found = query_by_path(self, sqlQuery, lambda text: original(self, text, *args, **kwargs))
+            if found is not None:
+                return found
             refuse_sql(self, sqlQuery)
         return original(self, sqlQuery, *args, **kwargs)
 
