@@ -204,3 +204,41 @@ def test_virtual_keys_are_found_again_by_both(tmp_path, apache, first, drop):
         assert mine.column_names == other.column_names
         assert mine.sort_by("id").to_pylist() == other.sort_by("id").to_pylist()
         assert mine.sort_by("id").column("v").to_pylist() == ["second", "third"]
+
+
+# Columns that a TimestampBasedKeyGenerator takes, with the kind that it must be told.
+TIMES = {
+    "long": (pa.int64(), [1_500_000_000_000, 1_500_086_400_000], "EPOCHMILLISECONDS"),
+    "int": (pa.int32(), [1_500_000_000, 1_500_086_400], "UNIX_TIMESTAMP"),
+    "double": (pa.float64(), [1.5e9, 1.5000864005e9], "SCALAR"),
+    "date": (pa.date32(), [date(2017, 7, 14), date(2017, 7, 15)], "EPOCHMILLISECONDS"),
+    "decimal": (pa.decimal128(14, 2), [Decimal("1500000000.50"), Decimal("1500086400.00")], "UNIX_TIMESTAMP"),
+    "text": (pa.string(), ["2017-07-14", "2017-07-15"], "DATE_STRING"),
+}
+
+
+@pytest.mark.req("KG-03", "QR-03")
+@pytest.mark.parametrize("kind", TIMES)
+@pytest.mark.parametrize("version", ["1.0.2", "1.2.0"])
+def test_from_version_8_on_columns_of_formatted_times_are_text_in_snapshots(pool, tmp_path, version, kind):
+    type_, values, told = TIMES[kind]
+    apache = pool.get(version)
+    options = BASE | dates(
+        told, "yyyyMMdd", timestamp_scalar_time_unit="seconds", input_dateformat="yyyy-MM-dd"
+    )
+    options[WRITE + "table.type"] = "MERGE_ON_READ" if kind == "long" else "COPY_ON_WRITE"
+    for n in (2, 1):  # the second time an update: a log file in merge-on-read tables
+        rows = {"id": IDS[:n], "p": pa.array(values[:n], type_), "ts": longs(*[3 - n] * n), "v": [str(n)] * n}
+        apache.write(tmp_path / "t", pa.table(rows), options)
+    table = HudiTable.open(str(tmp_path / "t"))
+    for query in ("snapshot", "read_optimized"):
+        want = apache.read(tmp_path / "t", **{"hoodie.datasource.query.type": query})
+        got = table.read(query=query).to_arrow()
+        assert got.schema.field("p").type == want.schema.field("p").type == pa.string()
+        assert sorted(zip(*(got[c].to_pylist() for c in ("id", "p", "v")), strict=True)) == sorted(
+            zip(*(want[c].to_pylist() for c in ("id", "p", "v")), strict=True)
+        )
+        text = got.filter(pa.compute.equal(got["id"], IDS[0]))["p"][0].as_py()
+        assert table.read(query=query, filter=f"p = '{text}'").to_arrow().num_rows == 1
+    # Incremental reads give the column in its own type.
+    assert table.read_incremental("000").to_arrow().schema.field("p").type == type_

@@ -11,7 +11,8 @@ from interop.rows import assert_same_rows
 from interop.samples import SHAPES, Rows
 from interop.unseen import APACHE_FAILS, SAME, WRONG, History, compare
 
-# Compaction of archived commits, partition columns beside moved rows, key generators of times, change data, clustering.
+# Compaction of archived commits, partition columns beside moved rows, key generators of times, change data,
+# clustering, images of changes from before columns were added.
 SEEDS = [
     ("0.15.0", 17),
     ("0.15.0", 3),
@@ -20,6 +21,8 @@ SEEDS = [
     ("1.0.2", 26),
     ("1.2.0", 22),
     ("1.0.2", 29),
+    ("1.2.0", 60),
+    ("0.15.0", 124),
 ]
 
 

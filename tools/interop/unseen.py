@@ -395,6 +395,8 @@ def _comparable(feed: pa.Table) -> pa.Table:
         for name in ("before", "after"):
             if row.get(name) is not None:
                 image = json.loads(row[name])
+                if image is None:  # both write a null of an inserted row as this text
+                    continue
                 flat = {
                     k: v for k, v in image.items() if not isinstance(v, dict | list) and "decimal" not in k
                 }

@@ -51,9 +51,25 @@ def partition_columns(
         # A nested field (`address.city`) is part of a struct, which only the files hold.
         if from_path and name not in read and (index >= 0 or "." not in name):
             out.append(PartitionColumn(name, FROM_PATH, path_type(config, declared)))
+        elif from_path and index >= 0 and name in read:
+            # Of a timestamp Apache Hudi 1.x makes text that it then fails to read.
+            text = not pa.types.is_timestamp(declared)
+            out.append(PartitionColumn(name, FROM_FILE, path_type(config, declared) if text else declared))
         else:
             out.append(PartitionColumn(name, FROM_FILE, declared))
     return tuple(out)
+
+
+def with_times_as_text(config: TableConfig, schema: pa.Schema) -> pa.Schema:
+    """The schema of a snapshot of version 8 or later: columns whose paths hold formatted times are text.
+
+    Values stay those of the files.  So Apache Hudi 1.x types them in snapshots, not in incremental reads.
+    """
+    for column in partition_columns(config, schema, from_path=True):
+        index = schema.get_field_index(column.name)
+        if column.source == FROM_FILE and index >= 0 and schema.field(index).type != column.type:
+            schema = schema.set(index, schema.field(index).with_type(column.type))
+    return schema
 
 
 def copied_columns(config: TableConfig, schema: pa.Schema) -> tuple[PartitionColumn, ...]:

@@ -272,9 +272,10 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
             snapshot = through_metadata(snapshot, asked.metadata_enable)
         merged = query == SNAPSHOT and snapshot.config.table_type == "MERGE_ON_READ"
         if merged:
+            from hudi_timeline.partition_values import with_times_as_text
             from hudi_timeline.scan.merged import MergedSource, memory_limit, merged_schema
 
-            schema = merged_schema(snapshot.config, snapshot.schema)
+            schema = merged_schema(snapshot.config, with_times_as_text(snapshot.config, snapshot.schema))
         else:
             by_id = snapshot.evolution is not None
             schema = snapshot_schema(snapshot.config, snapshot.schema, in_place=by_id)

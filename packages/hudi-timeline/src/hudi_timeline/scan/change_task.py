@@ -264,6 +264,15 @@ class ChangeTask:
         rows = pa.table(
             [pc.struct_field(column, f.name) for f in column.type], names=[f.name for f in column.type]
         )
+        if self.evolution is None:
+            # Apache Hudi reads images in the table's newest schema, of which older ones lack columns.
+            logged = set(rows.column_names)
+            newest = [
+                f.with_nullable(True)
+                for f in self.table_schema
+                if f.name in logged or f.name not in META_COLUMNS
+            ]
+            rows = conform(rows, pa.schema(newest))
         return _Image(rows, None if there.all() else there, nulls=True, absent="null")
 
     def _of_keys(

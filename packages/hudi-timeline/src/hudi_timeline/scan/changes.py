@@ -236,6 +236,10 @@ def _of_base_file(
         yield ChangeUnit(INSERTED, instant.time, *group, after=written())
         return
     before = _before(history, group, instant, stat, uri)
+    if stat.num_writes == 0 and stat.num_deletes and before is not None:
+        # All of them are gone, as of a replaced group: Apache Hudi does not compare either.
+        yield ChangeUnit(DELETED, instant.time, *group, before=_slice_logs(history, before))
+        return
     yield ChangeUnit(COMPARED, instant.time, *group, after=written(), before=_slice_logs(history, before))
 
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from hudi_format.config.read import AS_HUDI, ERROR, ON_MISSING
 from hudi_format.errors import MissingFileError
 from hudi_format.schema.meta_columns import with_meta
-from hudi_timeline.partition_values import partition_columns, partition_table
+from hudi_timeline.partition_values import partition_columns, partition_table, with_times_as_text
 from hudi_timeline.scan.plan import (
     FILES_SCHEMA,
     FROM_PATH,
@@ -47,7 +47,7 @@ def snapshot_schema(config: TableConfig, table: pa.Schema, *, in_place: bool = F
     columns = partition_columns(config, table, from_path=True)
     from_path = {c.name: pa.field(c.name, c.type) for c in columns if c.source == FROM_PATH}
     if config.bootstrap_base_path or in_place or config.version >= 8:
-        fields = [from_path.pop(f.name, f) for f in table]
+        fields = [from_path.pop(f.name, f) for f in with_times_as_text(config, table)]
     else:
         fields = [f for f in table if f.name not in from_path]
     schema = pa.schema([f.with_nullable(True) for f in (*fields, *from_path.values())])
