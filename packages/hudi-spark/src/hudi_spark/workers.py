@@ -1,6 +1,6 @@
 """Our functions in Spark's Python workers, without what each task of PySpark costs.
 
-At the begin of every task PySpark's worker calls `importlib.invalidate_caches()`, which makes Python 3.11 read the
+At the start of every task PySpark's worker calls `importlib.invalidate_caches()`, which makes Python 3.11 read the
 directories of PySpark's zips and of Spark's core jar again, once for each package in them: 65 to 70 ms of CPU where
 that was measured, and later Pythons do it at the next import.  These archives never change while an application runs,
 so their finders are forgotten at the end of a task; the next import makes them anew from what is known.
