@@ -37,7 +37,8 @@ class Footer:
         schema: Arrow schema as Parquet's types say, all columns, without metadata.
         entries: key-value entries that are text; Arrow's copy of its own schema is left out.
         size: of the file, in bytes.
-        metadata: Arrow's own view, with row groups and their statistics.
+        metadata: Arrow's own view.  It may end the process where it is asked for a column chunk of a damaged file:
+            `hudi_format.parquet.chunks` tells of these.
     """
 
     num_rows: int

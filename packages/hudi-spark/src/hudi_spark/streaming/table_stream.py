@@ -99,7 +99,10 @@ class TableStream:
         Raises:
             InstantNotFoundError: commits after a checkpoint of another order are archived.
         """
-        table, config = self.open(), self.config
+        config = self.config
+        if wanted.isdigit() and config.start_offset_order is None:
+            return wanted
+        table = self.open()
         begin = wanted if wanted.isdigit() else parse_query_instant(wanted, zone_of(table.config.timezone))
         if config.start_offset_order is None:
             return begin

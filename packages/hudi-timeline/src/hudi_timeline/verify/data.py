@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_format.errors import CorruptFileError, HudiError
-from hudi_format.parquet.chunks import Raw, RowGroup, read_row_groups
-from hudi_format.parquet.footer import open_parquet, reading
+from hudi_format.parquet.chunks import Raw, RowGroup, row_groups
+from hudi_format.parquet.entries import footer_bytes
+from hudi_format.parquet.footer import open_with_source, reading
 from hudi_format.schema.meta_columns import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from hudi_index.bloom.observer import footer_filter, footer_range
 from hudi_index.hashing.java import min_max
@@ -37,9 +38,9 @@ def check_data(facts: Facts, files: list[CheckedFile], report: Report) -> None:
 def _check(facts: Facts, checked: CheckedFile, report: Report) -> None:
     path, instant = checked.file.path, checked.file.instant
     keys: list[pa.Array] = []
-    with reading(facts.storage, path), open_parquet(facts.storage, path) as file:
-        groups = read_row_groups(facts.storage, path)
-        for group, said in enumerate(groups[: file.num_row_groups]):
+    file, source = open_with_source(facts.storage, path)
+    with reading(facts.storage, path), file:
+        for group, said in enumerate(row_groups(footer_bytes(source))):
             table = file.read_row_group(group, use_threads=False)
             for name, what in _wrong_statistics(said, table):
                 report.add("base-file-statistics", path, f"row group {group}, column {name}: {what}", instant,

@@ -50,15 +50,14 @@ def check_indexes(facts: Facts, slices: list[SliceKeys] | None, report: Report) 
         HudiError: the metadata table cannot be read.
     """
     partitions = facts.config.metadata_partitions
-    footers: dict[str, Footer | None] = {}
+    paths: list[str] = []
     if COLUMN_STATS in partitions or BLOOM_FILTERS in partitions:
         paths = [p for p in _base_paths(facts) if p.endswith(".parquet")]
-        footers = dict(zip(paths, facts.each(lambda p: _footer(facts, p), paths), strict=True))
     if COLUMN_STATS in partitions:
-        groups = facts.each(lambda p: None if footers[p] is None else _groups(facts, p), list(footers))
-        said = {p: g for p, g in zip(footers, groups, strict=True) if g is not None}
-        _check_column_stats(facts, footers, said, report)
+        groups = dict(zip(paths, facts.each(lambda p: _groups(facts, p), paths), strict=True))
+        _check_column_stats(facts, groups, report)
     if BLOOM_FILTERS in partitions:
+        footers = dict(zip(paths, facts.each(lambda p: _footer(facts, p), paths), strict=True))
         _check_blooms(facts, footers, report)
     if RECORD_INDEX in partitions and slices is not None:
         _check_record_index(facts, slices, report)
@@ -85,7 +84,7 @@ def _groups(facts: Facts, path: str) -> list[RowGroup] | None:
     try:
         return read_row_groups(facts.storage, path)
     except HudiError:
-        return None
+        return None  # found by its own check
 
 
 def _records(facts: Facts, partition: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -106,37 +105,34 @@ def _records(facts: Facts, partition: str) -> Iterator[tuple[str, Mapping[str, A
                     yield row["key"], row[name]
 
 
-def _check_column_stats(
-    facts: Facts,
-    footers: Mapping[str, Footer | None],
-    groups: Mapping[str, list[RowGroup]],
-    report: Report,
-) -> None:
-    by_name = {path.rpartition("/")[2]: (path, footer) for path, footer in footers.items()}
+def _check_column_stats(facts: Facts, groups: Mapping[str, list[RowGroup] | None], report: Report) -> None:
+    by_name = {path.rpartition("/")[2]: (path, found) for path, found in groups.items()}
     covered: set[str] = set()
     for _, record in _records(facts, COLUMN_STATS):
         name = record["fileName"]
-        path, footer = by_name.get(name, ("", None))
-        if footer is None or path not in groups:
+        path, found = by_name.get(name, ("", None))
+        if found is None:
             continue  # of a log file, of a file that a clean took away, or damaged
         covered.add(path)
-        wrong = _differs(record, footer.num_rows, groups[path])
+        wrong = _differs(record, found)
         if wrong:
             instant = name.rpartition("_")[2].partition(".")[0]
             report.add("mdt-column-stats", path, f"column {record['columnName']}: {wrong}", instant,
                        column=record["columnName"])  # fmt: skip
     if not covered:
         return
-    for path in sorted(footers.keys() - covered):
-        footer = footers[path]
+    for path in sorted(groups.keys() - covered):
+        left = groups[path]
+        has_rows = left is not None and any(g.num_rows for g in left)  # a file without rows has no record
         # Said once where the metadata table does not list the file at all.
-        if footer is not None and footer.num_rows and not report.names(path):  # a file without rows has none
+        if has_rows and not report.names(path):
             report.add("mdt-column-stats", path, "column_stats has no record of the file")
 
 
-def _differs(record: Mapping[str, Any], num_rows: int, groups: list[RowGroup]) -> str:
+def _differs(record: Mapping[str, Any], groups: list[RowGroup]) -> str:
     """What a record says that the footer does not; "" where they agree or cannot be compared."""
     name = record["columnName"]
+    num_rows = sum(g.num_rows for g in groups)
     nulls = 0
     least: Any = None
     greatest: Any = None
