@@ -16,6 +16,7 @@ import csv
 import hashlib
 import sys
 import time
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -52,7 +53,10 @@ class Found(NamedTuple):
 
 
 def inputs(kind: str, every: int) -> Iterator[tuple[str, bytes]]:
-    """Golden files of a kind: in tables of all versions, and the HFiles beside them."""
+    """Golden files of a kind: in tables of all versions, and the HFiles beside them.
+
+    One of so many is taken by its name, so that it is the same one when tables are added.
+    """
     from golden_tables import ROOT as GOLDEN
     from targets.golden import files
 
@@ -68,7 +72,7 @@ def inputs(kind: str, every: int) -> Iterator[tuple[str, bytes]]:
             or (kind == "footer" and last.endswith(".parquet") and not last.startswith("."))
         ):
             found.append((name, data))
-    yield from found[::every]
+    yield from ((n, d) for n, d in found if zlib.crc32(n.encode()) % every == 0)
 
 
 def sweep_one(job: Job) -> Found:
@@ -86,23 +90,26 @@ def sweep_one(job: Job) -> Found:
     return Found(job.kind, job.name, len(job.data), cut, after)
 
 
-def sweep_all(jobs: list[Job], workers: int, seconds: float) -> list[Found]:
-    """What became of the files; after so many seconds no other file is begun."""
+def sweep_all(jobs: list[Job], workers: int, seconds: float) -> Iterator[Found | tuple[Job, BaseException]]:
+    """What became of the files, as it is known; after so many seconds no other file is begun.
+
+    An error that is none of the outcomes comes with its file: it is a finding, and the others go on.
+    """
     begun = time.monotonic()
     todo = iter(jobs)
-    found: list[Found] = []
     with ProcessPoolExecutor(workers) as pool:
-        running: set[Future[Found]] = set()
+        running: dict[Future[Found], Job] = {}
         while True:
             while len(running) < 2 * workers and time.monotonic() - begun < seconds:
                 job = next(todo, None)
                 if job is None:
                     break
-                running.add(pool.submit(sweep_one, job))
+                running[pool.submit(sweep_one, job)] = job
             if not running:
-                return found
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            found += [d.result() for d in done]
+                return
+            for done in wait(running, return_when=FIRST_COMPLETED).done:
+                job, error = running.pop(done), done.exception()
+                yield (job, error) if error else done.result()
 
 
 def main() -> int:
@@ -111,8 +118,8 @@ def main() -> int:
     )
     parser.add_argument("--changes", type=int, default=200, help="one-byte changes of each file")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--every", type=int, default=1, help="take every n-th file")
-    parser.add_argument("--footers", type=int, default=10, help="and of base files every n-th of these")
+    parser.add_argument("--every", type=int, default=1, help="take one of n files")
+    parser.add_argument("--footers", type=int, default=10, help="and of base files one of n of these")
     parser.add_argument("--only", nargs="*", choices=list(KINDS), default=list(KINDS))
     parser.add_argument("--name", default="damage", help="of the two files of results")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no file after these")
@@ -139,9 +146,17 @@ def main() -> int:
     known = {f.name for f in found}
     todo = [j for j in jobs if j.name not in known]
     todo.sort(key=lambda j: hashlib.sha256(j.name.encode()).digest())
-    found += sweep_all(todo, chosen.jobs, chosen.minutes * 60)
-    found.sort(key=lambda f: (list(KINDS).index(f.kind), f.name))
     RESULTS.mkdir(exist_ok=True)
+    failed = []
+    kept = begun
+    for one in sweep_all(todo, chosen.jobs, chosen.minutes * 60):
+        if isinstance(one, Found):
+            found.append(one)
+        else:
+            failed.append(f"{one[0].name} (seed {one[0].seed}): {type(one[1]).__name__}: {one[1]}")
+        if time.monotonic() - kept > 60:  # a run that is ended goes on from here with --resume
+            kept = time.monotonic()
+            _write(lines_file, found)
     _write(lines_file, found)
     lines = _table(found, chosen.changes, Counter((j.kind, j.name.split("/")[0]) for j in jobs))
     (RESULTS / f"{chosen.name}.md").write_text("\n".join(lines) + "\n")
@@ -149,12 +164,13 @@ def main() -> int:
     bad = [f.name for f in found if f.cut["other"] + f.after["other"] or set(f.cut) - {"error"}]
     print(
         f"{len(found)} of {len(jobs)} files, {time.monotonic() - begun:.0f} s"
-        + "".join(f"\nunaccounted for: {b}" for b in bad)
+        + "".join(f"\nunaccounted for: {b}" for b in bad + failed)
     )
-    return 1 if bad else 0
+    return 1 if bad or failed else 0
 
 
 def _write(path: Path, found: list[Found]) -> None:
+    found.sort(key=lambda f: (list(KINDS).index(f.kind), f.name))
     with open(path, "w", newline="") as out:
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(

@@ -1,6 +1,6 @@
 """The compiled modules under AddressSanitizer and UndefinedBehaviorSanitizer: parsers' tests, sweeps, fuzz inputs.
 
-    python fuzz/sanitize.py [--mutations 2000] [--keep]
+    python fuzz/sanitize.py [--mutations 2000] [--targets avro_record ...] [--tests packages/... ...]
 
 Copies the packages' sources, compiles every Cython module there with gcc's sanitizers, and runs Python with its
 runtime loaded first.  Undefined behaviour ends the process as a bad access does, so exit code 0 means no finding.
@@ -33,10 +33,19 @@ TESTS = (
     "packages/hudi-format/tests/log",
     "packages/hudi-format/tests/hfile",
     "packages/hudi-format/tests/test_hostile_sizes.py",
+    "packages/hudi-format/tests/test_commit_json.py",
     "packages/hudi-format/tests/test_keymerge.py",
+    "packages/hudi-format/tests/test_merge_spill.py",
+    "packages/hudi-format/tests/test_metadata_payload.py",
+    "packages/hudi-format/tests/test_overlay.py",
+    "packages/hudi-format/tests/test_parquet_chunks.py",
+    "packages/hudi-format/tests/test_parquet_damage.py",
     "packages/hudi-format/tests/test_parquet_entries.py",
+    "packages/hudi-format/tests/test_parquet_utf8.py",
+    "packages/hudi-format/tests/test_slice_filter.py",
     "packages/hudi-format/tests/test_inspect_file.py",
     "packages/hudi-index/tests",
+    "packages/hudi-timeline/tests/test_repeated_text.py",
 )
 
 
@@ -95,6 +104,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--mutations", type=int, default=2000, help="of each fuzz target")
+    parser.add_argument("--targets", nargs="*", default=[], help="fuzz targets; all of them by default")
     parser.add_argument("--tests", nargs="*", default=list(TESTS), help="instead of all parsers' tests")
     chosen = parser.parse_args()
     begun = time.monotonic()
@@ -122,7 +132,14 @@ def main() -> int:
     commands = []
     if chosen.mutations:
         commands.append(
-            [sys.executable, str(HERE / "run.py"), "--replay", "--mutations", str(chosen.mutations)]
+            [
+                sys.executable,
+                str(HERE / "run.py"),
+                *chosen.targets,
+                "--replay",
+                "--mutations",
+                str(chosen.mutations),
+            ]
         )
     if chosen.tests:
         # Without pytest's capture, which would keep the report of undefined behaviour to itself.

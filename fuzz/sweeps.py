@@ -112,7 +112,7 @@ def parquet_outcome(data: bytes, intact: tuple[pa.Table, dict[str, str], Any]) -
     if rows.num_columns != intact[0].num_columns:
         return "other"
     differ = sum(
-        a.name != b.name or not x.equals(y)
+        a.name != b.name or a.nullable != b.nullable or not x.equals(y)
         for a, b, x, y in zip(rows.schema, intact[0].schema, rows.columns, intact[0].columns, strict=True)
     )
     return "column" if differ == 1 else "other"

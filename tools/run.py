@@ -11,7 +11,10 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,6 +34,11 @@ TEST_SESSIONS = (
     "interop",
     "bench_smoke",
 )
+# Those that keep one core busy, mostly: with all of `test` they run beside the others, which use two, but wait for
+# installations and for JVMs to start.  They begin when the wheels are there.
+BESIDE = ("types", "bench_smoke")
+WHEELS = "wheels"
+_PRINTING = threading.Lock()
 
 
 def main() -> int:
@@ -54,18 +62,52 @@ def main() -> int:
     nox = bootstrap()
     if given.command == "demo":
         return subprocess.call([*nox, "-s", "demo", "--", *given.arguments], cwd=ROOT)
-    failed = []
     began = time.monotonic()
-    for session in given.sessions or TEST_SESSIONS:
-        started = time.monotonic()
-        if subprocess.call([*nox, "-s", session], cwd=ROOT) != 0:
-            failed.append(session)
-        print(f"--- {session}: {'FAILED' if session in failed else 'passed'}, "
-              f"{time.monotonic() - started:.0f} s", flush=True)  # fmt: skip
+    failed = run_sessions(nox, given.sessions or TEST_SESSIONS, () if given.sessions else BESIDE)
     print(f"--- all sessions: {time.monotonic() - began:.0f} s")
     if failed:
         print(f"--- failed: {', '.join(failed)}")
     return 1 if failed else 0
+
+
+def run_sessions(nox: Sequence[str], sessions: Sequence[str], beside: Sequence[str] = ()) -> list[str]:
+    """Run sessions one after the other; gives the names of those that failed.
+
+    Args:
+        nox: the command.
+        beside: those of them that a second row of sessions takes, once the wheels are built.
+    """
+    failed = []
+    with ThreadPoolExecutor(1) as row:
+        others: dict[str, Future[bool]] = {}
+        for session in sessions:
+            if session in others:
+                continue
+            if not run_session(nox, session):
+                failed.append(session)
+            elif session == WHEELS and (os.cpu_count() or 1) > 1:
+                others = {s: row.submit(run_session, nox, s, kept=True) for s in beside if s in sessions}
+        return failed + [s for s, passed in others.items() if not passed.result()]
+
+
+def run_session(nox: Sequence[str], session: str, *, kept: bool = False) -> bool:
+    """Run one session; gives whether it passed.
+
+    Args:
+        kept: its output is shown when it is done, so that it does not mix with another's.
+    """
+    started = time.monotonic()
+    if kept:
+        done = subprocess.run(
+            [*nox, "-s", session], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        output, code = done.stdout.decode(errors="replace"), done.returncode
+    else:
+        output, code = "", subprocess.call([*nox, "-s", session], cwd=ROOT)
+    with _PRINTING:
+        text = f"--- {session}: {'FAILED' if code else 'passed'}, {time.monotonic() - started:.0f} s"
+        print(output + text, flush=True)
+    return code == 0
 
 
 def bootstrap() -> list[str]:

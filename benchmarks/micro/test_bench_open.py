@@ -11,10 +11,10 @@ from pathlib import Path
 import fastavro
 import pytest
 
+from hudi_format.avro.container import container_parts
 from hudi_format.model import WriteStat
 from hudi_format.storage import LocalStorage
 from hudi_timeline import table_config
-from hudi_timeline.metadata.avro_guard import container_parts
 from hudi_timeline.metadata.commit import CommitMetadata
 from hudi_timeline.table import HudiTable
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from targets import avro, base_file, hfile, index, log, timeline
+from targets import avro, base_file, hfile, index, log, merged_file, metadata, timeline
 from targets.target import Target
 
 TARGETS: dict[str, Target] = {
@@ -12,7 +12,9 @@ TARGETS: dict[str, Target] = {
         *log.TARGETS,
         *hfile.TARGETS,
         *base_file.TARGETS,
+        *merged_file.TARGETS,
         *index.TARGETS,
         *timeline.TARGETS,
+        *metadata.TARGETS,
     )
 }

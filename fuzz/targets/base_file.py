@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import json
 import tempfile
 from collections.abc import Iterator
@@ -15,11 +16,17 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
 from hudi_format.__main__ import main
+from hudi_format.avro.encoder import Encoder
+from hudi_format.hfile.writer import hfile_bytes
+from hudi_format.merge.rules import payload_rule
+from hudi_format.model import BaseFile, FileSlice
 from hudi_format.parquet import _entries
 from hudi_format.parquet.chunks import row_groups
 from hudi_format.parquet.entries import footer_bytes
 from hudi_format.parquet.footer import read_footer
 from hudi_format.parquet.reader import iter_batches
+from hudi_format.schema.avro import to_avro
+from hudi_format.slice_reader import SliceMerge, read_file_slice
 from hudi_format.storage import Storage, open_storage
 from targets import golden
 from targets.target import Target
@@ -43,6 +50,22 @@ def run_parquet(data: bytes) -> None:
     footer = read_footer(storage(), "f.parquet")
     rows = sum(b.num_rows for b in iter_batches(storage(), "f.parquet"))
     assert rows == footer.num_rows
+
+
+def run_other(data: bytes) -> None:
+    """Rows of a base file that is ORC or an HFile, as the first byte says, and of single keys."""
+    name = "f_0-1-2_1.hfile" if data[:1] == b"\1" else "f_0-1-2_1.orc"
+    (folder() / name).write_bytes(data[1:])
+    file_slice = FileSlice("", "f", "1", BaseFile("", name, "f", "1", "0-1-2"))
+    for keys in (None, ["k1", ""]):
+        for batch in read_file_slice(
+            storage(), file_slice, SliceMerge(payload_rule(None)), _OTHER, keys=keys
+        ):
+            batch.validate()
+
+
+_OTHER = pa.schema([("_hoodie_record_key", pa.string()), ("key", pa.string()), ("a", pa.int64()), ("s", pa.string()),
+                    ("l", pa.list_(pa.int64())), ("t", pa.timestamp("us", "UTC"))])  # fmt: skip
 
 
 def run_footer(data: bytes) -> None:
@@ -110,7 +133,24 @@ def _inspect_seeds() -> Iterator[bytes]:
     yield from (b"\3" + d for _, d in golden.logs(4000))
 
 
+def _other_seeds() -> Iterator[bytes]:
+    rows = pa.table(
+        [["k1", "k2"], ["k1", ""], [1, None], ["x", None], [[1], None], [0, None]], names=_OTHER.names
+    ).cast(_OTHER)
+    for codec in ("uncompressed", "zlib", "zstd"):
+        sink = pa.BufferOutputStream()
+        orc.write_table(rows, sink, compression=codec)
+        yield b"\0" + sink.getvalue().to_pybytes()
+    avro = to_avro(_OTHER, "r")
+    data, offsets = Encoder(avro, _OTHER).encode(rows.to_batches()[0])
+    values = [data[a:b].to_pybytes() for a, b in itertools.pairwise(offsets)]
+    yield b"\1" + hfile_bytes(
+        pa.array(["k1", "k2"]), pa.array(values, pa.binary()), schema=avro, codec="none"
+    )
+
+
 TARGETS = (
+    Target("base_file_other", run_other, _other_seeds, most=8192),
     Target("parquet", run_parquet, _parquet_seeds),
     Target("footer", run_footer, _footer_seeds),
     Target("inspect", run_inspect, _inspect_seeds),

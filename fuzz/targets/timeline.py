@@ -6,6 +6,11 @@ import contextlib
 import json
 from collections.abc import Iterator
 from datetime import datetime
+from functools import cache
+from unittest import mock
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from hudi_format import properties
 from hudi_format.errors import HudiError, PartitionPathError
@@ -18,9 +23,10 @@ from hudi_format.names import (
     parse_log_file,
 )
 from hudi_format.partition_path import check_safe, escape, split_values
-from hudi_timeline import archived, heartbeat, markers
+from hudi_format.storage import open_storage
+from hudi_timeline import archived, heartbeat, history, markers
 from hudi_timeline.history import history_contents, history_instants
-from hudi_timeline.instant import file_name, parse_instant_file
+from hudi_timeline.instant import CLEAN, RESTORE, ROLLBACK, Instant, file_name, parse_instant_file
 from hudi_timeline.metadata import avro_records
 from hudi_timeline.metadata.commit import parse_commit, read_commit
 from hudi_timeline.metadata.commit_files import CommitFiles, read_commit_files
@@ -68,9 +74,50 @@ def run_archive(data: bytes) -> None:
     path.mkdir(parents=True, exist_ok=True)
     (path / ".commits_.archive.1_1-0-1").write_bytes(data)
     config = TableConfig({"hoodie.archivelog.folder": "archived"})
+    _read_past(config)
+
+
+_UNDOING = frozenset({CLEAN, ROLLBACK, RESTORE})  # what they did is asked of the archive in one pass
+
+
+def _read_past(config: TableConfig) -> tuple[Instant, ...]:
+    """All that a reader asks of past instants."""
     found = archived.archived_instants(storage(), config)
     assert list(found) == sorted(found)
-    archived.archived_write_between(storage(), config, "0", None, by_completion=True)
+    with contextlib.suppress(HudiError):  # what one of them did
+        for instant, action in archived.archived_actions(storage(), config, _UNDOING):
+            assert action is None or instant.completed
+    for instant in found[:2]:
+        with contextlib.suppress(HudiError):
+            archived.read_archived(storage(), config, instant)
+    last = archived.archived_write_between(storage(), config, "0", None, by_completion=True)
+    assert last is None or last in found
+    return found
+
+
+def run_torn_archive(data: bytes) -> None:
+    """An archive of which a part is there, with other bytes behind it: no instant that the whole one does not have.
+
+    A byte for the archive, two for what is left of it, then what follows.
+    """
+    if len(data) < 3:
+        return
+    whole = _whole_archives()[data[0] % len(_whole_archives())]
+    rest = data[3:]
+    run_archive(whole)
+    config = TableConfig({"hoodie.archivelog.folder": "archived"})
+    known = {(i.time, i.comparable_action): i for i in archived.archived_instants(storage(), config)}
+    path = folder() / ".hoodie" / "archived" / ".commits_.archive.1_1-0-1"
+    path.write_bytes(whole[: int.from_bytes(data[1:3], "big") % (len(whole) + 1)] + rest)
+    found = _read_past(config)
+    if not rest:
+        for instant in found:
+            assert not known[instant.time, instant.comparable_action] < instant, instant
+
+
+@cache
+def _whole_archives() -> list[bytes]:
+    return list(_archive_seeds())
 
 
 def run_commit_files(data: bytes) -> None:
@@ -92,10 +139,64 @@ def run_history(data: bytes) -> None:
     (path / "manifest_1").write_bytes(data[4 : 4 + size])
     (path / HISTORY_FILE).write_bytes(data[4 + size :])
     config = TableConfig({"hoodie.table.version": "8", "hoodie.timeline.layout.version": "2"})
-    found = history_instants(storage(), config)
-    assert list(found) == sorted(found)
-    for instant in found[:2]:
-        history_contents(storage(), config, instant.time)
+    with _at_once():
+        for instant in _read_past(config)[:2]:
+            history_contents(storage(), config, instant.time)
+
+
+def _at_once() -> contextlib.AbstractContextManager[object]:
+    """Nobody else writes: a folder that does not go together is not looked at again."""
+    return mock.patch.object(history, "LOOK_AGAIN_S", ())
+
+
+def run_torn_history(data: bytes) -> None:
+    """A history between two states: no instants but those of its files, and all of those of a whole manifest.
+
+    A byte for the length of `_version_`, which follows; two bytes that say how much of the newest manifest is there,
+    and what follows that.
+    """
+    if len(data) < 3:
+        return
+    version, rest = data[1 : 1 + data[0]], data[1 + data[0] :]
+    path = folder() / "torn" / ".hoodie" / "timeline" / "history"
+    path.mkdir(parents=True, exist_ok=True)
+    files = _history_pair()
+    for name, content in files.items():
+        if not (path / name).is_file():
+            (path / name).write_bytes(content)
+    lists = [json.dumps({"files": [{"fileName": n, "fileLen": len(files[n])} for n in names]}).encode()
+             for names in (list(files)[:1], list(files))]  # fmt: skip
+    newest = lists[1][: int.from_bytes(rest[:2], "big")] + rest[2:]
+    for name, content in (("_version_", version), ("manifest_1", lists[0]), ("manifest_2", newest)):
+        (path / name).write_bytes(content)
+    config = TableConfig({"hoodie.table.version": "8", "hoodie.timeline.layout.version": "2"})
+    with _at_once():
+        found = history_instants(open_storage(str(folder() / "torn")), config)
+    all_of = [len(_times(n)) for n in files.values()]
+    if newest == lists[1] or version.strip() == b"1":
+        assert len(found) == (all_of[0] if version.strip() == b"1" else sum(all_of)), (
+            version,
+            len(found),
+            all_of,
+        )
+    assert {i.time for i in found} <= {t for n in files.values() for t in _times(n)}
+
+
+def _times(data: bytes) -> set[str]:
+    return set(pq.read_table(pa.BufferReader(data), columns=["instantTime"]).column(0).to_pylist())
+
+
+@cache
+def _history_pair() -> dict[str, bytes]:
+    """Two files of one golden history, by names that tell their instants."""
+    found: dict[str, dict[str, bytes]] = {}
+    for name, data in golden.files():
+        place, _, last = name.rpartition("/")
+        if place.endswith("/timeline/history") and last.endswith(".parquet"):
+            found.setdefault(place, {})[last] = data
+    pairs = [f for f in found.values() if len(f) >= 2 and len(set().union(*map(_times, f.values()))) ==
+             sum(len(_times(d)) for d in f.values())]  # fmt: skip
+    return dict(list(pairs[0].items())[:2])
 
 
 def run_names(data: bytes) -> None:
@@ -174,6 +275,23 @@ def _history_seeds() -> Iterator[bytes]:
             yield len(manifest).to_bytes(4, "big") + manifest + data
 
 
+def _torn_archive_seeds() -> Iterator[bytes]:
+    for n, whole in enumerate(_whole_archives()):
+        for part in (len(whole), len(whole) // 2, len(whole) - 1, 40):
+            yield bytes([n % 256]) + part.to_bytes(2, "big")
+        yield bytes([n % 256]) + len(whole).to_bytes(2, "big") + whole[:60]
+
+
+def _torn_history_seeds() -> Iterator[bytes]:
+    for version in (b"1", b"2", b"", b"3", b"2\n", b"x"):
+        for part in (0, 20, 1000):
+            yield bytes([len(version)]) + version + part.to_bytes(2, "big")
+    entry = (
+        b'{"files": [{"fileName": "1_9_0.parquet", "fileLen": 1e999}, {"fileName": "../x", "fileLen": -1}]}'
+    )
+    yield b"\x012" + bytes(2) + entry
+
+
 def _archive_seeds() -> Iterator[bytes]:
     for name, data in golden.files():
         if ".commits_.archive." in name and 0 < len(data) < 30_000:
@@ -211,6 +329,8 @@ TARGETS = (
     Target("history", run_history, _history_seeds),
     Target("plan", run_plan, _plan_seeds),
     Target("archive", run_archive, _archive_seeds),
+    Target("torn_archive", run_torn_archive, _torn_archive_seeds, most=2048),
+    Target("torn_history", run_torn_history, _torn_history_seeds, most=512),
     Target("names", run_names, _name_seeds, most=300),
     Target("partition_path", run_paths, _path_seeds, (PartitionPathError,), 300),
     Target("small_files", run_small_files, _small_seeds, most=2048),

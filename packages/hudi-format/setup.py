@@ -36,6 +36,7 @@ EXTENSIONS = [
     "hudi_format.merge._overlay",
     "hudi_format.parquet._chunks",
     "hudi_format.parquet._entries",
+    "hudi_format.parquet._utf8",
 ]
 
 

@@ -1,8 +1,14 @@
-"""Archived instants of all versions: which there were, and what they did."""
+"""Archived instants of all versions: which there were, what they did, and what can be asked of their time."""
 
+import itertools
+import warnings
+
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
-from golden_tables import SNAPSHOT, golden
+from golden_tables import SNAPSHOT, assert_same_answer, golden
 
+from hudi_format.errors import MissingFileError
 from hudi_timeline.archived import archived_instants, read_archived
 from hudi_timeline.instant import WRITE_ACTIONS
 from hudi_timeline.table import HudiTable
@@ -30,3 +36,70 @@ def test_every_commit_of_the_rows_is_on_the_timeline_or_in_the_archive(version, 
     # What the table's making says, oldest first, as far as it is archived.
     made = [o["operation"].upper() for o in table.meta["operations"]]
     assert operations == made[: len(operations)]
+
+
+@pytest.mark.req("IN-17")
+@pytest.mark.parametrize("version", ["v6", "v8", "v9"])
+def test_rows_of_a_range_of_archived_commits_are_never_left_out_unsaid(version, tmp_path):
+    (table,) = golden(version, "cow_archived")
+    read = HudiTable.open(str(table.unpack(tmp_path)))
+    writes = [i for i in archived_instants(read.storage, read.config) if i.action in WRITE_ACTIONS]
+    snapshot = read.read().to_arrow()
+    given = 0
+    for before, last in itertools.pairwise(writes):
+        begin, end = (i.time if version == "v6" else i.completion for i in (before, last))
+        scan = read.read_incremental(begin, end, on_missing="full_scan")
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            found = scan.to_arrow()
+        left = snapshot.filter(pc.field("_hoodie_commit_time") == last.time)
+        if scan.complete:  # the cleaner still keeps that state
+            assert not said
+            keys = set(found.column("_hoodie_record_key").to_pylist())
+            assert keys >= set(left.column("_hoodie_record_key").to_pylist())
+            continue
+        # As in Apache Hudi: of the files that the cleaner has removed there is what later ones took over.
+        assert "are gone" in str(said[0].message)
+        assert sorted(found.column("_hoodie_record_key").to_pylist()) == sorted(
+            left.column("_hoodie_record_key").to_pylist()
+        )
+        given += found.num_rows
+        if version != "v6":
+            with pytest.raises(MissingFileError, match="is not there") as e:
+                read.read_incremental(begin, end).to_arrow()
+            assert "on_missing" in e.value.remedy
+    assert given > 0
+
+
+OVERLAPPING = [t for v in ("v8", "v9") for t in golden(v, "archived_overlapping")]
+
+
+@pytest.mark.req("IN-05", "IN-18", "TM-20")
+@pytest.mark.parametrize("table", OVERLAPPING, ids=str)
+def test_a_write_that_took_long_and_was_archived_at_once_is_not_missed(table, tmp_path):
+    read = HudiTable.open(str(table.unpack(tmp_path)))
+    archived = {i.time: i.completion for i in archived_instants(read.storage, read.config)}
+    (long,) = (t for t, at in archived.items() if at == max(archived.values()))
+    before = max(at for t, at in archived.items() if t != long)
+    assert sum(t > long for t in archived) == 3, "three began after it and were completed before it"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scan = read.read_incremental(before)
+        rows = scan.to_arrow()
+    assert long in rows.column("_hoodie_commit_time").to_pylist()
+    assert scan.complete
+
+
+@pytest.mark.req("QR-03")
+@pytest.mark.parametrize("table", OVERLAPPING, ids=str)
+def test_following_checkpoints_through_archived_commits_gives_every_state_once(table, tmp_path):
+    read = HudiTable.open(str(table.unpack(tmp_path)))
+    done = sorted(i.completion for i in archived_instants(read.storage, read.config))
+    done += [i.completion for i in read.timeline.completed_writes()]
+    seen: dict[str, dict[str, object]] = {}
+    for begin, end in itertools.pairwise(["000", *done]):
+        for row in read.read_incremental(begin, end).to_arrow().to_pylist():
+            seen[row["_hoodie_record_key"]] = row
+    columns = ["id", "ts", "v", "_hoodie_commit_time"]
+    want = read.read(columns).to_arrow()
+    assert_same_answer(pa.Table.from_pylist(list(seen.values())).select(columns), want, ["id"])

@@ -6,7 +6,10 @@ import test_golden_layout2 as layout2
 import test_golden_merged as merged
 import test_golden_merging as merging
 import test_golden_orc as orc
+import test_golden_partial as partial
 import test_golden_read as read
+import test_golden_special as special
+import test_golden_unions as unions
 from golden_tables import CLEANED, ROOT, golden
 
 ASKED = [
@@ -16,6 +19,8 @@ ASKED = [
     *layout2.QUESTIONS,
     *layout2.CHANGES,
     *changes.QUESTIONS,
+    *special.QUESTIONS,
+    *unions.ANSWERED,
     *((bootstrap.TABLE, q) for q in bootstrap.QUESTIONS),
     *((orc.WRITTEN, q) for q in orc.WRITTEN.questions()),
 ]
@@ -27,6 +32,9 @@ REASONS = {
     ): "Apache Hudi gives no rows of a cleaned state; here that is an error, or this answer with a "
     "warning: test_what_is_left_of_a_cleaned_state_is_apache_hudis_answer_said_aloud",
     ("merging", "*", "unmerged"): "test_base_rows_and_log_records_side_by_side",
+    # Apache Hudi's answers of these are wrong in some rows or refused here: the tests of them say which.
+    **{(v, "*", "snapshot"): "test_golden_partial" for v in ("partial_v8", "partial_v9")},
+    **{(v, "*", "snapshot"): "test_golden_payloads, test_golden_defaults" for v in special.PAYLOADS},
 }
 VERSIONS = [f.name for f in ROOT.iterdir() if any(f.glob("*.expected"))]
 
@@ -51,10 +59,12 @@ def test_every_answer_is_asked_for_or_has_a_reason():
 
 def test_every_table_has_answers_and_every_answer_a_table():
     tables = {(t.version, t.name) for v in VERSIONS for t in golden(v)}
-    assert tables == {(v, name) for v, name, _ in answers()}
+    without = {(t.version, t.name) for t, _ in unions.UNANSWERED}
+    assert tables - without == {(v, name) for v, name, _ in answers()}
 
 
 def test_what_apache_hudi_could_not_answer_is_asked_for_too():
-    asked = {(t, name) for t, name in (*read.UNANSWERED, *merged.UNANSWERED, *layout2.UNANSWERED)}
+    tests = (read, merged, layout2, partial, unions)
+    asked = {(t, name) for test in tests for t, name in test.UNANSWERED}
     assert asked == {(t, name) for v in VERSIONS for t in golden(v) for name in t.unanswered()}
     assert all((t.version, t.name, name) not in answers() for t, name in asked)

@@ -1,13 +1,17 @@
-"""Merges by the defaults of columns, over schemas whose defaults are not null: refused, never merged otherwise."""
+"""Merges by the defaults of columns, over schemas whose defaults are not null: read as Apache Hudi reads them."""
 
 import json
 
 import pytest
-from golden_tables import golden
+from golden_tables import SNAPSHOT, assert_same_answer, golden
 
 from hudi_format.errors import UnsupportedError
+from hudi_format.merge.rules import payload_rule
+from hudi_timeline.schema_defaults import refuse_defaults
+from hudi_timeline.snapshot import CommitCache
 from hudi_timeline.table import HudiTable
 
+TABLES = [t for v in ("v6", "v8", "v9") for t in golden(f"payloads_{v}") if t.name.startswith("defaults_")]
 PAYLOAD = "payload_OverwriteNonDefaultsWithLatestAvroPayload"
 
 
@@ -24,19 +28,38 @@ def with_default(path, column, value):
 
 
 @pytest.mark.req("PM-09", "SE-01")
-def test_a_default_that_is_not_null_is_refused_by_merges_that_look_at_it(tmp_path):
+@pytest.mark.parametrize("memory", [None, "1"])
+@pytest.mark.parametrize("table", TABLES, ids=str)
+def test_values_like_their_columns_default_are_filled_as_in_apache_hudi(opened, table, memory):
+    options = {} if memory is None else {"hoodie.memory.merge.max.size": memory}
+    assert_same_answer(opened(table).read(options=options).to_arrow(), table.question(SNAPSHOT).expected())
+
+
+@pytest.mark.req("PM-09", "SE-01")
+def test_a_write_that_would_lose_the_defaults_is_refused(tmp_path):
     (table,) = golden("v6", PAYLOAD)
     path = table.unpack(tmp_path)
     before = HudiTable.open(str(path)).read().to_arrow()
     names = [f.name for f in HudiTable.open(str(path)).schema if str(f.type) == "string"]
     with_default(path, names[-1], "nothing")
     opened = HudiTable.open(str(path))
-    with pytest.raises(UnsupportedError, match=names[-1]) as e:
-        opened.read().to_arrow()
-    assert "OverwriteNonDefaults" in str(e.value)
-    if opened.table_type == "COPY_ON_WRITE":
-        with pytest.raises(UnsupportedError, match=names[-1]):
-            opened.upsert(before)
+    assert opened.read().to_arrow().num_rows == before.num_rows
+    rule, commits = payload_rule(PAYLOAD.removeprefix("payload_")), CommitCache(opened.storage)
+    with pytest.raises(UnsupportedError, match=f"{names[-1]} would be lost"):
+        refuse_defaults(rule, opened.timeline, commits, opened.uri)
+    refuse_defaults(payload_rule(None), opened.timeline, commits, opened.uri)
+
+
+@pytest.mark.req("PM-09", "SE-01")
+def test_a_default_that_is_a_list_with_elements_is_refused(tmp_path):
+    (table,) = golden("payloads_v6", "defaults_overwrite")
+    path = table.unpack(tmp_path)
+    for file in path.glob(".hoodie/*commit"):
+        text = file.read_text().replace('\\"default\\": []', '\\"default\\": [1]')
+        file.write_text(text)
+    with pytest.raises(UnsupportedError, match="column list has a list with elements") as e:
+        HudiTable.open(str(path)).read().to_arrow()
+    assert e.value.remedy
 
 
 @pytest.mark.req("PM-09", "SE-01")

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from golden_tables import AS_OF, READ_OPTIMIZED, SNAPSHOT, assert_same_answer, golden
 
+from hudi_format.errors import UnsupportedError
 from hudi_format.merge.rules import PAYLOADS, Order
 from hudi_timeline.scan import merged
 
@@ -61,6 +62,6 @@ def test_another_rule_gives_other_rows(opened, table, other, monkeypatch):
         found = read.read(as_of=question.instant) if question.kind == AS_OF else read.read()
         try:
             assert_same_answer(found.to_arrow(), question.expected())
-        except AssertionError:
+        except (AssertionError, UnsupportedError):  # or a combination that no payload has
             same = False
     assert not same

@@ -111,3 +111,14 @@ def test_rows_from_before_a_column_was_added_or_widened_are_read_with_the_others
     old = found.filter(pc.field("_hoodie_commit_time") == first)
     assert all(old[n].null_count == len(old) for n in added)
     assert any(found[n].null_count < len(found) for n in added)
+
+
+@pytest.mark.req("SE-04")
+@pytest.mark.parametrize("question", ["snapshot", "read_optimized"])
+def test_a_struct_of_which_nothing_is_left(opened, question):
+    """Null in rows of an older base file, one of nulls in records of an older log, as in Apache Hudi."""
+    (table,) = golden("structs_v6", "struct_replaced_mor")
+    expected = table.question(question).expected()
+    assert_same_answer(opened(table).read(query=question).to_arrow(), expected)
+    structs = dict(zip(expected["id"].to_pylist(), expected["s"].to_pylist(), strict=True))
+    assert structs["k00"] == ({"c": None} if question == "snapshot" else None)

@@ -23,7 +23,7 @@ ONE_OF = {
     "test_index": 2,
     "test_sizing": 3,
     "test_validators": 6,
-    "test_following": 2,
+    "test_following": 4,
     "test_upgraded": 3,
     "test_unseen_tables": 4,
     "test_undo": 4,

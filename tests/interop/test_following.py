@@ -1,4 +1,4 @@
-"""Tables that Apache Hudi 0.15.0 writes without a break, followed here meanwhile: every change exactly once."""
+"""Tables that Apache Hudi writes without a break, followed here meanwhile: every change exactly once."""
 
 import json
 from collections import Counter
@@ -53,10 +53,11 @@ def plain(row):
 
 
 @pytest.mark.req("IN-01", "IN-08", "IN-13", "IN-14", "IN-15", "IN-16")
+@pytest.mark.parametrize("version", ["0.15.0", "1.2.0"])
 @pytest.mark.parametrize("options", [MOR, COW], ids=["mor", "cow"])
-def test_every_change_comes_once_while_apache_hudi_writes(apache, pool, tmp_path, options):
+def test_every_change_comes_once_while_apache_hudi_writes(pool, tmp_path, options, version):
     path = tmp_path / "t"
-    writer = Writer(apache, path, options)
+    writer = Writer(pool.get(version), path, options)
     writer.step(STEPS[0])
     table = HudiTable.open(str(path))
     feed, state, begin = [], {}, "000"

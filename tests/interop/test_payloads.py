@@ -115,6 +115,37 @@ def test_a_payload_leaves_the_rows_that_apache_hudi_leaves(tmp_path, apache, nam
     both(tmp_path, apache, steps_of(name, schema, extra=extra), payload(name))
 
 
+TOAST = "__debezium_unavailable_value"
+
+
+@pytest.mark.req("PM-08", "PM-10")
+def test_the_payload_of_postgres_leaves_the_rows_that_apache_hudi_leaves(tmp_path, apache):
+    extra = {
+        "_event_lsn": lambda rng: rng.randint(1, 6),
+        "_change_operation_type": lambda rng: rng.choice(["c", "u", "u", "d", None]),
+        "toast": lambda rng: rng.choice([None, "v", "w", TOAST, TOAST]),
+        "raw": lambda rng: rng.choice([None, b"v", TOAST.encode()]),
+    }
+    kinds = [("_event_lsn", pa.int64()), ("_change_operation_type", pa.string())]
+    schema = pa.schema([*SCHEMA, *kinds, ("toast", pa.string()), ("raw", pa.binary())])
+    options = {WRITE + "precombine.field": "_event_lsn"}
+    name = payload("debezium.PostgresDebeziumAvroPayload")
+    both(tmp_path, apache, steps_of("postgres", schema, extra=extra), name | options)
+
+
+@pytest.mark.req("PM-08", "PM-10")
+def test_the_payload_of_mysql_leaves_the_rows_that_apache_hudi_leaves(tmp_path, apache):
+    """One file of the log, and positions of one width: where its texts and its numbers have one order."""
+    extra = {
+        "_event_seq": lambda rng: f"2.{rng.randint(10, 16)}",
+        "_change_operation_type": lambda rng: rng.choice(["c", "u", "u", "d", None]),
+    }
+    schema = pa.schema([*SCHEMA, *((n, pa.string()) for n in extra)])
+    options = {WRITE + "precombine.field": "_event_seq"}
+    name = payload("debezium.MySqlDebeziumAvroPayload")
+    both(tmp_path, apache, steps_of("mysql", schema, extra=extra), name | options)
+
+
 # AWSDms of Apache Hudi fails for a flagged row whose key is new.
 @pytest.mark.req("PM-02", "PM-03")
 @pytest.mark.parametrize("name", [n for n in PAYLOADS if n != "AWSDmsAvroPayload"])

@@ -8,6 +8,8 @@ environment with PySpark 3.5; the bundle comes from the cache of tools/interop.
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import json
 import shutil
 import sys
@@ -45,6 +47,7 @@ COMMON = {
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.datasource.write.precombine.field": "ts",
 }
+PARTIAL = "org.apache.hudi.common.model.PartialUpdateAvroPayload"
 MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.compact.inline": "false"}
 
 
@@ -151,9 +154,6 @@ _FIRST = (
 
 
 def _first(n: int, part: str, ts: int) -> dict[str, object]:
-    import datetime
-    import decimal
-
     return {
         "id": f"id-{n:02}", "ts": ts, "name": f"name {n}" if n % 5 else None, "qty": n * 3 if n % 4 else None,
         "big": (1 << 40) + n, "ratio": n + 0.1, "amount": n * 1.7, "day": datetime.date(2020, 1, 1 + n),
@@ -277,9 +277,6 @@ DROP = "hoodie.datasource.write.drop.partition.columns"
 
 
 def _plain(n: int, ts: int, **more: object) -> dict[str, object]:
-    import datetime
-    import decimal
-
     full = n % 5 != 4
     row: dict[str, object] = {
         "id": f"id-{n:02}", "ts": ts, "name": f"name {n}", "qty": n, "ratio": n + 0.5, "amount": n * 1.7,
@@ -363,6 +360,64 @@ def mor_drop_partition_columns(*where: Any) -> None:
     )
 
 
+ORDERINGS: dict[str, tuple[str, str, Callable[[int], object]]] = {
+    "nested": ("o.at", "o struct<at: bigint>", lambda n: {"at": n}),
+    "decimal": ("o", "o decimal(10,2)", lambda n: decimal.Decimal(n) / 4),
+    "date": ("o", "o date", lambda n: datetime.date(2020, 1, 1 + n)),
+    "text": ("o", "o string", lambda n: "abcdefghij"[n]),
+}
+
+
+def _partial_ordering(kind: str, spark: SparkSession, folder: Path, out: Path) -> None:
+    """Late and early updates and deletes, against base rows and among the records of a log."""
+    field, column, value = ORDERINGS[kind]
+    name = f"mor_partial_update_{kind}_ordering"
+    options = {
+        **MOR, "hoodie.datasource.write.payload.class": PARTIAL, "hoodie.parquet.small.file.limit": "0",
+        "hoodie.datasource.write.partitionpath.field": "part", "hoodie.datasource.write.precombine.field": field,
+    }  # fmt: skip
+    maker = Maker(spark, name, folder, options)
+    ddl = f"id string, {column}, a string, b int, part string"
+
+    def rows(numbers: Sequence[int], at: int, text: str | None) -> list[dict[str, object]]:
+        full = {"o": value(at), "a": text, "part": "p"}
+        return [{"id": f"id-{n:02}", "b": n if n % 2 else None, **full} for n in numbers]
+
+    maker.write(rows(range(12), 5, "first"), ddl, "insert")
+    maker.write(rows((0, 1, 2, 3), 3, "late") + rows((4, 5), 7, "new"), ddl)
+    maker.write(rows((0, 4), 6, None) + rows((6, 7), 4, None), ddl)
+    maker.write(rows((1, 5), 4, "") + rows((8,), 9, ""), ddl, "delete")
+    maker.write(rows((5, 8, 9), 6, "last") + rows((12,), 1, "added"), ddl)
+    times = maker.instants()
+    questions = {"snapshot": {}, **READ_OPTIMIZED, **maker.as_of(*times[1:4]), **maker.incremental("000")}
+    about = f"partial updates with an ordering field of the kind: {kind}"
+    maker.answers(
+        out,
+        questions,
+        {},
+        about=about,
+        table_type="MERGE_ON_READ",
+        partition_fields="part",
+        ordering_field=field,
+    )
+
+
+def mor_partial_update_nested_ordering(*where: Any) -> None:
+    _partial_ordering("nested", *where)
+
+
+def mor_partial_update_decimal_ordering(*where: Any) -> None:
+    _partial_ordering("decimal", *where)
+
+
+def mor_partial_update_date_ordering(*where: Any) -> None:
+    _partial_ordering("date", *where)
+
+
+def mor_partial_update_text_ordering(*where: Any) -> None:
+    _partial_ordering("text", *where)
+
+
 def mor_virtual_keys(*where: Any) -> None:
     options = {"hoodie.populate.meta.fields": "false", **MOR}
     _table(*where, "mor_virtual_keys", "merge on read, no meta columns in the files", options)
@@ -401,6 +456,10 @@ SCENARIOS: dict[str, Callable[[SparkSession, Path, Path], None]] = {
         mor_log_compacted,
         mor_drop_partition_columns,
         mor_virtual_keys,
+        mor_partial_update_nested_ordering,
+        mor_partial_update_decimal_ordering,
+        mor_partial_update_date_ordering,
+        mor_partial_update_text_ordering,
         mor_timestamp_keygen,
         mor_custom_keygen,
     )

@@ -125,7 +125,7 @@ REFUSED = [
     ("hoodie.write.lock.provider", "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"),
     ("hoodie.write.lock.provider", "org.acme.InProcessLockProvider"),
     ("hoodie.write.concurrency.mode", "optimistic_concurrency_control"),
-    ("hoodie.datasource.write.payload.class", MODELS + "debezium.PostgresDebeziumAvroPayload"),
+    ("hoodie.datasource.write.payload.class", MODELS + "HoodieJsonPayload"),
     ("hoodie.datasource.write.payload.class", "org.acme.DefaultHoodieRecordPayload"),
     ("hoodie.compaction.payload.class", "debezium.MySqlDebeziumAvroPayload"),
     ("hoodie.datasource.write.record.merger.impls", "org.apache.hudi.HoodieSparkRecordMerger"),

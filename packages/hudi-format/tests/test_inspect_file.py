@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import subprocess
+import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -144,3 +146,27 @@ def test_a_codec_that_parquet_does_not_know_is_shown_by_its_number(tmp_path):
         with contextlib.suppress(HudiError):
             found.update(row[-1] for row in inspect_parquet(storage, path.name).rows)
     assert any("unknown codec 18" in codecs for codecs in found)
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_a_reader_that_goes_away_is_no_error(tmp_path, form):
+    path = tmp_path / ".f_1.log.1_0-0-0"
+    path.write_bytes(b"".join(next(iter(golden_logs(VERSIONS[0]).values())) for _ in range(3000)))
+    command = [sys.executable, "-m", "hudi_format", "inspect", str(path), *form]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.read(1)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+
+
+def test_a_folder_or_an_unknown_store_is_told_from_a_file_that_is_gone(tmp_path, capsys):
+    for address, what in (
+        (tmp_path, "it is a folder"), (f"{tmp_path}/", "it is a folder"), ("/", "it is a folder"),
+        (tmp_path / "x", "no such file"), (f"file://{tmp_path}/x", "no such file"),
+        ("file:///no-such-file", "no such file"), ("memory://x", "no such file"),
+        ("nowhere://x", "no file system is known"), ("nowhere://x/y", "no file system is known"),
+    ):  # fmt: skip
+        code, out = shown(capsys, address)
+        assert (code, out.out) == (2, "")
+        assert what in out.err, (address, out.err)

@@ -286,6 +286,9 @@ def test_the_kernel_refuses_buffers_that_do_not_fit():
             _keymerge.build(bad, slots, 0)
         with pytest.raises(ValueError):
             _keymerge.find(text(0, 3), slots, 0, bad, np.zeros(1, np.int64))
+        short = (bad[0], bad[1].astype(np.int32), bad[2])
+        with pytest.raises(ValueError):
+            _keymerge.find(text(0, 3), slots, 0, short, np.zeros(1, np.int64))
     for size in (0, 1, 3, 2):  # two rows need four slots
         with pytest.raises(ValueError):
             _keymerge.build(text(0, 1, 2), np.zeros(size, np.uint64), 0)

@@ -3,8 +3,9 @@
 import pyarrow as pa
 import pytest
 
-from hudi_format.errors import MergeFunctionError, SchemaError, UnsupportedError
+from hudi_format.errors import MergeFunctionError, MissingColumnError, SchemaError, UnsupportedError
 from hudi_format.merge.custom import custom_rule
+from hudi_format.merge.expressions import combine_column
 from hudi_format.merge.laws import ASSOCIATIVE, COMMUTATIVE, IDEMPOTENT, LAWS, TIES, check_laws
 from hudi_format.merge.rules import COMMIT_TIME, EVENT_TIME, PAYLOADS
 
@@ -23,6 +24,9 @@ KNOWN = {
     ),
     "PartialUpdateAvroPayload": ({TIES, ASSOCIATIVE}, {COMMUTATIVE, TIES, ASSOCIATIVE}),
     "AWSDmsAvroPayload": ({COMMUTATIVE, TIES, ASSOCIATIVE}, {COMMUTATIVE, TIES, ASSOCIATIVE}),
+    "PostgresDebeziumAvroPayload": ({TIES}, {COMMUTATIVE, TIES, ASSOCIATIVE}),
+    # Within a log the later one of two with one place wins, against the stored row the stored one.
+    "MySqlDebeziumAvroPayload": ({TIES, ASSOCIATIVE}, {COMMUTATIVE, TIES, ASSOCIATIVE}),
     "COMMIT_TIME_ORDERING": ({COMMUTATIVE, TIES}, {COMMUTATIVE, TIES}),
     "EVENT_TIME_ORDERING": ({TIES}, {COMMUTATIVE, TIES, ASSOCIATIVE}),
 }  # fmt: skip
@@ -97,3 +101,34 @@ def test_every_type_of_column_can_be_made_up():
 def test_a_function_that_fails_on_some_records_is_named():
     with pytest.raises(MergeFunctionError, match="on purpose"):
         check_laws(custom_rule("merge_functions:fail"), SCHEMA)
+
+
+@pytest.mark.req("NEW-05", "NEW-04")
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_fractions_are_tried_with_what_rounds_and_with_nan(kind):
+    schema = pa.schema([("ts", pa.int64()), ("f", kind)])
+    found = check_laws(custom_rule('{"ts": "max", "f": "sum"}'), schema, ordering="ts")
+    assert set(found.broken) == {ASSOCIATIVE, IDEMPOTENT}
+    for name in ("max", "min"):
+        assert not check_laws(custom_rule(f'{{"ts": "max", "f": "{name}"}}'), schema, ordering="ts").broken
+
+
+@pytest.mark.req("NEW-04")
+def test_nan_is_the_greatest_number_as_in_spark():
+    nan = float("nan")
+    for old, new in ((nan, 1.0), (1.0, nan)):
+        pair = pa.array([old]), pa.array([new])
+        assert str(combine_column("max", *pair, None)[0]) == "nan"
+        assert combine_column("min", *pair, None).to_pylist() == [1.0]
+    for old, new in ((nan, None), (None, nan)):
+        pair = pa.array([old], pa.float64()), pa.array([new], pa.float64())
+        assert {str(combine_column(n, *pair, None)[0]) for n in ("min", "max")} == {"nan"}
+
+
+def test_what_cannot_be_tried_is_refused_by_name():
+    with pytest.raises(MissingColumnError, match="nope"):
+        check_laws(EVENT_TIME, SCHEMA, ordering="nope")
+    with pytest.raises(SchemaError, match="no columns"):
+        check_laws(EVENT_TIME, pa.schema([]))
+    with pytest.raises(ValueError, match="one case"):
+        check_laws(EVENT_TIME, SCHEMA, cases=0)

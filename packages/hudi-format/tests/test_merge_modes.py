@@ -16,6 +16,7 @@ from hudi_format.merge.rules import (
     EVENT_TIME,
     PAYLOADS,
     Order,
+    check_compared,
     mode_rule,
     payload_rule,
 )
@@ -63,13 +64,16 @@ def met(rule, old, new, logged):
     if rule.within == Order.LATER:
         keep = False
     elif new.kind in (DELETE, DELETE_DEFAULT):
-        keep = new.kind == DELETE and old.kind != DELETE_DEFAULT
-        keep = keep and newer(old, new, replace(rule, within=Order.GREATEST))
+        keep = new.kind == DELETE
+        if keep and old.kind == DELETE_DEFAULT:
+            keep = rule.tombstones_compare
+        else:
+            keep = keep and newer(old, new, replace(rule, within=Order.GREATEST))
     elif old.kind in (DELETE, DELETE_DEFAULT):
         keep = rule.tombstones_compare and old.kind == DELETE
         keep = keep and newer(old, new, replace(rule, within=Order.GREATEST))
     else:
-        keep = newer(old, new, rule)
+        keep = rule.within != Order.LATER_DATA and newer(old, new, rule)
     data = old.kind < DELETE and new.kind < DELETE
     if not rule.fill_within or not data:
         return old if keep else new
@@ -91,7 +95,9 @@ records = st.tuples(
     st.one_of(st.none(), st.text(max_size=2)),
     st.one_of(st.none(), st.lists(st.integers(0, 3), max_size=2)),
 )
-RULES = [*PAYLOADS.values(), COMMIT_TIME, EVENT_TIME, replace(COMMIT_TIME, fill_within=True)]
+AWS_DMS = mode_rule("CUSTOM", payload="AWSDmsAvroPayload")
+MYSQL = mode_rule("CUSTOM", payload="org.apache.hudi.common.model.debezium.MySqlDebeziumAvroPayload")
+RULES = [*PAYLOADS.values(), COMMIT_TIME, EVENT_TIME, AWS_DMS, replace(COMMIT_TIME, fill_within=True)]
 
 
 @pytest.mark.req("PM-01", "PM-06", "PM-09", "PM-12", "PM-15")
@@ -195,6 +201,11 @@ def test_a_partial_update_writes_the_row_even_where_the_stored_one_is_newer():
         (EVENT_TIME, DELETE, [False, True, True, True, False]),
         (EVENT_TIME, DELETE_DEFAULT, [True, True, True, True, False]),
         (COMMIT_TIME, DELETE, [True, True, True, True, False]),
+        (AWS_DMS, DATA_DELETED, [True, True, True, True, False]),
+        (AWS_DMS, DELETE, [False, True, True, True, False]),
+        # the payload keeps the stored row at the same place, and a delete is not decided by it
+        (MYSQL, DELETE, [False, True, True, True, False]),
+        (MYSQL, DATA_DELETED, [False, False, True, True, False]),
     ],
     ids=lambda v: getattr(v, "name", str(v)),
 )
@@ -293,16 +304,29 @@ def test_rules_by_the_name_of_the_payload():
     assert payload_rule(None) is OVERWRITE
     assert payload_rule("org.apache.hudi.common.model.PartialUpdateAvroPayload") is PARTIAL
     assert payload_rule("EventTimeAvroPayload") is EVENT
-    for unknown in ("org.example.OwnPayload", "org.example.DefaultHoodieRecordPayload"):
-        with pytest.raises(UnsupportedError):
+    for unknown in ("org.example.OwnPayload", "org.example.DefaultHoodieRecordPayload", "HoodieJsonPayload"):
+        with pytest.raises(UnsupportedError) as e:
             payload_rule(unknown)
+        assert "AWSDmsAvroPayload" in e.value.remedy
+    for name in ("PostgresDebeziumAvroPayload", "MySqlDebeziumAvroPayload"):
+        rule = payload_rule(f"org.apache.hudi.common.model.debezium.{name}")
+        assert rule.name == name
+        check_compared(rule, (rule.compared,))
+        for other in ((), ("ts",), (rule.compared, "ts")):
+            with pytest.raises(UnsupportedError, match=rule.compared):
+                check_compared(rule, other)
+    check_compared(payload_rule(None), ("ts",))
 
 
 @pytest.mark.req("PM-13")
 def test_rules_by_merge_mode():
     assert mode_rule("COMMIT_TIME_ORDERING", payload="DefaultHoodieRecordPayload") is COMMIT_TIME
     assert mode_rule("EVENT_TIME_ORDERING") is EVENT_TIME
-    assert mode_rule("CUSTOM", payload="org.apache.hudi.common.model.PartialUpdateAvroPayload") == PARTIAL
+    custom = mode_rule("CUSTOM", payload="org.apache.hudi.common.model.PartialUpdateAvroPayload")
+    assert custom == replace(PARTIAL, tombstones_compare=True)
+    # The records of a log are combined as with stored rows there.
+    of_log = mode_rule("CUSTOM", payload="OverwriteNonDefaultsWithLatestAvroPayload")
+    assert (of_log.within, of_log.fill_within) == (Order.LATER_DATA, True)
     assert mode_rule(None, payload="org.apache.hudi.common.model.EventTimeAvroPayload") is EVENT_TIME
     assert mode_rule("", payload="OverwriteWithLatestAvroPayload") is COMMIT_TIME
     assert mode_rule(None) is EVENT_TIME

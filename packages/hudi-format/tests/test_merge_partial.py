@@ -42,7 +42,7 @@ def merged(rule, rows, stored=None, kinds=None):
     columns = [
         modes.merged_column(
             stored.column(n), taken.column(n), met.take, fill=rule.fill_stored, stored_wins=met.stored_wins,
-            has=has_mask(taken, n), unavailable=rule.unavailable,
+            has=has_mask(taken, n), gap=rule.gap(n),
         )
         for n in SCHEMA.names
     ]  # fmt: skip

@@ -43,21 +43,36 @@ deletes = st.lists(st.tuples(st.sampled_from(KEYS), st.one_of(st.none(), st.inte
 blocks = st.lists(st.one_of(records, records, deletes.map(tuple)), min_size=1, max_size=6)
 
 
-def log_parts(given_blocks):
+PLACES = SCHEMA.set(SCHEMA.get_field_index("ts"), pa.field("ts", pa.string()))
+
+
+def as_place(number):
+    """The text of a place in a log of changes."""
+    return None if number is None else f"1.{number + 2}"
+
+
+def with_places(given):
+    """Records, or keys to delete, with places in a log of changes for ordering values."""
+    if isinstance(given, tuple):
+        return tuple((key, as_place(at)) for key, at in given)
+    return [(key, {**values, "ts": as_place(values["ts"])}) for key, values in given]
+
+
+def log_parts(given_blocks, schema=SCHEMA):
     out = []
     for number, block in enumerate(given_blocks):
         if not block:
             continue
         if isinstance(block, tuple):
             keys, ordering = zip(*block, strict=True)
-            out.append((pa.array(keys, pa.string()), pa.array(ordering, pa.int64())))
+            out.append((pa.array(keys, pa.string()), pa.array(ordering, schema.field("ts").type)))
         else:
-            out.append(rows_of(block, str(100 + number)))
+            out.append(rows_of(block, str(100 + number), schema))
     return out
 
 
-def read(storage, file_slice, merge, **more):
-    return pa.Table.from_batches(read_file_slice(storage, file_slice, merge, SCHEMA, **more), SCHEMA)
+def read(storage, file_slice, merge, schema=SCHEMA, **more):
+    return pa.Table.from_batches(read_file_slice(storage, file_slice, merge, schema, **more), schema)
 
 
 @pytest.mark.req("QR-06", "NEW-24", "PM-15")
@@ -68,11 +83,14 @@ def test_what_was_spilled_is_what_would_have_come_from_memory(
     tmp_path_factory, rule, base, given_blocks, with_base
 ):
     storage = open_storage(str(tmp_path_factory.mktemp("slice")))
-    merge = SliceMerge(rule, "ts")
-    stored = rows_of(base, "1") if with_base else None
-    file_slice = write_slice(storage, stored, log_parts(given_blocks), row_group_rows=3, files=2)
-    want = read(storage, file_slice, merge)
-    found = read(storage, file_slice, merge, memory_limit=1)
+    merge, schema = SliceMerge(rule, "ts"), SCHEMA
+    if rule.sequence:
+        schema, base, given_blocks = PLACES, with_places(base), [with_places(b) for b in given_blocks]
+    stored = rows_of(base, "1", schema) if with_base else None
+    parts = log_parts(given_blocks, schema)
+    file_slice = write_slice(storage, stored, parts, row_group_rows=3, schema=schema, files=2)
+    want = read(storage, file_slice, merge, schema)
+    found = read(storage, file_slice, merge, schema, memory_limit=1)
     assert found.to_pylist() == want.to_pylist()
 
 

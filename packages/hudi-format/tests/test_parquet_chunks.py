@@ -8,6 +8,7 @@ import random
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from decimal import Decimal
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from golden_tables import ROOT
 
 from hudi_format.errors import HudiError
 from hudi_format.parquet import _chunks
-from hudi_format.parquet.chunks import row_groups
+from hudi_format.parquet.chunks import RowGroup, repeating, row_groups
 from hudi_format.parquet.entries import footer_bytes
 
 DAY, TIME = dt.date(2020, 5, 17), dt.datetime(2020, 5, 17, 1, 2, 3, 456789)
@@ -102,8 +103,9 @@ def test_arrow_says_the_same_of_every_golden_base_file(version: str) -> None:
             for n in range(theirs.num_columns):
                 chunk = theirs.column(n)
                 mine = ours.columns[chunk.path_in_schema]
-                assert (mine.codec, mine.num_values, mine.packed, mine.dictionary) == (
-                    chunk.compression, chunk.num_values, chunk.total_compressed_size, chunk.has_dictionary_page
+                assert (mine.codec, mine.num_values, mine.unpacked, mine.packed, mine.dictionary) == (
+                    chunk.compression, chunk.num_values, chunk.total_uncompressed_size,
+                    chunk.total_compressed_size, chunk.has_dictionary_page,
                 )  # fmt: skip
                 said = chunk.statistics
                 if said is None:
@@ -116,6 +118,33 @@ def test_arrow_says_the_same_of_every_golden_base_file(version: str) -> None:
                     assert [mine.low, mine.high] == raw, (path, chunk.path_in_schema)
                     compared += 1
     assert compared > 50
+
+
+def test_text_in_long_runs_is_worth_a_dictionary() -> None:
+    n = 40_000
+    rows = pa.table(
+        {
+            "one": ["x" * 50] * n,
+            "two": ["a"] * (n // 2) + [None] * (n // 2),
+            "turns": ["a", "b", "c"] * (n // 3) + ["a"] * (n % 3),
+            "long": ["x" * 1800] * n,
+            "plain": ["x"] * n,
+            "no.name": ["x"] * n,
+        }
+    )
+    out = io.BytesIO()
+    pq.write_table(
+        rows, out, row_group_size=n // 2, use_dictionary=[c for c in rows.column_names if c != "plain"]
+    )
+    groups = row_groups(_footer(out.getvalue()))
+    names = [*rows.column_names, "nowhere"]
+    assert repeating(groups, names, 1 << 17) == ["one", "two"]
+    assert repeating(groups[:1], ["two", "one"], 1 << 17) == ["two", "one"]
+    assert repeating([], names, 1 << 17) == []
+    # What is written out must fit into an array of 32-bit offsets.
+    group = RowGroup(1 << 40, {"one": replace(groups[0].columns["one"], num_values=1 << 40)})
+    assert repeating([group], ["one"], 1 << 20) == ["one"]
+    assert repeating([group], ["one"], 1 << 30) == []
 
 
 @pytest.mark.req("NEW-37")

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_format.errors import CorruptFileError, HudiError
+from hudi_format.parquet.footer import check_values
 from hudi_format.parquet.reader import iter_batches, iter_row_groups, read_table
 from hudi_format.storage import LocalStorage
 
@@ -55,3 +56,19 @@ def test_row_groups_that_do_not_add_up_are_named(damaged: tuple[Path, bytes, int
     path.write_bytes(data[:at] + b"\xda\x04" + data[at + 2 :])
     with pytest.raises(CorruptFileError, match="says 301 rows where 300 are"):
         read_table(storage, path.name)
+
+
+@pytest.mark.req("NEW-37")
+def test_columns_without_values_are_no_columns_of_nulls() -> None:
+    """What a damaged footer may say (fuzz/regressions/parquet): Arrow reads such a file without the column."""
+    empty = pa.struct([])
+    for kind in (
+        empty,
+        pa.list_(empty),
+        pa.map_(pa.string(), empty),
+        pa.struct([("x", empty), ("y", pa.int8())]),
+    ):
+        with pytest.raises(ValueError, match=r"column b is .* which has no values"):
+            check_values(pa.schema([("a", pa.int32()), ("b", kind)]))
+    whole = pa.struct([("x", pa.map_(pa.string(), pa.list_(pa.int32())))])
+    check_values(pa.schema([("a", pa.int32()), ("b", whole)]))

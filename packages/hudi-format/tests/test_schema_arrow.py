@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
@@ -206,3 +207,46 @@ def test_meta_columns_go_first_and_come_off_again() -> None:
     assert with_meta(with_meta(data)) == with_meta(data)
     assert without_meta(with_meta(data)) == data
     assert all(f.nullable and f.type == pa.string() for f in META_SCHEMA)
+
+
+def test_what_lies_below_a_null_is_no_value() -> None:
+    # A null struct over a struct that is there, over a value that is not; and codes into an empty dictionary.
+    inner = pa.StructArray.from_arrays([pa.array([1, None], pa.int16())], ["x"])
+    outer = pa.StructArray.from_arrays([inner], ["i"], mask=pa.array([False, True]))
+    target = pa.struct([pa.field("i", pa.struct([pa.field("x", pa.int32(), False)]), False)])
+    found = convert(outer, target, "c")
+    found.validate(full=True)
+    assert found.to_pylist() == [{"i": {"x": 1}}, None]
+
+    codes = pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array([], pa.string()), safe=False)
+    above = pa.StructArray.from_arrays(
+        [codes], fields=[pa.field("d", codes.type, False)], mask=pa.array([True])
+    )
+    assert convert(above, pa.struct([pa.field("d", pa.string(), False)]), "c").to_pylist() == [None]
+
+
+@pytest.mark.parametrize("kind", [pa.list_, pa.large_list])
+def test_values_below_a_null_list_are_passed_over(kind: Callable[[pa.DataType], pa.DataType]) -> None:
+    lists = pa.ListArray if kind is pa.list_ else pa.LargeListArray
+    offsets = pa.array([0, 1, 2, 3], pa.int32() if kind is pa.list_ else pa.int64())
+    values = pa.array([1, None, 3], pa.int16())
+    column = lists.from_arrays(offsets, values, mask=pa.array([False, True, False]))
+    target = pa.list_(pa.field("element", pa.int32(), False))
+    for given, want in ((column, [[1], None, [3]]), (column.slice(1), [None, [3]])):
+        found = convert(given, target, "c")
+        found.validate(full=True)
+        assert found.to_pylist() == want
+
+
+def test_values_below_a_null_map_are_passed_over() -> None:
+    whole = pa.array([[("a", 1)], [("b", None)], [("c", 3)]], pa.map_(pa.string(), pa.int16()))
+    fields = [whole.type.key_field, whole.type.item_field]
+    children = [pa.StructArray.from_arrays([whole.keys, whole.items], fields=fields)]
+    column = pa.Array.from_buffers(
+        whole.type, 3, [pa.py_buffer(b"\x05"), whole.buffers()[1]], 1, children=children
+    )
+    target = pa.map_(pa.string(), pa.field("value", pa.int32(), False))
+    for given, want in ((column, [[("a", 1)], None, [("c", 3)]]), (column.slice(1), [None, [("c", 3)]])):
+        found = convert(given, target, "c")
+        found.validate(full=True)
+        assert found.to_pylist() == want

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hudi_format.errors import CorruptFileError, SchemaError
 from hudi_format.schema.arrow import equal_types, normalize_schema
-from hudi_format.schema.avro import decimal_bytes, from_avro, record_name, to_avro
+from hudi_format.schema.avro import decimal_bytes, from_avro, record_name, to_avro, union_columns
 from hudi_format.schema.meta_columns import with_meta, without_meta
 
 GOLDEN = golden_tables.ROOT / "v6"
@@ -133,11 +133,40 @@ def test_a_type_that_was_defined_before_can_be_named(namespace: str | None) -> N
 
 
 @pytest.mark.parametrize(
+    ("avro", "kind", "nullable"),
+    [
+        (["null", "int", "string"], pa.struct([("member0", pa.int32()), ("member1", pa.string())]), True),
+        (["string", "null", "int"], pa.struct([("member0", pa.string()), ("member1", pa.int32())]), True),
+        (["int", "string"], pa.struct([("member0", pa.int32()), ("member1", pa.string())]), False),
+        (["null", "long", "int"], pa.int64(), True),
+        (["float", "double"], pa.float64(), False),
+        (["int", "float"], pa.struct([("member0", pa.int32()), ("member1", pa.float32())]), False),
+        (
+            ["null", {"type": "array", "items": ["int", "long"]}, "boolean"],
+            pa.struct([("member0", pa.list_(pa.field("element", pa.int64(), False))), ("member1", pa.bool_())]),
+            True,
+        ),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_union_of_several_types_has_a_member_for_each_but_of_two_numbers(
+    avro: Any, kind: pa.DataType, nullable: bool
+) -> None:
+    assert from_avro(record(avro)).field(0) == pa.field("f0", kind, nullable)
+    assert union_columns(record("int", avro, ["null", "int"])) == ["f1"]
+    inside = {
+        "type": "record",
+        "name": "x",
+        "fields": [{"name": "a", "type": {"type": "map", "values": avro}}],
+    }
+    assert union_columns(record(["null", inside], "int")) == ["f0"]
+
+
+@pytest.mark.parametrize(
     ("avro", "says"),
     [
-        (["null", "int", "string"], "union of 2"),
         ("null", "null"),
-        (["null"], "union of 0"),
+        (["null"], "no type but null"),
         ({"type": "int", "logicalType": "time-millis"}, "time-millis"),
         ({"type": "long", "logicalType": "time-micros"}, "time-micros"),
         ({"type": "bytes", "logicalType": "decimal", "precision": 39, "scale": 1}, "39 digits"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from arrow_strategies import tables
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_format.errors import MissingColumnError, SchemaError
+from hudi_format.java_number import float_text
 from hudi_format.schema.evolve import (
     DROP_OPTION,
     RECONCILE_OPTION,
@@ -406,3 +408,15 @@ def test_a_column_that_is_there_twice_or_required_and_absent_is_an_error() -> No
         conform(twice, pa.schema([pa.field("c", pa.int64()), pa.field("d", pa.int64())]))
     with pytest.raises(MissingColumnError):
         conform(pa.table({"a": [1]}), pa.schema([pa.field("c", pa.int64(), False)]))
+
+
+def test_floats_become_the_doubles_that_javas_text_of_them_says() -> None:
+    draw = np.random.default_rng(3)
+    bits = draw.integers(0, 2**32, 3000, dtype=np.uint32).view(np.float32)
+    plain = (10.0 ** draw.uniform(-35, 7, 3000)).astype(np.float32)
+    edges = [0.0, -0.0, np.nan, np.inf, -np.inf, 1e7, 9999999.0, 1e-35, 1.17549435e-38, 1e-45, 3.4028235e38]
+    values = np.concatenate([bits, plain, -plain[:99], np.array(edges, np.float32)])
+    floats = pa.array([None, *values.tolist()], pa.float32())
+    (found,) = conform(pa.table({"f": floats}), pa.schema([("f", pa.float64())])).columns
+    wanted = [None, *(float(float_text(v)) for v in values)]
+    assert repr(found.to_pylist()) == repr(wanted)

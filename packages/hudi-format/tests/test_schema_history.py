@@ -122,11 +122,39 @@ def test_an_instant_has_the_version_that_it_names_else_the_newest_before_it():
     assert late.version_of("1").version == 20  # nothing older is known
 
 
-def test_a_struct_of_which_nothing_is_left_is_refused():
-    old = version(0, column(4, "s", record(column(5, "x", "int"))))
+HOLLOW = pa.schema([("s", pa.struct([("y", pa.int32())]))])
+
+
+def test_a_record_of_which_nothing_is_left_is_null_in_a_base_file_and_one_of_nulls_in_a_log():
+    old = version(0, column(4, "s", record(column(5, "y", "string"))))  # another y
     new = version(1, column(4, "s", record(column(6, "y", "int"))))
+    how = reading(parsed(new), parsed(old))
+    assert how.stored(HOLLOW).names == []
+    rows = pa.table({"other": [1, 2]})
+    assert how.given(rows, HOLLOW).to_pylist() == [{"s": None}, {"s": None}]
+    logged = how.stored(HOLLOW, logged=True)
+    assert logged == pa.schema([("s", pa.struct([("y", pa.string())]))])
+    rows = pa.table(
+        [pa.chunked_array([[{"y": "a"}, None], [{"y": None}]], logged.field("s").type)], schema=logged
+    )
+    assert how.given(rows, HOLLOW, logged=True).to_pylist() == [
+        {"s": {"y": None}},
+        {"s": None},
+        {"s": {"y": None}},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (record(column(5, "x", record(column(7, "z", "int")))), record(column(6, "y", "int"))),
+        (array(5, record(column(6, "x", "int"))), array(5, record(column(7, "y", "int")))),
+    ],
+    ids=["nested columns only", "elements"],
+)
+def test_a_record_whose_nulls_cannot_be_told_is_refused(old, new):
     with pytest.raises(UnsupportedError, match="column s") as e:
-        reading(parsed(new), parsed(old))
+        reading(parsed(version(1, column(4, "s", new))), parsed(version(0, column(4, "s", old))))
     assert e.value.remedy
 
 

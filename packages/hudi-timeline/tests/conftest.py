@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from hudi_format.storage import LocalStorage
-from hudi_timeline import table_config
+from hudi_timeline import filling, history, table_config
 
 DATA = Path(__file__).parent / "data"
+# Python knows the argument since 3.11.4.
+SAFELY = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +18,7 @@ def golden_timelines(tmp_path_factory):
     """A folder with `v6/<table>/.hoodie/...` and `v5/...`: timelines that Apache Hudi 0.15.0 wrote."""
     folder = tmp_path_factory.mktemp("timelines")
     with tarfile.open(DATA / "timelines.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
+        archive.extractall(folder, **SAFELY)
     return folder
 
 
@@ -25,8 +27,15 @@ def golden_timelines_2(tmp_path_factory):
     """A folder with `v8/<table>/.hoodie/...` and `v9/...`: timelines that Apache Hudi 1.0.2 and 1.2.0 wrote."""
     folder = tmp_path_factory.mktemp("timelines2")
     with tarfile.open(DATA / "timelines2.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
+        archive.extractall(folder, **SAFELY)
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _little_patience(monkeypatch):
+    """Nobody fills the damaged files that tests make, and who does it on purpose needs less time."""
+    monkeypatch.setattr(filling, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(history, "LOOK_AGAIN_S", (0.001,))
 
 
 @pytest.fixture

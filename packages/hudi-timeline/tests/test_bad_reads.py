@@ -136,7 +136,7 @@ def test_a_completed_file_that_is_being_written_is_waited_for(made, monkeypatch)
     whole = file.read_bytes()
     file.write_bytes(b"")
     # What the other writer does while we wait.
-    monkeypatch.setattr("hudi_timeline.timeline.sleep", lambda seconds: file.write_bytes(whole))
+    monkeypatch.setattr("hudi_timeline.filling.time.sleep", lambda seconds: file.write_bytes(whole))
     assert made.open().read().count() == 3
 
 

@@ -1,5 +1,6 @@
 """Bug capsules: the same plan, the same findings, the same faults; and none of the data."""
 
+import json
 import re
 import zipfile
 
@@ -7,7 +8,7 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from hudi_format.errors import CorruptFileError, HudiError, OptionError, TableExistsError
+from hudi_format.errors import CorruptFileError, HudiError, OptionError, TableExistsError, UnsupportedError
 from hudi_format.storage import LocalStorage
 from hudi_timeline import HudiTable
 from hudi_timeline.capsule import make_capsule, open_capsule
@@ -186,6 +187,35 @@ def test_what_is_no_capsule_or_would_leave_its_folder_is_refused(tmp_path):
     (tmp_path / "full" / "x").touch()
     with pytest.raises(TableExistsError):
         open_capsule(tmp_path / "evil.zip", tmp_path / "full")
+
+
+def test_a_changed_byte_of_a_capsule_gives_a_table_or_an_error(tmp_path):
+    whole = tmp_path / "whole.zip"
+    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("capsule.json", '{"format": 1, "files": [{"path": "a/b", "mtime_ms": 1000}]}')
+        archive.writestr("files/a/b", "content " * 9)
+    data = whole.read_bytes()
+    refused = 0
+    for at in range(len(data)):
+        for bit in (0, 5, 7):
+            changed = data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :]
+            (tmp_path / "bug.zip").write_bytes(changed)
+            try:
+                open_capsule(tmp_path / "bug.zip", tmp_path / f"{at}-{bit}")
+            except (CorruptFileError, UnsupportedError):
+                refused += 1
+    assert refused > len(data)
+
+
+@pytest.mark.parametrize("time", [-1, 10**15, 10**30])
+def test_a_time_that_no_file_has_is_refused(tmp_path, time):
+    with zipfile.ZipFile(tmp_path / "bug.zip", "w") as archive:
+        archive.writestr(
+            "capsule.json", json.dumps({"format": 1, "files": [{"path": "a", "mtime_ms": time}]})
+        )
+        archive.writestr("files/a", "x")
+    with pytest.raises(CorruptFileError, match="the time"):
+        open_capsule(tmp_path / "bug.zip", tmp_path / "table")
 
 
 def test_the_command(table, tmp_path):

@@ -178,10 +178,16 @@ def test_other_shapes_are_errors_that_name_the_place(content):
         parse_commit(content)
 
 
+def test_half_of_a_pair_of_a_character_is_written_back_as_it_was_named():
+    commit = parse_commit(b'{"extraMetadata": {"a": "x \\udefa y \\\\udefa"}}')
+    assert commit.extra == {"a": "x \udefa y \\udefa"}
+    assert parse_commit(commit.to_json()) == commit
+
+
 @pytest.mark.req("TM-17")
 def test_a_rendered_container_is_what_fastavro_and_apache_hudi_write():
     data = avro_records.empty_replace_request()
-    assert not avro_records.is_clustering_request(data)
+    assert not avro_records.plans_clustering(avro_records.parse("HoodieRequestedReplaceMetadata", data))
     record = avro_records.parse("HoodieRequestedReplaceMetadata", data)
     assert record == {"operationType": None, "clusteringPlan": None, "extraMetadata": None, "version": 1}
 

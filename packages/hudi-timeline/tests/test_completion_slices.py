@@ -10,6 +10,7 @@ from hudi_timeline import table_config
 from hudi_timeline.archived import archived_instants
 from hudi_timeline.completion_slices import Completions, newest_slice, slice_instants
 from hudi_timeline.instant import parse_instant_file_2
+from hudi_timeline.merged_view import by_begin
 from hudi_timeline.timeline import Timeline, load_timeline
 
 pytestmark = pytest.mark.req("FS-11")
@@ -96,3 +97,37 @@ def test_of_archived_instants_the_history_tells(golden_timelines_2, tmp_path, ve
         assert times.is_completed(instant.time)
         assert times.of(instant.time) == instant.completion
     assert times.of("20200101000000000") == "20200101000000000"  # from before the upgrade
+
+
+@pytest.mark.req("QR-04", "TS-34")
+def test_as_of_its_own_instant_a_commit_that_a_compaction_overtook_is_there():
+    """Seen when Apache Hudi 1.0.2 upgrades a table: the write has its time before the upgrade's compaction has."""
+    slices = {"10": [log("11")], "30": [log("29"), log("31")]}
+    assert newest_slice(("p", "f"), slices, "", "29") == ("10", [log("11"), log("29")])
+    assert newest_slice(("p", "f"), slices, "", "28") == ("10", [log("11")])
+    assert newest_slice(("p", "f"), {"30": [log("29"), log("31")]}, "", "29") == ("29", [log("29")])
+
+
+@pytest.mark.req("FS-10")
+@pytest.mark.parametrize(
+    ("bases", "named", "pending", "want"),
+    [
+        # as version 6 names them
+        (["10"], ["10"], "", {"10": ["10"]}),
+        (["10"], ["10", "30"], "30", {"10": ["10"], "30": ["30"]}),
+        (["30"], ["10", "30"], "", {"10": ["10"], "30": ["30"]}),
+        ([], ["10"], "", {"10": ["10"]}),
+        ([], ["10", "30"], "30", {"10": ["10"], "30": ["30"]}),
+        ([], [], "", {}),
+        # as version 8 named them before the table was taken down
+        (["10"], ["15", "20"], "", {"10": ["15", "20"]}),
+        (["10", "30"], ["15", "30", "35"], "", {"10": ["15"], "30": ["30", "35"]}),
+        ([], ["15", "20"], "", {"15": ["15", "20"]}),
+        (["30"], ["15", "20", "30"], "", {"15": ["15", "20"], "30": ["30"]}),
+    ],
+)
+def test_logs_of_version_6_belong_to_what_they_are_named_after_or_to_what_is_before(
+    bases, named, pending, want
+):
+    found = by_begin(bases, {i: [log(i)] for i in named}, pending)
+    assert {k: [f.instant for f in v] for k, v in found.items()} == want

@@ -52,7 +52,9 @@ def test_apache_hudis_empty_file_counts_by_its_age(storage):
     assert liveness(storage, T, interval_ms=100_000, now=lambda: time.time() + 121).alive
 
 
-@pytest.mark.parametrize("content", [b"{", b"[]", b"3", b'{"pid": "x"}', b'{"what": 1}', b"\xff"])
+@pytest.mark.parametrize(
+    "content", [b"{", b"[]", b"3", b'{"pid": "x"}', b'{"what": 1}', b"\xff", b'{"pid": 1e999}']
+)
 def test_a_file_of_nonsense_counts_by_its_age(storage, content):
     storage.publish(heartbeat_path(T), content)
     assert liveness(storage, T).alive
@@ -67,6 +69,17 @@ def test_the_longer_of_both_writers_intervals_counts(storage):
 def test_another_machines_writer_counts_by_its_age(storage):
     foreign(storage, boot="another", pid=2**22 + 1)
     assert liveness(storage, T).alive
+
+
+@pytest.mark.parametrize("pid", [2**31, 2**63, 10**400])
+def test_a_number_that_no_process_has_is_dead(storage, pid):
+    foreign(storage, pid=pid)
+    assert not liveness(storage, T).alive
+
+
+@pytest.mark.parametrize("pid", ["\u00b2", "\u0663", "1" * 5000, "-1", ""])
+def test_a_word_without_a_number_names_no_process(pid):
+    assert heartbeat.Owner.of_text(f"host|boot|space|{pid}|started") is None
 
 
 def test_a_leftover_ofthis_process_is_dead_at_once(storage):

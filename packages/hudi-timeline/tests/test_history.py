@@ -103,6 +103,7 @@ DAMAGE = {
     "no object": (b"[]", "manifest_4"),
     "no list": (b'{"files": 4}', "manifest_4"),
     "no names": (b'{"files": [{}]}', "manifest_4"),
+    "an endless file": (b'{"files": [{"fileName": "1_9_0.parquet", "fileLen": 1e999}]}', "manifest_4"),
     "a name that leads elsewhere": (
         b'{"files": [{"fileName": "../1_2_0.parquet", "fileLen": 1}]}',
         "manifest_4",

@@ -169,10 +169,28 @@ def test_from_the_start_archived_instants_are_missed_with_a_warning(archived):
     assert "archived" in scan.warnings[0]
 
 
+@pytest.mark.req("IN-13")
+def test_changes_from_the_start_up_to_an_archived_instant_are_not_none(archived):
+    """What follows the table from its start would go on after them, and never know."""
+    table = archived.open()
+    with pytest.raises(InstantNotFoundError) as e:
+        table.read_changes("000", at(20)).to_arrow()
+    assert e.value.details["oldest"] == at(30)
+    # The whole table does not say what rows were: what cannot be asked for is not proposed.
+    assert "as_hudi" in e.value.remedy
+    assert "full_scan" not in e.value.remedy
+    left = table.read_changes("000", at(20), on_missing="as_hudi")
+    with pytest.warns(UserWarning, match="archived"):
+        assert left.to_arrow().num_rows == 0
+    with pytest.warns(UserWarning, match="archived"):
+        assert table.read_changes("000", at(30)).to_arrow().num_rows
+
+
 def test_a_begin_among_archived_instants_names_the_oldest_instant(archived):
     with pytest.raises(InstantNotFoundError) as e:
         changed(archived, at(15))
     assert at(30) in e.value.remedy
+    assert "full_scan" in e.value.remedy
     assert e.value.details["oldest"] == at(30)
 
 

@@ -95,3 +95,30 @@ def test_archived_commits_count_by_their_completion(made):
     with pytest.raises(InstantNotFoundError):
         read(made, at(3))
     assert ids(read(made, at(12)).to_arrow()) == ["1", "2", "3"]
+
+
+@pytest.mark.req("IN-05", "IN-17", "IN-18")
+def test_what_took_long_and_was_archived_at_once_is_not_passed_over(made):
+    made.archive(1, (at(5), "commit", "COMPLETED", at(40)))
+    with pytest.raises(InstantNotFoundError) as e:
+        read(made, at(35))
+    assert e.value.details["oldest"] == at(15)
+    assert ids(read(made, at(40)).to_arrow()) == ["3"]
+    assert ids(made.open().read_incremental(at(10)).to_arrow()) == ["1", "3"], (
+        "by times of requests it is older"
+    )
+
+
+def test_an_archive_that_was_written_before_the_begin_is_not_opened(made):
+    path = made.archive(1, (at(5), "commit", "COMPLETED", at(40)))
+    moment = parse_instant(at(35)).replace(tzinfo=UTC).timestamp() - 7200
+    os.utime(path, (moment, moment))
+    assert ids(read(made, at(35)).to_arrow()) == ["3"]
+
+
+def test_a_damaged_archive_does_not_stop_a_begin_on_the_timeline(made, caplog):
+    path = made.archive(1, (at(5), "commit", "COMPLETED", at(40)))
+    data = path.read_bytes()
+    path.write_bytes(data[:100] + b"\xff" * 40 + data[140:])
+    assert ids(read(made, at(35)).to_arrow()) == ["3"]
+    assert "may be missing" in caplog.text

@@ -5,6 +5,7 @@ import json
 import pyarrow as pa
 import pytest
 
+from hudi_format.errors import MissingFileError
 from hudi_format.log.blocks import BlockType
 from hudi_format.log.writer import LogWriter
 from hudi_format.schema.avro import to_avro
@@ -65,11 +66,10 @@ def commit(storage, base, instant, data, deletes=(), kind=BlockType.AVRO_DATA):
     return written.file
 
 
-@pytest.mark.req("FS-10", "QR-01", "QR-02")
-@pytest.mark.parametrize("kind", [BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.HFILE_DATA])
-def test_a_group_of_log_files_alone_is_read_as_any_other(tmp_path, kind):
+def empty_table(path):
+    """A table whose partition p0 has a metadata file and nothing else."""
     HudiTable.create(
-        str(tmp_path / "t"),
+        str(path),
         SCHEMA,
         name="t",
         record_keys=["id"],
@@ -77,10 +77,17 @@ def test_a_group_of_log_files_alone_is_read_as_any_other(tmp_path, kind):
         ordering_fields=["ts"],
     )
     # Such tables are not made here yet.
-    properties = tmp_path / "t" / ".hoodie" / "hoodie.properties"
+    properties = path / ".hoodie" / "hoodie.properties"
     properties.write_text(properties.read_text().replace("COPY_ON_WRITE", "MERGE_ON_READ"))
-    storage = open_storage(str(tmp_path / "t"))
+    storage = open_storage(str(path))
     storage.touch("p0/.hoodie_partition_metadata", b"commitTime=20240101000000000\npartitionDepth=1\n")
+    return storage
+
+
+@pytest.mark.req("FS-10", "QR-01", "QR-02")
+@pytest.mark.parametrize("kind", [BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.HFILE_DATA])
+def test_a_group_of_log_files_alone_is_read_as_any_other(tmp_path, kind):
+    storage = empty_table(tmp_path / "t")
     first, second = "20240101000000000", "20240102000000000"
     commit(storage, first, first, rows(first, ["k1", "k2", "k3"], 1, "old"), kind=kind)
     late = rows(second, ["k1", "k4"], 5, "new")
@@ -99,3 +106,33 @@ def test_a_group_of_log_files_alone_is_read_as_any_other(tmp_path, kind):
     (part,) = table.read().plan.logs
     assert part.slice.base_file is None
     assert [f.version for f in part.slice.log_files] == [1, 2]
+
+
+@pytest.mark.req("FS-10", "NEW-37")
+def test_a_partition_of_log_files_alone_is_found_without_its_metadata_file(tmp_path):
+    storage = empty_table(tmp_path / "t")
+    first = "20240101000000000"
+    commit(storage, first, first, rows(first, ["k1", "k2"], 1, "old"))
+    (tmp_path / "t" / "p0" / ".hoodie_partition_metadata").unlink()
+    table = HudiTable.open(str(tmp_path / "t"))
+    assert table.read().count() == 2
+    assert table.read(as_of=first).count() == 2
+
+
+@pytest.mark.req("FS-10", "NEW-37")
+@pytest.mark.parametrize("whole_folder", [False, True])
+def test_a_group_whose_only_log_file_is_gone_is_missed(tmp_path, whole_folder):
+    storage = empty_table(tmp_path / "t")
+    first = "20240101000000000"
+    file = commit(storage, first, first, rows(first, ["k1", "k2"], 1, "old"))
+    (tmp_path / "t" / file.path).unlink()
+    if whole_folder:
+        (tmp_path / "t" / "p0" / ".hoodie_partition_metadata").unlink()
+        (tmp_path / "t" / "p0").rmdir()
+    table = HudiTable.open(str(tmp_path / "t"))
+    for scan in (table.read, lambda: table.read(as_of=first), lambda: table.read_incremental("000")):
+        with pytest.raises(MissingFileError) as e:
+            scan().to_arrow()
+        assert e.value.file == file.path
+    with pytest.warns(UserWarning, match="gone"):
+        assert table.read(on_missing="as_hudi").count() == 0

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_format.parquet.entries import footer_bytes
+from hudi_format.parquet.matching import matching_row_groups, may_match
 from hudi_timeline.partition_values import partition_columns
 from hudi_timeline.scan.predicate import make_predicate, parse
-from hudi_timeline.scan.prune import PartitionPruner, matching_row_groups, may_match
+from hudi_timeline.scan.prune import PartitionPruner
 from hudi_timeline.table_config import TableConfig
 
 SCHEMA = pa.schema([("v", pa.int64()), ("city", pa.string()), ("n", pa.int32())])

@@ -195,3 +195,28 @@ def test_a_dropped_column_is_not_added_again_in_a_type_that_old_files_do_not_fit
     assert files_of(tmp_path / "t") == before
     table.insert(row("c", "p2", v=[2.5]))
     assert {r["id"]: r["v"] for r in table.read().to_arrow().to_pylist()} == {"a": 1.0, "b": None, "c": 2.5}
+
+
+@pytest.mark.req("SE-02")
+def test_floats_that_became_doubles_keep_their_digits_in_files_filters_and_writes(tmp_path):
+    """Apache Hudi 0.15.0, 1.0.2 and 1.2.0 read 0.1 of an older file, where the nearest double is 0.10000000149."""
+    schema = pa.schema([("id", pa.string()), ("part", pa.string()), ("f", pa.float32())])
+    table = HudiTable.create(
+        str(tmp_path / "t"), schema, name="t", record_keys=["id"], partition_fields=["part"]
+    )
+    table.upsert(pa.table([["a", "b"], ["p", "q"], [0.1, 2.1]], schema=schema))
+    wide = schema.set(2, pa.field("f", pa.float64()))
+    table.upsert(pa.table([["c"], ["r"], [0.4]], schema=wide))
+    table.upsert(pa.table([["d"], ["q"], [2.2]], schema=schema))  # q's file is written again
+    table = HudiTable.open(table.uri)
+    found = table.read().to_arrow()
+    assert found.schema.field("f").type == pa.float64()
+    values = dict(zip(found["id"].to_pylist(), found["f"].to_pylist(), strict=True))
+    assert values == {"a": 0.1, "b": 2.1, "c": 0.4, "d": 2.2}
+    for where, keys in (
+        ("f = 0.1", ["a"]),
+        ("f <= 0.1", ["a"]),
+        ("f >= 2.2", ["d"]),
+        ("f > 0.1", ["b", "c", "d"]),
+    ):
+        assert sorted(table.read(["id"], filter=where).to_arrow()["id"].to_pylist()) == keys, where

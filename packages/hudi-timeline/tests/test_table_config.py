@@ -72,6 +72,27 @@ def test_the_old_package_name_of_payloads_is_renamed():
     assert config.payload_class == "org.apache.hudi.X"
 
 
+@pytest.mark.req("PM-12")
+@pytest.mark.parametrize(
+    ("more", "payload"),
+    [
+        ({}, "org.apache.hudi.common.model.DefaultHoodieRecordPayload"),
+        ({"hoodie.compaction.payload.class": "a.Own"}, "a.Own"),
+        ({"hoodie.table.type": "COPY_ON_WRITE"}, None),
+        ({"hoodie.table.version": "8"}, None),
+        ({"hoodie.compaction.record.merger.strategy": "ce9acb64-bde0-424c-9b91-f6ebba25356d"}, None),
+    ],
+)
+def test_a_table_that_was_taken_down_from_version_9_merges_by_its_strategy(more, payload):
+    properties = {
+        "hoodie.table.name": "t",
+        "hoodie.table.type": "MERGE_ON_READ",
+        "hoodie.table.version": "6",
+        "hoodie.compaction.record.merger.strategy": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+    }
+    assert TableConfig({**properties, **more}).payload_class == payload
+
+
 def test_the_key_spec_follows_the_table(storage):
     spec = load(storage).key_spec()
     assert spec.key_fields == ("id",)

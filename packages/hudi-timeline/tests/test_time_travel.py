@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pyarrow as pa
 import pytest
-from made_tables import MadeTable, at, file_id, ids
+from made_tables import MadeTable, at, file_id, ids, states
 
 from hudi_format.errors import HollowCommitError, InstantNotFoundError
 from hudi_timeline.metadata import avro_records
@@ -102,11 +102,33 @@ def test_a_clean_by_file_versions_allows_times_of_the_active_timeline(made):
         held(made, at(9))
 
 
-def test_a_time_that_was_archived_is_refused(made):
-    (made.path / ".hoodie" / "archived" / ".commits_.archive.1_1-0-1").write_text("")
-    for file in (made.path / ".hoodie").glob(f"{at(10)}*"):
+def archived(table, *others):
+    """The first commit is in the archive only, with other instants."""
+    table.archive(1, *states(at(10)), *others)
+    for file in (table.path / ".hoodie").glob(f"{at(10)}*"):
         file.unlink()
+
+
+@pytest.mark.req("QR-03")
+def test_a_time_that_was_archived_is_read_where_no_clean_ever_ran(made):
+    archived(made)
     assert held(made, at(20)) == ["1", "2"]
+    assert held(made, at(15)) == ["1"]
+    assert held(made, at(9)) == []
+
+
+@pytest.mark.req("QR-03")
+def test_a_time_before_an_archived_clean_is_refused(made):
+    archived(made, *states(at(12), "clean"))
+    assert held(made, at(20)) == ["1", "2"]
+    with pytest.raises(InstantNotFoundError) as e:
+        held(made, at(15))
+    assert e.value.details["oldest"] == at(20), "this one does not say what it kept"
+
+
+def test_an_archive_that_says_nothing_may_have_had_a_clean(made):
+    archived(made)
+    (made.path / ".hoodie" / "archived" / ".commits_.archive.1_1-0-1").write_text("")
     with pytest.raises(InstantNotFoundError):
         held(made, at(15))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -23,7 +24,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except HudiError as e:
         print(e, file=sys.stderr)
         return 2
-    print(report.to_json() if chosen.json else report.to_text())
+    try:
+        print(report.to_json() if chosen.json else report.to_text(), flush=True)
+    except BrokenPipeError:  # whoever reads it has seen enough; Python would complain once more at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1 if report.problems else 0
 
 

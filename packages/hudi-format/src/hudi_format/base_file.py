@@ -16,6 +16,7 @@ from hudi_format.avro.decoder import Decoder
 from hudi_format.errors import CorruptFileError
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.hfile.records import decode_entries
+from hudi_format.parquet.utf8 import check_text
 from hudi_format.schema.evolve import conform
 from hudi_format.storage import Storage
 
@@ -84,6 +85,10 @@ class _Orc:
         for stripe in range(self._file.nstripes):
             batch = self._file.read_stripe(stripe, columns=list(columns))
             rows += batch.num_rows
+            try:
+                check_text(batch)
+            except ValueError as e:
+                raise CorruptFileError(f"the base file cannot be read as ORC: {e}") from None
             # ORC's timestamps have no zone: they are Avro's, which mean an instant.
             table = conform(pa.Table.from_batches([batch]), wanted, naive_is_utc=True)
             yield from table.to_batches(max_chunksize=batch_rows)

@@ -5,14 +5,11 @@ Source: HFileBootstrapIndex of Apache Hudi 0.15; spec "Queries", section 6.  Row
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-import fastavro
-
-from hudi_format.errors import CorruptFileError
+from hudi_format.avro.container import read_container
+from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.model import join_path
 from hudi_format.storage import Storage
@@ -47,6 +44,7 @@ def read_sources(storage: Storage, groups: Iterable[tuple[str, str]]) -> dict[tu
 
     Raises:
         CorruptFileError: no index, a damaged one, or one that lacks a group.
+        UnsupportedError: an entry that is compressed as Apache Hudi compresses none.
     """
     names = sorted(e.name for e in storage.list(FOLDER) if e.name.endswith(f"_{INSTANT}.hfile"))
     wanted = {f"part={p};fileid={f}": (p, f) for p, f in groups}
@@ -61,17 +59,10 @@ def read_sources(storage: Storage, groups: Iterable[tuple[str, str]]) -> dict[tu
     out: dict[tuple[str, str], SourceFile] = {}
     for entry in entries:
         try:
-            records: list[Any] = list(fastavro.reader(io.BytesIO(entry["value"])))
-            (record,) = records
-            found = SourceFile(
-                record["bootstrapPartitionPath"] or "",
-                record["bootstrapFileStatus"]["path"]["uri"].rpartition("/")[2],
-            )
-        except (ValueError, KeyError, TypeError, EOFError, IndexError) as e:
-            raise CorruptFileError(
-                f"an entry of the bootstrap's index cannot be read: {e}",
-                table=storage.uri, file=path, remedy=_REMEDY,
-            ) from None  # fmt: skip
+            found = _source(entry["value"])
+        except (CorruptFileError, UnsupportedError) as e:
+            e.remedy = e.remedy or _REMEDY
+            raise e.at(table=storage.uri, file=path) from None
         out[wanted[entry["key"].decode()]] = found
     missing = set(wanted.values()) - set(out)
     if missing:
@@ -80,3 +71,20 @@ def read_sources(storage: Storage, groups: Iterable[tuple[str, str]]) -> dict[tu
             table=storage.uri, file=path, remedy=_REMEDY,
         )  # fmt: skip
     return out
+
+
+def _source(data: bytes) -> SourceFile:
+    """The source file that an entry of the index names.
+
+    Raises:
+        CorruptFileError: it names none.
+    """
+    _, record = read_container(data, what="entry of the bootstrap's index")
+    partition = record.get("bootstrapPartitionPath")
+    status = record.get("bootstrapFileStatus")
+    path = status.get("path") if isinstance(status, dict) else None
+    uri = path.get("uri") if isinstance(path, dict) else None
+    name = uri.rpartition("/")[2] if isinstance(uri, str) else ""
+    if not name or not isinstance(partition, str | None):
+        raise CorruptFileError("an entry of the bootstrap's index names no file")
+    return SourceFile(partition or "", name)

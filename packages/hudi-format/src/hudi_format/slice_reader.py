@@ -9,6 +9,7 @@ Source: HoodieMergedLogRecordScanner and RecordMergingFileIterator of Apache Hud
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -18,7 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_format.base_file import find_entries, open_other
-from hudi_format.errors import HudiError, SchemaError, UnsupportedError
+from hudi_format.errors import (
+    CorruptFileError,
+    HudiError,
+    MissingColumnError,
+    SchemaError,
+    UnsupportedError,
+)
+from hudi_format.filtering import filtered
 from hudi_format.keys import KeySpec, nested_column, record_keys
 from hudi_format.log.blocks import BlockType, LogBlock
 from hudi_format.log.damage import CommittedRange
@@ -28,12 +36,17 @@ from hudi_format.log.rows import BlockRows
 from hudi_format.log.slice_log import SliceLog
 from hudi_format.merge import modes
 from hudi_format.merge.custom import Chains, custom_of
+from hudi_format.merge.delete_ordering import of_column, of_several, same_class
 from hudi_format.merge.entries import Entries, Patches
 from hudi_format.merge.limits import MemoryLimit
-from hudi_format.merge.partial import block_columns, has_mask, is_has, partial_schema, with_marks
+from hudi_format.merge.ordering import sequences
+from hudi_format.merge.overlay import written_out
+from hudi_format.merge.partial import has_mask, is_has, partial_schema, with_marks
 from hudi_format.merge.records import OnePerKey, Records, Resolver
 from hudi_format.merge.rules import MODES, MergeRule, Order
 from hudi_format.model import FileSlice, LogFile
+from hudi_format.parquet.footer import reading
+from hudi_format.parquet.matching import RowGroupFilter
 from hudi_format.parquet.reader import iter_batches
 from hudi_format.schema.evolve import conform
 from hudi_format.schema.history import Evolution
@@ -54,6 +67,9 @@ class SliceMerge:
         unmerged: base rows stay as they are, and the logs' records, one per key, follow them.
         more_ordering: further columns that decide where `ordering_field` is equal (table version 9).
         evolution: how older blocks are read by column id, where the table has a schema history; else None.
+        float_digits: floats that are doubles now keep the digits that they print with in records of the log, and on
+            every level of base files, as in Apache Hudi 1.2 (table version 9); else those of records and inside of
+            other columns are the doubles nearest to them.
     """
 
     rule: MergeRule
@@ -64,6 +80,7 @@ class SliceMerge:
     unmerged: bool = False
     more_ordering: tuple[str, ...] = ()
     evolution: Evolution | None = None
+    float_digits: bool = False
 
     @property
     def key_columns(self) -> list[str]:
@@ -94,26 +111,65 @@ class SliceMerge:
         more = [table.field(n) for n in dict.fromkeys(names) if n in table.names and n not in wanted.names]
         return pa.schema([f.with_nullable(True) for f in (*wanted, *more)])
 
+    def handed_on(self, schema: pa.Schema) -> list[str]:
+        """Text columns of base rows that a merge does not look at: these may come as dictionaries."""
+        if custom_of(self.rule) is not None:
+            return []
+        ordering = (f.partition(".")[0] for f in (self.ordering_field, *self.more_ordering) if f)
+        seen = {*self.key_columns, *ordering, modes.IS_DELETED, self.rule.delete_field}
+        return [f.name for f in schema if pa.types.is_string(f.type) and f.name not in seen]
+
     @property
     def stored_may_be_skipped(self) -> bool:
         """Whether a base row says nothing about the row that a log's record makes of it."""
         # From table version 8 on a log may have partial updates, which leave some of the base row's values.
         return self.rule.against_stored == Order.LATER and not self.rule.fills and not self.scope.grouped
 
+    def stored_ordering(self, rows: pa.Table) -> pa.Array | pa.ChunkedArray | None:
+        """The ordering values of base rows; None where those of the logs' records are not compared with them."""
+        found = self.ordering(rows)
+        if found is None or not self.rule.by_value or self.scope.grouped:
+            return found
+        # What Apache Hudi 0.15 makes of a log's record is another Java class than what it makes of a base row.
+        other = (
+            "." in (self.ordering_field or "")
+            or pa.types.is_decimal(found.type)
+            or pa.types.is_date(found.type)
+        )
+        return None if other else found
+
     def keys(self, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
         return rows.column(RECORD_KEY) if self.key_spec is None else record_keys(rows, self.key_spec)
 
     def ordering(self, rows: pa.Table) -> pa.Array | pa.ChunkedArray | None:
-        """The ordering values, structs where there are several fields; None where the table has none."""
+        """The ordering values, structs where there are several fields; None where the table has none.
+
+        Raises:
+            SchemaError: a value that is none of its kind.
+        """
         if not self.ordering_field:
             return None
         if not self.more_ordering:
-            return nested_column(rows, self.ordering_field)
+            column = nested_column(rows, self.ordering_field)
+            if self.rule.sequence and column is not None:
+                return sequences(column)
+            return _null_is_zero(column) if self.rule.tombstones_compare else column
         found = [nested_column(rows, f) for f in (self.ordering_field, *self.more_ordering)]
         columns = [modes.one_array(c) for c in found if c is not None]
         if len(columns) < len(found):
             return None
         return pa.StructArray.from_arrays(columns, [str(n) for n in range(len(columns))])
+
+
+def _null_is_zero(column: pa.Array | pa.ChunkedArray | None) -> pa.Array | pa.ChunkedArray | None:
+    """Ordering values as Apache Hudi 1.x compares them: the int 0 stands for one that is not there.
+
+    Only values that are themselves ints in Java compare with it; with others it fails on such a record, and null
+    stays before all else here.
+    """
+    if column is None or not column.null_count or not pa.types.is_int32(column.type):
+        return column
+    return pc.fill_null(column, 0)
 
 
 class LogRecords:
@@ -178,7 +234,14 @@ class LogRecords:
         self._records.meet(self._merge.keys(part) for part in base)
 
     def merged(self, base: pa.Table) -> pa.Table:
-        """Base rows with what the logs say about their keys.  `base` has the columns of the schema."""
+        """Base rows with what the logs say about their keys.
+
+        Args:
+            base: the columns of the schema, those of `SliceMerge.handed_on` in dictionaries or not.
+        """
+        return written_out(self._merged(base))
+
+    def _merged(self, base: pa.Table) -> pa.Table:
         if not self.merges:
             return base
         patches = self._records.patches(self._merge.keys(base))
@@ -190,7 +253,7 @@ class LogRecords:
         rule, entries = self._merge.rule, patches.entries
         met = modes.decide(
             patches.found, rule,
-            stored_ordering=self._merge.ordering(base), ordering=entries.ordering, kinds=entries.kinds,
+            stored_ordering=self._merge.stored_ordering(base), ordering=entries.ordering, kinds=entries.kinds,
         )  # fmt: skip
         take, stored_wins = met.take, met.stored_wins
         if met.gone is not None:
@@ -208,10 +271,11 @@ class LogRecords:
                 modes.merged_column(
                     base.column(name), entries.rows.column(name), take,
                     fill=fill, stored_wins=stored_wins if fill or rule.meta_of_winner else None,
-                    has=has_mask(entries.rows, name), unavailable=rule.unavailable, hits=hits,
+                    has=has_mask(entries.rows, name), gap=rule.gap(name), hits=hits,
                 )
             )  # fmt: skip
-        return pa.table(columns, schema=base.schema)
+        fields = [f.with_type(c.type) for f, c in zip(base.schema, columns, strict=True)]
+        return pa.table(columns, schema=pa.schema(fields, base.schema.metadata))
 
     def rest(self) -> Iterator[pa.Table]:
         """The records whose key no base row had; deletes are none."""
@@ -252,13 +316,13 @@ class _Entries:
     def __init__(self, merge: SliceMerge, schema: pa.Schema, blocks: Sequence[LogBlock]) -> None:
         self._merge = merge
         self._schema = schema
-        self._marked = partial_schema(schema, blocks)
         self._ordering_type = pa.null()
         if merge.ordering_field:
             column = merge.ordering(schema.empty_table())
             self._ordering_type = pa.null() if column is None else column.type
         step = merge.limit.step if merge.limit is not None else 1 << 62
-        self._blocks = BlockRows(schema, merge.evolution, step)
+        self._blocks = BlockRows(schema, merge.evolution, step, merge.float_digits)
+        self._marked = partial_schema(schema, (self._blocks.columns(b) for b in blocks if b.is_partial))
 
     def records(self, expected: int) -> Records:
         """Where the entries go."""
@@ -268,10 +332,12 @@ class _Entries:
             # Apache Hudi 0.15 looks for no nested field among the records of a log: there the later one wins.
             ordered = merge.rule.tombstones_compare or "." not in (merge.ordering_field or "")
             resolver = OnePerKey(merge.rule, logged=True, ordered=ordered, partial=self.partial)
-        elif self.partial:
+        elif self.partial and (custom := custom_of(merge.rule)) is not None and custom.function:
+            # It gets whole rows.  Whatever stood for the columns that an update does not name, null or the value so
+            # far, some function would make wrong rows of: a sum would lose the value, or count it twice.
             raise UnsupportedError(
-                "blocks of partial updates do not go with a merge of the user's",
-                remedy="leave hudi.merge out, or compact the table with Apache Hudi first.",
+                f"the logs have partial updates, which do not go with a function such as {custom.function}",
+                remedy="merge by expressions, leave hudi.merge out, or compact the table with Apache Hudi first.",
             )
         ordering = None if pa.types.is_null(self._ordering_type) else self._ordering_type
         self._records = Records(resolver, self._marked, ordering, merge.limit, expected=expected)
@@ -282,7 +348,7 @@ class _Entries:
         if block.type is BlockType.DELETE:
             self._add_deletes(read_deletes(block, content))
             return
-        columns = block_columns(block) if block.is_partial else None
+        columns = self._blocks.columns(block) if block.is_partial else None
         for rows in self._blocks.read(block, content):
             self._add_rows(with_marks(rows, self._marked, columns) if self.partial else rows)
 
@@ -307,12 +373,26 @@ class _Entries:
             if ordering is None:
                 raise SchemaError(f"the logs have no ordering column {self._merge.ordering_field!r}")
             values = modes.one_array(ordering).cast(self._ordering_type)
+        if keys.null_count:
+            raise CorruptFileError(
+                f"{keys.null_count} records of a log have no record key",
+                remedy="roll back the instant that wrote them, or restore the file from a copy.",
+            )
         self._records.add(Entries(rows, keys.cast(pa.string()), values, kinds))
 
     def _add_deletes(self, deletes: Deletes) -> None:
         if not len(deletes):
             return
         ordering, known = self._delete_ordering(deletes)
+        rule = self._merge.rule
+        ordered = rule.against_stored != Order.GREATEST_FIRST or rule.sequence
+        if rule.tombstones_compare and not ordered and known.any():
+            # Apache Hudi 1.0.2 compares these with the records around them, whose order among one another the payload
+            # decides in another way.
+            raise UnsupportedError(
+                f"deletes with ordering values among records of {rule.name}, which has another order, are not merged",
+                remedy="compact the table with Apache Hudi first.",
+            )
         kinds = np.where(known, np.uint8(modes.DELETE), np.uint8(modes.DELETE_DEFAULT))
         nothing = pa.table([pa.nulls(len(deletes), f.type) for f in self._marked], schema=self._marked)
         self._append(nothing, deletes.keys, ordering if self._merge.ordering_field else None, kinds)
@@ -323,7 +403,7 @@ class _Entries:
         Others are not compared: they delete whatever came before.
         """
         n = len(deletes)
-        target = self._ordering_type
+        rule, target = self._merge.rule, self._ordering_type
         known = np.zeros(n, dtype=bool)
         default = deletes.is_default
         out = pa.nulls(n, target)
@@ -333,9 +413,11 @@ class _Entries:
                 continue
             there = np.flatnonzero(~default[part.rows])
             if part.type is OrderingType.ARRAY:
-                values = _of_several([part.values[i] for i in there], target)
-            elif _same_class(part.type, target):
-                values = _of_column(part.values.take(pa.array(there)), target)  # type: ignore[union-attr]
+                values = of_several([part.values[i] for i in there], target)
+            elif rule.sequence and rule.tombstones_compare and part.type is OrderingType.STRING:
+                values = sequences(part.values.take(pa.array(there)))  # type: ignore[union-attr]
+            elif same_class(part.type, target):
+                values = of_column(part.values.take(pa.array(there)), target)  # type: ignore[union-attr]
             else:
                 continue
             places = np.full(n, -1, dtype=np.int64)
@@ -343,51 +425,6 @@ class _Entries:
             out = modes.merged_column(out, values, places)
             known[rows] = True
         return out, known
-
-
-# Java classes: a delete's value of another type is none of these in the records of a log (Avro's Utf8, a number
-# of days, raw bytes of a decimal), so that Apache Hudi never compares the two.
-_SAME_CLASS: dict[OrderingType, Callable[[pa.DataType], bool]] = {
-    OrderingType.BOOLEAN: pa.types.is_boolean,
-    OrderingType.INT: pa.types.is_int32,
-    OrderingType.LONG: lambda t: pa.types.is_int64(t) or pa.types.is_timestamp(t),
-    OrderingType.FLOAT: pa.types.is_float32,
-    OrderingType.DOUBLE: pa.types.is_float64,
-    OrderingType.TIMESTAMP_MICROS: pa.types.is_timestamp,
-}
-
-
-def _of_column(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Ordering values of deletes in the type of the column."""
-    if pa.types.is_timestamp(target) and pa.types.is_integer(values.type):
-        values = values.cast(pa.timestamp("us")).cast(pa.timestamp(target.unit))
-    if pa.types.is_timestamp(target):
-        values = values.view(pa.timestamp(values.type.unit)).cast(target)
-    return values.cast(target)
-
-
-def _of_several(values: Sequence[object], target: pa.DataType) -> pa.Array:
-    """The values of several ordering fields, one tuple for each delete.
-
-    Raises:
-        SchemaError: they are not those of the table's fields.
-    """
-    count = target.num_fields if pa.types.is_struct(target) else 1
-    if not pa.types.is_struct(target) or any(not isinstance(v, tuple) or len(v) != count for v in values):
-        raise SchemaError(
-            f"deletes with several ordering values, where the table has {count} ordering field{'s' * (count > 1)}"
-        )
-    try:
-        fields = [_of_column(pa.array([v[n] for v in values]), target[n].type) for n in range(count)]  # type: ignore[index]
-    except pa.ArrowInvalid as e:
-        raise SchemaError(f"ordering values of deletes do not fit the table's columns: {e}") from None
-    return pa.StructArray.from_arrays(fields, [f.name for f in target])
-
-
-def _same_class(kind: OrderingType, column: pa.DataType) -> bool:
-    """Whether a delete's ordering value is of the Java class that the column's values have."""
-    check = _SAME_CLASS.get(kind)
-    return check is not None and bool(check(column))
 
 
 def merge_base(
@@ -416,26 +453,44 @@ def read_file_slice(
     schema: pa.Schema,
     *,
     columns: Sequence[str] | None = None,
+    filter: pc.Expression | None = None,
     keys: Sequence[str] | None = None,
     memory_limit: int | None = None,
+    committed: Mapping[str, Sequence[CommittedRange]] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one file slice, merged, in batches; holds the logs' records and one row group.
 
     Args:
         schema: the table's columns, with meta columns where the table fills them.
         columns: the columns to give, in that order; None for all.
+        filter: only merged rows for which it is true, over any columns of `schema`.  It does not say which, so that
+            all of them are read.  Row groups of a Parquet base file that by their statistics have no such row are
+            left out where no record of the logs needs their rows: there are no logs, or its records replace rows
+            whole (`SliceMerge.stored_may_be_skipped`), so that they are the same rows without them.
         keys: the record keys whose rows are wanted, which a base file that is an HFile is not read whole for; None
             for all.
         memory_limit: bytes that the logs' records may take; beyond it they go to disk.  None for what
             `merge.limit` says.
+        committed: by log file's path, what completed instants say that they wrote into it: see `SliceLog`.
 
     Raises:
         as `LogRecords`; MissingFileError, CorruptFileError of the base file too.
+        MissingColumnError: a column of `columns`, of `filter` or of the record keys that `schema` does not have.
+        ValueError: a column is asked for twice.
     """
     if memory_limit is not None:
         merge = replace(merge, limit=replace(merge.limit or MemoryLimit(), bytes=memory_limit))
+    if columns is not None and len(set(columns)) < len(columns):
+        raise ValueError("a column is asked for twice")
+    unknown = [n for n in (*(columns or ()), *merge.key_columns) if n not in schema.names]
+    if unknown:
+        raise MissingColumnError(f"the schema has no column {unknown[0]}", column=unknown[0])
     wanted = schema if columns is None else pa.schema([schema.field(n) for n in columns])
-    needed = merge.merge_schema(wanted, schema)
+    if filter is not None:
+        _passing(schema.empty_table(), filter)  # a column that is not there is told before anything is read
+    needed = merge.merge_schema(wanted if filter is None else schema, schema)
+
+    skips = None if file_slice.log_files and not merge.stored_may_be_skipped else filter
 
     def base(names: Sequence[str]) -> Iterator[pa.Table]:
         file = file_slice.base_file
@@ -444,20 +499,55 @@ def read_file_slice(
         part = pa.schema([needed.field(n) for n in names])
         reading = merge.evolution.reading(file.instant) if merge.evolution else None
         stored = part if reading is None else reading.stored(part)
-        for batch in _base_batches(storage, file.path, stored, keys):
+        # Statistics lie under the names and in the types of the file, which may mean other columns now.
+        some = None if skips is None or reading is not None else RowGroupFilter(skips, schema)
+        for batch in _base_batches(storage, file.path, stored, keys, some, merge.float_digits):
             rows = pa.Table.from_batches([batch])
             yield rows if reading is None else reading.given(rows, part)
 
-    records = LogRecords(storage, file_slice.log_files, merge, needed)
+    records = LogRecords(storage, file_slice.log_files, merge, needed, committed=committed)
     chosen = None if keys is None else pa.array(keys, pa.string())
     for part in merge_base(records, base(needed.names), lambda: base(merge.key_columns)):
         if chosen is not None:
             part = part.filter(pc.is_in(merge.keys(part).cast(pa.string()), value_set=chosen))
+        if filter is not None:
+            part = _passing(part, filter)
         yield from part.select(wanted.names).to_batches()
 
 
+def _passing(rows: pa.Table, filter: pc.Expression) -> pa.Table:
+    """The rows for which an expression is true."""
+    try:
+        return filtered(rows, filter)
+    except pa.ArrowInvalid as e:
+        if "FieldRef" not in str(e):
+            raise
+        raise MissingColumnError(f"the filter names a column that is not there: {e}") from None
+
+
 def _base_batches(
-    storage: Storage, path: str, schema: pa.Schema, keys: Sequence[str] | None = None
+    storage: Storage,
+    path: str,
+    schema: pa.Schema,
+    keys: Sequence[str] | None = None,
+    filter: RowGroupFilter | None = None,
+    nested_digits: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    kind = {".orc": "ORC", ".hfile": "HFile"}.get(os.path.splitext(path)[1], "Parquet")
+    try:
+        with reading(storage, path, kind):
+            yield from _read_base(storage, path, schema, keys, filter, nested_digits)
+    except HudiError as e:
+        raise e.at(table=storage.uri, file=path) from e.__cause__
+
+
+def _read_base(
+    storage: Storage,
+    path: str,
+    schema: pa.Schema,
+    keys: Sequence[str] | None,
+    filter: RowGroupFilter | None,
+    nested_digits: bool,
 ) -> Iterator[pa.RecordBatch]:
     found = None if keys is None else find_entries(storage, path, schema, keys)
     if found is not None:
@@ -465,7 +555,9 @@ def _base_batches(
         return
     other = open_other(storage, path, schema)
     if other is None:
-        yield from iter_batches(storage, path, columns=schema.names, schema=schema)
+        yield from iter_batches(
+            storage, path, columns=schema.names, schema=schema, filter=filter, nested_digits=nested_digits
+        )
         return
     try:
         there = [n for n in schema.names if n in set(other.names)]

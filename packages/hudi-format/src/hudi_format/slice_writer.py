@@ -20,12 +20,13 @@ import pyarrow.compute as pc
 
 from hudi_format.errors import MissingColumnError, SchemaError
 from hudi_format.key_spec import KeySpec
-from hudi_format.keys import nested_column, record_keys
+from hudi_format.keys import record_keys
 from hudi_format.merge.custom_write import Folding
 from hudi_format.merge.kept_rows import gathered, is_large, pick
 from hudi_format.merge.keys import KeyIndex
 from hudi_format.merge.limits import MemoryLimit
 from hudi_format.merge.modes import DATA_DELETED, DELETE, decide, merged_column, one_array
+from hudi_format.merge.ordering import ordering_column
 from hudi_format.merge.rules import MergeRule, Order, payload_rule
 from hudi_format.model import BaseFile, WriteStat, join_path
 from hudi_format.names import base_file_name
@@ -223,7 +224,7 @@ def merge_file(
                 continue
             found = index.find(group.column(RECORD_KEY))
             seen[found[found >= 0]] = True
-            stored = _stored_ordering(group, incoming.ordering_field) if compares else None
+            stored = _stored_ordering(group, incoming.ordering_field, rule) if compares else None
             met = decide(
                 found, rule, stored_ordering=stored, ordering=incoming.ordering, kinds=incoming.kinds
             )
@@ -239,7 +240,7 @@ def merge_file(
             rows = incoming.rows
             if is_large(rows, limit):
                 rows, take = _only_taken(rows, take)
-            changes = _Changes(rows, take, rule.fill_stored, stored_wins)
+            changes = _Changes(rows, take, rule, stored_wins)
             writer.write(_with_updates(group, changes, spec, counter))
         inserts = 0
         for new in _new_rows(incoming, folding, seen, limit):
@@ -363,10 +364,10 @@ def _old_groups(stored: Pieces, old: BaseFile, spec: FileSpec) -> Iterator[pa.Ta
         yield pa.table([*columns.values(), *data.columns], names=[*columns, *spec.schema.names])
 
 
-def _stored_ordering(group: pa.Table, name: str | None) -> pa.Array | pa.ChunkedArray | None:
+def _stored_ordering(group: pa.Table, name: str | None, rule: MergeRule) -> pa.Array | pa.ChunkedArray | None:
     if name is None:
         return None
-    stored = nested_column(group, name)
+    stored = ordering_column(group, name, rule.sequence)
     if stored is None:
         raise MissingColumnError(f"the table has no ordering column {name!r}", column=name)
     return stored
@@ -378,7 +379,7 @@ class _Changes:
 
     rows: pa.Table
     take: np.ndarray
-    fill: bool = False
+    rule: MergeRule | None = None  # of which values are filled; None: none
     stored_wins: np.ndarray | None = None
 
 
@@ -391,7 +392,7 @@ def _with_updates(group: pa.Table, changes: _Changes | None, spec: FileSpec, cou
     start = counter.take(n).start
     if changes is None or not (changes.take >= 0).any():
         return _as_written(pa.table(columns, names=names), spec)
-    changed = changes.take >= 0
+    changed, rule = changes.take >= 0, changes.rule
     for i, name in enumerate(names):
         if name in (FILE_NAME, RECORD_KEY, PARTITION_PATH):
             continue
@@ -404,7 +405,8 @@ def _with_updates(group: pa.Table, changes: _Changes | None, spec: FileSpec, cou
         else:
             columns[i] = merged_column(
                 columns[i], changes.rows.column(name), changes.take,
-                fill=changes.fill, stored_wins=changes.stored_wins,
+                fill=rule is not None and rule.fill_stored, stored_wins=changes.stored_wins,
+                gap=None if rule is None else rule.gap(name),
             )  # fmt: skip
     return _as_written(pa.table(columns, names=names), spec)
 

@@ -59,8 +59,12 @@ def one_text_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays([c.cast(pa.large_string()) for c in chunks] if wide else chunks)
 
 
-def text_buffers(array: pa.Array) -> TextBuffers:
-    """The buffers of a string or large_string array; the array must outlive them."""
+def text_buffers(array: pa.Array, *, widen: bool = True) -> TextBuffers:
+    """The buffers of a string or large_string array; the array must outlive them.
+
+    Args:
+        widen: false for offsets as they are in the array, of 32 or 64 bits, without a copy.
+    """
     n = len(array)
     if n == 0:
         return TextBuffers(np.empty(0, np.uint8), np.zeros(1, np.int64), None)
@@ -69,7 +73,7 @@ def text_buffers(array: pa.Array) -> TextBuffers:
     starts = np.frombuffer(offsets, dtype=kind)[array.offset : array.offset + n + 1]
     valid = array.is_valid().to_numpy(zero_copy_only=False).view(np.uint8) if array.null_count else None
     content = np.frombuffer(data, dtype=np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
-    return TextBuffers(content, starts.astype(np.int64, copy=False), valid)
+    return TextBuffers(content, starts.astype(np.int64, copy=False) if widen else starts, valid)
 
 
 def _plain(array: pa.Array) -> pa.Array:

@@ -199,3 +199,51 @@ def test_records_longer_than_expected_are_written_whole() -> None:
 def test_a_schema_that_is_none_is_corrupt() -> None:
     with pytest.raises(CorruptFileError):
         Encoder(json.dumps("int"), pa.schema([]))
+
+
+UNION = ["null", "int", "string", {"type": "array", "items": ["int", "string"]}]
+MEMBERS = pa.struct(
+    [
+        ("member0", pa.int32()),
+        ("member1", pa.string()),
+        ("member2", pa.list_(pa.struct([("member0", pa.int32()), ("member1", pa.string())]))),
+    ]
+)
+
+
+def member(**given: Any) -> Json:
+    return dict.fromkeys(["member0", "member1", "member2"]) | given
+
+
+@pytest.mark.parametrize("sliced", [False, True])
+def test_a_struct_of_members_becomes_a_union(sliced: bool) -> None:
+    first, second = {"member0": 1, "member1": None}, {"member0": None, "member1": "x"}
+    values = [
+        None,
+        member(member0=-5),
+        member(member1="s"),
+        member(member2=[first, second]),
+        member(member2=[]),
+    ]
+    plain_values = [None, -5, "s", [1, "x"], []]
+    batch = batch_of(MEMBERS, [member(member0=9), *values]).slice(1) if sliced else batch_of(MEMBERS, values)
+    records = encoded(record(UNION), batch)
+    assert records == written(record(UNION), [{"f0": v} for v in plain_values])
+    assert decoded(record(UNION), records).column(0).to_pylist() == values
+    inner = {"type": "record", "name": "in", "fields": [{"name": "a", "type": UNION}]}
+    held = pa.RecordBatch.from_arrays([pa.StructArray.from_arrays([batch.column(0)], ["a"])], ["f0"])
+    assert encoded(record(inner), held) == records
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [(member(), "members"), (member(member0=1, member1="x"), "members"), (None, "null")],
+    ids=str,
+)
+def test_a_union_has_one_value(value: Json, says: str) -> None:
+    batch = batch_of(MEMBERS, [member(member0=1), value])
+    with pytest.raises(SchemaError, match=says) as e:
+        encoded(record(UNION[1:]), batch)
+    assert e.value.details["row"] == 1
+    with pytest.raises(SchemaError, match="the members member0, member1, member2, where the union has 2"):
+        encoded(record(["null", "int", "string"]), batch)

@@ -201,3 +201,20 @@ def test_a_file_that_is_not_there(tmp_path):
         HFileReader.open(open_storage(str(tmp_path)), "none.hfile")
     with pytest.raises(MissingFileError):
         HFileReader.open(open_storage(str(tmp_path)), "none.hfile", size=5000)
+
+
+def test_nothing_follows_the_trailer():
+    out = io.BytesIO()
+    writer = HFileWriter(out, schema=SCHEMA)
+    writer.finish()
+    whole = out.getvalue()
+    with pytest.raises(ValueError, match="finished"):
+        writer.finish()
+    with pytest.raises(ValueError, match="finished"):
+        writer.append(pa.array([b"a"]), pa.array([b"1"]))
+    assert out.getvalue() == whole
+
+
+def test_one_key_is_looked_up_as_a_key_and_not_by_its_letters():
+    hfile = HFileReader.from_buffer(_write([(b"a", b"1"), (b"ab", b"2"), (b"b", b"3")]))
+    assert _pairs(hfile.lookup("ab")) == _pairs(hfile.lookup(b"ab")) == [(b"ab", b"2")]

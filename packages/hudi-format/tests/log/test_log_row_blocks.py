@@ -107,3 +107,34 @@ def test_names_of_logs_hold_the_slice_or_the_commit_and_both_are_read():
     assert (of_slice.instant, of_slice.version) == ("20240101000000000", 3)
     assert (of_commit.instant, of_commit.version) == ("20240202000000000", 1)
     assert of_slice.file_id == of_commit.file_id == "f-0"
+
+
+@pytest.mark.req("SE-02", "LF-16")
+@pytest.mark.parametrize(
+    ("option", "digits", "top", "inside"),
+    [
+        ("avro", False, 0.10000000149011612, 0.30000001192092896),  # Apache Hudi 0.15.0 and 1.0.2
+        ("avro", True, 0.1, 0.3),  # Apache Hudi 1.2.0
+        ("parquet", False, 0.1, 0.3),
+    ],
+)
+def test_floats_of_a_log_that_are_doubles_now(tmp_path, option, digits, top, inside):
+    old = pa.schema(
+        [(KEY, pa.string()), ("f", pa.float32()), ("l", pa.list_(pa.struct([("g", pa.float32())])))]
+    )
+    new = pa.schema(
+        [(KEY, pa.string()), ("f", pa.float64()), ("l", pa.list_(pa.struct([("g", pa.float64())])))]
+    )
+    rows = pa.table([["a", "b"], [0.1, None], [[{"g": 0.3}, None], None]], schema=old)
+    storage = open_storage(str(tmp_path))
+    with LogWriter(
+        storage, "p", "f-0", "5", instant="7", schema=to_avro(old, "t"), write_token="0-1-2"
+    ) as log:
+        log.append_rows(rows, block_type(option))
+        (written,) = log.close()
+    with LogFileReader.open(storage, written.file.path) as file:
+        (b,) = file.blocks
+        found = pa.concat_tables(BlockRows(new, None, 1 << 30, digits).read(b, file.content(b)))
+    assert found.schema.types == new.types
+    assert found["f"].to_pylist() == [top, None]
+    assert found["l"].to_pylist() == [[{"g": inside}, None], None]

@@ -275,3 +275,61 @@ def test_deletes_that_cannot_be_written_are_refused():
         delete_content(pa.array(["a"]), None, pa.array([Decimal("1e20")], pa.decimal128(38, 16)))
     with pytest.raises(ValueError, match="2147483647"):
         frame(BlockType.PARQUET_DATA, {0: "1"}, 2**31)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"instant": ""}, {"instant": "7x"}, {"instant": "٧"}, {"write_token": "1 2"}, {"write_token": ""},
+        {"file_id": "a_b"}, {"file_id": "../f"}, {"file_id": ""}, {"base_instant": "x"}, {"base_instant": ""},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_file_that_no_reader_would_take_is_not_begun(storage, tmp_path, wrong):
+    options = {"file_id": "f-0", "base_instant": "5", "instant": "7", "write_token": "1-2-3", **wrong}
+    with pytest.raises(ValueError, match=r"instant|name of a log file"):
+        LogWriter(storage, "p", schema=SCHEMA, **options)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.req("LF-04", "LF-06", "LF-14")
+def test_a_block_that_no_reader_would_take_is_not_written(storage, tmp_path):
+    log = writer(storage)
+    for kind, header in (
+        (BlockType.CORRUPT, {}), (7, {}), (BlockType.DELETE, {-1: "x"}), (BlockType.DELETE, {9: "x"}),
+        (BlockType.DELETE, {HeaderKey.IS_PARTIAL: True}), (BlockType.DELETE, {HeaderKey.SCHEMA: "\ud800"}),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=r"CORRUPT|not a valid|no text|surrogates"):
+            log.append(kind, b"", header)
+    with pytest.raises(ValueError, match="no number"):
+        log.append_rollback("last")
+    assert log.close() == ()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.req("LF-11")
+def test_deletes_come_in_any_layout_of_arrow():
+    plain = delete_content(pa.array(["a", "b"]), pa.array(["p", None]), pa.array(["x", None]))
+    for kind in (pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())):
+        keys, parts, ordering = (pa.array(v, kind) for v in (["a", "b"], ["p", None], ["x", None]))
+        assert delete_content(keys, parts, ordering) == plain
+        chunked = [pa.chunked_array([c.slice(0, 1), c.slice(1)]) for c in (keys, parts, ordering)]
+        assert delete_content(*chunked) == plain
+    for value, stored in (
+        (pa.array([3], pa.uint8()), pa.int32()), (pa.array([3], pa.uint32()), pa.int64()),
+        (pa.array([np.float16(3)]), pa.float32()), (pa.array([0], pa.date64()), pa.date32()),
+        (pa.array([3], pa.timestamp("s")), pa.timestamp("us")),
+    ):  # fmt: skip
+        key = pa.array(["a"])
+        assert delete_content(key, None, value) == delete_content(key, None, value.cast(stored))
+
+
+def test_deletes_that_do_not_go_together_are_refused():
+    keys = pa.array(["a", "b"])
+    for more in ((pa.array(["p"]),), (None, pa.array([1])), (None, pa.array([1, 2, 3]))):
+        with pytest.raises(SchemaError, match="2 deletes have"):
+            delete_content(keys, *more)
+    with pytest.raises(SchemaError, match="record key"):
+        delete_content(pa.array([b"\xff"]))
+    with pytest.raises(SchemaError, match="would lose data"):
+        delete_content(pa.array(["a"]), None, pa.array([1], pa.timestamp("ns")))

@@ -39,7 +39,13 @@ def committed(data: bytes) -> list[CommittedRange]:
     return out
 
 
-def rows_of(data: bytes, said: list[CommittedRange], *, cdc: bool, begin: str) -> Rows:
+# Rows of blocks by all that they are made from: other blocks of a file with one changed byte are as they were.
+Known = dict[tuple[Any, ...], Rows]
+
+
+def rows_of(
+    data: bytes, said: list[CommittedRange], *, cdc: bool, begin: str, known: Known | None = None
+) -> Rows:
     """Everything that a reader takes from the file: deletes and records, in the order of their blocks.
 
     `begin` as of `BlockScope`: with one, what a log compaction replaced need not be in the file.
@@ -55,7 +61,19 @@ def rows_of(data: bytes, said: list[CommittedRange], *, cdc: bool, begin: str) -
             blocks = order_blocks(log.blocks, BlockScope(visible=visible, begin=begin)).blocks
             if any(b.type is BlockType.CDC_DATA for b in blocks):
                 raise AssertionError("a block of changes among those of data")
-        return [row for b in blocks for row in _block_rows(b, log.content(b))]
+        return [row for b in blocks for row in _rows_once(b, log.content(b), known)]
+
+
+def _rows_once(b: LogBlock, content: pa.Buffer, known: Known | None) -> Rows:
+    if known is None:
+        return list(_block_rows(b, content))
+    key = (b.type, b.content_offset, tuple(b.header.items()), content.to_pybytes())
+    rows = known.get(key)
+    if rows is None:
+        rows = list(_block_rows(b, content))
+        if len(known) < 100:  # the intact ones come first
+            known[key] = rows
+    return rows
 
 
 def _block_rows(b: LogBlock, content: pa.Buffer) -> Iterator[tuple[Any, ...]]:
@@ -64,7 +82,7 @@ def _block_rows(b: LogBlock, content: pa.Buffer) -> Iterator[tuple[Any, ...]]:
         ordering = {
             row: (part.type, value)
             for part in deletes.ordering
-            for row, value in zip(part.rows.tolist(), pa.array(part.values).to_pylist(), strict=True)
+            for row, value in zip(part.rows.tolist(), _plain(part.values), strict=True)
         }
         pairs = zip(deletes.keys.to_pylist(), deletes.partitions.to_pylist(), strict=True)
         yield from (("delete", key, part, ordering.get(i)) for i, (key, part) in enumerate(pairs))
@@ -76,16 +94,44 @@ def _block_rows(b: LogBlock, content: pa.Buffer) -> Iterator[tuple[Any, ...]]:
     else:
         for batch in BlockDecoder().batches(b, content):
             names = tuple(batch.schema.names)
-            columns = [c.to_pylist() for c in batch.columns]
+            columns = [c.cast(_numbers(c.type)).to_pylist() for c in batch.columns]
             yield from (("row", names, repr(row)) for row in zip(*columns, strict=True))
 
 
+def _plain(values: Any) -> list[Any]:
+    """Ordering values; where there are several fields, each is a list of them."""
+    return values if isinstance(values, list) else list(pa.array(values).to_pylist())
+
+
+def _numbers(kind: pa.DataType) -> pa.DataType:
+    """The type with numbers for times: a damaged one may be of a year that Python has not."""
+    if pa.types.is_struct(kind):
+        return pa.struct([f.with_type(_numbers(f.type)) for f in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_field.with_type(_numbers(kind.key_type)),
+                       kind.item_field.with_type(_numbers(kind.item_type)))  # fmt: skip
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_numbers(kind.value_type)))
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        return pa.int32()
+    if pa.types.is_temporal(kind) and kind.bit_width == 64:
+        return pa.int64()
+    return kind
+
+
 def outcome(
-    data: bytes, intact: Rows, said: list[CommittedRange], *, cdc: bool, begin: str = "", within: str = ""
+    data: bytes,
+    intact: Rows,
+    said: list[CommittedRange],
+    *,
+    cdc: bool,
+    begin: str = "",
+    within: str = "",
+    known: Known | None = None,
 ) -> str:
     """`within`: `schema` or `parquet` where that is what was damaged."""
     try:
-        rows = rows_of(data, said, cdc=cdc, begin=begin)
+        rows = rows_of(data, said, cdc=cdc, begin=begin, known=known)
     except (CorruptFileError, UnsupportedError) as e:
         return "error" if e.file == "f" else "other"
     except HudiError:
@@ -126,9 +172,11 @@ def sweep(
     """Outcomes of cutting a file, and of changing one byte of it."""
     said = committed(data)
     begin = "0" if any(b.compacted_instants for b in LogFileReader(data).blocks) else ""
-    intact = rows_of(data, said, cdc=cdc, begin=begin)
+    known: Known = {}
+    intact = rows_of(data, said, cdc=cdc, begin=begin, known=known)
     cut = Counter(
-        outcome(data[:c], intact, said, cdc=cdc, begin=begin) for c in cuts(data, random_cuts, seed)
+        outcome(data[:c], intact, said, cdc=cdc, begin=begin, known=known)
+        for c in cuts(data, random_cuts, seed)
     )
     draw = random.Random(seed)
     spans = _spans(data)
@@ -138,7 +186,7 @@ def sweep(
         byte = data[at] ^ draw.randrange(1, 256)
         bad = data[:at] + bytes([byte]) + data[at + 1 :]
         within = next((what for a, b, what in spans if a <= at < b), "")
-        changed[outcome(bad, intact, said, cdc=cdc, begin=begin, within=within)] += 1
+        changed[outcome(bad, intact, said, cdc=cdc, begin=begin, within=within, known=known)] += 1
     return cut, changed
 
 

@@ -42,7 +42,7 @@ from hudi_spark.tasks import (
     key_columns,
     statuses,
 )
-from hudi_spark.types import to_arrow_schema, to_arrow_type, to_spark_schema, to_spark_type
+from hudi_spark.types import promoted, to_arrow_schema, to_arrow_type, to_spark_schema, to_spark_type
 from hudi_spark.workers import in_workers
 from hudi_timeline.engine.local import LocalEngine
 from hudi_timeline.engine.lookup import LookupCount, LookupTask
@@ -325,7 +325,7 @@ def _as_stored(schema: T.StructType, wanted: pa.Schema) -> list[Column]:
         column = _quoted(target.name)
         kind = schema[target.name].dataType
         if kind != target.dataType and _always_fits(kind, target.dataType):
-            column = column.cast(target.dataType).alias(target.name)
+            column = promoted(column, kind, target.dataType).alias(target.name)
         out.append(column)
     return out
 

@@ -33,7 +33,7 @@ from hudi_spark.files import base_files, lacks_file_system
 from hudi_spark.path_columns import partition_columns
 from hudi_spark.read_tasks import ReadFiles, grouped
 from hudi_spark.scans import scan_for
-from hudi_spark.types import to_spark_schema, to_spark_type
+from hudi_spark.types import promoted, to_spark_schema, to_spark_type
 from hudi_spark.workers import in_workers
 from hudi_timeline.scan.globs import base_of, has_wildcard
 from hudi_timeline.scan.plan import CHANGES, FROM_PATH, ScanPlan
@@ -124,8 +124,11 @@ def _scan(table: HudiTable, config: ReadConfig, wanted: T.StructType | None) -> 
 def _chosen(have: T.StructType, wanted: T.StructType) -> list[Column]:
     out = []
     for field in wanted.fields:
-        column = F.col(f"`{field.name}`") if field.name in have.names else F.lit(None)
-        out.append(column.cast(field.dataType).alias(field.name))
+        if field.name in have.names:
+            column = promoted(F.col(f"`{field.name}`"), have[field.name].dataType, field.dataType)
+        else:
+            column = F.lit(None).cast(field.dataType)
+        out.append(column.alias(field.name))
     return out
 
 
@@ -195,8 +198,9 @@ def _native(spark: SparkSession, table: HudiTable, plan: ScanPlan, hadoop: Mappi
                 continue
             column = F.col(f"`{field.name}`")
             wanted = to_spark_type(field.type, field.name)
-            if to_spark_type(types.field(field.name).type, field.name) != wanted:
-                column = column.cast(wanted).alias(field.name)
+            own = to_spark_type(types.field(field.name).type, field.name)
+            if own != wanted:
+                column = promoted(column, own, wanted).alias(field.name)
             columns.append(column)
         parts.append(rows.select(*columns))
     return reduce(DataFrame.union, parts)

@@ -7,6 +7,7 @@ a zone are instants in microseconds UTC on both sides, those without are TIMESTA
 from __future__ import annotations
 
 import pyarrow as pa
+from pyspark.sql import Column
 from pyspark.sql import types as T
 
 from hudi_format.errors import SchemaError
@@ -108,3 +109,10 @@ def to_spark_type(kind: pa.DataType, column: str = "") -> T.DataType:
         if arrow.equals(kind):
             return spark()
     raise SchemaError(f"column {column!r} has type {kind}, which Spark does not have", column=column)
+
+
+def promoted(column: Column, own: T.DataType, wanted: T.DataType) -> Column:
+    """The column in a wider type; floats keep the digits that they print with, as Apache Hudi has it."""
+    if isinstance(own, T.FloatType) and isinstance(wanted, T.DoubleType):
+        return column.cast("string").cast(wanted)
+    return column.cast(wanted)

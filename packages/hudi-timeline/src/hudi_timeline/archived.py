@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import fastavro
 
+from hudi_format.avro.container import DECODING_ERRORS, checked_schema
 from hudi_format.errors import CorruptFileError, HudiError, InstantNotFoundError, UnsupportedError
 from hudi_format.log.blocks import BlockType
 from hudi_format.log.data_block import read_avro
@@ -34,20 +35,23 @@ from hudi_timeline.instant import (
     Instant,
 )
 from hudi_timeline.metadata.actions import Action, action_of_record, parse_action
-from hudi_timeline.metadata.avro_guard import DECODING_ERRORS, checked_schema
 from hudi_timeline.metadata.commit import commit_of_record, parse_commit
 from hudi_timeline.table_config import META_FOLDER, TableConfig
 
 _FILE = re.compile(r"\.commits_\.archive\.(\d+)_.*\Z")
 
 
-def archive_files(storage: Storage, config: TableConfig) -> list[str]:
-    """Paths of the archive's files below the table, oldest first."""
+def archive_files(storage: Storage, config: TableConfig, *, written_since_ms: int = 0) -> list[str]:
+    """Paths of the archive's files below the table, oldest first.
+
+    Args:
+        written_since_ms: files that were written before this time, in milliseconds since 1970, are left out.
+    """
     folder = f"{META_FOLDER}/{config.archive_folder}"
     found = []
     for entry in storage.list(folder):
         match = None if entry.is_dir or entry.size == 0 else _FILE.match(entry.name)
-        if match is not None:
+        if match is not None and not 0 < entry.mtime_ms < written_since_ms:
             found.append((int(match[1]), f"{folder}/{entry.name}"))
     return [path for _, path in sorted(found)]
 
@@ -156,25 +160,37 @@ def _content(storage: Storage, config: TableConfig, instant: Instant) -> bytes |
 
 
 def archived_write_between(
-    storage: Storage, config: TableConfig, begin: str, end: str | None, *, by_completion: bool = False
+    storage: Storage,
+    config: TableConfig,
+    begin: str,
+    end: str | None,
+    *,
+    by_completion: bool = False,
+    without: Collection[str] = (),
+    written_since_ms: int = 0,
 ) -> Instant | None:
     """The newest completed write in (begin, end] of the newest archive file that has one; None where none has.
 
     Args:
         by_completion: compare with the times at which instants were completed, and not their own.
+        without: times of instants that do not count: an archival first writes its archive, then removes files.
+        written_since_ms: files of the archive that were written before this time are not opened.
 
     Raises:
         CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
     """
     if config.layout_version == 2:
-        writes = (i for i in history_instants(storage, config) if i.action in WRITE_ACTIONS)
+        past = history_instants(storage, config, written_since_ms=written_since_ms)
+        writes = (i for i in past if i.action in WRITE_ACTIONS and i.time not in without)
         times = ((i.completion if by_completion else i.time, i) for i in writes)
         return max((i for at, i in times if begin < at and (end is None or at <= end)), default=None)
-    for path in reversed(archive_files(storage, config)):
+    for path in reversed(archive_files(storage, config, written_since_ms=written_since_ms)):
         hit = []
         for record in _records(storage, path):
             instant = _instant(record)
             if instant is None or not instant.completed or instant.action not in WRITE_ACTIONS:
+                continue
+            if instant.time in without:
                 continue
             at = str(record.get("stateTransitionTime") or instant.time) if by_completion else instant.time
             if begin < at and (end is None or at <= end):

@@ -93,15 +93,21 @@ def newest_slice(
         as_of: slices that were begun later do not count, nor files of later instants; None for all.
     """
     begun = sorted(i for i in slices if as_of is None or i <= as_of)
-    if not begun:
+    if as_of is None and not begun:
         return None
-    first = begun[-1]
-    files = list(slices[first])
+    first = begun[-1] if begun else ""
+    files = list(slices[first]) if begun else []
     if first == pending and len(begun) > 1:
         first = begun[-2]
         files = [*slices[first], *files]
     if as_of is not None:
-        files = [f for f in files if f.instant <= as_of]
+        # A commit that a compaction overtook is in a later slice.  Apache Hudi 1.x misses its log files as of its own
+        # instant, and has its base files.
+        later = (f for i, of in slices.items() if i > as_of for f in of)
+        files = [f for f in (*files, *later) if f.instant <= as_of]
+        if not begun and not files:
+            return None
+        first = first or min(f.instant for f in files)
     return first, sorted(files, key=log_sort_key)
 
 

@@ -80,7 +80,7 @@ def _rivals(
 def clustered_groups(storage: Storage, instant: str) -> frozenset[FileGroup]:
     """The file groups that a planned clustering rewrites."""
     path = instant_path(instant, REPLACE_COMMIT, REQUESTED)
-    record = avro_records.parse("HoodieRequestedReplaceMetadata", storage.read(path), path=path)
+    record = avro_records.read_record(storage, "HoodieRequestedReplaceMetadata", path, instant)
     plan = record.get("clusteringPlan") or {}
     return frozenset(
         (piece.get("partitionPath") or "", piece.get("fileId") or "")

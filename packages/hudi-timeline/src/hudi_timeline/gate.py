@@ -76,7 +76,11 @@ def _version(*versions: int) -> Callable[[Facts], str]:
 
 
 def _unknown_version(facts: Facts) -> str:
-    return "" if facts.config.version in READ_VERSIONS else f"table version {facts.config.version}"
+    if facts.config.version in READ_VERSIONS:
+        return ""
+    if not facts.config.version:  # tables of 2020, and files that are cut short
+        return ".hoodie/hoodie.properties has no hoodie.table.version (table version 0)"
+    return f"table version {facts.config.version}"
 
 
 def _layout(facts: Facts) -> str:

@@ -27,6 +27,7 @@ DEFAULT_MISSES = 2
 # Below this, a late beat of the own thread says more about a busy machine than about the writer.  What
 # another writer did meanwhile shows in the files, which are looked at too.
 _LEAST_TOLERANCE_S = 5.0
+_LONGEST_PID = 18  # digits; longer ones are no number of a process
 
 # Writes of this process that are running; a heartbeat file of this process that is not here is left over.
 _running: dict[str, Heartbeat] = {}
@@ -62,7 +63,11 @@ class Owner:
     def of_text(cls, text: str) -> Owner | None:
         """The process of such a word; None where it is none."""
         parts = text.split("|")
-        if len(parts) != 5 or not parts[3].isdigit():
+        if (
+            len(parts) != 5
+            or not (parts[3].isascii() and parts[3].isdecimal())
+            or len(parts[3]) > _LONGEST_PID
+        ):
             return None
         return cls(parts[0], parts[1], parts[2], int(parts[3]), parts[4])
 
@@ -124,7 +129,7 @@ def has_ended(owner: Owner) -> bool:
             return owner.token not in _running
     try:
         os.kill(owner.pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):  # no system has such numbers
         return True
     except PermissionError:  # another user's process: it exists
         pass
@@ -276,7 +281,7 @@ def _read_owner(storage: Storage, instant: str) -> Owner | None:
             int(owner.interval_ms),
             int(owner.misses),
         )
-    except (ValueError, TypeError, RecursionError):  # Apache Hudi's, which are empty, and any other
+    except (ValueError, TypeError, RecursionError, OverflowError):  # Apache Hudi's empty ones, and any other
         return Owner()
 
 

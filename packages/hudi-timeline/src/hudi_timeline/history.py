@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ import pyarrow.parquet as pq
 from hudi_format.errors import CorruptFileError, MissingFileError
 from hudi_format.storage import FileInfo, Storage
 from hudi_timeline.instant import ACTIONS, COMPLETED, Instant
+from hudi_timeline.one_moment import look_again
 from hudi_timeline.table_config import TableConfig
 
 _VERSION_FILE = "_version_"
@@ -29,15 +31,22 @@ _FILE = re.compile(r"([0-9]+)_([0-9]+)_([0-9]+)\.parquet\Z")
 _MOST_DIGITS = 19
 _INSTANT_COLUMNS = ["instantTime", "completionTime", "action"]
 _REMEDY = "restore the folder from a backup of the table."
+_AGAIN = "read the table again: its writer may have merged files."
+# How long to wait before the folder is looked at again, where its files do not go together.
+LOOK_AGAIN_S = (0.01, 0.05, 0.2)
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryFile:
-    """A file of the history; `first` and `last` are the times of requests in it, both inclusive."""
+    """A file of the history; `first` and `last` are the times of requests in it, both inclusive.
+
+    `mtime_ms` is when it was written, in milliseconds since 1970; 0 where that is not known.
+    """
 
     path: str
     first: str
     last: str
+    mtime_ms: int = 0
 
 
 def history_files(storage: Storage, config: TableConfig) -> tuple[HistoryFile, ...]:
@@ -47,6 +56,20 @@ def history_files(storage: Storage, config: TableConfig) -> tuple[HistoryFile, .
         CorruptFileError: a manifest that is missing or cannot be read, or a file of another size than it says.
         MissingFileError: a file that it lists is not there.
     """
+    # A writer puts new files beside the old ones, then a manifest, then the version; the listing that is compared with
+    # them may be older.
+    for pause in (0.0, *LOOK_AGAIN_S):
+        if pause:
+            time.sleep(pause)
+        try:
+            return _listed_files(storage, config)
+        except (CorruptFileError, MissingFileError) as e:
+            problem = e
+        look_again(storage)
+    raise problem
+
+
+def _listed_files(storage: Storage, config: TableConfig) -> tuple[HistoryFile, ...]:
     folder = config.history_folder
     there = {e.name: e for e in storage.list(folder) if not e.is_dir}
     number = _newest_manifest(storage, folder, there)
@@ -70,13 +93,16 @@ def history_files(storage: Storage, config: TableConfig) -> tuple[HistoryFile, .
             raise _corrupt(
                 storage, f"{folder}/{name}", f"it has {entry.size} bytes, the manifest says {size}"
             )
-        out.append(HistoryFile(f"{folder}/{name}", match[1], match[2]))
+        out.append(HistoryFile(f"{folder}/{name}", match[1], match[2], entry.mtime_ms))
     return tuple(sorted(out, key=lambda f: (f.first, f.last, f.path)))
 
 
 def _newest_manifest(storage: Storage, folder: str, there: dict[str, FileInfo]) -> int | None:
     if _VERSION_FILE in there:
-        text = storage.read(f"{folder}/{_VERSION_FILE}").strip()
+        try:
+            text = storage.read(f"{folder}/{_VERSION_FILE}").strip()
+        except FileNotFoundError:  # its writer removes it and makes it anew
+            text = b""
         if text.isdigit() and len(text) < _MOST_DIGITS:
             return int(text)
     # As Apache Hudi: without a readable version file the greatest manifest counts.
@@ -89,17 +115,27 @@ def _listed(storage: Storage, path: str) -> Iterator[tuple[str, int]]:
         entries = json.loads(storage.read(path))["files"]
         for entry in entries:
             yield str(entry["fileName"]), int(entry.get("fileLen", -1))
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as e:
+    except FileNotFoundError:  # the last three are kept
+        raise MissingFileError(
+            "a manifest of the timeline's history is gone", table=storage.uri, file=path, remedy=_AGAIN
+        ) from None
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as e:
         raise _corrupt(storage, path, f"no manifest of a history: {type(e).__name__}: {e}") from None
 
 
 def history_instants(
-    storage: Storage, config: TableConfig, *, since: str = "", until: str | None = None
+    storage: Storage,
+    config: TableConfig,
+    *,
+    since: str = "",
+    until: str | None = None,
+    written_since_ms: int = 0,
 ) -> tuple[Instant, ...]:
     """The completed instants of the history, oldest first, with their times of completion.
 
     Args:
         since, until: only instants requested in this range, both inclusive; other files are not opened.
+        written_since_ms: files that were written before this time, in milliseconds since 1970, are not opened either.
 
     Raises:
         as `history_files`; CorruptFileError: a file that cannot be read.
@@ -107,6 +143,8 @@ def history_instants(
     found: dict[tuple[str, str], Instant] = {}
     for file in history_files(storage, config):
         if file.last < since or (until is not None and file.first > until):
+            continue
+        if 0 < file.mtime_ms < written_since_ms:
             continue
         for row in _rows(storage, file, _INSTANT_COLUMNS):
             instant = _instant(row)
@@ -152,7 +190,7 @@ def _rows(storage: Storage, file: HistoryFile, columns: list[str]) -> Iterable[d
     except FileNotFoundError:
         raise MissingFileError(
             "a file of the timeline's history is gone",
-            table=storage.uri, file=file.path, remedy="read the table again: its writer may have merged files.",
+            table=storage.uri, file=file.path, remedy=_AGAIN,
         ) from None  # fmt: skip
     except (pa.ArrowException, OSError, ValueError) as e:
         raise _corrupt(

@@ -1,23 +1,23 @@
 """The file slices that a merged read of a merge-on-read table sees: base files with their logs.
 
-Table versions up to 6: the name of a log file says which slice it belongs to.  From version 8 on the time at which
-its commit was completed does, see `completion_slices`.
+Table versions up to 6: the name of a log file says which slice it belongs to, see `by_begin`.  From version 8 on the
+time at which its commit was completed does, see `completion_slices`.
 
 Source: spec "Queries", section 2; AbstractTableFileSystemView of Apache Hudi 0.15 (merged file slices).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from hudi_format.errors import CorruptFileError
 from hudi_format.log.damage import CommittedRange, committed_range
 from hudi_format.model import BaseFile, FileSlice, LogFile
 from hudi_format.names import log_sort_key, parse_base_file, parse_log_file
 from hudi_format.storage import FileInfo
 from hudi_timeline.completion_slices import Completions, newest_slice, slice_instants
+from hudi_timeline.filling import gone_since
 from hudi_timeline.instant import COMPACTION, REQUESTED, Instant, file_name
-from hudi_timeline.metadata.avro_records import parse
+from hudi_timeline.metadata.avro_records import read_record
 from hudi_timeline.metadata.commit_files import FileStat
 from hudi_timeline.snapshot import TableSnapshot, Written
 from hudi_timeline.view import FileView, Group, WrittenFile, base_files, file_slices, missing_file
@@ -54,7 +54,7 @@ def merged_slices(
         if found is not None:
             slices.append(found)
     if not snapshot.lenient:
-        _check_there(slices, sizes, set(listing), snapshot.storage.uri)
+        _check_there(slices, sizes, set(listing), written, snapshot)
     return slices, known_ranges(slices, committed)
 
 
@@ -99,8 +99,11 @@ def every_slice(snapshot: TableSnapshot, listing: Mapping[str, Sequence[FileInfo
             begun = {*by_instant, *([pending[group]] if group in pending else [])}
             by_instant = slice_instants(begun, files, completions)
         else:
+            named: dict[str, list[LogFile]] = {}
             for file in sorted(files, key=log_sort_key):
-                by_instant.setdefault(file.instant, []).append(file)
+                named.setdefault(file.instant, []).append(file)
+            for begin, own_logs in by_begin([*by_instant], named, pending.get(group, "")).items():
+                by_instant.setdefault(begin, []).extend(own_logs)
         for instant in sorted(by_instant):
             own = sorted((b for b in bases.get(group, ()) if b.instant == instant), key=lambda b: b.name)
             found = tuple(by_instant[instant])
@@ -184,6 +187,30 @@ def _by_completion(
     return slices
 
 
+def by_begin(
+    bases: Collection[str], logs: Mapping[str, Sequence[LogFile]], pending: str
+) -> dict[str, list[LogFile]]:
+    """Log files of a group by the instant that began their slice, in table versions up to 6.
+
+    That is the instant in their names, but for what was written in version 8 or 9 before the table was taken down: such
+    a log has the instant of its own commit.  A slice is begun by a base file, by a pending compaction, or, before there
+    is either, by the first log.  Apache Hudi 1.x reads them so; 0.15 takes each for a slice of its own.
+
+    Args:
+        bases: instants of base files.
+        logs: by the instant in their names.
+        pending: the instant of the group's pending compaction, "" for none.
+    """
+    begun = {*bases, pending}
+    out: dict[str, list[LogFile]] = {}
+    for instant in sorted(logs):
+        begin = instant
+        if instant not in begun:
+            begin = max((b for b in (*bases, *out) if b < instant), default=instant)
+        out.setdefault(begin, []).extend(logs[instant])
+    return out
+
+
 def slice_of(
     group: Group, base: BaseFile | None, logs: Mapping[str, Sequence[LogFile]], pending: str
 ) -> FileSlice | None:
@@ -191,9 +218,10 @@ def slice_of(
 
     Args:
         base: the newest base file.
-        logs: log files by base instant.
+        logs: log files by the instant in their names.
         pending: the instant of a pending compaction of the group: its slice goes together with the one before.
     """
+    logs = by_begin([base.instant] if base is not None else [], logs, pending)
     instants = {*logs} | ({base.instant} if base is not None else set())
     latest = max(instants)
     files = list(logs.get(latest, ()))
@@ -237,19 +265,16 @@ def pending_compactions(snapshot: TableSnapshot) -> dict[Group, str]:
 
     Raises:
         CorruptFileError: a plan that cannot be read.
+        MissingFileError: it is not there any more; without it, what was in a slice before is not known.
     """
     out: dict[Group, str] = {}
     storage = snapshot.storage
     for instant in snapshot.timeline.pending(COMPACTION):
         path = f"{snapshot.config.timeline_folder}/{file_name(instant.time, COMPACTION, REQUESTED)}"
         try:
-            data = storage.read(path)
-        except FileNotFoundError:  # completed or taken back since the listing
-            continue
-        try:
-            plan = parse("HoodieCompactionPlan", data, path=path)
-        except CorruptFileError as e:
-            raise e.at(table=storage.uri, instant=instant.time, file=path) from None
+            plan = read_record(storage, "HoodieCompactionPlan", path, instant.time)
+        except FileNotFoundError:  # taken back since the listing, or completed and archived
+            raise gone_since(instant, storage.uri) from None
         for operation in plan.get("operations") or ():
             out[operation.get("partitionPath") or "", operation.get("fileId") or ""] = instant.time
     return out
@@ -285,20 +310,32 @@ def committed_logs(
 
 def _check_there(
     slices: Iterable[FileSlice],
-    written: Mapping[Group, Mapping[str, Sequence[WrittenFile]]],
+    logs: Mapping[Group, Mapping[str, Sequence[WrittenFile]]],
     listed: set[str],
-    uri: str,
+    written: Written,
+    snapshot: TableSnapshot,
 ) -> None:
-    """Raise MissingFileError where a log file that a commit wrote into one of the slices was not listed."""
+    """Raise MissingFileError where a log file that a commit wrote into one of the slices was not listed.
+
+    A group whose files are all gone has no slice: then the log files of its newest one are missed.
+    """
     found: dict[Group, FileSlice] = {(s.partition, s.file_id): s for s in slices}
-    for group, by_instant in written.items():
-        if group[0] not in listed or group not in found:
+    as_of, visible = snapshot.as_of, snapshot.visible()
+    for group, by_instant in logs.items():
+        if group[0] not in listed:
             continue
-        file_slice = found[group]
-        paths = {f.path for f in file_slice.log_files}
+        if group in found:
+            first, paths = found[group].base_instant, {f.path for f in found[group].log_files}
+        else:
+            replaced = written.replaced.get(group)
+            if replaced is not None and (as_of is None or replaced <= as_of):
+                continue
+            first, paths = max((i for i in by_instant if i in visible), default=""), set()
+            if not first:
+                continue
         for base_instant, files in by_instant.items():
-            if base_instant < file_slice.base_instant:
+            if base_instant < first:
                 continue
             for file in files:
                 if file.path not in paths:
-                    raise missing_file(file, uri)
+                    raise missing_file(file, snapshot.storage.uri)

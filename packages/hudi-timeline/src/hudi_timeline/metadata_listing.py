@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from hudi_format.errors import CorruptFileError, MissingFileError, NotAHudiTableError
 from hudi_format.log.order import BlockScope
 from hudi_format.model import FileSlice
 from hudi_format.names import META_DIR, PARTITION_METADATA
@@ -115,7 +116,14 @@ def through_metadata(snapshot: TableSnapshot, asked: bool | None) -> TableSnapsh
     """The snapshot, which lists files through its table's metadata table where that is asked for and lists them all."""
     if not asked or FILES not in snapshot.config.metadata_partitions:
         return snapshot
-    return replace(snapshot, lister=MetadataFiles.of(snapshot.storage, snapshot.timeline))
+    try:
+        lister = MetadataFiles.of(snapshot.storage, snapshot.timeline)
+    except (NotAHudiTableError, MissingFileError, CorruptFileError):
+        # A writer that is told to do without one says so in the properties, then deletes it.
+        if has_listing(snapshot.storage):
+            raise
+        return snapshot
+    return replace(snapshot, lister=lister)
 
 
 def list_by_metadata(storage: Storage) -> TableFiles:

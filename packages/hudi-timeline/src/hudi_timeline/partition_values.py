@@ -61,9 +61,9 @@ def partition_columns(
 
 
 def with_times_as_text(config: TableConfig, schema: pa.Schema) -> pa.Schema:
-    """The schema of a snapshot of version 8 or later: columns whose paths hold formatted times are text.
+    """The schema of a table's rows from version 8 on: columns whose paths hold formatted times are text.
 
-    Values stay those of the files.  So Apache Hudi 1.x types them in snapshots, not in incremental reads.
+    Values stay those of the files.  So Apache Hudi 1.x types them.
     """
     for column in partition_columns(config, schema, from_path=True):
         index = schema.get_field_index(column.name)

@@ -197,7 +197,7 @@ def _remove_own_folder(storage: Storage, partition: str, instant: str) -> None:
     """Remove a partition's folder if the instant made it and nothing else is in it, and parents left empty by that."""
     path = join_path(partition, PARTITION_METADATA)
     try:
-        made_by = properties.parse(storage.read(path)).get("commitTime")
+        made_by = properties.parse(storage.read(path), path=path).get("commitTime")
     except FileNotFoundError:
         return
     others = [e for e in storage.list(partition) if e.name != PARTITION_METADATA]

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedError
+from hudi_timeline.filling import read_whole
 from hudi_timeline.instant import Instant
 from hudi_timeline.metadata.commit_files import HISTORY_KEY as LATEST_SCHEMA
 from hudi_timeline.snapshot import TableSnapshot
@@ -89,15 +90,14 @@ def _history(snapshot: TableSnapshot) -> tuple[SchemaVersion, ...]:
     from hudi_format.schema.history import parse_versions
 
     storage, visible = snapshot.storage, snapshot.visible()
-    times = sorted(
-        e.name.removesuffix(SUFFIX) for e in storage.list(FOLDER) if not e.is_dir and e.name.endswith(SUFFIX)
-    )
-    valid = [t for t in times if t in visible]
+    names = sorted(e.name for e in storage.list(FOLDER) if not e.is_dir and e.name.endswith(SUFFIX))
+    # From table version 8 on a name has the completion time too: `<requested>_<completed>.schemacommit`.
+    valid = [n for n in names if n.removesuffix(SUFFIX).partition("_")[0] in visible]
     if not valid:
         return ()
-    path = f"{FOLDER}/{valid[-1]}{SUFFIX}"
+    path = f"{FOLDER}/{valid[-1]}"
     try:
-        return parse_versions(storage.read(path))
+        return read_whole(storage, path, parse_versions)
     except FileNotFoundError:
         raise MissingFileError(
             "a file of the schema history is gone",

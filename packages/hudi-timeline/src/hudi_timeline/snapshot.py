@@ -5,20 +5,23 @@ A snapshot never refreshes itself: a new state of the table is a new snapshot.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
+from hudi_format.errors import ConcurrentWriterError, MissingFileError
 from hudi_format.model import FileSlice, VisibleInstants
 from hudi_format.names import is_base_file_name
 from hudi_format.storage import FileInfo, Storage
-from hudi_timeline import gate
+from hudi_timeline import filling, gate
 from hudi_timeline.instant import Instant
 from hudi_timeline.listing import Listing, PartitionFilter, list_partition_files, list_table
 from hudi_timeline.metadata.commit import CommitMetadata, read_commit
 from hudi_timeline.metadata.commit_files import CommitFiles, read_commit_files
+from hudi_timeline.one_moment import look_again
 from hudi_timeline.table_config import TableConfig, load
 from hudi_timeline.timeline import Timeline, latest_schema, load_timeline
 from hudi_timeline.view import FileView, Group, WrittenFile, check_written, file_slices
@@ -28,29 +31,47 @@ if TYPE_CHECKING:
 
 # Of all commits together: some 100 MB.
 MOST_CACHED_STATS = 200_000
+# How long a read waits for an upgrade that moves the timeline, instant by instant.
+MOVING_S = 5.0
 
 
 class CommitCache:
-    """Commit metadata by instant file, read once.  A completed instant's file never changes."""
+    """Commit metadata by instant file, read once.  A completed instant's file never changes.
+
+    It is found in the archive too, where it was moved to after the timeline was listed.
+    """
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._read: dict[tuple[str, int], CommitMetadata] = {}
         self._stats = 0
         self._files: dict[tuple[str, int], CommitFiles] = {}
+        self._kept: dict[tuple[str, int], CommitFiles] = {}
 
     def get(self, instant: Instant) -> CommitMetadata:
         """Raises CorruptFileError, MissingFileError: see `read_commit`."""
         key = (instant.file_name, instant.mtime_ms)
         found = self._read.get(key)
         if found is None:
-            found = read_commit(self._storage, instant)
+            try:
+                found = read_commit(self._storage, instant)
+            except MissingFileError:
+                from hudi_timeline.moved import read_moved  # few reads need the decoders of archives
+
+                moved = read_moved(self._storage, instant) if instant.completed else None
+                if not isinstance(moved, CommitMetadata):
+                    raise
+                found = moved
             if self._stats > MOST_CACHED_STATS:
                 self._read.clear()
                 self._stats = 0
             self._read[key] = found
             self._stats += len(found.stats)
         return found
+
+    def keep(self, instant: Instant, files: CommitFiles) -> None:
+        """What an archived instant says of files, which cannot be read from a file of its own."""
+        self._kept[instant.file_name, instant.mtime_ms] = files
 
     def files(self, instants: Sequence[Instant]) -> list[CommitFiles]:
         """What instants say of files, each read once.  Errors as `get`."""
@@ -59,8 +80,9 @@ class CommitCache:
         self._files.update(
             (k, CommitFiles.of(self._read[k])) for k in keys if k not in self._files and k in self._read
         )
+        self._files.update((k, self._kept[k]) for k in keys if k in self._kept)
         new = [(k, i) for k, i in zip(keys, instants, strict=True) if k not in self._files]
-        found = read_commit_files(self._storage, [i for _, i in new])
+        found = read_commit_files(self._storage, [i for _, i in new], self.get)
         if sum(len(f.files) for f in self._files.values()) > MOST_CACHED_STATS:
             self._files = {k: f for k, f in self._files.items() if k in set(keys)}
         self._files.update(zip((k for k, _ in new), found, strict=True))
@@ -75,11 +97,13 @@ class Written:
         newest: the newest base file of each file group that is not replaced.
         replaced: the instant that replaced a file group.
         paths: every base file that these commits wrote.
+        partitions: where the newest base files lie, and log files.
     """
 
     newest: Mapping[Group, WrittenFile]
     replaced: Mapping[Group, str]
     paths: frozenset[str]
+    partitions: frozenset[str]
 
 
 class Lister(Protocol):
@@ -145,6 +169,7 @@ class TableSnapshot:
         newest: dict[Group, WrittenFile] = {}
         replaced: dict[Group, str] = {}
         paths: set[str] = set()
+        with_logs: set[str] = set()
         instants = self.instants
         for instant, commit in zip(instants, self.commits.files(instants), strict=True):
             for partition, file_id, path, size, _ in commit.files:
@@ -154,11 +179,14 @@ class TableSnapshot:
                 if is_base_file(path):
                     newest[partition, file_id] = WrittenFile(path, size, instant.time)
                     paths.add(path)
+                else:
+                    with_logs.add(partition)
             for partition, file_ids in commit.replaced.items():
                 for file_id in file_ids:
                     replaced[partition, file_id] = instant.time
                     newest.pop((partition, file_id), None)
-        return Written(newest, replaced, frozenset(paths))
+        partitions = with_logs.union(p for p, _ in newest)
+        return Written(newest, replaced, frozenset(paths), frozenset(partitions))
 
     def _written_partitions(self) -> set[str]:
         """The partitions that active commits wrote to: they are looked for, whatever a metadata table lists."""
@@ -176,7 +204,7 @@ class TableSnapshot:
         written = written or self.written()
         if self.lister is not None:
             return self.lister.listing(wanted, self._written_partitions())
-        return list_table(self.storage, self.config, wanted=wanted, also={p for p, _ in written.newest})
+        return list_table(self.storage, self.config, wanted=wanted, also=written.partitions)
 
     def files(
         self, partitions: Iterable[str] | None = None, *, wanted: PartitionFilter | None = None
@@ -237,11 +265,25 @@ def open_snapshot(
     Raises:
         NotAHudiTableError, CorruptFileError: as `table_config.load`.
         UnsupportedError: a table that this version would read wrong.
+        ConcurrentWriterError: its timeline is being moved by an upgrade or a downgrade, for longer than a moment.
     """
-    config = load(storage)
-    timeline = load_timeline(storage, config)
+    config, timeline = load_both(storage)
     gate.check_read(storage, config, timeline)
     return snapshot_of(storage, config, timeline, as_of, commits=commits)
+
+
+def load_both(storage: Storage) -> tuple[TableConfig, Timeline]:
+    """Configuration and timeline that go together.  Errors as `open_snapshot`."""
+    until = time.monotonic() + MOVING_S
+    while True:
+        config = load(storage)
+        try:
+            return config, load_timeline(storage, config)
+        except ConcurrentWriterError:
+            if time.monotonic() > until:
+                raise
+        time.sleep(filling.PAUSE_S)
+        look_again(storage)
 
 
 def snapshot_of(

@@ -43,9 +43,9 @@ from hudi_timeline.scan.result import Scan
 from hudi_timeline.scan.snapshot import SnapshotSource, snapshot_schema
 from hudi_timeline.schema_history import with_history
 from hudi_timeline.services.api import ServiceMethods
-from hudi_timeline.snapshot import CommitCache, TableSnapshot, open_snapshot, snapshot_of
+from hudi_timeline.snapshot import CommitCache, TableSnapshot, load_both, open_snapshot, snapshot_of
 from hudi_timeline.table_config import META_FOLDER, TableConfig, load
-from hudi_timeline.timeline import Timeline, latest_schema, load_timeline
+from hudi_timeline.timeline import Timeline, latest_schema
 from hudi_timeline.verify.api import VerifyMethods
 from hudi_timeline.write.api import WriteMethods, create_table
 from hudi_timeline.write.given import as_options, call_options
@@ -169,7 +169,7 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
     @property
     def timeline(self) -> Timeline:
         """The active timeline, as it is now."""
-        return load_timeline(self._storage, self.config)
+        return load_both(self._storage)[1]
 
     @property
     def schema(self) -> pa.Schema:
@@ -327,9 +327,11 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
             query: "read_optimized": of a merge-on-read table the rows that came into its base files in the range, by a
                 compaction in most cases, whenever they were committed; of a copy-on-write table the same.
             on_missing: what to do where commits after `begin` were archived: "error"; "full_scan", which reads
-                the whole table and keeps the rows of the range; or "as_hudi", which as Apache Hudi 0.15 gives
-                the rows of what is left on the timeline, with a warning and `complete` False.  Not given, it is
-                "as_hudi" for the begin "000" and "error" for any other, from table version 8 on "full_scan".
+                the whole table as it was at `end` and keeps the rows of the range (where files of that state were
+                cleaned the table as it is now, with a warning and `complete` False); or "as_hudi", which as Apache
+                Hudi 0.15 gives the rows of what is left on the timeline, with a warning and `complete` False.  Not
+                given, it is "as_hudi" for the begin "000" and "error" for any other; from table version 8 on the
+                whole table as it was at `end`, which is an error where files of it were cleaned.
             order: what to do at a commit that is still open while later ones are completed: "fenced" reads up to it;
                 "start" reads past it, and `checkpoint` stays before it, so that the next read gives rows again and
                 misses none; "completion" takes bounds as times of completion, waits for nothing and repeats nothing.
@@ -408,7 +410,8 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
             images: "json": `before` and `after` are JSON texts as Apache Hudi 0.15 gives them; timestamps are
                 numbers there.  "struct": they are structs of the table's columns.
             on_missing: what to do where commits after `begin` were archived: "error", or "as_hudi", which gives the
-                changes of what is left, with a warning.  Not given, it is "as_hudi" for the begin "000".
+                changes of what is left, with a warning.  Not given, it is "as_hudi" for the begin "000", as long as
+                anything is left, and "error" for any other.
             order: as of `read_incremental`.
             options: as of `read_incremental`.
 

@@ -18,6 +18,8 @@ from hudi_format.errors import CorruptFileError, NotAHudiTableError, TableExists
 from hudi_format.key_spec import KeySpec, kind_of
 from hudi_format.storage import Storage
 from hudi_format.time_keys import STORED
+from hudi_timeline import filling
+from hudi_timeline.one_moment import has_no_folders, look_again
 
 META_FOLDER = ".hoodie"
 PROPERTIES_FILE = ".hoodie/hoodie.properties"
@@ -38,8 +40,14 @@ BASE_FILE_FORMAT = "hoodie.table.base.file.format"
 PAYLOAD_CLASS = "hoodie.compaction.payload.class"
 TIMELINE_PATH = "hoodie.timeline.path"  # from version 8 on, as the next seven
 HISTORY_PATH = "hoodie.timeline.history.path"
+DEFAULT_TIMELINE = "timeline"
 MERGE_MODE = "hoodie.record.merge.mode"
 MERGE_STRATEGY = "hoodie.record.merge.strategy.id"
+OLD_MERGE_STRATEGY = "hoodie.compaction.record.merger.strategy"
+EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+MODES_SINCE = 8
+"""The first table version whose merge is a mode."""
+EVENT_TIME_PAYLOAD = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
 MERGE_PROPERTY = "hoodie.record.merge.property."
 PARTIAL_UPDATE_MODE = "hoodie.table.partial.update.mode"
 TABLE_FORMAT = "hoodie.table.format"
@@ -135,7 +143,7 @@ class TableConfig:
         layout = _int(p, LAYOUT_VERSION)
         timeline = META_FOLDER
         if layout >= 2:
-            timeline = f"{META_FOLDER}/{_below(p, TIMELINE_PATH, 'timeline')}"
+            timeline = f"{META_FOLDER}/{_below(p, TIMELINE_PATH, DEFAULT_TIMELINE)}"
         values: dict[str, object] = {
             "properties": p,
             "name": p.get(NAME, ""),
@@ -162,13 +170,13 @@ class TableConfig:
             "metadata_partitions": _list(p, METADATA_PARTITIONS),
             "metadata_partitions_inflight": _list(p, METADATA_PARTITIONS_INFLIGHT),
             "create_schema": p.get(CREATE_SCHEMA) or None,
-            "payload_class": _renamed(p.get(PAYLOAD_CLASS)),
+            "payload_class": _payload(p),
             "bootstrap_base_path": p.get(BOOTSTRAP_BASE_PATH) or None,
             "archive_folder": p.get(ARCHIVE_FOLDER) or "archived",
             "timeline_folder": timeline,
             "history_folder": f"{timeline}/{_below(p, HISTORY_PATH, 'history')}" if layout >= 2 else "",
             "merge_mode": p.get(MERGE_MODE, "").strip().upper() or None,
-            "merge_strategy": p.get(MERGE_STRATEGY, "").strip().lower() or None,
+            "merge_strategy": _strategy(p),
             "merge_properties": {
                 k.removeprefix(MERGE_PROPERTY): v for k, v in p.items() if k.startswith(MERGE_PROPERTY)
             },
@@ -241,9 +249,21 @@ def _below(p: Mapping[str, str], key: str, default: str) -> str:
     return path
 
 
-def _renamed(payload: str | None) -> str | None:
-    """Tables from before Apache's incubation carry the old package name."""
-    return payload.replace("com.uber.hoodie", "org.apache.hudi") if payload else None
+def _strategy(p: Mapping[str, str]) -> str | None:
+    return (p.get(MERGE_STRATEGY) or p.get(OLD_MERGE_STRATEGY, "")).strip().lower() or None
+
+
+def _payload(p: Mapping[str, str]) -> str | None:
+    """The payload class.  Tables from before Apache's incubation carry the old package name.
+
+    A merge-on-read table that Apache Hudi 1.2.0 took down from version 9 may name none, and 0.15 cannot read it then;
+    1.2.0 goes by the strategy.
+    """
+    payload = p.get(PAYLOAD_CLASS)
+    if payload:
+        return payload.replace("com.uber.hoodie", "org.apache.hudi")
+    merged = p.get(TYPE) == "MERGE_ON_READ" and _int(p, VERSION) < MODES_SINCE
+    return EVENT_TIME_PAYLOAD if merged and _strategy(p) == EVENT_TIME_STRATEGY else None
 
 
 _REPAIR = (
@@ -273,7 +293,7 @@ def load(storage: Storage, *, pause: Callable[[float], None] = time.sleep) -> Ta
     for attempt in range(READ_TRIES):
         for path in (PROPERTIES_FILE, BACKUP_FILE):
             try:
-                return TableConfig(read_file(storage, path))
+                return TableConfig(_at_rest(storage) if path == PROPERTIES_FILE else read_file(storage, path))
             except FileNotFoundError:
                 continue
             except CorruptFileError as e:
@@ -291,14 +311,67 @@ def load(storage: Storage, *, pause: Callable[[float], None] = time.sleep) -> Ta
     )
 
 
+# By table: when the file was written, and with what, that stayed so for as long as is waited.
+_rested: dict[str, tuple[int, bytes]] = {}
+_MOST_RESTED = 100
+
+
+def _at_rest(storage: Storage) -> dict[str, str]:
+    """The entries of the file, which another program may be filling: its first half is a properties file too.
+
+    While it is written anew there is a backup.  One that a program left when it died is waited for once, as is a file
+    that does not end with a line's end: by hand any editor writes such ones.
+
+    Raises:
+        FileNotFoundError; CorruptFileError: it is not whole.
+    """
+    data = storage.read(PROPERTIES_FILE)
+    found = None if has_no_folders(storage) else storage.info(PROPERTIES_FILE)
+    if found is None or abs(time.time() - found.mtime_ms / 1000) > filling.YOUNG_S:
+        return parsed_file(storage, data, PROPERTIES_FILE)
+    if _rested.get(storage.uri) == (found.mtime_ms, data):
+        return parsed_file(storage, data, PROPERTIES_FILE)
+    rest = time.monotonic()
+    while True:
+        updating = storage.info(BACKUP_FILE) is not None
+        found = storage.info(PROPERTIES_FILE)
+        if found is None:
+            raise FileNotFoundError(PROPERTIES_FILE)
+        # Who fills it ends each line: without a backup the last one is the end.
+        if not updating and found.size in (-1, len(data)) and data.endswith(b"\n"):
+            break
+        time.sleep(filling.PAUSE_S)
+        look_again(storage)
+        # It is read once more when the time is up: this process may have been held up too.
+        now = time.monotonic()
+        newer = storage.read(PROPERTIES_FILE)
+        if newer != data:
+            data, rest = newer, now
+        elif now > rest + filling.PATIENCE_S:
+            if len(_rested) >= _MOST_RESTED:
+                _rested.clear()
+            _rested[storage.uri] = (found.mtime_ms, data)
+            break
+    return parsed_file(storage, data, PROPERTIES_FILE)
+
+
 def read_file(storage: Storage, path: str) -> dict[str, str]:
     """The entries of the file or of its backup.
 
     Raises:
         FileNotFoundError; CorruptFileError: it is not whole.
     """
+    return parsed_file(storage, storage.read(path), path)
+
+
+def parsed_file(storage: Storage, data: bytes, path: str) -> dict[str, str]:
+    """The entries of a properties file's bytes.
+
+    Raises:
+        CorruptFileError: they are not whole.
+    """
     try:
-        p = props.parse(storage.read(path), path=path)
+        p = props.parse(data, path=path)
     except CorruptFileError as e:
         e.remedy = e.remedy or _REPAIR
         raise e.at(table=storage.uri, file=path) from None

@@ -7,19 +7,20 @@ Reading the files of instants is left to the functions below and to `hudi_timeli
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
-from time import sleep
 
 import pyarrow as pa
 
-from hudi_format.errors import CorruptFileError, HudiError, UnsupportedError
+from hudi_format.errors import ConcurrentWriterError, CorruptFileError, HudiError, UnsupportedError
 from hudi_format.instant_time import format_instant, parse_instant, zone_of
 from hudi_format.model import VisibleInstants
 from hudi_format.schema.avro import from_avro
 from hudi_format.schema.meta_columns import without_meta
 from hudi_format.storage import FileInfo, LocalStorage, Storage
+from hudi_timeline import filling
 from hudi_timeline.instant import (
     ACTIONS,
     CLUSTERING,
@@ -36,14 +37,12 @@ from hudi_timeline.instant import (
     parse_instant_file_2,
     unknown_action,
 )
+from hudi_timeline.listed_at_once import list_at_once
 from hudi_timeline.metadata.commit import CommitMetadata, read_commit
 from hudi_timeline.one_moment import look_again
-from hudi_timeline.table_config import META_FOLDER, TIMELINE_PATH, TableConfig
+from hudi_timeline.table_config import DEFAULT_TIMELINE, META_FOLDER, TIMELINE_PATH, TableConfig
 
 _log = logging.getLogger("hudi")
-
-# How often, and after how long, an empty file of a completed write is looked at again before it counts as damage.
-EMPTY_TRIES, EMPTY_PAUSE_S = 10, 0.05
 
 __all__ = [
     "CommitMetadata",
@@ -170,12 +169,13 @@ class Timeline:
         """The time before which everything was archived, hence completed; "" where that is unknown.
 
         It is the oldest write in any state: archival stops before the oldest pending one.  A
-        savepointed commit may have stayed while later ones were archived, so it does not count.
+        savepointed commit may have stayed while later ones were archived, so it does not count; where there
+        are no others, as after a restore to it, the newest of them does.
         """
         saved = {i.time for i in self.instants if i.action == SAVEPOINT}
         writes = WRITE_ACTIONS | {COMPACTION, CLUSTERING}
-        times = (i.time for i in self.instants if i.action in writes and i.time not in saved)
-        return next(times, "")
+        times = [i.time for i in self.instants if i.action in writes]
+        return next((t for t in times if t not in saved), times[-1] if times else "")
 
     @property
     def newest_time(self) -> str:
@@ -194,6 +194,7 @@ def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
         CorruptFileError: a completed write whose file is empty; a table of version 8 or later whose timeline's
             folder is not there.
         UnsupportedError: a layout that this release does not know.
+        ConcurrentWriterError: the timeline is being moved by an upgrade or a downgrade of the table.
     """
     if config.layout_version > 2 or (config.layout_version == 2) != (config.version >= 8):
         raise UnsupportedError(
@@ -204,6 +205,7 @@ def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
         )
     folder = config.timeline_folder
     entries, asked = _listed(storage, folder)
+    _refuse_half_moved(storage, config, entries)
     if not entries and config.layout_version == 2 and storage.is_local and storage.info(folder) is None:
         # Object stores have no empty folders: there nothing is told from nothing.
         raise CorruptFileError(
@@ -219,17 +221,41 @@ def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
     timeline = Timeline.of_listing(entries, folder, zone_of(config.timezone), asked)
     # Apache Hudi makes the file of a completed instant and then fills it: where renaming is not its way, a listing may
     # fall in between.
-    for _ in range(EMPTY_TRIES):
-        if all(i.size != 0 for i in timeline.completed_writes()):
-            break
-        sleep(EMPTY_PAUSE_S)
+    until, is_last = time.monotonic() + filling.PATIENCE_S, False
+    while (empty := next((i for i in timeline.completed_writes() if i.size == 0), None)) is not None:
+        if is_last or not filling.may_be_filled(storage, empty.path):
+            raise empty_file_error(empty, storage.uri)
+        is_last = time.monotonic() > until  # this process may have been held up too
+        time.sleep(filling.PAUSE_S)
         look_again(storage)
         entries, asked = _listed(storage, folder)
         timeline = Timeline.of_listing(entries, folder, zone_of(config.timezone), asked)
-    for instant in timeline.completed_writes():
-        if instant.size == 0:
-            raise empty_file_error(instant, storage.uri)
     return timeline
+
+
+def _refuse_half_moved(storage: Storage, config: TableConfig, entries: Iterable[FileInfo]) -> None:
+    """Raise where the timeline is on its way from one layout's folder to the other's.
+
+    An upgrade to version 8, or a downgrade from it, moves instants one by one and says the new version last: a table
+    with half a timeline, or none, would lack rows.
+    """
+    if config.layout_version < 2:
+        other = f"{META_FOLDER}/{DEFAULT_TIMELINE}"
+        if not any(e.is_dir and e.name == DEFAULT_TIMELINE for e in entries):
+            return
+        moved = (_parsed(e, other) for e in storage.list(other) if not e.is_dir)
+    elif storage.is_local:  # on an object store that is another request of each read
+        other = META_FOLDER
+        moved = (_parsed(e, other) for e in storage.list(other) if not e.is_dir)
+    else:
+        return
+    if any(i is not None and i.completed for i in moved):
+        raise ConcurrentWriterError(
+            f"an upgrade or downgrade is under way: the version is {config.version}, and instants are in {other}",
+            table=storage.uri,
+            file=other,
+            remedy="try again when it is done; if its writer died, let Apache Hudi do the upgrade or downgrade again.",
+        )
 
 
 def _unknown(names: Iterable[str]) -> Iterator[str]:
@@ -244,7 +270,7 @@ def _listed(storage: Storage, folder: str) -> tuple[list[FileInfo], Storage | No
     time of a listing.
     """
     if type(storage) is LocalStorage:
-        return storage.list(folder, unless=_LOWER), storage
+        return list_at_once(storage, folder, unless=_LOWER), storage
     return storage.list(folder), None
 
 
@@ -283,13 +309,13 @@ def is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> boo
     requested = next((f for f in timeline.files if f.file_name == name), None)
     if requested is None or requested.size == 0:
         return False
+    from hudi_timeline.metadata.avro_records import plans_clustering, read_record
+
     try:
-        data = storage.read(requested.path)
+        request = read_record(storage, "HoodieRequestedReplaceMetadata", requested.path, instant.time)
     except FileNotFoundError:  # rolled back since the listing
         return False
-    from hudi_timeline.metadata.avro_records import is_clustering_request
-
-    return is_clustering_request(data, path=requested.path)
+    return plans_clustering(request)
 
 
 def latest_schema(
@@ -317,7 +343,7 @@ def latest_schema(
         if metadata.operation not in SCHEMA_NEUTRAL and metadata.schema_text:
             try:
                 return _table_schema(
-                    from_avro(metadata.schema_text, unions=config.base_file_format == HFILE), config
+                    from_avro(metadata.schema_text, times_as_numbers=config.base_file_format == HFILE), config
                 )
             except HudiError as e:
                 raise e.at(table=storage.uri, instant=instant.time, file=instant.path) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from hudi_format.errors import (
     UnsupportedError,
 )
 from hudi_format.storage import open_storage
-from hudi_timeline import HudiTable
+from hudi_timeline import HudiTable, heartbeat
 from hudi_timeline.locks.file_system import FileSystemLock
 from hudi_timeline.locks.in_process import InProcessLock
 from hudi_timeline.locks.protocol import hold
@@ -213,9 +214,14 @@ def test_a_lease_counts_until_it_runs_out(storage):
         lock.verify()
     lock.release()
     assert json.loads(storage.read(PATH))["validUntil"] == 9_000_000, "another's lease stays"
-    storage.publish(PATH, b"{}")
-    with pytest.raises(LockError, match="cannot be read"):
-        lock.try_acquire()
+    endless = json.dumps({**other, "validUntil": float("inf")}).encode()
+    for content in (b"{}", b"[" * 100_000, endless, b"\xff"):
+        storage.publish(PATH, content)
+        with pytest.raises(LockError, match="cannot be read"):
+            lock.try_acquire()
+    owner = f"x {heartbeat.this_process().text()}".replace(f"|{os.getpid()}|", "|\u00b2|")
+    storage.publish(PATH, json.dumps({**other, "validUntil": 9_000_000, "owner": owner}).encode())
+    assert not lock.try_acquire()
 
 
 HOLD = """

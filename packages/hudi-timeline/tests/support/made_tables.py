@@ -28,6 +28,7 @@ _ARCHIVED = {
         {"name": "commitTime", "type": ["null", "string"], "default": None},
         {"name": "actionType", "type": ["null", "string"], "default": None},
         {"name": "actionState", "type": ["null", "string"], "default": None},
+        {"name": "stateTransitionTime", "type": ["null", "string"], "default": None},
     ],
 }
 
@@ -63,8 +64,11 @@ class MadeTable:
             },
         )
 
-    def archive(self, number: int, *entries: tuple[str, str, str]) -> Path:
-        """Write an archive file: time, action and state of each entry.  The instants' own files stay."""
+    def archive(self, number: int, *entries: tuple[str, ...]) -> Path:
+        """Write an archive file: time, action, state and perhaps completion of each entry.
+
+        The instants' own files stay.
+        """
         path = self.path / ".hoodie" / "archived" / f".commits_.archive.{number}_1-0-1"
         path.write_bytes(archive_file(entries))
         return path
@@ -164,13 +168,14 @@ def ids(table: pa.Table) -> list[object]:
     return sorted(table.column("id").to_pylist())
 
 
-def archive_file(entries: Sequence[tuple[str, str, str]]) -> bytes:
+def archive_file(entries: Sequence[tuple[str, ...]]) -> bytes:
     """One Avro block as Apache Hudi appends it to an archive; the golden table has real ones."""
     schema = json.dumps(_ARCHIVED).encode()
     content = (3).to_bytes(4, "big") + len(entries).to_bytes(4, "big")
-    for time, action, state in entries:
+    names = [f["name"] for f in _ARCHIVED["fields"]]
+    for entry in entries:
         out = io.BytesIO()
-        values = {"commitTime": time, "actionType": action, "actionState": state}
+        values = dict(zip(names, entry, strict=False))
         fastavro.schemaless_writer(out, fastavro.parse_schema(_ARCHIVED), values)
         content += len(out.getvalue()).to_bytes(4, "big") + out.getvalue()
     body = (1).to_bytes(4, "big") + (3).to_bytes(4, "big")  # format version, block type

@@ -21,20 +21,22 @@ cdef enum:
     SLACK = 32                # a branch, a number, and a number after it take no more
 
 cdef enum Op:
-    RECORD, ARRAY, MAP, BOOL, INT, LONG, FLOAT, DOUBLE, TEXT, FIXED, ENUM, DECIMAL, FIXED_DECIMAL, NOTHING, CONSTANT
+    RECORD, ARRAY, MAP, BOOL, INT, LONG, FLOAT, DOUBLE, TEXT, FIXED, ENUM, DECIMAL, FIXED_DECIMAL, NOTHING, CONSTANT, UNION
 
 cdef enum Stop:
-    OK, NO_NULL, NO_SYMBOL, NO_DIGITS, NO_MEMORY
+    OK, NO_NULL, NO_SYMBOL, NO_DIGITS, NO_MEMORY, NO_MEMBER
 
 OPS = {
     "record": RECORD, "array": ARRAY, "map": MAP, "boolean": BOOL, "int": INT, "long": LONG, "float": FLOAT,
     "double": DOUBLE, "text": TEXT, "fixed": FIXED, "enum": ENUM, "decimal": DECIMAL,
     "fixed_decimal": FIXED_DECIMAL, "null": NOTHING, "constant": CONSTANT,
+    "union": UNION,
 }
 UNFIT = {
     NO_NULL: "a value is null, but must not be",
     NO_SYMBOL: "a text is no symbol of the enumeration",
     NO_DIGITS: "a decimal has more digits than its type",
+    NO_MEMBER: "of the members of a union there is not one that has a value",
 }
 
 cdef struct Step:
@@ -167,6 +169,22 @@ cdef inline void _put_word(Run* r, const uint8_t* p, int n) noexcept nogil:
     r.used += n
 
 
+cdef bint _put_member(Run* r, const Step* step, int64_t row) noexcept nogil:
+    """Append the one member of a union that has a value."""
+    cdef const Source* s
+    cdef const Step* chosen = NULL
+    cdef int32_t k
+    for k in range(step.count):
+        s = &r.sources[step.kids[k].number]
+        if s.valid == NULL or _bit(s.valid, s.offset + row):
+            if chosen != NULL:
+                return _fail(r, NO_MEMBER, step)
+            chosen = step.kids[k]
+    if chosen == NULL:
+        return _fail(r, NO_MEMBER, step)
+    return _put(r, chosen, row)
+
+
 cdef bint _put(Run* r, const Step* step, int64_t row) noexcept nogil:
     cdef const Source* s = &r.sources[step.number]
     cdef int64_t i = s.offset + row, k, begin, end
@@ -213,6 +231,8 @@ cdef bint _put(Run* r, const Step* step, int64_t row) noexcept nogil:
             return False
         r.out[r.used] = 0
         r.used += 1
+    elif step.op == UNION:
+        return _put_member(r, step, row)
     elif step.op == ENUM:
         begin = s.offsets[i]
         return _put_symbol(r, step, s.data + begin, s.offsets[i + 1] - begin)

@@ -45,7 +45,7 @@ class Decoder:
         CorruptFileError: a text that is no Avro schema.
         MissingColumnError: a column that is not there, must not be null and has no default.
         SchemaError: a column that cannot become what is wanted; names it.
-        UnsupportedError: a wanted column that is a union of several types.
+        UnsupportedError: a schema of too many types.
     """
 
     def __init__(

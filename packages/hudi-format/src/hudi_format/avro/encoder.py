@@ -21,6 +21,7 @@ from hudi_format.avro import _encode
 from hudi_format.avro.defaults import default_bytes, has_default
 from hudi_format.avro.model import AvroField, AvroType, parse
 from hudi_format.errors import CorruptFileError, MissingColumnError, SchemaError, UnsupportedError
+from hudi_format.schema.avro import MEMBER, is_union
 from hudi_format.schema.cast import convert, is_any_list, promotes, refusal, stored_leaf, unwrapped
 
 _WORDS = ("boolean", "int", "long", "float", "double", "fixed")
@@ -49,8 +50,9 @@ class Encoder:
     Args:
         writer_schema: of the bytes.
         arrow_schema: of the batches.  Columns are matched by name, in any order; types may be those that
-            `hudi_format.schema.cast.promotes` to the writer's.  A field that the batches do not have gets its
-            default, null where it is nullable and has none.
+            `hudi_format.schema.cast.promotes` to the writer's.  A union of several types takes a column of one of
+            them, or a struct with a field for each, `member0` and so on, of which one has a value.  A field that
+            the batches do not have gets its default, null where it is nullable and has none.
 
     Raises:
         CorruptFileError: a text that is no Avro schema.
@@ -159,6 +161,8 @@ def _value(writer: AvroType, arrow: pa.DataType, path: str) -> _Step:
     others = [i for i, b in enumerate(writer.branches) if b.kind != "null"]
     if pt.is_null(arrow) and nulls:
         return _Step("constant", path, arrow, text=default_bytes(AvroField("", writer, (), None), path))
+    if len(others) > 1 and pt.is_struct(arrow) and is_union([f.name for f in arrow]):
+        return _union(writer, arrow, path, others, nulls)
     refused: SchemaError | None = None
     # Of several types, the column's own goes before those it can become.
     for exact in (True, False):
@@ -180,6 +184,24 @@ def _value(writer: AvroType, arrow: pa.DataType, path: str) -> _Step:
             column=path,
         ) from refused
     raise refused or SchemaError(f"column {path} has Avro's type null", column=path)
+
+
+def _union(writer: AvroType, arrow: pa.StructType, path: str, others: list[int], nulls: list[int]) -> _Step:
+    """The step for a struct of which the one field that has a value says the type, as `from_avro` has them."""
+    if [f.name for f in arrow] != [f"{MEMBER}{n}" for n in range(len(others))]:
+        raise SchemaError(
+            f"column {path} has the members {', '.join(f.name for f in arrow)}, where the union has {len(others)} "
+            "types",
+            column=path,
+        )
+    kids, fields = [], []
+    for member, place in zip(arrow, others, strict=True):
+        kid = _one(writer.branches[place], member.type, f"{path}.{member.name}")
+        kid.value_branch = place
+        kids.append(kid)
+        fields.append(member.with_type(kid.arrow))
+    null = nulls[0] if nulls else -1
+    return _Step("union", path, pa.struct(fields), kids, list(range(len(kids))), null_branch=null)
 
 
 def _one(writer: AvroType, arrow: pa.DataType, path: str) -> _Step:
@@ -244,7 +266,7 @@ def _source(step: _Step, array: pa.Array | pa.RecordBatch | None) -> tuple[list[
                 for p, k in zip(step.places, step.kids, strict=True)], _NONE  # fmt: skip
     buffers = array.buffers()
     valid = _address(buffers[0]) if array.null_count else 0
-    if step.op == "record":
+    if step.op in ("record", "union"):
         kids = [array.field(p) if p >= 0 else None for p in step.places]
         return kids, (valid, 0, 0, 0 if not valid else array.offset)
     if step.op in ("array", "map"):

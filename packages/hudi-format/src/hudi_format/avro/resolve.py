@@ -19,7 +19,7 @@ import pyarrow.types as pt
 from hudi_format.avro.defaults import default_bytes, has_default
 from hudi_format.avro.model import AvroField, AvroType
 from hudi_format.errors import CorruptFileError, MissingColumnError, SchemaError, UnsupportedError
-from hudi_format.schema.avro import MEMBER
+from hudi_format.schema.avro import MEMBER, is_union, union_number
 from hudi_format.schema.cast import promotes, refusal
 
 MAX_STEPS = 200_000  # types that name each other can unfold to any number
@@ -43,6 +43,8 @@ class Sink:
         kinds: the reader's types that values may have; all of them have one Arrow type.
         kids: sinks of a struct's fields, of a list's elements, of a map's keys and values.
         names: of a struct's fields.
+        whole_union: it is a struct with a field for each type of a union; of one that was given as a struct, fields may
+            be left out.
         filled: Arrow type of a leaf as it is decoded; None until a step fills it.
         wanted: Arrow type of a leaf that the reader asks for.
     """
@@ -53,6 +55,7 @@ class Sink:
     kinds: list[AvroType]
     kids: list[Sink] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    whole_union: bool = False
     filled: pa.DataType | None = None
     wanted: pa.DataType | None = None
 
@@ -136,7 +139,7 @@ def resolve(writer: AvroType, reader: AvroType, columns: Sequence[str] | None = 
     Raises:
         MissingColumnError: a name in `columns` that the reader does not have.
         SchemaError: a column that cannot become what the reader wants; names it.
-        UnsupportedError: a wanted column that is a union of several types.
+        UnsupportedError: a schema of more than `MAX_STEPS` types.
     """
     fields = reader.fields
     if columns is not None:
@@ -151,6 +154,59 @@ def resolve(writer: AvroType, reader: AvroType, columns: Sequence[str] | None = 
         return _Resolver().program(writer, fields)
     except RecursionError as e:
         raise CorruptFileError("an Avro schema nested too deeply") from e
+
+
+def _one_type(kinds: list[AvroType]) -> AvroType:
+    """What a union of several types is read as: a number, or a record with a field for each of them."""
+    number = union_number([k.kind for k in kinds])
+    if number is not None:
+        return AvroType(number, {"type": number})
+    null = AvroType("null", {"type": "null"})
+    members = [AvroType("union", {"type": "union"}, branches=[null, k]) for k in kinds]
+    fields = [AvroField(f"{MEMBER}{n}", m, (), None) for n, m in enumerate(members)]
+    return AvroType("record", {"type": "record"}, fields=fields)
+
+
+def _place(branch: AvroType, union: Sink, others: list[AvroType]) -> int | None:
+    """Which of a union's members a value goes to; None where that one is not wanted, -1 where none is of its type.
+
+    That is the value's own place in its union where the wanted members are what stands there; else it goes by type:
+    writers had other unions, or one type, before.
+    """
+    kinds = [k.kinds[0] for k in union.kids]
+    numbers = [int(name.removeprefix(MEMBER)) for name in union.names]
+    same = [n for n, k in enumerate(kinds) if _alike(branch, k)]
+    # Two records of a union differ in their names, which may be another's for the same record elsewhere.
+    named = [n for n in same if kinds[n].node.get("name") == branch.node.get("name")]
+    if _same_places(union, others):
+        own = next(n for n, b in enumerate(others) if b is branch)
+        if own not in numbers:
+            return -1 if union.whole_union else None
+        place = numbers.index(own)
+        if branch.kind != "record" or place in named:
+            return place
+        # A union of the same records in another order.
+        fields = {f.name for f in branch.fields}
+        fitting = [n for n in same if {f.name for f in kinds[n].fields} == fields]
+        moved = named or fitting
+        return place if place in moved or len(moved) != 1 else moved[0]
+    return (named or same or [-1])[0]
+
+
+def _same_places(union: Sink, others: list[AvroType]) -> bool:
+    """Whether a struct's fields are what stands at their numbers in a union of several types."""
+    kinds = [
+        (int(name.removeprefix(MEMBER)), k.kinds[0]) for name, k in zip(union.names, union.kids, strict=True)
+    ]
+    return len(others) > 1 and all(n < len(others) and _alike(others[n], kind) for n, kind in kinds)
+
+
+def _alike(writer: AvroType, reader: AvroType) -> bool:
+    if writer.kind in ("array", "map", "record"):
+        return writer.kind == reader.kind
+    if reader.kind in ("array", "map", "record"):
+        return False
+    return bool(writer.arrow("") == reader.arrow(""))
 
 
 class _Resolver:
@@ -184,13 +240,10 @@ class _Resolver:
         self._sinks.append(out)
         if len(self._sinks) > MAX_STEPS:
             raise UnsupportedError(f"a schema of more than {MAX_STEPS} types")
-        nested = ("array", "map", "record")
-        if len(kinds) > 1 and any(k.kind in nested or k.arrow(path) != first.arrow(path) for k in kinds):
-            raise UnsupportedError(
-                f"column {path} is a union of {len(kinds)} types, which no column can hold",
-                remedy="leave the column out, or read it with a schema that gives it one type.",
-                column=path,
-            )
+        if len(kinds) > 1:
+            first = _one_type(kinds)
+            out.kinds = [first]
+            out.whole_union = True
         if first.kind == "array":
             out.kids = [self._sink(first.inside, f"{path}.element")]
         elif first.kind == "map":
@@ -254,20 +307,17 @@ class _Resolver:
 
     def _read(self, writer: AvroType, sink: Sink) -> Step:
         if writer.kind != "union":
-            return self._value(writer, sink, False)
+            return self._of_branch(writer, sink, [writer])
         others = [b for b in writer.branches if b.kind != "null"]
-        if len(writer.branches) == 2 and len(others) == 1:
+        if len(writer.branches) == 2 and len(others) == 1 and not self._in_union(others[0], sink, others):
             step = self._value(others[0], sink, False)
             step.null_branch = 1 - writer.branches.index(others[0])
             return step
-        if len(others) > 1 and sink.names and all(n.removeprefix(MEMBER).isdigit() for n in sink.names):
-            members = [self._member(b, sink, others) for b in writer.branches]
-            return self._step("union", sink.number, sink.path, kids=members)
         kids: list[Step] = []
         refused: SchemaError | None = None
         for branch in writer.branches:
             try:
-                kids.append(self._value(branch, sink, len(others) > 1))
+                kids.append(self._of_branch(branch, sink, others))
             except SchemaError as e:
                 refused = e
                 kids.append(self._step("unreadable", sink.number, sink.path))
@@ -275,18 +325,45 @@ class _Resolver:
             raise refused
         return self._step("union", sink.number, sink.path, kids=kids)
 
+    def _of_branch(self, branch: AvroType, sink: Sink, others: list[AvroType]) -> Step:
+        """A step for one of the writer's types other than null, which are `others`, or for null."""
+        if self._in_union(branch, sink, others):
+            return self._member(branch, sink, others)
+        return self._value(branch, sink, len(others) > 1)
+
+    @staticmethod
+    def _in_union(writer: AvroType, sink: Sink, others: list[AvroType]) -> bool:
+        """Whether a value becomes one member of a union, rather than the whole column.
+
+        A record may itself have fields of such names: it is the whole, unless it stands in a union of the same types.
+        """
+        if writer.kind == "null" or not is_union(sink.names):
+            return False
+        named = writer.kind == "record" and any(is_union([f.name]) for f in writer.fields)
+        return not named or _same_places(sink, others)
+
     def _member(self, branch: AvroType, sink: Sink, others: list[AvroType]) -> Step:
-        """A step for one branch of a union that is read as a struct with a field for each."""
-        if branch.kind == "null":
-            return self._value(branch, sink, False)
-        name = f"{MEMBER}{next(n for n, b in enumerate(others) if b is branch)}"
-        steps: list[Step] = []
-        for own, kid in zip(sink.names, sink.kids, strict=True):
-            steps.append(
-                self._read(branch, kid) if own == name else self._step("null_row", kid.number, kid.path)
-            )
-        if name not in sink.names:
+        """A step for a value of a union that is read as a struct with a field for each of its types."""
+        steps: list[Step]
+        chosen, steps = _place(branch, sink, others), []
+        if chosen is None:
             self._append_skip(steps, branch)
+        elif chosen >= 0:
+            steps = [self._read(branch, sink.kids[chosen])]
+        else:  # the first that it can become
+            for n, kid in enumerate(sink.kids):
+                try:
+                    chosen, steps = n, [self._value(branch, kid, len(others) > 1)]
+                    break
+                except SchemaError:
+                    continue
+            else:
+                raise SchemaError(
+                    f"column {sink.path} is of Avro's type {branch.kind}, which is none of its union",
+                    column=sink.path,
+                )
+        rest = [k for n, k in enumerate(sink.kids) if n != chosen]
+        steps += [self._step("null_row", k.number, k.path) for k in rest]
         return self._step("record", sink.number, sink.path, kids=steps)
 
     def _value(self, writer: AvroType, sink: Sink, final: bool) -> Step:
@@ -339,6 +416,9 @@ class _Resolver:
             step = self._native(writer, writer, path)
             if step is None:
                 raise refusal(path, filled, target)
+        # Another type of a union may fill the same sink, whose buffers have one form.
+        if sink.filled is not None and sink.filled != filled:
+            raise refusal(path, writer.arrow(path), target)
         sink.filled = filled
         step.sink = sink.number
         return step

@@ -172,7 +172,7 @@ EFFECTS: tuple[Effect, ...] = (
     ),
     Effect(
         "hoodie.datasource.write.payload.class",
-        _java(_MODELS, *PAYLOADS),
+        _java(_MODELS, *PAYLOADS, *(f"debezium.{name}" for name in PAYLOADS if "Debezium" in name)),
         "a payload class",
         f"use one of {', '.join(PAYLOADS)}",
     ),

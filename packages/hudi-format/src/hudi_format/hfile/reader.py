@@ -204,12 +204,12 @@ class HFileReader:
                 return block.value(i)
         return None
 
-    def lookup(self, keys: pa.Array | pa.ChunkedArray | Iterable[bytes | str]) -> pa.Table:
-        """The entries of these keys, in the order of keys; keys that are not there give no row.
+    def lookup(self, keys: pa.Array | pa.ChunkedArray | Iterable[bytes | str] | bytes | str) -> pa.Table:
+        """The entries of these keys (or of one), in the order of keys; keys that are not there give no row.
 
         Blocks are read once each, in the file's order, whatever the order of `keys`.
         """
-        data, offsets = _sorted_unique(keys)
+        data, offsets = _sorted_unique([keys] if isinstance(keys, (bytes, str)) else keys)
         wanted = Keys(data, offsets)
         out = _Collector()
         if wanted.count:

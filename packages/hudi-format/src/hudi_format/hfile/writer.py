@@ -103,6 +103,7 @@ class HFileWriter:
         self._last_key: bytes | None = None
         self._meta: dict[str, bytes] = {}
         self._info = dict(file_info or {})
+        self._finished = False
         if schema is not None:
             self._info[t.SCHEMA] = schema.encode()
 
@@ -116,7 +117,9 @@ class HFileWriter:
         Raises:
             RecordKeyError: a key that is null, not in order, there twice, or longer than 32767 bytes.
             SchemaError: a value that is null or too long, or not as many of them as keys.
+            ValueError: after `finish`.
         """
+        self._open()
         if len(keys) != len(values):
             raise SchemaError(f"{len(keys)} keys and {len(values)} values", file=self._path)
         if keys.null_count:
@@ -148,7 +151,12 @@ class HFileWriter:
         Args:
             bloom: filter of all keys, as base files of metadata tables have it.
             key_range: least and greatest key, as base files have them beside the filter.
+
+        Raises:
+            ValueError: it is finished already.
         """
+        self._open()
+        self._finished = True
         if self._builder.entries:
             self._flush()
         if bloom is not None:
@@ -183,6 +191,10 @@ class HFileWriter:
         )
         self._put(t.format_trailer(trailer))
         return HFileStats(self._at, self._entries, data_blocks, self._first_key, self._last_key)
+
+    def _open(self) -> None:
+        if self._finished:
+            raise ValueError("the HFile is finished; nothing can follow its trailer")
 
     def _refuse(self, why: int, key: bytes) -> None:
         shown = key[:80].decode("utf-8", "backslashreplace")

@@ -32,11 +32,14 @@ def inspect_file(uri: str, storage_options: Mapping[str, Any] | None = None) -> 
         CorruptFileError: damage that leaves nothing to show.
     """
     text = uri if "://" in uri else os.path.abspath(os.path.expanduser(uri))
-    folder, _, name = text.rpartition("/")
-    storage = open_storage(folder or "/", storage_options)
+    scheme, mark, path = text.rpartition("://")
+    folder, _, name = path.rstrip("/").rpartition("/")
+    root = folder or ("/" if path.startswith("/") else path)  # a bucket or a host is never a file
+    storage = open_storage(f"{scheme}{mark}{root}", storage_options)
     info = storage.info(name)
     if info is None or info.is_dir:
-        raise MissingFileError("there is no such file", table=storage.uri, file=name)
+        what = "there is no such file" if info is None else "it is a folder and no file"
+        raise MissingFileError(what, table=storage.uri, file=name)
     return _INSPECTORS[_kind(storage, name, info.size)](storage, name)
 
 

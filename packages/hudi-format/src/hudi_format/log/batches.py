@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hudi_format.avro.decoder import Decoder
-from hudi_format.avro.model import parse
 from hudi_format.errors import CorruptFileError, HudiError
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.log.blocks import BlockType, LogBlock
 from hudi_format.log.data_block import read_avro
+from hudi_format.log.parquet_content import check_content, open_content
 from hudi_format.parquet.reader import has_int96
 from hudi_format.schema.evolve import conform
 
@@ -109,16 +108,13 @@ class BlockDecoder:
     def _parquet(self, block: LogBlock, content: pa.Buffer) -> Iterator[pa.RecordBatch]:
         target = self._target(block)
         try:
-            file = pq.ParquetFile(pa.BufferReader(content))
-            left = _checked_rows(file, block)
+            file, left = open_content(block, content)
             there = set(file.schema_arrow.names)
-            lost = [f.name for f in parse(block.schema).fields if f.name not in there]
-            if lost:
-                raise block.broken(f"a Parquet content without column {lost[0]}", block.content_offset)
             stored = [n for n in target.names if n in there]
             naive = has_int96(file)
             found = file.iter_batches(self._batch_rows, columns=stored, use_threads=False)
             while (batch := next(found, None)) is not None:
+                check_content(block, batch)
                 left -= len(batch)
                 yield conform(batch, target, naive_is_utc=naive)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
@@ -129,19 +125,6 @@ class BlockDecoder:
     def _target(self, block: LogBlock) -> pa.Schema:
         """Names and types of the columns wanted of a block, as an Avro block's decoder has them."""
         return self._decoder(block).schema
-
-
-def _checked_rows(file: pq.ParquetFile, block: LogBlock) -> int:
-    """Rows that a Parquet content says it has, in its whole and in its row groups alike.
-
-    Arrow reads what the row groups say: one that is damaged would be rows that are missing.
-    """
-    metadata = file.metadata
-    groups = sum(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
-    if groups != metadata.num_rows:
-        what = f"a Parquet content of {metadata.num_rows} rows with {groups} in its row groups"
-        raise block.broken(what, block.content_offset)
-    return int(metadata.num_rows)
 
 
 def _decode(

@@ -6,7 +6,9 @@ length.  Versions 1 and 2 have the same layout as 3, which every release since 0
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +36,18 @@ class AvroRecords:
 
     def __len__(self) -> int:
         return len(self.offsets)
+
+
+def block_fields(block: LogBlock) -> dict[str, Any]:
+    """The columns that a data block has, by name: their Avro types, as its schema's JSON has them.
+
+    Raises:
+        CorruptFileError: its schema is none.
+    """
+    try:
+        return {f["name"]: f["type"] for f in json.loads(block.schema)["fields"]}
+    except (ValueError, LookupError, TypeError, RecursionError) as e:
+        raise block.broken(f"a SCHEMA that is none: {type(e).__name__}: {e}") from None
 
 
 def read_avro(block: LogBlock, content: pa.Buffer) -> AvroRecords:

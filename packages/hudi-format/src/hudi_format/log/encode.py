@@ -16,9 +16,10 @@ import pyarrow.compute as pc
 
 from hudi_format.errors import RecordKeyError, SchemaError
 from hudi_format.log import _delete, _scan
-from hudi_format.log.blocks import FORMAT_VERSION, MAGIC, BlockType
+from hudi_format.log.blocks import FORMAT_VERSION, MAGIC, BlockType, HeaderKey
 from hudi_format.log.data_block import WRITTEN_VERSION
 from hudi_format.log.deletes import AVRO_VERSION, OrderingType
+from hudi_format.schema.cast import convert, stored_leaf, unwrapped
 
 _LONGEST_BLOCK = 0x7FFFFFFF  # Apache Hudi reads a block's size as an int
 _TEXT_TYPES = (OrderingType.STRING, OrderingType.BYTES, OrderingType.DECIMAL)
@@ -28,12 +29,17 @@ def frame(kind: BlockType, header: Mapping[int, str], content_length: int) -> tu
     """What stands before and after a content of so many bytes.
 
     Raises:
-        ValueError: a block of 2 GiB or more, which no reader takes.
+        ValueError: a block of 2 GiB or more, a type that is none or CORRUPT, or a header entry that has no number
+            or no text; no reader takes them.
     """
+    if BlockType(kind) is BlockType.CORRUPT:
+        raise ValueError("no file has a CORRUPT block; it is what a scan says of bytes that are none")
     entries = struct.pack(">i", len(header))
     for key, text in header.items():
+        if not isinstance(text, str):
+            raise ValueError(f"the header entry {key} is {text!r} and no text")
         data = text.encode()
-        entries += struct.pack(">ii", key, len(data)) + data
+        entries += struct.pack(">ii", HeaderKey(key), len(data)) + data
     head = struct.pack(">ii", FORMAT_VERSION, kind) + entries + struct.pack(">q", content_length)
     size = len(head) + content_length + 4 + 8
     if size > _LONGEST_BLOCK:
@@ -56,25 +62,32 @@ def avro_content(data: Any, offsets: npt.NDArray[np.int64]) -> memoryview:
 
 
 def delete_content(
-    keys: pa.Array, partitions: pa.Array | None = None, ordering: pa.Array | None = None
+    keys: pa.Array | pa.ChunkedArray,
+    partitions: pa.Array | pa.ChunkedArray | None = None,
+    ordering: pa.Array | pa.ChunkedArray | None = None,
 ) -> bytes:
     """Content of a delete block of version 3.
 
     Args:
-        keys: record keys, text, none of them null.
+        keys: record keys, text in any of Arrow's layouts, none of them null.
         partitions: their partition paths, text; None where the table has no partitions ("").
         ordering: their ordering values; None, and null for one record, stand for a delete without, which wins
             over all that was written before it.
 
     Raises:
         RecordKeyError: a key that is null.
-        SchemaError: ordering values of a type that a delete cannot have.
+        SchemaError: ordering values of a type that a delete cannot have, keys or partition paths that are no text,
+            or not as many of one as of the other.
     """
     if keys.null_count:
         raise RecordKeyError("a delete has no record key")
     rows = len(keys)
-    key_data, key_offsets = _texts(keys.cast(pa.string()))
-    parts = pa.array([""] * rows, pa.string()) if partitions is None else partitions.cast(pa.string())
+    for what, column in (("partition paths", partitions), ("ordering values", ordering)):
+        if column is not None and len(column) != rows:
+            raise SchemaError(f"{rows} deletes have {len(column)} {what}")
+    ordering = None if ordering is None else _stored_ordering(ordering)
+    key_data, key_offsets = _texts(convert(_one(keys), pa.string(), "record key"))
+    parts = pa.repeat("", rows) if partitions is None else convert(_one(partitions), pa.string(), "partition")
     part_data, part_offsets = _texts(parts)
     valid = np.asarray(parts.is_valid()).astype(np.uint8)
     # Apache Hudi's default: the int 0, even where the ordering field has another type.
@@ -97,6 +110,19 @@ def delete_content(
         key_data, key_offsets, part_data, part_offsets, valid, branches, numbers, text_data, text_offsets, out
     )
     return struct.pack(">ii", AVRO_VERSION, length) + out[:length].tobytes()
+
+
+def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if isinstance(column, pa.Array):
+        return column
+    whole = column.combine_chunks()
+    return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
+
+
+def _stored_ordering(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Ordering values in the type that a table stores them with."""
+    kind = stored_leaf(unwrapped(column.type))
+    return _one(column if kind is None else convert(column, kind, "ordering value"))
 
 
 def _texts(array: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:

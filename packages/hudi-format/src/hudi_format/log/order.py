@@ -57,14 +57,14 @@ class BlockScope:
 
 @dataclass(frozen=True, slots=True)
 class OrderedBlocks:
-    """Blocks to apply, first to last, and how many were left out.
+    """Blocks to apply, first to last, and which or how many were left out.
 
     Attributes:
         blocks: data and delete blocks only.
         corrupt: damaged stretches.
         unseen: of instants that are not visible, or later than the one asked for.
         out_of_range: of instants that an incremental read does not ask for.
-        rolled_back: taken back by a rollback block.
+        taken_back: by a rollback block.
         compacted: replaced by the block of a log compaction.
     """
 
@@ -72,8 +72,13 @@ class OrderedBlocks:
     corrupt: int = 0
     unseen: int = 0
     out_of_range: int = 0
-    rolled_back: int = 0
+    taken_back: tuple[LogBlock, ...] = ()
     compacted: int = 0
+
+    @property
+    def rolled_back(self) -> int:
+        """How many blocks a rollback block took back."""
+        return len(self.taken_back)
 
 
 def order_blocks(blocks: Iterable[LogBlock], scope: BlockScope) -> OrderedBlocks:
@@ -92,7 +97,8 @@ def order_blocks(blocks: Iterable[LogBlock], scope: BlockScope) -> OrderedBlocks
     seen: list[LogBlock] = []
     alive: list[bool] = []
     places: dict[str, list[int]] = {}
-    corrupt = unseen = out_of_range = rolled_back = 0
+    taken_back: list[LogBlock] = []
+    corrupt = unseen = out_of_range = 0
     for block in blocks:
         if block.type is BlockType.CORRUPT:
             corrupt += 1
@@ -106,9 +112,8 @@ def order_blocks(blocks: Iterable[LogBlock], scope: BlockScope) -> OrderedBlocks
                 continue
         check_header(block)
         if block.type is BlockType.COMMAND:
-            taken_back = places.pop(block.target_instant, [])
-            rolled_back += len(taken_back)
-            for place in taken_back:
+            for place in places.pop(block.target_instant, []):
+                taken_back.append(seen[place])
                 alive[place] = False
         else:
             places.setdefault(block.instant, []).append(len(seen))
@@ -120,7 +125,7 @@ def order_blocks(blocks: Iterable[LogBlock], scope: BlockScope) -> OrderedBlocks
         whole = not scope.begin and scope.instants is None
         ordered = _grouped(queue, whole=whole)
     return OrderedBlocks(
-        tuple(ordered), corrupt, unseen, out_of_range, rolled_back, len(queue) - len(ordered)
+        tuple(ordered), corrupt, unseen, out_of_range, tuple(taken_back), len(queue) - len(ordered)
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from types import TracebackType
 
 import pyarrow as pa
 
+from hudi_format.errors import ConcurrentWriterError
 from hudi_format.log.blocks import LogBlock
 from hudi_format.log.damage import CommittedRange, check_file
 from hudi_format.log.order import BlockScope, OrderedBlocks, order_blocks
@@ -32,6 +33,7 @@ class SliceLog:
     Raises:
         MissingFileError: a file is not there.
         CorruptFileError: something that was committed is damaged; with file and offset.
+        ConcurrentWriterError: a rollback took back what a completed instant wrote.
         UnsupportedError: a header entry that is not known.
     """
 
@@ -57,6 +59,7 @@ class SliceLog:
                     check_file(reader.blocks, file=file.path, size=reader.size, visible=scope.visible,
                                committed=parts)  # fmt: skip
                 self.ordered: OrderedBlocks = order_blocks(self._all(), scope)
+                _check_taken_back(self.ordered.taken_back, committed or {})
                 self._stack = opening.pop_all()
         except BaseException:
             self._readers.clear()
@@ -85,3 +88,22 @@ class SliceLog:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _check_taken_back(blocks: Sequence[LogBlock], committed: Mapping[str, Sequence[CommittedRange]]) -> None:
+    """Raise where a rollback block took back what an instant wrote that is complete in the timeline of this read.
+
+    A rollback or restore makes the instant pending first and then writes such blocks, one file after the other: the
+    timeline is from before that, and other slices may be read with the instant's records still there.
+    """
+    for block in blocks:
+        for part in committed.get(block.file, ()):
+            if part.instant == block.instant and part.start <= block.offset < part.end:
+                raise ConcurrentWriterError(
+                    "a rollback took back what this instant wrote, after the timeline was read that has it completed",
+                    file=block.file,
+                    instant=block.instant,
+                    offset=block.offset,
+                    remedy="read the table again; if that does not help, a writer completed the instant after it had "
+                    "been taken for dead: write its rows again.",
+                )

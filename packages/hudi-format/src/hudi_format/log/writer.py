@@ -19,7 +19,7 @@ from hudi_format.log.blocks import ROLLBACK, BlockType, HeaderKey
 from hudi_format.log.encode import avro_content, delete_content, frame
 from hudi_format.log.row_blocks import contents
 from hudi_format.model import LogFile, join_path
-from hudi_format.names import log_file_name
+from hudi_format.names import log_file_name, parse_cdc_file, parse_log_file
 from hudi_format.storage import Storage
 
 DEFAULT_FILE_SIZE = 1 << 30  # hoodie.logfile.max.size
@@ -66,6 +66,9 @@ class LogWriter:
         version: of the first log file; the slice's newest one plus one, or its newest to append to it.
         write_token: stands in the name of a new file; names are unique through it.
         cdc: whether these are files of changes (`.cdc`).
+
+    Raises:
+        ValueError: an instant that is no number, or a file id or token that no log file's name can have.
     """
 
     def __init__(
@@ -85,6 +88,11 @@ class LogWriter:
     ) -> None:
         if version < 1 or max_file_size < 1 or max_block_size < 1:
             raise ValueError("version and sizes are at least 1")
+        if not (instant.isascii() and instant.isdecimal()):
+            raise ValueError(f"instant {instant[:40]!r} is no number, and no reader would take the blocks")
+        name = log_file_name(file_id, base_instant, version, write_token, cdc=cdc)
+        if not (parse_cdc_file if cdc else parse_log_file)(partition, name):
+            raise ValueError(f"{name[:200]!r} is no name of a log file")
         self._storage = storage
         self._partition, self._file_id, self._base_instant = partition, file_id, base_instant
         self._token, self._cdc = write_token, cdc
@@ -153,9 +161,9 @@ class LogWriter:
 
     def append_deletes(
         self,
-        keys: pa.Array,
-        partitions: pa.Array | None = None,
-        ordering: pa.Array | None = None,
+        keys: pa.Array | pa.ChunkedArray,
+        partitions: pa.Array | pa.ChunkedArray | None = None,
+        ordering: pa.Array | pa.ChunkedArray | None = None,
         *,
         header: Mapping[int, str] | None = None,
     ) -> None:
@@ -163,7 +171,13 @@ class LogWriter:
         self.append(BlockType.DELETE, delete_content(keys, partitions, ordering), header)
 
     def append_rollback(self, target: str) -> None:
-        """A command block that takes back the blocks of `target` before it."""
+        """A command block that takes back the blocks of `target` before it.
+
+        Raises:
+            ValueError: a target that is no number.
+        """
+        if not (target.isascii() and target.isdecimal()):
+            raise ValueError(f"instant {target[:40]!r} is no number, and no reader would take the rollback")
         header: dict[int, str] = {
             HeaderKey.COMMAND_BLOCK_TYPE: ROLLBACK,
             HeaderKey.TARGET_INSTANT_TIME: target,
@@ -172,7 +186,11 @@ class LogWriter:
         self._put(BlockType.COMMAND, header, b"")
 
     def append(self, kind: BlockType, content: Any, header: Mapping[int, str] | None = None) -> None:
-        """A block of any type: the writer's instant and schema, further header entries, and the content."""
+        """A block of any type: the writer's instant and schema, further header entries, and the content.
+
+        Raises:
+            ValueError: a type or a header entry that no file has.
+        """
         self._put(kind, {**self._header, **(header or {})}, content)
 
     def _need_schema(self) -> None:

@@ -6,7 +6,7 @@ A table is a power of two of 64-bit slots: the upper half of the key's hash, and
 empty slot.  At most half of the slots are used, so a probe ends at an empty one.  The doors in
 `hudi_format.merge.keys` say what is computed; the loops run without the GIL.
 """
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
 cdef extern from * nogil:
@@ -82,6 +82,12 @@ cdef enum Order:
     BY_POSITION, BY_NUMBER, BY_TEXT
 
 
+# Of keys that are looked up: as their column has them, which is mostly the shorter.
+ctypedef fused offset_t:
+    int32_t
+    int64_t
+
+
 cdef struct Text:
     const uint8_t* data       # borrowed
     const int64_t* offsets    # rows + 1, checked by _sound
@@ -104,6 +110,12 @@ cdef inline bint _equal(const Text* a, int64_t i, const Text* b, int64_t j) noex
     if n != b.offsets[j + 1] - b.offsets[j]:
         return False
     return n == 0 or memcmp(a.data + a.offsets[i], b.data + b.offsets[j], <size_t>n) == 0
+
+
+cdef inline bint _is(const Text* a, int64_t i, const uint8_t* data, int64_t n) noexcept nogil:
+    return n == a.offsets[i + 1] - a.offsets[i] and (
+        n == 0 or memcmp(a.data + a.offsets[i], data, <size_t>n) == 0
+    )
 
 
 cdef inline int _compare_text(const Text* a, int64_t i, const Text* b, int64_t j) noexcept nogil:
@@ -230,18 +242,17 @@ cdef int64_t _build(
 
 
 cdef void _find(
-    const Text* keys, const Text* probes, const uint64_t* slots, uint64_t mask, uint64_t seed, int64_t* out
+    const Text* keys, const uint8_t* data, const offset_t* offsets, const uint8_t* valid, int64_t rows,
+    const uint64_t* slots, uint64_t mask, uint64_t seed, int64_t* out,
 ) noexcept nogil:
     cdef uint64_t hashes[BATCH]
     cdef int64_t start = 0, i, n, row, found
     cdef uint64_t at, slot, h
-    while start < probes.rows:
-        n = min(<int64_t>BATCH, probes.rows - start)
+    while start < rows:
+        n = min(<int64_t>BATCH, rows - start)
         for i in range(n):
             row = start + i
-            hashes[i] = hudi_text_hash(
-                probes.data + probes.offsets[row], probes.offsets[row + 1] - probes.offsets[row], seed
-            )
+            hashes[i] = hudi_text_hash(data + offsets[row], offsets[row + 1] - offsets[row], seed)
             hudi_prefetch(&slots[hashes[i] & mask])
         for i in range(n):
             row = start + i
@@ -253,11 +264,12 @@ cdef void _find(
                 if slot == 0:
                     break
                 if (slot ^ h) & TAG == 0:
-                    if _equal(probes, row, keys, <int64_t>(slot & ~TAG) - 1):
-                        found = <int64_t>(slot & ~TAG) - 1
+                    found = <int64_t>(slot & ~TAG) - 1
+                    if _is(keys, found, data + offsets[row], offsets[row + 1] - offsets[row]):
                         break
+                    found = -1
                 at = (at + 1) & mask
-            out[row] = found if _present(probes, row) else -1
+            out[row] = found if valid == NULL or valid[row] != 0 else -1
         start += n
 
 
@@ -283,16 +295,42 @@ def build(keys, uint64_t[::1] slots not None, uint64_t seed):
 
 def find(keys, const uint64_t[::1] slots not None, uint64_t seed, probes, int64_t[::1] out not None):
     cdef Text t = _text(keys[0], keys[1], keys[2])
-    cdef Text p = _text(probes[0], probes[1], probes[2])
     cdef uint64_t size = slots.shape[0]
     if size < 2 or size & (size - 1):
         raise ValueError("the number of slots must be a power of two")
-    if out.shape[0] != p.rows:
+    if probes[1].itemsize == 4:
+        _probe[int32_t](&t, &slots[0], size - 1, seed, probes[0], probes[1], probes[2], out)
+    else:
+        _probe[int64_t](&t, &slots[0], size - 1, seed, probes[0], probes[1], probes[2], out)
+
+
+cdef int _probe(
+    const Text* keys, const uint64_t* slots, uint64_t mask, uint64_t seed,
+    const uint8_t[::1] data, const offset_t[::1] offsets, const uint8_t[::1] valid, int64_t[::1] out,
+) except -1:
+    cdef int64_t rows = offsets.shape[0] - 1, size = data.shape[0], i
+    cdef const uint8_t* bytes_of_keys = &data[0] if size else NULL
+    cdef const uint8_t* there = NULL
+    cdef bint ok
+    if rows < 0:
+        raise ValueError("no offsets")
+    if out.shape[0] != rows:
         raise ValueError("one result per probed key is needed")
-    if p.rows == 0:
-        return
+    if rows == 0:
+        return 0
+    if valid is not None:
+        if valid.shape[0] != rows:
+            raise ValueError("one validity byte per row is needed")
+        there = &valid[0]
     with nogil:
-        _find(&t, &p, &slots[0], size - 1, seed, &out[0])
+        ok = offsets[0] >= 0 and offsets[rows] <= size
+        for i in range(rows):
+            ok &= offsets[i] <= offsets[i + 1]
+        if ok:
+            _find(keys, bytes_of_keys, &offsets[0], there, rows, slots, mask, seed, &out[0])
+    if not ok:
+        raise ValueError("offsets leave the data")
+    return 0
 
 
 def losers(keys, uint64_t[::1] slots not None, uint64_t seed, numbers, text, uint8_t[::1] dead not None):
@@ -346,8 +384,9 @@ def keep_newer(
 cdef enum Act:                  # what a record does to what its key has so far
     TAKE, KEEP, TAKE_FILL, KEEP_FILL
 
-cdef enum How:                  # who wins: the later one, or the greatest (of equal ones the later, the earlier)
-    LATER, GREATEST, GREATEST_FIRST
+# Who wins: the later one, or the greatest (of equal ones the later, the earlier), or the later one but for deletes.
+cdef enum How:
+    LATER, GREATEST, GREATEST_FIRST, LATER_DATA
 
 cdef enum Kind:
     DATA, DATA_DELETED, DATA_FLAG_NULL, DELETE, DELETE_DEFAULT
@@ -421,14 +460,15 @@ cdef bint _fold(
             actions[row] = TAKE
             continue
         sk = state_kind[g]
-        if k >= DELETE:
-            keep = (
-                how != LATER and k == DELETE and sk != DELETE_DEFAULT and _rank(order, valid, s, row) > 0
-            )
+        if k == DELETE and sk == DELETE_DEFAULT:
+            # Where entries of delete blocks are compared with stored rows, one that is not must not give way to it.
+            keep = tombstones_compare and how != LATER
+        elif k >= DELETE:
+            keep = how != LATER and k == DELETE and _rank(order, valid, s, row) > 0
         elif sk >= DELETE:
             keep = tombstones_compare and how != LATER and sk == DELETE and _rank(order, valid, s, row) > 0
         else:
-            c = 0 if how == LATER else _rank(order, valid, s, row)
+            c = 0 if how == LATER or how == LATER_DATA else _rank(order, valid, s, row)
             keep = c > 0 or (c == 0 and how == GREATEST_FIRST)
             winner = sk if keep else k
             # A merge whose winner is a delete comes to nothing, and the later record stands as it is; only
@@ -488,7 +528,7 @@ def fold(
     cdef bint ok
     if not (kinds.shape[0] == state.shape[0] == state_kind.shape[0] == actions.shape[0] == n):
         raise ValueError("all arrays have one element per row")
-    if not LATER <= how <= GREATEST_FIRST:
+    if not LATER <= how <= LATER_DATA:
         raise ValueError("no such order")
     if valid is not None and valid.shape[0] != n:
         raise ValueError("one validity byte per row is needed")

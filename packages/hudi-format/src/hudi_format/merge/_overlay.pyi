@@ -4,6 +4,7 @@ import numpy.typing as npt
 _Bytes = npt.NDArray[np.uint8]
 _Offsets = npt.NDArray[np.int32]
 _Rows = npt.NDArray[np.int64]
+_Codes = npt.NDArray[np.int32]
 
 def text_size(
     old: _Bytes, old_offsets: _Offsets, new: _Bytes, new_offsets: _Offsets, rows: _Rows, source: _Rows
@@ -41,3 +42,39 @@ def put_words(out: _Bytes, new: _Bytes, width: int, rows: _Rows, source: _Rows) 
     Raises:
         ValueError: places that leave their column.
     """
+
+def repeated_size(
+    codes: _Codes,
+    valid: _Bytes | None,
+    words: _Bytes,
+    word_offsets: _Offsets,
+    new: _Bytes,
+    new_offsets: _Offsets,
+    rows: _Rows,
+    source: _Rows,
+) -> int:
+    """Bytes of the result of `put_repeated`.
+
+    Args:
+        codes: for each text of the column, which of `words` it is.
+        valid: 0 where the column has null; None where it has none.
+        words, word_offsets: the dictionary's texts.
+        new, new_offsets, rows, source: as of `text_size`.
+
+    Raises:
+        ValueError: places, codes or offsets that leave their column.
+    """
+
+def put_repeated(
+    codes: _Codes,
+    valid: _Bytes | None,
+    words: _Bytes,
+    word_offsets: _Offsets,
+    new: _Bytes,
+    new_offsets: _Offsets,
+    rows: _Rows,
+    source: _Rows,
+    out: _Bytes,
+    out_offsets: _Offsets,
+) -> None:
+    """The column written out with values of `new` at `rows`.  `out` has the bytes that `repeated_size` says."""

@@ -33,6 +33,7 @@ from hudi_format.merge import modes
 from hudi_format.merge.entries import Entries, Resolved
 from hudi_format.merge.expressions import NAMES, check_expression, combine_column, needs_ordering
 from hudi_format.merge.keys import key_groups
+from hudi_format.merge.partial import is_has, with_lacking, with_marks
 from hudi_format.merge.rules import MergeRule, Order
 from hudi_format.references import imported
 from hudi_format.schema.meta_columns import META_COLUMNS
@@ -135,18 +136,21 @@ class CustomMerge:
         """Records brought together pair by pair; meta columns are those of `new`.
 
         Args:
-            old, new: the same columns and number of rows.
+            old, new: the same columns and number of rows.  Where expressions merge them, records of `new` may lack
+                columns (`hudi_format.merge.partial`), which then stay as they were.
 
         Raises:
             MergeFunctionError: the function raised, or gave what fits the rows in no way.
             SchemaError: expressions for columns that do not take them.
         """
+        marked = new
+        old, new = (t.select([n for n in t.column_names if not is_has(n)]) for t in (old, marked))
         data = [n for n in new.column_names if n not in META_COLUMNS]
         before = after = None
         if ordering and ordering.partition(".")[0] in new.column_names:
             before, after = (modes.one_array(_nested(t, ordering)) for t in (old, new))
         if not self.function:
-            return Merged(self._by_column(old, new, data, before, after))
+            return Merged(with_lacking(self._by_column(old, new, data, before, after), old, marked))
         context = MergeContext(ordering or "", before, after, keys)
         function = load_function(self.function)
         try:
@@ -296,7 +300,7 @@ def parse_merge(text: str) -> CustomMerge:
     if text.startswith("{"):
         try:
             given = json.loads(text)
-        except ValueError as e:
+        except (ValueError, RecursionError) as e:
             raise InvalidOptionError(f"{MERGE} is no JSON object: {e}", option=MERGE) from None
         wrong = [v for v in given.values() if v not in NAMES]
         if wrong or not given:
@@ -373,7 +377,8 @@ class Chains:
             starts, counts: for each row its records, one at least.
         """
         n = len(starts)
-        pool = [stored] if stored is not None else [entries.rows.schema.empty_table()]
+        schema = entries.rows.schema
+        pool = [schema.empty_table() if stored is None else with_marks(stored, schema, None)]
         size = pool[0].num_rows
         at = np.arange(n) if stored is not None else np.zeros(n, np.int64)  # the row of the pool that stands
         alive = np.full(n, stored is not None)

@@ -132,6 +132,10 @@ def _least(old: pa.Array, new: pa.Array, sign: int) -> pa.Array:
         return _flags(pc.or_kleene if sign > 0 else pc.and_kleene, old, new)
     compare = pc.greater if sign > 0 else pc.less
     wins = pc.fill_null(compare(old, new), False)
+    # NaN is greater than all numbers, as Spark has it; compared, it is false either way.
+    if pa.types.is_floating(old.type):
+        nan = pc.fill_null(pc.is_nan(old if sign > 0 else new), False)
+        wins = pc.or_(wins, pc.and_(nan, old.is_valid()))
     return _pick(pc.or_(wins, new.is_null()), old, new)
 
 

@@ -62,11 +62,13 @@ class KeyIndex:
     def find(self, keys: Keys) -> np.ndarray:
         """For each of `keys`, the last row of the index that has it; -1 for none and for null (int64)."""
         chunks = text_chunks(keys)
-        out = np.empty(sum(len(c) for c in chunks), dtype=np.int64)
+        rows = sum(len(c) for c in chunks)
+        # Arrow's pool keeps the pages of such sizes for the next call, which malloc gives back.
+        out = np.frombuffer(pa.allocate_buffer(8 * rows), np.int64) if rows else np.empty(0, np.int64)
         start = 0
         for chunk in chunks:
             part = out[start : start + len(chunk)]
-            _keymerge.find(self._buffers, self._slots, self._seed, text_buffers(chunk), part)
+            _keymerge.find(self._buffers, self._slots, self._seed, text_buffers(chunk, widen=False), part)
             start += len(chunk)
         return out
 

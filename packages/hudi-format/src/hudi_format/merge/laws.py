@@ -21,7 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from hudi_format.errors import SchemaError
+from hudi_format.errors import MissingColumnError, SchemaError
+from hudi_format.keys import nested_column
 from hudi_format.merge import modes
 from hudi_format.merge.custom import Chains, custom_of
 from hudi_format.merge.entries import Entries
@@ -103,10 +104,17 @@ def check_laws(
         cases: how many groups of records to try, at most.
 
     Raises:
-        SchemaError: no records, or columns that the merge does not fit.
+        SchemaError: no records or columns, no ordering field of that name, or columns that the merge does not fit.
+        ValueError: no cases.
         MergeFunctionError: a function of the user's fails on some of them.
     """
     data = pa.schema([f.with_nullable(True) for f in schema if f.name not in META_COLUMNS])
+    if cases < 1:
+        raise ValueError("at least one case is to be tried")
+    if not len(data):
+        raise SchemaError("there are no columns to try a merge on")
+    if ordering and nested_column(data.empty_table(), ordering) is None:
+        raise MissingColumnError(f"there is no ordering field {ordering!r}", column=ordering)
     if custom := custom_of(rule):
         custom.check(data, ordering)
     rng = np.random.default_rng(seed)
@@ -199,7 +207,7 @@ class _Trial:
             modes.merged_column(
                 stored.rows.column(c), entries.rows.column(c), take, fill=self.rule.fill_stored,
                 stored_wins=met.stored_wins if self.rule.fill_stored else None,
-                unavailable=self.rule.unavailable,
+                gap=self.rule.gap(c),
             )
             for c in stored.rows.column_names
         ]  # fmt: skip

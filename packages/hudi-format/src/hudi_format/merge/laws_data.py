@@ -12,6 +12,8 @@ from hudi_format.errors import UnsupportedError
 
 # Few values, so that records tie, repeat and lack values often; among them the ends of what is usual.
 _WHOLE = (-1, 0, 1, 2, 3, 7)
+# Sums of these depend on their order by a bit; NaN is neither smaller nor greater than anything.
+_FRACTIONS = (-1.0, 0.0, 0.1, 0.2, 0.3, float("nan"))
 _TEXT = ("", "a", "b", "ab", "é")
 _NULLS = 0.25
 
@@ -51,6 +53,9 @@ def _column(kind: pa.DataType, rng: np.random.Generator, rows: int, *, nulls: bo
         values = pa.array([bytes([i]) * kind.byte_width for i in rng.integers(0, 4, rows)], kind)
     elif pa.types.is_boolean(kind):
         values = pa.array(rng.random(rows) < 0.5)
+    elif pa.types.is_floating(kind) and nulls:
+        drawn = [_FRACTIONS[i] for i in rng.integers(0, len(_FRACTIONS), rows)]
+        values = pa.array(np.array(drawn, np.float64), pa.float64())
     elif pa.types.is_decimal(kind):
         drawn = [_WHOLE[i] for i in rng.integers(0, len(_WHOLE), rows)]
         values = pa.array([Decimal(n).scaleb(-kind.scale) for n in drawn], kind)

@@ -17,13 +17,14 @@ import pyarrow.compute as pc
 
 from hudi_format.errors import SchemaError
 from hudi_format.merge import _keymerge
+from hudi_format.merge.gaps import kept
 from hudi_format.merge.kept_rows import gather, is_large, keep
 from hudi_format.merge.keys import key_groups
 from hudi_format.merge.limits import MemoryLimit
 from hudi_format.merge.ordering import OrderingValues, ordering_values
 from hudi_format.merge.overlay import overlay
 from hudi_format.merge.partial import has_mask, has_name, is_has
-from hudi_format.merge.rules import MergeRule, Order
+from hudi_format.merge.rules import Gap, MergeRule, Order
 from hudi_format.schema.meta_columns import META_COLUMNS
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
@@ -77,7 +78,7 @@ class Combined:
             latest = meta and not self._rule.meta_of_winner
             has = has_mask(rows, name)
             if self._rule.fill_within and not meta:
-                has = _both(has, _kept(column, self._rule.unavailable))
+                has = _both(has, kept(column, self._rule.gap(name)))
             at = plain
             if meta or has is not None:
                 valid = None if has is None else has.astype(np.uint8)
@@ -98,24 +99,6 @@ def _put_away(column: pa.ChunkedArray, limit: MemoryLimit | None) -> pa.ChunkedA
 
 def _both(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
     return other if one is None else one if other is None else one & other
-
-
-def _kept(column: Column, unavailable: str | None) -> np.ndarray | None:
-    """Per value, whether it counts rather than being filled (bool); None where all do.
-
-    Args:
-        unavailable: the text that stands for a value that was not sent; None: nulls are filled.
-    """
-    if unavailable is None:
-        return np.asarray(column.is_valid()) if column.null_count else None
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        marker: object = unavailable
-    elif pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-        marker = unavailable.encode()
-    else:
-        return None
-    same = pc.fill_null(pc.equal(column, pa.scalar(marker, column.type)), False)
-    return ~np.asarray(same) if pc.any(same).as_py() else None
 
 
 def combine(
@@ -158,6 +141,8 @@ def combine(
         groups, kinds, values.numbers, values.text, values.valid, int(how), fill, logged,
         rule.tombstones_compare, state, state_kind, actions,
     )  # fmt: skip
+    if not rule.late_fills and not partial:
+        actions[actions == _KEEP_FILL] = _KEEP
     heads = np.flatnonzero(state >= 0)
     order = np.argsort(state[heads], kind="stable")
     heads = heads[order]
@@ -208,6 +193,10 @@ def decide(
     stays = None
     if rule.against_stored != Order.LATER and stored_ordering is not None and ordering is not None:
         stays = _stored_is_newer(found, rule.against_stored, stored_ordering, ordering)
+        if rule.against_stored == Order.GREATEST_FIRST and rule.tombstones_compare and kinds is not None:
+            # The payload keeps the stored row where both are equal; a delete is not the payload's to decide.
+            entries = (found >= 0) & (kinds[np.maximum(found, 0)] == DELETE)
+            stays[entries] = _stored_is_newer(found, Order.GREATEST, stored_ordering, ordering)[entries]
     take = np.asarray(found, dtype=np.int64)
     gone = None
     if deletes is not None and deletes.any():
@@ -223,11 +212,11 @@ def decide(
             late = stays & compared
             take = np.where(late, -1, take)
         gone = gone if gone.any() else None
-    if stays is not None and stays.any():
+    if stays is not None and rule.against_stored != Order.LATER_DATA and stays.any():
         stays = stays & (take >= 0)
         if gone is not None:
             stays &= ~gone
-        if rule.fill_stored:
+        if rule.fill_stored and rule.late_fills:
             return Decision(take, gone, stays if stays.any() else None)
         take = np.where(stays, np.int64(-1), take)
     assert len(take) == n
@@ -275,41 +264,43 @@ def merged_column(
     fill: bool = False,
     stored_wins: np.ndarray | None = None,
     has: np.ndarray | None = None,
-    unavailable: str | None = None,
+    gap: Gap = None,
     hits: np.ndarray | None = None,
 ) -> pa.Array:
     """The stored column with the incoming values where `take` names a row.
 
     Args:
+        stored, incoming: of one type, which may be in dictionaries; the result is in none.
         take: per stored value, the position in `incoming`, or -1.
         hits: where `take` is no -1, ascending (int64); for a caller that merges many columns.
-        fill: nulls of the winner are filled from the other side.
+        fill: nulls of the winner, or what `gap` says, are filled from the other side.
         stored_wins: per stored value, whether the stored one is the winner, which then only has nulls filled.
         has: per incoming value, whether there is one (bool); None where there are all.
-        unavailable: the text that is filled, rather than nulls.
+        gap: what is filled, rather than nulls.
 
     Raises:
         SchemaError: columns of two types.
     """
     old, new = one_array(stored), one_array(incoming)
-    if pa.types.is_dictionary(old.type):
-        old = old.cast(old.type.value_type)
+    kind = old.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+        if fill or pa.types.is_nested(kind):  # which looks at values
+            old = old.cast(kind)
     if pa.types.is_dictionary(new.type):
         new = new.cast(new.type.value_type)
-    if old.type != new.type:
-        raise SchemaError(f"stored values of type {old.type} meet values of type {new.type}")
+    if kind != new.type:
+        raise SchemaError(f"stored values of type {kind} meet values of type {new.type}")
     rows = np.flatnonzero(take >= 0) if hits is None else hits
-    if not len(rows):
-        return old
-    if fill:
-        has = _both(has, _kept(new, unavailable))
+    if fill and len(rows):
+        has = _both(has, kept(new, gap))
     if has is not None:
         rows = rows[has[take[rows]]]
     if stored_wins is not None:
-        stays = _kept(old, unavailable) if fill else None
+        stays = kept(old, gap) if fill else None
         rows = rows[~(stored_wins if stays is None else stored_wins & stays)[rows]]
     source = np.asarray(take, dtype=np.int64)[rows]
-    if not pa.types.is_nested(old.type):
+    if not pa.types.is_nested(kind):
         return overlay(old, new, rows, source)
     if not len(rows):
         return old

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_format.errors import SchemaError
+from hudi_format.keys import nested_column
 from hudi_format.text import TextBuffers, one_text_array, text_buffers
 
 _UNITS = ("s", "ms", "us", "ns")
@@ -58,6 +59,46 @@ def ordering_values(*columns: pa.Array | pa.ChunkedArray) -> list[OrderingValues
     if pa.types.is_decimal(kind) and not (pa.types.is_decimal128(kind) and kind.precision <= 18):
         return _ranked(arrays)  # beyond 64 bits
     return [OrderingValues(_numbers(a), None, _valid(a)) for a in arrays]
+
+
+def ordering_column(
+    rows: pa.Table, field: str | None, sequence: bool = False
+) -> pa.Array | pa.ChunkedArray | None:
+    """The ordering values of rows; None without a field, or where the rows lack it.
+
+    Args:
+        field: its name, dots between levels.
+        sequence: they are places in a log of changes (`sequences`).
+
+    Raises:
+        SchemaError: as `sequences`.
+    """
+    column = nested_column(rows, field) if field else None
+    return sequences(column) if sequence and column is not None else column
+
+
+def sequences(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Places in a log of changes, texts such as `10.254` (file and position), as structs of two numbers.
+
+    Raises:
+        SchemaError: a column or a value of another kind.
+    """
+    text = _plain(column)
+    if not (pa.types.is_string(text.type) or pa.types.is_large_string(text.type)):
+        raise SchemaError(f"places in a log of changes are text such as 10.254, and no {text.type}")
+    found = pc.extract_regex(text, r"^(?P<file>[+-]?[0-9]+)\.(?P<position>[+-]?[0-9]+)(?:\..*)?$")
+    wrong = pc.and_(text.is_valid(), pc.is_null(found))
+    if pc.any(wrong).as_py():
+        value = text.filter(wrong)[0].as_py()
+        raise SchemaError(f"{value!r} is no place in a log of changes, such as 10.254")
+    numbers = []
+    for name in ("file", "position"):
+        part = pc.struct_field(found, name)
+        try:
+            numbers.append(part.cast(pa.int64()))
+        except pa.ArrowInvalid as e:
+            raise SchemaError(f"a place in a log of changes beyond 64 bits: {e}") from None
+    return pa.StructArray.from_arrays(numbers, ["file", "position"], mask=pc.is_null(text))
 
 
 def _of_structs(columns: Sequence[pa.Array | pa.ChunkedArray]) -> list[OrderingValues]:

@@ -1,7 +1,8 @@
 """A column with other values at some of its rows.
 
 Arrow's `replace_with_mask` takes text value by value; here what lies between two rows is copied at once, and a
-column that would stay as it is is not copied at all, which is the rule for most columns of an update.
+column that would stay as it is is not copied at all, which is the rule for most columns of an update.  A column whose
+text repeats may come as a dictionary: it is written out once, with the other values in their places.
 """
 
 from __future__ import annotations
@@ -20,16 +21,19 @@ except ImportError as e:
 
 # What one array of 32-bit offsets can hold.
 _MOST_TEXT = (1 << 31) - 1
+_NO_CODES = np.empty(0, np.int32)
 
 
 def overlay(old: pa.Array, new: pa.Array, rows: np.ndarray, source: np.ndarray) -> pa.Array:
     """`old` with `new[source[i]]` at `rows[i]`.
 
     Args:
-        old, new: of one type that is not nested and no dictionary.
+        old, new: of one type that is not nested and no dictionary; but `old` may be one of such values.
         rows: ascending (int64).
         source: one for each of `rows` (int64).
     """
+    if pa.types.is_dictionary(old.type):
+        return _repeated(old, new, rows, source)
     if not len(rows):
         return old
     kind = old.type
@@ -50,6 +54,43 @@ def overlay(old: pa.Array, new: pa.Array, rows: np.ndarray, source: np.ndarray) 
     mask = np.zeros(len(old), dtype=bool)
     mask[rows] = True
     return pc.replace_with_mask(old, pa.array(mask), new.take(pa.array(source)))
+
+
+def written_out(rows: pa.Table) -> pa.Table:
+    """The rows without dictionaries."""
+    for place, kind in enumerate(rows.schema.types):
+        if pa.types.is_dictionary(kind):
+            none = np.empty(0, np.int64)
+            empty = pa.array([], kind.value_type)
+            chunks = [overlay(c, empty, none, none) for c in rows.column(place).chunks]
+            field = rows.schema.field(place).with_type(kind.value_type)
+            rows = rows.set_column(place, field, pa.chunked_array(chunks, field.type))
+    return rows
+
+
+def _repeated(old: pa.DictionaryArray, new: pa.Array, rows: np.ndarray, source: np.ndarray) -> pa.Array:
+    kind = old.type.value_type
+    words = old.dictionary
+    text = pa.types.is_string(kind) or pa.types.is_binary(kind)
+    if not text or old.type.index_type != pa.int32() or words.null_count:
+        return overlay(old.cast(kind), new, rows, source)
+    valid = old_valid = None
+    if old.null_count or (len(rows) and new.null_count):
+        valid = _valid(old)
+        old_valid = valid.view(np.uint8).copy()
+        valid[rows] = _valid(new)[source]
+    codes = (
+        np.frombuffer(old.buffers()[1], np.int32)[old.offset : old.offset + len(old)]
+        if len(old)
+        else _NO_CODES
+    )
+    given = (codes, old_valid, *_text_buffers(words), *_text_buffers(new), rows, source)
+    size = _overlay.repeated_size(*given)
+    if size > _MOST_TEXT or not len(old):
+        return overlay(old.cast(kind), new, rows, source)
+    data, offsets = pa.allocate_buffer(size), pa.allocate_buffer(4 * (len(old) + 1))
+    _overlay.put_repeated(*given, np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int32))
+    return pa.Array.from_buffers(kind, len(old), [_bitmap(valid), offsets, data])
 
 
 def _texts(

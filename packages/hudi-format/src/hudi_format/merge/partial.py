@@ -8,14 +8,11 @@ Source: HoodieDataBlock's IS_PARTIAL and SparkRecordMergingUtils.mergePartialRec
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-
-from hudi_format.log.blocks import LogBlock
 
 _HAS = "\0has:"  # no name of a column begins so
 
@@ -29,24 +26,15 @@ def is_has(column: str) -> bool:
     return column.startswith(_HAS)
 
 
-def block_columns(block: LogBlock) -> frozenset[str]:
-    """Names of the columns that a data block has.
+def partial_schema(schema: pa.Schema, parts: Iterable[frozenset[str]]) -> pa.Schema:
+    """`schema` with a column beside each that some part of the records lacks.
 
-    Raises:
-        CorruptFileError: its schema is none.
+    Args:
+        parts: the columns that each part has.
     """
-    try:
-        return frozenset(f["name"] for f in json.loads(block.schema)["fields"])
-    except (ValueError, LookupError, TypeError, RecursionError) as e:
-        raise block.broken(f"a SCHEMA that is none: {type(e).__name__}: {e}") from None
-
-
-def partial_schema(schema: pa.Schema, blocks: Iterable[LogBlock]) -> pa.Schema:
-    """`schema` with a column beside each that some block of partial updates lacks."""
     lacking: set[str] = set()
-    for block in blocks:
-        if block.is_partial:
-            lacking |= set(schema.names) - block_columns(block)
+    for columns in parts:
+        lacking |= set(schema.names) - columns
     more = [pa.field(has_name(n), pa.bool_()) for n in schema.names if n in lacking]
     return pa.schema([*schema, *more]) if more else schema
 
@@ -63,6 +51,30 @@ def with_marks(rows: pa.Table, schema: pa.Schema, columns: frozenset[str] | None
             mark = pa.nulls(rows.num_rows, pa.bool_()) if there else pa.repeat(False, rows.num_rows)
             rows = rows.append_column(field, mark)
     return rows
+
+
+def with_lacking(merged: pa.Table, old: pa.Table, new: pa.Table) -> pa.Table:
+    """Merged rows with the old values of the columns that the new records lack, and with the marks of both.
+
+    Args:
+        merged, old: rows without marks.
+        new: the records that met `old`, with their marks.
+    """
+    for name in new.column_names:
+        if not is_has(name):
+            continue
+        column = name.removeprefix(_HAS)
+        there = has_mask(new, column)
+        if there is not None:
+            at = np.arange(len(there)) + np.where(there, len(there), 0)
+            both = pa.chunked_array([*old.column(column).chunks, *merged.column(column).chunks])
+            merged = merged.set_column(
+                merged.column_names.index(column), merged.schema.field(column), both.take(pa.array(at))
+            )
+    marks = [f for f in new.schema if is_has(f.name)]
+    for mark in marks:  # nothing is lacking any more: what no record said is null
+        merged = merged.append_column(mark, pa.nulls(merged.num_rows, pa.bool_()))
+    return merged
 
 
 def has_mask(rows: pa.Table, column: str) -> np.ndarray | None:

@@ -3,7 +3,7 @@ from collections.abc import Container
 from _typeshed import ReadableBuffer
 
 _Chunk = tuple[
-    int, bytes, int, int, int, int, int, int, bytes | None, bytes | None, bytes | None, bytes | None
+    int, bytes, int, int, int, int, int, int, int, bytes | None, bytes | None, bytes | None, bytes | None
 ]
 
 def row_groups(
@@ -11,9 +11,9 @@ def row_groups(
 ) -> tuple[list[tuple[int, list[_Chunk]]], list[bool]]:
     """Row groups as (rows, chunks), and for each leaf column whether its order is that of its type.
 
-    A chunk is (number of the leaf column, path with dots, physical type, codec, values, bytes in the file, place of
-    the dictionary, nulls,
-    min_value, max_value, min, max); -1 and None where the footer does not say.  Only `wanted` paths are given.
+    A chunk is (number of the leaf column, path with dots, physical type, codec, values, bytes before they were
+    compressed, bytes in the file, place of the dictionary, nulls, min_value, max_value, min, max); -1 and None where
+    the footer does not say.  Only `wanted` paths are given.
 
     Raises:
         ValueError: bytes that are no FileMetaData, or are cut off; the text says where.

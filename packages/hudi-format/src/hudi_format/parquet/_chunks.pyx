@@ -6,7 +6,8 @@ Arrow's own view ends the process where a chunk's description contradicts its sc
 chunk where a filter wants two columns.
 
 Source: parquet.thrift, FileMetaData (row_groups 4, column_orders 7), RowGroup (columns 1, num_rows 3), ColumnChunk
-(meta_data 3), ColumnMetaData (type 1, path_in_schema 3, codec 4, num_values 5, total_compressed_size 7,
+(meta_data 3), ColumnMetaData (type 1, path_in_schema 3, codec 4, num_values 5, total_uncompressed_size 6,
+total_compressed_size 7,
 dictionary_page_offset 11, statistics 12),
 Statistics (max 1, min 2, null_count 3, max_value 5, min_value 6), ColumnOrder (TYPE_ORDER 1).
 """
@@ -25,9 +26,10 @@ cdef struct Span:
 
 
 cdef struct Chunk:
-    int64_t physical    # -1: not said, as of the next three
+    int64_t physical    # -1: not said, as of the next four
     int64_t codec
     int64_t values
+    int64_t unpacked
     int64_t packed
     int64_t dictionary  # -1: there is none
     int64_t nulls       # -1: not said
@@ -108,6 +110,8 @@ cdef int _chunk(Cursor* c, bint inner, Chunk* chunk) noexcept nogil:
             status = _number(c, &chunk.codec)
         elif number == 5 and kind == T_I64:
             status = _number(c, &chunk.values)
+        elif number == 6 and kind == T_I64:
+            status = _number(c, &chunk.unpacked)
         elif number == 7 and kind == T_I64:
             status = _number(c, &chunk.packed)
         elif number == 11 and kind == T_I64:
@@ -157,7 +161,7 @@ cdef int _row_group(Cursor* c, object wanted, list out) except? -9:
         if number == 1:
             status = enter(c, kind, &count)
             for i in range(count if status == OK else 0):
-                chunk.physical = chunk.codec = chunk.values = chunk.packed = -1
+                chunk.physical = chunk.codec = chunk.values = chunk.unpacked = chunk.packed = -1
                 chunk.dictionary = chunk.nulls = -1
                 chunk.path.at, chunk.path.length, chunk.steps = 0, -1, 0
                 for n in range(6):
@@ -169,8 +173,8 @@ cdef int _row_group(Cursor* c, object wanted, list out) except? -9:
                 path = _joined(c, &chunk)
                 if wanted is None or path in wanted:
                     chunks.append((
-                        i, path, chunk.physical, chunk.codec, chunk.values, chunk.packed, chunk.dictionary,
-                        chunk.nulls,
+                        i, path, chunk.physical, chunk.codec, chunk.values, chunk.unpacked, chunk.packed,
+                        chunk.dictionary, chunk.nulls,
                         _bytes(c, chunk.bounds[5]), _bytes(c, chunk.bounds[4]),
                         _bytes(c, chunk.bounds[1]), _bytes(c, chunk.bounds[0]),
                     ))

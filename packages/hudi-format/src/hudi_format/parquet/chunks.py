@@ -9,7 +9,7 @@ Source: parquet.thrift, ColumnMetaData, Statistics and ColumnOrder; Parquet form
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -33,6 +33,11 @@ Raw = bool | int | float | bytes
 # CompressionCodec of parquet.thrift, by number.
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
 
+# Pages with a dictionary and long runs of its codes have fewer bytes than this says; a code for each value has more.
+_VALUES_PER_BYTE = 16
+# What one array of 32-bit offsets can hold.
+_MOST_TEXT = (1 << 31) - 1
+
 _BOOLEAN, _INT32, _INT64, _BYTE_ARRAY, _FIXED = 0, 1, 2, 6, 7
 _NUMBERS = {_BOOLEAN: struct.Struct("<?"), _INT32: struct.Struct("<i"), _INT64: struct.Struct("<q"),
             4: struct.Struct("<f"), 5: struct.Struct("<d")}  # fmt: skip
@@ -46,6 +51,7 @@ class ColumnChunk:
         path: names with dots between them.
         codec: its name.
         num_values: nulls counted; -1 where the footer does not say.
+        unpacked: bytes before they were compressed; -1 where the footer does not say.
         packed: bytes in the file.
         dictionary: whether it has a page with one.
         nulls: None where the footer does not say.
@@ -56,6 +62,7 @@ class ColumnChunk:
     path: str
     codec: str
     num_values: int
+    unpacked: int
     packed: int
     dictionary: bool
     nulls: int | None
@@ -98,6 +105,25 @@ def row_groups(footer: memoryview, columns: Collection[str] | None = None) -> li
     return out
 
 
+def repeating(groups: Sequence[RowGroup], columns: Collection[str], batch_rows: int) -> list[str]:
+    """Which text columns are worth reading as dictionaries: their texts repeat in long runs in each row group.
+
+    Args:
+        batch_rows: how many rows are read at once: written out, their text must fit into an array.
+    """
+    found = [c for c in columns if "." not in c]
+    for group in groups:
+        rows = max(0, min(group.num_rows, batch_rows))
+        found = [c for c in found if (chunk := group.columns.get(c)) is not None and _repeats(chunk, rows)]
+    return found if groups else []
+
+
+def _repeats(chunk: ColumnChunk, rows: int) -> bool:
+    # A text is no longer than the pages that it is in.
+    fits = 0 <= chunk.unpacked * rows < _MOST_TEXT
+    return chunk.dictionary and fits and chunk.unpacked * _VALUES_PER_BYTE <= chunk.num_values
+
+
 def read_row_groups(storage: Storage, path: str, columns: Collection[str] | None = None) -> list[RowGroup]:
     """What a base file's footer says of its row groups; one range of bytes is read.
 
@@ -115,14 +141,16 @@ def read_row_groups(storage: Storage, path: str, columns: Collection[str] | None
 
 
 def _chunk(found: _chunks._Chunk, ordered: bool) -> ColumnChunk:
-    _, path, physical, codec, values, packed, dictionary, nulls, low, high, old_low, old_high = found
+    _, path, physical, codec, values, unpacked, packed, dictionary, nulls, low, high, old_low, old_high = (
+        found
+    )
     name = _CODECS[codec] if 0 <= codec < len(_CODECS) else f"unknown codec {codec}"
     if not ordered:
         # The oldest statistics compare all bytes as if they were signed: only numbers are in order.
         low, high = (old_low, old_high) if physical in _NUMBERS else (None, None)
     return ColumnChunk(
-        path.decode(errors="replace"), name, values, max(packed, 0), dictionary >= 0, nulls if nulls >= 0 else None,
-        _raw(low, physical), _raw(high, physical),
+        path.decode(errors="replace"), name, values, unpacked, max(packed, 0), dictionary >= 0,
+        nulls if nulls >= 0 else None, _raw(low, physical), _raw(high, physical),
     )  # fmt: skip
 
 

@@ -119,7 +119,9 @@ def footer_bytes(source: pa.NativeFile) -> memoryview:
     end = source.read_at(length, size - length)
     needed = _footer_length(end, length, size) + _TAIL
     if needed > length:
-        end = source.read_at(needed, size - needed)
+        # Of a mapped file without a copy: a bloom filter makes footers long.
+        source.seek(size - needed)
+        end = memoryview(source.read_buffer(needed)).cast("B")
     return memoryview(end)[len(end) - needed : len(end) - _TAIL]
 
 

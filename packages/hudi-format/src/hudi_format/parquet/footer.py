@@ -87,10 +87,34 @@ def open_with_source(
                 read_dictionary=list(dictionary_columns),
                 coerce_int96_timestamp_unit="us",
             )
+            check_values(file.schema_arrow)
             return file, source
+        except KeyError as e:  # of the columns to read as dictionaries
+            source.close()
+            raise ValueError(f"it has no column {e}") from None
         except BaseException:
             source.close()
             raise
+
+
+def check_values(schema: pa.Schema) -> None:
+    """Refuse columns that have no values anywhere, which no writer makes: Arrow leaves them out without a word.
+
+    Raises:
+        ValueError: naming the column.
+    """
+    for name, kind in zip(schema.names, schema.types, strict=True):
+        if not _has_values(kind):
+            raise ValueError(f"column {name} is {kind}, which has no values")
+
+
+def _has_values(kind: pa.DataType) -> bool:
+    """Whether each struct inside has fields."""
+    if pa.types.is_timestamp(kind):
+        return kind.tz is None or bool(kind.tz)  # a name that is no text is a ValueError
+    if not pa.types.is_nested(kind):
+        return True
+    return kind.num_fields > 0 and all(_has_values(kind.field(n).type) for n in range(kind.num_fields))
 
 
 def stream_bytes(source: pa.NativeFile) -> int:
@@ -102,8 +126,8 @@ def stream_bytes(source: pa.NativeFile) -> int:
 
 
 @contextmanager
-def reading(storage: Storage, path: str) -> Iterator[None]:
-    """Turn what Arrow raises while it reads a file into an error that names the file.
+def reading(storage: Storage, path: str, kind: str = "Parquet") -> Iterator[None]:
+    """Turn what Arrow raises while it reads a base file, of that kind, into an error that names the file.
 
     Arrow raises OSError both where the operating system refuses, then with an error number, and for bytes
     that it cannot decode, then without one.
@@ -116,23 +140,23 @@ def reading(storage: Storage, path: str) -> Iterator[None]:
         raise MissingFileError("the base file is missing", table=storage.uri, file=path) from None
     except pa.ArrowNotImplementedError as e:
         raise UnsupportedError(
-            f"the base file uses a feature of Parquet that is not read: {_first_line(e)}",
+            f"the base file uses a feature of {kind} that is not read: {_first_line(e)}",
             table=storage.uri,
             file=path,
             remedy="have the engine that wrote it write it again without that feature.",
         ) from None
     except (pa.ArrowException, ValueError) as e:
-        raise corrupt(storage, path, e) from None
+        raise corrupt(storage, path, e, kind) from None
     except OSError as e:
         if e.errno:
             raise StorageError(f"the storage refused: {e.strerror or e}", table=storage.uri, file=path) from e
-        raise corrupt(storage, path, e) from None
+        raise corrupt(storage, path, e, kind) from None
 
 
-def corrupt(storage: Storage, path: str, error: Exception) -> CorruptFileError:
+def corrupt(storage: Storage, path: str, error: Exception, kind: str = "Parquet") -> CorruptFileError:
     """The error for bytes that Arrow's reader refuses."""
     return CorruptFileError(
-        f"the base file cannot be read as Parquet: {_first_line(error)}",
+        f"the base file cannot be read as {kind}: {_first_line(error)}",
         table=storage.uri,
         file=path,
         remedy=DAMAGED_REMEDY,

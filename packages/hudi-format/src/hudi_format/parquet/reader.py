@@ -19,6 +19,8 @@ from hudi_format.keys import record_keys
 from hudi_format.parquet.chunks import RowGroup, row_groups
 from hudi_format.parquet.entries import footer_bytes
 from hudi_format.parquet.footer import corrupt, entries_of, open_with_source, reading
+from hudi_format.parquet.matching import RowGroupFilter
+from hudi_format.parquet.utf8 import check_text
 from hudi_format.schema.evolve import conform
 from hudi_format.schema.meta_columns import RECORD_KEY
 from hudi_format.storage import Storage
@@ -81,6 +83,8 @@ def iter_batches(
     schema: pa.Schema | None = None,
     batch_rows: int | None = 65536,
     row_groups: Sequence[int] | None = None,
+    filter: RowGroupFilter | None = None,
+    nested_digits: bool = False,
     use_threads: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """A base file's rows in batches, holding one row group's bytes at a time.
@@ -88,13 +92,19 @@ def iter_batches(
     Args:
         batch_rows: rows of a batch at most; None for batches as long as their row group, where Arrow can.
         row_groups: numbers of those to read, None for all.
+        filter: leaves out row groups that by the footer's statistics have no row for which it is true; the rows of
+            the others are given whatever it says.
+        nested_digits: as of `conform`.
 
     Raises:
         as `read_table`, while iterating.
     """
-    with _File(storage, path, schema) as file:
+    with _File(storage, path, schema, nested_digits=nested_digits) as file:
         wanted = file.wanted(columns)
         groups = range(file.num_row_groups) if row_groups is None else row_groups
+        if filter is not None:
+            kept = set(file.matching(filter))
+            groups = [n for n in groups if n in kept]
         for group in groups:
             if batch_rows is None or not file.stored(wanted):
                 table = file.finish(file.read(group, wanted, use_threads), wanted)
@@ -241,9 +251,11 @@ class _File:
         schema: pa.Schema | None,
         dictionary_columns: Sequence[str] = (),
         size: int = -1,
+        nested_digits: bool = False,
     ) -> None:
         self._storage = storage
         self._path = path
+        self._nested_digits = nested_digits
         self._file, self._source = open_with_source(
             storage, path, dictionary_columns=tuple(dictionary_columns), size=size
         )
@@ -273,6 +285,13 @@ class _File:
         """What the footer says of them."""
         try:
             return row_groups(footer_bytes(self._source))
+        except HudiError as e:
+            raise e.at(table=self._storage.uri, file=self._path) from None
+
+    def matching(self, filter: RowGroupFilter) -> list[int]:
+        """Numbers of the row groups that may have a row for which the filter is true."""
+        try:
+            return filter.matching(footer_bytes(self._source), self._own)
         except HudiError as e:
             raise e.at(table=self._storage.uri, file=self._path) from None
 
@@ -309,6 +328,7 @@ class _File:
                 table = self._file.read(columns=stored, use_threads=use_threads)
             else:
                 table = self._file.read_row_group(group, columns=stored, use_threads=use_threads)
+            check_text(table)
         if table.num_rows != rows:
             self._wrong_rows(table.num_rows, rows)
         return table
@@ -324,6 +344,8 @@ class _File:
         while True:
             with reading(self._storage, self._path):
                 batch = next(found, None)
+                if batch is not None:
+                    check_text(batch)
             if batch is None:
                 break
             rows += batch.num_rows
@@ -339,7 +361,11 @@ class _File:
         target = pa.schema([self._schema.field(n) for n in names])
         try:
             return conform(
-                rows, target, keep_dictionaries=self._keep_dictionaries, naive_is_utc=has_int96(self._file)
+                rows,
+                target,
+                keep_dictionaries=self._keep_dictionaries,
+                naive_is_utc=has_int96(self._file),
+                nested_digits=self._nested_digits,
             )
         except HudiError as e:
             raise e.at(table=self._storage.uri, file=self._path) from None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from hudi_format.schema.meta_columns import META_COLUMNS
 
 Json: TypeAlias = Any
 
-_PRIMITIVES: dict[str, pa.DataType] = {
+PRIMITIVES: dict[str, pa.DataType] = {
     "boolean": pa.bool_(),
     "int": pa.int32(),
     "long": pa.int64(),
@@ -43,7 +43,8 @@ _WIDE: dict[tuple[str, str], pa.DataType] = {
 }
 MAX_TYPES = 200_000  # types that name each other can unfold to any number
 MEMBER = "member"
-_NAMES: dict[pa.DataType, str] = {kind: name for name, kind in _PRIMITIVES.items()}
+_MEMBER_NAME = re.compile(f"{MEMBER}[0-9]{{1,9}}")
+_NAMES: dict[pa.DataType, str] = {kind: name for name, kind in PRIMITIVES.items()}
 
 
 def decimal_bytes(precision: int) -> int:
@@ -126,15 +127,16 @@ def _avro_type(kind: pa.DataType, name: str, namespace: str, path: str) -> Json:
     raise SchemaError(f"column {path} has type {kind}, which has no Avro form", column=path, source=str(kind))
 
 
-def from_avro(text: str, *, unions: bool = False) -> pa.Schema:
+def from_avro(text: str, *, times_as_numbers: bool = False) -> pa.Schema:
     """The Arrow schema of a record's Avro schema, whoever wrote it.
 
-    Unions may name null first or last; decimals may be on fixed or on bytes; enumerations and UUIDs are text.
+    Unions may name null first or last; decimals may be on fixed or on bytes; enumerations and UUIDs are text.  A
+    union of several types is a struct with a field for each, `member0`, `member1` and so on in the union's order
+    without null, of which one is not null; but one of int and long is long, and one of float and double is double
+    (Spark's SchemaConverters; base files have the struct for these too).
 
     Args:
-        unions: a union of several types is a struct with a field for each, `member0`, `member1` and so on in the
-            union's order without null, of which one is not null; times of day are numbers: as Spark has both
-            (SchemaConverters).
+        times_as_numbers: times of day and nanoseconds are numbers, as Spark has them.
 
     Raises:
         CorruptFileError: the text is no Avro schema, or not that of a record.
@@ -149,7 +151,7 @@ def from_avro(text: str, *, unions: bool = False) -> pa.Schema:
     if not isinstance(root, dict) or root.get("type") not in ("record", "error"):
         raise CorruptFileError("not the Avro schema of a record")
     try:
-        kind = _Reader(unions).record(root, "", "")
+        kind = _Reader(times_as_numbers).record(root, "", "")
     except RecursionError as e:
         raise CorruptFileError("an Avro schema nested too deeply") from e
     return pa.schema(list(kind))
@@ -158,8 +160,8 @@ def from_avro(text: str, *, unions: bool = False) -> pa.Schema:
 class _Reader:
     """Turns one schema's JSON into Arrow types; remembers the named types it met."""
 
-    def __init__(self, unions: bool = False) -> None:
-        self._unions = unions
+    def __init__(self, times_as_numbers: bool = False) -> None:
+        self._times_as_numbers = times_as_numbers
         self._named: dict[str, pa.DataType | None] = {}  # None: being defined
         self._sizes: dict[str, int] = {}  # types in each of them
         self._count = 0
@@ -189,15 +191,19 @@ class _Reader:
         if not isinstance(node, list):
             return self._type(node, namespace, path), node == "null"
         branches = [b for b in node if b != "null"]
-        if len(branches) > 1 and self._unions:
+        nullable = len(branches) < len(node)
+        if len(branches) == 1:
+            return self._type(branches[0], namespace, path), nullable
+        number = union_number([b.get("type") if isinstance(b, dict) else b for b in branches])
+        if number is not None:
+            return PRIMITIVES[number], nullable
+        if branches:
             parts = [self._type(b, namespace, f"{path}.{MEMBER}{n}") for n, b in enumerate(branches)]
             fields = [pa.field(f"{MEMBER}{n}", kind) for n, kind in enumerate(parts)]
-            return pa.struct(fields), len(branches) < len(node)
-        if len(branches) != 1:
-            raise SchemaError(
-                f"column {path} is a union of {len(branches)} types, which no column can hold", column=path
-            )
-        return self._type(branches[0], namespace, path), len(branches) < len(node)
+            return pa.struct(fields), nullable
+        raise SchemaError(
+            f"column {path} is a union of no type but null, which no column can hold", column=path
+        )
 
     def _add(self, types: int) -> None:
         self._count += types
@@ -230,13 +236,13 @@ class _Reader:
             return fixed
         if not isinstance(kind, str):
             raise CorruptFileError(f"an Avro type without a kind ({path})")
-        if self._unions and (kind, node.get("logicalType")) in _WIDE:
-            return _PRIMITIVES[kind]
-        return leaf_type(node, path) if kind in _PRIMITIVES else self._by_name(kind, namespace, path)
+        if self._times_as_numbers and (kind, node.get("logicalType")) in _WIDE:
+            return PRIMITIVES[kind]
+        return leaf_type(node, path) if kind in PRIMITIVES else self._by_name(kind, namespace, path)
 
     def _by_name(self, name: str, namespace: str, path: str) -> pa.DataType:
-        if name in _PRIMITIVES:
-            return _PRIMITIVES[name]
+        if name in PRIMITIVES:
+            return PRIMITIVES[name]
         if name == "null":
             raise SchemaError(f"column {path} has Avro's type null, which no column can hold", column=path)
         full = name if "." in name or not namespace else f"{namespace}.{name}"
@@ -249,6 +255,42 @@ class _Reader:
             raise SchemaError(f"column {path} holds itself, which no column can", column=path)
         self._add(self._sizes.get(full, 0))
         return known
+
+
+def union_number(kinds: Sequence[Json]) -> str | None:
+    """The number that a union of two numbers is read as, by Avro's words for them; None for other unions."""
+    if len(kinds) == 2 and all(isinstance(k, str) for k in kinds):
+        for number, pair in (("long", {"int", "long"}), ("double", {"float", "double"})):
+            if set(kinds) == pair:
+                return number
+    return None
+
+
+def is_union(names: Sequence[str]) -> bool:
+    """Whether a struct's fields have names of a union's types: all of them, or those that are wanted."""
+    return bool(names) and all(_MEMBER_NAME.fullmatch(n) is not None for n in names)
+
+
+def union_columns(text: str) -> list[str]:
+    """Columns that are, or hold, unions of several types, by name.
+
+    Raises:
+        CorruptFileError: the text is no Avro schema of a record.
+    """
+    try:
+        return [f["name"] for f in json.loads(text)["fields"] if _holds_union(f["type"])]
+    except (ValueError, LookupError, TypeError, RecursionError) as e:
+        raise CorruptFileError(f"not the Avro schema of a record: {e}") from e
+
+
+def _holds_union(node: Json) -> bool:
+    if isinstance(node, list):
+        others = [b for b in node if b != "null"]
+        return len(others) > 1 or any(_holds_union(b) for b in others)
+    if not isinstance(node, dict):
+        return False
+    inner = [node.get(word) for word in ("type", "items", "values") if not isinstance(node.get(word), str)]
+    return any(map(_holds_union, inner)) or any(_holds_union(f["type"]) for f in node.get("fields") or ())
 
 
 def leaf_type(node: Mapping[str, Json], path: str, *, wide: bool = False) -> pa.DataType:
@@ -272,7 +314,7 @@ def leaf_type(node: Mapping[str, Json], path: str, *, wide: bool = False) -> pa.
             raise CorruptFileError(f"an Avro fixed type of size {size!r} ({path})")
         return _decimal(node, path, wide) if logical == "decimal" else pa.binary(size)
     if not isinstance(logical, str):
-        return _PRIMITIVES[kind]
+        return PRIMITIVES[kind]
     if (kind, logical) in _WIDE:
         if wide:
             return _WIDE[kind, logical]
@@ -287,7 +329,7 @@ def leaf_type(node: Mapping[str, Json], path: str, *, wide: bool = False) -> pa.
         return _LOGICAL_LONGS.get(logical, pa.int64())
     if kind == "bytes" and logical == "decimal":
         return _decimal(node, path, wide)
-    return _PRIMITIVES[kind]
+    return PRIMITIVES[kind]
 
 
 def _full_name(node: Mapping[str, Json], namespace: str, path: str) -> tuple[str, str]:

@@ -14,11 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_format.errors import SchemaError
+from hudi_format.schema.avro import is_union
 from hudi_format.value_text import to_text
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
@@ -166,6 +168,8 @@ def convert(
     if keep_dictionary and pt.is_string(target) and pt.is_dictionary(column.type):
         return _each_chunk(column, pa.dictionary(pa.int32(), target), _plain_dictionary)
     source = unwrapped(column.type)
+    if _is_union_of_numbers(source, target):
+        return _each_chunk(column, target, lambda a: _one_number(_decoded(a), target))
     if pt.is_nested(source) or pt.is_nested(target):
         check_nested(source, target, path)
         how = _How(naive_is_utc, float_digits)
@@ -176,6 +180,21 @@ def convert(
     if stored is None or not promotes(stored, target):
         raise refusal(path, source, target)
     return _each_chunk(column, target, lambda a: _leaf(_decoded(a), target, path, float_digits))
+
+
+_UNIONS_OF_NUMBERS = {pa.int64(): {pa.int32(), pa.int64()}, pa.float64(): {pa.float32(), pa.float64()}}
+
+
+def _is_union_of_numbers(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether a struct is Parquet's form of an Avro union that is read as one number (`from_avro`)."""
+    if target not in _UNIONS_OF_NUMBERS or not pt.is_struct(source) or source.num_fields != 2:
+        return False
+    fields = [source.field(n) for n in range(2)]
+    return is_union([f.name for f in fields]) and {f.type for f in fields} == _UNIONS_OF_NUMBERS[target]
+
+
+def _one_number(array: pa.StructArray, target: pa.DataType) -> pa.Array:
+    return pc.coalesce(*(pc.struct_field(array, [n]).cast(target) for n in range(2)))
 
 
 def check_nested(source: pa.DataType, target: pa.DataType, path: str) -> None:
@@ -255,7 +274,9 @@ def _leaf(array: pa.Array, target: pa.DataType, path: str, float_digits: bool = 
     try:
         if pt.is_fixed_size_binary(array.type) and pt.is_string(target):
             array = array.cast(pa.binary())
-        elif _goes_by_text(array.type, target, float_digits):
+        elif float_digits and pt.is_float32(array.type) and pt.is_float64(target):
+            array = _digits(array)
+        elif _goes_by_text(array.type, target):
             array = to_text(array)
         elif pt.is_integer(array.type) and pt.is_decimal(target):
             array = array.cast(pa.decimal128(19, 0))
@@ -264,11 +285,23 @@ def _leaf(array: pa.Array, target: pa.DataType, path: str, float_digits: bool = 
         raise refusal(path, array.type, target, str(e)) from e
 
 
-def _goes_by_text(source: pa.DataType, target: pa.DataType, float_digits: bool) -> bool:
+def _goes_by_text(source: pa.DataType, target: pa.DataType) -> bool:
     """Whether values are turned into Java's text first; a fraction's decimal is made of it too."""
     if pt.is_floating(source):
-        return float_digits or not pt.is_floating(target)
+        return not pt.is_floating(target)
     return bool(pt.is_date(source) and pt.is_string(target))
+
+
+def _digits(floats: pa.Array) -> pa.Array:
+    """The doubles that floats are by their text."""
+    out = floats.cast(pa.string()).cast(pa.float64())
+    # Java's text is the shortest one, as Arrow's, but for large numbers and the smallest.
+    size = pc.abs(floats)
+    odd = pc.or_(pc.greater_equal(size, 1e7), pc.and_(pc.less(size, 1e-35), pc.greater(size, 0.0)))
+    odd = pc.fill_null(pc.and_(odd, pc.is_finite(floats)), False)
+    if not pc.any(odd).as_py():
+        return out
+    return pc.replace_with_mask(out, odd, to_text(floats.filter(odd)).cast(pa.float64()))
 
 
 def _nested(array: pa.Array, target: pa.DataType, path: str, how: _How) -> pa.Array:
@@ -297,8 +330,11 @@ def _struct(array: pa.StructArray, target: pa.StructType, path: str, how: _How) 
         index = array.type.get_field_index(field.name)
         inner = f"{path}.{field.name}"
         if index >= 0:
+            child = array.field(index)
+            if gone is not None and (pt.is_nested(child.type) or pt.is_dictionary(child.type)):
+                child = pc.struct_field(array, [index])  # what lies below a null is no value, on any level
             child = convert(
-                array.field(index),
+                child,
                 field.type,
                 inner,
                 naive_is_utc=how.naive_is_utc,
@@ -329,10 +365,10 @@ def _list(array: pa.Array, target: pa.ListType, path: str, how: _How) -> pa.Arra
     if not len(array):
         return pa.array([], target)
     mask = array.is_null() if array.null_count else None
-    if pt.is_list(array.type) or pt.is_large_list(array.type):
+    if (pt.is_list(array.type) or pt.is_large_list(array.type)) and not _hides_values(array):
         offsets, start, end = _offsets(array)
         values = array.values.slice(start, end - start)
-    else:  # Arrow 26 casts views with nulls to invalid lists, so they are laid out anew
+    else:  # laid out anew; Arrow 26 casts views with nulls to invalid lists
         ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64()))
         offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends]).cast(pa.int32())
         values = array.flatten()
@@ -340,9 +376,19 @@ def _list(array: pa.Array, target: pa.ListType, path: str, how: _How) -> pa.Arra
     return pa.ListArray.from_arrays(offsets, values, type=target, mask=mask)
 
 
+def _hides_values(array: pa.ListArray | pa.MapArray) -> bool:
+    """Whether there are values below lists or maps that are null."""
+    if not array.null_count:
+        return False
+    lengths = np.diff(array.offsets.to_numpy())
+    return bool(lengths[array.is_null().to_numpy(zero_copy_only=False)].any())
+
+
 def _map(array: pa.MapArray, target: pa.MapType, path: str, how: _How) -> pa.Array:
     if not len(array):
         return pa.array([], target)
+    if _hides_values(array):
+        array = array.take(pa.array(range(len(array))))  # lays it out anew
     offsets, start, end = _offsets(array)
     keys = _inner(array.keys.slice(start, end - start), target.key_field, f"{path}.key", how)
     items = _inner(array.items.slice(start, end - start), target.item_field, f"{path}.value", how)

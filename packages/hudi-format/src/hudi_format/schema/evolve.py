@@ -205,17 +205,25 @@ def _incompatible(path: str, incoming: pa.DataType, table: pa.DataType) -> Schem
 
 
 def conform(
-    batch: Batch, schema: pa.Schema, *, keep_dictionaries: bool = False, naive_is_utc: bool = False
+    batch: Batch,
+    schema: pa.Schema,
+    *,
+    keep_dictionaries: bool = False,
+    naive_is_utc: bool = False,
+    nested_digits: bool = True,
 ) -> Batch:
     """The rows with the columns of `schema`: reordered, added as null, promoted, at every level.
 
     Nothing is copied where types are equal.  The data may also be in any representation that
-    `normalize_schema` accepts.
+    `normalize_schema` accepts.  Floats that become doubles keep the digits that they print with: 0.1 stays 0.1, as
+    all of Apache Hudi's writers have it, and its readers of base files.
 
     Args:
         schema: types as they are stored.
         keep_dictionaries: text columns that are dictionary-encoded stay so.
         naive_is_utc: take timestamps without a zone for UTC.
+        nested_digits: false where floats inside of other columns become the doubles nearest to them, which is what
+            readers before Apache Hudi 1.2 make of those in base files.
 
     Raises:
         MissingColumnError: a column that must not be null is not there.
@@ -239,6 +247,7 @@ def conform(
                     field.name,
                     keep_dictionary=keep_dictionaries,
                     naive_is_utc=naive_is_utc,
+                    float_digits=nested_digits or not pt.is_nested(field.type),
                 )
             columns.append(required(column, field))
         fields.append(field.with_type(columns[-1].type))

@@ -18,12 +18,14 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from hudi_format.errors import CorruptFileError, UnsupportedError
+from hudi_format.schema.avro import PRIMITIVES
 from hudi_format.schema.cast import convert
 
 Batch = TypeVar("Batch", pa.RecordBatch, pa.Table)
 
 MAX_DEPTH = 100
 _RECORD, _ARRAY, _MAP = "record", "array", "map"
+_NOT_WANTED = ""  # no column has this name
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +131,27 @@ class Place:
         source: the name in the file; None where the file is older than the column.
         inside: of nested columns, the place of each column inside; () where these are the same.
         widened: whether the file has floats where doubles are wanted.
+        hollow: of a record of which the file has nothing that is wanted, but has the record: name and type of some
+            column that the file has inside of it; None for others.
     """
 
     name: str
     source: str | None
     inside: tuple[Place, ...] = ()
     widened: bool = False
+    hollow: tuple[str, pa.DataType] | None = None
 
     @property
     def same(self) -> bool:
         return self.source == self.name and not self.inside and not self.widened
+
+    def there(self, logged: bool) -> bool:
+        """Whether its values are read.
+
+        Of a hollow record that is whether it is null, which Apache Hudi looks at in log blocks only: there a record
+        becomes one of nulls; in a base file it becomes null.
+        """
+        return self.source is not None and (logged or self.hollow is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,16 +164,28 @@ class Reading:
 
     places: Mapping[str, Place]
 
-    def stored(self, schema: pa.Schema) -> pa.Schema:
-        """The wanted columns under the names that the file has, without those that it lacks."""
+    def stored(self, schema: pa.Schema, *, logged: bool = False) -> pa.Schema:
+        """The wanted columns under the names that the file has, without those that it lacks.
+
+        Args:
+            logged: the file is a log block.
+        """
         out = []
         for field_ in schema:
             place = self.places.get(field_.name)
             if place is None:
                 out.append(field_)
-            elif place.source is not None:
-                out.append(pa.field(place.source, _type(field_.type, place, stored=True), True))
+            elif place.source is not None and place.there(logged):
+                out.append(pa.field(place.source, _type(field_.type, place, logged, stored=True), True))
         return pa.schema(out)
+
+    def columns(self, wanted: Iterable[str], stored: frozenset[str]) -> frozenset[str]:
+        """Those of the wanted columns that records have of which the file names some columns only.
+
+        A column that is younger than the file is none of them: its value is whatever another record says.
+        """
+        places = ((n, self.places.get(n)) for n in wanted)
+        return frozenset(n for n, p in places if (n if p is None else p.source) in stored)
 
     def given(self, rows: Batch, schema: pa.Schema, *, logged: bool = False) -> Batch:
         """Rows of `stored(schema)` as those of `schema`; columns that the file lacks are null.
@@ -178,22 +203,25 @@ class Reading:
             place = self.places.get(field_.name)
             if place is None:
                 columns.append(rows.column(field_.name))
-            elif place.source is None:
+            elif place.source is None or not place.there(logged):
                 columns.append(pa.nulls(rows.num_rows, field_.type))
             else:
                 column = rows.column(place.source)
                 if place.inside:
-                    column = _relabeled(column, _type(field_.type, place, stored=False))
+                    column = _relabeled(column, _type(field_.type, place, logged, stored=False))
                 columns.append(convert(column, field_.type, field_.name, float_digits=float_digits))
         if not columns:
             return rows.select([])
         return type(rows).from_arrays(columns, schema=schema)
 
 
-def _type(kind: pa.DataType, place: Place, *, stored: bool) -> pa.DataType:
+def _type(kind: pa.DataType, place: Place, logged: bool, *, stored: bool) -> pa.DataType:
     """`kind` with the columns that the file has: under its names for them, or under the wanted ones."""
     if place.widened:
         return pa.float32()
+    if place.hollow is not None:
+        name, there = place.hollow
+        return pa.struct([pa.field(name if stored else _NOT_WANTED, there, True)])
     inside = place.inside
     if not inside:
         return kind
@@ -202,19 +230,19 @@ def _type(kind: pa.DataType, place: Place, *, stored: bool) -> pa.DataType:
             [
                 pa.field(
                     (p.source or "") if stored else p.name,
-                    _type(kind.field(p.name).type, p, stored=stored),
+                    _type(kind.field(p.name).type, p, logged, stored=stored),
                     True,
                 )
                 for p in inside
-                if p.source is not None and kind.get_field_index(p.name) >= 0
+                if p.there(logged) and kind.get_field_index(p.name) >= 0
             ]
         )
     if pt.is_list(kind):
         item = kind.value_field
-        return pa.list_(item.with_type(_type(item.type, inside[0], stored=stored)))
+        return pa.list_(item.with_type(_type(item.type, inside[0], logged, stored=stored)))
     if pt.is_map(kind):
         item = kind.item_field
-        return pa.map_(kind.key_type, item.with_type(_type(item.type, inside[1], stored=stored)))
+        return pa.map_(kind.key_type, item.with_type(_type(item.type, inside[1], logged, stored=stored)))
     return kind
 
 
@@ -239,7 +267,8 @@ def reading(wanted: SchemaVersion, stored: SchemaVersion) -> Reading | None:
     """How files of the version `stored` are read as `wanted`; None where names and places are the same.
 
     Raises:
-        UnsupportedError: a record of which nothing is left that the file has.
+        UnsupportedError: a list or map of records of which nothing is left that the file has; a record of which
+            nothing is left but nested columns were there.
     """
     if wanted == stored:
         return None
@@ -263,16 +292,28 @@ def _place(wanted: Column, stored: Column | None, path: str) -> Place:
     if wanted.kind == _RECORD:
         inside = _places(wanted.inside, stored.inside, f"{full}.")
         if all(p.source is None for p in inside):
-            raise UnsupportedError(
-                f"column {full}: an older file has none of the columns that are inside of it now",
-                remedy="read the table as of an older instant, or let Apache Hudi rewrite the files (clustering).",
-                column=full,
-            )
+            # A column that tells whether the record around it is null.
+            some = next(((c.name, PRIMITIVES[c.kind]) for c in stored.inside if c.kind in PRIMITIVES), None)
+            if some is None:
+                raise UnsupportedError(
+                    f"column {full}: an older file has none of the columns that are inside of it now, and none but "
+                    "nested ones",
+                    remedy="read the table as of an older instant, or let Apache Hudi rewrite the files (clustering).",
+                    column=full,
+                )
+            return Place(wanted.name, stored.name, tuple(inside), hollow=some)
         changed = any(not p.same for p in inside)
     else:  # an element, or a key and a value: there is one of each, whatever its id
         pairs = zip(wanted.inside, stored.inside, strict=True)
         inside = [_place(w, s, f"{full}.") for w, s in pairs]
         changed = any(not p.same for p in inside)
+        if any(p.hollow is not None for p in inside):
+            # How many elements there are cannot be read from a base file without a column of theirs.
+            raise UnsupportedError(
+                f"column {full}: an older file has none of the columns that are inside of its elements now",
+                remedy="read the table as of an older instant, or let Apache Hudi rewrite the files (clustering).",
+                column=full,
+            )
     return Place(wanted.name, stored.name, tuple(inside) if changed else ())
 
 

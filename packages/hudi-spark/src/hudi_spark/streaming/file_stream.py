@@ -140,10 +140,17 @@ class Follower:
                     failed += 1
                     log.warning("the table %s cannot be looked at: %s", self.stream.uri, e)
                     if failed == MOST_FAILURES:  # now the query is to fail too
-                        create(self.folder, Marker(self.id, f"{self.last}0", self.last).name, str(e))
+                        self._fail(e)
                         return
+                except BaseException as e:  # without the thread the query would go on and give nothing
+                    self._fail(e)
+                    raise
 
         threading.Thread(target=run, name=f"hudi-stream-{self.id}", daemon=True).start()
+
+    def _fail(self, error: BaseException) -> None:
+        """Make the query fail, with an error's text."""
+        create(self.folder, Marker(self.id, f"{self.last}0", self.last).name, str(error) or repr(error))
 
 
 _followers: dict[str, Follower] = {}

@@ -10,13 +10,13 @@ from typing import Any
 import fastavro
 import numpy as np
 
+from hudi_format.avro.container import MAGIC, SYNC_BYTES, checked_schema, container_parts
 from hudi_format.avro.defaults import varint
 from hudi_format.errors import CorruptFileError, HudiError
 from hudi_format.log.blocks import BlockType, HeaderKey, LogBlock
 from hudi_format.log.encode import avro_content, frame
 from hudi_format.log.reader import LogFileReader
 from hudi_timeline.capsule.mask import Mask
-from hudi_timeline.metadata.avro_guard import MAGIC, SYNC_BYTES, checked_schema, container_parts
 from hudi_timeline.metadata.avro_records import read_container
 
 # Maps whose keys are partitions.

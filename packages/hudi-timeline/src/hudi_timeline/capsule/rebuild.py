@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,12 @@ from hudi_format.errors import CorruptFileError, TableExistsError, UnsupportedEr
 from hudi_timeline.capsule.gather import FILES, FORMAT, MANIFEST
 
 _REMEDY = "have the capsule made and sent again."
+# What zipfile and json raise on damaged input; NotImplementedError and other RuntimeErrors: encrypted, patched data.
+_UNREADABLE = (
+    ArithmeticError, EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError,
+    zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+_LATEST_MS = 1 << 43  # year 2248; file systems know no year far beyond
 
 
 def open_capsule(capsule: str | Path, folder: str | Path) -> dict[str, Any]:
@@ -31,26 +38,51 @@ def open_capsule(capsule: str | Path, folder: str | Path) -> dict[str, Any]:
             "the folder for the capsule's table is not empty", file=str(root), remedy="give an empty folder."
         )
     try:
-        with zipfile.ZipFile(capsule) as archive:
-            manifest = json.loads(archive.read(MANIFEST))
-            if manifest["format"] != FORMAT:
+        archive = zipfile.ZipFile(capsule)
+    except FileNotFoundError:
+        raise
+    except _UNREADABLE as e:
+        raise _broken(e, capsule) from None
+    with archive:
+        try:
+            found: dict[str, Any] = json.loads(_read(archive, MANIFEST))
+            if found["format"] != FORMAT:
                 raise UnsupportedError(
-                    f"the capsule has format {manifest['format']}; {FORMAT} is the newest known",
+                    f"the capsule has format {found['format']!r:.40}; {FORMAT} is the newest known",
                     file=str(capsule),
                     remedy="open it with a newer release of hudi-timeline.",
                 )
-            for entry in manifest["files"]:
-                _put(root, str(entry["path"]), archive.read(FILES + entry["path"]), int(entry["mtime_ms"]))
-    except (zipfile.BadZipFile, KeyError, ValueError, TypeError) as e:
-        raise CorruptFileError(f"it is no capsule: {e}", file=str(capsule), remedy=_REMEDY) from None
-    found: dict[str, Any] = manifest
+            entries = [(str(e["path"]), int(e["mtime_ms"])) for e in found["files"]]
+        except _UNREADABLE as e:
+            raise _broken(e, capsule) from None
+        for path, mtime_ms in entries:
+            try:
+                data = _read(archive, FILES + path)
+            except _UNREADABLE as e:
+                raise _broken(e, capsule) from None
+            _put(root, path, data, mtime_ms)
     return found
+
+
+def _read(archive: zipfile.ZipFile, name: str) -> bytes:
+    entry = archive.getinfo(name)
+    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{name[:80]} is compressed as no capsule is")  # others unfold without measure
+    return archive.read(entry)
+
+
+def _broken(error: Exception, capsule: str | Path) -> CorruptFileError:
+    return CorruptFileError(
+        f"it is no capsule: {type(error).__name__}: {error}", file=str(capsule), remedy=_REMEDY
+    )
 
 
 def _put(root: Path, path: str, data: bytes, mtime_ms: int) -> None:
     parts = path.split("/")
     if not path or any(p in ("", ".", "..") for p in parts) or "\\" in path:
         raise CorruptFileError(f"the capsule names {path!r}, which is not below the table", remedy=_REMEDY)
+    if not 0 <= mtime_ms < _LATEST_MS:
+        raise CorruptFileError(f"the capsule gives {path!r} the time {mtime_ms}", remedy=_REMEDY)
     target = root.joinpath(*parts)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(data)

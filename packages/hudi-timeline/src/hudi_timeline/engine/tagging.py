@@ -17,9 +17,9 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from hudi_format.keys import nested_column
 from hudi_format.merge.kept_rows import gather
 from hudi_format.merge.modes import combine
+from hudi_format.merge.ordering import ordering_column
 from hudi_format.model import BaseFile
 from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage import Storage
@@ -122,15 +122,15 @@ def _tag_global(
     task: LookupTask,
     pool: ThreadPoolExecutor,
 ) -> Tagged:
-    ordering = nested_column(rows, task.ordering_field) if task.ordering_field else None
+    ordering = ordering_column(rows, task.ordering_field, task.rule.sequence)
     if task.fills_within:
         rows, codes = _filled(rows, codes, task, ordering)
-        ordering = nested_column(rows, task.ordering_field) if task.ordering_field else None
+        ordering = ordering_column(rows, task.ordering_field, task.rule.sequence)
     elif task.combine:
         keep = surviving(rows.column(RECORD_KEY), task, ordering)
         if len(keep) < rows.num_rows:
             rows, codes = gather(rows, keep, task.memory), codes[keep]
-            ordering = nested_column(rows, task.ordering_field) if task.ordering_field else None
+            ordering = ordering_column(rows, task.ordering_field, task.rule.sequence)
     known = {p: n for n, p in enumerate(partitions)}
     for partition in files:
         known.setdefault(partition, len(known))

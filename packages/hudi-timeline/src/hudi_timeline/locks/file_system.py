@@ -18,6 +18,8 @@ from hudi_format.errors import LockError
 from hudi_format.storage import Storage
 
 FILE_NAME = "lock"
+UNREADABLE = (ArithmeticError, LookupError, RecursionError, TypeError, ValueError)
+"""What a lock file of somebody else's may raise."""
 
 
 class FileSystemLock:
@@ -96,5 +98,5 @@ class FileSystemLock:
         try:
             value = json.loads(self._storage.read(self._path))
             return f"{value['lockThreadName']} since {value['lockCreateTime']}"
-        except (FileNotFoundError, ValueError, LookupError, TypeError):  # gone, or Apache Hudi's empty one
+        except (FileNotFoundError, *UNREADABLE):  # gone, or Apache Hudi's empty one
             return ""

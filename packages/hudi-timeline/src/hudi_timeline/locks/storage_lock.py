@@ -19,6 +19,7 @@ from contextlib import suppress
 from hudi_format.errors import LockError, StorageError
 from hudi_format.storage import ReplacingStorage, Storage
 from hudi_timeline import heartbeat
+from hudi_timeline.locks.file_system import UNREADABLE
 from hudi_timeline.locks.in_process import InProcessLock
 
 log = logging.getLogger("hudi")
@@ -107,7 +108,7 @@ class StorageLock:
             value = json.loads(content)
             expired, until = bool(value["expired"]), int(value["validUntil"])
             owner = str(value["owner"])
-        except (ValueError, LookupError, TypeError):
+        except UNREADABLE:
             raise LockError(
                 f"the lock file cannot be read: {self.name}",
                 remedy=f"delete {PATH} if no write is running.",
@@ -154,5 +155,5 @@ class StorageLock:
         found = self._files.read_version(PATH)
         try:
             return self._threads.holder() or str(json.loads(found[0])["owner"] if found else "")
-        except (ValueError, LookupError, TypeError):
+        except UNREADABLE:
             return ""

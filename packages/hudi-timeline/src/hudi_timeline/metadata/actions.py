@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
-from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedError
+from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_format.storage import Storage
+from hudi_timeline.filling import read_instant
 from hudi_timeline.instant import (
     CLEAN,
     CLUSTERING,
@@ -378,21 +379,15 @@ def read_action(storage: Storage, instant: Instant) -> Action | None:
     """
     if instant.action in WRITE_ACTIONS and (instant.action, instant.state) not in _KINDS:
         return read_commit(storage, instant)
-    try:
-        data = storage.read(instant.path)
-    except FileNotFoundError:
-        raise MissingFileError(
-            "the instant's file is not there", table=storage.uri, instant=instant.time, file=instant.path,
-            remedy="read the table again: the instant was archived or rolled back meanwhile.",
-        ) from None  # fmt: skip
-    if not data:
-        if instant.completed:
-            raise empty_file_error(instant, storage.uri)
-        return None
-    try:
+
+    def parsed(data: bytes) -> Action | None:
+        if not data:
+            if instant.completed:
+                raise empty_file_error(instant, storage.uri)
+            return None
         return parse_action(instant.action, instant.state, data)
-    except (CorruptFileError, UnsupportedError) as e:
-        raise e.at(table=storage.uri, instant=instant.time, file=instant.path) from None
+
+    return read_instant(storage, instant, parsed)
 
 
 def parse_action(action: str, state: str, data: bytes) -> Action:

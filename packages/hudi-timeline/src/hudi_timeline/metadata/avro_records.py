@@ -15,20 +15,19 @@ from typing import Any
 
 import fastavro
 
+from hudi_format.avro import container
+from hudi_format.avro.container import MAGIC, SYNC_BYTES
 from hudi_format.avro.defaults import varint
 from hudi_format.errors import CorruptFileError, UnsupportedError
+from hudi_format.storage import Storage
+from hudi_timeline.filling import read_whole
 from hudi_timeline.metadata import avro_schemas as schemas
 from hudi_timeline.metadata.archived_schema import COMPACTION_PLAN
-from hudi_timeline.metadata.avro_guard import (
-    DECODING_ERRORS,
-    MAGIC,
-    SYNC_BYTES,
-    checked_schema,
-    container_parts,
-)
 from hudi_timeline.metadata.avro_types import Schema
 
 Record = dict[str, Any]
+
+_REMEDY = "restore the file from a backup of the table; a pending plan that nothing has executed yet may be deleted."
 
 SCHEMAS: Mapping[str, Schema] = {
     s["name"]: s
@@ -83,8 +82,22 @@ def parse(name: str, data: bytes, *, path: str = "") -> Record:
     """
     found, record = read_container(data, what=name, path=path)
     if found != name:
-        raise _corrupt(name, f"it holds {found!r}", path)
+        message = f"no readable {name}: it holds {found!r}"
+        raise CorruptFileError(message, file=path, remedy=_REMEDY)
     return record
+
+
+def read_record(storage: Storage, name: str, path: str, instant: str) -> Record:
+    """The one record of an instant's file, which another writer may be filling just now.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        CorruptFileError, UnsupportedError: as `parse`, with table and instant.
+    """
+    try:
+        return read_whole(storage, path, lambda data: parse(name, data, path=path))
+    except (CorruptFileError, UnsupportedError) as e:
+        raise e.at(table=storage.uri, instant=instant, file=path) from None
 
 
 def read_container(data: bytes, *, what: str = "Avro container", path: str = "") -> tuple[str, Record]:
@@ -98,44 +111,17 @@ def read_container(data: bytes, *, what: str = "Avro container", path: str = "")
         UnsupportedError: a codec that Apache Hudi does not use.
     """
     try:
-        container = container_parts(data)
-        schema = checked_schema(container.schema)
-        count = sum(n for n, _ in container.blocks)
-        if count != 1:
-            raise CorruptFileError(f"it holds {count} records instead of one")
-        source = io.BytesIO(b"".join(block for _, block in container.blocks))
-        record = fastavro.schemaless_reader(source, schema, None)
-        if source.read(1):
-            raise CorruptFileError("bytes follow its record")
+        return container.read_container(data, what=what)
     except CorruptFileError as e:
-        raise _corrupt(what, e.message, path) from None
+        e.remedy = _REMEDY
+        raise e.at(file=path) from None
     except UnsupportedError as e:
         raise e.at(file=path) from None
-    except DECODING_ERRORS as e:
-        raise _corrupt(what, f"{type(e).__name__}: {e}", path) from None
-    name = str(schema.get("name", "")).rpartition(".")[2]
-    if not isinstance(record, dict):
-        raise _corrupt(what, f"it holds a {type(record).__name__} and no record", path)
-    return name, record
 
 
-def _corrupt(name: str, reason: str, path: str) -> CorruptFileError:
-    return CorruptFileError(
-        f"no readable {name}: {reason}",
-        file=path,
-        remedy="restore the file from a backup of the table; a pending plan that nothing has executed "
-        "yet may be deleted.",
-    )
-
-
-def is_clustering_request(data: bytes, *, path: str = "") -> bool:
-    """Whether the requested file of a replacecommit plans a clustering.
-
-    Raises:
-        CorruptFileError: the file cannot be read.
-    """
-    record = parse("HoodieRequestedReplaceMetadata", data, path=path)
-    return record.get("operationType") == "CLUSTER" and record.get("clusteringPlan") is not None
+def plans_clustering(request: Record) -> bool:
+    """Whether a HoodieRequestedReplaceMetadata plans a clustering."""
+    return request.get("operationType") == "CLUSTER" and request.get("clusteringPlan") is not None
 
 
 def empty_replace_request() -> bytes:

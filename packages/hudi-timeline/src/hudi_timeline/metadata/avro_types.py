@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-# How an Avro object container begins.
+# How an Avro object container begins; known here too, because `hudi_format.avro.container` brings fastavro along.
 MAGIC = b"Obj\x01"
 
 Schema = dict[str, Any]

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
-from hudi_format.errors import CorruptFileError, MissingFileError
+from hudi_format.errors import CorruptFileError
 from hudi_format.model import WriteStat
 from hudi_format.storage import Storage
+from hudi_timeline.filling import read_instant
 from hudi_timeline.instant import REPLACE_COMMIT, Instant, empty_file_error
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ class CommitMetadata:
             value["partitionToReplaceFileIds"] = {p: list(ids) for p, ids in self.replaced.items()}
         out: list[str] = []
         _pretty(value, "", out)
-        return "".join(out).encode()
+        # Half of a pair, which JSON can name and UTF-8 cannot hold, is named again.
+        return "".join(out).encode(errors="backslashreplace")
 
 
 def stat_to_json(stat: WriteStat) -> dict[str, object]:
@@ -123,24 +125,15 @@ def read_commit(storage: Storage, instant: Instant) -> CommitMetadata:
         CorruptFileError: a completed instant's file is empty, or is no commit metadata.
         MissingFileError: the file is not there (any more).
     """
-    try:
-        data = storage.read(instant.path)
-    except FileNotFoundError:
-        raise MissingFileError(
-            "the instant's file is not there",
-            table=storage.uri,
-            instant=instant.time,
-            file=instant.path,
-            remedy="read the table again: the instant was archived or rolled back meanwhile.",
-        ) from None
-    if not data:
-        if instant.completed:
-            raise empty_file_error(instant, storage.uri)
-        return CommitMetadata(is_replace=instant.action == REPLACE_COMMIT)
-    try:
+
+    def parsed(data: bytes) -> CommitMetadata:
+        if not data:
+            if instant.completed:
+                raise empty_file_error(instant, storage.uri)
+            return CommitMetadata(is_replace=instant.action == REPLACE_COMMIT)
         return _parsed_before(data) if len(data) <= _MOST_KEPT else parse_commit(data)
-    except CorruptFileError as e:
-        raise e.at(table=storage.uri, instant=instant.time, file=instant.path) from None
+
+    return read_instant(storage, instant, parsed)
 
 
 # Planning, the gate and the commit each read the newest commits: the last ones are kept parsed, by their bytes.

@@ -5,7 +5,7 @@ The Avro files of table versions 8 and 9 are decoded together, column by column,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,8 +22,8 @@ from hudi_timeline.metadata.avro_types import MAGIC
 from hudi_timeline.metadata.commit import AVRO_NAMES, CommitMetadata, read_commit
 
 if TYPE_CHECKING:  # the Avro decoders are imported where a table has Avro files
+    from hudi_format.avro.container import Container, Header
     from hudi_format.avro.decoder import Decoder
-    from hudi_timeline.metadata.avro_guard import Container, Header
 
 HISTORY_KEY = "latest_schema"
 _HISTORY_BYTES = HISTORY_KEY.encode()
@@ -89,8 +89,13 @@ def _offset(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
-def read_commit_files(storage: Storage, instants: Sequence[Instant]) -> list[CommitFiles]:
+def read_commit_files(
+    storage: Storage, instants: Sequence[Instant], read: Callable[[Instant], CommitMetadata] | None = None
+) -> list[CommitFiles]:
     """What completed instants say of files, in their order.
+
+    Args:
+        read: gives the whole metadata of one whose file is not as usual; `read_commit` otherwise.
 
     Raises:
         CorruptFileError, MissingFileError: as `read_commit`.
@@ -111,7 +116,9 @@ def read_commit_files(storage: Storage, instants: Sequence[Instant]) -> list[Com
             out[n] = files
     # What is not as usual is read once more, alone: then an error says where it is.
     return [
-        found if found is not None else CommitFiles.of(read_commit(storage, instant))
+        found
+        if found is not None
+        else CommitFiles.of(read_commit(storage, instant) if read is None else read(instant))
         for instant, found in zip(instants, out, strict=True)
     ]
 
@@ -124,7 +131,7 @@ def _bytes(storage: Storage, instant: Instant) -> bytes:
 
 
 def _container(data: bytes, known: Header | None) -> Container | None:
-    from hudi_timeline.metadata.avro_guard import checked_schema, container_parts
+    from hudi_format.avro.container import checked_schema, container_parts
 
     try:
         part = container_parts(data, known)

@@ -64,7 +64,8 @@ def changes_range(snapshot: TableSnapshot, begin: str, end: str | None, options:
 
     Raises:
         ConflictingOptionError: the whole table is to be read where commits are archived.
-        InstantNotFoundError, HollowCommitError: as `incremental_range`.
+        InstantNotFoundError, HollowCommitError: as `incremental_range`; the first of them also where all commits of a
+            range from the table's start are archived, unless the options ask for what is left.
     """
     if options.on_missing == FULL_SCAN or options.fallback_full_scan:
         raise ConflictingOptionError(
@@ -72,9 +73,15 @@ def changes_range(snapshot: TableSnapshot, begin: str, end: str | None, options:
             remedy="begin at a later instant.",
             option=ON_MISSING,
         )
-    if options.on_missing is None:
+    defaults = options.on_missing is None
+    if defaults:
         options = replace(options, on_missing=AS_HUDI if is_start(begin) else ERROR)
-    return incremental_range(snapshot, begin, end, options, virtual_keys=True)
+    found = incremental_range(snapshot, begin, end, options, changes=True)
+    if defaults and found.gone and not found.instants:
+        # A reader that goes on at the range's end would never know that there were changes.
+        options = replace(options, on_missing=ERROR)
+        return incremental_range(snapshot, begin, end, options, changes=True)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

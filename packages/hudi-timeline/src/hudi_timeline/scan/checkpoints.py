@@ -59,7 +59,7 @@ def convert(snapshot: TableSnapshot, checkpoint: str, *, order: str, to: str) ->
         )
     read = {i for i, at in completed.items() if (at if by_completion else i.time) <= checkpoint}
     if by_completion:
-        unread = [i.time for i in completed if i not in read]
+        unread = [i.time for i in snapshot.timeline.completed_writes() if i not in read]
         # What is open will be completed later, and has a time of its own already.
         pending = first_open_write(snapshot.storage, snapshot.timeline)
         bound = min([*unread, *([] if pending is None else [pending.time])], default="~")

@@ -6,6 +6,7 @@ Source: spec "Queries", section 4; IncrementalRelation of Apache Hudi 0.15.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -33,25 +34,32 @@ from hudi_format.errors import (
     MissingFileError,
     UnsupportedError,
 )
-from hudi_format.instant_time import zone_of
+from hudi_format.instant_time import parse_instant, zone_of
 from hudi_format.model import BaseFile
 from hudi_format.names import parse_base_file
 from hudi_format.schema.meta_columns import with_meta
+from hudi_timeline import filling
 from hudi_timeline.archived import archived_instants, archived_write_between
+from hudi_timeline.history import history_instants
 from hudi_timeline.instant import WRITE_ACTIONS, Instant
 from hudi_timeline.listing import list_partition_files
-from hudi_timeline.partition_values import partition_columns, partition_table
+from hudi_timeline.one_moment import has_no_folders, look_again
+from hudi_timeline.partition_values import partition_columns, partition_table, with_times_as_text
 from hudi_timeline.scan.bootstrap import with_sources
 from hudi_timeline.scan.globs import file_filter
+from hudi_timeline.scan.past import completed_by
 from hudi_timeline.scan.plan import FILES_SCHEMA, INCREMENTAL, Fate, Predicate, ScanPlan, as_file
 from hudi_timeline.scan.snapshot import START, distinct, plan_files_table
 from hudi_timeline.scan.stability import open_writes
-from hudi_timeline.scan.time_travel import first_open_write, has_archive
+from hudi_timeline.scan.time_travel import first_open_write, has_archive, oldest_whole
 from hudi_timeline.snapshot import TableSnapshot, is_base_file
-from hudi_timeline.timeline import Timeline, modified_at
+from hudi_timeline.timeline import modified_at
 from hudi_timeline.view import Group, WrittenFile, check_size, missing_file
 
 log = logging.getLogger("hudi")
+
+CLOCKS_APART_MS = 3_600_000
+"""How far the clocks of writers and of the store may be apart."""
 
 
 def by_completion(options: ReadConfig) -> bool:
@@ -114,12 +122,12 @@ class Range:
 
 
 def incremental_range(
-    snapshot: TableSnapshot, begin: str, end: str | None, options: ReadConfig, *, virtual_keys: bool = False
+    snapshot: TableSnapshot, begin: str, end: str | None, options: ReadConfig, *, changes: bool = False
 ) -> Range:
     """The commits in (begin, end]: by their times, from table version 8 on by those at which they were completed.
 
     Args:
-        virtual_keys: whether a table without meta columns will do.
+        changes: of rows are asked for: a table without meta columns will do, and the whole table will not.
 
     Raises:
         UnsupportedError: a table without meta columns, whose rows do not say when they were written.
@@ -128,7 +136,7 @@ def incremental_range(
         HollowCommitError: see `ReadConfig.hollow_policy`.
     """
     uri = snapshot.storage.uri
-    if not snapshot.config.populate_meta_fields and not virtual_keys:
+    if not snapshot.config.populate_meta_fields and not changes:
         raise UnsupportedError(
             "incremental queries need the meta columns, which this table does not fill",
             table=uri,
@@ -143,14 +151,13 @@ def incremental_range(
                 table=uri,
                 remedy=f"use order={COMPLETION!r}, which neither waits nor misses a commit.",
             )
-        return _completed_range(snapshot, begin, end, options)
+        return _completed_range(snapshot, begin, end, options, changes)
     if by_completion(options):
         completed = completion_times(snapshot)
-        chosen = tuple(
-            i for i in timeline.completed_writes() if begin < completed[i] and completed[i] <= (end or "~")
-        )
+        chosen = tuple(i for i, at in completed.items() if begin < at <= (end or "~"))
         checkpoint = max((completed[i] for i in chosen), default=begin)
-        gone = _gone_or_refused(snapshot, begin, end, min(completed.values(), default=""), options)
+        first = min(completed.values(), default="")
+        gone = _gone_or_refused(snapshot, begin, end, first, options, changes)
         return Range(begin, end or "", chosen, *gone, by_completion=True, checkpoint=checkpoint)
     writes = timeline.completed_writes()
     if end is not None:
@@ -173,13 +180,15 @@ def incremental_range(
         final = tuple(i for i in writes if i.time < pending.time)
         writes = writes if options.order == START_ORDER else final
     chosen = tuple(i for i in writes if i.time > begin)
-    gone = _gone_or_refused(snapshot, begin, end, timeline.first_active, options)
+    gone = _gone_or_refused(snapshot, begin, end, timeline.first_active, options, changes)
     # Never beyond what is open: the next read may give rows again, and never misses one.
     checkpoint = max((i.time for i in final if i.time > begin), default=begin)
     return Range(begin, end or "", chosen, *gone, checkpoint=checkpoint)
 
 
-def _completed_range(snapshot: TableSnapshot, begin: str, end: str | None, options: ReadConfig) -> Range:
+def _completed_range(
+    snapshot: TableSnapshot, begin: str, end: str | None, options: ReadConfig, changes: bool
+) -> Range:
     """The commits completed in (begin, end], of a table whose timeline says when that was.
 
     None can turn up later in a range that was read: a time of completion is given when the commit is published.
@@ -193,16 +202,44 @@ def _completed_range(snapshot: TableSnapshot, begin: str, end: str | None, optio
     on_missing = options.on_missing or FULL_SCAN
     if FULL_SCAN_FALLBACK in options.raw and not options.fallback_full_scan and options.on_missing is None:
         on_missing = AS_HUDI if is_start(begin) else ERROR
-    archived: list[Instant] = []
-    if begin < first:
-        past = archived_instants(snapshot.storage, snapshot.config)
-        archived = [i for i in past if i.action in WRITE_ACTIONS and begin < i.completion <= last]
+    past = archived_instants(snapshot.storage, snapshot.config) if begin < first else _late(snapshot, begin)
+    # An archival first writes its archive, then removes files: what is in both places is there.
+    active = snapshot.visible().completed
+    archived = [
+        i for i in past if i.action in WRITE_ACTIONS and begin < i.completion <= last and i.time not in active
+    ]
     gone = max((i.completion for i in archived), default="")
     if gone and on_missing == ERROR:
-        raise _archived_error(snapshot, begin, gone, first)
+        raise _archived_error(snapshot, begin, gone, first, changes)
     checkpoint = max((completed[i] for i in chosen), default=begin)
     times = tuple(i.time for i in archived)
     return Range(begin, end or "", chosen, gone, on_missing, True, checkpoint, times)
+
+
+def _late(snapshot: TableSnapshot, begin: str) -> tuple[Instant, ...]:
+    """Archived instants that may have been completed after `begin`, though active ones were completed before it.
+
+    Archival goes by the times of requests: what a writer that took long completes last may be archived first.
+    Apache Hudi 1.2.0 leaves the rows of such a write out, for good where a reader follows its checkpoints.
+    """
+    storage = snapshot.storage
+    try:
+        return history_instants(
+            storage, snapshot.config, written_since_ms=_archiving_since_ms(snapshot, begin)
+        )
+    except (CorruptFileError, MissingFileError) as e:
+        log.warning("%s: the archived timeline cannot be read, so commits may be missing: %s", storage.uri, e)
+        return ()
+
+
+def _archiving_since_ms(snapshot: TableSnapshot, begin: str) -> int:
+    """When files of the archive were written that may have instants completed after `begin`, at the earliest."""
+    try:
+        moment = parse_instant(begin).replace(tzinfo=zone_of(snapshot.config.timezone))
+    except ValueError:  # a begin that is no time: all files
+        return 0
+    # Whatever archives an instant writes its file after the instant was completed.
+    return round(moment.timestamp() * 1000) - CLOCKS_APART_MS
 
 
 def latest_checkpoint(snapshot: TableSnapshot, options: ReadConfig) -> str:
@@ -217,14 +254,27 @@ def latest_checkpoint(snapshot: TableSnapshot, options: ReadConfig) -> str:
 def completion_times(snapshot: TableSnapshot) -> dict[Instant, str]:
     """When each completed write of the active timeline was completed, as an instant time in the table's zone.
 
-    Version 6 does not say it otherwise than by the modification time of the completed file.
+    Version 6 does not say it otherwise than by the modification time of the completed file.  One that was still being
+    filled when the timeline was listed counts as completed later.
     """
     zone = zone_of(snapshot.config.timezone)
-    return {i: i.completion or modified_at(i, zone) for i in snapshot.timeline.completed_writes()}
+    writes = snapshot.timeline.completed_writes()
+    return {i: i.completion or modified_at(i, zone) for i in writes if i.completion or _at_rest(snapshot, i)}
+
+
+def _at_rest(snapshot: TableSnapshot, instant: Instant) -> bool:
+    """Whether the file of a completed instant was whole when it was listed, so that its time stays what it is."""
+    storage = snapshot.storage
+    if has_no_folders(storage) or abs(time.time() - instant.mtime_ms / 1000) > filling.YOUNG_S:
+        return True
+    snapshot.commits.get(instant)  # waits until it is whole
+    look_again(storage)
+    found = storage.info(instant.path)
+    return found is None or found.mtime_ms == instant.mtime_ms
 
 
 def _gone_or_refused(
-    snapshot: TableSnapshot, begin: str, end: str | None, first: str, options: ReadConfig
+    snapshot: TableSnapshot, begin: str, end: str | None, first: str, options: ReadConfig, changes: bool
 ) -> tuple[str, str]:
     """What was archived of a range, and what to do about it; see `Range.gone` and `.on_missing`.
 
@@ -234,40 +284,53 @@ def _gone_or_refused(
     on_missing = FULL_SCAN if options.fallback_full_scan else options.on_missing
     if on_missing is None:
         on_missing = AS_HUDI if is_start(begin) else ERROR
-    gone = _gone(snapshot, begin, end, by_completion(options)) if begin < first else ""
+    gone = ""
+    if begin < first or by_completion(options):
+        since_ms = 0 if begin < first else _archiving_since_ms(snapshot, begin)
+        gone = _gone(snapshot, begin, end, by_completion(options), since_ms)
     if gone and on_missing == ERROR:
-        raise _archived_error(snapshot, begin, gone, first)
+        raise _archived_error(snapshot, begin, gone, first, changes)
     return gone, on_missing
 
 
-def _archived_error(snapshot: TableSnapshot, begin: str, gone: str, first: str) -> InstantNotFoundError:
+def _archived_error(
+    snapshot: TableSnapshot, begin: str, gone: str, first: str, changes: bool
+) -> InstantNotFoundError:
+    whole = "" if changes else f"{FULL_SCAN!r} reads the whole table, "
     return InstantNotFoundError(
         f"cannot read from {begin}: commits after it are archived, up to {gone}",
         table=snapshot.storage.uri,
         instant=begin,
         remedy=f"begin at {gone} or later, so that {first} is the oldest instant whose rows are read; "
-        f"on_missing={FULL_SCAN!r} ({ON_MISSING}) reads the whole table, {AS_HUDI!r} what is on the active "
-        "timeline.",
+        f"on_missing ({ON_MISSING}): {whole}{AS_HUDI!r} what is on the active timeline.",
         oldest=first,
     )
 
 
-def _gone(snapshot: TableSnapshot, begin: str, end: str | None, completion: bool) -> str:
-    """The newest archived commit in (begin, end]; the active timeline's start where the archive does not tell."""
+def _gone(snapshot: TableSnapshot, begin: str, end: str | None, completion: bool, since_ms: int) -> str:
+    """The newest archived commit in (begin, end]; the active timeline's start where the archive does not tell.
+
+    Args:
+        since_ms: files of the archive that were written before do not count; 0 where the begin is archived itself.
+    """
     storage, config = snapshot.storage, snapshot.config
     if not has_archive(storage, config):
         return ""
     try:
-        found = archived_write_between(storage, config, begin, end, by_completion=completion)
+        found = archived_write_between(
+            storage, config, begin, end,
+            by_completion=completion, without=snapshot.visible().completed, written_since_ms=since_ms,
+        )  # fmt: skip
     except (CorruptFileError, UnsupportedError, MissingFileError) as e:
         log.warning("%s: the archived timeline cannot be read, so commits may be missing: %s", storage.uri, e)
-        return snapshot.timeline.first_active
+        return "" if since_ms else snapshot.timeline.first_active
     return found.time if found is not None else ""
 
 
 def incremental_schema(snapshot: TableSnapshot) -> pa.Schema:
     """The result's columns: meta columns, then the table's in its order; values come from the files."""
-    return with_meta(pa.schema([f.with_nullable(True) for f in snapshot.schema]))
+    table = with_times_as_text(snapshot.config, snapshot.schema)
+    return with_meta(pa.schema([f.with_nullable(True) for f in table]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,11 +379,7 @@ class IncrementalSource(RangeSource):
             if self.range.full_scan:
                 return self._full_scan()
             if self.snapshot.config.layout_version == 2 and self.options.on_missing == AS_HUDI:
-                left = self._full_scan_by_completion(lenient=True)
-                text = (
-                    f"rows are missing from the result, because files of its commits are gone, first {e.file}"
-                )
-                return replace(left, complete=False, warnings=(*left.warnings, text))
+                return self._left(f"first {e.file}", lenient=True)
             raise
 
     def _planned(self) -> ScanPlan:
@@ -393,31 +452,58 @@ class IncrementalSource(RangeSource):
         return sorted(out, key=lambda b: (b.partition, b.file_id))
 
     def _full_scan(self) -> ScanPlan:
-        """The whole table at the end of the range, rows filtered by their commit time."""
-        if self.snapshot.config.layout_version == 2:
-            return self._full_scan_by_completion()
-        at = self.range.end or (self.range.instants[-1].time if self.range.instants else "")
-        snapshot = self.snapshot
-        whole = TableSnapshot(
-            snapshot.storage, snapshot.config, snapshot.timeline, snapshot.schema, at, snapshot.commits
-        )
-        # Nothing sorts between `begin` and `begin` with a digit after it.
-        return replace(self._whole(whole), kind=INCREMENTAL, commit_time_range=(f"{self.range.begin}0", at))
+        """The whole table at the end of the range, rows filtered by their commit time.
 
-    def _full_scan_by_completion(self, lenient: bool = False) -> ScanPlan:
-        """The whole table as it was when the last commit of the range was completed.
+        Where the cleaner has removed files of that state, and the options ask for this, it is the table as it is now,
+        as in Apache Hudi; the plan is not complete then: what later commits changed is not there any more.
+
+        Raises:
+            MissingFileError: files of that state are gone, and the options do not say what to do then.
+        """
+        snapshot, end = self.snapshot, self.range.end
+        if snapshot.config.layout_version == 2:
+            state = completed_by(snapshot, end) if end else snapshot
+            try:
+                return self._of_commits(self._whole(state))
+            except MissingFileError as e:
+                if not end:
+                    raise
+                if self.options.on_missing == FULL_SCAN or self.options.fallback_full_scan:
+                    return self._left(f"first {e.file}")
+                e.remedy = (
+                    f"if the cleaner removed it, end at a later commit, or set on_missing={FULL_SCAN!r} ({ON_MISSING}) "
+                    "to read the rows of the range that the table still has."
+                )
+                raise
+        if end:
+            oldest = oldest_whole(snapshot.storage, snapshot.config, snapshot.timeline, end)
+            if end < oldest:
+                return self._left(f"of instants before {oldest}")
+        at = end or (self.range.instants[-1].time if self.range.instants else "")
+        return self._of_commits(self._whole(replace(snapshot, as_of=at)))
+
+    def _left(self, gone: str, *, lenient: bool = False) -> ScanPlan:
+        """The rows of the range that the table has now.
 
         Args:
-            lenient: read what is left of that state.
+            gone: which files are not there any more.
+            lenient: read what is left of the present state too.
         """
-        snapshot, end = replace(self.snapshot, lenient=lenient), self.range.end
-        timeline = snapshot.timeline
-        if end:
-            timeline = Timeline.of_files(i for i in timeline.files if not i.completed or i.completion <= end)
-        plan = replace(self._whole(replace(snapshot, timeline=timeline)), kind=INCREMENTAL)
-        if is_start(self.range.begin):
-            return plan
-        return replace(plan, commit_times=(*self.range.archived, *(i.time for i in self.range.instants)))
+        plan = self._of_commits(self._whole(replace(self.snapshot, lenient=lenient)))
+        text = f"rows are missing from the result, because files of its commits are gone, {gone}"
+        return replace(plan, complete=False, warnings=(*plan.warnings, text))
+
+    def _of_commits(self, plan: ScanPlan) -> ScanPlan:
+        """The plan of a whole state, rows filtered by the commits of the range."""
+        begin, end, instants = self.range.begin, self.range.end, self.range.instants
+        if self.snapshot.config.layout_version != 2:
+            last = end or (instants[-1].time if instants else "")
+            # Nothing sorts between `begin` and `begin` with a digit after it.
+            return replace(plan, kind=INCREMENTAL, commit_time_range=(f"{begin}0", last))
+        if is_start(begin) and not end:
+            return replace(plan, kind=INCREMENTAL)
+        times = (*self.range.archived, *(i.time for i in instants))
+        return replace(plan, kind=INCREMENTAL, commit_times=times)
 
     def _whole(self, snapshot: TableSnapshot) -> ScanPlan:
         """The plan of all files of a snapshot."""
@@ -462,6 +548,7 @@ class IncrementalSource(RangeSource):
             complete=complete,
             warnings=warnings,
             evolution=snapshot.evolution,
+            nested_digits=snapshot.config.version >= 9,
         )
         return with_sources(plan, snapshot.storage, snapshot.config)
 

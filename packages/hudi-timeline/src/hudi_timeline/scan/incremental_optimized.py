@@ -64,8 +64,9 @@ class OptimizedIncrementalSource(IncrementalSource):
                 base = parse_base_file(partition, entry.name, entry.size)
                 if base is None or base.instant not in visible:
                     continue
-                # Of what is archived all was completed before.
-                at = completed.get(base.instant, "") if self.range.by_completion else base.instant
+                # Of what is archived all was completed before; what is being filled will be.
+                other = "~" if base.instant in visible.completed else ""
+                at = completed.get(base.instant, other) if self.range.by_completion else base.instant
                 if at <= begin:
                     group = (partition, base.file_id)
                     out[group] = max(out.get(group, ""), base.instant)

@@ -16,7 +16,7 @@ from hudi_format.log.order import BlockScope
 from hudi_format.merge import metadata_payload
 from hudi_format.merge.custom import MERGE, custom_of, custom_rule
 from hudi_format.merge.limits import DEFAULT_BYTES, MemoryLimit
-from hudi_format.merge.rules import MergeRule, mode_rule, payload_rule
+from hudi_format.merge.rules import MergeRule, check_compared, mode_rule, payload_rule
 from hudi_format.model import BaseFile, FileSlice
 from hudi_format.schema.meta_columns import with_meta
 from hudi_format.slice_reader import SliceMerge
@@ -26,7 +26,7 @@ from hudi_timeline.partition_values import copied_columns, partition_columns, pa
 from hudi_timeline.scan.plan import Fate, PartitionColumn, ScanPlan, SliceLogs, as_file
 from hudi_timeline.scan.prune import PartitionPruner
 from hudi_timeline.scan.snapshot import SnapshotSource
-from hudi_timeline.schema_defaults import refuse_defaults
+from hudi_timeline.schema_defaults import with_defaults
 from hudi_timeline.snapshot import TableSnapshot
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.view import SCHEMA
@@ -71,7 +71,12 @@ def slice_merge(snapshot: TableSnapshot, merge: str | None = None) -> SliceMerge
                 checked.check(snapshot.schema, config.ordering_field)
         else:
             rule = _mode_rule(config) if by_mode else payload_rule(config.payload_class)
-            refuse_defaults(rule, snapshot.timeline, snapshot.commits, snapshot.storage.uri)
+            check_compared(rule, config.ordering_fields)
+            # Apache Hudi 1.0.2 merges by Spark's schema, in which every default is null.
+            if config.version != 8:
+                rule = with_defaults(
+                    rule, snapshot.instants, snapshot.commits, config.create_schema, snapshot.storage.uri
+                )
     except (UnsupportedError, SchemaError, InvalidOptionError) as e:
         raise e.at(table=snapshot.storage.uri) from None
     if by_mode:
@@ -90,6 +95,7 @@ def slice_merge(snapshot: TableSnapshot, merge: str | None = None) -> SliceMerge
         key_spec,
         more_ordering=config.ordering_fields[1:],
         evolution=snapshot.evolution,
+        float_digits=config.version >= 9,
     )
 
 

@@ -156,6 +156,8 @@ class ScanPlan:
         merge: how, where there are any.
         sources: of skeleton files of a bootstrap, by their path: the file that holds the data columns.
         source_storage: where these are.
+        nested_digits: floats of base files that are doubles now keep the digits that they print with inside of other
+            columns too, as in tables of version 9 (Apache Hudi 1.2); others are the nearest doubles.
         evolution: how files are read by column id, where the table has a schema history; else None.
         table_schema: all columns of the table with meta columns, where there are any logs or changes.
         changes: of a change data capture query, what each commit did to each file group, oldest first.
@@ -182,6 +184,7 @@ class ScanPlan:
     nulls_kept: bool = True
     sources: Mapping[str, SourceFile] = field(default_factory=dict)
     source_storage: Storage | None = None
+    nested_digits: bool = False
 
 
 @dataclass(frozen=True, slots=True)

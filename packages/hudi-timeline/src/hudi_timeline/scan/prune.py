@@ -1,13 +1,12 @@
-"""Which partitions and row groups cannot hold a row that a filter keeps.
+"""Which partitions cannot hold a row that a filter keeps.
 
-Both questions are put to Arrow's own simplification of an expression under a guarantee (`city == "sf"`, or
-`3 <= ts <= 7`), so any filter that Arrow can evaluate prunes; what it cannot decide is kept.
+The question is put to Arrow's own simplification of an expression under a guarantee (`city == "sf"`), as for row
+groups (`hudi_format.parquet.matching`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,33 +15,11 @@ import pyarrow.compute as pc
 from hudi_format.columns import integers
 from hudi_format.errors import PartitionPathError
 from hudi_format.filtering import filtered
+from hudi_format.parquet.matching import all_of, equals, may_match
 from hudi_format.partition_path import split_values
 from hudi_timeline.partition_values import partition_table
 from hudi_timeline.scan.plan import FROM_PATH, PartitionColumn, Predicate
 from hudi_timeline.table_config import TableConfig
-
-if TYPE_CHECKING:
-    from hudi_format.parquet.chunks import ColumnChunk
-
-
-def may_match(
-    filter: pc.Expression, guarantees: Sequence[pc.Expression | None], schema: pa.Schema
-) -> list[bool]:
-    """For each guarantee: whether a row for which it holds may pass the filter; None guarantees nothing."""
-    # Its import takes as long as that of pyarrow, and brings pandas where that is installed.
-    import pyarrow.dataset as ds
-    import pyarrow.fs as pafs
-
-    # Fragments are never opened: only their partition expressions are looked at.
-    parquet, files = ds.ParquetFileFormat(), pafs.LocalFileSystem()
-    fragments = [
-        parquet.make_fragment(str(n), files, partition_expression=g)
-        for n, g in enumerate(guarantees)
-        if g is not None
-    ]
-    dataset = ds.FileSystemDataset(fragments, schema, parquet, files)
-    kept = {int(f.path) for f in dataset.get_fragments(filter=filter)}
-    return [g is None or n in kept for n, g in enumerate(guarantees)]
 
 
 class PartitionPruner:
@@ -152,7 +129,7 @@ class PartitionPruner:
             for g in _guarantees([segment], [column], self._exact)
             if g is not None
         ]
-        return _all(known)
+        return all_of(known)
 
 
 def _passing(
@@ -165,7 +142,7 @@ def _passing(
         values = partition_table(paths, columns)
     except PartitionPathError:
         return None
-    filter = _all([p.expression for p in told])
+    filter = all_of([p.expression for p in told])
     if filter is None:
         return range(len(paths))
     numbered = values.append_column("", integers(np.arange(len(paths))))
@@ -186,82 +163,8 @@ def _guarantees(
     names = values.column_names[1:]
     rows = zip(*(values.column(n).combine_chunks() for n in names), strict=True)
     return [
-        _all(
-            [_equals(name, value) for name, value in zip(names, row, strict=True) if nulls or value.is_valid]
+        all_of(
+            [equals(name, value) for name, value in zip(names, row, strict=True) if nulls or value.is_valid]
         )
         for row in rows
     ]
-
-
-def _equals(name: str, value: pa.Scalar) -> pc.Expression:
-    return pc.field(name) == pc.scalar(value) if value.is_valid else pc.field(name).is_null()
-
-
-def _all(parts: Sequence[pc.Expression]) -> pc.Expression | None:
-    out: pc.Expression | None = None
-    for part in parts:
-        out = part if out is None else out & part
-    return out
-
-
-def matching_row_groups(
-    footer: memoryview,
-    stored: pa.Schema,
-    filter: pc.Expression,
-    columns: Sequence[str],
-    schema: pa.Schema,
-    constants: pa.RecordBatch | None = None,
-) -> list[int]:
-    """Numbers of the row groups that may hold a row which passes the filter, by the footer's statistics.
-
-    Args:
-        footer: bytes of the footer.
-        stored: the file's schema.
-        columns: columns that the filter needs.
-        schema: the schema that the filter is written for; statistics are compared in its types.
-        constants: one row with the columns whose value is the same in the whole file.
-    """
-    from hudi_format.parquet.chunks import row_groups
-
-    fixed: list[pc.Expression] = []
-    if constants is not None:
-        fixed = [_equals(n, constants.column(n)[0]) for n in constants.schema.names if n in columns]
-    moving = [n for n in columns if constants is None or n not in constants.schema.names]
-    # Two columns of one name: which of them a chunk is of is not known.
-    moving = [n for n in moving if stored.get_field_index(n) >= 0 and n in schema.names]
-    # A NaN is outside of every range, and `not (x <= 5)` holds for it.
-    if "invert(" in str(filter):
-        moving = [n for n in moving if not pa.types.is_floating(schema.field(n).type)]
-    guarantees: list[pc.Expression | None] = []
-    for group in row_groups(footer, moving):
-        parts = list(fixed)
-        for name in moving:
-            if name in group.columns:
-                parts += _range(group.columns[name], stored.field(name).type, schema.field(name).type)
-        guarantees.append(_all(parts))
-    kept = may_match(filter, guarantees, schema)
-    return [n for n, keep in enumerate(kept) if keep]
-
-
-def _range(chunk: ColumnChunk, stored: pa.DataType, wanted: pa.DataType) -> list[pc.Expression]:
-    """What a column chunk's statistics say of its values."""
-    field = pc.field(chunk.path)
-    if chunk.nulls == chunk.num_values and chunk.nulls:
-        return [field.is_null()]
-    bounds = chunk.bounds(stored)
-    if bounds is None:
-        return []
-    if wanted != stored:
-        if not (_numeric(stored) and _numeric(wanted)):
-            return []
-        # Promotions keep the order of values; float32 -> float64 and int64 -> double as well.
-        bounds = (bounds[0].cast(wanted, safe=False), bounds[1].cast(wanted, safe=False))
-    at_least, at_most = field >= pc.scalar(bounds[0]), field <= pc.scalar(bounds[1])
-    if chunk.nulls == 0:
-        return [at_least, at_most]
-    # This form of a range with nulls is one that Arrow's simplification knows; an outer `or` is not.
-    return [at_least | field.is_null(), at_most | field.is_null()]
-
-
-def _numeric(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_signed_integer(kind) or pa.types.is_floating(kind))

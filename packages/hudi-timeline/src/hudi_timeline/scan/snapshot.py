@@ -156,6 +156,7 @@ class SnapshotSource:
             ),
             as_of=snapshot.as_of,
             evolution=snapshot.evolution,
+            nested_digits=snapshot.config.version >= 9,
         )
         if not snapshot.config.bootstrap_base_path:
             return plan

@@ -5,7 +5,7 @@ A task holds everything its worker may know, so the same worker runs on threads 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -15,9 +15,12 @@ import pyarrow.parquet as pq
 from hudi_format.base_file import OtherBaseFile, open_other
 from hudi_format.bootstrap_index import SourceFile
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, UnsupportedError
+from hudi_format.parquet.chunks import repeating, row_groups
 from hudi_format.parquet.entries import footer_bytes
-from hudi_format.parquet.footer import DAMAGED_REMEDY, stream_bytes
+from hudi_format.parquet.footer import DAMAGED_REMEDY, check_values, stream_bytes
+from hudi_format.parquet.matching import matching_row_groups
 from hudi_format.parquet.reader import row_counts, wrong_rows
+from hudi_format.parquet.utf8 import check_text
 from hudi_format.schema.evolve import conform
 from hudi_format.schema.history import Reading
 from hudi_format.schema.meta_columns import COMMIT_TIME
@@ -25,7 +28,6 @@ from hudi_format.slice_reader import LogRecords, SliceMerge, merge_base
 from hudi_format.storage import Storage
 from hudi_timeline.scan.bootstrap import BootstrapFile
 from hudi_timeline.scan.plan import BATCH_ROWS, FROM_PATH, Predicate, ScanPlan, SliceLogs
-from hudi_timeline.scan.prune import matching_row_groups
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +45,7 @@ class ReadTask:
         logs, merge: what is merged into the file, and how; None where nothing is.  Then `path` is "" where the
             slice has no base file.
         merge_schema: the columns that the merge reads.
+        nested_digits: as `ScanPlan`.
         source, source_storage: of a skeleton file: the file with the data columns, and the storage it is in.
         reading: how the file is read by column id, where it has another version of the schema; else None.
     """
@@ -64,6 +67,7 @@ class ReadTask:
     reading: Reading | None = None
     source: SourceFile | None = None
     source_storage: Storage | None = None
+    nested_digits: bool = False
 
     def to_batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The rows in batches; see `read_slice`."""
@@ -110,6 +114,7 @@ def make_tasks(
             values[partition] if constant else None, _later(filter, plan.since.get(path)), filter_columns,
             reading=readings[instant],
             source=plan.sources.get(path), source_storage=plan.source_storage,
+            nested_digits=plan.nested_digits,
         )
         for path, partition, size, instant, file_id in zip(*columns, strict=True)
     ]  # fmt: skip
@@ -182,8 +187,11 @@ _UNREADABLE = (pa.ArrowException, ValueError, OSError)
 class SliceFile:
     """An open base file and what a task wants of it.  The caller closes it."""
 
-    def __init__(self, task: ReadTask) -> None:
+    def __init__(self, task: ReadTask, dictionaries: Collection[str] = (), batch_rows: int = 0) -> None:
         """Opens the file and reads its footer.
+
+        Args:
+            dictionaries: text columns to give as dictionaries where that is less work, in batches of so many rows.
 
         Raises:
             MissingFileError, CorruptFileError: naming the file.
@@ -199,29 +207,54 @@ class SliceFile:
             self.row_groups = []
             return
         self._source = _open(task)
+        repeated = self._repeating(dictionaries, batch_rows)
         try:
             # Remote stores: one request for the column chunks of a row group instead of one for each.
             self._file = pq.ParquetFile(
-                self._source, pre_buffer=not task.storage.is_local, buffer_size=stream_bytes(self._source)
-            )
+                self._source, pre_buffer=not task.storage.is_local, buffer_size=stream_bytes(self._source),
+                read_dictionary=repeated,
+            )  # fmt: skip
+            check_values(self._file.schema_arrow)
             stored = set(self._file.schema_arrow.names)
             self._rows = row_counts(self._file.metadata)
-        except _UNREADABLE as e:
+        except (*_UNREADABLE, KeyError) as e:  # KeyError: row groups have a column that the schema has not
             self._source.close()
             raise _corrupt(task, e) from None
+        self._stored = _with_dictionaries(self._stored, self._file.schema_arrow, repeated)
         self._columns = [n for n in self._stored.names if n in stored]
         self.row_groups = list(range(self._file.num_row_groups))
         if task.filter is not None:
-            self.keep_row_groups(task.filter, task.filter_columns)
+            self.keep_row_groups(task)
 
-    def keep_row_groups(self, filter: pc.Expression, columns: tuple[str, ...]) -> None:
-        """Leave out the row groups that by their statistics have no row to keep."""
+    def _repeating(self, columns: Collection[str], batch_rows: int) -> list[str]:
+        """Those of the text columns that are less work as dictionaries.
+
+        One text over and over, as in most meta columns, is then written once for each row, with the merged values in
+        their places, rather than by Arrow and then again.
+        """
+        # Of a remote file the footer would be one more request.
+        if not columns or self.task.reading is not None or not self.task.storage.is_local:
+            return []
+        try:
+            return repeating(row_groups(footer_bytes(self._source), columns), columns, batch_rows)
+        except (CorruptFileError, UnsupportedError, *_UNREADABLE):
+            return []  # Arrow says what is wrong with it
+
+    def keep_row_groups(self, wanted: ReadTask) -> None:
+        """Leave out the row groups that by their statistics have no row that a task's filter keeps.
+
+        Args:
+            wanted: the task with the filter, its columns and constants; this file's may have fewer columns.
+        """
+        if wanted.filter is None:
+            return
         # Statistics lie under the names of the file, which may mean other columns now.
         if self.row_groups and self.task.reading is None:
             try:
                 footer = footer_bytes(self._source)  # Arrow has just read it
+                stored = _without_dictionaries(self._file.schema_arrow)
                 self.row_groups = matching_row_groups(
-                    footer, self._file.schema_arrow, filter, columns, self.task.needed, self.task.constants
+                    footer, stored, wanted.filter, wanted.filter_columns, wanted.needed, wanted.constants
                 )
             except (CorruptFileError, UnsupportedError) as e:
                 raise _placed(e, self.task) from None
@@ -254,6 +287,7 @@ class SliceFile:
                 raw = self._file.read(columns=self._columns)
             else:
                 raw = self._file.read_row_groups(self.row_groups, columns=self._columns)
+            check_text(raw)
         except _UNREADABLE as e:
             raise _corrupt(self.task, e) from None
         rows = sum(self._rows[n] for n in self.row_groups)
@@ -281,6 +315,8 @@ class SliceFile:
         while True:
             try:
                 batch = next(raw, None)
+                if batch is not None:
+                    check_text(batch)
             except _UNREADABLE as e:
                 raise _corrupt(self.task, e) from None
             if batch is None:
@@ -309,7 +345,11 @@ class SliceFile:
         wanted = self._stored
         try:
             if raw.schema.types != wanted.types or raw.schema.names != wanted.names:
-                raw = conform(raw, wanted) if raw.num_columns else _nulls(wanted, rows)
+                raw = (
+                    conform(raw, wanted, nested_digits=task.nested_digits)
+                    if raw.num_columns
+                    else _nulls(wanted, rows)
+                )
             if task.reading is not None:
                 raw = (
                     task.reading.given(raw, self._from_file)
@@ -324,10 +364,25 @@ class SliceFile:
                 columns.append(_repeated(task.constants.column(field.name)[0], rows))
             else:
                 columns.append(raw.column(field.name))
-        table = pa.table(columns, schema=task.needed) if columns else _no_columns(rows)
+        needed = pa.schema([f.with_type(c.type) for f, c in zip(task.needed, columns, strict=True)])
+        table = pa.table(columns, schema=needed) if columns else _no_columns(rows)
         if task.filter is not None:
             table = table.filter(task.filter)
         return table if len(task.needed) == len(task.schema) else table.select(task.schema.names)
+
+
+def _with_dictionaries(schema: pa.Schema, stored: pa.Schema, columns: Sequence[str]) -> pa.Schema:
+    """The schema with the columns that Arrow gives as dictionaries of text."""
+    kind = pa.dictionary(pa.int32(), pa.string())
+    for name in columns:
+        if stored.field(name).type == kind:
+            schema = schema.set(schema.get_field_index(name), schema.field(name).with_type(kind))
+    return schema
+
+
+def _without_dictionaries(schema: pa.Schema) -> pa.Schema:
+    kinds = (t.value_type if pa.types.is_dictionary(t) else t for t in schema.types)
+    return pa.schema([f.with_type(t) for f, t in zip(schema, kinds, strict=True)])
 
 
 def _repeated(value: pa.Scalar, rows: int) -> pa.Array:
@@ -404,7 +459,7 @@ def read_slice(task: ReadTask, batch_rows: int = BATCH_ROWS) -> Iterator[pa.Reco
 def read_whole(task: ReadTask) -> pa.Table:
     """The rows of one file, or merged slice, at once; errors as `read_slice`."""
     if task.logs is not None:
-        parts = list(_merged(task, BATCH_ROWS))
+        parts = list(_merged(task, BATCH_ROWS)) or [task.schema.empty_table()]
         # Arrow forgets the rows of tables without columns when it puts them together.
         return pa.concat_tables(parts) if len(task.schema) else _no_columns(sum(p.num_rows for p in parts))
     file = SliceFile(task)
@@ -453,10 +508,11 @@ def _base_rows(task: ReadTask, schema: pa.Schema, batch_rows: int) -> Iterator[p
     base = replace(
         task, schema=schema, needed=schema, constants=None, filter=None, filter_columns=(), logs=None
     )
-    file = SliceFile(base)
+    handed_on = task.merge.handed_on(schema) if task.merge is not None else ()
+    file = SliceFile(base, handed_on, batch_rows)
     try:
-        if task.filter is not None and task.merge is not None and task.merge.stored_may_be_skipped:
-            file.keep_row_groups(task.filter, task.filter_columns)
+        if task.merge is not None and task.merge.stored_may_be_skipped:
+            file.keep_row_groups(task)
         for batch in file.batches(batch_rows):
             yield pa.Table.from_batches([batch])
     finally:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from hudi_format.errors import HollowCommitError, InstantNotFoundError
 from hudi_format.storage import Storage
+from hudi_timeline.filling import gone_since
 from hudi_timeline.history import history_files
 from hudi_timeline.instant import CLEAN, Instant
 from hudi_timeline.metadata import avro_records
+from hudi_timeline.metadata.actions import Action, CleanMetadata
 from hudi_timeline.scan.stability import open_writes
 from hudi_timeline.table_config import META_FOLDER, TableConfig
 from hudi_timeline.timeline import Timeline, is_clustering
@@ -34,8 +36,59 @@ def earliest_retained(storage: Storage, timeline: Timeline) -> str:
     if not completed:
         return ""
     last = completed[-1]
-    record = avro_records.parse("HoodieCleanMetadata", storage.read(last.path), path=last.path)
+    try:
+        record = avro_records.read_record(storage, "HoodieCleanMetadata", last.path, last.time)
+    except FileNotFoundError:
+        from hudi_timeline.moved import read_moved  # as most reads need no archive
+
+        cleaned = read_moved(storage, last)
+        if isinstance(cleaned, CleanMetadata):
+            return cleaned.earliest_to_retain
+        raise gone_since(last, storage.uri) from None
     return str(record.get("earliestCommitToRetain") or "")
+
+
+def oldest_whole(storage: Storage, config: TableConfig, timeline: Timeline, instant: str) -> str:
+    """The oldest time whose files are all there, as far as cleans say so; "" where that of `instant` are.
+
+    Raises:
+        CorruptFileError, MissingFileError, UnsupportedError: the archive cannot be read, which is opened only for times
+            before the active timeline's.
+    """
+    oldest = earliest_retained(storage, timeline)
+    writes = timeline.completed_writes()
+    if oldest or not writes or instant >= writes[0].time:
+        return oldest if instant < oldest else ""
+    if any(i.completed for i in timeline.of(CLEAN)):
+        # A clean that keeps file versions does not say from when on all files are there.
+        return writes[0].time
+    return _retained_before(storage, config, writes[0].time)
+
+
+def _retained_before(storage: Storage, config: TableConfig, first: str) -> str:
+    """The oldest instant whose files the last archived clean kept; "" where no clean was ever archived.
+
+    Archival does not wait for cleaning: a table that nobody cleans has the files of its archived instants.
+
+    Args:
+        first: the oldest active write, which stands for what a clean does not say.
+    """
+    if not has_archive(storage, config):
+        return ""
+    from hudi_timeline.archived import archived_actions  # as most reads need no archive
+
+    cleans: dict[str, Action | None] = {}
+    empty = True
+    for instant, action in archived_actions(storage, config, frozenset({CLEAN})):
+        empty = False
+        if instant.action == CLEAN and instant.completed:
+            cleans[instant.time] = action
+    if empty:  # an archive that says nothing
+        return first
+    if not cleans:
+        return ""
+    last = cleans[max(cleans)]
+    return (last.earliest_to_retain if isinstance(last, CleanMetadata) else "") or first
 
 
 def check_as_of(storage: Storage, config: TableConfig, timeline: Timeline, instant: str) -> None:
@@ -56,13 +109,7 @@ def check_as_of(storage: Storage, config: TableConfig, timeline: Timeline, insta
             "the next write rolls it back if its writer is dead.",
             blocked_by=blocking,
         )
-    oldest = earliest_retained(storage, timeline)
-    writes = timeline.completed_writes()
-    if not oldest and writes:
-        # A clean that keeps file versions does not say from when on all files are there, and what was
-        # archived was cleaned before.
-        cleaned = any(i.completed for i in timeline.of(CLEAN)) or has_archive(storage, config)
-        oldest = writes[0].time if cleaned else ""
+    oldest = oldest_whole(storage, config, timeline, instant)
     if instant < oldest:
         raise InstantNotFoundError(
             f"cannot read as of {instant}: files of that time were cleaned",

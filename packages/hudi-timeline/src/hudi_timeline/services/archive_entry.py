@@ -94,7 +94,7 @@ def _commit(data: bytes, path: str, *, replaced: bool) -> dict[str, Any]:
             partition: [{name: stat.get(name) for name in _STAT_FIELDS} for stat in of]
             for partition, of in (value.get("partitionToWriteStats") or {}).items()
         }
-    except (ValueError, AttributeError, TypeError) as e:
+    except (ValueError, AttributeError, TypeError, RecursionError) as e:
         raise CorruptFileError(
             f"no commit metadata: {e}",
             file=path,

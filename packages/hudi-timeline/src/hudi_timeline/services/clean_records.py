@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hudi_format.errors import CorruptFileError
 from hudi_format.storage import Storage
 from hudi_timeline.instant import CLEAN, Instant
 from hudi_timeline.metadata import avro_records
@@ -45,12 +44,9 @@ def last_clean(storage: Storage, timeline: Timeline) -> LastClean | None:
     if newest.size == 0:  # Apache Hudi's readers take an empty file for a cleaning that says nothing
         return LastClean(newest.time)
     try:
-        data = storage.read(newest.path)
-        record = avro_records.parse("HoodieCleanMetadata", data, path=newest.path)
+        record = avro_records.read_record(storage, "HoodieCleanMetadata", newest.path, newest.time)
     except FileNotFoundError:
         return LastClean(newest.time)
-    except CorruptFileError as e:
-        raise e.at(table=storage.uri, instant=newest.time, file=newest.path) from None
     spared = str((record.get("extraMetadata") or {}).get(SAVEPOINTED) or "")
     return LastClean(
         newest.time,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from hudi_format.errors import CorruptFileError, InstantNotFoundError, MissingFileError, OptionError
+from hudi_format.errors import InstantNotFoundError, MissingFileError, OptionError
 from hudi_format.storage import Storage
 from hudi_timeline.instant import COMPLETED, INFLIGHT, SAVEPOINT, Instant, instant_path
 from hudi_timeline.listing import list_table
@@ -36,7 +36,7 @@ def savepointed_files(storage: Storage, timeline: Timeline) -> set[tuple[str, st
     for at in savepoints(timeline):
         path = instant_path(at, SAVEPOINT, COMPLETED)
         try:
-            record = avro_records.parse("HoodieSavepointMetadata", storage.read(path), path=path)
+            record = avro_records.read_record(storage, "HoodieSavepointMetadata", path, at)
         except FileNotFoundError:
             raise MissingFileError(
                 "the savepoint's file is not there",
@@ -45,8 +45,6 @@ def savepointed_files(storage: Storage, timeline: Timeline) -> set[tuple[str, st
                 file=path,
                 remedy="run it again: the savepoint was deleted meanwhile.",
             ) from None
-        except CorruptFileError as e:
-            raise e.at(table=storage.uri, instant=at, file=path) from None
         for partition, files in (record.get("partitionMetadata") or {}).items():
             kept.update((partition, name) for name in files.get("savepointDataFile") or ())
     return kept

@@ -126,7 +126,9 @@ def _check_content(log: LogFileReader, block: LogBlock, path: str, report: Repor
             read_deletes(block, log.content(block))
         elif block.type is not BlockType.COMMAND:
             # The metadata table's records hold unions of many types.
-            schema = from_avro(block.schema, unions=True) if block.type is BlockType.HFILE_DATA else None
+            schema = (
+                from_avro(block.schema, times_as_numbers=True) if block.type is BlockType.HFILE_DATA else None
+            )
             deque(BlockDecoder(schema=schema).batches(block, log.content(block)), maxlen=0)
     except HudiError as e:
         report.add("log-content", path, e.message, block.instant, offset=block.offset)

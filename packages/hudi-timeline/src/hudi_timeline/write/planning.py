@@ -25,7 +25,7 @@ from hudi_format.errors import (
 from hudi_format.keys import KeySpec
 from hudi_format.merge.custom import MERGE, custom_of, custom_rule
 from hudi_format.merge.limits import MemoryLimit
-from hudi_format.merge.rules import MergeRule, Order, payload_rule
+from hudi_format.merge.rules import MergeRule, Order, check_compared, payload_rule
 from hudi_format.parquet.config import ParquetConfig
 from hudi_format.schema.arrow import normalize_schema
 from hudi_format.schema.avro import from_avro, to_avro
@@ -39,7 +39,7 @@ from hudi_timeline.engine.protocol import BulkOrder, Engine, PrepareTask
 from hudi_timeline.engine.user_order import user_function
 from hudi_timeline.instant import INFLIGHT, instant_path
 from hudi_timeline.one_moment import as_it_is, one_moment
-from hudi_timeline.schema_defaults import refuse_defaults
+from hudi_timeline.schema_defaults import refuse_defaults, refuse_unions
 from hudi_timeline.snapshot import CommitCache
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import latest_schema, load_timeline, read_commit
@@ -171,6 +171,7 @@ def _plan(
         timeline, commits = load_timeline(storage, old), CommitCache(storage)
         stored = latest_schema(storage, timeline, old, read=commits.get)
         writes = timeline.completed_writes()
+        refuse_unions(writes, commits, old.create_schema, storage.uri)
         recorded = recorded_index(commits.get(writes[-1]).extra) if writes else None
     names = [] if data is None else engine.schema(data).names
     key_spec = keying.key_spec_of(config, old, no_rows=data is None)
@@ -237,10 +238,10 @@ def _plan(
     rule = _rule(config, old, storage, key_spec, schema, ordering)
     if old is not None:
         refuse_defaults(rule, timeline, commits, storage.uri)
-    if rule.custom and index in (GLOBAL_SIMPLE, GLOBAL_BLOOM):
+    if (rule.custom or rule.compared) and index in (GLOBAL_SIMPLE, GLOBAL_BLOOM):
         # A record that moves, or stands in the input for two partitions, would have to be merged on its way.
         raise UnsupportedError(
-            f"the merge {rule.custom} is not provided with {index}",
+            f"the merge {rule.custom or rule.name} is not provided with {index}",
             table=storage.uri,
             remedy="use an index within partitions on a new table.",
             option="hoodie.index.type",
@@ -399,6 +400,7 @@ def _rule(
         return rule
     try:
         rule = payload_rule(config.payload_class or (table.payload_class if table else None))
+        check_compared(rule, (ordering,) if ordering else ())
     except UnsupportedError as e:
         raise e.at(table=storage.uri) from None
     if config.delete_field and not rule.delete_fields:

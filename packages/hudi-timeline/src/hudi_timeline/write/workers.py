@@ -28,6 +28,7 @@ from hudi_format.merge.modes import (
     deleted_kinds,
     event_times,
 )
+from hudi_format.merge.ordering import ordering_column
 from hudi_format.merge.rules import MergeRule, Order
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.observer import KeyObserver
@@ -119,7 +120,7 @@ def _one_per_key(context: WriteContext, bucket: Bucket, rows: pa.Table) -> pa.Ta
         return folded_alone(rows, rule, record_kinds(context, rows), context.ordering_field)
     ordering = None
     if context.combine and context.ordering_field and not context.delete_all:
-        ordering = nested_column(rows, context.ordering_field)
+        ordering = ordering_column(rows, context.ordering_field, context.rule.sequence)
     if not context.combine or context.delete_all or (rule.within == Order.GREATEST and not rule.fill_within):
         survivors = precombine(keys, ordering)
         return rows if len(survivors) == rows.num_rows else gather(rows, survivors, context.memory)
@@ -198,7 +199,7 @@ def _merge(
     guard = start_file(context, bucket.partition, spec.name, MERGE)
     ordering = None
     if context.rule.against_stored != Order.LATER and not context.delete_all and context.ordering_field:
-        ordering = nested_column(rows, context.ordering_field)
+        ordering = ordering_column(rows, context.ordering_field, context.rule.sequence)
     incoming = Incoming(
         rows=rows,
         rule=context.rule,

@@ -1,12 +1,13 @@
-"""Avro schemas out of files, checked before fastavro runs over them.
+"""Avro object containers: plans of a timeline, entries of a bootstrap's index; checked before fastavro runs over them.
 
 fastavro recurses on the C stack, for a schema's nesting and for values inside values: a schema that is nested deep,
-or a type that holds itself, ends the process.  And it believes counts, where items take no bytes.  None of the
-timeline's records is such.
+or a type that holds itself, ends the process.  And it believes counts, where items take no bytes.  None of Hudi's
+records is such.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import struct
 import zlib
@@ -20,7 +21,9 @@ from fastavro.schema import SchemaParseException
 from hudi_format.avro.model import AvroType
 from hudi_format.avro.model import parse as parse_model
 from hudi_format.errors import CorruptFileError, UnsupportedError
-from hudi_timeline.metadata.avro_types import MAGIC as MAGIC
+
+MAGIC = b"Obj\x01"
+"""How an Avro object container begins."""
 
 # What fastavro raises on damaged input is not documented; these are the kinds seen under fuzzing.
 DECODING_ERRORS = (
@@ -182,3 +185,38 @@ def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
     if not 0 <= size <= len(data) - start:
         raise CorruptFileError("the container is cut off", offset=at)
     return data[start : start + size], start + size
+
+
+def read_container(data: bytes, *, what: str = "Avro container") -> tuple[str, dict[str, Any]]:
+    """The name of a container's record type, without its namespace, and its one record.
+
+    Args:
+        what: what is expected, for messages.
+
+    Raises:
+        CorruptFileError: no container, cut off, or not exactly one record; `details["offset"]` where it is known.
+        UnsupportedError: a codec that Apache Hudi does not use.
+    """
+    try:
+        container = container_parts(data)
+        schema = checked_schema(container.schema)
+        count = sum(n for n, _ in container.blocks)
+        if count != 1:
+            raise CorruptFileError(f"it holds {count} records instead of one")
+        source = io.BytesIO(b"".join(block for _, block in container.blocks))
+        record = fastavro.schemaless_reader(source, schema, None)
+        if source.read(1):
+            raise CorruptFileError("bytes follow its record")
+    except CorruptFileError as e:
+        raise _unreadable(what, e.message, e.details.get("offset")) from None
+    except DECODING_ERRORS as e:
+        raise _unreadable(what, f"{type(e).__name__}: {e}") from None
+    if not isinstance(record, dict):
+        raise _unreadable(what, f"it holds a {type(record).__name__} and no record")
+    return str(schema.get("name", "")).rpartition(".")[2], record
+
+
+def _unreadable(what: str, reason: str, offset: object = None) -> CorruptFileError:
+    if offset is None:
+        return CorruptFileError(f"no readable {what}: {reason}")
+    return CorruptFileError(f"no readable {what}: {reason}, at byte {offset}", offset=offset)

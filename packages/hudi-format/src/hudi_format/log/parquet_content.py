@@ -1,0 +1,46 @@
+"""The content of a Parquet data block, whose pages Apache Hudi writes without checksums."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_format.log.blocks import LogBlock
+from hudi_format.log.data_block import block_fields
+from hudi_format.parquet.footer import check_values
+from hudi_format.parquet.utf8 import check_text
+
+
+def open_content(block: LogBlock, content: pa.Buffer) -> tuple[pq.ParquetFile, int]:
+    """The file within a block, which has what the block's schema says, and its number of rows.
+
+    Raises:
+        CorruptFileError: it contradicts itself or the block's schema.
+        pa.ArrowException, OSError: bytes that are no Parquet.
+    """
+    file = pq.ParquetFile(pa.BufferReader(content))
+    stored = {f.name: f.type for f in file.schema_arrow}
+    for name, kind in block_fields(block).items():
+        if name not in stored:
+            raise block.broken(f"a Parquet content without column {name}", block.content_offset)
+        if stored[name] == pa.null() and kind not in ("null", ["null"]):
+            raise block.broken(f"a Parquet content whose column {name} has no type", block.content_offset)
+    try:
+        check_values(file.schema_arrow)
+    except ValueError as e:
+        raise block.broken(f"a Parquet content of which {e}", block.content_offset) from None
+    # Arrow reads what the row groups say: one that is damaged would be rows that are missing.
+    metadata = file.metadata
+    groups = sum(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
+    if groups != metadata.num_rows:
+        what = f"a Parquet content of {metadata.num_rows} rows with {groups} in its row groups"
+        raise block.broken(what, block.content_offset)
+    return file, int(metadata.num_rows)
+
+
+def check_content(block: LogBlock, rows: pa.Table | pa.RecordBatch) -> None:
+    """Raises: CorruptFileError: a text that is not UTF-8."""
+    try:
+        check_text(rows)
+    except ValueError as e:
+        raise block.broken(f"a Parquet content of which {e}", block.content_offset) from None
