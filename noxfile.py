@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 import nox
@@ -22,6 +23,7 @@ TESTING = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "pytest-ben
 ATHERIS = "atheris==3.0.0"  # has wheels for Linux on x86-64 only
 BUILDING = ("setuptools>=80", "Cython>=3.1,<4", "wheel")
 DIST = ROOT / "dist"
+BIN = "Scripts" if os.name == "nt" else "bin"
 
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_venv = "yes"
@@ -69,10 +71,34 @@ def _version(session: nox.Session) -> tuple[int, int]:
     return int(major), int(minor)
 
 
+def _pyspark(session: nox.Session, wanted: str) -> Path:
+    """A wheel of PySpark, which the package index has as a source only: built once for all sessions.
+
+    uv keeps one that it built too, but builds it again for each installation where the index says nothing of how
+    long its answers hold; each time takes a gigabyte of its cache, and the time of compressing 300 MB.
+    """
+    folder = DIST / "pyspark" / hashlib.sha256(wanted.encode()).hexdigest()[:12]
+    built = sorted(folder.glob("pyspark-*.whl"))
+    if not built:
+        DIST.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=DIST, prefix="pyspark-") as work:
+            builder = Path(work) / "venv"
+            session.run("python", "-m", "venv", str(builder), silent=True)
+            # Not below /tmp, which may be small, or memory.
+            session.run(str(builder / BIN / "python"), "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-cache-dir",
+                        "--wheel-dir", f"{work}/wheel", wanted, env={"TMPDIR": work}, external=True)  # fmt: skip
+            folder.mkdir(parents=True, exist_ok=True)
+            for wheel in Path(work, "wheel").glob("pyspark-*.whl"):
+                wheel.replace(folder / wheel.name)  # whole or not there, for sessions beside this one
+        built = sorted(folder.glob("pyspark-*.whl"))
+    return built[-1]
+
+
 def _install(session: nox.Session, package: str, *extra: str) -> None:
     """Install a package and those below it, and nothing above it."""
     wheels = _wheels(session)
     wanted = PACKAGES[: PACKAGES.index(package) + 1]
+    extra = tuple(str(_pyspark(session, e)) if e in PYSPARKS.values() else e for e in extra)
     session.install(*(str(wheels[p]) for p in wanted), *extra)
     # A wheel of the same version but other content is not taken for new.
     arguments = (
@@ -218,13 +244,14 @@ def interop_full(session: nox.Session) -> None:
 def wheels(session: nox.Session) -> None:
     """Each package's wheel, which is built from its sdist, installs into a clean environment and imports alone."""
     built = _wheels(session)
+    pysparks = {name: str(_pyspark(session, wanted)) for name, wanted in PYSPARKS.items()}  # others take them
     for package in PACKAGES:
         below = PACKAGES[: PACKAGES.index(package)]
         clean = Path(session.create_tmp()) / f"clean-{package}"
         shutil.rmtree(clean, ignore_errors=True)
         session.run("python", "-m", "venv", "--without-pip", str(clean), silent=True)
-        python = str(clean / "bin" / "python")
-        extra = [PYSPARKS["4"]] if package == "hudi-spark" else []  # 3.5 has no data sources
+        python = str(clean / BIN / "python")
+        extra = [pysparks["4"]] if package == "hudi-spark" else []  # 3.5 has no data sources
         pip = ["uv", "pip", "install", "--quiet", "--python", python]
         session.run(*pip, *(str(built[p]) for p in below), str(built[package]), *extra, external=True)
         session.run(python, "-I", "tools/check_imports.py", package.replace("-", "_"), external=True)

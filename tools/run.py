@@ -105,7 +105,8 @@ def run_session(nox: Sequence[str], session: str, *, kept: bool = False) -> bool
     else:
         output, code = "", subprocess.call([*nox, "-s", session], cwd=ROOT)
     with _PRINTING:
-        text = f"--- {session}: {'FAILED' if code else 'passed'}, {time.monotonic() - started:.0f} s"
+        took, free = time.monotonic() - started, shutil.disk_usage(ROOT).free / 1e9
+        text = f"--- {session}: {'FAILED' if code else 'passed'}, {took:.0f} s, {free:.1f} GB of the disk are free"
         print(output + text, flush=True)
     return code == 0
 
@@ -124,7 +125,17 @@ def bootstrap() -> list[str]:
     os.environ["PATH"] = f"{scripts}{os.pathsep}{os.environ['PATH']}"
     # Packages are installed for the interpreter that runs this; none is downloaded.
     os.environ.setdefault("UV_PYTHON_DOWNLOADS", "never")
+    if "UV_CACHE_DIR" not in os.environ and not _same_disk(Path.home(), ROOT):
+        # On the same disk the sessions' environments are hard links into the cache; else each is a copy.
+        os.environ["UV_CACHE_DIR"] = str(ROOT / ".nox" / "uv-cache")
     return [str(scripts / "python"), "-m", "nox"]
+
+
+def _same_disk(one: Path, other: Path) -> bool:
+    try:
+        return one.stat().st_dev == other.stat().st_dev
+    except OSError:  # a home that is not there
+        return False
 
 
 if __name__ == "__main__":
