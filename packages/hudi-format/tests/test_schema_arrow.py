@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import decimal
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -223,6 +224,12 @@ def test_what_lies_below_a_null_is_no_value() -> None:
         [codes], fields=[pa.field("d", codes.type, False)], mask=pa.array([True])
     )
     assert convert(above, pa.struct([pa.field("d", pa.string(), False)]), "c").to_pylist() == [None]
+
+    for values, kind in ((["12", "abc"], pa.decimal128(10, 2)), ([12, 1 << 40], pa.decimal128(5, 0))):
+        below = pa.StructArray.from_arrays([pa.array(values)], ["x"], mask=pa.array([False, True]))
+        for nullable in (True, False):
+            field = pa.field("x", kind, nullable)
+            assert convert(below, pa.struct([field]), "c").to_pylist() == [{"x": decimal.Decimal(12)}, None]
 
 
 @pytest.mark.parametrize("kind", [pa.list_, pa.large_list])

@@ -1,12 +1,14 @@
 """The schema history: which version a file has, and how its columns are found by id."""
 
+import datetime
 import json
 import pickle
 
 import pyarrow as pa
 import pytest
 
-from hudi_format.errors import CorruptFileError, UnsupportedError
+from hudi_format.errors import CorruptFileError, SchemaError, UnsupportedError
+from hudi_format.schema.cast import convert
 from hudi_format.schema.history import Evolution, parse_version, parse_versions, reading
 
 
@@ -101,6 +103,52 @@ def test_a_version_that_only_adds_types_or_moves_needs_no_reading():
         .names
         == []
     )
+
+
+def _dated(kind):
+    inside = record(column(3, "d", kind), column(4, "k", "int"))
+    return version(
+        0 if kind == "string" else 1, column(1, "d", kind), column(2, "s", inside), column(5, "l", array(6, kind)),
+        column(7, "m", mapping(8, 9, kind)),
+    )  # fmt: skip
+
+
+def _dates(kind, value):
+    """A row with a value of a type on every level."""
+    struct = pa.struct([("d", kind), ("k", pa.int32())])
+    schema = pa.schema([("d", kind), ("s", struct), ("l", pa.list_(kind)), ("m", pa.map_(pa.string(), kind))])
+    row = {"d": value, "s": {"d": value, "k": 1}, "l": [value, None], "m": [("a", value)]}
+    return pa.Table.from_pylist([row, dict.fromkeys(schema.names)], schema)
+
+
+@pytest.mark.req("SE-04")
+@pytest.mark.parametrize("logged", [False, True])
+def test_text_that_became_dates_is_read_as_dates_on_every_level(logged):
+    how = pickle.loads(pickle.dumps(reading(parsed(_dated("date")), parsed(_dated("string")))))
+    for text, day in (("2024-02-29", (2024, 2, 29)), ("2024-2-9", (2024, 2, 9)), ("0001-01-01", (1, 1, 1))):
+        want = _dates(pa.date32(), datetime.date(*day))
+        file = _dates(pa.string(), text)
+        assert how.stored(want.schema, logged=logged) == file.schema
+        found = how.given(file, want.schema, logged=logged)
+        assert found.to_pylist() == want.to_pylist()
+        assert found.schema == want.schema
+
+
+@pytest.mark.req("SE-04")
+@pytest.mark.parametrize(
+    "text", ["abc", "", "20240229", "2024-02-30", "2024-02-29 10:00:00", " 2024-02-29", "-2024-02-29"]
+)
+def test_text_that_is_no_date_is_an_error_where_apache_hudi_fails_too(text):
+    how = reading(parsed(_dated("date")), parsed(_dated("string")))
+    with pytest.raises(SchemaError, match=r"column d .*no date") as e:
+        how.given(_dates(pa.string(), text), _dates(pa.date32(), None).schema)
+    assert repr(text) in str(e.value)
+
+
+@pytest.mark.req("SE-04")
+def test_nothing_but_a_change_of_the_tables_makes_dates_of_text():
+    with pytest.raises(SchemaError):
+        convert(pa.array(["2024-02-29"]), pa.date32(), "d")
 
 
 def test_an_instant_has_the_version_that_it_names_else_the_newest_before_it():

@@ -10,8 +10,10 @@ Source: Avro 1.11 schema resolution (promotions), as Apache Hudi 0.15 applies it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from typing import TypeAlias
 
 import numpy as np
@@ -32,6 +34,7 @@ class _How:
 
     naive_is_utc: bool
     float_digits: bool
+    retyped: bool
 
 
 # Arrow's 32-bit offsets end here; columns with longer text are cut into chunks before they are converted.
@@ -150,6 +153,7 @@ def convert(
     naive_is_utc: bool = False,
     keep_dictionary: bool = False,
     float_digits: bool = False,
+    retyped: bool = False,
 ) -> Column:
     """The column with the type `target`; itself where it has it already.
 
@@ -159,6 +163,8 @@ def convert(
         naive_is_utc: take timestamps without a zone for UTC (Parquet's INT96 is read as such).
         keep_dictionary: leave text that is dictionary-encoded so, with 32-bit codes and plain text.
         float_digits: floats keep the digits that they print with when they become doubles: 0.1 stays 0.1.
+        retyped: the column's type was changed by the table's owner (schema on read), which lets text become dates.
+            Writes do not do that by themselves.
 
     Raises:
         SchemaError: the types do not go together, or a value does not survive; names the column.
@@ -172,11 +178,13 @@ def convert(
         return _each_chunk(column, target, lambda a: _one_number(_decoded(a), target))
     if pt.is_nested(source) or pt.is_nested(target):
         check_nested(source, target, path)
-        how = _How(naive_is_utc, float_digits)
+        how = _How(naive_is_utc, float_digits, retyped)
         return _each_chunk(column, target, lambda a: _nested(_decoded(a), target, path, how))
     stored = stored_leaf(source)
     if naive_is_utc and stored is not None and pt.is_timestamp(stored) and stored.tz is None:
         stored = pa.timestamp(stored.unit, target.tz if pt.is_timestamp(target) else None)
+    if retyped and stored == pa.string() and pt.is_date32(target):
+        return _each_chunk(column, target, lambda a: _dates(_decoded(a), path))
     if stored is None or not promotes(stored, target):
         raise refusal(path, source, target)
     return _each_chunk(column, target, lambda a: _leaf(_decoded(a), target, path, float_digits))
@@ -292,6 +300,24 @@ def _goes_by_text(source: pa.DataType, target: pa.DataType) -> bool:
     return bool(pt.is_date(source) and pt.is_string(target))
 
 
+# java.sql.Date.valueOf, which Apache Hudi's readers of logs and its vectorised one of base files ask.
+_DATE = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
+
+
+def _dates(texts: pa.Array, path: str) -> pa.Array:
+    """The dates that texts are; with 2024-2-9 for 2024-02-09."""
+    encoded = texts.dictionary_encode()
+    days: list[date | None] = []
+    for text in encoded.dictionary.to_pylist():
+        found = None if text is None else _DATE.fullmatch(text)
+        try:
+            days.append(None if text is None else date(*map(int, found.groups() if found else ())))
+        except (TypeError, ValueError):
+            shown = f"{text[:40]!r} is no date in the form of 2024-02-09"
+            raise refusal(path, texts.type, pa.date32(), shown) from None
+    return pc.take(pa.array(days, pa.date32()), encoded.indices)
+
+
 def _digits(floats: pa.Array) -> pa.Array:
     """The doubles that floats are by their text."""
     out = floats.cast(pa.string()).cast(pa.float64())
@@ -314,8 +340,15 @@ def _nested(array: pa.Array, target: pa.DataType, path: str, how: _How) -> pa.Ar
     return _list(array, target, path, how)
 
 
+def _convert(array: pa.Array, target: pa.DataType, path: str, how: _How) -> pa.Array:
+    return convert(
+        array, target, path,
+        naive_is_utc=how.naive_is_utc, float_digits=how.float_digits, retyped=how.retyped,
+    )  # fmt: skip
+
+
 def _inner(array: pa.Array, field: pa.Field, path: str, how: _How) -> pa.Array:
-    out = convert(array, field.type, path, naive_is_utc=how.naive_is_utc, float_digits=how.float_digits)
+    out = _convert(array, field.type, path, how)
     if not field.nullable and out.null_count:
         raise SchemaError(
             f"column {path} must not be null, but {out.null_count} of its values are", column=path
@@ -331,15 +364,9 @@ def _struct(array: pa.StructArray, target: pa.StructType, path: str, how: _How) 
         inner = f"{path}.{field.name}"
         if index >= 0:
             child = array.field(index)
-            if gone is not None and (pt.is_nested(child.type) or pt.is_dictionary(child.type)):
+            if gone is not None and child.type != field.type:
                 child = pc.struct_field(array, [index])  # what lies below a null is no value, on any level
-            child = convert(
-                child,
-                field.type,
-                inner,
-                naive_is_utc=how.naive_is_utc,
-                float_digits=how.float_digits,
-            )
+            child = _convert(child, field.type, inner, how)
         else:
             child = pa.nulls(len(array), field.type)
         if not field.nullable and child.null_count:

@@ -12,6 +12,7 @@ import json
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -26,6 +27,9 @@ Batch = TypeVar("Batch", pa.RecordBatch, pa.Table)
 MAX_DEPTH = 100
 _RECORD, _ARRAY, _MAP = "record", "array", "map"
 _NOT_WANTED = ""  # no column has this name
+_KEPT: Mapping[tuple[str, str], pa.DataType] = MappingProxyType(
+    {("float", "double"): pa.float32(), ("string", "date"): pa.string()}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +134,8 @@ class Place:
         name: the wanted name.
         source: the name in the file; None where the file is older than the column.
         inside: of nested columns, the place of each column inside; () where these are the same.
-        widened: whether the file has floats where doubles are wanted.
+        kept: the file's type, where its values do not become the wanted ones as in other evolution: floats that are
+            doubles now, text that is dates; None elsewhere.
         hollow: of a record of which the file has nothing that is wanted, but has the record: name and type of some
             column that the file has inside of it; None for others.
     """
@@ -138,12 +143,12 @@ class Place:
     name: str
     source: str | None
     inside: tuple[Place, ...] = ()
-    widened: bool = False
+    kept: pa.DataType | None = None
     hollow: tuple[str, pa.DataType] | None = None
 
     @property
     def same(self) -> bool:
-        return self.source == self.name and not self.inside and not self.widened
+        return self.source == self.name and not self.inside and self.kept is None
 
     def there(self, logged: bool) -> bool:
         """Whether its values are read.
@@ -192,10 +197,13 @@ class Reading:
 
         Floats become the doubles that print as they do (0.1, not 0.10000000149), as in Apache Hudi's reader of logs
         (HoodieAvroUtils) and its vectorised reader of base files; only base files in which a nested column changed,
-        which that one does not read, have them by value.
+        which that one does not read, have them by value.  Text becomes the dates that Java's Date.valueOf sees in it.
 
         Args:
             logged: the rows are those of a log block.
+
+        Raises:
+            SchemaError: a value that the wanted column cannot hold, such as a text that is no date; names the column.
         """
         float_digits = logged or not any(p.inside for p in self.places.values())
         columns = []
@@ -209,7 +217,9 @@ class Reading:
                 column = rows.column(place.source)
                 if place.inside:
                     column = _relabeled(column, _type(field_.type, place, logged, stored=False))
-                columns.append(convert(column, field_.type, field_.name, float_digits=float_digits))
+                columns.append(
+                    convert(column, field_.type, field_.name, float_digits=float_digits, retyped=True)
+                )
         if not columns:
             return rows.select([])
         return type(rows).from_arrays(columns, schema=schema)
@@ -217,8 +227,8 @@ class Reading:
 
 def _type(kind: pa.DataType, place: Place, logged: bool, *, stored: bool) -> pa.DataType:
     """`kind` with the columns that the file has: under its names for them, or under the wanted ones."""
-    if place.widened:
-        return pa.float32()
+    if place.kept is not None:
+        return place.kept
     if place.hollow is not None:
         name, there = place.hollow
         return pa.struct([pa.field(name if stored else _NOT_WANTED, there, True)])
@@ -287,7 +297,7 @@ def _place(wanted: Column, stored: Column | None, path: str) -> Place:
     if stored is None:
         return Place(wanted.name, None)
     if not wanted.inside or wanted.kind != stored.kind:
-        return Place(wanted.name, stored.name, widened=(stored.kind, wanted.kind) == ("float", "double"))
+        return Place(wanted.name, stored.name, kept=_KEPT.get((stored.kind, wanted.kind)))
     full = f"{path}{wanted.name}"
     if wanted.kind == _RECORD:
         inside = _places(wanted.inside, stored.inside, f"{full}.")
