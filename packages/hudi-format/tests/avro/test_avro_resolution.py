@@ -284,6 +284,30 @@ def test_a_struct_of_the_users_may_have_fields_named_as_members_are() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.req("SE-02", "PM-15")
+@pytest.mark.parametrize("nullable", [True, False])
+def test_a_struct_whose_fields_are_all_named_as_members_may_be_younger_than_the_record(
+    nullable: bool,
+) -> None:
+    """Added since, next to fields that were dropped: null in what is older."""
+    old = {"type": "record", "name": "old", "fields": [{"name": "x", "type": "int"}]}
+    writer, raw = (["null", old], b"\x02\x06") if nullable else (old, b"\x06")
+    number, word = ("member0", pa.int32()), ("member1", pa.string())
+
+    def read(kind: pa.DataType, writer: Json = writer, raw: bytes = raw) -> list[Any]:
+        return column(Decoder(record(writer), arrow_schema=pa.schema([("f0", kind)])), raw)
+
+    assert read(pa.struct([number])) == [{"member0": None}]
+    assert read(pa.struct([number, word])) == [{"member0": None, "member1": None}]
+    inner = pa.struct([("a", pa.int32())])
+    assert read(pa.struct([("member0", inner)])) == [{"member0": None}]
+    items = {"type": "array", "items": writer}
+    assert read(pa.list_(pa.struct([number])), items, b"\x02" + raw + b"\0") == [[{"member0": None}]]
+    # A type that became one of a union's is that member.
+    union = pa.struct([number, ("member1", pa.struct([("x", pa.int32()), word]))])
+    assert read(union) == [{"member0": None, "member1": {"x": 3, "member1": None}}]
+
+
 def test_records_of_several_names_in_a_union_become_one_struct() -> None:
     old = {"type": "record", "name": "old", "fields": [{"name": "a", "type": "int"}]}
     new = {

@@ -201,6 +201,12 @@ def _same_places(union: Sink, others: list[AvroType]) -> bool:
     return len(others) > 1 and all(n < len(others) and _alike(others[n], kind) for n, kind in kinds)
 
 
+def _may_hold(union: Sink, record: AvroType) -> bool:
+    """Whether some member is a record that has a field of this one."""
+    names = {f.name for f in record.fields}
+    return any(names.intersection(k.names) for k in union.kids if k.kinds[0].kind == "record")
+
+
 def _alike(writer: AvroType, reader: AvroType) -> bool:
     if writer.kind in ("array", "map", "record"):
         return writer.kind == reader.kind
@@ -335,11 +341,16 @@ class _Resolver:
     def _in_union(writer: AvroType, sink: Sink, others: list[AvroType]) -> bool:
         """Whether a value becomes one member of a union, rather than the whole column.
 
-        A record may itself have fields of such names: it is the whole, unless it stands in a union of the same types.
+        A record may itself have fields of such names, now or when it was written: it is the whole, unless it stands in
+        a union of the same types or one of the members has a field of it.
         """
         if writer.kind == "null" or not is_union(sink.names):
             return False
-        named = writer.kind == "record" and any(is_union([f.name]) for f in writer.fields)
+        if writer.kind != "record":
+            return True
+        if len(others) == 1 and not sink.whole_union and not _may_hold(sink, writer):
+            return False
+        named = any(is_union([f.name]) for f in writer.fields)
         return not named or _same_places(sink, others)
 
     def _member(self, branch: AvroType, sink: Sink, others: list[AvroType]) -> Step:
