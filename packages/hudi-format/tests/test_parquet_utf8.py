@@ -58,6 +58,58 @@ def test_parquet_with_text_that_is_not_utf8_is_corrupt(tmp_path, column, read):
     assert "f.parquet" in str(e.value)
 
 
+JSON = pa.json_(pa.string())
+
+
+def annotated(rows, as_enum):
+    """A Parquet file whose texts are annotated as JSON, or as ENUM, which Avro's enumerations are in Apache Hudi's."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink, store_schema=not as_enum)
+    data = sink.getvalue().to_pybytes()
+    if not as_enum:
+        return data
+    # Footer, in Thrift's compact form: ConvertedType 19 to 4, and in LogicalType field 12 to 4.
+    json, enum = b"\x25\x26\x4c\xcc\0\0\0", b"\x25\x08\x4c\x4c\0\0\0"
+    assert json in data
+    return data.replace(json, enum)
+
+
+def in_json(column):
+    """The column with JSON for its texts."""
+    kind = column.type
+    if kind == TEXT:
+        return pa.ExtensionArray.from_storage(JSON, column)
+    if pa.types.is_struct(kind):
+        children = [in_json(column.field(n)) for n in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(children, [f.name for f in kind])
+    if pa.types.is_map(kind):
+        return pa.MapArray.from_arrays(column.offsets, in_json(column.keys), in_json(column.items))
+    return (
+        pa.ListArray.from_arrays(column.offsets, in_json(column.values)) if pa.types.is_list(kind) else column
+    )
+
+
+@pytest.mark.parametrize("as_enum", [False, True], ids=["JSON", "ENUM"])
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+@pytest.mark.parametrize("column", [n for n in COLUMNS if n != "keys of a map"])
+def test_text_with_another_annotation_is_checked_too(tmp_path, column, read, as_enum):
+    raw = pa.array([b"\xff"] * 7)  # bytes beside it stay bytes
+    rows = pa.table({"b": raw, "c": in_json(COLUMNS[column]), "l": pa.ListArray.from_arrays(range(8), raw)})
+    (tmp_path / "f.parquet").write_bytes(annotated(rows, as_enum))
+    storage = open_storage(str(tmp_path))
+    with pytest.raises(CorruptFileError, match=r"not UTF-8 \(column c") as e:
+        read(storage, "f.parquet")
+    assert "f.parquet" in str(e.value)
+    assert read_table(storage, "f.parquet", columns=["b", "l"]).num_rows == 7
+
+
+@pytest.mark.parametrize("as_enum", [False, True], ids=["JSON", "ENUM"])
+def test_text_with_another_annotation_is_read_as_text(tmp_path, as_enum):
+    (tmp_path / "f.parquet").write_bytes(annotated(pa.table({"c": in_json(texts(GOOD))}), as_enum))
+    found = read_table(open_storage(str(tmp_path)), "f.parquet", schema=pa.schema([("c", TEXT)]))
+    assert found.column("c").combine_chunks().equals(texts(GOOD))
+
+
 @pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS)
 def test_orc_with_text_that_is_not_utf8_is_corrupt(tmp_path, column):
     rows = pa.table({"a": list("abcdefg"), "c": column})

@@ -114,7 +114,7 @@ class BlockDecoder:
             naive = has_int96(file)
             found = file.iter_batches(self._batch_rows, columns=stored, use_threads=False)
             while (batch := next(found, None)) is not None:
-                check_content(block, batch)
+                check_content(block, file, batch)
                 left -= len(batch)
                 yield conform(batch, target, naive_is_utc=naive)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as e:

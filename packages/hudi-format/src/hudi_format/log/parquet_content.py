@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 from hudi_format.log.blocks import LogBlock
 from hudi_format.log.data_block import block_fields
 from hudi_format.parquet.footer import check_values
-from hudi_format.parquet.utf8 import check_text
+from hudi_format.parquet.utf8 import check_text, texts_as_bytes
 
 
 def open_content(block: LogBlock, content: pa.Buffer) -> tuple[pq.ParquetFile, int]:
@@ -38,9 +38,9 @@ def open_content(block: LogBlock, content: pa.Buffer) -> tuple[pq.ParquetFile, i
     return file, int(metadata.num_rows)
 
 
-def check_content(block: LogBlock, rows: pa.Table | pa.RecordBatch) -> None:
+def check_content(block: LogBlock, file: pq.ParquetFile, rows: pa.Table | pa.RecordBatch) -> None:
     """Raises: CorruptFileError: a text that is not UTF-8."""
     try:
-        check_text(rows)
+        check_text(rows, texts_as_bytes(file))
     except ValueError as e:
         raise block.broken(f"a Parquet content of which {e}", block.content_offset) from None

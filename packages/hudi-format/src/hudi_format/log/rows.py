@@ -140,13 +140,13 @@ class BlockRows:
             columns = [n for n in schema.names if n in there]
             if content.size <= self._step:
                 rows = file.read(columns=columns)
-                check_content(block, rows)
+                check_content(block, file, rows)
                 left -= len(rows)
                 yield conform(rows, schema)
             else:
                 step = max(1, left * self._step // content.size)
                 for batch in file.iter_batches(step, columns=columns):
-                    check_content(block, batch)
+                    check_content(block, file, batch)
                     left -= len(batch)
                     yield conform(pa.Table.from_batches([batch]), schema)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as e:

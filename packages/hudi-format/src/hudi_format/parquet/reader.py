@@ -20,7 +20,7 @@ from hudi_format.parquet.chunks import RowGroup, row_groups
 from hudi_format.parquet.entries import footer_bytes
 from hudi_format.parquet.footer import corrupt, entries_of, open_with_source, reading
 from hudi_format.parquet.matching import RowGroupFilter
-from hudi_format.parquet.utf8 import check_text
+from hudi_format.parquet.utf8 import check_text, texts_as_bytes
 from hudi_format.schema.evolve import conform
 from hudi_format.schema.meta_columns import RECORD_KEY
 from hudi_format.storage import Storage
@@ -261,6 +261,7 @@ class _File:
         )
         with reading(storage, path):
             self._own: pa.Schema = self._file.schema_arrow
+            self._texts = texts_as_bytes(self._file)
         self._schema = schema
         self._keep_dictionaries = bool(dictionary_columns)
         self.num_row_groups = int(self._file.num_row_groups)
@@ -328,7 +329,7 @@ class _File:
                 table = self._file.read(columns=stored, use_threads=use_threads)
             else:
                 table = self._file.read_row_group(group, columns=stored, use_threads=use_threads)
-            check_text(table)
+            check_text(table, self._texts)
         if table.num_rows != rows:
             self._wrong_rows(table.num_rows, rows)
         return table
@@ -345,7 +346,7 @@ class _File:
             with reading(self._storage, self._path):
                 batch = next(found, None)
                 if batch is not None:
-                    check_text(batch)
+                    check_text(batch, self._texts)
             if batch is None:
                 break
             rows += batch.num_rows

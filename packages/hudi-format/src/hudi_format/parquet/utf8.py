@@ -6,30 +6,56 @@ checked, in one pass over its bytes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from hudi_format.parquet._utf8 import first_invalid
 
+# Parquet's annotations of text that Arrow gives as bytes: enumerations of Avro, and JSON without Arrow's own schema.
+_TEXTS = frozenset({"ENUM", "JSON"})
+_NONE: Mapping[str, pa.DataType] = MappingProxyType({})
 
-def check_text(rows: pa.Table | pa.RecordBatch) -> None:
+
+def texts_as_bytes(file: pq.ParquetFile) -> Mapping[str, pa.DataType]:
+    """Columns with text that Arrow gives as bytes, and what their types are with text in these places."""
+    schema: pa.Schema = file.schema_arrow
+    if not any(_has_bytes(kind) for kind in schema.types):
+        return _NONE
+    # Both have the leaves in the same order.
+    columns = file.schema
+    leaves = (columns.column(n).logical_type.type in _TEXTS for n in range(len(columns)))
+    kinds = [(f.name, f.type, _with_texts(f.type, leaves)) for f in schema]
+    return {name: there for name, kind, there in kinds if there != kind}
+
+
+def check_text(rows: pa.Table | pa.RecordBatch, texts: Mapping[str, pa.DataType] = _NONE) -> None:
     """Check the text of all columns, on every level.
+
+    Args:
+        texts: `texts_as_bytes` of the file that they are of.
 
     Raises:
         ValueError: a text that is not UTF-8; names the column and the row.
     """
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
-        if not _has_text(column.type):
+        kind = texts.get(name, column.type)
+        if not _has_text(kind):
             continue
         before = 0
         for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
-            _check(chunk, name, before)
+            _check(chunk, kind, name, before)
             before += len(chunk)
 
 
 def _has_text(kind: pa.DataType) -> bool:
+    if isinstance(kind, pa.BaseExtensionType):  # JSON's, with Arrow's own schema in the file
+        return _has_text(kind.storage_type)
     if pt.is_dictionary(kind):
         return _has_text(kind.value_type)
     if pt.is_nested(kind):
@@ -37,21 +63,46 @@ def _has_text(kind: pa.DataType) -> bool:
     return bool(pt.is_string(kind) or pt.is_large_string(kind))
 
 
-def _check(array: pa.Array, path: str, before: int | None) -> None:
+def _has_bytes(kind: pa.DataType) -> bool:
+    if pt.is_dictionary(kind):
+        return _has_bytes(kind.value_type)
+    if pt.is_nested(kind):
+        return any(_has_bytes(kind.field(n).type) for n in range(kind.num_fields))
+    return bool(pt.is_binary(kind) or pt.is_large_binary(kind))
+
+
+def _with_texts(kind: pa.DataType, leaves: Iterator[bool]) -> pa.DataType:
+    """The type with text for the bytes of which `leaves`, one for each leaf that is met, says that they are."""
+    if pt.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _with_texts(kind.value_type, leaves))
+    if pt.is_struct(kind):
+        return pa.struct([f.with_type(_with_texts(f.type, leaves)) for f in kind])
+    if pt.is_map(kind):
+        key = kind.key_field.with_type(_with_texts(kind.key_type, leaves))
+        return pa.map_(key, kind.item_field.with_type(_with_texts(kind.item_type, leaves)))
+    if pt.is_nested(kind):
+        return pa.list_(kind.value_field.with_type(_with_texts(kind.value_type, leaves)))
+    if not next(leaves):
+        return kind
+    return pa.string() if pt.is_binary(kind) else pa.large_string() if pt.is_large_binary(kind) else kind
+
+
+def _check(array: pa.Array, kind: pa.DataType, path: str, before: int | None) -> None:
     """`before`: rows of the column before this array; None where its places are no rows."""
-    kind = array.type
     if not len(array) or not _has_text(kind):
         return
-    if pt.is_dictionary(kind):
-        _check(array.dictionary, path, None)
+    if isinstance(array, pa.ExtensionArray):
+        _check(array.storage, kind.storage_type, path, before)
+    elif pt.is_dictionary(kind):
+        _check(array.dictionary, kind.value_type, path, None)
     elif pt.is_struct(kind):
         for n, field in enumerate(kind):
-            _check(array.field(n), f"{path}.{field.name}", before)
+            _check(array.field(n), field.type, f"{path}.{field.name}", before)
     elif pt.is_map(kind):
-        _check(array.keys, f"{path}.key", None)
-        _check(array.items, f"{path}.value", None)
+        _check(array.keys, kind.key_type, f"{path}.key", None)
+        _check(array.items, kind.item_type, f"{path}.value", None)
     elif pt.is_nested(kind):
-        _check(array.values, f"{path}.{kind.value_field.name}", None)
+        _check(array.values, kind.value_type, f"{path}.{kind.value_field.name}", None)
     else:
         _, offsets, data = array.buffers()
         counted: npt.NDArray[np.int32] | npt.NDArray[np.int64]
@@ -68,4 +119,4 @@ def _check(array: pa.Array, path: str, before: int | None) -> None:
             raise ValueError(f"texts lie outside of their bytes (column {path})")
 
 
-__all__ = ["check_text"]
+__all__ = ["check_text", "texts_as_bytes"]

@@ -20,7 +20,7 @@ from hudi_format.parquet.entries import footer_bytes
 from hudi_format.parquet.footer import DAMAGED_REMEDY, check_values, stream_bytes
 from hudi_format.parquet.matching import matching_row_groups
 from hudi_format.parquet.reader import row_counts, wrong_rows
-from hudi_format.parquet.utf8 import check_text
+from hudi_format.parquet.utf8 import check_text, texts_as_bytes
 from hudi_format.schema.evolve import conform
 from hudi_format.schema.history import Reading
 from hudi_format.schema.meta_columns import COMMIT_TIME
@@ -215,6 +215,7 @@ class SliceFile:
                 read_dictionary=repeated,
             )  # fmt: skip
             check_values(self._file.schema_arrow)
+            self._texts = texts_as_bytes(self._file)
             stored = set(self._file.schema_arrow.names)
             self._rows = row_counts(self._file.metadata)
         except (*_UNREADABLE, KeyError) as e:  # KeyError: row groups have a column that the schema has not
@@ -240,13 +241,15 @@ class SliceFile:
         except (CorruptFileError, UnsupportedError, *_UNREADABLE):
             return []  # Arrow says what is wrong with it
 
-    def keep_row_groups(self, wanted: ReadTask) -> None:
+    def keep_row_groups(self, wanted: ReadTask, by: frozenset[str] | None = None) -> None:
         """Leave out the row groups that by their statistics have no row that a task's filter keeps.
 
         Args:
             wanted: the task with the filter, its columns and constants; this file's may have fewer columns.
+            by: the columns whose statistics may do so; None for all.
         """
-        if wanted.filter is None:
+        columns = [n for n in wanted.filter_columns if by is None or n in by]
+        if wanted.filter is None or not columns:
             return
         # Statistics lie under the names of the file, which may mean other columns now.
         if self.row_groups and self.task.reading is None:
@@ -254,7 +257,7 @@ class SliceFile:
                 footer = footer_bytes(self._source)  # Arrow has just read it
                 stored = _without_dictionaries(self._file.schema_arrow)
                 self.row_groups = matching_row_groups(
-                    footer, stored, wanted.filter, wanted.filter_columns, wanted.needed, wanted.constants
+                    footer, stored, wanted.filter, columns, wanted.needed, wanted.constants
                 )
             except (CorruptFileError, UnsupportedError) as e:
                 raise _placed(e, self.task) from None
@@ -287,7 +290,7 @@ class SliceFile:
                 raw = self._file.read(columns=self._columns)
             else:
                 raw = self._file.read_row_groups(self.row_groups, columns=self._columns)
-            check_text(raw)
+            check_text(raw, self._texts)
         except _UNREADABLE as e:
             raise _corrupt(self.task, e) from None
         rows = sum(self._rows[n] for n in self.row_groups)
@@ -316,7 +319,7 @@ class SliceFile:
             try:
                 batch = next(raw, None)
                 if batch is not None:
-                    check_text(batch)
+                    check_text(batch, self._texts)
             except _UNREADABLE as e:
                 raise _corrupt(self.task, e) from None
             if batch is None:
@@ -511,8 +514,8 @@ def _base_rows(task: ReadTask, schema: pa.Schema, batch_rows: int) -> Iterator[p
     handed_on = task.merge.handed_on(schema) if task.merge is not None else ()
     file = SliceFile(base, handed_on, batch_rows)
     try:
-        if task.merge is not None and task.merge.stored_may_be_skipped:
-            file.keep_row_groups(task)
+        if task.merge is not None:
+            file.keep_row_groups(task, task.merge.skipped_by)
         for batch in file.batches(batch_rows):
             yield pa.Table.from_batches([batch])
     finally:
