@@ -13,6 +13,7 @@ from slices import rows_of, write_slice
 from hudi_format.errors import ConcurrentWriterError, CorruptFileError, MissingColumnError
 from hudi_format.log.damage import CommittedRange
 from hudi_format.log.writer import LogWriter
+from hudi_format.merge.custom import custom_rule
 from hudi_format.merge.rules import payload_rule
 from hudi_format.parquet.matching import RowGroupFilter
 from hudi_format.parquet.reader import _File, iter_batches
@@ -133,6 +134,37 @@ def test_row_groups_are_left_out_where_no_record_needs_their_rows(
     assert set(groups_read) == groups
     # What the log's records say decides, not what is stored: k00 to k39 of the log lie beyond every base row.
     assert want.num_rows > 4 if logs else want.num_rows == 4
+
+
+BY_KEY = pc.field("_hoodie_record_key") >= "k35"
+SUMS = SliceMerge(custom_rule('{"price": "sum"}'), "ts")
+
+
+@pytest.mark.req("QR-01", "QR-08", "PM-15")
+@pytest.mark.parametrize("limit", [None, 1])
+@pytest.mark.parametrize(
+    ("merge", "expression", "groups"),
+    [
+        (MERGE, BY_KEY, {5}), (FILLS, BY_KEY, {5}), (OVERWRITE, BY_KEY, {5}),
+        (MERGE, BY_KEY & NARROW, {5}), (MERGE, pc.field("_hoodie_record_key") == "k13", {1}),
+        (MERGE, BY_KEY | NARROW, {0, 1, 2, 3, 4, 5}), (MERGE, ~BY_KEY, {0, 1, 2, 3, 4}),
+        # Whoever writes a function may change the key.
+        (SUMS, BY_KEY, {0, 1, 2, 3, 4, 5}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_merge_that_looks_at_base_rows_needs_none_of_another_key(
+    parts, groups_read, merge, expression, groups, limit
+):
+    storage, made = parts
+
+    def rows(**more):
+        return pa.Table.from_batches(read_file_slice(storage, made, merge, SCHEMA, **more), SCHEMA)
+
+    want = rows().filter(expression)
+    groups_read.clear()
+    assert rows(filter=expression, **({} if limit is None else {"memory_limit": limit})).equals(want)
+    assert set(groups_read) == groups
 
 
 def test_row_groups_of_a_column_that_the_filter_names_by_another_type_are_kept(tmp_path):

@@ -125,6 +125,19 @@ class SliceMerge:
         # From table version 8 on a log may have partial updates, which leave some of the base row's values.
         return self.rule.against_stored == Order.LATER and not self.rule.fills and not self.scope.grouped
 
+    @property
+    def skipped_by(self) -> frozenset[str] | None:
+        """Columns by whose values base rows may be left out that a filter does not keep; None for all.
+
+        Where a merge looks at base rows, that is the record key: the row that comes of a base row and of a log's
+        record has the key of both, so that a filter does not keep it either.  Not the key's own fields, of which
+        different values (null and its text) may make one key.  A merge of the user's may give any values.
+        """
+        if self.stored_may_be_skipped:
+            return None
+        by_key = self.key_spec is None and custom_of(self.rule) is None
+        return frozenset([RECORD_KEY]) if by_key else frozenset()
+
     def stored_ordering(self, rows: pa.Table) -> pa.Array | pa.ChunkedArray | None:
         """The ordering values of base rows; None where those of the logs' records are not compared with them."""
         found = self.ordering(rows)
@@ -466,7 +479,7 @@ def read_file_slice(
         filter: only merged rows for which it is true, over any columns of `schema`.  It does not say which, so that
             all of them are read.  Row groups of a Parquet base file that by their statistics have no such row are
             left out where no record of the logs needs their rows: there are no logs, or its records replace rows
-            whole (`SliceMerge.stored_may_be_skipped`), so that they are the same rows without them.
+            whole, or the keys alone say so (`SliceMerge.skipped_by`).
         keys: the record keys whose rows are wanted, which a base file that is an HFile is not read whole for; None
             for all.
         memory_limit: bytes that the logs' records may take; beyond it they go to disk.  None for what
@@ -490,7 +503,7 @@ def read_file_slice(
         _passing(schema.empty_table(), filter)  # a column that is not there is told before anything is read
     needed = merge.merge_schema(wanted if filter is None else schema, schema)
 
-    skips = None if file_slice.log_files and not merge.stored_may_be_skipped else filter
+    skips_by = merge.skipped_by if file_slice.log_files else None
 
     def base(names: Sequence[str]) -> Iterator[pa.Table]:
         file = file_slice.base_file
@@ -500,7 +513,7 @@ def read_file_slice(
         reading = merge.evolution.reading(file.instant) if merge.evolution else None
         stored = part if reading is None else reading.stored(part)
         # Statistics lie under the names and in the types of the file, which may mean other columns now.
-        some = None if skips is None or reading is not None else RowGroupFilter(skips, schema)
+        some = None if filter is None or reading is not None else RowGroupFilter(filter, schema, skips_by)
         for batch in _base_batches(storage, file.path, stored, keys, some, merge.float_digits):
             rows = pa.Table.from_batches([batch])
             yield rows if reading is None else reading.given(rows, part)

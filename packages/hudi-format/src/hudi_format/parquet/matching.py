@@ -112,16 +112,18 @@ class RowGroupFilter:
     Attributes:
         expression: the filter.
         schema: the columns that it may name, in the types in which it is meant.
+        by: the columns whose statistics may leave row groups out; None for all.
     """
 
     expression: pc.Expression
     schema: pa.Schema
+    by: frozenset[str] | None = None
 
     def matching(self, footer: memoryview, stored: pa.Schema) -> list[int]:
         """As `matching_row_groups`."""
         text = str(self.expression)
         # An expression does not say its columns; a name that stands in its text by chance costs time only.
-        columns = [n for n in self.schema.names if n in text]
+        columns = [n for n in self.schema.names if n in text and (self.by is None or n in self.by)]
         return matching_row_groups(footer, stored, self.expression, columns, self.schema)
 
 

@@ -84,7 +84,8 @@ def _leaves_out(task: Task) -> bool:
     if isinstance(task, ChangeTask) or task.filter is None or not task.path:
         return False
     if task.logs is not None:
-        return task.merge is not None and task.merge.stored_may_be_skipped
+        by = task.merge.skipped_by if task.merge is not None else frozenset()
+        return by is None or not by.isdisjoint(task.filter_columns)
     file = SliceFile(task)
     try:
         return len(file.row_groups) < file.num_row_groups
