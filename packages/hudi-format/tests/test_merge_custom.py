@@ -1,5 +1,7 @@
 """Merges of the user's: expressions against a plain reference, functions, and what is refused."""
 
+import decimal
+
 import merge_functions
 import numpy as np
 import pyarrow as pa
@@ -11,7 +13,7 @@ from hudi_format.errors import InvalidOptionError, MergeFunctionError, SchemaErr
 from hudi_format.merge import modes
 from hudi_format.merge.custom import Chains, CustomMerge, custom_of, custom_rule, merge_text, parse_merge
 from hudi_format.merge.entries import Entries
-from hudi_format.merge.expressions import NAMES
+from hudi_format.merge.expressions import NAMES, combine_column
 
 SCHEMA = pa.schema(
     [
@@ -178,6 +180,19 @@ def test_a_merge_comes_back_from_its_text():
         assert parse_merge(merge.text) == merge
     assert parse_merge(merge_text({"count": "sum"})) == CustomMerge(columns=(("count", "sum"),))
     assert merge_text(merge_functions.newest) == "merge_functions:newest"
+
+
+@pytest.mark.req("NEW-04", "PM-10")
+def test_sums_of_decimals_of_38_digits_are_made_where_they_fit():
+    kind, one = pa.decimal128(38, 2), decimal.Decimal("1.50")
+    most = decimal.Decimal("9" * 36 + ".99")
+    old, new = pa.array([one, None, one, most], kind), pa.array([one, one, None, -one], kind)
+    with decimal.localcontext(prec=40):
+        want = [one + one, one, one, most - one]
+    assert combine_column("sum", old, new, None).to_pylist() == want
+    assert combine_column("sum", old[:0], new[:0], None).type == kind
+    with pytest.raises(SchemaError, match="does not fit"):
+        combine_column("sum", old[3:], pa.array([one], kind), None)
 
 
 def test_sums_that_overflow_are_an_error():

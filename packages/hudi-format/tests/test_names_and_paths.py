@@ -160,6 +160,14 @@ def test_properties_of_java_in_all_their_forms():
     assert parse(text) == {"a": "1", "b": "2", "c": "3", "d e": "fg", "u": "é\t", "empty": "", "x": "=y"}
 
 
+@pytest.mark.req("TL-02")
+@pytest.mark.parametrize("digits", ["1_23", "0x1f", "+123", " 123", "12", "12g4", ""])
+def test_an_escape_without_four_hexadecimal_digits_is_corrupt(digits):
+    """Java says so too; Python's int() takes most of them."""
+    with pytest.raises(CorruptFileError, match="escape"):
+        parse(f"a=\\u{digits}".encode())
+
+
 @pytest.mark.req("NEW-36")
 def test_every_error_has_its_own_code_one_line_and_survives_pickling():
     classes = [c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, HudiError)]

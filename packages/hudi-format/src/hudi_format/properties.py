@@ -5,11 +5,13 @@ Source: java.util.Properties (ISO-8859-1, `\\uXXXX`, backslash escapes, line con
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 
 from hudi_format.errors import CorruptFileError
 
+_HEX = re.compile("[0-9a-fA-F]{4}")
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
@@ -75,12 +77,9 @@ def _unescape(text: str, path: str) -> str:
         i += 1
         if c == "u":
             digits = text[i : i + 4]
-            try:
-                if len(digits) != 4:
-                    raise ValueError(digits)
-                out.append(chr(int(digits, 16)))
-            except ValueError:
-                raise CorruptFileError(f"bad \\u escape {digits!r} in a properties file", file=path) from None
+            if _HEX.fullmatch(digits) is None:  # int() would take signs, spaces, underscores and 0x too
+                raise CorruptFileError(f"bad \\u escape {digits!r} in a properties file", file=path)
+            out.append(chr(int(digits, 16)))
             i += 4
         else:
             out.append(_ESCAPES.get(c, c))

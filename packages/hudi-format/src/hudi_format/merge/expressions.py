@@ -53,8 +53,11 @@ def _pick(mask: pa.Array | None, yes: pa.Array, no: pa.Array) -> pa.Array:
 def _sum(old: pa.Array, new: pa.Array, _: pa.Array | None) -> pa.Array:
     both = pc.and_(old.is_valid(), new.is_valid())
     kind = old.type
+    # Arrow gives a sum one digit more, which 128 bits may not have whatever the values are.
+    full = pa.types.is_decimal(kind) and kind.precision == 38
+    wide = pa.decimal256(38, kind.scale) if full else kind
     try:
-        total = pc.add_checked(old, new)
+        total = pc.add_checked(old.cast(wide), new.cast(wide))
         if pa.types.is_decimal(kind):
             total = total.cast(kind)
     except pa.ArrowInvalid as e:
