@@ -5,6 +5,7 @@ answer has nulls in every other column, the record key's own too.  So the rows t
 those that Apache Hudi does not lose are compared with its answer.
 """
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -40,7 +41,7 @@ CHANGED = {
     "k02": base(2),  # v at 50 came too late
     "k04": base(4, ts=250),  # of w alone, which went
     "k05": base(5, ts=260, seq=75),
-    "k06": base(6, ts=270, seq=76, f=0.3),  # 0.3 as a float, which reads as the double that prints so
+    "k06": base(6, ts=270, seq=76, f=0.3),  # a float, which reads as the double that prints so
     "k07": base(7, ts=270, f=0.7),
     "k08": base(8),
     "k09": base(9),
@@ -64,6 +65,9 @@ def test_older_partial_updates_stay_partial_through_renames_retypes_drops_and_ad
     wanted = {"partial_changed_commit_time": IN_COMMIT_TIME, "partial_updated": UPDATED}.get(
         table.name, CHANGED
     )
+    if table.version == "partial_v8":  # Apache Hudi 1.0.2 reads it as the double nearest to it
+        nearest = {"k06": float(np.float32(0.3)), "k07": float(np.float32(0.7))}
+        wanted = {k: {**row, "f": nearest.get(k, row["f"])} for k, row in wanted.items()}
     assert stories(found, COLUMNS) == wanted
     assert [str(found.schema.field(n).type) for n in COLUMNS] == [
         "int64",

@@ -121,6 +121,33 @@ def _dates(kind, value):
     return pa.Table.from_pylist([row, dict.fromkeys(schema.names)], schema)
 
 
+NEAREST = 0.10000000149011612  # of the float 0.1
+
+
+@pytest.mark.req("SE-04")
+@pytest.mark.parametrize(
+    ("how", "flat", "nested"),
+    [
+        ({"logged": True}, 0.1, 0.1), ({"logged": True, "logged_digits": False}, NEAREST, NEAREST),
+        ({"nested_digits": True}, 0.1, 0.1), ({}, 0.1, NEAREST),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_floats_that_became_doubles_keep_their_digits_where_apache_hudi_keeps_them(how, flat, nested):
+    for inside, want in ((False, flat), (True, nested)):
+        columns = [column(1, "f", "float")]
+        if inside:
+            columns.append(column(2, "s", record(column(3, "f", "float"))))
+        new = json.loads(json.dumps(columns).replace("float", "double"))
+        reads = reading(parsed(version(1, *new)), parsed(version(0, *columns)))
+        schema = pa.schema([("f", pa.float64()), ("s", pa.struct([("f", pa.float64())]))][: len(columns)])
+        rows = [{"f": 0.1, "s": {"f": 0.1}}]
+        stored = pa.Table.from_pylist(rows, reads.stored(schema, logged=how.get("logged", False)))
+        (found,) = reads.given(stored, schema, **how).to_pylist()
+        assert found["f"] == want
+        assert not inside or found["s"] == {"f": want}
+
+
 @pytest.mark.req("SE-04")
 @pytest.mark.parametrize("logged", [False, True])
 def test_text_that_became_dates_is_read_as_dates_on_every_level(logged):

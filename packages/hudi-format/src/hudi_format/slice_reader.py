@@ -69,7 +69,7 @@ class SliceMerge:
         evolution: how older blocks are read by column id, where the table has a schema history; else None.
         float_digits: floats that are doubles now keep the digits that they print with in records of the log, and on
             every level of base files, as in Apache Hudi 1.2 (table version 9); else those of records and inside of
-            other columns are the doubles nearest to them.
+            other columns are the doubles nearest to them, but for records of version 6 that are read by column id.
     """
 
     rule: MergeRule
@@ -334,7 +334,9 @@ class _Entries:
             column = merge.ordering(schema.empty_table())
             self._ordering_type = pa.null() if column is None else column.type
         step = merge.limit.step if merge.limit is not None else 1 << 62
-        self._blocks = BlockRows(schema, merge.evolution, step, merge.float_digits)
+        # By column id Apache Hudi 0.15 and 1.2 (table versions 6 and 9) keep digits, 1.0 does not.
+        changed = merge.float_digits or not merge.scope.grouped
+        self._blocks = BlockRows(schema, merge.evolution, step, merge.float_digits, changed)
         self._marked = partial_schema(schema, (self._blocks.columns(b) for b in blocks if b.is_partial))
 
     def records(self, expected: int) -> Records:
@@ -516,7 +518,7 @@ def read_file_slice(
         some = None if filter is None or reading is not None else RowGroupFilter(filter, schema, skips_by)
         for batch in _base_batches(storage, file.path, stored, keys, some, merge.float_digits):
             rows = pa.Table.from_batches([batch])
-            yield rows if reading is None else reading.given(rows, part)
+            yield rows if reading is None else reading.given(rows, part, nested_digits=merge.float_digits)
 
     records = LogRecords(storage, file_slice.log_files, merge, needed, committed=committed)
     chosen = None if keys is None else pa.array(keys, pa.string())

@@ -33,15 +33,22 @@ class BlockRows:
         evolution: how older blocks are read by column id; None where the table has no schema history.
         step: bytes of a block that are turned into rows at once, about.
         float_digits: floats of Avro records that are doubles now keep the digits that they print with.
+        changed_digits: and those of blocks that are read by column id.
     """
 
     def __init__(
-        self, schema: pa.Schema, evolution: Evolution | None, step: int, float_digits: bool = False
+        self,
+        schema: pa.Schema,
+        evolution: Evolution | None,
+        step: int,
+        float_digits: bool = False,
+        changed_digits: bool = True,
     ) -> None:
         self._schema = schema
         self._evolution = evolution
         self._step = step
         self._float_digits = float_digits
+        self._changed_digits = changed_digits
         self._readings: dict[str, Reading | None] = {}
         self._decoders: dict[tuple[str, str], Decoder] = {}
         self._floats: dict[tuple[str, str], pa.Schema] = {}
@@ -60,7 +67,7 @@ class BlockRows:
             return
         stored = reading.stored(self._schema, logged=True)
         for rows in self._rows(block, content, stored, block.instant):
-            yield reading.given(rows, self._schema, logged=True)
+            yield reading.given(rows, self._schema, logged=True, logged_digits=self._changed_digits)
 
     def columns(self, block: LogBlock) -> frozenset[str]:
         """Which of the wanted columns the records of a block have; the others of partial updates are not theirs.

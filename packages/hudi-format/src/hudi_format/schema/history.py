@@ -192,20 +192,27 @@ class Reading:
         places = ((n, self.places.get(n)) for n in wanted)
         return frozenset(n for n, p in places if (n if p is None else p.source) in stored)
 
-    def given(self, rows: Batch, schema: pa.Schema, *, logged: bool = False) -> Batch:
+    def given(
+        self, rows: Batch, schema: pa.Schema, *,
+        logged: bool = False, logged_digits: bool = True, nested_digits: bool = False,
+    ) -> Batch:  # fmt: skip
         """Rows of `stored(schema)` as those of `schema`; columns that the file lacks are null.
 
         Floats become the doubles that print as they do (0.1, not 0.10000000149), as in Apache Hudi's reader of logs
-        (HoodieAvroUtils) and its vectorised reader of base files; only base files in which a nested column changed,
-        which that one does not read, have them by value.  Text becomes the dates that Java's Date.valueOf sees in it.
+        (HoodieAvroUtils) and its vectorised reader of base files.  By value have them base files in which a nested
+        column changed, which that one does not read, before 1.2, and what 1.0 reads of logs.  Text becomes the dates
+        that Java's Date.valueOf sees in it.
 
         Args:
             logged: the rows are those of a log block.
+            logged_digits: whether those of log blocks keep their digits; not in tables of version 8.
+            nested_digits: whether those of base files do though a nested column changed; in tables of version 9.
 
         Raises:
             SchemaError: a value that the wanted column cannot hold, such as a text that is no date; names the column.
         """
-        float_digits = logged or not any(p.inside for p in self.places.values())
+        nested = any(p.inside for p in self.places.values())
+        float_digits = logged_digits if logged else nested_digits or not nested
         columns = []
         for field_ in schema:
             place = self.places.get(field_.name)

@@ -355,7 +355,7 @@ class SliceFile:
                 )
             if task.reading is not None:
                 raw = (
-                    task.reading.given(raw, self._from_file)
+                    task.reading.given(raw, self._from_file, nested_digits=task.nested_digits)
                     if raw.num_columns
                     else _nulls(self._from_file, rows)
                 )
