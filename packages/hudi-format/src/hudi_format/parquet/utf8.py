@@ -73,6 +73,9 @@ def _has_bytes(kind: pa.DataType) -> bool:
 
 def _with_texts(kind: pa.DataType, leaves: Iterator[bool]) -> pa.DataType:
     """The type with text for the bytes of which `leaves`, one for each leaf that is met, says that they are."""
+    if isinstance(kind, pa.BaseExtensionType):
+        _with_texts(kind.storage_type, leaves)
+        return kind
     if pt.is_dictionary(kind):
         return pa.dictionary(kind.index_type, _with_texts(kind.value_type, leaves))
     if pt.is_struct(kind):
@@ -82,7 +85,7 @@ def _with_texts(kind: pa.DataType, leaves: Iterator[bool]) -> pa.DataType:
         return pa.map_(key, kind.item_field.with_type(_with_texts(kind.item_type, leaves)))
     if pt.is_nested(kind):
         return pa.list_(kind.value_field.with_type(_with_texts(kind.value_type, leaves)))
-    if not next(leaves):
+    if not next(leaves, False):
         return kind
     return pa.string() if pt.is_binary(kind) else pa.large_string() if pt.is_large_binary(kind) else kind
 
