@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from limits import SANITIZED
 from slices import SCHEMA, rows_of, write_slice
 
 from hudi_format.errors import CorruptFileError, MergeFunctionError, SpillError
@@ -216,5 +217,7 @@ def test_memory_stays_below_the_limit_and_a_constant(tmp_path):
         assert process.returncode == 0, wrong
         peaks[limit], rows = map(int, said.split())
         assert rows == 200_000
+    if SANITIZED:  # its own bookkeeping, and what is freed and kept back, are most of both peaks
+        return
     assert peaks[64 << 20] < 200 << 20
     assert peaks[0] > 300 << 20  # without a limit all of it is in memory
