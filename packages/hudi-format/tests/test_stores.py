@@ -8,7 +8,13 @@ import importlib.util
 import pytest
 
 from hudi_format.errors import StorageError, UnsupportedError
-from hudi_format.storage import hadoop_options, normalised_path, open_storage, without_hadoop_options
+from hudi_format.storage import (
+    FsspecStorage,
+    hadoop_options,
+    normalised_path,
+    open_storage,
+    without_hadoop_options,
+)
 from hudi_format.stores.failures import refusals
 from hudi_format.stores.hadoop import storage_options_of
 from hudi_format.stores.schemes import normalised, root_of, scheme_of
@@ -47,6 +53,59 @@ def test_a_missing_package_is_named(uri, package):
         open_storage(uri)
     assert f"pip install {package}" in e.value.remedy
     assert "\n" not in str(e.value)
+
+
+@pytest.mark.req("SS-05")
+@pytest.mark.parametrize(
+    "name", ["a#b", "a?b", "a;b&c=d", "a\tb", "a\nb", "100%", "50%25", "a+b", "ü", " ", "[x]"]
+)
+def test_a_url_of_files_means_all_of_its_path(name, tmp_path):
+    folder = tmp_path / name
+    folder.mkdir()
+    for uri in (f"file://{folder}", f"file:{folder}", f"FILE://localhost{folder}/", folder.as_uri(), folder):
+        assert open_storage(uri).uri == str(folder), uri
+    assert normalised_path(f"file:{folder}/x/*%2A") == f"{folder}/x/*{'%2A' if '%25' in name else '*'}"
+
+
+@pytest.mark.req("SS-05")
+def test_a_url_of_files_is_decoded_unless_only_the_other_name_is_there(tmp_path):
+    uri = f"file://{tmp_path}/a%20b"
+    assert open_storage(uri).uri == f"{tmp_path}/a b"
+    (tmp_path / "a%20b").mkdir()
+    assert open_storage(uri).uri == f"{tmp_path}/a%20b"
+    (tmp_path / "a b").mkdir()
+    assert open_storage(uri).uri == f"{tmp_path}/a b"
+
+
+@pytest.mark.req("SS-05")
+@pytest.mark.parametrize(
+    ("uri", "remedy"),
+    [
+        ("s3:/b/t", "s3://, the bucket"),
+        ("s3a:b/t", "s3a://, the bucket"),
+        ("hdfs:/t", "hdfs://, the name node"),
+        ("memory:t", "memory://"),
+        ("file://tmp/t", "three slashes"),
+    ],
+)
+def test_a_url_without_its_slashes_is_refused(uri, remedy, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UnsupportedError) as e:
+        open_storage(uri)
+    assert remedy in e.value.remedy
+
+
+@pytest.mark.req("SS-05")
+def test_a_name_with_a_colon_is_a_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert open_storage("day:1/t").uri == f"{tmp_path}/day:1/t"
+    assert isinstance(open_storage(f"simplecache::file://{tmp_path}"), FsspecStorage)
+
+
+@pytest.mark.parametrize("uri", [None, b"/tmp"])
+def test_what_is_no_place_is_refused(uri):
+    with pytest.raises(TypeError, match="must be a path or URL"):
+        open_storage(uri)
 
 
 def test_a_scheme_that_nobody_knows_is_refused():

@@ -54,6 +54,28 @@ def test_a_snapshot_has_the_newest_rows_of_every_group(made):
     assert rows.filter(pc.field("id") == "2").column("v").to_pylist() == [20]
 
 
+@pytest.mark.req("QR-01")
+@pytest.mark.parametrize("filter", [None, "v > 3"])
+def test_a_selection_of_no_columns_keeps_the_number_of_rows(made, filter):
+    scan = made.open().read(columns=[], filter=filter)
+    rows = 6 if filter is None else 4
+    assert scan.files.num_rows == 3
+    assert scan.to_arrow().shape == (rows, 0)
+    assert sum(b.num_rows for b in scan.to_batches(1)) == rows
+    changes = made.open().read_changes("000", columns=[])
+    assert changes.to_arrow().num_rows == changes.count() == sum(b.num_rows for b in changes.to_batches())
+    assert changes.count() >= 6
+
+
+@pytest.mark.req("QR-01")
+@pytest.mark.parametrize("folder", [".hoodie", "a"])
+def test_a_folder_of_a_table_names_the_table(made, folder):
+    uri = made.open().uri
+    with pytest.raises(NotAHudiTableError, match="folder of one") as e:
+        HudiTable.open(f"{uri}/{folder}")
+    assert e.value.remedy == f"open the table itself, {uri}."
+
+
 def test_partition_columns_come_last_and_from_the_path(made):
     stats = [made.base_file(at(3), "c", file_id(3), [row("7", p="something else")])]
     made.complete(at(3), stats)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 
@@ -23,7 +22,7 @@ from hudi_format.stores.protocol import (
     Storage,
     WrappingStorage,
 )
-from hudi_format.stores.schemes import normalised
+from hudi_format.stores.schemes import local_path, normalised, scheme_of
 
 if TYPE_CHECKING:
     from hudi_format.stores.remote import FsspecStorage
@@ -53,18 +52,26 @@ def __getattr__(name: str) -> object:
     return FsspecStorage
 
 
-def normalised_path(uri: str) -> str:
-    """A path or URL as `Storage.uri` has it."""
-    text = str(uri)
-    parsed = urlparse(text)
-    if parsed.scheme in ("", "file") or len(parsed.scheme) == 1:
-        path = text if parsed.scheme != "file" else unquote(parsed.path)
-        return os.path.abspath(os.path.expanduser(path))
-    return normalised(text)
+def normalised_path(uri: str | os.PathLike[str]) -> str:
+    """A path or URL as `Storage.uri` has it.
+
+    Raises:
+        UnsupportedError: no URL of a store; see `stores.schemes.local_path`.
+        TypeError: neither text nor a path.
+    """
+    text = _text(uri)
+    path = local_path(text)
+    return normalised(text) if path is None else os.path.abspath(os.path.expanduser(path))
+
+
+def _text(uri: str | os.PathLike[str]) -> str:
+    if uri is None or isinstance(uri, bytes):
+        raise TypeError(f"a table's place must be a path or URL as text, not {uri!r}")
+    return str(uri)
 
 
 def open_storage(
-    uri: str,
+    uri: str | os.PathLike[str],
     storage_options: Mapping[str, Any] | None = None,
     *,
     options: Mapping[str, str] | None = None,
@@ -77,12 +84,13 @@ def open_storage(
             are translated.
 
     Raises:
-        UnsupportedError: the package for the scheme is missing; the message names it.
+        UnsupportedError: the package for the scheme is missing; the message names it.  Or it is no URL: see
+            `stores.schemes.local_path`.
         OptionError: options that contradict each other, or that the store does not take.
+        TypeError: neither text nor a path.
     """
-    text = str(uri)
-    parsed = urlparse(text)
-    if parsed.scheme in ("", "file") or len(parsed.scheme) == 1:
+    text = _text(uri)
+    if local_path(text) is not None:
         return LocalStorage(normalised_path(text))
     from hudi_format.stores.remote import FsspecStorage
 
@@ -97,8 +105,8 @@ def open_beside(storage: Storage, uri: str) -> Storage:
     if not storage.is_local:
         from hudi_format.stores.remote import FsspecStorage
 
-        scheme = urlparse(normalised_path(uri)).scheme
-        if isinstance(storage, FsspecStorage) and scheme == urlparse(storage.uri).scheme:
+        same = local_path(uri) is None and scheme_of(uri) == scheme_of(storage.uri)
+        if same and isinstance(storage, FsspecStorage):
             return storage.beside(uri)
     return open_storage(uri)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -44,7 +45,7 @@ from hudi_timeline.scan.snapshot import SnapshotSource, snapshot_schema
 from hudi_timeline.schema_history import with_history
 from hudi_timeline.services.api import ServiceMethods
 from hudi_timeline.snapshot import CommitCache, TableSnapshot, load_both, open_snapshot, snapshot_of
-from hudi_timeline.table_config import META_FOLDER, TableConfig, load
+from hudi_timeline.table_config import TableConfig, load
 from hudi_timeline.timeline import Timeline, latest_schema
 from hudi_timeline.verify.api import VerifyMethods
 from hudi_timeline.write.api import WriteMethods, create_table
@@ -74,7 +75,7 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
     @classmethod
     def open(
         cls,
-        uri: str,
+        uri: str | PathLike[str],
         *,
         storage_options: Mapping[str, Any] | None = None,
         options: Mapping[str, object] | None = None,
@@ -87,15 +88,17 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
                 store, such as `fs.s3a.access.key`, are translated.
 
         Raises:
-            NotAHudiTableError: nothing is there, or something else.
+            NotAHudiTableError: nothing is there, or something else; inside of a table the remedy names the table.
             CorruptFileError: hoodie.properties cannot be read.
             UnsupportedError: a table that this version would read wrong.
         """
-        storage = open_storage(str(uri), storage_options, options=as_options(options))
+        storage = open_storage(uri, storage_options, options=as_options(options))
         try:
             config = load(storage)
         except NotAHudiTableError as e:
-            raise _what_is_there(storage, e) from None
+            from hudi_timeline.no_table import with_what_is_there
+
+            raise with_what_is_there(storage, e) from None
         except StorageError:
             root = storage.info("")
             if root is None or root.is_dir:
@@ -109,7 +112,7 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
     @classmethod
     def create(
         cls,
-        uri: str,
+        uri: str | PathLike[str],
         schema: pa.Schema,
         *,
         name: str,
@@ -136,7 +139,7 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
             UnsupportedError: a kind of table that cannot be written yet.
         """
         storage = create_table(
-            str(uri),
+            uri,
             schema,
             name=name,
             table_type=table_type,
@@ -561,22 +564,3 @@ def _bound(value: Moment, zone: Any) -> str:
     if isinstance(value, str) and value.strip().isdigit():
         return value.strip()
     return parse_query_instant(value, zone)
-
-
-def _what_is_there(storage: Storage, error: NotAHudiTableError) -> NotAHudiTableError:
-    """The error, with what lies at the path instead."""
-    entries = storage.list("")
-    names = {e.name for e in entries}
-    if META_FOLDER in names:
-        return error
-    if "_delta_log" in names:
-        found = "it is a Delta Lake table"
-    elif "metadata" in names and "data" in names:
-        found = "it looks like an Iceberg table"
-    elif names:
-        found = f"it holds other data, such as {min(names)!r}"
-    elif storage.info("") is not None:
-        found = "the folder is empty"
-    else:
-        found = "there is nothing"
-    return NotAHudiTableError(f"no Hudi table: {found}", table=error.table, remedy=error.remedy, found=found)

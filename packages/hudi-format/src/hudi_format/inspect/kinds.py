@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +12,7 @@ from hudi_format.inspect.log import inspect_log
 from hudi_format.inspect.report import Report
 from hudi_format.log.blocks import MAGIC
 from hudi_format.names import parse_cdc_file, parse_log_file
-from hudi_format.storage import Storage, open_storage
+from hudi_format.storage import Storage, normalised_path, open_storage
 
 _HFILE_TRAILER = b'TRABLK"$'
 _TRAILER_BYTES = 4096  # an HFile ends with a trailer of this size
@@ -31,8 +30,7 @@ def inspect_file(uri: str, storage_options: Mapping[str, Any] | None = None) -> 
         UnsupportedError: a file of another kind.
         CorruptFileError: damage that leaves nothing to show.
     """
-    text = uri if "://" in uri else os.path.abspath(os.path.expanduser(uri))
-    scheme, mark, path = text.rpartition("://")
+    scheme, mark, path = normalised_path(uri).rpartition("://")
     folder, _, name = path.rstrip("/").rpartition("/")
     root = folder or ("/" if path.startswith("/") else path)  # a bucket or a host is never a file
     storage = open_storage(f"{scheme}{mark}{root}", storage_options)

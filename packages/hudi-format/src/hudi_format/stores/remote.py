@@ -420,7 +420,7 @@ def _file_system(uri: str, scheme: Scheme, options: Mapping[str, Any]) -> tuple[
         raise UnsupportedError(
             f"{name}:// needs a package that is not installed ({e})",
             table=uri,
-            remedy=f"run pip install {scheme.package}." if scheme.package else "",
+            remedy="install it." if scheme.kind == UNKNOWN else f"run pip install {scheme.package}.",
         ) from None
     except OSError as e:  # HDFS without Hadoop's native library, an address that is none
         reason = (str(e).splitlines() or [type(e).__name__])[0]

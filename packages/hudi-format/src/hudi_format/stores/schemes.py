@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass
-from urllib.parse import urlparse
+from urllib.parse import unquote
+
+from hudi_format.errors import UnsupportedError
 
 OBJECTS = "objects"
 """No folders and no rename; writes on condition; a put appears whole."""
@@ -54,19 +58,80 @@ SCHEMES = {
 }
 
 
+# A letter and a colon is a drive of Windows.
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):").match
+_HOST = re.compile(r"//([^/?#]*)").match
+
+
+def _name_of(uri: str) -> str:
+    """The scheme of a URL, in lower case; "" where there is none."""
+    found = _SCHEME(uri)
+    return found[1].lower() if found else ""
+
+
+def local_path(uri: str) -> str | None:
+    """The local path that a path or URL means, as it was written; None for a URL of another store.
+
+    In a URL of files `?`, `#` and all the rest are part of the path, as Hadoop and fsspec have it; `%20` and the like
+    are decoded, but where only the undecoded name is there.  A name with a colon, such as `a:b`, is a path.
+
+    Raises:
+        UnsupportedError: a URL of a known store that lacks its slashes, or of the files of another host.
+    """
+    name = _name_of(uri)
+    if name == "file":
+        return _path_of(uri)
+    if not name:
+        return uri
+    rest = uri[len(name) + 1 :]
+    if rest.startswith(("//", ":")):  # fsspec chains stores with "::"
+        return None
+    if name in SCHEMES:
+        raise UnsupportedError(
+            f"{uri!r} is no URL: two slashes follow {name}:",
+            table=uri,
+            remedy=f"write {name}://, the {scheme_of(uri).root} and the path.",
+        )
+    return uri
+
+
+def _path_of(uri: str) -> str:
+    path = uri[len("file:") :]
+    host = _HOST(path)
+    if host is not None:
+        if host[1] not in ("", "localhost"):
+            raise UnsupportedError(
+                f"{uri!r} names files of the host {host[1]!r}",
+                table=uri,
+                remedy="three slashes follow file: where the path begins at the root.",
+            )
+        path = path[host.end() :]
+    encoded = re.match(r".*?%[^/]*", path, re.DOTALL)
+    if encoded is None:
+        return path
+    decoded = _decoded(encoded[0])
+    if os.path.lexists(encoded[0]) and not os.path.lexists(decoded):
+        return path
+    return _decoded(path)
+
+
+def _decoded(path: str) -> str:
+    return unquote(path, errors="surrogateescape")
+
+
 def scheme_of(uri: str) -> Scheme:
     """What a URL's scheme means; one that is not listed is handed to fsspec as it is."""
-    name = urlparse(uri).scheme
+    name = _name_of(uri)
     return SCHEMES.get(name, Scheme(name, UNKNOWN, f"the fsspec package for {name}://"))
 
 
 def normalised(uri: str) -> str:
     """The URL with fsspec's name of its scheme, without a trailing slash."""
-    given = urlparse(uri).scheme
-    return (scheme_of(uri).name + uri[len(given) :]).rstrip("/")
+    return (scheme_of(uri).name + uri[len(_name_of(uri)) :]).rstrip("/")
 
 
 def root_of(uri: str) -> str:
     """The bucket, container or host of a URL; never what may be a password before an `@`."""
-    container, _, rest = urlparse(uri).netloc.rpartition("@")
+    host = _HOST(uri[len(_name_of(uri)) + 1 :])
+    container, _, rest = (host[1] if host else "").rpartition("@")
     return container if container and scheme_of(uri) is _AZURE else rest

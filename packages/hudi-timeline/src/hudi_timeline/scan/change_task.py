@@ -36,7 +36,7 @@ from hudi_timeline.scan.plan import (
     ScanPlan,
     SliceLogs,
 )
-from hudi_timeline.scan.task import ReadTask, read_slice
+from hudi_timeline.scan.task import ReadTask, no_columns, put_together, read_slice
 
 INSERT, UPDATE, DELETE = "i", "u", "d"
 
@@ -112,7 +112,7 @@ class ChangeTask:
 
     def to_table(self) -> pa.Table:
         """All changes at once."""
-        return pa.concat_tables([self.schema.empty_table(), *self._tables()])
+        return put_together(list(self._tables()), self.schema)
 
     def _tables(self) -> Iterator[pa.Table]:
         kinds: dict[str, Callable[[], Iterator[_Part]]] = {
@@ -139,7 +139,7 @@ class ChangeTask:
                 columns.append(pa.repeat(self.unit.instant, n))
             else:
                 columns.append(_image(part.before if field.name == "before" else part.after, field.type, n))
-        table = pa.table(columns, schema=self.needed)
+        table = pa.table(columns, schema=self.needed) if columns else no_columns(n)
         if self.filter is not None:
             table = table.filter(self.filter)
         return table.select(self.schema.names)

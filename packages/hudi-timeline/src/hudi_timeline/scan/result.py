@@ -144,7 +144,9 @@ class Scan:
             finally:
                 for future in futures:
                     future.cancel()
-        return pa.concat_tables(tables)
+        from hudi_timeline.scan.task import put_together
+
+        return put_together(tables, self.schema)
 
     def _files_at_once(self, tasks: Sequence[ReadTask | ChangeTask]) -> int:
         most = min(pa.cpu_count(), MOST_LOCAL_FILES) if self._storage.is_local else REMOTE_FILES

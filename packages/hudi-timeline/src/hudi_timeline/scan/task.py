@@ -280,11 +280,7 @@ class SliceFile:
             if not self._columns:
                 return self._finish(pa.table({}), self._other.rows)
             parts = list(self._other_batches(self._other, BATCH_ROWS))
-            return (
-                pa.Table.from_batches(parts, self.task.schema)
-                if len(self.task.schema)
-                else _no_columns(sum(p.num_rows for p in parts))
-            )
+            return put_together([pa.Table.from_batches([p]) for p in parts], self.task.schema)
         try:
             if len(self.row_groups) == self._file.num_row_groups:
                 raw = self._file.read(columns=self._columns)
@@ -368,7 +364,7 @@ class SliceFile:
             else:
                 columns.append(raw.column(field.name))
         needed = pa.schema([f.with_type(c.type) for f, c in zip(task.needed, columns, strict=True)])
-        table = pa.table(columns, schema=needed) if columns else _no_columns(rows)
+        table = pa.table(columns, schema=needed) if columns else no_columns(rows)
         if task.filter is not None:
             table = table.filter(task.filter)
         return table if len(task.needed) == len(task.schema) else table.select(task.schema.names)
@@ -396,9 +392,16 @@ def _nulls(schema: pa.Schema, rows: int) -> pa.Table:
     return pa.table([pa.nulls(rows, f.type) for f in schema], schema=schema)
 
 
-def _no_columns(rows: int) -> pa.Table:
+def no_columns(rows: int) -> pa.Table:
     """A table of no columns that knows its number of rows."""
     return pa.table({"": pa.nulls(rows)}).select([])
+
+
+def put_together(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    """Tables of one schema as one.  Arrow forgets the rows of tables without columns when it puts them together."""
+    if not len(schema):
+        return no_columns(sum(p.num_rows for p in parts))
+    return pa.concat_tables(parts) if parts else schema.empty_table()
 
 
 def _open(task: ReadTask) -> pa.NativeFile:
@@ -462,9 +465,7 @@ def read_slice(task: ReadTask, batch_rows: int = BATCH_ROWS) -> Iterator[pa.Reco
 def read_whole(task: ReadTask) -> pa.Table:
     """The rows of one file, or merged slice, at once; errors as `read_slice`."""
     if task.logs is not None:
-        parts = list(_merged(task, BATCH_ROWS)) or [task.schema.empty_table()]
-        # Arrow forgets the rows of tables without columns when it puts them together.
-        return pa.concat_tables(parts) if len(task.schema) else _no_columns(sum(p.num_rows for p in parts))
+        return put_together(list(_merged(task, BATCH_ROWS)), task.schema)
     file = SliceFile(task)
     try:
         return file.read()
@@ -490,7 +491,7 @@ def _merged(task: ReadTask, batch_rows: int) -> Iterator[pa.Table]:
         if len(task.schema):
             yield pa.table([part.column(n) for n in task.schema.names], schema=task.schema)
         else:
-            yield _no_columns(part.num_rows)
+            yield no_columns(part.num_rows)
 
 
 def _with_constants(rows: pa.Table, constants: pa.RecordBatch | None) -> pa.Table:

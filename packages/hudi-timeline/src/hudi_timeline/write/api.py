@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -29,7 +30,7 @@ PARTITIONS_TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
 
 
 def create_table(
-    uri: str,
+    uri: str | PathLike[str],
     schema: pa.Schema,
     *,
     name: str,
