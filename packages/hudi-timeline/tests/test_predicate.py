@@ -80,6 +80,21 @@ def test_text_means_what_sql_says(text, ids):
     assert kept(text) == ids
 
 
+def test_long_and_deep_filters_work_or_are_refused():
+    many = [f"id = {n}" for n in range(3, 3000)]
+    assert kept(" or ".join(many)) == [3, 4]
+    assert kept(" and ".join(["id <> 3", *(f"id <> {n}" for n in range(5, 3000))])) == [1, 2, 4]
+    assert kept("(" * 100 + "id = 1" + ")" * 100) == [1]
+    for joined in (" or ", " and "):  # Arrow goes beyond the stack on these
+        with pytest.raises(InvalidOptionError, match="joins 30000 conditions") as caught:
+            kept(joined.join(f"id = {n}" for n in range(30_000)))
+        assert "in (" in caught.value.remedy
+    assert kept(f"city in ('sf', {', '.join(repr(' and ' * n) for n in range(300))})") == [1]
+    for text in ("(" * 9000 + "id = 1" + ")" * 9000, "not " * 9000 + "id = 1"):
+        with pytest.raises(InvalidOptionError, match="too deeply"):
+            kept(text)
+
+
 @pytest.mark.parametrize(
     ("text", "words", "offset"),
     [

@@ -21,6 +21,7 @@ from hudi_format.errors import (
 )
 from hudi_format.schema.avro import to_avro
 from hudi_format.schema.meta_columns import META_COLUMNS
+from hudi_timeline import open_reads
 from hudi_timeline.scan.task import read_slice
 from hudi_timeline.table import HudiTable
 
@@ -65,6 +66,19 @@ def test_a_selection_of_no_columns_keeps_the_number_of_rows(made, filter):
     changes = made.open().read_changes("000", columns=[])
     assert changes.to_arrow().num_rows == changes.count() == sum(b.num_rows for b in changes.to_batches())
     assert changes.count() >= 6
+
+
+@pytest.mark.req("QR-01")
+@pytest.mark.parametrize("planned", [False, True])
+def test_a_scan_pickles_and_stands_for_its_state(made, planned):
+    scan = made.open().read(columns=["id", "v"], filter="v > 1")
+    if planned:
+        assert scan.files.num_rows == 3
+    copy = pickle.loads(pickle.dumps(scan))
+    made.commit(at(3), {("a", file_id(0)): [row("1", 1), row("2", 200)]})
+    assert copy.to_arrow().sort_by("id").column("v").to_pylist() == [20, 3, 4, 5, 6]
+    assert copy.count() == 5
+    assert copy.as_of in open_reads.instants(scan.table_uri)
 
 
 @pytest.mark.req("QR-01")

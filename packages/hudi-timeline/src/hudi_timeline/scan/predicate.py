@@ -10,6 +10,7 @@ with a null is not true, as in SQL.
 from __future__ import annotations
 
 import difflib
+import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ def make_predicate(filter: str | pc.Expression, schema: pa.Schema) -> Predicate:
         parts, expression, text = [filter], filter, str(filter)
     else:
         raise TypeError(f"filter must be text or a pyarrow.compute.Expression, not {type(filter).__name__}")
+    _check_length(expression)
     try:
         filtered(pa.Table.from_batches([], schema), expression)
     except pa.ArrowInvalid as e:
@@ -57,10 +59,17 @@ def make_predicate(filter: str | pc.Expression, schema: pa.Schema) -> Predicate:
 
 
 def _all(parts: Sequence[pc.Expression]) -> pc.Expression:
-    out, *rest = parts
-    for part in rest:
-        out = out & part
-    return out
+    return _paired(operator.and_, parts)
+
+
+def _paired(
+    join: Callable[[pc.Expression, pc.Expression], pc.Expression], parts: Sequence[pc.Expression]
+) -> pc.Expression:
+    """The parts joined two by two: Arrow goes down an expression by recursion, and a chain is as deep as it is long."""
+    while len(parts) > 1:
+        pairs = [join(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
+        parts = [*pairs, *parts[2 * len(pairs) :]]
+    return parts[0]
 
 
 def all_of(predicates: Sequence[Predicate], schema: pa.Schema) -> Predicate | None:
@@ -75,6 +84,24 @@ def all_of(predicates: Sequence[Predicate], schema: pa.Schema) -> Predicate | No
     text = " and ".join(f"({p.text})" for p in predicates)
     parts = tuple(part for p in predicates for part in p.parts or (p,))
     return Predicate(expression, tuple(n for n in schema.names if n in columns), text, parts)
+
+
+def _check_length(expression: pc.Expression) -> None:
+    """Refuse what Arrow takes the square of its length for, and from some 10,000 parts on all of the stack."""
+    text = str(expression)
+    if len(_JOINS.findall(text)) <= _MOST_PARTS:
+        return
+    joins = len(_JOINS.findall(_QUOTED.sub("", text)))
+    if joins > _MOST_PARTS:
+        raise InvalidOptionError(
+            f"the filter joins {joins + 1} conditions, more than {_MOST_PARTS}",
+            remedy="write many values of one column as `column in (...)`, or read and filter in parts.",
+        )
+
+
+_MOST_PARTS = 4000
+_JOINS = re.compile(" (?:and|or) ")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def _misfit(text: str, error: Exception) -> SchemaError:
@@ -97,7 +124,8 @@ def _columns_of(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]
     text = str(expression)
     if "FieldPath(" in text:  # a field by number may be any
         return tuple(schema.names)
-    return tuple(n for n in schema.names if _names(text, n))
+    words = set(_WORD.findall(text))
+    return tuple(n for n in schema.names if (n in words if _WORD.fullmatch(n) else _names(text, n)))
 
 
 def _names(text: str, name: str) -> bool:
@@ -106,6 +134,7 @@ def _names(text: str, name: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
+_WORD = re.compile(r"\w+")
 # What stands around a name in such a text is no part of a word.
 _IS_WORD = re.compile(r"\w(?:.*\w)?", re.DOTALL).fullmatch
 
@@ -121,7 +150,7 @@ class _Token:
 
 
 _TOKEN = re.compile(
-    r"""\s*(?:
+    r"""(?:
       (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
     | (?P<string>'(?:[^']|'')*')
     | (?P<name>(?:[^\W\d]\w*|`[^`]+`)(?:\s*\.\s*(?:[^\W\d]\w*|`[^`]+`))*)
@@ -129,6 +158,7 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
+_SPACE = re.compile(r"\s*")
 _NEGATED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _FLIPPED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _COMPARE: dict[str, Callable[[pc.Expression, pc.Expression], pc.Expression]] = {
@@ -183,7 +213,12 @@ def parse(text: str, schema: pa.Schema) -> pc.Expression:
 
 def parse_parts(text: str, schema: pa.Schema) -> list[pc.Expression]:
     """The expressions that all must hold where a filter text does, joined by AND in it; errors as `parse`."""
-    return [node(False) for node in _Parser(text, schema).whole()]
+    try:
+        return [node(False) for node in _Parser(text, schema).whole()]
+    except RecursionError:
+        raise InvalidOptionError(
+            f"cannot read the filter {text[:40]!r}...: it is nested too deeply", remedy=_HELP, offset=0
+        ) from None
 
 
 class _Parser:
@@ -196,10 +231,12 @@ class _Parser:
     def _tokenize(self) -> list[_Token]:
         out: list[_Token] = []
         at = 0
-        while self._text[at:].strip():
+        while True:
+            at = _SPACE.match(self._text, at).end()  # type: ignore[union-attr]  # no space matches too
+            if at == len(self._text):
+                break
             match = _TOKEN.match(self._text, at)
             if match is None or match.lastgroup is None:
-                at += len(self._text[at:]) - len(self._text[at:].lstrip())
                 bad = self._text[at]
                 hint = {
                     '"': "text stands in 'single quotes', names in `backticks`",
@@ -392,10 +429,8 @@ class _Parser:
         raise self._error("a column or a value is missing", token.start)
 
     def _column(self, token: _Token) -> _Column:
-        parts = [
-            a or b
-            for a, b in re.findall(r"`([^`]+)`|([^\W\d]\w*)", self._text[token.start :][: len(token.text)])
-        ]
+        written = self._text[token.start : token.start + len(token.text)]
+        parts = [a or b for a, b in re.findall(r"`([^`]+)`|([^\W\d]\w*)", written)]
         # A dotted name may also be one column's whole name.
         if ".".join(parts) in self._schema.names:
             parts = [".".join(parts)]
@@ -468,9 +503,7 @@ def _joined(parts: Sequence[_Node], *, conjunction: bool) -> _Node:
         return parts[0]
 
     def node(negated: bool) -> pc.Expression:
-        out = parts[0](negated)
-        for part in parts[1:]:
-            out = out & part(negated) if conjunction != negated else out | part(negated)
-        return out
+        join = operator.and_ if conjunction != negated else operator.or_
+        return _paired(join, [part(negated) for part in parts])
 
     return node

@@ -40,6 +40,8 @@ AHEAD = 2
 class Scan:
     """Rows of a table, not read yet.  While it lives, cleanings of this process spare the files that it reads.
 
+    It pickles, planned or not, and stands for the same state of the table in the other process.
+
     `to_arrow`, `to_batches`, `to_pandas` and `to_polars` read them; DuckDB, Polars and others take the scan
     itself, by the Arrow stream protocol.
     """
@@ -229,6 +231,13 @@ class Scan:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_batches().__arrow_c_stream__(requested_schema)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {k: v for k, v in vars(self).items() if k != "_lock"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        vars(self).update(state, _lock=Lock())
+        open_reads.register(self)
 
     def __repr__(self) -> str:
         if self._plan is None:
