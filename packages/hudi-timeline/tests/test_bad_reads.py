@@ -1,6 +1,10 @@
 """Odd questions and odd tables: a defined answer, or a typed error that says what to do."""
 
+import errno
+import io
 import logging
+import os
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -14,8 +18,12 @@ from hudi_format.errors import (
     InstantNotFoundError,
     InvalidOptionError,
     MissingFileError,
+    StorageError,
     UnsupportedError,
 )
+from hudi_format.parquet.footer import corrupt
+from hudi_format.storage import LocalStorage
+from hudi_timeline.scan.task import ReadTask
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64())])
 LATER = at(9000)
@@ -50,6 +58,44 @@ QUESTIONS = {
 def answer(question, table):
     found = QUESTIONS[question](table.open())
     return found if isinstance(found, pa.Table) else found.to_arrow()
+
+
+class BadDisk(LocalStorage):
+    """A disk that fails below one file."""
+
+    def open_input(self, path):
+        return pa.PythonFile(BadFile(super().open_input(path)), mode="r")
+
+
+class BadFile(io.RawIOBase):
+    def __init__(self, file):
+        self.seek, self.tell, self.reads, self.file = file.seek, file.tell, 0, file
+
+    def read(self, size=-1):
+        self.reads += 1
+        if self.reads > 2:  # the footer is read, its columns are not
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return self.file.read(size)
+
+
+@pytest.mark.req("NEW-37")
+def test_a_disk_that_fails_is_no_damage(made):
+    (task,) = made.open().read().plan_files()
+    for read in (task.to_table, lambda: list(task.to_batches())):
+        assert read()
+    for read in (ReadTask.to_table, lambda t: list(t.to_batches())):
+        with pytest.raises(StorageError, match="Input/output error") as e:
+            read(replace(task, storage=BadDisk(task.storage.uri)))
+        assert (e.value.file, e.value.instant) == (task.path, task.instant)
+
+
+@pytest.mark.req("NEW-37")
+def test_memory_that_runs_out_is_not_called_damage_alone(tmp_path):
+    storage = LocalStorage(str(tmp_path))
+    for reason in (pa.ArrowMemoryError("malloc of size 64 failed"), OSError("Unknown error: std::bad_alloc")):
+        error = corrupt(storage, "f.orc", reason, "ORC")
+        assert "memory ran out" in error.message
+        assert error.remedy.startswith("read it with more memory first")
 
 
 @pytest.mark.req("IN-01", "QR-03")

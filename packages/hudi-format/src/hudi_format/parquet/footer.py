@@ -155,12 +155,13 @@ def reading(storage: Storage, path: str, kind: str = "Parquet") -> Iterator[None
 
 def corrupt(storage: Storage, path: str, error: Exception, kind: str = "Parquet") -> CorruptFileError:
     """The error for bytes that Arrow's reader refuses."""
-    return CorruptFileError(
-        f"the base file cannot be read as {kind}: {_first_line(error)}",
-        table=storage.uri,
-        file=path,
-        remedy=DAMAGED_REMEDY,
-    )
+    reason, remedy = _first_line(error), DAMAGED_REMEDY
+    # Damaged sizes end so too: what the file is cannot be told.
+    if isinstance(error, MemoryError) or "bad_alloc" in reason:
+        reason = f"memory ran out ({reason}), which says damage only where there is plenty"
+        remedy = f"read it with more memory first; if that fails too, {remedy}"
+    message = f"the base file cannot be read as {kind}: {reason}"
+    return CorruptFileError(message, table=storage.uri, file=path, remedy=remedy)
 
 
 def _first_line(error: Exception) -> str:

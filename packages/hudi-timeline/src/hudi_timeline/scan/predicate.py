@@ -10,6 +10,7 @@ with a null is not true, as in SQL.
 from __future__ import annotations
 
 import difflib
+import math
 import operator
 import re
 from collections.abc import Callable, Sequence
@@ -462,22 +463,27 @@ class _Parser:
                     return cast_text(texts([value]), to)[0]
             elif numeric:
                 return _number_scalar(value, to)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidOperation) as e:
-            raise self._error(
-                f"{literal.text} is no {to}, the type of {column} ({str(e).splitlines()[0]})", start
-            ) from None
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidOperation, UnicodeEncodeError) as e:
+            shown = literal.text.encode(errors="backslashreplace").decode()
+            reason = str(e).splitlines()[0]
+            raise self._error(f"{shown} is no {to}, the type of {column} ({reason})", start) from None
         quote = "; put the value in single quotes" if pa.types.is_string(to) else ""
         raise self._error(f"{literal.text} cannot be compared with {column}, which is {to}{quote}", start)
 
 
+_MOST_DIGITS = 100  # of an int; Python reads no more than 4,300 of them
+
+
 def _number(text: str) -> int | Decimal | float:
-    if re.fullmatch(r"-?\d+", text):
+    if re.fullmatch(r"-?\d+", text) and len(text) <= _MOST_DIGITS:
         return int(text)
     return float(text) if "e" in text.lower() else Decimal(text)
 
 
 def _number_scalar(value: int | float | Decimal | None, to: pa.DataType) -> pa.Scalar:
     """A number in a type that compares with `to` without loss."""
+    if isinstance(value, float) and math.isinf(value) and not pa.types.is_floating(to):
+        raise InvalidOperation("it is infinite")
     if pa.types.is_decimal(to):
         # Of its own digits: `price > 1.005` must not be rounded to the column's scale.
         return pa.scalar(Decimal(str(value)))

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 
 from hudi_format.base_file import OtherBaseFile, open_other
 from hudi_format.bootstrap_index import SourceFile
-from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, UnsupportedError
+from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, StorageError, UnsupportedError
 from hudi_format.parquet.chunks import repeating, row_groups
 from hudi_format.parquet.entries import footer_bytes
-from hudi_format.parquet.footer import DAMAGED_REMEDY, check_values, stream_bytes
+from hudi_format.parquet.footer import check_values, corrupt, stream_bytes
 from hudi_format.parquet.matching import matching_row_groups
 from hudi_format.parquet.reader import row_counts, wrong_rows
 from hudi_format.parquet.utf8 import check_text, texts_as_bytes
@@ -427,16 +427,18 @@ def _open_other(task: ReadTask, schema: pa.Schema) -> OtherBaseFile | None:
 
 
 def _corrupt(task: ReadTask, error: Exception) -> HudiError:
-    reason = str(error).splitlines()[0]
+    if isinstance(error, OSError) and error.errno:  # the system's own, which says nothing about the bytes
+        return _placed(StorageError(f"the storage refused: {error.strerror or error}"), task)
     kind = {"orc": "ORC", "hfile": "HFile"}.get(task.path.rpartition(".")[2], "Parquet")
-    message = f"the base file cannot be read as {kind}: {reason}"
-    return _placed(CorruptFileError(message, remedy=DAMAGED_REMEDY), task)
+    return _placed(corrupt(task.storage, task.path, error, kind), task)
 
 
 def _placed(error: HudiError, task: ReadTask) -> HudiError:
     """The error with the file's place, and what to do."""
     if isinstance(error, MissingFileError):
         remedy = "read the table again: a cleaner may have removed the file since the scan was planned."
+    elif isinstance(error, StorageError):
+        remedy = "run it again once the store answers."
     else:
         remedy = "restore the file from a backup, or restore the table to a savepoint before that instant."
     error.remedy = error.remedy or remedy
