@@ -7,7 +7,7 @@ import importlib.util
 
 import pytest
 
-from hudi_format.errors import StorageError, UnsupportedError
+from hudi_format.errors import OptionError, StorageError, UnsupportedError
 from hudi_format.storage import (
     FsspecStorage,
     hadoop_options,
@@ -85,6 +85,7 @@ def test_a_url_of_files_is_decoded_unless_only_the_other_name_is_there(tmp_path)
         ("s3a:b/t", "s3a://, the bucket"),
         ("hdfs:/t", "hdfs://, the name node"),
         ("memory:t", "memory://"),
+        ("s3://", "s3://bucket/path"),
         ("file://tmp/t", "three slashes"),
     ],
 )
@@ -100,6 +101,23 @@ def test_a_name_with_a_colon_is_a_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert open_storage("day:1/t").uri == f"{tmp_path}/day:1/t"
     assert isinstance(open_storage(f"simplecache::file://{tmp_path}"), FsspecStorage)
+
+
+def test_the_root_of_a_store_is_no_local_folder():
+    assert open_storage("memory://").uri == "memory://"
+    assert not open_storage("memory://").is_local
+    open_storage("memory://of the root").create("f", b"1")
+    try:
+        assert open_storage("memory://").read("of the root/f") == b"1"
+    finally:
+        open_storage("memory://of the root").delete_dir("")
+
+
+def test_a_storage_option_that_the_package_does_not_take_is_told_once():
+    with pytest.raises(OptionError, match="no storage option 'endpoint'") as e:
+        open_storage("s3://b/t", {"endpoint": "http://127.0.0.1:1"})
+    assert str(e.value).count("HUDI-E") == 1
+    assert e.value.remedy == "did you mean 'endpoint_url'?"
 
 
 @pytest.mark.parametrize("uri", [None, b"/tmp"])

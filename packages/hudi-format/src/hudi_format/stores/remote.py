@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import fsspec
 import pyarrow as pa
 
-from hudi_format.errors import OptionError, StorageError, UnsupportedError
+from hudi_format.errors import HudiError, OptionError, StorageError, UnsupportedError
 from hudi_format.stores.failures import code_of, is_taken, refusals
 from hudi_format.stores.protocol import FileInfo
 from hudi_format.stores.schemes import FOLDERS, MEMORY, OBJECTS, UNKNOWN, Scheme, normalised, scheme_of
@@ -415,6 +415,8 @@ def _file_system(uri: str, scheme: Scheme, options: Mapping[str, Any]) -> tuple[
         _check_names(uri, scheme, options)
         fs, root = fsspec.core.url_to_fs(uri, **given)
         return fs, str(root)
+    except HudiError:  # some are ValueErrors too
+        raise
     except ImportError as e:
         name = uri.partition("://")[0]
         raise UnsupportedError(

@@ -85,6 +85,11 @@ def local_path(uri: str) -> str | None:
         return uri
     rest = uri[len(name) + 1 :]
     if rest.startswith(("//", ":")):  # fsspec chains stores with "::"
+        scheme = scheme_of(uri)
+        if scheme.kind == OBJECTS and not rest.strip("/"):
+            raise UnsupportedError(
+                f"{uri!r} names no {scheme.root}", table=uri, remedy=f"write {uri}{scheme.root}/path."
+            )
         return None
     if name in SCHEMES:
         raise UnsupportedError(
@@ -127,7 +132,8 @@ def scheme_of(uri: str) -> Scheme:
 
 def normalised(uri: str) -> str:
     """The URL with fsspec's name of its scheme, without a trailing slash."""
-    return (scheme_of(uri).name + uri[len(_name_of(uri)) :]).rstrip("/")
+    name, rest = scheme_of(uri).name, uri[len(_name_of(uri)) :].rstrip("/")
+    return f"{name}://" if rest == ":" else name + rest
 
 
 def root_of(uri: str) -> str:
