@@ -65,6 +65,12 @@ def read(parts, **more):
     return pa.Table.from_batches(read_file_slice(*parts, MERGE, SCHEMA, **more), schema)
 
 
+@pytest.mark.parametrize("what", ["columns", "keys"])
+def test_one_text_is_no_list_of_columns_or_keys(parts, what):
+    with pytest.raises(TypeError, match=f"{what} must be a list"):
+        list(read_file_slice(*parts, MERGE, SCHEMA, **{what: "k07"}))
+
+
 @pytest.mark.req("QR-01", "QR-08")
 @pytest.mark.parametrize("limit", [None, 1])
 @pytest.mark.parametrize(

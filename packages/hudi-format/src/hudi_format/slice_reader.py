@@ -492,7 +492,11 @@ def read_file_slice(
         as `LogRecords`; MissingFileError, CorruptFileError of the base file too.
         MissingColumnError: a column of `columns`, of `filter` or of the record keys that `schema` does not have.
         ValueError: a column is asked for twice.
+        TypeError: one text instead of a list of columns or keys.
     """
+    for what, given in (("columns", columns), ("keys", keys)):
+        if isinstance(given, str):
+            raise TypeError(f"{what} must be a list, not one text")
     if memory_limit is not None:
         merge = replace(merge, limit=replace(merge.limit or MemoryLimit(), bytes=memory_limit))
     if columns is not None and len(set(columns)) < len(columns):

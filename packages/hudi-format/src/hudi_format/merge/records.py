@@ -139,8 +139,9 @@ class Records:
         self._flush(self._spilled)
 
     def _flush(self, spilled: SpilledRecords) -> None:
-        for part in self._parts:
-            spilled.add(part)
+        # Together: each is a step of a block, and a part of the records would get a few rows of each.
+        if self._parts:
+            spilled.add(joined(self._parts, self._columns, self._ordering))
         self._parts, self._held = [], 0
 
     def seal(self) -> None:

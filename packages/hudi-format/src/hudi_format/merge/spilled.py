@@ -104,7 +104,7 @@ class SpilledRecords:
         order = pa.array(np.arange(self._next, self._next + n))
         self._next += n
         rows = self._packed(entries, order)
-        step = _rows_of(rows, self._limit.step)
+        step = _rows_of(rows, max(self._limit.step, self._limit.held // 2))
         for start in range(0, n, step):
             piece = rows.slice(start, step)
             self._write(self._records, piece, piece.column(len(self._columns)), 0, 0, self._parts)
@@ -206,9 +206,9 @@ class SpilledRecords:
         n = len(self._columns)
         parts = min(MOST_PARTS, -(-2 * self._records.nbytes(part) // self._limit.held))
         first, self._streams = self._streams, self._streams + parts
-        for rows in self._records.read(part):
+        for rows in _gathered(self._records.read(part), self._limit.step):
             self._write(self._records, rows, rows.column(n), first, depth, parts)
-        for rows in self._keys.read(part):
+        for rows in _gathered(self._keys.read(part), self._limit.step):
             self._write(self._keys, rows, rows.column(0), first, depth, parts)
         return list(range(first, first + parts))
 
@@ -217,7 +217,8 @@ class SpilledRecords:
         if not whatever and self._records.nbytes(part) > self._limit.held:
             return None, np.empty(0, np.int64)
         tables = list(self._records.read(part)) or [self._schema.empty_table()]
-        return self._unpacked(pa.concat_tables(tables))
+        # In many chunks each of the takes to come would go through all of them.
+        return self._unpacked(pa.concat_tables(tables).combine_chunks())
 
     def _join(self, part: int, leaf: int, entries: Entries, order: np.ndarray) -> None:
         """Write down which records of a part meet which stored rows, and what is left."""
@@ -274,6 +275,20 @@ class _Cursor:
             out.append(self._rows.slice(0, count))
             self._rows, self._at = self._rows.slice(count), self._at[count:]
         return pa.concat_tables(out) if out else None
+
+
+def _gathered(pieces: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
+    """The pieces put together to about `size` bytes: what is parted again would come in ever smaller ones."""
+    some: list[pa.Table] = []
+    held = 0
+    for piece in pieces:
+        some.append(piece)
+        held += piece.nbytes
+        if held >= size:
+            yield pa.concat_tables(some).combine_chunks()
+            some, held = [], 0
+    if some:
+        yield pa.concat_tables(some).combine_chunks()
 
 
 def _ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
