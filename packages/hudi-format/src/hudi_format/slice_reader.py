@@ -36,7 +36,7 @@ from hudi_format.log.rows import BlockRows
 from hudi_format.log.slice_log import SliceLog
 from hudi_format.merge import modes
 from hudi_format.merge.custom import Chains, custom_of
-from hudi_format.merge.delete_ordering import of_column, of_several, same_class
+from hudi_format.merge.delete_ordering import of_column, of_several, same_class, widened
 from hudi_format.merge.entries import Entries, Patches
 from hudi_format.merge.limits import MemoryLimit
 from hudi_format.merge.ordering import sequences
@@ -48,6 +48,7 @@ from hudi_format.model import FileSlice, LogFile
 from hudi_format.parquet.footer import reading
 from hudi_format.parquet.matching import RowGroupFilter
 from hudi_format.parquet.reader import iter_batches
+from hudi_format.schema.cast import convert
 from hudi_format.schema.evolve import conform
 from hudi_format.schema.history import Evolution
 from hudi_format.schema.meta_columns import META_COLUMNS, RECORD_KEY
@@ -433,6 +434,10 @@ class _Entries:
                 values = sequences(part.values.take(pa.array(there)))  # type: ignore[union-attr]
             elif same_class(part.type, target):
                 values = of_column(part.values.take(pa.array(there)), target)  # type: ignore[union-attr]
+            elif rule.tombstones_compare and widened(part.type, target):
+                older = part.values.take(pa.array(there))  # type: ignore[union-attr]
+                name = self._merge.ordering_field or ""
+                values = convert(older, target, name, float_digits=self._merge.float_digits)
             else:
                 continue
             places = np.full(n, -1, dtype=np.int64)

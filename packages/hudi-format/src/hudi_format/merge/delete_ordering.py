@@ -20,6 +20,12 @@ _SAME_CLASS: dict[OrderingType, Callable[[pa.DataType], bool]] = {
     OrderingType.TIMESTAMP_MICROS: pa.types.is_timestamp,
 }
 
+_WIDER: dict[OrderingType, tuple[pa.DataType, ...]] = {
+    OrderingType.INT: (pa.int64(), pa.float32(), pa.float64()),
+    OrderingType.LONG: (pa.float32(), pa.float64()),
+    OrderingType.FLOAT: (pa.float64(),),
+}
+
 
 def of_column(values: pa.Array, target: pa.DataType) -> pa.Array:
     """Ordering values of deletes in the type of the column."""
@@ -54,4 +60,12 @@ def same_class(kind: OrderingType, column: pa.DataType) -> bool:
     return check is not None and bool(check(column))
 
 
-__all__ = ["of_column", "of_several", "same_class"]
+def widened(kind: OrderingType, column: pa.DataType) -> bool:
+    """Whether a delete's ordering value is a number of a class that the column had before it was widened.
+
+    Apache Hudi 1.0.2 and 1.2.0 compare the two, and fail (ClassCastException).  As numbers they have an order.
+    """
+    return column in _WIDER.get(kind, ())
+
+
+__all__ = ["of_column", "of_several", "same_class", "widened"]
