@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import struct
+import zlib
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -11,15 +12,18 @@ import pytest
 from limits import little_memory
 from log_bytes import SCHEMA, avro_content, block, zigzag
 
+from hudi_format.avro.container import read_container
 from hudi_format.avro.decoder import Decoder
+from hudi_format.avro.model import parse
 from hudi_format.errors import CorruptFileError, HudiError, UnsupportedError
 from hudi_format.log.batches import BlockDecoder
 from hudi_format.log.blocks import BlockType, LogBlock
 from hudi_format.log.deletes import read_deletes
+from hudi_format.log.kryo import KryoError, read_kryo
 from hudi_format.log.positions import RoaringError, read_roaring64, record_positions
 from hudi_format.log.reader import LogFileReader
-from hudi_format.names import parse_log_file
-from hudi_format.schema.avro import from_avro
+from hudi_format.names import is_bucket_file_id, parse_log_file
+from hudi_format.schema.avro import from_avro, to_avro
 
 
 def record(*types):
@@ -43,12 +47,20 @@ WIDE = {
 }  # fmt: skip
 
 
-def doubling(levels):
+def doubling(levels, leaf="long"):
     """Each record holds two of the one before: 2^levels columns in a few lines."""
-    kinds = [{"type": "record", "name": "A0", "fields": [{"name": "x", "type": "long"}]}]
+    kinds = [{"type": "record", "name": "A0", "fields": [{"name": "x", "type": leaf}]}]
     for i in range(1, levels):
         pair = [{"name": side, "type": f"A{i - 1}"} for side in "lr"]
         kinds.append({"type": "record", "name": f"A{i}", "fields": pair})
+    return record(*kinds)
+
+
+def chain(length, leaf="long"):
+    """Each record holds the one before, by its name: as deep as there are fields."""
+    kinds = [{"type": "record", "name": "A0", "fields": [{"name": "x", "type": leaf}]}]
+    for i in range(1, length):
+        kinds.append({"type": "record", "name": f"A{i}", "fields": [{"name": "x", "type": f"A{i - 1}"}]})
     return record(*kinds)
 
 
@@ -107,6 +119,69 @@ def test_columns_of_a_table_do_not_double():
         from_avro(json.dumps(doubling(40)))
 
 
+def test_columns_of_a_table_do_not_nest_without_end():
+    shallow = from_avro(json.dumps(chain(90)))
+    assert from_avro(to_avro(shallow, "t")).equals(shallow)
+    for length in (101, 300, 5000):
+        with pytest.raises((CorruptFileError, UnsupportedError), match=r"deep|types"):
+            from_avro(json.dumps(chain(length)))
+    assert len(from_avro(json.dumps(chain(2)))) == 2
+
+
+def test_sizes_of_records_that_hold_each_other_by_name_are_known():
+    assert {f.type.least for f in parse(chain(1000)).fields} == {1}
+    assert {f.type.exact for f in parse(chain(1000, "double")).fields} == {8}
+    own = {
+        "type": "record",
+        "name": "L",
+        "fields": [{"name": "x", "type": "long"}, {"name": "next", "type": ["null", "L"]}],
+    }
+    assert [f.type.least for f in parse(record(own, "L")).fields] == [2, 2]
+
+
+def container(schema, body, *, codec=b"null", blocks=1):
+    head = {b"avro.schema": json.dumps(schema).encode(), b"avro.codec": codec}
+    text = b"".join(zigzag(len(t)) + t for pair in head.items() for t in pair)
+    out = b"Obj\1" + zigzag(len(head)) + text + b"\0" + b"s" * 16
+    for count in (1, *[0] * (blocks - 1)):
+        out += zigzag(count) + zigzag(len(body)) + body + b"s" * 16
+    return out
+
+
+def deflated(data):
+    writer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return writer.compress(data) + writer.flush()
+
+
+CONTAINERS = {
+    "without bytes": container(doubling(40, "null"), b""),
+    "without bytes \\(f0\\)": container(record("null"), b""),
+    "too deeply": container(chain(250), bytes(250)),
+    "more than [0-9]+ bytes": container(
+        record("bytes"), deflated(bytes(1 << 20)), codec=b"deflate", blocks=500
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CONTAINERS)
+def test_containers(case):
+    with little_memory(), pytest.raises(CorruptFileError, match=case):
+        read_container(CONTAINERS[case])
+
+
+def test_names_that_are_half_a_character():
+    half = json.dumps({"type": "record", "name": "R", "fields": [{"name": "\ud800", "type": "long"}]})
+    symbol = json.dumps(record({"type": "enum", "name": "E", "symbols": ["\ud800"]}))
+    for text in (half, symbol):
+        for reader in (parse, from_avro, Decoder):
+            with pytest.raises(CorruptFileError, match="surrogates"):
+                reader(text)
+    log = LogFileReader(block(3, {0: "1", 2: half}, avro_content([b"\2"])), file="f")
+    with pytest.raises(CorruptFileError, match="file f"):
+        list(BlockDecoder().batches(log.blocks[0], log.content(log.blocks[0])))
+    assert from_avro(json.dumps(record({"type": "string", "doc": "\U0001f600"}))).names == ["f0"]
+
+
 def one(kind, content):
     log = LogFileReader(block(kind, {0: "1", 2: SCHEMA}, content), file="f")
     return log.blocks[0], log.content(log.blocks[0])
@@ -135,6 +210,42 @@ def test_log_blocks(count):
             )
             (found,) = LogFileReader(bad).blocks
             assert found.type is BlockType.CORRUPT or at in (26, 30)
+
+
+def kryo_keys(count, key):
+    """A list of version 1 whose keys are all one text, written once."""
+    name = b"org.apache.hudi.common.model.HoodieKey"
+
+    def text(data):
+        size = len(data) + 1
+        out = [0x80 | 0x40 | size & 0x3F, size >> 6 & 0x7F | 0x80, size >> 13]
+        return bytes(out) + data
+
+    def marked(data):
+        return data[:-1] + bytes([data[-1] | 0x80])
+
+    def number(value):
+        return bytes([value]) if value < 128 else bytes([value & 0x7F | 0x80]) + number(value >> 7)
+
+    head = b"\1\0" + marked(b"[L" + name + b";") + b"\1" + number(count + 1)
+    return head + b"\1\1" + marked(name) + b"\1\0\1" + text(key) + b"\1\1\1\0\4" * (count - 1)
+
+
+def test_deletes_that_are_one_text_again_and_again():
+    keys = [d.key for d in read_kryo(kryo_keys(50, b"k" * 1000), 1)]
+    assert keys == ["k" * 1000] * 50
+    with little_memory(), pytest.raises(KryoError, match="100 times"):
+        read_kryo(kryo_keys(10_000, b"k" * 100_000), 1)
+
+
+@pytest.mark.parametrize(
+    ("branch", "number"), [(8, 2**31 - 1), (12, -(2**31)), (10, -1), (10, 86_400_000_000), (11, 2**63 - 1)]
+)
+def test_times_that_are_none_in_deletes_of_several_ordering_fields(branch, number):
+    value = zigzag(1) + zigzag(1) + zigzag(branch) + zigzag(number) + b"\0"
+    deletes = zigzag(1) + zigzag(1) + zigzag(1) + b"k" + zigzag(0) + zigzag(12) + value + b"\0"
+    with pytest.raises(CorruptFileError, match="none"):
+        read_deletes(*one(1, struct.pack(">ii", 3, len(deletes)) + deletes))
 
 
 def roaring(containers):
@@ -189,6 +300,10 @@ def test_numbers_of_thousands_of_digits():
     assert parse_log_file("p", f".f_1.log.{digits}_0-0-0") is None
     with pytest.raises(CorruptFileError, match="BLOCK_IDENTIFIER"):
         LogBlock("f", 0, 0, BlockType.AVRO_DATA, {6: f"{digits},1"}).identifier  # noqa: B018
+    # A digit to Python, and no number.
+    with pytest.raises(CorruptFileError, match="BLOCK_IDENTIFIER"):
+        LogBlock("f", 0, 0, BlockType.AVRO_DATA, {6: "\u00b2,1"}).identifier  # noqa: B018
+    assert not is_bucket_file_id("\u00b2" * 8 + "-5724-4d7b-89a7-01b6b3b68831-0")
 
 
 def test_a_parquet_content_is_refused_without_its_sizes():

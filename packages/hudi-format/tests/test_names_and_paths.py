@@ -93,6 +93,12 @@ def test_a_datetime_with_a_zone_is_turned_into_the_tables_zone():
     assert instant_time.parse_query_instant(moment, UTC) == "20240305000000000"
 
 
+def test_times_that_no_year_has_in_the_zone_of_the_table():
+    for text in ("9999-12-31T23:59:59.999-23:59", "0001-01-01T00:00:00+23:59"):
+        with pytest.raises(InstantNotFoundError, match="years"):
+            instant_time.parse_query_instant(text, UTC)
+
+
 @pytest.mark.parametrize(
     "text", ["yesterday", "2024-13-01", "2024-03-05 10", "123", "", "20240305101112.123"]
 )

@@ -195,6 +195,7 @@ def test_an_instant_has_the_version_that_it_names_else_the_newest_before_it():
     assert evolution.reading("26").stored(pa.schema([("c", pa.string())])).names == ["b"]
     late = Evolution(versions[-1], versions[1:])
     assert late.version_of("1").version == 20  # nothing older is known
+    assert late.version_of("\u00b2").version == 20  # a digit to Python, and no number
 
 
 HOLLOW = pa.schema([("s", pa.struct([("y", pa.int32())]))])

@@ -1,7 +1,9 @@
 """What commits say of files, read together: the same as each one's whole metadata."""
 
+import io
 import json
 
+import fastavro
 import pytest
 
 from hudi_format.errors import CorruptFileError, MissingFileError
@@ -43,6 +45,32 @@ def instant(data, storage, name=f"{T}.commit"):
 
 
 STAT = {"fileId": "f", "path": "p/f_0-0-0_1.parquet", "fileSizeInBytes": 7}
+
+
+def avro(partition, path):
+    """A commit as Apache Hudi 1.x writes it, with what is asked for here."""
+    text = ["null", "string"]
+    stat = {
+        "type": "record",
+        "name": "HoodieWriteStat",
+        "fields": [{"name": "fileId", "type": text}, {"name": "path", "type": text}],
+    }
+    stats = ["null", {"type": "map", "values": {"type": "array", "items": stat}}]
+    schema = {
+        "type": "record",
+        "name": "HoodieCommitMetadata",
+        "fields": [{"name": "partitionToWriteStats", "type": stats}],
+    }
+    out = io.BytesIO()
+    fastavro.writer(out, schema, [{"partitionToWriteStats": {partition: [{"fileId": "f", "path": path}]}}])
+    return out.getvalue()
+
+
+def test_an_avro_commit_is_read(storage):
+    (found,) = read_commit_files(storage, [instant(avro("p", "p/f_0-0-0_1.parquet"), storage)])
+    assert [(f.partition, f.file_id, f.path) for f in found.files] == [("p", "f", "p/f_0-0-0_1.parquet")]
+
+
 DAMAGE = {
     "nothing": b"",
     "no JSON": b"{",
@@ -52,6 +80,12 @@ DAMAGE = {
         {"partitionToWriteStats": {"p": [{**STAT, "fileSizeInBytes": "7"}]}}
     ).encode(),
     "Avro that is cut": b"Obj\x01\x02",
+    "a partition outside the table": json.dumps({"partitionToWriteStats": {"../p": [STAT]}}).encode(),
+    "a path outside the table": json.dumps(
+        {"partitionToWriteStats": {"p": [{**STAT, "path": "p/../../f_0-0-0_1.parquet"}]}}
+    ).encode(),
+    "an Avro path outside the table": avro("p", "../f_0-0-0_1.parquet"),
+    "an Avro partition outside the table": avro("..", "f_0-0-0_1.parquet"),
     "another record": None,
 }
 

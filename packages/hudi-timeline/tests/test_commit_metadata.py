@@ -114,10 +114,11 @@ def test_unknown_keys_are_ignored_and_missing_ones_have_defaults():
 
 
 text = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=12)
+place = text.filter(lambda t: "\0" not in t and ".." not in t)
 counts = st.integers(0, 2**62)
 stats = st.builds(
     WriteStat,
-    file_id=text.filter(bool), path=text.filter(bool), partition=text, prev_commit=text,
+    file_id=place.filter(bool), path=place.filter(bool), partition=place, prev_commit=text,
     num_writes=counts, num_deletes=counts, num_update_writes=counts, num_inserts=counts,
     total_write_bytes=counts, total_write_errors=counts, file_size_in_bytes=counts,
     min_event_time=st.none() | counts, max_event_time=st.none() | counts,
@@ -125,7 +126,7 @@ stats = st.builds(
 )  # fmt: skip
 
 
-@given(st.lists(stats, max_size=4), st.dictionaries(text, st.lists(text, max_size=3).map(tuple), max_size=3),
+@given(st.lists(stats, max_size=4), st.dictionaries(place, st.lists(place, max_size=3).map(tuple), max_size=3),
        st.dictionaries(text, text, max_size=3), st.booleans())  # fmt: skip
 def test_what_is_written_is_read_back(written, replaced, extra, compacted):
     by_partition = {}
@@ -171,6 +172,15 @@ def test_arbitrary_bytes_are_an_error_or_a_commit(junk):
         b'{"extraMetadata": "x"}',
         b'{"operationType": 3}',
         b"[" * 100_000,
+        # Places that are not below the table, or that no system has a name for.
+        b'{"partitionToWriteStats": {"../p": []}}',
+        b'{"partitionToWriteStats": {"\\ud800": []}}',
+        b'{"partitionToWriteStats": {"p": [{"path": "p/../../f"}]}}',
+        b'{"partitionToWriteStats": {"p": [{"fileId": "\\udfff"}]}}',
+        b'{"partitionToWriteStats": {"p": [{"path": "p/f\\u0000"}]}}',
+        b'{"partitionToWriteStats": {"p": [{"partitionPath": ".."}]}}',
+        b'{"partitionToReplaceFileIds": {"..": []}}',
+        b'{"partitionToReplaceFileIds": {"p": ["\\ud800"]}}',
     ],
 )
 def test_other_shapes_are_errors_that_name_the_place(content):

@@ -343,7 +343,7 @@ def _names(names: tuple[str, ...]) -> str:
 
 def _value(letter: str, length: int, raw: str) -> int:
     if letter in "yY" and length == 2:
-        if len(raw) == 2 and raw.isdigit():
+        if len(raw) == 2 and raw.isdecimal():
             low = datetime.now(UTC).year - _PIVOT_BEHIND - 50
             return low + (int(raw) - low) % 100
         return int(raw)

@@ -52,7 +52,13 @@ def parse_query_instant(value: str | datetime, zone: tzinfo | None = None) -> st
         InstantNotFoundError: another form; the message lists the forms that are accepted.
     """
     if isinstance(value, datetime):
-        return format_instant(value.astimezone(zone).replace(tzinfo=None) if value.tzinfo else value)
+        try:
+            return format_instant(value.astimezone(zone).replace(tzinfo=None) if value.tzinfo else value)
+        except OverflowError:  # the year 10000, or that before 1, in the table's zone
+            raise InstantNotFoundError(
+                f"{value} is not within the years 1 to 9999 of the table's time zone",
+                remedy="give a time within them.",
+            ) from None
     text = value.strip() if isinstance(value, str) else ""
     if _DIGITS.match(text) and len(text) in (14, LENGTH):
         return text

@@ -81,7 +81,7 @@ def is_bucket_file_id(file_id: str) -> bool:
     A random UUID has only decimal digits there with probability (10/16)^8, about 2 %; one group is
     therefore no evidence, see `looks_bucketed`.
     """
-    return len(file_id) > 8 and file_id[:8].isdigit() and file_id[8] == "-"
+    return len(file_id) > 8 and file_id[:8].isdecimal() and file_id[8] == "-"
 
 
 def looks_bucketed(file_ids: list[str]) -> bool:

@@ -155,7 +155,7 @@ def _bucket_index(facts: Facts) -> str:
         ids = sorted({s.file_id for s in read_commit(facts.storage, instant).stats if s.file_id})
         if ids:
             break
-    small = len(ids) > _FEW_GROUPS or all(i[:8].isdigit() and int(i[:8]) < _SMALL_BUCKET for i in ids)
+    small = len(ids) > _FEW_GROUPS or all(i[:8].isdecimal() and int(i[:8]) < _SMALL_BUCKET for i in ids)
     return f"file ids of a bucket index, such as {ids[0]}" if small and looks_bucketed(ids) else ""
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from hudi_format.errors import ConcurrentWriterError, StorageError
+from hudi_format.json_text import loads
 from hudi_format.storage import Storage
 
 FOLDER = ".hoodie/.heartbeat"
@@ -269,7 +270,7 @@ def _read_owner(storage: Storage, instant: str) -> Owner | None:
     except FileNotFoundError:
         return None
     try:
-        value = json.loads(data)
+        value = loads(data)
         owner = Owner(**value)
         return Owner(
             str(owner.host),

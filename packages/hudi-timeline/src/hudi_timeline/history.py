@@ -9,7 +9,6 @@ Source: LSMTimeline and ArchivedTimelineLoaderV2 of Apache Hudi 1.x; spec "v8 an
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Iterable, Iterator
@@ -20,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_format.errors import CorruptFileError, MissingFileError
+from hudi_format.json_text import loads
 from hudi_format.storage import FileInfo, Storage
 from hudi_timeline.instant import ACTIONS, COMPLETED, Instant
 from hudi_timeline.one_moment import look_again
@@ -112,7 +112,7 @@ def _newest_manifest(storage: Storage, folder: str, there: dict[str, FileInfo]) 
 
 def _listed(storage: Storage, path: str) -> Iterator[tuple[str, int]]:
     try:
-        entries = json.loads(storage.read(path))["files"]
+        entries = loads(storage.read(path))["files"]
         for entry in entries:
             yield str(entry["fileName"]), int(entry.get("fileLen", -1))
     except FileNotFoundError:  # the last three are kept

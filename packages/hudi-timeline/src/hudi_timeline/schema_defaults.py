@@ -15,7 +15,6 @@ Source: OverwriteWithLatestAvroPayload.overwriteField and PartialUpdateHandler.r
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -23,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from hudi_format.errors import CorruptFileError, UnsupportedError
+from hudi_format.json_text import loads
 from hudi_format.merge.modes import IS_DELETED
 from hudi_format.merge.rules import Default, MergeRule
 from hudi_format.schema.avro import union_columns
@@ -126,7 +126,7 @@ def _defaults(
 
 def _of_schema(text: str, table: str, instant: str, file: str) -> dict[str, tuple[Any, Any]]:
     try:
-        fields = json.loads(text)["fields"]
+        fields = loads(text)["fields"]
         # The default of the mark of deletes is false, which changes nothing: a stored row is not deleted.
         return {
             f["name"]: (f["type"], f["default"])

@@ -18,7 +18,7 @@ from typing import Any
 import fastavro
 from fastavro.schema import SchemaParseException
 
-from hudi_format.avro.model import AvroType
+from hudi_format.avro.model import MAX_DEPTH, AvroType
 from hudi_format.avro.model import parse as parse_model
 from hudi_format.errors import CorruptFileError, UnsupportedError
 
@@ -41,7 +41,7 @@ DECODING_ERRORS = (
 )
 
 SYNC_BYTES = 16
-# Bytes that a compressed block may become: text of a plan packs ten to one.
+# Bytes that a container's compressed blocks may become together: text of a plan packs ten to one.
 MOST_INFLATED = 100
 LEAST_INFLATED = 1 << 20
 
@@ -54,28 +54,35 @@ def checked_schema(text: str) -> Any:
         CorruptFileError: no Avro schema of a record, or one that no writer of timelines uses.
     """
     root = parse_model(text)
-    _check(root, [], set())
+    _check(root, [], {})
     try:
         return fastavro.parse_schema(json.loads(text))
     except DECODING_ERRORS as e:
         raise CorruptFileError(f"not an Avro schema: {type(e).__name__}: {e}") from None
 
 
-def _check(kind: AvroType, above: list[AvroType], done: set[int]) -> None:
+def _check(kind: AvroType, above: list[AvroType], done: dict[int, int]) -> int:
+    """Levels of types inside types, this one's among them, also by name; `done` has those of types seen before."""
     if any(kind is a for a in above):
         raise CorruptFileError(f"an Avro schema with a type that holds itself ({kind.node.get('name')})")
     if id(kind) in done:
-        return
+        return done[id(kind)]
     inner = [f.type for f in kind.fields] + kind.branches
     if kind.items is not None:
         if kind.kind == "array" and kind.items.least == 0:
             raise CorruptFileError("a list of an Avro schema has elements without bytes")
         inner.append(kind.items)
+    # Records that hold two of another by name, which holds two of a third, have values without end, but no bytes.
+    empty = next((f.name for f in kind.fields if f.type.least == 0), None)
+    if empty is not None:
+        raise CorruptFileError(f"an Avro schema with a field without bytes ({empty})")
     above.append(kind)
-    for t in inner:
-        _check(t, above, done)
+    levels = 1 + max((_check(t, above, done) for t in inner), default=0)
     above.pop()
-    done.add(id(kind))
+    if levels > MAX_DEPTH:
+        raise CorruptFileError("an Avro schema nested too deeply")
+    done[id(kind)] = levels
+    return levels
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +153,7 @@ def container_parts(data: bytes, known: Header | None = None) -> Container:
     sync = data[at : at + SYNC_BYTES]
     at += SYNC_BYTES
     blocks = []
+    left = max(MOST_INFLATED * len(data), LEAST_INFLATED)
     while at < len(data):
         start = at
         count, at = _long(data, at)
@@ -153,15 +161,17 @@ def container_parts(data: bytes, known: Header | None = None) -> Container:
         if len(sync) < SYNC_BYTES or data[at : at + SYNC_BYTES] != sync or count < 0:
             raise CorruptFileError("a block of the container is cut off or damaged", offset=start)
         at += SYNC_BYTES
-        blocks.append((count, block if head.codec == b"null" else _inflated(block, start)))
+        if head.codec != b"null":
+            block = _inflated(block, start, left)
+            left -= len(block)
+        blocks.append((count, block))
     return Container(head, blocks)
 
 
-def _inflated(block: bytes, at: int) -> bytes:
+def _inflated(block: bytes, at: int, most: int) -> bytes:
     reader = zlib.decompressobj(-15)
-    most = max(MOST_INFLATED * len(block), LEAST_INFLATED)
     try:
-        out = reader.decompress(block, most)
+        out = reader.decompress(block, max(1, most))  # 0 would be no bound
     except zlib.error as e:
         raise CorruptFileError(f"a block of the container cannot be decompressed: {e}", offset=at) from None
     if not reader.eof:

@@ -74,7 +74,10 @@ class Decoder:
         else:
             fields = [arrow_schema.field(name) for name, _ in program.columns]
             self._schema = pa.schema(fields, metadata=arrow_schema.metadata)
-        self._filled = {s.number: s.arrow(False) for s in program.sinks}
+        self._filled: dict[int, pa.DataType] = {}
+        for sink in reversed(program.sinks):  # a parent comes before its kids
+            inner = [self._filled[k.number] for k in sink.kids]
+            self._filled[sink.number] = sink.arrow_of(inner, False)
         self._program, self._paths = _compile(program)
 
     @property

@@ -8,7 +8,6 @@ Source: Avro 1.11 specification, "Schema Declaration", "Names" and "Aliases".
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -16,7 +15,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from hudi_format.errors import CorruptFileError
-from hudi_format.schema.avro import leaf_type
+from hudi_format.schema.avro import leaf_type, schema_json
 
 Json: TypeAlias = Any
 
@@ -93,10 +92,7 @@ def parse(schema: str | Mapping[str, Json]) -> AvroType:
     Raises:
         CorruptFileError: no Avro schema, or not that of a record.
     """
-    try:
-        root = json.loads(schema) if isinstance(schema, str) else schema
-    except (ValueError, RecursionError) as e:
-        raise CorruptFileError(f"not an Avro schema: {e}") from e
+    root = schema_json(schema) if isinstance(schema, str) else schema
     root = root[0] if isinstance(root, list) and len(root) == 1 else root
     if not isinstance(root, Mapping) or root.get("type") not in ("record", "error"):
         raise CorruptFileError("not the Avro schema of a record")
@@ -214,22 +210,41 @@ def _full_name(node: Mapping[str, Json], namespace: str, path: str) -> tuple[str
 
 
 _EXACT = {"null": 0, "boolean": 1, "float": 4, "double": 8}
+_PASSES = 8  # one and one that changes nothing, but for types that hold themselves
 _MOST = 1 << 40  # bytes; no buffer is as long, so greater sizes need not be told apart
+
+
+def _inside_first(types: list[AvroType]) -> list[AvroType]:
+    """Records and unions, each after those whose values are part of its own; circles are cut open somewhere."""
+    out: list[AvroType] = []
+    seen: set[int] = set()
+    for start in types:
+        todo = [(start, False)]
+        while todo:
+            t, done = todo.pop()
+            if done:
+                out.append(t)
+            elif t.kind in ("record", "union") and id(t) not in seen:
+                seen.add(id(t))
+                todo.append((t, True))
+                todo += [(i, False) for i in t.branches + [f.type for f in t.fields]]
+    return out
 
 
 def _measure(types: list[AvroType]) -> None:
     """Fill in `least` and `exact`.
 
     Both grow from "nothing known" until they stay the same, so that types which hold themselves are no
-    special case; a type whose values could never end has neither a bound nor an exact size.
+    special case.  For types in circles within circles `least` may stay below the fewest bytes, which is no fault: it
+    is a bound.
     """
     for t in types:
         t.exact = t.node["size"] if t.kind == "fixed" else _EXACT.get(t.kind)
         t.least = {"int": 1, "long": 1, "bytes": 1, "string": 1, "enum": 1, "array": 1, "map": 1, "union": 1}.get(
             t.kind, t.exact or 0
         )  # fmt: skip
-    compound = [t for t in reversed(types) if t.kind in ("record", "union")]  # what is held comes first
-    for _ in range(MAX_DEPTH + 1):
+    compound = _inside_first(types)
+    for _ in range(_PASSES):
         changed = False
         for t in compound:
             least, exact = t.least, t.exact

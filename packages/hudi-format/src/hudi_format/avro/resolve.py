@@ -82,16 +82,18 @@ class Sink:
 
     def arrow(self, wanted: bool) -> pa.DataType:
         """The column's type, as it is wanted or as it is decoded."""
+        return self.arrow_of([k.arrow(wanted) for k in self.kids], wanted)
+
+    def arrow_of(self, inner: Sequence[pa.DataType], wanted: bool) -> pa.DataType:
+        """As `arrow`, made of the types of `kids`."""
         kind = self.kinds[0].kind
         if kind == "array":
-            inner = self.kids[0]
-            return pa.list_(pa.field("element", inner.arrow(wanted), inner.nullable))
+            return pa.list_(pa.field("element", inner[0], self.kids[0].nullable))
         if kind == "map":
-            inner = self.kids[1]
-            return pa.map_(pa.string(), pa.field("value", inner.arrow(wanted), inner.nullable))
+            return pa.map_(pa.string(), pa.field("value", inner[1], self.kids[1].nullable))
         if kind == "record":
-            pairs = zip(self.names, self.kids, strict=True)
-            return pa.struct([pa.field(n, k.arrow(wanted), k.nullable) for n, k in pairs])
+            parts = zip(self.names, inner, self.kids, strict=True)
+            return pa.struct([pa.field(n, t, k.nullable) for n, t, k in parts])
         return self.wanted if wanted or self.filled is None else self.filled
 
 
@@ -479,13 +481,13 @@ class _Resolver:
         return self._step("fixed_decimal", path=path, digits=digits, size=w.node["size"])
 
     def _enum(self, w: AvroType, r: AvroType, path: str) -> Step:
-        text, spans = b"", []
+        text, spans, wanted = bytearray(), [], set(r.symbols)
         for symbol in w.symbols:
-            known = symbol if symbol in r.symbols else r.default
+            known = symbol if symbol in wanted else r.default
             raw = b"" if known is None else known.encode()
             spans += [-1 if known is None else len(text), len(raw)]
             text += raw
-        return self._step("enum", path=path, size=len(w.symbols), text=text, spans=spans)
+        return self._step("enum", path=path, size=len(w.symbols), text=bytes(text), spans=spans)
 
     # --- steps that pass over ---
 

@@ -166,7 +166,7 @@ class LogBlock:
         if text is None:
             return None
         attempt, comma, sequence = text.partition(",")
-        if not (comma and attempt.isdigit() and sequence.isdigit()) or len(text) > _LONGEST_IDENTIFIER:
+        if not (comma and attempt.isdecimal() and sequence.isdecimal()) or len(text) > _LONGEST_IDENTIFIER:
             raise self.broken(f"BLOCK_IDENTIFIER is {text[:40]!r}")
         return int(attempt), int(sequence)
 

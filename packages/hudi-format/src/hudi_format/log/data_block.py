@@ -6,7 +6,6 @@ length.  Versions 1 and 2 have the same layout as 3, which every release since 0
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_format.errors import UnsupportedError
+from hudi_format.json_text import loads
 from hudi_format.log import _scan
 from hudi_format.log.blocks import BlockType, LogBlock
 
@@ -45,7 +45,7 @@ def block_fields(block: LogBlock) -> dict[str, Any]:
         CorruptFileError: its schema is none.
     """
     try:
-        return {f["name"]: f["type"] for f in json.loads(block.schema)["fields"]}
+        return {f["name"]: f["type"] for f in loads(block.schema)["fields"]}
     except (ValueError, LookupError, TypeError, RecursionError) as e:
         raise block.broken(f"a SCHEMA that is none: {type(e).__name__}: {e}") from None
 

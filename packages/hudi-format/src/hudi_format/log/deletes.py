@@ -59,6 +59,7 @@ ORDERING_ARROW: dict[OrderingType, pa.DataType] = {
     OrderingType.TIMESTAMP_MICROS: pa.timestamp("us", "UTC"),
 }
 _DECIMAL_SCALE = 15
+_DAY_MICROS = 86_400_000_000
 # A value of an array of ordering values may also be a LocalDate, in the place where the union has ARRAY.
 _LOCAL_DATE = OrderingType.ARRAY
 
@@ -271,6 +272,8 @@ def _values(
         return pa.array(numbers.astype(np.bool_))
     if kind is OrderingType.DATE:
         return pa.array(numbers.astype(np.int32)).cast(arrow)
+    if kind is OrderingType.TIME_MICROS and ((numbers < 0) | (numbers >= _DAY_MICROS)).any():
+        raise pa.ArrowInvalid("a time of day that is not within a day")
     return pa.array(numbers).cast(arrow)
 
 
@@ -290,5 +293,8 @@ def _tuple(data: memoryview, at: int, length: int) -> tuple[Any, ...]:
         kind = OrderingType.DATE if branch == _LOCAL_DATE else OrderingType(branch)
         numbers, sizes = np.array([number], np.int64), np.array([size], np.int64)
         values = _values(data, kind, numbers, sizes)
-        out.append(values[0].as_py() if isinstance(values, pa.Array) else values[0])
+        try:
+            out.append(values[0].as_py() if isinstance(values, pa.Array) else values[0])
+        except (OverflowError, ValueError) as e:
+            raise pa.ArrowInvalid("a date or time outside the years 1 to 9999") from e
     return tuple(out)

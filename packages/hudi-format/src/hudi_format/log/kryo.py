@@ -29,6 +29,8 @@ _DECIMAL_BYTES, _DECIMAL_DIGITS = 16, 38  # the most that Spark and Arrow's deci
 _REGISTERED = {0: "int", 1: "String", 2: "float", 3: "boolean", 4: "byte", 5: "char", 6: "short", 7: "long",
                8: "double"}  # fmt: skip
 _FIRST_OF_HUDI = 10
+# Characters that the texts of a list may have, as a text that is written once may stand for every record's.
+_MOST_PER_BYTE, _FEW_CHARACTERS = 100, 1 << 20
 
 
 class KryoError(ValueError):
@@ -362,6 +364,7 @@ def read_kryo(data: bytes, version: int) -> list[KryoDelete]:
     if not 0 <= count <= len(i.data) - i.at:
         raise i.fail(f"a list of {count} deletes in {len(i.data) - i.at} bytes")
     out = []
+    left = _MOST_PER_BYTE * len(i.data) + _FEW_CHARACTERS
     for _ in range(count):
         if version == 1:
             key = i.key()
@@ -370,6 +373,11 @@ def read_kryo(data: bytes, version: int) -> list[KryoDelete]:
             found = i.record()
         if found is None:
             raise i.fail("a delete without a record key")
+        left -= len(found.key) + len(found.partition or "")
+        if found.ordering is not None and isinstance(found.ordering[1], str):
+            left -= len(found.ordering[1])
+        if left < 0:
+            raise i.fail(f"texts that together are more than {_MOST_PER_BYTE} times as long as the list")
         out.append(found)
     if i.at != len(i.data):
         raise i.fail("bytes after the list")

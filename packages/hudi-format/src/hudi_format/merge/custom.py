@@ -28,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_format.errors import InvalidOptionError, MergeFunctionError, SchemaError
+from hudi_format.json_text import loads
 from hudi_format.keys import nested_column
 from hudi_format.merge import modes
 from hudi_format.merge.entries import Entries, Resolved
@@ -299,7 +300,7 @@ def parse_merge(text: str) -> CustomMerge:
     text = text.strip()
     if text.startswith("{"):
         try:
-            given = json.loads(text)
+            given = loads(text)
         except (ValueError, RecursionError) as e:
             raise InvalidOptionError(f"{MERGE} is no JSON object: {e}", option=MERGE) from None
         wrong = [v for v in given.values() if v not in NAMES]

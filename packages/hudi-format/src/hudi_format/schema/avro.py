@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from hudi_format.errors import CorruptFileError, SchemaError, UnsupportedError
+from hudi_format.json_text import loads
 from hudi_format.schema.meta_columns import META_COLUMNS
 
 Json: TypeAlias = Any
@@ -42,6 +43,7 @@ _WIDE: dict[tuple[str, str], pa.DataType] = {
     ("long", "local-timestamp-nanos"): pa.timestamp("ns"),
 }
 MAX_TYPES = 200_000  # types that name each other can unfold to any number
+MAX_LEVELS = 100  # of types inside types, also by name: whoever walks over columns calls itself for each
 MEMBER = "member"
 _MEMBER_NAME = re.compile(f"{MEMBER}[0-9]{{1,9}}")
 _NAMES: dict[pa.DataType, str] = {kind: name for name, kind in PRIMITIVES.items()}
@@ -98,7 +100,8 @@ def _nullable(field: pa.Field, name: str, namespace: str, path: str) -> Json:
 
 def _avro_type(kind: pa.DataType, name: str, namespace: str, path: str) -> Json:
     """`name`, `namespace`: of the nearest field above, which records and fixed types are named after."""
-    if kind in _NAMES:
+    # A nested type is none of these, and to look it up takes as long as it is deep.
+    if not pt.is_nested(kind) and kind in _NAMES:
         return _NAMES[kind]
     if pt.is_date32(kind):
         return {"type": "int", "logicalType": "date"}
@@ -143,10 +146,7 @@ def from_avro(text: str, *, times_as_numbers: bool = False) -> pa.Schema:
         SchemaError: a type that Arrow columns of a table cannot have; names the column.
         UnsupportedError: more than `MAX_TYPES` types.
     """
-    try:
-        root = json.loads(text)
-    except (ValueError, RecursionError) as e:
-        raise CorruptFileError(f"not an Avro schema: {e}") from e
+    root = schema_json(text)
     root = root[0] if isinstance(root, list) and len(root) == 1 else root
     if not isinstance(root, dict) or root.get("type") not in ("record", "error"):
         raise CorruptFileError("not the Avro schema of a record")
@@ -157,6 +157,18 @@ def from_avro(text: str, *, times_as_numbers: bool = False) -> pa.Schema:
     return pa.schema(list(kind))
 
 
+def schema_json(text: str) -> Json:
+    """A schema's JSON, all of whose names can be written.
+
+    Raises:
+        CorruptFileError: no JSON, JSON that is nested too deeply, or half a character in one of its texts.
+    """
+    try:
+        return loads(text)
+    except (ValueError, RecursionError) as e:
+        raise CorruptFileError(f"not an Avro schema: {e}") from e
+
+
 class _Reader:
     """Turns one schema's JSON into Arrow types; remembers the named types it met."""
 
@@ -164,12 +176,14 @@ class _Reader:
         self._times_as_numbers = times_as_numbers
         self._named: dict[str, pa.DataType | None] = {}  # None: being defined
         self._sizes: dict[str, int] = {}  # types in each of them
+        self._heights: dict[str, int] = {}  # levels of types in each of them
         self._count = 0
+        self._level = self._deepest = 0
 
     def record(self, node: Mapping[str, Json], namespace: str, path: str) -> pa.StructType:
         full, inner = _full_name(node, namespace, path)
         self._named[full] = None
-        before = self._count
+        before, deepest, self._deepest = self._count, self._deepest, self._level
         fields = node.get("fields")
         if not isinstance(fields, list):
             raise CorruptFileError(f"an Avro record without a list of fields ({path or full})")
@@ -185,6 +199,8 @@ class _Reader:
         struct = pa.struct(list(out.values()))
         self._named[full] = struct
         self._sizes[full] = self._count - before
+        self._heights[full] = self._deepest - self._level
+        self._deepest = max(deepest, self._deepest)
         return struct
 
     def _optional(self, node: Json, namespace: str, path: str) -> tuple[pa.DataType, bool]:
@@ -210,8 +226,20 @@ class _Reader:
         if self._count > MAX_TYPES:
             raise UnsupportedError(f"an Avro schema of more than {MAX_TYPES} types")
 
+    def _reach(self, levels: int) -> None:
+        self._deepest = max(self._deepest, self._level + levels)
+        if self._deepest > MAX_LEVELS:
+            raise CorruptFileError("an Avro schema nested too deeply")
+
     def _type(self, node: Json, namespace: str, path: str) -> pa.DataType:
         self._add(1)
+        self._level += 1
+        self._reach(0)
+        found = self._found(node, namespace, path)
+        self._level -= 1
+        return found
+
+    def _found(self, node: Json, namespace: str, path: str) -> pa.DataType:
         if isinstance(node, str):
             return self._by_name(node, namespace, path)
         if not isinstance(node, dict):
@@ -254,6 +282,7 @@ class _Reader:
         if known is None:
             raise SchemaError(f"column {path} holds itself, which no column can", column=path)
         self._add(self._sizes.get(full, 0))
+        self._reach(self._heights.get(full, 0))
         return known
 
 
@@ -278,8 +307,8 @@ def union_columns(text: str) -> list[str]:
         CorruptFileError: the text is no Avro schema of a record.
     """
     try:
-        return [f["name"] for f in json.loads(text)["fields"] if _holds_union(f["type"])]
-    except (ValueError, LookupError, TypeError, RecursionError) as e:
+        return [f["name"] for f in schema_json(text)["fields"] if _holds_union(f["type"])]
+    except (LookupError, TypeError, RecursionError) as e:
         raise CorruptFileError(f"not the Avro schema of a record: {e}") from e
 
 

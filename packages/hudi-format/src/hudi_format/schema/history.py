@@ -8,7 +8,6 @@ Source: InternalSchema, SerDeHelper and InternalSchemaMerger of Apache Hudi 0.15
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from hudi_format.errors import CorruptFileError, UnsupportedError
+from hudi_format.json_text import loads
 from hudi_format.schema.avro import PRIMITIVES
 from hudi_format.schema.cast import convert
 
@@ -84,7 +84,7 @@ def parse_versions(text: str | bytes) -> tuple[SchemaVersion, ...]:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text)
+        return loads(text)
     except (ValueError, RecursionError) as e:
         raise CorruptFileError(f"a schema history that is no JSON: {e}") from None
 
@@ -358,7 +358,7 @@ class Evolution:
         numbers = [v.version for v in self.versions]
         if named is None:
             digits = instant[:17]
-            named = int(digits) if digits.isdigit() else 0
+            named = int(digits) if digits.isdecimal() else 0
         return self.versions[max(bisect_right(numbers, named) - 1, 0)]
 
     def reading(self, instant: str) -> Reading | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import zipfile
 import zlib
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hudi_format.errors import CorruptFileError, TableExistsError, UnsupportedError
+from hudi_format.json_text import loads
 from hudi_timeline.capsule.gather import FILES, FORMAT, MANIFEST
 
 _REMEDY = "have the capsule made and sent again."
@@ -45,7 +45,7 @@ def open_capsule(capsule: str | Path, folder: str | Path) -> dict[str, Any]:
         raise _broken(e, capsule) from None
     with archive:
         try:
-            found: dict[str, Any] = json.loads(_read(archive, MANIFEST))
+            found: dict[str, Any] = loads(_read(archive, MANIFEST))
             if found["format"] != FORMAT:
                 raise UnsupportedError(
                     f"the capsule has format {found['format']!r:.40}; {FORMAT} is the newest known",

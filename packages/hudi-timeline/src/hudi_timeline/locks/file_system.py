@@ -15,6 +15,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from hudi_format.errors import LockError
+from hudi_format.json_text import loads
 from hudi_format.storage import Storage
 
 FILE_NAME = "lock"
@@ -96,7 +97,7 @@ class FileSystemLock:
 
     def holder(self) -> str:
         try:
-            value = json.loads(self._storage.read(self._path))
+            value = loads(self._storage.read(self._path))
             return f"{value['lockThreadName']} since {value['lockCreateTime']}"
         except (FileNotFoundError, *UNREADABLE):  # gone, or Apache Hudi's empty one
             return ""

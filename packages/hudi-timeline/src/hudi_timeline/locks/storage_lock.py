@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from hudi_format.errors import LockError, StorageError
+from hudi_format.json_text import loads
 from hudi_format.storage import ReplacingStorage, Storage
 from hudi_timeline import heartbeat
 from hudi_timeline.locks.file_system import UNREADABLE
@@ -105,7 +106,7 @@ class StorageLock:
 
     def _is_free(self, content: bytes) -> bool:
         try:
-            value = json.loads(content)
+            value = loads(content)
             expired, until = bool(value["expired"]), int(value["validUntil"])
             owner = str(value["owner"])
         except UNREADABLE:
@@ -154,6 +155,6 @@ class StorageLock:
     def holder(self) -> str:
         found = self._files.read_version(PATH)
         try:
-            return self._threads.holder() or str(json.loads(found[0])["owner"] if found else "")
+            return self._threads.holder() or str(loads(found[0])["owner"] if found else "")
         except UNREADABLE:
             return ""

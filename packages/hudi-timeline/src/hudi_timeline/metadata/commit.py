@@ -217,6 +217,7 @@ def _from_object(top: dict[str, object], path: str) -> CommitMetadata:
     stats: dict[str, tuple[WriteStat, ...]] = {}
     for partition, entries in _object(top, "partitionToWriteStats", path).items():
         where = f"partitionToWriteStats[{partition!r}]"
+        _check_place(partition, where, path)
         stats[partition] = tuple(
             _stat(_expect(e, dict, where, path), partition, where, path)
             for e in _expect(entries, list, where, path)
@@ -224,7 +225,10 @@ def _from_object(top: dict[str, object], path: str) -> CommitMetadata:
     replaced: dict[str, tuple[str, ...]] = {}
     for partition, ids in _object(top, "partitionToReplaceFileIds", path).items():
         where = f"partitionToReplaceFileIds[{partition!r}]"
+        _check_place(partition, where, path)
         replaced[partition] = tuple(_expect(i, str, where, path) for i in _expect(ids, list, where, path))
+        for file_id in replaced[partition]:
+            _check_place(file_id, where, path)
     extra = {
         key: _expect(text, str, f"extraMetadata[{key!r}]", path)
         for key, text in _object(top, "extraMetadata", path).items()
@@ -287,10 +291,25 @@ def _stat(value: dict[str, object], partition: str, where: str, path: str) -> Wr
             if times.get(key) is not None:
                 fields[name] = _expect(times[key], int, f"{where}.runtimeStats.{key}", path)
     stat = WriteStat(**fields)  # type: ignore[arg-type]
+    _check_place(stat.file_id, f"{where}.fileId", path)
+    _check_place(stat.path, f"{where}.path", path)
+    _check_place(stat.partition, f"{where}.partitionPath", path)
     # What these fields do not carry is kept beside them, so that nothing is lost on the way back.
     usual = stat_to_json(stat)
     extra = {k: v for k, v in value.items() if k not in usual or usual[k] != v}
     return WriteStat(**fields, extra=extra) if extra else stat  # type: ignore[arg-type]
+
+
+def _check_place(place: str, where: str, path: str) -> None:
+    """A file or folder of the table is below it, and can be asked for."""
+    outside = "\0" in place or (".." in place and ".." in place.split("/"))
+    if not outside and not place.isascii():
+        try:
+            place.encode()
+        except UnicodeEncodeError:  # half a character, which JSON can name
+            outside = True
+    if outside:
+        raise _corrupt(f"{where} is {place[:200]!r}, which names nothing below the table", path, 0)
 
 
 def _expect(value: object, kind: type[_T], where: str, path: str) -> _T:

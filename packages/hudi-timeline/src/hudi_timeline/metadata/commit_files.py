@@ -158,10 +158,15 @@ def _from_avro(schema: str, bodies: Sequence[bytes]) -> Sequence[CommitFiles | N
     stats, replaced = batch.column(0), batch.column(1)
     partitions, ends = stats.keys.to_pylist(), stats.items.offsets.to_numpy().tolist()
     columns = stats.items.values.flatten()
+    old = replaced.to_pylist() if replaced.null_count < len(replaced) else [None] * len(replaced)
+    folders = {p for gone in old for p, _ in gone or ()}.union(partitions)
+    text = columns[1].buffers()[2]
+    # Places that may lie outside the table are for who reads it all.
+    if any("\0" in p or ".." in p for p in folders) or (text is not None and _astray(memoryview(text))):
+        return [None] * len(bodies)
     ids, paths, sizes, starts = (c.to_pylist() for c in columns)
     out = []
     places = stats.offsets.to_numpy().tolist()
-    old = replaced.to_pylist() if replaced.null_count < len(replaced) else [None] * len(replaced)
     for n, gone in enumerate(old):
         files = tuple(
             FileStat(partitions[p], ids[s] or "", paths[s].lstrip("/"), sizes[s] or 0, starts[s] or 0)
@@ -174,9 +179,14 @@ def _from_avro(schema: str, bodies: Sequence[bytes]) -> Sequence[CommitFiles | N
     return out
 
 
+def _astray(text: memoryview) -> bool:
+    found = bytes(text)
+    return b"\0" in found or b".." in found
+
+
 def _from_json(data: bytes) -> CommitFiles | None:
-    """None where the file has not the usual form."""
-    found = files_of_json(data)
+    """None where the file has not the usual form, or names places that may lie outside the table."""
+    found = None if b".." in data else files_of_json(data)
     if found is None:
         return None
     files, replaced = found

@@ -5,13 +5,13 @@ Source: MetadataConversionUtils of Apache Hudi 0.15; real archive files.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from hudi_format.errors import CorruptFileError
 from hudi_format.instant_time import format_instant, zone_of
+from hudi_format.json_text import loads
 from hudi_format.storage import Storage
 from hudi_timeline.instant import (
     CLEAN,
@@ -88,7 +88,7 @@ def _record(name: str, data: bytes, path: str) -> Any:
 def _commit(data: bytes, path: str, *, replaced: bool) -> dict[str, Any]:
     """Commit metadata out of its JSON: the fields that the archive knows."""
     try:
-        value = json.loads(data) if data else {}
+        value = loads(data) if data else {}
         extra: Mapping[str, Any] = value.get("extraMetadata") or {}
         stats = {
             partition: [{name: stat.get(name) for name in _STAT_FIELDS} for stat in of]
