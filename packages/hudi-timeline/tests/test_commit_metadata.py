@@ -168,6 +168,7 @@ def test_arbitrary_bytes_are_an_error_or_a_commit(junk):
         b'{"partitionToWriteStats": {"p": [{"fileId": 3}]}}',
         b'{"partitionToWriteStats": {"p": [{"numWrites": "3"}]}}',
         b'{"partitionToWriteStats": {"p": [{"numWrites": true}]}}',
+        b'{"partitionToWriteStats": {"p": [{"numWrites": 9223372036854775808}]}}',
         b'{"partitionToReplaceFileIds": {"p": [null]}}',
         b'{"extraMetadata": "x"}',
         b'{"operationType": 3}',

@@ -238,7 +238,9 @@ def _whole_record(value: object, data: io.BytesIO) -> dict[str, Any]:
 
 def _instant(record: dict[str, Any]) -> Instant | None:
     time, action = record.get("commitTime"), record.get("actionType")
-    if not isinstance(time, str) or not time.isdigit() or action not in ACTIONS:
+    if not isinstance(time, str) or not time.isdigit():
+        return None
+    if not isinstance(action, str) or action not in ACTIONS:
         return None
     # Releases before 0.6 archived completed instants only, and gave no state.
     state = record.get("actionState") or COMPLETED

@@ -204,7 +204,9 @@ def _rows(storage: Storage, file: HistoryFile, columns: list[str]) -> Iterable[d
 
 def _instant(row: dict[str, Any]) -> Instant | None:
     time, completion, action = (row[n] for n in _INSTANT_COLUMNS)
-    if not isinstance(time, str) or not time.isdigit() or action not in ACTIONS:
+    if not isinstance(time, str) or not time.isdigit():
+        return None
+    if not isinstance(action, str) or action not in ACTIONS:
         return None
     # Archived by an upgrade from version 6, whose instants had no time of completion.
     return Instant(

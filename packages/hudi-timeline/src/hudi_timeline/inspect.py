@@ -101,6 +101,11 @@ STATS = pa.schema(
 )  # fmt: skip
 
 
+def _total(numbers: Iterable[int]) -> int:
+    """A sum as Java has it: what files say can be more than its 64 bits, and so begins anew."""
+    return (sum(numbers) + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
 class Inspector:
     """Questions about one table; `HudiTable.inspect` is one."""
 
@@ -141,12 +146,12 @@ class Inspector:
                     "files_added": sum(s.prev_commit == "null" for s in stats),
                     "files_updated": sum(s.prev_commit != "null" for s in stats),
                     "file_groups_replaced": sum(len(ids) for ids in metadata.replaced.values()),
-                    "rows_written": sum(s.num_writes for s in stats),
-                    "rows_inserted": sum(s.num_inserts for s in stats),
-                    "rows_updated": sum(s.num_update_writes for s in stats),
-                    "rows_deleted": sum(s.num_deletes for s in stats),
-                    "bytes_written": sum(s.total_write_bytes for s in stats),
-                    "write_errors": sum(s.total_write_errors for s in stats),
+                    "rows_written": _total(s.num_writes for s in stats),
+                    "rows_inserted": _total(s.num_inserts for s in stats),
+                    "rows_updated": _total(s.num_update_writes for s in stats),
+                    "rows_deleted": _total(s.num_deletes for s in stats),
+                    "bytes_written": _total(s.total_write_bytes for s in stats),
+                    "write_errors": _total(s.total_write_errors for s in stats),
                     "completed_at": completion_ms(instant, zone) if instant.completed else None,
                     "extra": [(k, v) for k, v in metadata.extra.items() if k != "schema"],
                 }
@@ -200,11 +205,11 @@ class Inspector:
                 "action": action,
                 "files_added": sum(s.prev_commit == "null" for s in stats),
                 "files_updated": sum(s.prev_commit != "null" for s in stats),
-                "rows_inserted": sum(s.num_inserts for s in stats),
-                "rows_updated": sum(s.num_update_writes for s in stats),
-                "rows_written": sum(s.num_writes for s in stats),
-                "bytes_written": sum(s.total_write_bytes for s in stats),
-                "write_errors": sum(s.total_write_errors for s in stats),
+                "rows_inserted": _total(s.num_inserts for s in stats),
+                "rows_updated": _total(s.num_update_writes for s in stats),
+                "rows_written": _total(s.num_writes for s in stats),
+                "bytes_written": _total(s.total_write_bytes for s in stats),
+                "write_errors": _total(s.total_write_errors for s in stats),
             }
             for partition, stats in sorted(metadata.partition_to_stats.items())
         ]

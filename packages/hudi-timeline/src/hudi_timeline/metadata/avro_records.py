@@ -11,6 +11,7 @@ import io
 import json
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import fastavro
@@ -18,11 +19,13 @@ import fastavro
 from hudi_format.avro import container
 from hudi_format.avro.container import MAGIC, SYNC_BYTES
 from hudi_format.avro.defaults import varint
+from hudi_format.avro.model import parse as parse_model
 from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_format.storage import Storage
 from hudi_timeline.filling import read_whole
 from hudi_timeline.metadata import avro_schemas as schemas
 from hudi_timeline.metadata.archived_schema import COMPACTION_PLAN
+from hudi_timeline.metadata.avro_shape import misfit
 from hudi_timeline.metadata.avro_types import Schema
 
 Record = dict[str, Any]
@@ -77,14 +80,24 @@ def parse(name: str, data: bytes, *, path: str = "") -> Record:
     """The one record of a container.
 
     Raises:
-        CorruptFileError: no container, another record type, cut off, or not exactly one record.
+        CorruptFileError: no container, another record type or shape, cut off, or not exactly one record.
         UnsupportedError: a codec that Apache Hudi does not use.
     """
     found, record = read_container(data, what=name, path=path)
-    if found != name:
-        message = f"no readable {name}: it holds {found!r}"
-        raise CorruptFileError(message, file=path, remedy=_REMEDY)
+    other = (
+        f"it holds {found!r}"
+        if found != name
+        else _other_shape(name, container.container_header(data).schema)
+    )
+    if other:
+        raise CorruptFileError(f"no readable {name}: {other}", file=path, remedy=_REMEDY)
     return record
+
+
+@lru_cache(maxsize=64)
+def _other_shape(name: str, written: str) -> str:
+    """What of a schema's records is not as in those of Apache Hudi; "" where all of it is."""
+    return misfit(parse_model(written), parse_model(SCHEMAS[name]))
 
 
 def read_record(storage: Storage, name: str, path: str, instant: str) -> Record:

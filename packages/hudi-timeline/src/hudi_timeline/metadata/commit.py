@@ -315,6 +315,8 @@ def _check_place(place: str, where: str, path: str) -> None:
 def _expect(value: object, kind: type[_T], where: str, path: str) -> _T:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise _corrupt(f"{where} is not {_KINDS[kind]}", path, 0)
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        raise _corrupt(f"{where} has more than 64 bits", path, 0)
     return value
 
 

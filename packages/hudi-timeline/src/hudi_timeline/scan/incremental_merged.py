@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from hudi_format.errors import CorruptFileError
 from hudi_format.log.damage import CommittedRange, committed_range
-from hudi_format.model import BaseFile, FileSlice, LogFile
+from hudi_format.model import BaseFile, FileSlice, LogFile, join_path
 from hudi_format.names import parse_base_file, parse_log_file
 from hudi_timeline.completion_slices import Completions, newest_slice, slice_instants
 from hudi_timeline.listing import list_partition_files
@@ -69,6 +70,13 @@ class MergedIncrementalSource(IncrementalSource):
                             out.committed[path] = (*out.committed.get(path, ()), part)
                     else:
                         continue
+                    if path != join_path(partition, name):
+                        raise CorruptFileError(
+                            f"a commit names {path} in the partition {partition!r}",
+                            table=self.snapshot.storage.uri,
+                            instant=instant.time,
+                            file=instant.path,
+                        )
                     out.written[path] = WrittenFile(path, stat.file_size_in_bytes, instant.time)
             for partition, file_ids in metadata.replaced.items():
                 for file_id in file_ids:
