@@ -105,25 +105,47 @@ def _read(
         for batch in read_file_slice(storage, file_slice, metadata_merge(scope), SCHEMA, keys=keys):
             rows = batch.filter(batch.column(FILES).is_valid())
             kinds = rows.column("type")
+            _check_lists(rows.column(FILES), storage.uri)
             for row in rows.filter(pc.equal(kinds, PARTITION_LIST)).column(FILES).to_pylist():
                 partitions |= {n for n, e in row if not e["isDeleted"]}
             part = _entries(rows.filter(pc.equal(kinds, FILE_LIST)))
             if part.num_rows:
+                _check_names(part.column("name"), storage.uri)
                 parts.append(part)
                 listed |= set(pc.unique(part.column("partition")).to_pylist())
     strangers = listed - partitions
     if strangers:
-        raise CorruptFileError(
-            f"the metadata table has files of the partition {min(strangers)!r}, which it does not list",
-            table=storage.uri,
-            remedy="delete it: set hoodie.metadata.enable=false for a write, or use Apache Hudi's "
-            "delete_metadata_table.",
-        )
+        found = f"the metadata table has files of the partition {min(strangers)!r}, which it does not list"
+        raise _contradicts(found, storage.uri)
+    for partition in partitions:
+        if "\0" in partition or ".." in partition.split("/"):
+            raise _contradicts(f"the metadata table lists the partition {partition!r}", storage.uri)
     entries = pa.concat_tables(parts) if parts else ENTRIES.empty_table()
     if NOT_PARTITIONED in partitions:
         place = pc.equal(entries.column("partition"), NOT_PARTITIONED)
         entries = entries.set_column(0, ENTRIES.field(0), pc.if_else(place, "", entries.column("partition")))
     return TableFiles(tuple(sorted("" if p == NOT_PARTITIONED else p for p in partitions)), entries)
+
+
+def _check_lists(lists: pa.MapArray, table: str) -> None:
+    """Every entry has its two values: without them it is not known whether a file is there."""
+    ends = lists.offsets
+    stats = lists.items[ends[0].as_py() : ends[-1].as_py()] if len(lists) else lists.items[:0]
+    if stats.null_count or any(stats.field(n).null_count for n in range(stats.type.num_fields)):
+        raise _contradicts("the metadata table has an entry of a file without size or state", table)
+
+
+def _check_names(names: pa.ChunkedArray, table: str) -> None:
+    if pc.any(pc.match_substring_regex(names, "[/\\x00]")).as_py():
+        raise _contradicts("the metadata table has a file whose name is none", table)
+
+
+def _contradicts(found: str, table: str) -> CorruptFileError:
+    return CorruptFileError(
+        found,
+        table=table,
+        remedy="delete it: set hoodie.metadata.enable=false for a write, or use Apache Hudi's delete_metadata_table.",
+    )
 
 
 def _entries(rows: pa.RecordBatch) -> pa.Table:
