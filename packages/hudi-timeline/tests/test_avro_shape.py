@@ -101,3 +101,10 @@ def test_what_other_releases_write_is_read(change):
     record = {**RECORD, "version": 2, "extraMetadata": {}, "partitionsToBeDeleted": []}
     found = avro_records.parse(NAME, plan(change, record))
     assert CleanPlan.of_record(found, "1").policy == RECORD["policy"]
+
+
+def test_records_of_a_type_that_is_never_written_here_are_read():
+    schema = {"type": "record", "name": "HoodieIndexPlan", "fields": [{"name": "version", "type": "int"}]}
+    out = io.BytesIO()
+    fastavro.writer(out, schema, [{"version": 1}])
+    assert avro_records.parse("HoodieIndexPlan", out.getvalue()) == {"version": 1}

@@ -96,7 +96,9 @@ def parse(name: str, data: bytes, *, path: str = "") -> Record:
 
 @lru_cache(maxsize=64)
 def _other_shape(name: str, written: str) -> str:
-    """What of a schema's records is not as in those of Apache Hudi; "" where all of it is."""
+    """What of a schema's records is not as in those of Apache Hudi; "" where all of it is, or theirs is not known."""
+    if name not in SCHEMAS:
+        return ""
     return misfit(parse_model(written), parse_model(SCHEMAS[name]))
 
 
