@@ -120,6 +120,15 @@ def test_spark_gives_every_other_answer_of_versions_8_and_9(spark, to_arrow, unp
     of_layout_2(spark, to_arrow, unpacked, table, question)
 
 
+VECTORS = golden("own_types_v9", "vectors_cow", "vectors_mor")
+
+
+@pytest.mark.req("QR-01", "SE-01")
+@pytest.mark.parametrize("table", VECTORS, ids=str)
+def test_spark_gives_vectors_as_lists_of_numbers(spark, to_arrow, unpacked, table):
+    of_layout_2(spark, to_arrow, unpacked, table, table.question(SNAPSHOT))
+
+
 CHANGES = [(t, q) for t in TABLES + MERGED for q in t.questions(CDC)]
 CHANGES_2 = [(t, q) for v in LAYOUT_2 for t in golden(v) for q in t.questions(CDC)]
 

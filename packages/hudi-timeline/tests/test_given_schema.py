@@ -132,3 +132,30 @@ def test_a_schema_file_that_is_not_there_and_contradictions_are_refused(storage,
         write(storage, **gone, **{GIVEN: SCHEMA})
     with pytest.raises(UnsupportedError, match="a schema registry"):
         write(storage, **{FILES + "registry.url": "http://localhost:8081/subjects/t/versions/latest"})
+
+
+VECTOR = {
+    "type": "fixed", "name": "vector", "size": 8, "logicalType": "vector", "dimension": 2, "elementType": "FLOAT",
+    "storageBacking": "FIXED_BYTES",
+}  # fmt: skip
+
+
+@pytest.mark.req("SE-01")
+def test_own_types_of_apache_hudi_are_not_written_as_others(storage, tmp_path):
+    text = avro(*KEYS, column("v", VECTOR))
+    with pytest.raises(UnsupportedError, match=r"write\.schema has .* v \(vector\)"):
+        write(storage, ROWS, **{GIVEN: text})
+    assert storage.list("") == []
+    storage.create(".hoodie/hoodie.properties", (TABLE + f"hoodie.table.create.schema={text}\n").encode())
+    with pytest.raises(UnsupportedError, match=r"not written: v \(vector\)"):
+        write(storage, ROWS)
+
+
+TABLE = """hoodie.table.name=t
+hoodie.table.type=COPY_ON_WRITE
+hoodie.table.version=6
+hoodie.timeline.layout.version=1
+hoodie.table.recordkey.fields=id
+hoodie.table.precombine.field=ts
+hoodie.table.keygenerator.class=org.apache.hudi.keygen.NonpartitionedKeyGenerator
+"""

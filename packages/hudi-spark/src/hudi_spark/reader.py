@@ -26,6 +26,7 @@ from hudi_format.config import ReadConfig, parse_read_options
 from hudi_format.config.read import PATHS
 from hudi_format.errors import OptionError
 from hudi_format.schema.meta_columns import COMMIT_TIME
+from hudi_format.schema.vector import may_be_vector
 from hudi_format.storage import hadoop_options, open_storage, without_hadoop_options
 from hudi_spark.config import merged, session_options, table_path, take_option
 from hudi_spark.file_schemas import files_by_schema
@@ -150,6 +151,7 @@ def frame_of(
         plan.logs
         or plan.sources
         or by_id
+        or any(may_be_vector(f.type) for f in plan.schema)  # Spark takes them for bytes
         or not pc.all(pc.ends_with(plan.files.column("path"), PARQUET)).as_py()
     ):
         return _by_workers(spark, scan)

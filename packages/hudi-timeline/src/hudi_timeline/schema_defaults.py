@@ -26,6 +26,7 @@ from hudi_format.json_text import loads
 from hudi_format.merge.modes import IS_DELETED
 from hudi_format.merge.rules import Default, MergeRule
 from hudi_format.schema.avro import union_columns
+from hudi_format.schema.vector import own_types
 from hudi_timeline.instant import Instant
 from hudi_timeline.snapshot import CommitCache
 from hudi_timeline.timeline import SCHEMA_NEUTRAL, Timeline
@@ -77,13 +78,13 @@ def refuse_defaults(rule: MergeRule, timeline: Timeline, commits: CommitCache, t
         )
 
 
-def refuse_unions(
+def refuse_unwritable(
     writes: Iterable[Instant], commits: CommitCache, create_schema: str | None, table: str
 ) -> None:
-    """Refuse to write where the newest schema has columns that are unions of several types.
+    """Refuse to write where the newest schema has columns that are unions of several types, vectors, blobs or variants.
 
-    They are structs in Arrow, and would be in the table from then on.  Apache Hudi itself inserts and logs such
-    records, and fails to rewrite a file that has them (`Not in union`, `Union is malformed`).
+    They are structs and lists in Arrow, and would be in the table from then on.  Apache Hudi itself inserts and logs
+    records with unions, and fails to rewrite a file that has them (`Not in union`, `Union is malformed`).
 
     Raises:
         UnsupportedError: naming the columns.
@@ -94,8 +95,17 @@ def refuse_unions(
         return
     try:
         names = union_columns(text)
+        own = own_types(text)
     except CorruptFileError as e:
         raise e.at(table=table, instant=instant, file=file) from None
+    if own:
+        shown = ", ".join(f"{name} ({kind})" for name, kind in own.items())
+        raise UnsupportedError(
+            f"columns of Apache Hudi's own types are read, not written: {shown}",
+            table=table,
+            remedy="write the table with Apache Hudi 1.2 or later.",
+            columns=list(own),
+        )
     if names:
         raise UnsupportedError(
             f"columns {', '.join(names)} are Avro unions of several types, which are read, not written",
@@ -165,4 +175,4 @@ def _gap(column: str, kind: Any, default: Any, by_reference: bool, table: str) -
     return Default(None)
 
 
-__all__ = ["refuse_defaults", "refuse_unions", "with_defaults"]
+__all__ = ["refuse_defaults", "refuse_unwritable", "with_defaults"]

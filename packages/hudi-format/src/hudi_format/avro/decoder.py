@@ -16,11 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_format.avro import _decode
-from hudi_format.avro.model import parse
+from hudi_format.avro.model import AvroType, parse
 from hudi_format.avro.resolve import Program, Sink, Step, resolve
 from hudi_format.errors import CorruptFileError, MissingColumnError, SchemaError, UnsupportedError
 from hudi_format.schema.avro import to_avro
 from hudi_format.schema.cast import convert
+from hudi_format.schema.vector import is_small_vector, is_vector
 
 Schema: TypeAlias = str | Mapping[str, Any]
 _Buffers: TypeAlias = tuple[
@@ -59,7 +60,9 @@ class Decoder:
         if reader_schema is not None:
             reader = parse(reader_schema)
         else:
-            reader = writer if arrow_schema is None else parse(to_avro(arrow_schema, "r"))
+            reader = writer
+            if arrow_schema is not None:
+                reader = parse(to_avro(_vectors_as_stored(writer, arrow_schema), "r"))
         if arrow_schema is not None:
             columns = arrow_schema.names if columns is None else columns
             unknown = [c for c in columns if c not in arrow_schema.names]
@@ -182,6 +185,21 @@ class Decoder:
 
 def _buffer(memory: _decode.Memory | None) -> pa.Buffer | None:
     return None if memory is None else pa.foreign_buffer(memory.address, memory.size, memory)
+
+
+def _vectors_as_stored(writer: AvroType, wanted: pa.Schema) -> pa.Schema:
+    """The wanted columns, with bytes for lists of numbers that the writer has as vectors, or does not have."""
+    stored = {f.name: f.type.branches or [f.type] for f in writer.fields}
+    fields = []
+    for field in wanted:
+        branches = stored.get(field.name)
+        if branches is None and is_small_vector(field.type):
+            field = field.with_type(pa.binary())  # any type that Avro has
+        for branch in branches or ():
+            if branch.kind == "fixed" and is_vector(pa.binary(branch.node["size"]), field.type):
+                field = field.with_type(pa.binary(branch.node["size"]))
+        fields.append(field)
+    return pa.schema(fields)
 
 
 def _compile(program: Program) -> tuple[_decode.Program, list[str]]:

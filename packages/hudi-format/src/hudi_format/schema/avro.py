@@ -17,6 +17,7 @@ import pyarrow.types as pt
 from hudi_format.errors import CorruptFileError, SchemaError, UnsupportedError
 from hudi_format.json_text import loads
 from hudi_format.schema.meta_columns import META_COLUMNS
+from hudi_format.schema.vector import vector_type
 
 Json: TypeAlias = Any
 
@@ -133,7 +134,8 @@ def _avro_type(kind: pa.DataType, name: str, namespace: str, path: str) -> Json:
 def from_avro(text: str, *, times_as_numbers: bool = False) -> pa.Schema:
     """The Arrow schema of a record's Avro schema, whoever wrote it.
 
-    Unions may name null first or last; decimals may be on fixed or on bytes; enumerations and UUIDs are text.  A
+    Unions may name null first or last; decimals may be on fixed or on bytes; enumerations and UUIDs are text; Apache
+    Hudi's vectors are lists of numbers, as it reads them (`hudi_format.schema.vector`), and not vectors any more.  A
     union of several types is a struct with a field for each, `member0`, `member1` and so on in the union's order
     without null, of which one is not null; but one of int and long is long, and one of float and double is double
     (Spark's SchemaConverters; base files have the struct for these too).
@@ -259,7 +261,7 @@ class _Reader:
             self._named[_full_name(node, namespace, path)[0]] = pa.string()
             return pa.string()
         if kind == "fixed":
-            fixed = leaf_type(node, path)
+            fixed = vector_type(node, path) or leaf_type(node, path)
             self._named[_full_name(node, namespace, path)[0]] = fixed
             return fixed
         if not isinstance(kind, str):

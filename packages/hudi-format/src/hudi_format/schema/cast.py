@@ -23,6 +23,7 @@ import pyarrow.types as pt
 
 from hudi_format.errors import SchemaError
 from hudi_format.schema.avro import is_union
+from hudi_format.schema.vector import is_vector, numbers_of
 from hudi_format.value_text import to_text
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
@@ -176,6 +177,8 @@ def convert(
     source = unwrapped(column.type)
     if _is_union_of_numbers(source, target):
         return _each_chunk(column, target, lambda a: _one_number(_decoded(a), target))
+    if is_vector(source, target):
+        return _each_chunk(column, target, lambda a: numbers_of(_decoded(a), target))
     if pt.is_nested(source) or pt.is_nested(target):
         check_nested(source, target, path)
         how = _How(naive_is_utc, float_digits, retyped)

@@ -21,11 +21,13 @@ from hudi_format.errors import (
     MissingColumnError,
     MissingFileError,
     SchemaError,
+    UnsupportedError,
 )
 from hudi_format.schema.arrow import equal_types
 from hudi_format.schema.avro import from_avro
 from hudi_format.schema.evolve import reconcile
 from hudi_format.schema.meta_columns import without_meta
+from hudi_format.schema.vector import own_types
 from hudi_format.storage import Storage, open_beside
 
 
@@ -41,12 +43,22 @@ def given_schema(incoming: pa.Schema, config: WriteConfig, storage: Storage) -> 
         MissingFileError: there is no such file.
         MissingColumnError: the rows lack a column that must not be null, or whose default is not null.
         SchemaError: columns or types of the rows that the given schema has no place for.
+        UnsupportedError: vectors, blobs or variants.
     """
     option, text = _text(config, storage)
     if text is None:
         return incoming
     try:
         given = without_meta(from_avro(text))
+        own = own_types(text)
+        if own:
+            raise UnsupportedError(
+                f"{option} has columns of Apache Hudi's own types, which are read, not written: "
+                + ", ".join(f"{name} ({kind})" for name, kind in own.items()),
+                table=storage.uri,
+                remedy="give arrays and records in their places, or write with Apache Hudi 1.2 or later.",
+                columns=list(own),
+            )
         _check(incoming, given, text, option)
     except CorruptFileError as e:
         raise InvalidOptionError(

@@ -39,7 +39,7 @@ from hudi_timeline.engine.protocol import BulkOrder, Engine, PrepareTask
 from hudi_timeline.engine.user_order import user_function
 from hudi_timeline.instant import INFLIGHT, instant_path
 from hudi_timeline.one_moment import as_it_is, one_moment
-from hudi_timeline.schema_defaults import refuse_defaults, refuse_unions
+from hudi_timeline.schema_defaults import refuse_defaults, refuse_unwritable
 from hudi_timeline.snapshot import CommitCache
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import latest_schema, load_timeline, read_commit
@@ -171,7 +171,7 @@ def _plan(
         timeline, commits = load_timeline(storage, old), CommitCache(storage)
         stored = latest_schema(storage, timeline, old, read=commits.get)
         writes = timeline.completed_writes()
-        refuse_unions(writes, commits, old.create_schema, storage.uri)
+        refuse_unwritable(writes, commits, old.create_schema, storage.uri)
         recorded = recorded_index(commits.get(writes[-1]).extra) if writes else None
     names = [] if data is None else engine.schema(data).names
     key_spec = keying.key_spec_of(config, old, no_rows=data is None)
