@@ -207,7 +207,7 @@ def _value(rng: random.Random, kind: pa.DataType, null_elements: bool) -> Any:
         return rng.random() < 0.5
     if pa.types.is_integer(kind):
         top = 2 ** (kind.bit_width - 1)
-        return rng.choice([0, -1, top - 1, -top, rng.randint(-1000, 1000)])
+        return rng.choice([0, -1, top - 1, -top, rng.randint(-min(top, 1000), min(top - 1, 1000))])
     if pa.types.is_float32(kind):
         return rng.choice([0.0, -1.5, 2.0**100, 0.15625])
     if pa.types.is_floating(kind):

@@ -73,6 +73,10 @@ class SparkProcess:
     ) -> None:
         self.close()
 
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
     def close(self) -> None:
         """End the process and remove its files; more than once is fine."""
         if self._process.poll() is None:
