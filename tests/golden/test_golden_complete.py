@@ -6,8 +6,10 @@ import test_golden_layout2 as layout2
 import test_golden_merged as merged
 import test_golden_merging as merging
 import test_golden_orc as orc
+import test_golden_own_types as own_types
 import test_golden_partial as partial
 import test_golden_read as read
+import test_golden_replaced as replaced
 import test_golden_special as special
 import test_golden_unions as unions
 from golden_tables import CLEANED, ROOT, golden
@@ -21,6 +23,8 @@ ASKED = [
     *changes.QUESTIONS,
     *special.QUESTIONS,
     *unions.ANSWERED,
+    *own_types.QUESTIONS,
+    *replaced.QUESTIONS,
     *((bootstrap.TABLE, q) for q in bootstrap.QUESTIONS),
     *((orc.WRITTEN, q) for q in orc.WRITTEN.questions()),
 ]

@@ -6,18 +6,18 @@ Made by tools/golden/make_own_type_tables.py.
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from golden_tables import READ_OPTIMIZED, SNAPSHOT, assert_same_answer, golden
+from golden_tables import assert_same_answer, golden
 
 TABLES = golden("own_types_v9")
+QUESTIONS = [(t, q) for t in TABLES for q in t.questions()]
 VECTORS = [t for t in TABLES if t.name.startswith("vectors")]
 
 
 @pytest.mark.req("QR-01", "QR-02", "SE-01")
-@pytest.mark.parametrize("question", [SNAPSHOT, READ_OPTIMIZED])
-@pytest.mark.parametrize("table", TABLES, ids=str)
+@pytest.mark.parametrize(("table", "question"), QUESTIONS, ids=[f"{t}-{q.name}" for t, q in QUESTIONS])
 def test_own_types_are_read_as_apache_hudi_reads_them(opened, table, question):
-    found = opened(table).read(query=question).to_arrow()
-    assert_same_answer(found, table.question(question).expected())
+    found = opened(table).read(query=question.kind).to_arrow()
+    assert_same_answer(found, question.expected())
 
 
 @pytest.mark.req("QR-01", "SE-01")

@@ -7,6 +7,7 @@ import pytest
 from golden_tables import INCREMENTAL, SNAPSHOT, assert_same_answer, golden
 
 TABLES = [t for v in ("v6", "v8", "v9") for t in golden(f"replaced_{v}")]
+QUESTIONS = [(t, q) for t in TABLES for q in t.questions()]
 
 
 @pytest.mark.req("IN-01", "QR-01")

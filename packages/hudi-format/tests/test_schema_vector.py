@@ -102,3 +102,15 @@ def test_columns_of_own_types_are_found_at_any_depth():
     )
     assert own_types(text) == {"v": "vector", "b": "blob", "many": "vector"}
     assert own_types(record(a="int")) == {}
+
+
+@pytest.mark.req("SE-01")
+def test_what_must_not_be_null_has_no_nulls_below_a_null_struct_whatever_its_type_was():
+    stored = pa.array([{"kind": b"INLINE"}, None, {"kind": b"x"}], pa.struct([("kind", pa.binary())]))
+    wanted = pa.struct([pa.field("kind", pa.string(), nullable=False)])
+    for part, values in ((stored, ["INLINE", None, "x"]), (stored[1:], [None, "x"])):
+        found = convert(part, wanted, "b")
+        found.validate(full=True)
+        assert [v and v["kind"] for v in found.to_pylist()] == values
+        assert found.field(0).null_count == 0
+        found.cast(pa.struct([pa.field("kind", pa.large_string(), nullable=False)]))

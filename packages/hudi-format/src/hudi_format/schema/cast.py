@@ -378,8 +378,17 @@ def _struct(array: pa.StructArray, target: pa.StructType, path: str, how: _How) 
                 raise SchemaError(
                     f"column {inner} must not be null, but has no value in some rows", column=inner
                 )
+            if not pt.is_nested(child.type):
+                child = _without_nulls(child)
         children.append(child)
     return pa.StructArray.from_arrays(children, fields=list(target), mask=gone)
+
+
+def _without_nulls(array: pa.Array) -> pa.Array:
+    """The values with whatever stands where there is none: Arrow's casts refuse nulls of what must not be null."""
+    return pa.Array.from_buffers(
+        array.type, len(array), [None, *array.buffers()[1:]], null_count=0, offset=array.offset
+    )
 
 
 def _offsets(array: pa.Array) -> tuple[pa.Array, int, int]:
