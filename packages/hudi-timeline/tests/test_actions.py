@@ -109,11 +109,12 @@ def test_an_empty_file_says_nothing_unless_the_instant_is_completed(storage):
 
 def test_fields_of_other_types_are_an_error_that_names_them():
     schema = {"type": "record", "name": "HoodieSavepointMetadata", "fields": [
-        {"name": "savepointedAt", "type": "string"}, {"name": "later", "type": "long"},
+        {"name": "savepointedBy", "type": "string"}, {"name": "savepointedAt", "type": "string"},
+        {"name": "comments", "type": "string"}, {"name": "later", "type": "long"},
     ]}  # fmt: skip
     out = io.BytesIO()
-    fastavro.writer(out, schema, [{"savepointedAt": "now", "later": 4}])
-    with pytest.raises(CorruptFileError, match="savepointedAt is a str"):
+    fastavro.writer(out, schema, [{"savepointedBy": "us", "savepointedAt": "now", "comments": "", "later": 4}])
+    with pytest.raises(CorruptFileError, match="savepointedAt is a string"):
         parse_action("savepoint", "COMPLETED", out.getvalue())
 
 
