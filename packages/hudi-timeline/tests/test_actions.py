@@ -113,7 +113,9 @@ def test_fields_of_other_types_are_an_error_that_names_them():
         {"name": "comments", "type": "string"}, {"name": "later", "type": "long"},
     ]}  # fmt: skip
     out = io.BytesIO()
-    fastavro.writer(out, schema, [{"savepointedBy": "us", "savepointedAt": "now", "comments": "", "later": 4}])
+    fastavro.writer(
+        out, schema, [{"savepointedBy": "us", "savepointedAt": "now", "comments": "", "later": 4}]
+    )
     with pytest.raises(CorruptFileError, match="savepointedAt is a string"):
         parse_action("savepoint", "COMPLETED", out.getvalue())
 
