@@ -71,6 +71,20 @@ def test_one_text_is_no_list_of_columns_or_keys(parts, what):
         list(read_file_slice(*parts, MERGE, SCHEMA, **{what: "k07"}))
 
 
+@pytest.mark.req("QR-01", "QR-06")
+def test_arguments_of_other_types_are_told_by_name(parts):
+    with pytest.raises(TypeError, match=r"keys\[1\] must be a text, not int: 7"):
+        list(read_file_slice(*parts, MERGE, SCHEMA, keys=["k07", 7]))
+    with pytest.raises(TypeError, match="filter must be a pyarrow"):
+        list(read_file_slice(*parts, MERGE, SCHEMA, filter="price > 1"))
+    with pytest.raises(ValueError, match="above 0, not 0"):
+        list(read_file_slice(*parts, MERGE, SCHEMA, memory_limit=0))
+    with pytest.raises(TypeError, match="integer"):
+        list(read_file_slice(*parts, MERGE, SCHEMA, memory_limit="1"))
+    keys = pa.array(["k07", None])
+    assert read(parts, keys=keys) == read(parts, keys=["k07"])
+
+
 @pytest.mark.req("QR-01", "QR-08")
 @pytest.mark.parametrize("limit", [None, 1])
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ Source: HoodieMergedLogRecordScanner and RecordMergingFileIterator of Apache Hud
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arguments import text_list
 from hudi_format.base_file import find_entries, open_other
 from hudi_format.errors import (
     CorruptFileError,
@@ -496,13 +498,16 @@ def read_file_slice(
     Raises:
         as `LogRecords`; MissingFileError, CorruptFileError of the base file too.
         MissingColumnError: a column of `columns`, of `filter` or of the record keys that `schema` does not have.
-        ValueError: a column is asked for twice.
-        TypeError: one text instead of a list of columns or keys.
+        ValueError: a column is asked for twice, or a limit that is not above 0.
+        TypeError: columns or keys that are no list of texts, a filter that is no expression.
     """
-    for what, given in (("columns", columns), ("keys", keys)):
-        if isinstance(given, str):
-            raise TypeError(f"{what} must be a list, not one text")
+    columns = None if columns is None else text_list("columns", columns)
+    keys = None if keys is None else text_list("keys", keys)
+    if filter is not None and not isinstance(filter, pc.Expression):
+        raise TypeError(f"filter must be a pyarrow.compute.Expression, not {type(filter).__name__}")
     if memory_limit is not None:
+        if operator.index(memory_limit) <= 0:
+            raise ValueError(f"memory_limit must be a number of bytes above 0, not {memory_limit}")
         merge = replace(merge, limit=replace(merge.limit or MemoryLimit(), bytes=memory_limit))
     if columns is not None and len(set(columns)) < len(columns):
         raise ValueError("a column is asked for twice")

@@ -14,6 +14,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arguments import text_list
 from hudi_format.errors import HudiError
 from hudi_format.keys import record_keys
 from hudi_format.parquet.entries import read_entries
@@ -49,12 +50,13 @@ def look_up(
 
     Raises:
         MissingColumnError, RecordKeyError: `keys` are rows without key columns, or with a null in one.
+        TypeError: keys or partitions that are no texts.
     """
     wanted = _key_texts(keys, config, schema).drop_null()
     find = _finder(scan_of, storage, config, schema, wanted)
     tasks = find.tasks
     if partitions is not None:
-        asked = {p.strip("/") for p in partitions}
+        asked = {p.strip("/") for p in text_list("partitions", partitions)}
         tasks = [t for t in tasks if t.partition in asked]
     if not len(wanted) or not tasks:
         return find.schema.empty_table()
@@ -139,10 +141,10 @@ def _as_in_table(rows: pa.Table | pa.RecordBatch, config: TableConfig, schema: p
 def _key_texts(keys: Keys, config: TableConfig, schema: pa.Schema) -> pa.Array:
     if isinstance(keys, (pa.Table, pa.RecordBatch)):
         made = record_keys(_as_in_table(keys, config, schema), config.record_key_spec())
-    elif isinstance(keys, str):
-        raise TypeError("keys must be a list of record keys, not one text")
+    elif isinstance(keys, (pa.Array, pa.ChunkedArray)):
+        made = keys
     else:
-        made = keys if isinstance(keys, (pa.Array, pa.ChunkedArray)) else pa.array(list(keys), pa.string())
+        made = pa.array(text_list("keys", keys), pa.string())
     return pc.unique(made.cast(pa.string()))
 
 

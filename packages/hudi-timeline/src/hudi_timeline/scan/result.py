@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from hudi_format.arguments import text_list
 from hudi_format.storage import Storage
 from hudi_timeline import open_reads
 from hudi_timeline.scan.plan import BATCH_ROWS, CHANGES, ScanPlan, ScanSource
@@ -246,10 +247,8 @@ class Scan:
 
 
 def _selected(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
-    if isinstance(columns, str):
-        raise TypeError("columns must be a list of names, not one text")
     fields = []
-    for name in columns:
+    for name in text_list("columns", columns):
         index = schema.get_field_index(name)
         if index < 0:
             raise missing_column(name, schema)
