@@ -47,6 +47,18 @@ def test_the_next_write_removes_what_killed_writers_left(table: HudiTable, tmp_p
 
 
 @pytest.mark.req("RC-01")
+def test_half_written_properties_of_a_killed_writer_go_after_a_day(table: HudiTable, tmp_path: Path) -> None:
+    meta = tmp_path / "t" / ".hoodie"
+    old, young = (meta / f".hoodie.properties.{digit * 32}.tmp" for digit in "ab")
+    for path, hours in ((old, 25), (young, 1)):
+        path.write_bytes(b"half")
+        os.utime(path, (time.time() - hours * 3600,) * 2)
+    table.upsert(pa.table({"id": ["b"], "v": [2]}))
+    assert (old.exists(), young.exists()) == (False, True)
+    assert table.read().to_arrow().num_rows == 2
+
+
+@pytest.mark.req("RC-01")
 def test_a_writer_at_work_keeps_its_files(table: HudiTable, tmp_path: Path) -> None:
     instant = "20250101000000000"
     beat = heartbeat.start(table.storage, instant)

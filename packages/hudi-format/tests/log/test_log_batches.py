@@ -10,12 +10,13 @@ import pytest
 from golden_logs import VERSIONS, golden_logs
 from log_bytes import SCHEMA, avro, avro_content, block
 
-from hudi_format.errors import CorruptFileError
+from hudi_format.errors import CorruptFileError, SchemaError
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.log.batches import BlockDecoder, data_block_batches
 from hudi_format.log.blocks import BlockType
 from hudi_format.log.data_block import read_avro
 from hudi_format.log.reader import LogFileReader
+from hudi_format.log.rows import BlockRows
 from hudi_format.schema.avro import from_avro
 
 
@@ -142,3 +143,27 @@ def test_contents_of_another_kind_are_errors_with_file_and_offset(kind):
         list(data_block_batches(*one(block(kind, {0: "7", 2: SCHEMA}, avro_content([b"\2a"])))))
     assert caught.value.file == "f"
     assert caught.value.details["offset"] >= 22
+
+
+@pytest.mark.req("NEW-37", "LF-15")
+def test_a_parquet_content_of_other_types_than_the_block_says_is_damage():
+    written = {"type": "record", "name": "r", "fields": [
+        {"name": "s", "type": {"type": "record", "name": "i", "fields": [{"name": "a", "type": "long"}]}},
+    ]}  # fmt: skip
+
+    def parquet(values, kind, inner=True):
+        rows = pa.table({"s": pa.array(values, pa.struct([pa.field("a", kind, nullable=inner)]))})
+        out = io.BytesIO()
+        pq.write_table(rows, out)
+        return one(block(5, {0: "7", 2: json.dumps(written)}, out.getvalue()))
+
+    for bad in (parquet([{"a": None}], pa.int64()), parquet([{"a": [1]}], pa.list_(pa.int64()))):
+        with pytest.raises(CorruptFileError, match=r"contradicts the block's schema: column s\.a") as caught:
+            list(data_block_batches(*bad))
+        assert caught.value.file == "f"
+    wanted = pa.schema([("s", pa.struct([("a", pa.int64())]))])
+    with pytest.raises(CorruptFileError, match=r"contradicts the block's schema: column s\.a"):
+        list(BlockRows(wanted, None, 1 << 20).read(*bad))
+    fine = parquet([{"a": 7}], pa.int64(), inner=False)
+    with pytest.raises(SchemaError, match=r"s\.a"):  # it is what is wanted that does not fit
+        list(data_block_batches(*fine, schema=pa.schema([("s", pa.struct([("a", pa.bool_())]))])))

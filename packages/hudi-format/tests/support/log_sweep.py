@@ -94,13 +94,19 @@ def _block_rows(b: LogBlock, content: pa.Buffer) -> Iterator[tuple[Any, ...]]:
     else:
         for batch in BlockDecoder().batches(b, content):
             names = tuple(batch.schema.names)
-            columns = [c.cast(_numbers(c.type)).to_pylist() for c in batch.columns]
+            columns = [_as_numbers(c).to_pylist() for c in batch.columns]
             yield from (("row", names, repr(row)) for row in zip(*columns, strict=True))
 
 
 def _plain(values: Any) -> list[Any]:
     """Ordering values; where there are several fields, each is a list of them."""
     return values if isinstance(values, list) else list(pa.array(values).to_pylist())
+
+
+def _as_numbers(column: pa.Array) -> pa.Array:
+    to = _numbers(column.type)
+    # Arrow refuses to cast a struct whose required fields have nulls below its own, to the same type even.
+    return column if to == column.type else column.cast(to)
 
 
 def _numbers(kind: pa.DataType) -> pa.DataType:

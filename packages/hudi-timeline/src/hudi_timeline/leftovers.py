@@ -22,6 +22,8 @@ STAGING = ".hoodie_staging_"
 _STAGING = re.compile(re.escape(STAGING) + r"[0-9a-f]{32}\Z")
 STAGING_AGE_MS = 24 * 3_600_000
 """A folder of staged rows into which nothing came for so long belongs to no write any more."""
+TEMPORARY_AGE_MS = 24 * 3_600_000
+"""Nor does a temporary file of that age: to write one and to name it takes moments."""
 _INSTANT = re.compile(r"^\d{14,17}(?!\d)")
 
 
@@ -62,12 +64,15 @@ def remove_heartbeats(
             heartbeat.delete(storage, time_)
 
 
-def remove_temporaries(storage: Storage) -> None:
+def remove_temporaries(storage: Storage, *, now: Callable[[], float] = time.time) -> None:
     """Remove the temporary files of the timeline and of heartbeats whose writers are gone.
 
     Called under the table's lock, after dead writes were rolled back: what begins, commits or is rolled back does
     so under that lock, and what runs meanwhile has a heartbeat.  Files of no instant (hoodie.properties) may be
-    those of a caller that holds no lock, and stay.
+    those of a caller that holds no lock, and stay for a day.
+
+    Args:
+        now: seconds since the epoch.
     """
     if not storage.is_local:
         return
@@ -75,8 +80,14 @@ def remove_temporaries(storage: Storage) -> None:
     for folder in (META_DIR, heartbeat.FOLDER):
         for entry in storage.list(folder):
             found = None if entry.is_dir else _TEMPORARY.match(entry.name)
-            instant = _INSTANT.match(found["name"]) if found else None
-            if instant is not None and instant[0] not in at_work:
+            if found is None:
+                continue
+            instant = _INSTANT.match(found["name"])
+            if instant is not None:
+                gone = instant[0] not in at_work
+            else:
+                gone = now() * 1000 - entry.mtime_ms > TEMPORARY_AGE_MS
+            if gone:
                 storage.delete(f"{folder}/{entry.name}")
 
 

@@ -12,9 +12,8 @@ from hudi_format.errors import CorruptFileError, HudiError
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.log.blocks import BlockType, LogBlock
 from hudi_format.log.data_block import read_avro
-from hudi_format.log.parquet_content import check_content, open_content
+from hudi_format.log.parquet_content import check_content, fitted, open_content
 from hudi_format.parquet.reader import has_int96
-from hudi_format.schema.evolve import conform
 
 BATCH_ROWS = 65536
 HFILE_KEY = "key"  # the field of metadata records that HFile blocks leave to the HFile's key
@@ -116,7 +115,7 @@ class BlockDecoder:
             while (batch := next(found, None)) is not None:
                 check_content(block, file, batch)
                 left -= len(batch)
-                yield conform(batch, target, naive_is_utc=naive)
+                yield fitted(block, batch, target, naive_is_utc=naive)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
             raise block.broken(f"a Parquet content that cannot be read ({e})", block.content_offset) from e
         if left and stored:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hudi_format.avro.decoder import Decoder
+from hudi_format.errors import SchemaError
 from hudi_format.log.blocks import LogBlock
 from hudi_format.log.data_block import block_fields
 from hudi_format.parquet.footer import check_values
 from hudi_format.parquet.utf8 import check_text, texts_as_bytes
+from hudi_format.schema.evolve import Batch, conform
 
 
 def open_content(block: LogBlock, content: pa.Buffer) -> tuple[pq.ParquetFile, int]:
@@ -44,3 +47,23 @@ def check_content(block: LogBlock, file: pq.ParquetFile, rows: pa.Table | pa.Rec
         check_text(rows, texts_as_bytes(file))
     except ValueError as e:
         raise block.broken(f"a Parquet content of which {e}", block.content_offset) from None
+
+
+def fitted(block: LogBlock, rows: Batch, schema: pa.Schema, *, naive_is_utc: bool = False) -> Batch:
+    """Rows of the content with the columns and types that are wanted.
+
+    Raises:
+        CorruptFileError: they do not fit what the block's own schema says of them.
+        SchemaError: they do, but not what is wanted.
+    """
+    try:
+        return conform(rows, schema, naive_is_utc=naive_is_utc)
+    except SchemaError as e:
+        own = Decoder(block.schema).schema
+        there = [f for f in own if f.name in rows.schema.names]
+        try:
+            conform(rows.select([f.name for f in there]), pa.schema(there), naive_is_utc=naive_is_utc)
+        except SchemaError as other:
+            what = f"a Parquet content that contradicts the block's schema: {other.message}"
+            raise block.broken(what, block.content_offset) from e
+        raise

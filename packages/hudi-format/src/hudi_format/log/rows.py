@@ -19,7 +19,7 @@ from hudi_format.hfile.reader import HFileReader
 from hudi_format.hfile.records import decode_entries
 from hudi_format.log.blocks import BlockType, LogBlock
 from hudi_format.log.data_block import block_fields, read_avro
-from hudi_format.log.parquet_content import check_content, open_content
+from hudi_format.log.parquet_content import check_content, fitted, open_content
 from hudi_format.schema.avro import from_avro
 from hudi_format.schema.evolve import conform
 from hudi_format.schema.history import Evolution, Reading
@@ -149,13 +149,13 @@ class BlockRows:
                 rows = file.read(columns=columns)
                 check_content(block, file, rows)
                 left -= len(rows)
-                yield conform(rows, schema)
+                yield fitted(block, rows, schema)
             else:
                 step = max(1, left * self._step // content.size)
                 for batch in file.iter_batches(step, columns=columns):
                     check_content(block, file, batch)
                     left -= len(batch)
-                    yield conform(pa.Table.from_batches([batch]), schema)
+                    yield fitted(block, pa.Table.from_batches([batch]), schema)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
             raise block.broken(f"a Parquet content that cannot be read ({e})", block.content_offset) from e
         if left and columns:
