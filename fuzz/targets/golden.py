@@ -12,10 +12,10 @@ from golden_tables import ROOT
 from hudi_format.log.blocks import BlockType, LogBlock
 from hudi_format.log.reader import LogFileReader
 
-# Whole tables by version, then tables about one thing each.
-FOLDERS = ("v5", "v6", "v8", "v9", "floats_v9", "merging", "partial_v8", "partial_v9", "payloads_v6", "payloads_v8",
-           "payloads_v9", "retypes_v6", "retypes_v8", "retypes_v9", "structs_v6", "unions_v6", "unions_v8",
-           "unions_v9")  # fmt: skip
+# Whole tables by version first, then tables about one thing each: whatever holds tables.
+FOLDERS = sorted(
+    (p.name for p in ROOT.iterdir() if any(p.glob("*.zip"))), key=lambda name: (not name[1:].isdigit(), name)
+)
 
 
 @cache
