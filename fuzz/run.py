@@ -105,10 +105,13 @@ def keep(name: str, data: bytes) -> Path:
     return path
 
 
-def fuzz(names: list[str], seconds: int, jobs: int) -> int:
+def fuzz(names: list[str], seconds: int, jobs: int, seed: int | None) -> int:
     """Run targets (all where none is named) with libFuzzer; 1 where one of them found something.
 
     Each runs in a fork of this process, which has instrumented the code once.
+
+    Args:
+        seed: of the mutations; None for another one in each run.
     """
     import atheris
 
@@ -125,7 +128,7 @@ def fuzz(names: list[str], seconds: int, jobs: int) -> int:
             out = FINDINGS / f"{name}.log"
             child = os.fork()
             if child == 0:
-                one(TARGETS[name], seconds, out)
+                one(TARGETS[name], seconds, seed, out)
             running[child] = name, out
         child, status = os.wait()
         name, out = running.pop(child)
@@ -133,7 +136,7 @@ def fuzz(names: list[str], seconds: int, jobs: int) -> int:
     return 1 if failed else 0
 
 
-def one(target: Any, seconds: int, out: Path) -> NoReturn:
+def one(target: Any, seconds: int, seed: int | None, out: Path) -> NoReturn:
     """Run libFuzzer in this process, which ends with it; what it says goes to a file."""
     import atheris
 
@@ -147,6 +150,8 @@ def one(target: Any, seconds: int, out: Path) -> NoReturn:
         sys.argv[0], str(CORPUS / target.name), f"-max_total_time={seconds}", f"-max_len={target.most}",
         f"-timeout={LONGEST_INPUT}", "-rss_limit_mb=4096", f"-artifact_prefix={found}/", "-print_final_stats=1",
     ]  # fmt: skip
+    if seed is not None:
+        arguments.append(f"-seed={seed}")
     words = HERE / "dictionaries" / f"{target.name}.dict"
     if words.is_file():
         arguments.append(f"-dict={words}")
@@ -183,13 +188,13 @@ def main() -> int:
     )
     parser.add_argument("--mutations", type=int, default=500, help="of each target, with --replay")
     parser.add_argument("--jobs", type=int, default=1, help="targets at a time")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, help="of the mutations: the same inputs again, as far as time goes")
     parser.add_argument("--seeds", action="store_true", help="only write the seeds to fuzz/corpus")
     chosen = parser.parse_args()
     if not (chosen.replay or chosen.seeds):
         # Another process makes the seeds: Arrow's threads do not survive a fork.
         ended = subprocess.run([sys.executable, __file__, "--seeds", *chosen.targets], check=False)
-        return ended.returncode or fuzz(chosen.targets, chosen.seconds, chosen.jobs)
+        return ended.returncode or fuzz(chosen.targets, chosen.seconds, chosen.jobs, chosen.seed)
     from targets import TARGETS
 
     unknown = sorted(set(chosen.targets) - set(TARGETS))
@@ -200,7 +205,7 @@ def main() -> int:
         for name in names:
             write_corpus(name)
         return 0
-    return 1 if sum(replay(n, chosen.mutations, chosen.seed) for n in names) else 0
+    return 1 if sum(replay(n, chosen.mutations, chosen.seed or 1) for n in names) else 0
 
 
 if __name__ == "__main__":

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_format.base_file import open_other
 from hudi_format.errors import CorruptFileError, HudiError
-from hudi_format.parquet.footer import check_values
+from hudi_format.parquet.footer import check_columns, read_footer
 from hudi_format.parquet.reader import iter_batches, iter_row_groups, read_table
 from hudi_format.storage import LocalStorage
 
@@ -69,6 +71,40 @@ def test_columns_without_values_are_no_columns_of_nulls() -> None:
         pa.struct([("x", empty), ("y", pa.int8())]),
     ):
         with pytest.raises(ValueError, match=r"column b is .* which has no values"):
-            check_values(pa.schema([("a", pa.int32()), ("b", kind)]))
+            check_columns(pa.schema([("a", pa.int32()), ("b", kind)]))
     whole = pa.struct([("x", pa.map_(pa.string(), pa.list_(pa.int32())))])
-    check_values(pa.schema([("a", pa.int32()), ("b", whole)]))
+    check_columns(pa.schema([("a", pa.int32()), ("b", whole)]))
+
+
+@pytest.mark.req("NEW-37")
+@pytest.mark.parametrize("within", [False, True])
+def test_a_name_that_comes_twice_is_damage(tmp_path: Path, within: bool) -> None:
+    """One changed byte makes `c1` out of `c2` (fuzz/regressions/parquet)."""
+    columns = [pa.field("c1", pa.int64()), pa.field("c2", pa.int64())]
+    if within:
+        columns = [pa.field("k", pa.string()), pa.field("s", pa.map_(pa.string(), pa.struct(columns)))]
+    path = tmp_path / "f.parquet"
+    with pq.ParquetWriter(path, pa.schema(columns), store_schema=False) as writer:
+        writer.write_table(pa.Table.from_pylist([], pa.schema(columns)))
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"\x02c2", b"\x02c1"))
+    says = "field c1 within column s is there twice" if within else "column c1 is there twice"
+    storage = LocalStorage(str(tmp_path))
+    for read in (
+        lambda: read_table(storage, path.name),
+        lambda: read_table(storage, path.name, columns=["s" if within else "c1"]),
+        lambda: list(iter_batches(storage, path.name)),
+        lambda: read_footer(storage, path.name),
+    ):
+        with pytest.raises(CorruptFileError, match=says):
+            read()
+
+
+@pytest.mark.req("NEW-37")
+def test_a_name_that_comes_twice_in_orc_is_damage(tmp_path: Path) -> None:
+    schema = pa.schema([("c1", pa.int64()), ("c2", pa.int64())])
+    orc.write_table(pa.Table.from_pylist([{"c1": 1, "c2": 2}], schema), tmp_path / "f_0-1-2_1.orc")
+    path = tmp_path / "f_0-1-2_1.orc"
+    path.write_bytes(path.read_bytes().replace(b"c2", b"c1"))
+    with pytest.raises(CorruptFileError, match="column c1 is there twice"):
+        open_other(LocalStorage(str(tmp_path)), path.name, schema)

@@ -16,6 +16,7 @@ from hudi_format.avro.decoder import Decoder
 from hudi_format.errors import CorruptFileError
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.hfile.records import decode_entries
+from hudi_format.parquet.footer import check_columns
 from hudi_format.parquet.utf8 import check_text
 from hudi_format.schema.evolve import conform
 from hudi_format.storage import Storage
@@ -67,6 +68,10 @@ class _Orc:
         try:
             self._file = po.ORCFile(self._source)
             self._own: pa.Schema = self._file.schema
+            try:
+                check_columns(self._own)
+            except ValueError as e:
+                raise CorruptFileError(f"the base file cannot be read as ORC: {e}") from None
         except BaseException:
             self._source.close()
             raise

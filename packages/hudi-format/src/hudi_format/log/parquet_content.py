@@ -9,7 +9,7 @@ from hudi_format.avro.decoder import Decoder
 from hudi_format.errors import SchemaError
 from hudi_format.log.blocks import LogBlock
 from hudi_format.log.data_block import block_fields
-from hudi_format.parquet.footer import check_values
+from hudi_format.parquet.footer import check_columns
 from hudi_format.parquet.utf8 import check_text, texts_as_bytes
 from hudi_format.schema.evolve import Batch, conform
 
@@ -29,7 +29,7 @@ def open_content(block: LogBlock, content: pa.Buffer) -> tuple[pq.ParquetFile, i
         if stored[name] == pa.null() and kind not in ("null", ["null"]):
             raise block.broken(f"a Parquet content whose column {name} has no type", block.content_offset)
     try:
-        check_values(file.schema_arrow)
+        check_columns(file.schema_arrow)
     except ValueError as e:
         raise block.broken(f"a Parquet content of which {e}", block.content_offset) from None
     # Arrow reads what the row groups say: one that is damaged would be rows that are missing.

@@ -87,7 +87,7 @@ def open_with_source(
                 read_dictionary=list(dictionary_columns),
                 coerce_int96_timestamp_unit="us",
             )
-            check_values(file.schema_arrow)
+            check_columns(file.schema_arrow)
             return file, source
         except KeyError as e:  # of the columns to read as dictionaries
             source.close()
@@ -97,15 +97,43 @@ def open_with_source(
             raise
 
 
-def check_values(schema: pa.Schema) -> None:
-    """Refuse columns that have no values anywhere, which no writer makes: Arrow leaves them out without a word.
+def check_columns(schema: pa.Schema) -> None:
+    """Refuse what no writer makes and only a damaged footer says.
+
+    Columns that have no values anywhere: Arrow leaves them out without a word.  Names that come twice, of columns or
+    of the fields of a struct: which of them is meant cannot be told.
 
     Raises:
         ValueError: naming the column.
     """
+    if (name := _twice(schema.names)) is not None:
+        raise ValueError(f"column {name} is there twice")
     for name, kind in zip(schema.names, schema.types, strict=True):
         if not _has_values(kind):
             raise ValueError(f"column {name} is {kind}, which has no values")
+        if (within := _field_twice(kind)) is not None:
+            raise ValueError(f"field {within} within column {name} is there twice")
+
+
+def _twice(names: list[str]) -> str | None:
+    """The first name that came before."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+def _field_twice(kind: pa.DataType) -> str | None:
+    """The name of a struct's field, at any depth, that comes twice in its struct."""
+    if not pa.types.is_nested(kind):
+        return None
+    fields = [kind.field(n) for n in range(kind.num_fields)]
+    # Keys and values of maps, and items of lists, are told by their place.
+    if pa.types.is_struct(kind) and (name := _twice([f.name for f in fields])) is not None:
+        return name
+    return next((n for f in fields if (n := _field_twice(f.type)) is not None), None)
 
 
 def _has_values(kind: pa.DataType) -> bool:

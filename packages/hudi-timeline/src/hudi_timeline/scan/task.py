@@ -17,7 +17,7 @@ from hudi_format.bootstrap_index import SourceFile
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, StorageError, UnsupportedError
 from hudi_format.parquet.chunks import repeating, row_groups
 from hudi_format.parquet.entries import footer_bytes
-from hudi_format.parquet.footer import check_values, corrupt, stream_bytes
+from hudi_format.parquet.footer import check_columns, corrupt, stream_bytes
 from hudi_format.parquet.matching import matching_row_groups
 from hudi_format.parquet.reader import row_counts, wrong_rows
 from hudi_format.parquet.utf8 import check_text, texts_as_bytes
@@ -214,7 +214,7 @@ class SliceFile:
                 self._source, pre_buffer=not task.storage.is_local, buffer_size=stream_bytes(self._source),
                 read_dictionary=repeated,
             )  # fmt: skip
-            check_values(self._file.schema_arrow)
+            check_columns(self._file.schema_arrow)
             self._texts = texts_as_bytes(self._file)
             stored = set(self._file.schema_arrow.names)
             self._rows = row_counts(self._file.metadata)
