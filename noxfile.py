@@ -203,7 +203,9 @@ def fuzz_smoke(session: nox.Session) -> None:
     """
     _install(session, "hudi-timeline", ATHERIS)
     jobs = str(min(2, os.cpu_count() or 1))
-    session.run("python", "fuzz/run.py", "--seconds", "2", "--seed", "1", "--jobs", jobs, env={"PYTHONHASHSEED": "0"})
+    session.run(
+        "python", "fuzz/run.py", "--seconds", "2", "--seed", "1", "--jobs", jobs, env={"PYTHONHASHSEED": "0"}
+    )
 
 
 @nox.session

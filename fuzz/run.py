@@ -188,7 +188,9 @@ def main() -> int:
     )
     parser.add_argument("--mutations", type=int, default=500, help="of each target, with --replay")
     parser.add_argument("--jobs", type=int, default=1, help="targets at a time")
-    parser.add_argument("--seed", type=int, help="of the mutations: the same inputs again, as far as time goes")
+    parser.add_argument(
+        "--seed", type=int, help="of the mutations: the same inputs again, as far as time goes"
+    )
     parser.add_argument("--seeds", action="store_true", help="only write the seeds to fuzz/corpus")
     chosen = parser.parse_args()
     if not (chosen.replay or chosen.seeds):
