@@ -58,7 +58,8 @@ def run_repeated(data: bytes) -> None:
     (folder() / "m.parquet").write_bytes(data)
     wanted = repeating(read_row_groups(storage(), "m.parquet", _TEXT), _TEXT, 1000)
     assert set(wanted) <= set(_TEXT)
-    plain = pa.concat_tables(iter_row_groups(storage(), "m.parquet", schema=_ROWS)).combine_chunks()
+    groups = list(iter_row_groups(storage(), "m.parquet", schema=_ROWS))
+    plain = pa.concat_tables([_ROWS.empty_table(), *groups]).combine_chunks()  # there may be none
     plain.validate(full=True)
     for part in iter_row_groups(storage(), "m.parquet", schema=_ROWS, dictionary_columns=_TEXT):
         same, plain = plain.slice(0, part.num_rows), plain.slice(part.num_rows)
@@ -102,7 +103,7 @@ def run_statistics(data: bytes) -> None:
     chosen = _FILTERS[data[0] % len(_FILTERS)]
     (folder() / "s.parquet").write_bytes(data[1:])
     groups = list(iter_row_groups(storage(), "s.parquet", schema=_STATED))
-    wanted = pa.concat_tables(groups).filter(chosen)
+    wanted = pa.concat_tables([_STATED.empty_table(), *groups]).filter(chosen)
     kept = list(iter_batches(storage(), "s.parquet", schema=_STATED, filter=RowGroupFilter(chosen, _STATED)))
     found = pa.Table.from_batches(kept, _STATED).filter(chosen)
     if found.num_rows < wanted.num_rows:
