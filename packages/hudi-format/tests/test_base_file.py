@@ -7,6 +7,7 @@ import pytest
 from hudi_format.base_file import open_other
 from hudi_format.errors import CorruptFileError
 from hudi_format.hfile.writer import HFileWriter
+from hudi_format.key_spec import KeySpec
 from hudi_format.merge.rules import payload_rule
 from hudi_format.model import BaseFile, FileSlice
 from hudi_format.slice_reader import SliceMerge, read_file_slice
@@ -84,10 +85,31 @@ def test_an_hfile_gives_the_key_back_to_its_records(tmp_path):
     schema = '{"type":"record","name":"r","fields":[{"name":"key","type":"string"},{"name":"v","type":["null","int"]}]}'
     with storage.open_output("f_1-0-1_1.hfile") as sink:
         writer = HFileWriter(sink, schema=schema)
-        writer.append(pa.array(["a", "b", "c"]), pa.array([b"\0\0", b"\0\x02\x06", b"\x02x\x02\x08"]))
+        writer.append(pa.array(["a", "b", "c"]), pa.array([b"\0\0", b"\0\x02\x06", b"\x02c\x02\x08"]))
         writer.finish()
     file = open_other(storage, "f_1-0-1_1.hfile", pa.schema([("v", pa.int64()), ("key", pa.string())]))
     assert file.rows == 3
     rows = [r for b in file.batches(["v", "key"], 2) for r in b.to_pylist()]
-    assert rows == [{"v": None, "key": "a"}, {"v": 3, "key": "b"}, {"v": 4, "key": "x"}]
+    assert rows == [{"v": None, "key": "a"}, {"v": 3, "key": "b"}, {"v": 4, "key": "c"}]
     assert [r for b in file.batches(["v"], 2) for r in b.to_pylist()] == [{"v": v} for v in (None, 3, 4)]
+
+
+@pytest.mark.req("NEW-37")
+def test_an_entry_that_holds_the_record_of_another_key_is_damage_however_it_is_found(tmp_path):
+    storage = open_storage(str(tmp_path))
+    schema = (
+        '{"type":"record","name":"r","fields":[{"name":"key","type":"string"},{"name":"v","type":"int"}]}'
+    )
+    with storage.open_output("f_1-0-1_1.hfile") as sink:
+        writer = HFileWriter(sink, schema=schema)
+        writer.append(pa.array(["a", "b"]), pa.array([b"\0\x02", b"\x02x\x02"]))
+        writer.finish()
+    part = FileSlice("", "f", "1", BaseFile("", "f_1-0-1_1.hfile", "f", "1"))
+    wanted = pa.schema([("key", pa.string()), ("v", pa.int64())])
+    merge = SliceMerge(payload_rule(None), key_spec=KeySpec(("key",), (), "NON_PARTITION"))
+    for keys in (None, ["b"]):
+        with pytest.raises(CorruptFileError, match="entry 'b' holds the record of 'x'") as e:
+            list(read_file_slice(storage, part, merge, wanted, keys=keys))
+        assert e.value.file == "f_1-0-1_1.hfile"
+    found = list(read_file_slice(storage, part, merge, wanted, keys=["a"]))
+    assert [r for b in found for r in b.to_pylist()] == [{"key": "a", "v": 1}]

@@ -123,7 +123,7 @@ class _HFile:
         decoder = Decoder(self._file.schema or "", arrow_schema=self._schema, columns=columns)
         for entries in self._file.batches():
             for start in range(0, entries.num_rows, batch_rows):
-                yield decode_entries(entries.slice(start, batch_rows), decoder)
+                yield decode_entries(entries.slice(start, batch_rows), decoder, keys_agree=True)
 
     def close(self) -> None:
         pass
@@ -144,4 +144,4 @@ def find_entries(
     found = file.lookup(keys).combine_chunks()
     decoder = Decoder(file.schema, arrow_schema=schema)
     batches = found.to_batches() or [pa.RecordBatch.from_pylist([], found.schema)]
-    return decode_entries(batches[0], decoder)
+    return decode_entries(batches[0], decoder, keys_agree=True)

@@ -2,6 +2,7 @@
 
 import io
 import json
+from datetime import date
 
 import fastavro
 import pyarrow as pa
@@ -12,8 +13,9 @@ from log_bytes import SCHEMA, avro, avro_content, block
 
 from hudi_format.errors import CorruptFileError, SchemaError
 from hudi_format.hfile.reader import HFileReader
+from hudi_format.hfile.writer import hfile_bytes
 from hudi_format.log.batches import BlockDecoder, data_block_batches
-from hudi_format.log.blocks import BlockType
+from hudi_format.log.blocks import BlockType, HeaderKey, LogBlock
 from hudi_format.log.data_block import read_avro
 from hudi_format.log.reader import LogFileReader
 from hudi_format.log.rows import BlockRows
@@ -167,3 +169,23 @@ def test_a_parquet_content_of_other_types_than_the_block_says_is_damage():
     fine = parquet([{"a": 7}], pa.int64(), inner=False)
     with pytest.raises(SchemaError, match=r"s\.a"):  # it is what is wanted that does not fit
         list(data_block_batches(*fine, schema=pa.schema([("s", pa.struct([("a", pa.bool_())]))])))
+
+
+@pytest.mark.req("LF-16")
+@pytest.mark.parametrize(
+    ("kind", "value", "wanted"),
+    [
+        ('["null",{"type":"array","items":"int"}]', b"\x02\x02\x0e\0", [7]),
+        ('{"type":"int","logicalType":"date"}', b"\0", date(1970, 1, 1)),
+        ('"int"', b"\x0e", 7),
+        ('"string"', b"\x02x", "x"),
+        ('"string"', b"\0", "k"),
+    ],
+)
+def test_a_column_of_the_users_named_key_is_not_the_entrys_key(kind, value, wanted):
+    schema = f'{{"type":"record","name":"r","fields":[{{"name":"key","type":{kind}}}]}}'
+    content = pa.py_buffer(hfile_bytes(pa.array(["k"]), pa.array([value], pa.binary()), schema=schema))
+    header = {HeaderKey.INSTANT_TIME: "1", HeaderKey.SCHEMA: schema}
+    block = LogBlock("f", 0, content.size, BlockType.HFILE_DATA, header, 0, content.size)
+    (batch,) = BlockDecoder().batches(block, content)
+    assert batch.to_pylist() == [{"key": wanted}]

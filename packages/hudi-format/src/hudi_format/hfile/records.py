@@ -15,28 +15,51 @@ from hudi_format.errors import CorruptFileError
 KEY_FIELD = "key"
 
 
-def decode_entries(entries: pa.RecordBatch, decoder: Decoder) -> pa.RecordBatch:
+def decode_entries(entries: pa.RecordBatch, decoder: Decoder, *, keys_agree: bool = False) -> pa.RecordBatch:
     """The records of entries, as an HFile's reader gives these.
 
     Args:
         entries: columns `key` and `value`.
         decoder: from the HFile's schema to the wanted columns.
+        keys_agree: a record that has a key of its own has that of its entry.  True of base files, whose records
+            are looked up by their entries' keys; the block of a log may have a column `key` of the user's.
 
     Raises:
-        CorruptFileError: a value that is no such record, or a key that is no text.
+        CorruptFileError: a value that is no such record, a key that is no text, or two keys that do not agree.
     """
     values = entries.column("value")
     offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1]
     begins = offsets[:-1].astype(np.int64)
     data = values.buffers()[2]
     rows = decoder.decode(b"" if data is None else data, begins, np.diff(offsets).astype(np.int64))
-    place = rows.schema.get_field_index(KEY_FIELD)
+    return with_keys(rows, entries.column("key"), keys_agree=keys_agree)
+
+
+def with_keys(
+    rows: pa.RecordBatch, keys: pa.BinaryArray, field: str = KEY_FIELD, *, keys_agree: bool = False
+) -> pa.RecordBatch:
+    """Records whose keys stand in their entries, with these in the field that has none or an empty one.
+
+    Args:
+        keys: of the entries.
+        field: where a record's key is; what is no text is a column of the user's.
+        keys_agree: as of `decode_entries`.
+
+    Raises:
+        CorruptFileError: a key that is no text, or two keys that do not agree.
+    """
+    place = rows.schema.get_field_index(field)
     if place < 0 or not pa.types.is_string(rows.schema.field(place).type):
         return rows
     kept = rows.column(place)
     try:
-        keys = entries.column("key").cast(pa.string())
-    except pa.ArrowInvalid:
-        raise CorruptFileError("an HFile with a key that is no text") from None
-    keys = pc.if_else(pc.equal(pc.fill_null(kept, ""), ""), keys, kept)
-    return rows.set_column(place, rows.schema.field(place), keys)
+        texts = keys.cast(pa.string())
+    except pa.ArrowInvalid as e:
+        raise CorruptFileError(f"an HFile with a key that is no text ({e})") from None
+    own = pc.fill_null(kept, "")
+    empty = pc.equal(own, "")
+    at = pc.index(pc.or_(empty, pc.equal(own, texts)), False).as_py() if keys_agree else -1
+    if at >= 0:
+        found = f"an HFile whose entry {texts[at].as_py()!r} holds the record of {own[at].as_py()!r}"
+        raise CorruptFileError(found)
+    return rows.set_column(place, rows.schema.field(place), pc.if_else(empty, texts, kept))

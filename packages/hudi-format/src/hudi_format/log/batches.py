@@ -10,13 +10,13 @@ import pyarrow as pa
 from hudi_format.avro.decoder import Decoder
 from hudi_format.errors import CorruptFileError, HudiError
 from hudi_format.hfile.reader import HFileReader
+from hudi_format.hfile.records import KEY_FIELD, with_keys
 from hudi_format.log.blocks import BlockType, LogBlock
 from hudi_format.log.data_block import read_avro
 from hudi_format.log.parquet_content import check_content, fitted, open_content
 from hudi_format.parquet.reader import has_int96
 
 BATCH_ROWS = 65536
-HFILE_KEY = "key"  # the field of metadata records that HFile blocks leave to the HFile's key
 
 
 class BlockDecoder:
@@ -29,8 +29,8 @@ class BlockDecoder:
             does not have is null.
         columns: names of those to give, in this order; all by default.
         batch_rows: rows of a batch at most.
-        key_field: of HFile blocks: the field that stands in the HFile's keys only; filled in again where it is
-            among the columns.
+        key_field: of HFile blocks: the field of text that stands in the HFile's keys only; filled in again where it
+            is among the columns, and empty.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class BlockDecoder:
         schema: pa.Schema | None = None,
         columns: Sequence[str] | None = None,
         batch_rows: int = BATCH_ROWS,
-        key_field: str = HFILE_KEY,
+        key_field: str = KEY_FIELD,
     ) -> None:
         self._reader_schema, self._schema = reader_schema, schema
         self._columns = columns
@@ -95,12 +95,10 @@ class BlockDecoder:
             lengths = np.diff(ends).astype(np.int64)
             source = bytes_ if bytes_ is not None and bytes_.size else pa.py_buffer(b"\0")
             out = _decode(decoder, block, source, offsets, lengths, 0)
-            at = out.schema.get_field_index(self._key_field)
-            if at >= 0:
-                try:
-                    out = out.set_column(at, out.schema.field(at), keys.cast(out.schema.field(at).type))
-                except pa.ArrowInvalid as e:
-                    raise block.broken(f"a key that is no text ({e})", block.content_offset) from e
+            try:
+                out = with_keys(out, keys, self._key_field)
+            except CorruptFileError as e:
+                raise block.broken(e.message, block.content_offset) from None
             for first in range(0, len(out), self._batch_rows):
                 yield out.slice(first, self._batch_rows)
 
