@@ -1,12 +1,18 @@
 """Rows into data blocks of each type, one log file for each commit, and names that tell which commit."""
 
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from hudi_format.errors import OptionError, RecordKeyError
+from hudi_format.avro.decoder import Decoder
+from hudi_format.errors import MissingColumnError, OptionError, RecordKeyError, SchemaError, UnsupportedError
 from hudi_format.log.blocks import BlockType
 from hudi_format.log.reader import LogFileReader
-from hudi_format.log.row_blocks import block_type
+from hudi_format.log.row_blocks import block_type, contents
 from hudi_format.log.rows import BlockRows
 from hudi_format.log.writer import LogWriter
 from hudi_format.names import parse_log_file
@@ -138,3 +144,121 @@ def test_floats_of_a_log_that_are_doubles_now(tmp_path, option, digits, top, ins
     assert found.schema.types == new.types
     assert found["f"].to_pylist() == [top, None]
     assert found["l"].to_pylist() == [[{"g": inside}, None], None]
+
+
+def record(*fields):
+    key = {"name": KEY, "type": "string"}
+    return json.dumps({"type": "record", "name": "r", "fields": [key, *fields]})
+
+
+def column(kind, **more):
+    return record({"name": "v", "type": kind, **more})
+
+
+def keyed(values=None):
+    return pa.table({KEY: ["a", "b"]} | ({} if values is None else {"v": values}))
+
+
+LATER = {"type": "long", "logicalType": "timestamp-micros"}
+MISFITS = {
+    "a column that is not there": (column("long"), keyed(), MissingColumnError),
+    "one too many": (record(), keyed([1, 2]), SchemaError),
+    "text for a number": (column("long"), keyed(["1", "2"]), SchemaError),
+    "a larger number": (column("int"), keyed([1, 1 << 40]), SchemaError),
+    "null": (column("long"), keyed([1, None]), SchemaError),
+    "no symbol": (column({"type": "enum", "name": "e", "symbols": ["A"]}), keyed(["A", "B"]), SchemaError),
+    "no zone": (column(LATER), keyed(pa.array([1, 2], pa.timestamp("us"))), SchemaError),
+}
+
+
+@pytest.mark.req("LF-15", "LF-16", "LF-17")
+@pytest.mark.parametrize("option", ["avro", "parquet", "hfile"])
+@pytest.mark.parametrize(("schema", "rows", "error"), MISFITS.values(), ids=MISFITS.keys())
+def test_rows_that_do_not_fit_the_schema_are_refused_before_anything_is_written(
+    tmp_path, option, schema, rows, error
+):
+    with (
+        LogWriter(
+            open_storage(str(tmp_path)), "p", "f-0", "5", instant="7", schema=schema, write_token="0-1-2"
+        ) as log,
+        pytest.raises(error, match="column v") as raised,
+    ):
+        log.append_rows(rows, block_type(option))
+    assert raised.value.details["column"] == "v"
+    assert not list(tmp_path.rglob("*.log*"))
+
+
+FITTED = {
+    "null where it may be": (column(["null", "long"], default=None), keyed(), [None, None]),
+    "a default": (column("long", default=7), keyed(), [7, 7]),
+    "smaller numbers": (column("long"), keyed(pa.array([1, 2], pa.int32())), [1, 2]),
+    "unsigned numbers": (column("int"), keyed(pa.array([1, 255], pa.uint8())), [1, 255]),
+    "a dictionary": (column("string"), keyed(pa.array(["x", "y"]).dictionary_encode()), ["x", "y"]),
+    "milliseconds": (
+        column(LATER),
+        keyed(pa.array([1, 2], pa.timestamp("ms", "UTC"))),
+        [datetime.fromtimestamp(n / 1000, UTC) for n in (1, 2)],
+    ),
+}
+
+
+@pytest.mark.req("LF-17")
+@pytest.mark.parametrize(("schema", "rows", "want"), FITTED.values(), ids=FITTED.keys())
+def test_parquet_contents_have_the_types_of_the_schema(tmp_path, schema, rows, want):
+    (content,) = contents(rows, BlockType.PARQUET_DATA, schema, most=1 << 20)
+    found = pq.read_table(pa.BufferReader(content))
+    assert found.schema.equals(Decoder(schema).schema)
+    assert found["v"].to_pylist() == want
+
+
+def decimal(kind, precision, scale, **more):
+    return {"type": kind, "logicalType": "decimal", "precision": precision, "scale": scale, **more}
+
+
+def _named(kind, name):
+    return {**kind, "name": name} if kind["type"] == "fixed" else kind
+
+
+@pytest.mark.req("LF-17")
+@pytest.mark.parametrize("nodes", [1, 20])  # lists of 15 and more have another head
+def test_decimals_are_the_bytes_in_parquet_that_they_are_in_avro(nodes):
+    """parquet-avro's reader takes a decimal only as the schema of the block has it."""
+    kinds = {
+        "on_bytes": decimal("bytes", 38, 10),
+        "long_fixed": decimal("fixed", 9, 2, size=11),
+        "least_fixed": decimal("fixed", 9, 2, size=4),
+        "inside": {
+            "type": "map",
+            "values": {"type": "array", "items": ["null", decimal("bytes", 5, 5)]},
+        },
+    }
+    names = [f"{name}{n}" for n in range(nodes) for name in kinds]
+    fields = [{"name": n, "type": _named(kinds[n.rstrip("0123456789")], n)} for n in names]
+    values = {
+        "on_bytes": pa.array(
+            [Decimal("-" + "9" * 28 + ".0000000001"), Decimal("0.0000000128")], pa.decimal128(38, 10)
+        ),
+        "long_fixed": pa.array([Decimal("-1234567.89"), Decimal("0.01")], pa.decimal128(9, 2)),
+        "least_fixed": pa.array([Decimal("-9999999.99"), Decimal("1.28")], pa.decimal128(9, 2)),
+        "inside": pa.array(
+            [[("k", [Decimal("-0.99999"), None])], []], pa.map_(pa.string(), pa.list_(pa.decimal128(5, 5)))
+        ),
+    }
+    rows = pa.table({KEY: ["a", "b"]} | {n: values[n.rstrip("0123456789")] for n in names})
+    (content,) = contents(rows, BlockType.PARQUET_DATA, record(*fields), most=1 << 20)
+    file = pq.ParquetFile(pa.BufferReader(content))
+    physical = {c.path.split(".")[0]: c for c in map(file.schema.column, range(len(file.schema)))}
+    for n in names:
+        stored = physical[n]
+        length = {"on_bytes": 0, "long_fixed": 11, "least_fixed": 4, "inside": 0}[n.rstrip("0123456789")]
+        want = ("FIXED_LEN_BYTE_ARRAY" if length else "BYTE_ARRAY", length)
+        assert (stored.physical_type, stored.length or 0) == want
+        assert (stored.logical_type.type, stored.converted_type) == ("DECIMAL", "DECIMAL")
+    found = file.read()
+    assert all(found[n].to_pylist() == rows[n].to_pylist() for n in names)
+
+
+@pytest.mark.req("LF-17")
+def test_a_union_of_two_types_of_numbers_goes_into_no_parquet():
+    with pytest.raises(UnsupportedError, match=r"column v .*\bformat=avro"):
+        list(contents(keyed([1, 2]), BlockType.PARQUET_DATA, column(["int", "long"]), most=1 << 20))

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from hudi_format.avro.encoder import Encoder
 from hudi_format.errors import MissingColumnError, OptionError
 from hudi_format.hfile.writer import hfile_bytes
 from hudi_format.log.blocks import BlockType
 from hudi_format.log.encode import avro_content
+from hudi_format.log.parquet_rows import ParquetRows
 from hudi_format.schema.meta_columns import RECORD_KEY
 
 BLOCK_FORMAT = "hoodie.logfile.data.block.format"
@@ -64,15 +64,16 @@ def contents(
 
     Raises:
         SchemaError: a value that does not fit the schema.
-        RecordKeyError, MissingColumnError: rows without keys in an HFile.
+        RecordKeyError, MissingColumnError: rows without keys in an HFile, or without a column of the schema.
+        UnsupportedError: a type of column that Parquet blocks are not written with.
     """
     step = max(1, min(most, _STEP_BYTES if kind is BlockType.AVRO_DATA else most))
     count = max(1, rows.num_rows * step // max(1, rows.nbytes))
     if kind is BlockType.PARQUET_DATA:
+        parquet = ParquetRows(schema, rows.schema)
         for start in range(0, rows.num_rows, count):
-            sink = pa.BufferOutputStream()
-            pq.write_table(rows.slice(start, count), sink, compression=codec, store_schema=False)
-            yield sink.getvalue()
+            (batch,) = rows.slice(start, count).combine_chunks().to_batches()
+            yield parquet.content(batch, codec)
         return
     encoder = Encoder(schema, rows.schema)
     for start in range(0, rows.num_rows, count):
