@@ -49,6 +49,13 @@ NESTED = tuple(
     }
 )  # fmt: skip
 
+# Of values with more digits than the decimal has.
+ROUNDED: tuple[tuple[str, str, list[object]], ...] = (
+    ("double", _WIDE, [0.000015, -1e-9, 12345.678905, None]),
+    ("float", _WIDE, [0.125, -0.0000051, 1e-30, None]),
+    ("string", _WIDE, ["-0.000005", "1.23456499", "1E-7", None]),
+)
+
 
 def _retypes(t: Maker) -> tuple[tuple[str, str, list[object]], ...]:
     # Of bytes in a log 0.15.0 makes the text of a Java object.
@@ -96,9 +103,33 @@ def _nested(t: Maker) -> None:
             t.sql(f"ALTER TABLE {t.name} ALTER COLUMN {inside} TYPE {new}")
 
 
+def _rounded(t: Maker) -> None:
+    t.spark.conf.set("spark.sql.parquet.enableVectorizedReader", "true")
+    _begin(
+        t,
+        ", ".join(f"c{n} {old}" for n, (old, _, _) in enumerate(ROUNDED)),
+        [tuple(v[n] for _, _, v in ROUNDED) for n in range(4)],
+    )
+    for n, (_, new, _) in enumerate(ROUNDED):
+        t.sql(f"ALTER TABLE {t.name} ALTER COLUMN c{n} TYPE {new}")
+
+
+def _rounded_nested(t: Maker) -> None:
+    t.spark.conf.set("spark.sql.parquet.enableVectorizedReader", "false")
+    _begin(
+        t,
+        ", ".join(f"s{n} struct<q: {old}, k: int>" for n, (old, _, _) in enumerate(ROUNDED)),
+        [tuple((v[n], n) for _, _, v in ROUNDED) for n in range(4)],
+    )
+    for n, (_, new, _) in enumerate(ROUNDED):
+        t.sql(f"ALTER TABLE {t.name} ALTER COLUMN s{n}.q TYPE {new}")
+
+
 _ORDER = {"hoodie.datasource.write.precombine.field": "ts"}
 SCENARIOS = {
     "retyped": (_flat, _ORDER, "0.15.0 1.0.2 1.2.0"),
+    "retyped_rounded": (_rounded, _ORDER, "0.15.0 1.0.2 1.2.0"),
+    "retyped_rounded_nested": (_rounded_nested, _ORDER, "0.15.0 1.0.2 1.2.0"),
     "retyped_nested": (_nested, _ORDER, "0.15.0 1.0.2 1.2.0"),
 }
 

@@ -86,7 +86,7 @@ class Shape:
         """The partition path of a row (KeyGenUtils of Apache Hudi)."""
         parts = []
         for name in self.partitions:
-            value = row[name] or "__HIVE_DEFAULT_PARTITION__"
+            value = str(row[name] or "__HIVE_DEFAULT_PARTITION__")
             # URLEncoder of Java; the values here hold nothing on which Python's differs.
             value = quote(value, safe="*-._").replace("%20", "+") if self.url_encode else value
             parts.append(f"{name}={value}" if self.hive_style else value)

@@ -21,6 +21,7 @@ from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -301,7 +302,8 @@ def questions(history: History, table: HudiTable) -> Iterator[Ask]:
     for begin, end in windows:
         asked = {QUERY: "incremental", BEGIN: begin, **({END: end} if end else {})}
         # Apache Hudi 1.0.2 takes the begin to be inclusive.
-        mine = str(int(begin) - 1) if history.version == "1.0.2" and len(begin) == 17 else begin
+        inclusive = history.version == "1.0.2" and history.layout2 and len(begin) == 17
+        mine = str(int(begin) - 1) if inclusive else begin
         yield (
             f"incremental ({begin}, {end}]",
             asked,
@@ -355,7 +357,8 @@ def _ask(
     try:
         theirs = apache.read(path, **options)
     except SparkProcessError as e:
-        their_error = str(e)[:300]
+        causes = [line for line in str(e).splitlines() if line.startswith("Caused by")]
+        their_error = " ".join([str(e)[:300], *causes[-1:]])
     if mine is None or theirs is None:
         kind = BOTH_REFUSE if mine is theirs else APACHE_FAILS if theirs is None else OURS_FAILS
         cleaned = (
@@ -369,7 +372,8 @@ def _ask(
         return Outcome(name, kind, f"{my_error} | {their_error}")
     mine, theirs = (t.drop_columns(history.untold(name, t)) for t in (mine, theirs))
     if name.startswith("cdc"):
-        mine, theirs = _comparable(mine), _comparable(theirs)
+        nested = _nested(mine) | _nested(theirs)
+        mine, theirs = _comparable(mine, nested), _comparable(theirs, nested)
     elif name.startswith("incremental") and history.merged:
         theirs = _winners(theirs, mine, path)
     if not theirs.num_columns and not mine.num_rows:
@@ -377,6 +381,9 @@ def _ask(
     try:
         assert_same_rows(mine, theirs, ["_hoodie_record_key"])
     except AssertionError as e:
+        kept = path.with_name(f"{path.name}.theirs")
+        kept.mkdir(exist_ok=True)
+        pq.write_table(theirs, kept / f"{name.replace(' ', '_')}.parquet")
         return Outcome(name, DIFFER, str(e))
     return Outcome(name, SAME)
 
@@ -397,11 +404,19 @@ def _winners(theirs: pa.Table, mine: pa.Table, path: Path) -> pa.Table:
     return theirs.filter(pa.array(kept, pa.bool_()))
 
 
-def _comparable(feed: pa.Table) -> pa.Table:
-    """A change feed whose images are JSON in one form, without nested columns and decimals.
+def _nested(feed: pa.Table) -> set[str]:
+    """Columns that are objects or lists in some image of a change feed.
 
     Apache Hudi writes those of some images as objects of the JVM, decimals as `{"zero":false}`.
     """
+    images = [
+        json.loads(v) for r in feed.to_pylist() for v in (r.get("before"), r.get("after")) if v is not None
+    ]
+    return {k for image in images if image for k, v in image.items() if isinstance(v, dict | list)}
+
+
+def _comparable(feed: pa.Table, nested: set[str]) -> pa.Table:
+    """A change feed whose images are JSON in one form, without some columns."""
     rows = feed.to_pylist()
     for row in rows:
         for name in ("before", "after"):
@@ -409,9 +424,7 @@ def _comparable(feed: pa.Table) -> pa.Table:
                 image = json.loads(row[name])
                 if image is None:  # both write a null of an inserted row as this text
                     continue
-                flat = {
-                    k: v for k, v in image.items() if not isinstance(v, dict | list) and "decimal" not in k
-                }
+                flat = {k: v for k, v in image.items() if k not in nested and "decimal" not in k}
                 row[name] = json.dumps(flat, sort_keys=True)
     return pa.Table.from_pylist(rows, feed.schema) if feed.num_columns else feed
 

@@ -2,9 +2,10 @@
 
     python tools/interop/wild.py "KIND:VERSIONS ..." FIRST LAST FOLDER       # in an environment with PySpark 3.5
 
-`KIND` is `wild` (by DataFrames) or `sql` (`interop.wild_sql`); `VERSIONS` is one release of Apache Hudi or several,
-separated by commas, which take the table from one another (the first makes it).  A seed makes one table of each; it is
-compared as `interop.unseen` does it, and our filtered and projected reads with our own whole ones.
+`KIND` is `wild` (by DataFrames), `sql` (`interop.wild_sql`), `odd` or `oddsql` (`interop.odd`); `VERSIONS` is one
+release of Apache Hudi or several, separated by commas, which take the table from one another (the first makes it).  A
+seed makes one table of each; it is compared as `interop.unseen` does it, and our filtered and projected reads with our
+own whole ones.
 """
 
 from __future__ import annotations
@@ -74,12 +75,15 @@ def some_type(rng: random.Random, depth: int = 3) -> pa.DataType:
 class Wild(History):
     """A history of any shape."""
 
+    kind = "wild"
+    empties = False  # whether there are writes of no row
+
     def __init__(self, versions: str, seed: int) -> None:
         self.versions = versions.split(",")
         super().__init__(self.versions[0], seed)
 
     def __post_init__(self) -> None:
-        self.rng = rng = random.Random(f"wild/{','.join(self.versions)}/{self.seed}")
+        self.rng = rng = random.Random(f"{self.kind}/{','.join(self.versions)}/{self.seed}")
         self.merged = rng.random() < 0.75
         self.timed = None
         self.flagged = rng.random() < 0.3
@@ -280,6 +284,10 @@ class Wild(History):
                 r[name] = {"a": "x", "seq": value} if name == "o" else value
         return r
 
+    def judge(self, last: str, path: Path) -> str:
+        """The release that says what the table holds, by default the last that wrote."""
+        return last
+
     def reading(self, apache: ApacheHudi) -> ApacheHudi:
         return apache
 
@@ -307,7 +315,7 @@ class Wild(History):
             version = self.versions[at]
             apache = processes[version]
             operation, rows, more = self._step(step)
-            if not rows and operation != "delete_partition":
+            if not rows and operation != "delete_partition" and not self.empties:
                 continue
             more = dict(more)
             if operation == "insert_overwrite" and rng.random() < 0.2:
@@ -448,7 +456,7 @@ def run(history: Any, processes: dict[str, ApacheHudi], path: Path, seed: int) -
     for s in history.said:  # the last release that touched it answers
         if s[:1].isdigit():
             reader = s.split()[0]
-    history.version = reader
+    history.version = reader = history.judge(reader, path)
     if reader == "1.0.2":
         history.options["hoodie.archive.automatic"] = history.options.get("hoodie.archive.automatic", "false")
     try:
@@ -488,8 +496,10 @@ class Processes(dict[str, ApacheHudi]):
 
 
 def main() -> int:
+    from interop.odd import Odd, OddSql
     from interop.wild_sql import SqlHistory
 
+    kinds = {"wild": Wild, "sql": SqlHistory, "odd": Odd, "oddsql": OddSql}
     plan, first, last, folder = sys.argv[1].split(), int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
     processes = Processes()
     bad = 0
@@ -497,7 +507,7 @@ def main() -> int:
         for seed in range(first, last):
             for what in plan:
                 kind, _, versions = what.partition(":")
-                history = Wild(versions, seed) if kind == "wild" else SqlHistory(versions, seed)
+                history = kinds[kind](versions, seed)
                 processes.revive()
                 bad += not run(
                     history, processes, folder / f"{kind}_{versions.replace(',', '-')}_{seed}", seed

@@ -52,10 +52,12 @@ def ddl(kind: Any) -> str:
 class SqlHistory:
     """Statements, made one after the other from what the table is at the time."""
 
+    family = "sql"
+
     def __init__(self, version: str, seed: int) -> None:
         self.version, self.seed = version, seed
         self.versions = [version]
-        self.rng = rng = random.Random(f"sql/{version}/{seed}")
+        self.rng = rng = random.Random(f"{self.family}/{version}/{seed}")
         self.merged = rng.random() < 0.75
         self.layout2 = not version.startswith("0.")
         self.cdc = False
@@ -309,6 +311,10 @@ class SqlHistory:
             ]
         return rng.choice(calls)
 
+    def judge(self, last: str, path: Path) -> str:
+        """The release that says what the table holds."""
+        return last
+
     def reading(self, apache: ApacheHudi) -> Reading:
         return Reading(apache, self.evolving)
 
@@ -339,12 +345,13 @@ class SqlHistory:
             settings["hoodie.logfile.data.block.format"] = "avro"
         for k, v in settings.items():
             apache.sql(f"SET {k}={v}")
+        self.settings = settings
         self.said.append(str({k: v for k, v in settings.items() if "parallel" not in k}))
         for s in self.statements(path):
             self.said.append(s)
             apache.sql(s)
         for _ in range(rng.randint(7, 12)):
-            state = _copied(self.columns)
+            state = copied(self.columns)
             kind = rng.random()
             if self.evolving and kind < 0.45:
                 s = self.alter()
@@ -373,11 +380,11 @@ class SqlHistory:
         )
 
 
-def _copied(kind: Any) -> Any:
+def copied(kind: Any) -> Any:
     if isinstance(kind, dict):
-        return {n: _copied(k) for n, k in kind.items()}
+        return {n: copied(k) for n, k in kind.items()}
     if isinstance(kind, tuple):
-        return (kind[0], _copied(kind[1]))
+        return (kind[0], copied(kind[1]))
     return kind
 
 

@@ -172,6 +172,55 @@ def test_text_that_is_no_date_is_an_error_where_apache_hudi_fails_too(text):
     assert repr(text) in str(e.value)
 
 
+def _decimals(kind, value):
+    """`value` read from a file with a column of the type `kind` that is a decimal(30,5) now, on two levels."""
+    old = version(0, column(1, "c", kind), column(2, "s", record(column(3, "c", kind))))
+    new = json.loads(json.dumps(old).replace(json.dumps(kind), '"decimal(30, 5)"')) | {"version_id": 1}
+    wanted = pa.schema([("c", pa.decimal128(30, 5)), ("s", pa.struct([("c", pa.decimal128(30, 5))]))])
+    how = pickle.loads(pickle.dumps(reading(parsed(new), parsed(old))))
+    file = pa.Table.from_pylist([{"c": value, "s": {"c": value}}, {"c": None, "s": None}], how.stored(wanted))
+    first, second = how.given(file, wanted).to_pylist()
+    assert first["s"]["c"] == first["c"]
+    assert second == {"c": None, "s": None}
+    return str(first["c"])
+
+
+# Apache Hudi 0.15.0, 1.0.2 and 1.2.0 answer so, of base files and logs: tests/golden/retypes_*/retyped_rounded.
+@pytest.mark.req("SE-04")
+@pytest.mark.parametrize(
+    ("kind", "value", "want"),
+    [
+        ("double", 0.000015, "0.00002"), ("double", -0.000005, "-0.00001"), ("double", 5e-324, "0.00000"),
+        ("double", 1e24, "1000000000000000000000000.00000"), ("float", 1.2345678, "1.23457"),
+        ("string", "-0.000005", "-0.00001"), ("string", "1.23456499", "1.23456"), ("string", "0e999999999", "0.00000"),
+        ("string", "0." + "1" * 3000, "0.11111"), ("string", "1E-999999999", "0.00000"),
+        ("string", "9" * 25 + ".999994", "9" * 25 + ".99999"),
+    ],
+)  # fmt: skip
+def test_fractions_and_text_that_became_decimals_are_rounded_half_up(kind, value, want):
+    assert _decimals(kind, value) == want
+
+
+@pytest.mark.req("SE-04")
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("double", 1e25), ("double", float("nan")), ("double", float("inf")), ("string", "1_0"), ("string", "abc"),
+        ("string", ""), ("string", "NaN"), ("string", "1E999999999"), ("string", "9" * 25 + ".999995"),
+        ("string", "\u0967"),
+    ],
+)  # fmt: skip
+def test_what_is_no_number_or_too_large_for_the_decimal_is_an_error(kind, value):
+    with pytest.raises(SchemaError, match=r"column c has type .* cannot become decimal"):
+        _decimals(kind, value)
+
+
+@pytest.mark.req("SE-04")
+def test_nothing_but_a_change_of_the_tables_rounds():
+    with pytest.raises(SchemaError):
+        convert(pa.array([0.000015]), pa.decimal128(30, 5), "d")
+
+
 @pytest.mark.req("SE-04")
 def test_nothing_but_a_change_of_the_tables_makes_dates_of_text():
     with pytest.raises(SchemaError):

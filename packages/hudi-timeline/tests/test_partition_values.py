@@ -62,6 +62,8 @@ def test_timestamps_are_text_or_microseconds():
         ("n=7", {"n": pa.int32(), "m": pa.int32()}),
         ("1/2/3", {"n": pa.int32(), "m": pa.int32()}),
         ("soon", {"d": pa.date32()}),
+        ("1E-999999999", {"n": pa.decimal128(9, 2)}),  # which ends the process in Arrow's cast
+        ("1." + "1" * 80, {"n": pa.decimal128(9, 2)}),  # of which it makes another number
     ],
 )
 def test_a_path_that_is_no_partition_names_itself(path, types):

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from hudi_format.columns import texts
 from hudi_format.errors import PartitionPathError
 from hudi_format.partition_path import split_values
+from hudi_format.schema.decimals import decimals_of
 from hudi_timeline.scan.plan import FROM_FILE, FROM_PATH, PartitionColumn
 from hudi_timeline.table_config import TableConfig
 
@@ -168,4 +169,4 @@ def cast_text(text: pa.Array, to: pa.DataType) -> pa.Array:
         numeric = pc.match_substring_regex(text, "^-?[0-9]+$")
         days = pc.if_else(numeric, text, pa.NA).cast(pa.int32()).cast(pa.date32())
         return pc.coalesce(days, pc.if_else(numeric, pa.NA, text).cast(pa.date32())).cast(to)
-    return text.cast(to)
+    return decimals_of(text, to) if pa.types.is_decimal128(to) else text.cast(to)

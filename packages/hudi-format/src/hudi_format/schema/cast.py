@@ -23,6 +23,7 @@ import pyarrow.types as pt
 
 from hudi_format.errors import SchemaError
 from hudi_format.schema.avro import is_union
+from hudi_format.schema.decimals import decimals_of
 from hudi_format.schema.vector import is_vector, numbers_of
 from hudi_format.value_text import to_text
 
@@ -164,8 +165,8 @@ def convert(
         naive_is_utc: take timestamps without a zone for UTC (Parquet's INT96 is read as such).
         keep_dictionary: leave text that is dictionary-encoded so, with 32-bit codes and plain text.
         float_digits: floats keep the digits that they print with when they become doubles: 0.1 stays 0.1.
-        retyped: the column's type was changed by the table's owner (schema on read), which lets text become dates.
-            Writes do not do that by themselves.
+        retyped: the column's type was changed by the table's owner (schema on read), which lets text become dates and
+            rounds fractions and text to the digits of decimals.  Writes do not do that by themselves.
 
     Raises:
         SchemaError: the types do not go together, or a value does not survive; names the column.
@@ -190,6 +191,8 @@ def convert(
         return _each_chunk(column, target, lambda a: _dates(_decoded(a), path))
     if stored is None or not promotes(stored, target):
         raise refusal(path, source, target)
+    if pt.is_decimal128(target) and (pt.is_floating(stored) or pt.is_string(stored)):
+        return _each_chunk(column, target, lambda a: _decimals(_decoded(a), target, path, rounded=retyped))
     return _each_chunk(column, target, lambda a: _leaf(_decoded(a), target, path, float_digits))
 
 
@@ -297,7 +300,7 @@ def _leaf(array: pa.Array, target: pa.DataType, path: str, float_digits: bool = 
 
 
 def _goes_by_text(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether values are turned into Java's text first; a fraction's decimal is made of it too."""
+    """Whether values are turned into Java's text first."""
     if pt.is_floating(source):
         return not pt.is_floating(target)
     return bool(pt.is_date(source) and pt.is_string(target))
@@ -319,6 +322,13 @@ def _dates(texts: pa.Array, path: str) -> pa.Array:
             shown = f"{text[:40]!r} is no date in the form of 2024-02-09"
             raise refusal(path, texts.type, pa.date32(), shown) from None
     return pc.take(pa.array(days, pa.date32()), encoded.indices)
+
+
+def _decimals(array: pa.Array, target: pa.Decimal128Type, path: str, *, rounded: bool) -> pa.Array:
+    try:
+        return decimals_of(to_text(array) if pt.is_floating(array.type) else array, target, rounded=rounded)
+    except pa.ArrowInvalid as e:
+        raise refusal(path, array.type, target, str(e)) from e
 
 
 def _digits(floats: pa.Array) -> pa.Array:

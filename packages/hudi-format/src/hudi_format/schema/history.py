@@ -135,7 +135,7 @@ class Place:
         source: the name in the file; None where the file is older than the column.
         inside: of nested columns, the place of each column inside; () where these are the same.
         kept: the file's type, where its values do not become the wanted ones as in other evolution: floats that are
-            doubles now, text that is dates; None elsewhere.
+            doubles now, text that is dates, fractions and text that are decimals; None elsewhere.
         hollow: of a record of which the file has nothing that is wanted, but has the record: name and type of some
             column that the file has inside of it; None for others.
     """
@@ -304,7 +304,7 @@ def _place(wanted: Column, stored: Column | None, path: str) -> Place:
     if stored is None:
         return Place(wanted.name, None)
     if not wanted.inside or wanted.kind != stored.kind:
-        return Place(wanted.name, stored.name, kept=_KEPT.get((stored.kind, wanted.kind)))
+        return Place(wanted.name, stored.name, kept=_kept(stored.kind, wanted.kind))
     full = f"{path}{wanted.name}"
     if wanted.kind == _RECORD:
         inside = _places(wanted.inside, stored.inside, f"{full}.")
@@ -332,6 +332,12 @@ def _place(wanted: Column, stored: Column | None, path: str) -> Place:
                 column=full,
             )
     return Place(wanted.name, stored.name, tuple(inside) if changed else ())
+
+
+def _kept(stored: str, wanted: str) -> pa.DataType | None:
+    if wanted.startswith("decimal") and stored in ("float", "double", "string"):
+        return PRIMITIVES[stored]  # rounded, which nothing else does
+    return _KEPT.get((stored, wanted))
 
 
 @dataclass(frozen=True, slots=True)
