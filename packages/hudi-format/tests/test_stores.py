@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import http.server
 import importlib.util
+import threading
+from functools import partial
 
 import pytest
 
@@ -233,3 +236,49 @@ def test_what_is_no_failure_of_the_store_stays_as_it_is():
     for error in (KeyError("x"), FileNotFoundError("f"), FileExistsError("f"), AssertionError("bug")):
         with pytest.raises(type(error)), refusals("s3://b/t", "f", scheme_of("s3://b/t")):
             raise error
+
+
+class _Handler(http.server.SimpleHTTPRequestHandler):
+    """Files of a folder, with their lengths or without."""
+
+    tells_lengths = True
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def send_header(self, name: str, value: str) -> None:
+        if self.tells_lengths or name != "Content-Length":
+            super().send_header(name, value)
+
+
+@pytest.fixture(params=[True, False], ids=["lengths", "no_lengths"])
+def web(request, tmp_path):
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "a.txt").write_bytes(b"12345")
+    (tmp_path / "d" / ".b.log.1").write_bytes(b"1234567")
+    (tmp_path / "d" / "empty").write_bytes(b"")
+    handler = type("Handler", (_Handler,), {"tells_lengths": request.param})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=tmp_path)) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield open_storage(f"http://127.0.0.1:{server.server_port}"), request.param
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.req("SS-01")
+def test_sizes_that_a_listing_does_not_tell_are_asked_for_or_it_is_refused(web):
+    pytest.importorskip("aiohttp")
+    storage, tells = web
+    if not tells:
+        for call in (lambda: storage.list("d"), lambda: storage.open_input("d/a.txt")):
+            with pytest.raises(StorageError, match="does not tell how long") as e:
+                call()
+            assert e.value.table == storage.uri
+            assert e.value.remedy
+        return
+    assert {e.name: e.size for e in storage.list("d")} == {"a.txt": 5, ".b.log.1": 7, "empty": 0}
+    assert storage.info("d/a.txt").size == 5
+    assert storage.open_input("d/.b.log.1").read() == b"1234567"

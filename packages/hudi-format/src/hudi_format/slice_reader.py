@@ -224,7 +224,7 @@ class LogRecords:
                     try:
                         parts.add(block, log.content(block))
                     except HudiError as e:
-                        raise e.at(table=storage.uri, file=block.file, instant=block.instant) from e.__cause__
+                        raise block.placed(e).at(table=storage.uri) from e.__cause__
                 self._records.seal()
             except BaseException:
                 self._records.close()

@@ -189,3 +189,15 @@ def test_a_column_of_the_users_named_key_is_not_the_entrys_key(kind, value, want
     block = LogBlock("f", 0, content.size, BlockType.HFILE_DATA, header, 0, content.size)
     (batch,) = BlockDecoder().batches(block, content)
     assert batch.to_pylist() == [{"key": wanted}]
+
+
+@pytest.mark.req("NEW-37", "LF-15")
+@pytest.mark.parametrize("kind", [3, 5])
+def test_a_schema_that_is_none_is_told_with_the_block_that_has_it(kind):
+    first = avro("6", "a")
+    with LogFileReader(first + block(kind, {0: "7", 2: "{"}, avro_content([b"\2a"])), file="f") as log:
+        bad = log.blocks[1]
+        with pytest.raises(CorruptFileError, match="not an Avro schema") as caught:
+            list(data_block_batches(bad, log.content(bad)))
+    assert (caught.value.file, caught.value.instant) == ("f", "7")
+    assert caught.value.details["offset"] == len(first)

@@ -67,7 +67,7 @@ class BlockDecoder:
             else:
                 yield from self._avro(block, content)
         except HudiError as e:
-            raise e.at(file=block.file, instant=block.instant) from None
+            raise block.placed(e) from None
 
     def _decoder(self, block: LogBlock) -> Decoder:
         found = self._decoders.get(block.schema)

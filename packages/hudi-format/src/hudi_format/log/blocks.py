@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from hudi_format.errors import CorruptFileError
+from hudi_format.errors import CorruptFileError, HudiError
 
 MAGIC = b"#HUDI#"
 FORMAT_VERSION = 1
@@ -169,6 +169,12 @@ class LogBlock:
         if not (comma and attempt.isdecimal() and sequence.isdecimal()) or len(text) > _LONGEST_IDENTIFIER:
             raise self.broken(f"BLOCK_IDENTIFIER is {text[:40]!r}")
         return int(attempt), int(sequence)
+
+    def placed(self, error: HudiError) -> HudiError:
+        """An error that reading this block raised, with the places that were not known there filled in."""
+        if isinstance(error, CorruptFileError):
+            error.details.setdefault("offset", self.offset)
+        return error.at(file=self.file, instant=self.instant)
 
     def broken(self, what: str, offset: int | None = None) -> CorruptFileError:
         """The error to raise for something wrong in this block, at a file offset or at its start."""

@@ -218,7 +218,7 @@ def _kryo_deletes(block: LogBlock, data: memoryview, at: int, version: int) -> D
     except (pa.ArrowInvalid, UnicodeEncodeError, OverflowError) as e:
         raise block.broken(f"deletes with a text or value that is none ({e})", at) from e
     except UnsupportedError as e:
-        raise e.at(file=block.file, instant=block.instant) from None
+        raise block.placed(e) from None
     return Deletes(keys, partitions, ordering, version)
 
 

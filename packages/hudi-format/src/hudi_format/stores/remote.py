@@ -103,7 +103,8 @@ class FsspecStorage:
         found = self._fs.ls(full, detail=True)
         # The listing of a file is the file itself, and a folder may have a mark of its own name.
         inner = [e for e in found if str(e["name"]).strip("/") != full.strip("/")]
-        return [_info(e) for e in inner]
+        # The listing of some stores, HTTP's for one, tells no sizes.
+        return [self._info(self._fs.info(e["name"]) if _size_is_missing(e) else e) for e in inner]
 
     def _objects(self, full: str) -> Infos:
         """One listing of S3; s3fs would ask for the folder above too where there is nothing."""
@@ -126,11 +127,21 @@ class FsspecStorage:
                 return out
             more = {"ContinuationToken": page["NextContinuationToken"]}
 
+    def _info(self, entry: Mapping[str, Any]) -> FileInfo:
+        if _size_is_missing(entry):
+            raise StorageError(
+                "the store does not tell how long a file is, so that a part that is missing would not be noticed",
+                table=self._uri,
+                file=str(entry["name"]),
+                remedy="read from a store that tells sizes, or copy the table to one.",
+            )
+        return _info(entry)
+
     def info(self, path: str) -> FileInfo | None:
         with self._guard(path):
             self._fs.invalidate_cache(self.full(path).rpartition("/")[0])
             try:
-                return _info(self._fs.info(self.full(path)))
+                return self._info(self._fs.info(self.full(path)))
             except FileNotFoundError as e:
                 if not is_plain_absence(e):
                     raise
@@ -481,6 +492,10 @@ def _texts(value: object) -> Iterator[str]:
             yield from _texts(inner)
 
 
+def _size_is_missing(entry: Mapping[str, Any]) -> bool:
+    return entry.get("type") != "directory" and entry.get("size") is None
+
+
 def _info(entry: Mapping[str, Any]) -> FileInfo:
     name = str(entry["name"]).rstrip("/").rpartition("/")[2]
     is_dir = entry.get("type") == "directory"
@@ -490,4 +505,4 @@ def _info(entry: Mapping[str, Any]) -> FileInfo:
     if isinstance(moment, datetime):
         moment = moment.timestamp()
     mtime_ms = int(moment * 1000) if isinstance(moment, (int, float)) else 0
-    return FileInfo(name, is_dir, -1 if is_dir else int(entry.get("size") or 0), mtime_ms)
+    return FileInfo(name, is_dir, -1 if is_dir else int(entry["size"]), mtime_ms)
