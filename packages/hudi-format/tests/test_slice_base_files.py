@@ -100,3 +100,24 @@ def test_a_changed_byte_of_an_orc_file_gives_rows_or_a_typed_error(tmp_path):
             HudiError
         ):  # no checksum covers it; text is not looked at, as in Arrow's reader of Parquet
             assert read(tmp_path, "orc", changed).schema == SCHEMA
+
+
+KEYLESS = {
+    "null": lambda rows: rows.set_column(2, rows.schema.field(2), [["a", None, "c"]]),
+    "no column": lambda rows: rows.drop_columns(["_hoodie_record_key"]),
+    "another name": lambda rows: rows.rename_columns([n.replace("_key", "_kez") for n in rows.column_names]),
+}
+
+
+@pytest.mark.req("NEW-37")
+@pytest.mark.parametrize("limit", [None, 1])
+@pytest.mark.parametrize("what", KEYLESS)
+def test_base_rows_without_keys_are_damage_where_logs_change_rows(tmp_path, what, limit):
+    storage = open_storage(str(tmp_path))
+    changed = rows_of([("b", {"ts": 9, "text": "new"})], "2")
+    part = write_slice(storage, KEYLESS[what](ROWS), [changed])
+    with pytest.raises(CorruptFileError, match="of the base file have no record key") as e:
+        list(read_file_slice(storage, part, MERGE, SCHEMA, memory_limit=limit))
+    assert (e.value.table, e.value.file) == (storage.uri, part.base_file.path)
+    alone = write_slice(storage, KEYLESS[what](ROWS), [])
+    assert sum(b.num_rows for b in read_file_slice(storage, alone, MERGE, SCHEMA)) == 3

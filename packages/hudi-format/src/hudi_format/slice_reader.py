@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 
@@ -37,6 +37,7 @@ from hudi_format.log.order import BlockScope
 from hudi_format.log.rows import BlockRows
 from hudi_format.log.slice_log import SliceLog
 from hudi_format.merge import modes
+from hudi_format.merge.base_rows import merge_base
 from hudi_format.merge.custom import Chains, custom_of
 from hudi_format.merge.delete_ordering import of_column, of_several, same_class, widened
 from hudi_format.merge.entries import Entries, Patches
@@ -449,25 +450,6 @@ class _Entries:
         return out, known
 
 
-def merge_base(
-    records: LogRecords, base: Iterable[pa.Table], keys: Callable[[], Iterable[pa.Table]]
-) -> Iterator[pa.Table]:
-    """The merged rows: base rows part by part, then the records that have none.  Closes `records`.
-
-    Args:
-        keys: gives the same base rows once more with `SliceMerge.key_columns` alone; it is called before the
-            base is read, where the records went to disk.
-    """
-    with records:
-        if records.spilled:
-            records.meet(keys() if records.merges else ())
-        for part in base:
-            # What meets a batch may be wider than the batch.
-            for start in range(0, max(1, part.num_rows), records.rows_at_once):
-                yield records.merged(part.slice(start, records.rows_at_once))
-        yield from records.rest()
-
-
 def read_file_slice(
     storage: Storage,
     file_slice: FileSlice,
@@ -536,7 +518,11 @@ def read_file_slice(
 
     records = LogRecords(storage, file_slice.log_files, merge, needed, committed=committed)
     chosen = None if keys is None else pa.array(keys, pa.string())
-    for part in merge_base(records, base(needed.names), lambda: base(merge.key_columns)):
+    file = "" if file_slice.base_file is None else file_slice.base_file.path
+    parts = merge_base(
+        records, base(needed.names), lambda: base(merge.key_columns), table=storage.uri, file=file
+    )
+    for part in parts:
         if chosen is not None:
             part = part.filter(pc.is_in(merge.keys(part).cast(pa.string()), value_set=chosen))
         if filter is not None:
@@ -596,4 +582,4 @@ def _read_base(
         other.close()
 
 
-__all__ = ["LogRecords", "SliceMerge", "merge_base", "read_file_slice"]
+__all__ = ["LogRecords", "SliceMerge", "read_file_slice"]

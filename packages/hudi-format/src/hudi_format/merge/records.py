@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from hudi_format.errors import CorruptFileError
 from hudi_format.merge import modes
 from hudi_format.merge.entries import Entries, Patches, Resolved
 from hudi_format.merge.keys import KeyIndex, Keys
@@ -155,19 +156,27 @@ class Records:
         self._seen = np.zeros(self._index.rows, dtype=bool)
 
     def meet(self, stored: Iterable[Keys]) -> None:
-        """The keys of all stored rows, in the order in which `patches` will be asked about them."""
+        """The keys of all stored rows, in the order in which `patches` will be asked about them.
+
+        Raises:
+            CorruptFileError: a stored row has no key.
+        """
         if self._spilled is not None:
-            self._spilled.meet(stored)
+            self._spilled.meet(map(_all_there, stored))
 
     def patches(self, keys: Keys) -> Patches | None:
-        """What the next stored rows meet, by their keys; None for nothing."""
+        """What the next stored rows meet, by their keys; None for nothing.
+
+        Raises:
+            CorruptFileError: one has no key, and there are records: which of them are its own cannot be told.
+        """
         if self._spilled is not None:
             start, self._at = self._at, self._at + len(keys)
             found = self._spilled.patches(start, self._at)
             return found if len(found.entries) else None
         assert self._index is not None
         assert self._resolved is not None
-        hits = self._index.find(keys)
+        hits = self._index.find(_all_there(keys) if self._index.rows else keys)
         some = hits[hits >= 0]
         if not len(some):
             return None
@@ -214,6 +223,16 @@ def joined(parts: list[Entries], columns: pa.Schema, ordering: pa.DataType | Non
 
 def _chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
     return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+
+
+def _all_there(keys: Keys) -> Keys:
+    """The record keys of stored rows; CorruptFileError where one is null."""
+    if keys.null_count:
+        raise CorruptFileError(
+            f"{keys.null_count} rows of the base file have no record key, where logs change rows by their keys",
+            remedy="restore the file from a copy, or roll the table back to an instant before it.",
+        )
+    return keys
 
 
 __all__ = ["OnePerKey", "Records", "Resolver", "joined"]

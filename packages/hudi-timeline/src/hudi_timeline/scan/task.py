@@ -5,6 +5,7 @@ A task holds everything its worker may know, so the same worker runs on threads 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 from hudi_format.base_file import OtherBaseFile, open_other
 from hudi_format.bootstrap_index import SourceFile
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, StorageError, UnsupportedError
+from hudi_format.merge.base_rows import merge_base
 from hudi_format.parquet.chunks import repeating, row_groups
 from hudi_format.parquet.entries import footer_bytes
 from hudi_format.parquet.footer import check_columns, corrupt, stream_bytes
@@ -24,7 +26,7 @@ from hudi_format.parquet.utf8 import check_text, texts_as_bytes
 from hudi_format.schema.evolve import conform
 from hudi_format.schema.history import Reading
 from hudi_format.schema.meta_columns import COMMIT_TIME
-from hudi_format.slice_reader import LogRecords, SliceMerge, merge_base
+from hudi_format.slice_reader import LogRecords, SliceMerge
 from hudi_format.storage import Storage
 from hudi_timeline.scan.bootstrap import BootstrapFile
 from hudi_timeline.scan.plan import BATCH_ROWS, FROM_PATH, Predicate, ScanPlan, SliceLogs
@@ -486,7 +488,8 @@ def _merged(task: ReadTask, batch_rows: int) -> Iterator[pa.Table]:
         raise e.at(table=task.storage.uri, instant=task.instant) from e.__cause__
     keys = pa.schema([schema.field(n) for n in merge.key_columns])
     base = _base_rows(task, schema, batch_rows)
-    for part in merge_base(records, base, lambda: _base_rows(task, keys, batch_rows)):
+    again = functools.partial(_base_rows, task, keys, batch_rows)
+    for part in merge_base(records, base, again, table=task.storage.uri, file=task.path):
         part = _with_constants(part, task.constants)
         if task.filter is not None:
             part = part.filter(task.filter)
