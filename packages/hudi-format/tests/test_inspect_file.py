@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from golden_logs import VERSIONS, golden_logs
 from golden_tables import golden
+from log_bytes import SCHEMA, avro_content, block
 from pyarrow import orc
 
 from hudi_format.__main__ import main
@@ -79,6 +80,48 @@ def test_damage_is_shown_and_gives_another_exit_code(tmp_path, capsys):
     code, out = shown(capsys, file)
     assert code == 1
     assert f"at byte {at}" in out.out
+
+
+@pytest.mark.req("LF-06", "LF-19")
+def test_every_header_entry_and_every_schema_of_a_log_file_is_shown(tmp_path, capsys):
+    other = SCHEMA.replace('"name":"r"', '"name":"other"')
+    assert other != SCHEMA
+    headers = [
+        {0: "1", 2: SCHEMA, 6: "0,1"},
+        {0: "2", 2: other, 4: "1", 7: "true", 8: "9", 5: "AQ==", 42: "new"},
+        {0: "3", 1: "2", 3: "0"},
+    ]
+    kinds = (3, 3, 0)
+    contents = (avro_content([]), avro_content([]), b"")
+    file = tmp_path / ".f_1.log.1_1-0-1"
+    file.write_bytes(b"".join(map(block, kinds, headers, contents)))
+    code, out = shown(capsys, file, "--json")
+    found = json.loads(out.out)
+    assert code == 0
+    assert [row["header"] for row in found["rows"]] == [
+        {"INSTANT_TIME": "1", "BLOCK_IDENTIFIER": "0,1"},
+        {
+            "INSTANT_TIME": "2", "COMPACTED_BLOCK_TIMES": "1", "RECORD_POSITIONS": "AQ==", "IS_PARTIAL": "true",
+            "BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS": "9", "42": "new",
+        },
+        {"INSTANT_TIME": "3", "TARGET_INSTANT_TIME": "2", "COMMAND_BLOCK_TYPE": "0"},
+    ]  # fmt: skip
+    assert [row["schema"] for row in found["rows"]] == [1, 2, None]
+    assert found["schemas"] == [json.loads(SCHEMA), json.loads(other)]
+    assert found["schema"] == found["schemas"][-1]
+    code, out = shown(capsys, file)
+    assert "schema 1\n" in out.out
+    assert "schema 2\n" in out.out
+    assert "unknown header entries 42; partial update; compacted from 1" in out.out
+
+
+@pytest.mark.req("LF-06")
+def test_what_a_header_says_does_nothing_to_a_terminal(tmp_path, capsys):
+    file = tmp_path / ".f_1.log.1_1-0-1"
+    file.write_bytes(block(3, {0: "\x1b[31m1\n2", 2: '"\x1b[2J"'}, avro_content([])))
+    _, out = shown(capsys, file)
+    assert "\x1b" not in out.out
+    assert "\ufffd[31m1\ufffd2" in out.out
 
 
 def test_base_files_show_row_groups_and_what_apache_hudi_wrote(tmp_path, capsys):

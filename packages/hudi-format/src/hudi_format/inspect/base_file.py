@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.orc as orc
 
 from hudi_format.errors import CorruptFileError
-from hudi_format.inspect.report import Report
+from hudi_format.inspect.report import Report, schemas_of
 from hudi_format.names import parse_base_file
 from hudi_format.parquet.chunks import RowGroup, read_row_groups
 from hudi_format.parquet.footer import Footer, read_footer, reading
@@ -57,7 +57,7 @@ def _parquet(path: str, footer: Footer, groups: list[RowGroup]) -> Report:
         packed, codecs = sum(c.packed for c in chunks), sorted({c.codec for c in chunks})
         rows.append((i, group.num_rows, packed, metadata.row_group(i).total_byte_size, " ".join(codecs)))
     columns = ("row group", "rows", "bytes", "bytes unpacked", "codec")
-    return Report("base file (Parquet)", facts, columns, tuple(rows), footer.avro_schema or "")
+    return Report("base file (Parquet)", facts, columns, tuple(rows), schemas_of(footer.avro_schema))
 
 
 def inspect_orc(storage: Storage, path: str) -> Report:
@@ -86,4 +86,4 @@ def inspect_orc(storage: Storage, path: str) -> Report:
     for name, value in entries.items():
         if name not in _SCHEMAS:
             facts[name] = value if len(value) <= _LONG else f"{len(value)} characters"
-    return Report("base file (ORC)", facts, ("stripe", "rows"), rows, schema)
+    return Report("base file (ORC)", facts, ("stripe", "rows"), rows, schemas_of(schema))

@@ -7,7 +7,7 @@ from typing import Any
 from hudi_format.errors import CorruptFileError
 from hudi_format.hfile import trailer as t
 from hudi_format.hfile.reader import HFileReader
-from hudi_format.inspect.report import Report
+from hudi_format.inspect.report import Report, schemas_of
 from hudi_format.storage import Storage
 
 _LONG = 200  # characters of a file info entry that are shown
@@ -46,7 +46,7 @@ def inspect_hfile(storage: Storage, path: str) -> Report:
             rows.append((b.offset, b.size, b.content_size, b.entries, _key(b.first_key), _key(b.last_key)))
     except CorruptFileError as e:
         problems.append(str(e))
-    return Report("HFile", facts, _COLUMNS, tuple(rows), reader.schema or "", tuple(problems))
+    return Report("HFile", facts, _COLUMNS, tuple(rows), schemas_of(reader.schema), tuple(problems))
 
 
 def _value(name: bytes, value: bytes) -> str | int:

@@ -13,7 +13,7 @@ from hudi_format.errors import HudiError
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.inspect.report import Report
 from hudi_format.log.batches import BlockDecoder
-from hudi_format.log.blocks import BlockType, LogBlock
+from hudi_format.log.blocks import BlockType, HeaderKey, LogBlock
 from hudi_format.log.data_block import read_avro
 from hudi_format.log.deletes import read_deletes
 from hudi_format.log.reader import LogFileReader
@@ -22,6 +22,7 @@ from hudi_format.schema.meta_columns import RECORD_KEY
 from hudi_format.storage import Storage
 
 COLUMNS = ("offset", "bytes", "type", "instant", "records", "first key", "last key", "notes")
+_KEYS = frozenset(HeaderKey)
 
 
 def inspect_log(storage: Storage, path: str) -> Report:
@@ -46,7 +47,8 @@ def inspect_log(storage: Storage, path: str) -> Report:
         }
     problems: list[str] = []
     rows: list[tuple[Any, ...]] = []
-    schema = ""
+    more: list[dict[str, Any]] = []
+    schemas: dict[str, int] = {}
     with LogFileReader.open(storage, path) as log:
         blocks = log.blocks
         facts |= {"bytes": log.size, "blocks": len(blocks)}
@@ -59,7 +61,8 @@ def inspect_log(storage: Storage, path: str) -> Report:
                     count, first, last = _contents(block, log.content(block))
                 except HudiError as e:
                     problems.append(e.message)
-            schema = block.schema or schema
+            schema = schemas.setdefault(block.schema, len(schemas) + 1) if block.schema else None
+            more.append({"header": _header(block), "schema": schema})
             row = (
                 block.offset,
                 block.size,
@@ -68,13 +71,13 @@ def inspect_log(storage: Storage, path: str) -> Report:
                 count,
                 first,
                 last,
-                _notes(block),
+                _notes(block, schema),
             )
             rows.append(row)
     counts = Counter(b.type.name for b in blocks)
     facts |= {"types": [f"{n} {t}" for t, n in sorted(counts.items())]}
     facts |= {"instants": sorted({b.instant for b in blocks if b.instant})}
-    return Report("log file", facts, COLUMNS, tuple(rows), schema, tuple(problems))
+    return Report("log file", facts, COLUMNS, tuple(rows), tuple(schemas), tuple(problems), tuple(more))
 
 
 def _contents(block: LogBlock, content: pa.Buffer) -> tuple[int | None, str | None, str | None]:
@@ -110,8 +113,19 @@ def _least_and_greatest(arrays: list[pa.Array]) -> tuple[str | None, str | None]
     return min(least, default=None), max(greatest, default=None)
 
 
-def _notes(block: LogBlock) -> str:
+def _header(block: LogBlock) -> dict[str, str]:
+    """Header entries by name, by number where it has none known; the schema is shown once for all blocks."""
+    return {
+        HeaderKey(key).name if key in _KEYS else str(int(key)): text
+        for key, text in sorted(block.header.items())
+        if key != HeaderKey.SCHEMA
+    }
+
+
+def _notes(block: LogBlock, schema: int | None) -> str:
     notes = []
+    if unknown := [str(int(key)) for key in sorted(block.header) if key not in _KEYS]:
+        notes.append(f"unknown header entries {' '.join(unknown)}")
     if block.type is BlockType.CORRUPT:
         notes.append(block.damage.text)
     if block.target_instant:
@@ -122,4 +136,6 @@ def _notes(block: LogBlock) -> str:
         notes.append(f"compacted from {' '.join(block.compacted_instants)}")
     if block.positions_base_instant:
         notes.append(f"positions in {block.positions_base_instant}")
+    if schema is not None and schema > 1:
+        notes.append(f"schema {schema}")
     return "; ".join(notes)

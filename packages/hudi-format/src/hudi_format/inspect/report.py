@@ -19,22 +19,27 @@ class Report:
         facts: about the whole file, by name.
         columns: of the table.
         rows: of the table, values as JSON has them.
-        schema: of the records: an Avro schema's JSON text, "" where there is none.
+        schemas: of the records: Avro schemas' JSON texts, each once; () where there is none.
         problems: what is damaged, a line each.
+        more: by row, what only JSON has; () for nothing.
     """
 
     kind: str
     facts: dict[str, Any]
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
-    schema: str = ""
+    schemas: tuple[str, ...] = ()
     problems: tuple[str, ...] = field(default=())
+    more: tuple[dict[str, Any], ...] = ()
 
     def to_json(self) -> str:
-        """One JSON object: the facts, `rows` by column name, `schema` and `problems`."""
+        """One JSON object: the facts, `rows` by column name, `problems`, the last `schema` and all `schemas`."""
         rows = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+        for row, more in zip(rows, self.more, strict=False):
+            row.update(more)
         out = {"kind": self.kind, **self.facts, "rows": rows, "problems": list(self.problems)}
-        out["schema"] = _schema_json(self.schema)
+        schemas = [_schema_json(s) for s in self.schemas]
+        out |= {"schema": schemas[-1] if schemas else None, "schemas": schemas}
         return json.dumps(out, ensure_ascii=False, indent=2)
 
     def to_text(self) -> str:
@@ -45,11 +50,17 @@ class Report:
         ]
         if self.rows:
             lines += ["", *table(self.columns, self.rows)]
-        if self.schema:
-            lines += ["", "schema", *(f"  {line}" for line in _schema_lines(self.schema))]
+        for number, schema in enumerate(self.schemas, 1):
+            title = "schema" if len(self.schemas) == 1 else f"schema {number}"
+            lines += ["", title, *(f"  {line}" for line in _schema_lines(schema))]
         if self.problems:
             lines += ["", *(f"problem: {p}" for p in self.problems)]
-        return "\n".join(lines)
+        return "\n".join(map(_printable, lines))
+
+
+def schemas_of(schema: str | None) -> tuple[str, ...]:
+    """A report's schemas, of a file that has one or none."""
+    return (schema,) if schema else ()
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
@@ -70,15 +81,18 @@ def _text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
+def _printable(text: str) -> str:
+    """A line that does to a terminal nothing but show: names and instants are whatever the file says."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
 def _shown(value: Any) -> str:
     text = "" if value is None else _text(value)
-    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    text = _printable(text)
     return text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..."
 
 
 def _schema_json(text: str) -> Any:
-    if not text:
-        return None
     try:
         return json.loads(text)
     except ValueError:
