@@ -52,7 +52,7 @@ def test_names_of_the_format_are_read(name, action, state):
         "hoodie.properties", "hoodie.properties.backup", "lock", "archived", f"{T}", f"{T}.", f"{T}.tmp",
         f".{T}.commit.0a1b.tmp", f"{T}.commit.tmp", f"{T}.compaction", f"{T}.commit.requested.bak",
         f"{T}.schemacommit", f"{T}_{T}.commit", f"{T}.COMMIT", f"{T}.inflight.requested", f"x{T}.commit",
-        "²³.commit", f"{T}.commit\n",
+        "²³.commit", f"{T}.commit\n", f"{T}.commit.inflight",
     ],
 )  # fmt: skip
 def test_other_names_are_no_instants(name):

@@ -64,7 +64,8 @@ def test_the_name_of_every_action_and_state(name, what):
 @pytest.mark.parametrize(
     "name",
     ["history", f"{A}_{B}.shredding", f"{A}_{B}.commit.requested", f"{A}_{B}.clustering", f"{A}_{B}.compaction",
-     f"{A}_{B}.inflight", f"{A}_{B}_{C}.commit", f"{A}_.commit", f"{A}_{B}.commit.crc", "x.commit"],
+     f"{A}_{B}.inflight", f"{A}_{B}_{C}.commit", f"{A}_.commit", f"{A}_{B}.commit.crc", "x.commit",
+     f"{A}.commit.inflight"],
 )  # fmt: skip
 def test_other_names_are_no_instants(name):
     assert instant(name) is None

@@ -103,8 +103,8 @@ def parse_instant_file(name: str, *, mtime_ms: int = 0, size: int = -1) -> Insta
         return Instant(time, COMMIT, INFLIGHT, name, mtime_ms, size)
     if word not in ACTIONS:
         return None
-    state = {None: COMPLETED, "inflight": INFLIGHT, "requested": REQUESTED}.get(state_word)
-    if state is None or (state == COMPLETED and word in _COMPARABLE):
+    state = _state(word, state_word)
+    if state is None:
         return None
     return Instant(time, word, state, name, mtime_ms, size)
 
@@ -123,14 +123,23 @@ def parse_instant_file_2(name: str, folder: str, *, mtime_ms: int = 0, size: int
         return Instant(time, COMMIT, INFLIGHT, name, mtime_ms, size, folder=folder)
     if word not in ACTIONS and word != CLUSTERING:
         return None
-    state = {None: COMPLETED, "inflight": INFLIGHT, "requested": REQUESTED}.get(state_word)
-    if state is None or (state == COMPLETED and word in _COMPARABLE):
+    state = _state(word, state_word)
+    if state is None:
         return None
     if state != COMPLETED:
         if completion is not None:
             return None
         return Instant(time, word, state, name, mtime_ms, size, folder=folder)
     return Instant(time, word, state, name, mtime_ms, size, completion or "", folder)
+
+
+def _state(action: str, word: str | None) -> str | None:
+    """What the second word of a name says of an instant; None where no writer gives an action's file such a name."""
+    state = {None: COMPLETED, "inflight": INFLIGHT, "requested": REQUESTED}.get(word)
+    if state == COMPLETED and action in _COMPARABLE:
+        return None
+    # Apache Hudi's is `<time>.inflight`, and its timelines leave out the other name.
+    return None if state == INFLIGHT and action == COMMIT else state
 
 
 def unknown_action(name: str) -> bool:
