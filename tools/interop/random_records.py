@@ -104,8 +104,8 @@ class Maker:
                 continue
             kinds.add(kind)
             branches.append(one)
-        words = {b for b in branches if isinstance(b, str)}
-        if len(branches) < 2 or (len(branches) == 2 and words in ({"int", "long"}, {"float", "double"})):
+        # Two types of numbers are one type in Spark, whatever their logical types.
+        if len(branches) < 2 or kinds in ({"int", "long"}, {"float", "double"}):
             return ["null", branches[0]]
         null = self.draw.choice((None, 0, len(branches)))
         if null is not None:
@@ -153,7 +153,9 @@ class Maker:
             }
             if name == "bytes-decimal":
                 return {"type": "bytes", **decimal}
-            size = decimal_size(precision) + self.draw.choice(self._padding)
+            least = decimal_size(precision)
+            # Arrow reads decimals of up to 16 bytes from Parquet.
+            size = max(least, min(16, least + self.draw.choice(self._padding)))
             return {
                 "type": "fixed",
                 "name": self._name("d"),

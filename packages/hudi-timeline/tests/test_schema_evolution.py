@@ -88,6 +88,23 @@ def test_text_and_dropped_columns_are_warned_of(tmp_path):
     assert table.read().to_arrow().num_rows == 2
 
 
+@pytest.mark.req("SE-01", "QR-17")
+def test_new_timestamps_without_a_zone_are_warned_of(tmp_path, caplog):
+    """Apache Hudi 0.15.0 fails to read such a table on Spark, 1.0.2 gives numbers or fails; 1.2.0 reads it."""
+    naive = pa.array([0], pa.timestamp("us"))
+    table = create(tmp_path / "t", row("a").schema)
+    assert table.insert(row("a", z=naive.cast(pa.timestamp("us", "UTC")))).warnings == ()
+    lists = pa.array([[{"k": 0}]], pa.list_(pa.struct([("k", pa.timestamp("ns"))])))
+    (warning,) = table.insert(row("b", z=pa.nulls(1, pa.timestamp("us", "UTC")), n=naive, l=lists)).warnings
+    assert "0.15" in warning
+    assert {"n", "l"} == set(warning.partition(":")[0].split(", "))
+    again = row("c", z=pa.nulls(1, pa.timestamp("us", "UTC")), n=naive, l=lists)
+    assert table.insert(again).warnings == ()
+    caplog.clear()
+    create(tmp_path / "u", row("a", n=naive).schema)
+    assert "n: timestamps without a zone" in caplog.text
+
+
 def test_what_is_nested_grows_and_old_files_follow(tmp_path):
     first = {
         "s": pa.array([{"x": 1, "y": "q"}], pa.struct([("x", pa.int32()), ("y", pa.string())])),

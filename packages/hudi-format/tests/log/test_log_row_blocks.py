@@ -10,12 +10,15 @@ import pytest
 
 from hudi_format.avro.decoder import Decoder
 from hudi_format.errors import MissingColumnError, OptionError, RecordKeyError, SchemaError, UnsupportedError
+from hudi_format.log.batches import BlockDecoder
 from hudi_format.log.blocks import BlockType
 from hudi_format.log.reader import LogFileReader
 from hudi_format.log.row_blocks import block_type, contents
 from hudi_format.log.rows import BlockRows
 from hudi_format.log.writer import LogWriter
 from hudi_format.names import parse_log_file
+from hudi_format.parquet.annotate import with_decimals
+from hudi_format.parquet.footer import reading
 from hudi_format.schema.avro import to_avro
 from hudi_format.storage import open_storage
 
@@ -259,6 +262,35 @@ def test_decimals_are_the_bytes_in_parquet_that_they_are_in_avro(nodes):
 
 
 @pytest.mark.req("LF-17")
-def test_a_union_of_two_types_of_numbers_goes_into_no_parquet():
+def test_what_we_could_not_read_again_goes_into_no_parquet():
+    wide = column(decimal("fixed", 38, 0, name="x", size=17))
+    with pytest.raises(UnsupportedError, match=r"column v .*17 bytes.*\bformat=avro"):
+        list(
+            contents(
+                keyed(pa.array([1, 2], pa.decimal128(38, 0))), BlockType.PARQUET_DATA, wide, most=1 << 20
+            )
+        )
     with pytest.raises(UnsupportedError, match=r"column v .*\bformat=avro"):
         list(contents(keyed([1, 2]), BlockType.PARQUET_DATA, column(["int", "long"]), most=1 << 20))
+
+
+@pytest.mark.req("LF-17")
+def test_a_decimal_in_more_bytes_than_arrow_reads_is_no_damage(tmp_path):
+    """parquet-avro writes it as it is in Avro."""
+    raw = pa.table({KEY: ["a"], "v": pa.array([bytes(16) + b"\1"], pa.binary(17))})
+    sink = pa.BufferOutputStream()
+    pq.write_table(raw, sink, store_schema=False, write_statistics=False)
+    content = with_decimals(sink.getvalue().to_pybytes(), {1: (38, 0)})
+    storage = open_storage(str(tmp_path))
+    storage.create("f.parquet", content)
+    with pytest.raises(UnsupportedError, match="decimal of 17 bytes"), reading(storage, "f.parquet"):
+        pq.read_table(pa.BufferReader(content))
+    schema = column(decimal("fixed", 38, 0, name="x", size=17))
+    with LogWriter(storage, "p", "f-0", "5", instant="7", schema=schema, write_token="0-1-2") as log:
+        log.append_parquet(content)
+        (written,) = log.close()
+    with LogFileReader.open(storage, written.file.path) as file:
+        (b,) = file.blocks
+        with pytest.raises(UnsupportedError, match="decimal of 17 bytes") as raised:
+            list(BlockDecoder().batches(b, file.content(b)))
+    assert written.file.path in str(raised.value)

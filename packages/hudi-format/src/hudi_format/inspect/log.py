@@ -16,6 +16,7 @@ from hudi_format.log.batches import BlockDecoder
 from hudi_format.log.blocks import BlockType, HeaderKey, LogBlock
 from hudi_format.log.data_block import read_avro
 from hudi_format.log.deletes import read_deletes
+from hudi_format.log.parquet_content import unreadable
 from hudi_format.log.reader import LogFileReader
 from hudi_format.names import parse_cdc_file, parse_log_file
 from hudi_format.schema.meta_columns import RECORD_KEY
@@ -97,7 +98,7 @@ def _contents(block: LogBlock, content: pa.Buffer) -> tuple[int | None, str | No
         try:
             rows = pq.ParquetFile(pa.BufferReader(content)).metadata.num_rows
         except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
-            raise block.broken(f"a Parquet content that cannot be read ({e})", block.content_offset) from e
+            raise unreadable(block, e) from e
     else:
         rows = len(read_avro(block, content))
     if f'"{RECORD_KEY}"' not in block.schema:

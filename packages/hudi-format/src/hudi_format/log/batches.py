@@ -13,7 +13,7 @@ from hudi_format.hfile.reader import HFileReader
 from hudi_format.hfile.records import KEY_FIELD, with_keys
 from hudi_format.log.blocks import BlockType, LogBlock
 from hudi_format.log.data_block import read_avro
-from hudi_format.log.parquet_content import check_content, fitted, open_content
+from hudi_format.log.parquet_content import check_content, fitted, open_content, unreadable
 from hudi_format.parquet.reader import has_int96
 
 BATCH_ROWS = 65536
@@ -115,7 +115,7 @@ class BlockDecoder:
                 left -= len(batch)
                 yield fitted(block, batch, target, naive_is_utc=naive)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
-            raise block.broken(f"a Parquet content that cannot be read ({e})", block.content_offset) from e
+            raise unreadable(block, e) from e
         if left and stored:
             raise block.broken(f"a Parquet content with {left} rows less than it says", block.content_offset)
 

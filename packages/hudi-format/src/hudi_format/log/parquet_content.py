@@ -6,10 +6,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_format.avro.decoder import Decoder
-from hudi_format.errors import SchemaError
+from hudi_format.errors import HudiError, SchemaError
 from hudi_format.log.blocks import LogBlock
 from hudi_format.log.data_block import block_fields
-from hudi_format.parquet.footer import check_columns
+from hudi_format.parquet.footer import check_columns, long_decimal
 from hudi_format.parquet.utf8 import check_text, texts_as_bytes
 from hudi_format.schema.evolve import Batch, conform
 
@@ -47,6 +47,14 @@ def check_content(block: LogBlock, file: pq.ParquetFile, rows: pa.Table | pa.Rec
         check_text(rows, texts_as_bytes(file))
     except ValueError as e:
         raise block.broken(f"a Parquet content of which {e}", block.content_offset) from None
+
+
+def unreadable(block: LogBlock, error: Exception) -> HudiError:
+    """The error for a content that Arrow's reader refuses: UnsupportedError where that is no damage."""
+    wide = long_decimal(error)
+    if wide is not None:
+        return wide.at(file=block.file, instant=block.instant)
+    return block.broken(f"a Parquet content that cannot be read ({error})", block.content_offset)
 
 
 def fitted(block: LogBlock, rows: Batch, schema: pa.Schema, *, naive_is_utc: bool = False) -> Batch:

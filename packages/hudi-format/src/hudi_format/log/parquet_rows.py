@@ -19,6 +19,9 @@ from hudi_format.errors import UnsupportedError
 from hudi_format.parquet.annotate import with_decimals
 from hudi_format.schema.avro import decimal_bytes, schema_json, union_number
 
+_MOST_BYTES = 16  # of a decimal that Arrow reads again
+_AVRO_INSTEAD = "write Avro blocks (hoodie.logfile.data.block.format=avro)."
+
 
 class ParquetRows:
     """Makes contents of rows.
@@ -64,7 +67,7 @@ def _leaves(kind: AvroType, path: str) -> Iterator[tuple[int, int] | None]:
         if union_number([b.kind for b in others]):
             raise UnsupportedError(
                 f"column {path} is a union of two types of numbers, which is not written in Parquet",
-                remedy="write Avro blocks (hoodie.logfile.data.block.format=avro).",
+                remedy=_AVRO_INSTEAD,
                 column=path,
             )
         for branch in others:
@@ -78,7 +81,17 @@ def _leaves(kind: AvroType, path: str) -> Iterator[tuple[int, int] | None]:
         yield None
         yield from _leaves(kind.inside, f"{path}.value")
     elif kind.kind != "null":
-        yield _digits(kind.node) if _is_on_bytes(kind.node) else None
+        if not _is_on_bytes(kind.node):
+            yield None
+        elif kind.kind == "fixed" and kind.node["size"] > _MOST_BYTES:
+            size = kind.node["size"]
+            raise UnsupportedError(
+                f"column {path} is a decimal on a fixed type of {size} bytes; Parquet is read with {_MOST_BYTES}",
+                remedy=_AVRO_INSTEAD,
+                column=path,
+            )
+        else:
+            yield _digits(kind.node)
 
 
 def _is_on_bytes(node: Json) -> bool:

@@ -19,7 +19,7 @@ from hudi_format.hfile.reader import HFileReader
 from hudi_format.hfile.records import decode_entries
 from hudi_format.log.blocks import BlockType, LogBlock
 from hudi_format.log.data_block import block_fields, read_avro
-from hudi_format.log.parquet_content import check_content, fitted, open_content
+from hudi_format.log.parquet_content import check_content, fitted, open_content, unreadable
 from hudi_format.schema.avro import from_avro
 from hudi_format.schema.evolve import conform
 from hudi_format.schema.history import Evolution, Reading
@@ -157,7 +157,7 @@ class BlockRows:
                     left -= len(batch)
                     yield fitted(block, pa.Table.from_batches([batch]), schema)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
-            raise block.broken(f"a Parquet content that cannot be read ({e})", block.content_offset) from e
+            raise unreadable(block, e) from e
         if left and columns:
             raise block.broken(f"a Parquet content with {left} rows less than it says", block.content_offset)
 

@@ -5,6 +5,7 @@ Source: Parquet format, "File metadata"; Hudi format, "Parquet footer key-value 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -174,11 +175,31 @@ def reading(storage: Storage, path: str, kind: str = "Parquet") -> Iterator[None
             remedy="have the engine that wrote it write it again without that feature.",
         ) from None
     except (pa.ArrowException, ValueError) as e:
+        wide = long_decimal(e)
+        if wide is not None:
+            raise wide.at(table=storage.uri, file=path) from None
         raise corrupt(storage, path, e, kind) from None
     except OSError as e:
         if e.errno:
             raise StorageError(f"the storage refused: {e.strerror or e}", table=storage.uri, file=path) from e
         raise corrupt(storage, path, e, kind) from None
+
+
+_DECIMAL = re.compile(r"Decimal[0-9]+::FromBigEndian was ([0-9]+)")
+
+
+def long_decimal(error: Exception) -> UnsupportedError | None:
+    """What to say where Arrow refuses a decimal for its bytes, as Avro's fixed types may have more than it has digits.
+
+    Arrow puts decimals of up to 38 digits in 16 bytes, and reads no more of them, whatever they are.
+    """
+    found = _DECIMAL.search(str(error))
+    if found is None or int(found[1]) <= 16:
+        return None
+    return UnsupportedError(
+        f"a Parquet file with a decimal of {found[1]} bytes, which is not read; 16 are the most",
+        remedy="use a fixed type of 16 bytes or less in the job that writes the table.",
+    )
 
 
 def corrupt(storage: Storage, path: str, error: Exception, kind: str = "Parquet") -> CorruptFileError:

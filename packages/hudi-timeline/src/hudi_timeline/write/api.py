@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from hudi_timeline.scan.result import Scan
     from hudi_timeline.validate.functions import Validator
     from hudi_timeline.write.result import CommitResult
+
+log = logging.getLogger("hudi")
 
 OPERATION = "hoodie.datasource.write.operation"
 PARTITIONS_TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
@@ -51,6 +54,7 @@ def create_table(
     from hudi_format.schema.arrow import normalize_schema
     from hudi_format.schema.avro import to_avro
     from hudi_timeline.write import keying, planning
+    from hudi_timeline.write.evolution import about_zones
     from hudi_timeline.write.properties import table_properties
 
     given = as_options(options)
@@ -81,6 +85,8 @@ def create_table(
     properties = table_properties(config, key_spec, ordering[0] if ordering else None, storage)
     properties[table_config.CREATE_SCHEMA] = to_avro(normal, name)
     table_config.create(storage, properties)
+    for warning in about_zones(normal, ()):
+        log.warning("%s: %s", storage.uri, warning)
     return storage
 
 

@@ -42,7 +42,7 @@ def evolve(
         SchemaError, MissingColumnError: columns and types that do not go together.
     """
     if stored is None:
-        return Evolution(incoming)
+        return Evolution(incoming, warnings=tuple(about_zones(incoming, ())))
     schema = reconcile(
         incoming,
         stored,
@@ -53,7 +53,7 @@ def evolve(
     )
     check_key_types(stored, schema, (*key_spec.key_fields, *key_spec.partition_fields))
     changes = schema_changes(incoming, stored, schema)
-    return Evolution(schema, changes, tuple(_warnings(changes)))
+    return Evolution(schema, changes, (*_warnings(changes), *about_zones(schema, stored.names)))
 
 
 def check_key_types(stored: pa.Schema, schema: pa.Schema, fields: Iterable[str]) -> None:
@@ -128,6 +128,23 @@ def _type_at(schema: pa.Schema, path: str) -> pa.DataType | None:
             return None
         kind = kind.field(kind.get_field_index(name)).type
     return kind
+
+
+def about_zones(schema: pa.Schema, known: Iterable[str]) -> Iterable[str]:
+    """What is to be said of new columns of timestamps without a zone."""
+    names = [f.name for f in schema if f.name not in known and _holds_zoneless(f.type)]
+    if names:
+        yield (
+            f"{', '.join(names)}: timestamps without a zone, which Apache Hudi 1.2 reads; with 0.15 the whole "
+            "table cannot be read on Spark, with 1.0 they are numbers, or an error within lists, maps and structs; "
+            "give them the time zone UTC for these"
+        )
+
+
+def _holds_zoneless(kind: pa.DataType) -> bool:
+    if pt.is_nested(kind):
+        return any(_holds_zoneless(kind.field(n).type) for n in range(kind.num_fields))
+    return bool(pt.is_timestamp(kind) and kind.tz is None)
 
 
 def _warnings(changes: Iterable[SchemaChange]) -> Iterable[str]:
