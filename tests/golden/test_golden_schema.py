@@ -122,3 +122,19 @@ def test_a_struct_of_which_nothing_is_left(opened, question):
     assert_same_answer(opened(table).read(query=question).to_arrow(), expected)
     structs = dict(zip(expected["id"].to_pylist(), expected["s"].to_pylist(), strict=True))
     assert structs["k00"] == ({"c": None} if question == "snapshot" else None)
+
+
+@pytest.mark.req("NEW-37")
+@pytest.mark.parametrize("which", ["newest", "older"])
+def test_a_history_that_cannot_be_read_is_told_with_the_commit_that_has_it(tmp_path, which):
+    (table,) = golden("v6", "schema_history_cow")
+    path = table.unpack(tmp_path)
+    commits = sorted(p for p in (path / ".hoodie").glob("*.commit") if b'"latest_schema"' in p.read_bytes())
+    file = commits[-1 if which == "newest" else -2]
+    said = json.loads(file.read_bytes())
+    said["extraMetadata"]["latest_schema"] = "x"
+    file.write_text(json.dumps(said))
+    (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
+    with pytest.raises(CorruptFileError, match="schema history") as e:
+        HudiTable.open(str(path)).read().to_arrow()
+    assert (e.value.file, e.value.instant) == (f".hoodie/{file.name}", file.stem)

@@ -39,12 +39,12 @@ def with_history(snapshot: TableSnapshot, enabled: bool | None) -> TableSnapshot
     """
     if enabled is False:
         return snapshot
-    text = _latest(snapshot)
-    if not text:
+    text, newest = _latest(snapshot)
+    if newest is None:
         return snapshot
     from hudi_format.schema.history import Evolution
 
-    wanted = _parsed(snapshot, text, "")
+    wanted = _parsed(snapshot, text, newest)
     versions = {v.version: v for v in _history(snapshot)}
     of_instant: dict[str, int] = {}
     seen = {text: wanted}
@@ -52,7 +52,7 @@ def with_history(snapshot: TableSnapshot, enabled: bool | None) -> TableSnapshot
         own = snapshot.commits.get(instant).extra.get(LATEST_SCHEMA)
         if own:
             if own not in seen:
-                seen[own] = _parsed(snapshot, own, instant.time)
+                seen[own] = _parsed(snapshot, own, instant)
             of_instant[instant.time] = seen[own].version
     for version in seen.values():
         versions.setdefault(version.version, version)
@@ -60,8 +60,8 @@ def with_history(snapshot: TableSnapshot, enabled: bool | None) -> TableSnapshot
     return replace(snapshot, evolution=Evolution(wanted, ordered, of_instant))
 
 
-def _latest(snapshot: TableSnapshot) -> str:
-    """The history's entry of the newest commit that decides about the schema; "" for a table without one."""
+def _latest(snapshot: TableSnapshot) -> tuple[str, Instant | None]:
+    """The history's entry of the newest commit that decides about the schema, and that commit; None without one."""
     for instant in reversed(snapshot.instants):
         metadata = snapshot.commits.get(instant)
         if metadata.operation in SCHEMA_NEUTRAL or not metadata.schema_text:
@@ -74,8 +74,8 @@ def _latest(snapshot: TableSnapshot) -> str:
                 instant=instant.time,
                 remedy=f"read with {OPTION}=false, which goes by column names, or with Apache Hudi.",
             )
-        return text
-    return ""
+        return text, instant if text else None
+    return "", None
 
 
 def _named_before(snapshot: TableSnapshot, instant: Instant) -> bool:
@@ -112,10 +112,10 @@ def _history(snapshot: TableSnapshot) -> tuple[SchemaVersion, ...]:
         raise e.at(table=storage.uri, file=path) from None
 
 
-def _parsed(snapshot: TableSnapshot, text: str, instant: str) -> SchemaVersion:
+def _parsed(snapshot: TableSnapshot, text: str, instant: Instant) -> SchemaVersion:
     from hudi_format.schema.history import parse_version
 
     try:
         return parse_version(text)
     except CorruptFileError as e:
-        raise e.at(table=snapshot.storage.uri, instant=instant or snapshot.instant) from None
+        raise e.at(table=snapshot.storage.uri, instant=instant.time, file=instant.path) from None
