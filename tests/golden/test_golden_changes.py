@@ -16,6 +16,7 @@ COW = ("cdc_cow_op_key_only", "cdc_cow_data_before", "cdc_cow_data_before_after"
 MOR = ("cdc_mor_op_key_only", "cdc_mor_data_before", "cdc_mor_data_before_after")
 TABLES = golden("v6", *COW, *MOR)
 TABLES += [t for v in LAYOUT_2 for t in golden(v) if t.name in (*COW, *MOR)]
+TABLES += [t for v in ("images_v6", "images_v9") for t in golden(v)]  # bytes in either form of an image
 QUESTIONS = [(t, q) for t in TABLES for q in t.questions(CDC)]
 # Tables without a log of changes, whose older files are all there.
 UNLOGGED = golden(

@@ -1,10 +1,11 @@
 """Rows as JSON texts: the `before` and `after` of a change, as Apache Hudi gives them.
 
 Values are those that the table stores: a timestamp is its number of milliseconds or microseconds, a date its days
-since 1970, a decimal its digits, bytes are base64.  Column by column with Arrow; only nested values, and those of
-types without a text in Arrow, go through Python.
+since 1970, a decimal its digits.  Column by column with Arrow; only nested values, and those of types without a text in
+Arrow, go through Python.
 
-Source: HoodieCDCRDD of Apache Hudi 0.15, which writes Avro's or Jackson's text of a record.
+Source: HoodieCDCRDD of Apache Hudi 0.15, which writes Avro's or Jackson's text of a record.  Avro's has nulls, and a
+character for each byte of bytes (ISO 8859-1); Jackson's leaves nulls out, and bytes are base64.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ def image_texts(rows: pa.Table, *, nulls: bool) -> pa.Array:
     """One JSON object per row.
 
     Args:
-        nulls: whether a null column is there, as `null`, or left out.
+        nulls: whether a null column is there, as `null`, or left out; bytes are as the one or the other has them.
     """
     if not rows.num_columns:
         return pa.repeat("{}", rows.num_rows)
     members = []
     for name in rows.column_names:
-        text = _texts(_one(rows.column(name)))
+        text = _texts(_one(rows.column(name)), nulls)
         if nulls:
             text = text.fill_null("null")
         member = pc.binary_join_element_wise("," + _json(name) + ":", text, "")
@@ -47,7 +48,7 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
     return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
 
 
-def _texts(column: pa.Array) -> pa.Array:
+def _texts(column: pa.Array, avro: bool) -> pa.Array:
     """The JSON text of each value; null stays null."""
     kind = column.type
     if pa.types.is_dictionary(kind):
@@ -71,7 +72,7 @@ def _texts(column: pa.Array) -> pa.Array:
         return column.view(pa.int64()).cast(pa.string())
     if pa.types.is_decimal(kind):
         return column.cast(pa.string())
-    texts = [None if v is None else _text(v, kind) for v in column.to_pylist()]
+    texts = [None if v is None else _text(v, kind, avro) for v in column.to_pylist()]
     return pa.array(texts, pa.string())
 
 
@@ -88,33 +89,35 @@ _UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
-def _text(value: Any, kind: pa.DataType) -> str:
+def _text(value: Any, kind: pa.DataType, avro: bool) -> str:
     """The JSON text of one value."""
     if value is None:
         return "null"
     if pa.types.is_struct(kind):
-        return "{" + ",".join(f"{_json(f.name)}:{_text(value[f.name], f.type)}" for f in kind) + "}"
+        return "{" + ",".join(f"{_json(f.name)}:{_text(value[f.name], f.type, avro)}" for f in kind) + "}"
     if pa.types.is_map(kind):
         return (
             "{"
-            + ",".join(f"{_json(_scalar(k, kind.key_type))}:{_text(v, kind.item_type)}" for k, v in value)
+            + ",".join(
+                f"{_json(_scalar(k, kind.key_type, avro))}:{_text(v, kind.item_type, avro)}" for k, v in value
+            )
             + "}"
         )
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return "[" + ",".join(_text(v, kind.value_type) for v in value) + "]"
+        return "[" + ",".join(_text(v, kind.value_type, avro) for v in value) + "]"
     if isinstance(value, decimal.Decimal):
         return format(value, "f")
-    return _json(_scalar(value, kind))
+    return _json(_scalar(value, kind, avro))
 
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _scalar(value: Any, kind: pa.DataType) -> Any:
+def _scalar(value: Any, kind: pa.DataType, avro: bool) -> Any:
     """A value as `json` knows it."""
     if isinstance(value, bytes):
-        return base64.b64encode(value).decode("ascii")
+        return value.decode("latin-1") if avro else base64.b64encode(value).decode("ascii")
     if isinstance(value, datetime.datetime):
         since = value.replace(tzinfo=None) - _EPOCH
         micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
