@@ -18,6 +18,7 @@ from hudi_format.avro.model import parse
 from hudi_format.errors import CorruptFileError, HudiError, UnsupportedError
 from hudi_format.log.batches import BlockDecoder
 from hudi_format.log.blocks import BlockType, LogBlock
+from hudi_format.log.damage import check_file
 from hudi_format.log.deletes import read_deletes
 from hudi_format.log.kryo import KryoError, read_kryo
 from hudi_format.log.positions import RoaringError, read_roaring64, record_positions
@@ -293,6 +294,24 @@ def test_a_log_file_is_read_a_few_times_at_most(case, monkeypatch):
     blocks = LogFileReader(source).blocks
     assert blocks == LogFileReader(HEAVY[case]).blocks
     assert source.taken < 5 * len(HEAVY[case])
+
+
+@pytest.mark.req("LF-14")
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_log_file_of_nothing_but_magics_is_one_damaged_stretch(whole, monkeypatch):
+    if not whole:
+        monkeypatch.setattr("hudi_format.log.reader.WHOLE_FILE", 0)
+    good = block(1, {0: "1"}, b"\0\0\0\3\0\0\0\1\0")
+    data = good + b"#HUDI" * 20_000 + good
+    found = LogFileReader(io.BytesIO(data)).blocks
+    assert [(b.type, b.offset, b.end) for b in found] == [
+        (BlockType.DELETE, 0, len(good)),
+        (BlockType.CORRUPT, len(good), len(data) - len(good)),
+        (BlockType.DELETE, len(data) - len(good), len(data)),
+    ]
+    with pytest.raises(CorruptFileError) as e:
+        check_file(found, file="f", size=len(data))
+    assert e.value.details["offset"] == len(good)
 
 
 def test_numbers_of_thousands_of_digits():

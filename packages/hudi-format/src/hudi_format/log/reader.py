@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from types import TracebackType
 from typing import Any
@@ -22,6 +22,8 @@ _WINDOW = 64 << 10  # bytes of one ranged read: a header with its schema, and of
 _SEARCH = 4 << 20  # bytes of one ranged read while the next magic is sought
 _LOST_HEAD = 1 << 20  # bytes of a torn block that are searched for its instant
 _LEAST_HEAD = 26  # bytes up to a header's number of entries
+_LEAST_BLOCK = 30  # bytes of a torn block up to where its header may name an instant
+_ROWS_AT_ONCE = 65536
 _TAIL = 12  # empty footer and reverse pointer
 
 
@@ -97,14 +99,16 @@ class LogFileReader:
         Never raises for damage: what it means depends on what was committed (`hudi_format.log.damage`).
         """
         if self._data is None:
-            return tuple(self._blocks_by_range())
+            return tuple(_joined(self._blocks_by_range()))
         view = memoryview(self._data).cast("B")
         headers = Headers()
 
         def read(at: int, length: int) -> memoryview:
             return view[at : at + length]
 
-        return tuple(block_of(row, self.file, read, headers) for row in index(view).tolist())
+        rows = index(view)
+        parts = (rows[n : n + _ROWS_AT_ONCE].tolist() for n in range(0, len(rows), _ROWS_AT_ONCE))
+        return tuple(_joined(block_of(row, self.file, read, headers) for part in parts for row in part))
 
     def content(self, block: LogBlock) -> pa.Buffer:
         """The content of one of this file's blocks; without a copy where the file is in memory.
@@ -243,6 +247,29 @@ class _Window:
         data = memoryview(self._reader.read(offset, length)).cast("B")
         self._pieces = [*self._pieces[-1:], (offset, data)]
         return data
+
+
+def _joined(blocks: Iterable[LogBlock]) -> Iterator[LogBlock]:
+    """The blocks, beginnings of blocks that follow one another and say nothing as one stretch.
+
+    Hostile bytes may be nothing but magics; a value for each would take a hundred times their size.
+    """
+    run: LogBlock | None = None
+    end = 0
+    for block in blocks:
+        short = (
+            block.damage in (Damage.TORN, Damage.DISAGREES) and block.size < _LEAST_BLOCK and not block.header
+        )
+        if run is not None and not short:
+            yield run if run.end == end else _lost(run.file, run.offset, end, run.damage)
+            run = None
+        if not short:
+            yield block
+            continue
+        run = run or block
+        end = block.end
+    if run is not None:
+        yield run if run.end == end else _lost(run.file, run.offset, end, run.damage)
 
 
 def _lost(file: str, start: int, stop: int, damage: Damage) -> LogBlock:
