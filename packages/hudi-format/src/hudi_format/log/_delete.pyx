@@ -112,7 +112,7 @@ cdef void _array(Cursor* c, int64_t* value, int64_t* length) noexcept nogil:
                 break
             if count < 0:
                 size = _varint(c)
-                if c.bad or size < 0 or size > c.end - c.at:
+                if c.bad or size < 0 or size > c.end - c.at or count < -size:  # the least number has no opposite
                     c.bad = True
                     return
                 count = -count
@@ -156,7 +156,7 @@ cdef int64_t _walk(Cursor* c, int64_t* out, int64_t rows) noexcept nogil:
             break
         if count < 0:
             size = _varint(c)
-            if size < 0 or size > c.end - c.at:
+            if size < 0 or size > c.end - c.at or count < -size:  # the least number has no opposite
                 c.bad = True
             if c.bad:
                 break
