@@ -84,9 +84,11 @@ def _pyspark(session: nox.Session, wanted: str) -> Path:
         with tempfile.TemporaryDirectory(dir=DIST, prefix="pyspark-") as work:
             builder = Path(work) / "venv"
             session.run("python", "-m", "venv", str(builder), silent=True)
-            # Not below /tmp, which may be small, or memory.
+            # Not below /tmp, which may be small, or memory.  Before pip 23.1, which Debian 12 has not, it takes a
+            # setuptools without the package wheel for enough.
             session.run(str(builder / BIN / "python"), "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-cache-dir",
-                        "--wheel-dir", f"{work}/wheel", wanted, env={"TMPDIR": work}, external=True)  # fmt: skip
+                        "--use-pep517", "--wheel-dir", f"{work}/wheel", wanted, env={"TMPDIR": work},
+                        external=True)  # fmt: skip
             folder.mkdir(parents=True, exist_ok=True)
             for wheel in Path(work, "wheel").glob("pyspark-*.whl"):
                 wheel.replace(folder / wheel.name)  # whole or not there, for sessions beside this one

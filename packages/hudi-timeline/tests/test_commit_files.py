@@ -109,5 +109,5 @@ def test_a_commit_that_is_gone_is_a_missing_file(storage):
 
 
 def test_a_commit_without_statistics_has_no_files(storage):
-    none = instant(b'{"operationType": "UPSERT"}', storage)
+    none = instant(b'{"partitionToWriteStats": null, "operationType": "UPSERT"}', storage)
     assert read_commit_files(storage, [none]) == [CommitFiles()]

@@ -106,7 +106,7 @@ def test_a_commit_of_nothing_has_the_form_of_apache_hudi():
 
 def test_unknown_keys_are_ignored_and_missing_ones_have_defaults():
     metadata = parse_commit(
-        b'{"new": {"a": [1]}, "partitionToWriteStats": {"p": [{"fileId": "f", "x": 1.50}]}}'
+        b'{"new": {"a": [1]}, "partitionToWriteStats": {"p": [{"fileId": "f", "path": null, "x": 1.50}]}}'
     )
     (stat,) = metadata.stats
     assert (stat.file_id, stat.prev_commit, stat.num_writes) == ("f", "null", 0)
@@ -169,9 +169,14 @@ def test_arbitrary_bytes_are_an_error_or_a_commit(junk):
         b'{"partitionToWriteStats": {"p": [{"numWrites": "3"}]}}',
         b'{"partitionToWriteStats": {"p": [{"numWrites": true}]}}',
         b'{"partitionToWriteStats": {"p": [{"numWrites": 9223372036854775808}]}}',
-        b'{"partitionToReplaceFileIds": {"p": [null]}}',
-        b'{"extraMetadata": "x"}',
-        b'{"operationType": 3}',
+        b'{"partitionToWriteStats": {}, "partitionToReplaceFileIds": {"p": [null]}}',
+        b'{"partitionToWriteStats": {}, "extraMetadata": "x"}',
+        b'{"partitionToWriteStats": {}, "operationType": 3}',
+        # Without these the commit would have fewer files.
+        b"{}",
+        b'{"partitionToWriteStatz": {}, "operationType": "UPSERT"}',
+        b'{"partitionToWriteStats": {"p": [{"fileId": "f", "pbth": "p/f"}]}}',
+        b'{"partitionToWriteStats": {"p": [{"fileIe": "f", "path": "p/f"}]}}',
         b"[" * 100_000,
         # Places that are not below the table, or that no system has a name for.
         b'{"partitionToWriteStats": {"../p": []}}',
@@ -180,8 +185,8 @@ def test_arbitrary_bytes_are_an_error_or_a_commit(junk):
         b'{"partitionToWriteStats": {"p": [{"fileId": "\\udfff"}]}}',
         b'{"partitionToWriteStats": {"p": [{"path": "p/f\\u0000"}]}}',
         b'{"partitionToWriteStats": {"p": [{"partitionPath": ".."}]}}',
-        b'{"partitionToReplaceFileIds": {"..": []}}',
-        b'{"partitionToReplaceFileIds": {"p": ["\\ud800"]}}',
+        b'{"partitionToWriteStats": {}, "partitionToReplaceFileIds": {"..": []}}',
+        b'{"partitionToWriteStats": {}, "partitionToReplaceFileIds": {"p": ["\\ud800"]}}',
     ],
 )
 def test_other_shapes_are_errors_that_name_the_place(content):
@@ -190,7 +195,7 @@ def test_other_shapes_are_errors_that_name_the_place(content):
 
 
 def test_half_of_a_pair_of_a_character_is_written_back_as_it_was_named():
-    commit = parse_commit(b'{"extraMetadata": {"a": "x \\udefa y \\\\udefa"}}')
+    commit = parse_commit(b'{"partitionToWriteStats": {}, "extraMetadata": {"a": "x \\udefa y \\\\udefa"}}')
     assert commit.extra == {"a": "x \udefa y \\udefa"}
     assert parse_commit(commit.to_json()) == commit
 

@@ -151,7 +151,7 @@ CASES = [
         {},
         {
             f".hoodie/{T}.replacecommit.requested": CLUSTERING,
-            f".hoodie/{T}.replacecommit": CommitMetadata(operation="CLUSTER").to_json(),
+            f".hoodie/{T}.replacecommit": CommitMetadata(operation="CLUSTER", is_replace=True).to_json(),
         },
         "",
     ),

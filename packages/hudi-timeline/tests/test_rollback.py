@@ -353,7 +353,7 @@ def test_a_rollback_of_a_completed_commit_that_others_need_is_refused(storage, i
 
 def test_a_rollback_of_the_last_commit_that_another_process_began_is_finished(storage):
     pending(storage)
-    put(storage, f".hoodie/{T}.commit", data=b"{}")
+    put(storage, f".hoodie/{T}.commit", data=b'{"partitionToWriteStats": {}}')
     put(storage, f"p/{name(1)}")
     begun(storage, [{"partitionPath": "p", "filesToBeDeleted": [f"/x/p/{name(1)}"]}])
     assert [str(i) for i in finish(storage).instants] == [f"{R} rollback completed"]

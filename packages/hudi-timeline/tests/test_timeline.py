@@ -172,7 +172,9 @@ META = '{"name":"_hoodie_commit_time","type":["null","string"],"doc":"","default
 
 def commit(schema, operation="UPSERT"):
     return CommitMetadata(
-        extra={"schema": SCHEMA.format(schema)} if schema else {}, operation=operation
+        extra={"schema": SCHEMA.format(schema)} if schema else {},
+        operation=operation,
+        is_replace=operation == "CLUSTER",
     ).to_json()
 
 

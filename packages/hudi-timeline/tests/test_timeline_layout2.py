@@ -1,5 +1,6 @@
 """The timeline of layout 2: names with the time of completion, Avro metadata, a folder of its own."""
 
+import shutil
 from datetime import UTC, datetime
 
 import pytest
@@ -11,6 +12,7 @@ from hudi_timeline.inspect import Inspector
 from hudi_timeline.instant import parse_instant_file_2
 from hudi_timeline.metadata.avro_records import parse
 from hudi_timeline.metadata.commit import parse_commit
+from hudi_timeline.metadata.commit_files import read_commit_files
 from hudi_timeline.scan.time_travel import earliest_retained
 from hudi_timeline.timeline import Timeline, is_clustering, latest_schema, load_timeline, read_commit
 
@@ -136,7 +138,7 @@ def test_every_other_action_of_the_golden_timelines_is_decoded(golden_timelines_
 
 
 def test_a_completed_file_without_a_time_of_completion_has_that_of_its_modification(table):
-    table.publish(f"{FOLDER}/{A}.commit", b'{"operationType": "UPSERT"}')
+    table.publish(f"{FOLDER}/{A}.commit", b'{"partitionToWriteStats": {}, "operationType": "UPSERT"}')
     (old,) = load(table).completed_writes()
     assert len(old.completion) == 17
     assert old.completion > "2026"
@@ -193,8 +195,28 @@ def test_avro_of_another_record_is_no_commit(golden_timelines_2):
         parse_commit(commit + b"\0")
 
 
+@pytest.mark.req("NEW-37")
+@pytest.mark.parametrize("name", [b"partitionToWriteStats", b"path", b"fileId", b"partitionToReplaceFileIds"])
+def test_a_schema_that_names_a_field_otherwise_loses_no_files(golden_timelines_2, tmp_path, name):
+    """In the header of a commit's container, which no checksum covers."""
+    from_where = golden_timelines_2 / "v9" / "cdc_cow_op_key_only" / ".hoodie"
+    shutil.copytree(from_where, tmp_path / ".hoodie")
+    storage = LocalStorage(str(tmp_path))
+    timeline = load_timeline(storage, table_config.load(storage))
+    action = "replacecommit" if name.startswith(b"partitionToR") else "commit"
+    instant = next(i for i in timeline.completed_writes() if i.action == action)
+    path = tmp_path / instant.path
+    data = path.read_bytes()
+    assert b'"' + name + b'"' in data
+    path.write_bytes(data.replace(b'"' + name + b'"', b'"' + name[:-1] + b'_"', 1))
+    for read in (lambda: read_commit(storage, instant), lambda: read_commit_files(storage, [instant])):
+        with pytest.raises(CorruptFileError, match=name.decode()) as e:
+            read()
+        assert e.value.file == instant.path
+
+
 def test_times_of_completion_are_shown_as_they_are_asked_for(table):
-    table.publish(f"{FOLDER}/{A}_{B}.commit", b"{}")
+    table.publish(f"{FOLDER}/{A}_{B}.commit", b'{"partitionToWriteStats": {}}')
     table.publish(f"{FOLDER}/{C}.commit.requested", b"")
     inspect = Inspector(table)
     assert inspect.timeline().column("completion").to_pylist() == [B, None]

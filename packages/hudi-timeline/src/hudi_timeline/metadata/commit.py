@@ -131,7 +131,10 @@ def read_commit(storage: Storage, instant: Instant) -> CommitMetadata:
             if instant.completed:
                 raise empty_file_error(instant, storage.uri)
             return CommitMetadata(is_replace=instant.action == REPLACE_COMMIT)
-        return _parsed_before(data) if len(data) <= _MOST_KEPT else parse_commit(data)
+        found = _parsed_before(data) if len(data) <= _MOST_KEPT else parse_commit(data)
+        if instant.completed and instant.action == REPLACE_COMMIT and not found.is_replace:
+            raise _corrupt("a replacement without partitionToReplaceFileIds", instant.path, 0)
+        return found
 
     return read_instant(storage, instant, parsed)
 
@@ -176,7 +179,23 @@ def parse_commit(data: bytes, *, path: str = "") -> CommitMetadata:
         raise _corrupt(f"not JSON: {e.msg}", path, e.pos) from None
     except (RecursionError, ValueError) as e:  # nesting, or a number of thousands of digits
         raise _corrupt(f"not JSON that can be read: {e}", path, 0) from None
-    return _from_object(_expect(value, dict, "the file", path), path)
+    top = _expect(value, dict, "the file", path)
+    _check_whole(top, path)
+    return _from_object(top, path)
+
+
+def _check_whole(top: Mapping[str, object], path: str) -> None:
+    """Apache Hudi leaves out no field, not even one without a value: without these a commit would have fewer files."""
+    if "partitionToWriteStats" not in top:
+        raise _corrupt("it has no partitionToWriteStats", path, 0)
+    stats = _expect(top["partitionToWriteStats"] or {}, dict, "partitionToWriteStats", path)
+    for partition, entries in stats.items():
+        for entry in entries if isinstance(entries, list) else ():
+            lost = [n for n in ("fileId", "path") if isinstance(entry, dict) and n not in entry]
+            if lost:
+                raise _corrupt(
+                    f"a statistic of partitionToWriteStats[{partition!r}] has no {lost[0]}", path, 0
+                )
 
 
 AVRO_NAMES = ("HoodieCommitMetadata", "HoodieReplaceCommitMetadata")
@@ -189,6 +208,8 @@ def _from_avro(data: bytes, path: str) -> CommitMetadata:
     name, record = read_container(data, what=AVRO_NAMES[0], path=path)
     if name not in AVRO_NAMES:
         raise _corrupt(f"it holds {name!r}", path, 0)
+    if name == AVRO_NAMES[1] and "partitionToReplaceFileIds" not in record:
+        raise _corrupt("a replacement without partitionToReplaceFileIds", path, 0)
     return commit_of_record(record, path=path)
 
 
@@ -198,6 +219,7 @@ def commit_of_record(record: Record, *, path: str = "") -> CommitMetadata:
     Raises:
         CorruptFileError: fields of other types.
     """
+    _check_whole(record, path)
     stats = _object(record, "partitionToWriteStats", path)
     plain = {
         p: [

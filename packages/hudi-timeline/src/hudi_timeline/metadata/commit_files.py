@@ -16,7 +16,7 @@ import pyarrow as pa
 from hudi_format.commit_json import files_of_json
 from hudi_format.errors import HudiError
 from hudi_format.storage import Storage
-from hudi_timeline.instant import Instant
+from hudi_timeline.instant import REPLACE_COMMIT, Instant
 from hudi_timeline.listing import on_threads
 from hudi_timeline.metadata.avro_types import MAGIC
 from hudi_timeline.metadata.commit import AVRO_NAMES, CommitMetadata, read_commit
@@ -29,6 +29,7 @@ HISTORY_KEY = "latest_schema"
 _HISTORY_BYTES = HISTORY_KEY.encode()
 _STATS = "partitionToWriteStats"
 _REPLACED = "partitionToReplaceFileIds"
+_REPLACED_BYTES = f'"{_REPLACED}"'.encode()
 _STAT = pa.struct(
     [
         ("fileId", pa.string()),
@@ -110,7 +111,7 @@ def read_commit_files(
                 head = part.header
                 avro.setdefault(part.schema, []).append((n, part.blocks[0][1]))
         else:
-            out[n] = _from_json(data)
+            out[n] = _from_json(data, instants[n])
     for schema, parts in avro.items():
         for (n, _), files in zip(parts, _from_avro(schema, [b for _, b in parts]), strict=True):
             out[n] = files
@@ -138,7 +139,21 @@ def _container(data: bytes, known: Header | None) -> Container | None:
         name = str(checked_schema(part.schema).get("name", "")).rpartition(".")[2]
     except HudiError:
         return None
-    return part if [n for n, _ in part.blocks] == [1] and name in AVRO_NAMES else None
+    usual = [n for n, _ in part.blocks] == [1] and name in AVRO_NAMES
+    return part if usual and _is_whole(part.schema, name == AVRO_NAMES[1]) else None
+
+
+@lru_cache(maxsize=16)
+def _is_whole(schema: str, replaces: bool) -> bool:
+    """Whether records of a schema say which files there are; a field of another name would be one without a value."""
+    from hudi_format.avro.decoder import Decoder
+
+    try:
+        own = Decoder(schema).schema
+        names = [f.name for f in own.field(_STATS).type.item_type.value_type]
+        return {"fileId", "path"} <= set(names) and (not replaces or _REPLACED in own.names)
+    except (HudiError, LookupError, AttributeError):
+        return False
 
 
 @lru_cache(maxsize=16)
@@ -184,8 +199,10 @@ def _astray(text: memoryview) -> bool:
     return b"\0" in found or b".." in found
 
 
-def _from_json(data: bytes) -> CommitFiles | None:
+def _from_json(data: bytes, instant: Instant) -> CommitFiles | None:
     """None where the file has not the usual form, or names places that may lie outside the table."""
+    if instant.action == REPLACE_COMMIT and _REPLACED_BYTES not in data:
+        return None
     found = None if b".." in data else files_of_json(data)
     if found is None:
         return None
