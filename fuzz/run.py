@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
+import faulthandler
 import hashlib
 import io
 import os
@@ -34,6 +36,7 @@ FINDINGS = HERE / "findings"
 CORPUS = Path(os.environ.get("HUDI_FUZZ_CORPUS", HERE / "corpus"))
 MOST_MEMORY = 3 << 30  # bytes of address space above what the process has when a target begins
 LONGEST_INPUT = 20  # seconds
+STUCK = 300  # seconds beyond its time after which a target that has not ended is said to hang
 
 
 def seeds_of(name: str) -> list[bytes]:
@@ -145,7 +148,9 @@ def one(target: Any, seconds: int, seed: int | None, out: Path) -> NoReturn:
     with open(out, "wb") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
+    faulthandler.dump_traceback_later(seconds + STUCK, exit=True)
     limit_memory()
+    end_at_once()
     arguments = [
         sys.argv[0], str(CORPUS / target.name), f"-max_total_time={seconds}", f"-max_len={target.most}",
         f"-timeout={LONGEST_INPUT}", "-rss_limit_mb=4096", f"-artifact_prefix={found}/", "-print_final_stats=1",
@@ -162,6 +167,20 @@ def one(target: Any, seconds: int, seed: int | None, out: Path) -> NoReturn:
     atheris.Setup(arguments, run)
     atheris.Fuzz()
     os._exit(0)
+
+
+def end_at_once() -> None:
+    """Let this process end with the status it is given, without the destructors of libraries.
+
+    libFuzzer ends it while the GIL is held; Arrow's destructor of its threads waits for each of them, and one of them
+    may wait for the GIL.  Handlers are called in the reverse order of their registration, so Arrow's come first here.
+    """
+    import pyarrow as pa
+
+    pa.cpu_count(), pa.io_thread_count()
+    libc = ctypes.CDLL(None)
+    if libc.on_exit(libc._exit, None):
+        raise OSError("no handler of this process's end could be registered")
 
 
 def told(name: str, out: Path, ok: bool) -> bool:
