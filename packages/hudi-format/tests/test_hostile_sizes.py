@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import struct
+import tracemalloc
 import zlib
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from hudi_format.log.batches import BlockDecoder
 from hudi_format.log.blocks import BlockType, LogBlock
 from hudi_format.log.damage import check_file
 from hudi_format.log.deletes import read_deletes
+from hudi_format.log.index import Column, index
 from hudi_format.log.kryo import KryoError, read_kryo
 from hudi_format.log.positions import RoaringError, read_roaring64, record_positions
 from hudi_format.log.reader import LogFileReader
@@ -312,6 +314,24 @@ def test_a_log_file_of_nothing_but_magics_is_one_damaged_stretch(whole, monkeypa
     with pytest.raises(CorruptFileError) as e:
         check_file(found, file="f", size=len(data))
     assert e.value.details["offset"] == len(good)
+
+
+@pytest.mark.req("LF-14")
+def test_many_beginnings_of_blocks_take_a_small_multiple_of_their_bytes():
+    good = block(1, {0: "1"}, b"\0\0\0\3\0\0\0\1\0")
+    data = good + b"#HUDI" * 1_000_000 + b"x" * 40 + good + b"#HUDI" * 300_000 + good
+    tracemalloc.start()
+    try:
+        rows = index(data)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 5 * len(data)
+    first, second, size = 5 * 1_000_000, 5 * 300_000, len(good)
+    long = size + first - 10  # the last of the first magics, which runs on through what is none
+    sound = size + first + 40
+    assert rows[:, Column.OFFSET].tolist() == [0, size, long, sound, sound + size, sound + size + second]
+    assert rows[1:, Column.OFFSET].tolist() == rows[:-1, Column.END].tolist()
 
 
 def test_numbers_of_thousands_of_digits():

@@ -11,8 +11,9 @@ import pytest
 
 from hudi_format.base_file import open_other
 from hudi_format.errors import CorruptFileError, HudiError
-from hudi_format.parquet.footer import check_columns, read_footer
+from hudi_format.parquet.footer import AVRO_SCHEMA, check_columns, read_footer
 from hudi_format.parquet.reader import iter_batches, iter_row_groups, read_table
+from hudi_format.schema.avro import to_avro
 from hudi_format.storage import LocalStorage
 
 ROWS = 300
@@ -98,6 +99,58 @@ def test_a_name_that_comes_twice_is_damage(tmp_path: Path, within: bool) -> None
     ):
         with pytest.raises(CorruptFileError, match=says):
             read()
+
+
+@pytest.mark.req("NEW-37")
+@pytest.mark.parametrize(
+    ("name", "changed", "says"),
+    [
+        (b"amount", b"amounu", "amount"),
+        (b"street", b"ctreet", "home.street"),
+        (b"weight", b"weighu", "parts.weight"),
+        (b"colour", b"bolour", "sizes.colour"),
+    ],
+)
+def test_a_name_that_the_footers_avro_schema_has_and_parquets_has_not_is_damage(
+    tmp_path: Path, name: bytes, changed: bytes, says: str
+) -> None:
+    """One changed byte makes a column of nulls, for whoever asks for it by its name."""
+    schema = pa.schema([
+        pa.field("amount", pa.int64()),
+        pa.field("home", pa.struct([("street", pa.string())])),
+        pa.field("parts", pa.list_(pa.field("element", pa.struct([("weight", pa.float64())])))),
+        pa.field("sizes", pa.map_(pa.string(), pa.struct([("colour", pa.string())]))),
+    ])  # fmt: skip
+    row = {
+        "amount": 1,
+        "home": {"street": "s"},
+        "parts": [{"weight": 2.5}],
+        "sizes": [("x", {"colour": "red"})],
+    }
+    path = tmp_path / "f.parquet"
+    entries = {AVRO_SCHEMA: to_avro(schema, "r")}
+    pq.write_table(pa.Table.from_pylist([row], schema).replace_schema_metadata(entries), path)
+    data = path.read_bytes()
+    storage = LocalStorage(str(tmp_path))
+    assert read_table(storage, path.name, schema=schema).to_pylist() == [row]
+    at = data.index(b"\x06" + name, len(data) - 8 - int.from_bytes(data[-8:-4], "little")) + 1
+    path.write_bytes(data[:at] + changed + data[at + len(name) :])
+    for read in (
+        lambda: read_table(storage, path.name, schema=schema),
+        lambda: read_table(storage, path.name),
+        lambda: list(iter_batches(storage, path.name, schema=schema)),
+        lambda: read_footer(storage, path.name),
+    ):
+        with pytest.raises(CorruptFileError, match=rf"column {says} of its Avro schema is not in Parquet's"):
+            read()
+
+
+def test_an_avro_schema_that_is_none_hinders_no_read(tmp_path: Path) -> None:
+    nulls = b'{"type": "record", "name": "r", "fields": [{"name": "n", "type": "null"}]}'
+    for n, text in enumerate((b"{", b"\xff", nulls)):
+        path = tmp_path / f"{n}.parquet"
+        pq.write_table(pa.table({"a": [1]}).replace_schema_metadata({AVRO_SCHEMA: text}), path)
+        assert read_table(LocalStorage(str(tmp_path)), path.name).to_pydict() == {"a": [1]}
 
 
 @pytest.mark.req("NEW-37")

@@ -19,7 +19,7 @@ from hudi_timeline.write.operation import execute
 
 pytestmark = pytest.mark.req("NEW-13")
 
-SECRETS = ["Smith", "Miller", "Oslo", "Paris", "4711", "salary-note", "SALARY"]
+SECRETS = ["Smith", "Miller", "Oslo", "Paris", "4815162342", "salary-note", "SALARY"]
 OPTIONS = {
     "hoodie.table.name": "t",
     "hoodie.datasource.write.recordkey.field": "name",
@@ -32,7 +32,7 @@ OPTIONS = {
 def people(v):
     return pa.table({
         "name": ["Smith", "Miller", "Jones"], "city": ["Oslo", "Paris", "Oslo"],
-        "pay": pa.array([4711 + v, 5, 6], pa.int64()), "note": ["salary-note", None, "b"],
+        "pay": pa.array([4815162342 + v, 5, 6], pa.int64()), "note": ["salary-note", None, "b"],
         "ts": pa.array([v] * 3, pa.int64()),
     })  # fmt: skip
 

@@ -171,6 +171,34 @@ def test_a_parquet_content_of_other_types_than_the_block_says_is_damage():
         list(data_block_batches(*fine, schema=pa.schema([("s", pa.struct([("a", pa.bool_())]))])))
 
 
+@pytest.mark.req("NEW-37", "LF-15")
+def test_a_member_that_a_parquet_content_names_otherwise_is_damage():
+    """It would be nulls: one changed byte of the footer's."""
+    inner = {"type": "record", "name": "i", "fields": [{"name": "amount", "type": "long"}]}
+    written = {
+        "type": "record",
+        "name": "r",
+        "fields": [{"name": "s", "type": {"type": "array", "items": inner}}],
+    }
+    out = io.BytesIO()
+    pq.write_table(pa.table({"s": [[{"amount": 7}]]}), out, store_schema=False)
+    for content, sound in (
+        (out.getvalue(), True),
+        (out.getvalue().replace(b"\x06amount", b"\x06amounu"), False),
+    ):
+        b, data = one(block(5, {0: "7", 2: json.dumps(written)}, content))
+        if sound:
+            assert next(iter(data_block_batches(b, data))).to_pylist() == [{"s": [{"amount": 7}]}]
+            continue
+        with pytest.raises(
+            CorruptFileError, match=r"column s\.amount of its Avro schema is not in Parquet's"
+        ):
+            list(data_block_batches(b, data))
+        wanted = from_avro(json.dumps(written))
+        with pytest.raises(CorruptFileError, match=r"column s\.amount"):
+            list(BlockRows(wanted, None, 1 << 20).read(b, data))
+
+
 @pytest.mark.req("LF-16")
 @pytest.mark.parametrize(
     ("kind", "value", "wanted"),

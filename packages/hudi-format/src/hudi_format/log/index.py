@@ -16,6 +16,8 @@ Rows = npt.NDArray[np.int64]
 Buffer = bytes | bytearray | memoryview
 
 _ROWS_AT_ONCE = 4096
+_MOST_DOUBLINGS = 4  # of it
+LEAST_BLOCK = 30  # bytes of a torn block up to where its header may name an instant
 _EMPTY_FOOTER = 12  # bytes of a footer without entries, and of the reverse pointer
 
 
@@ -47,17 +49,39 @@ class Column(IntEnum):
 def index(data: Buffer) -> Rows:
     """All blocks and damaged stretches of a whole file in its order, shape (blocks, 16).
 
-    Runs without the GIL, and in time and memory linear in the bytes.
+    Beginnings of blocks that follow one another and say nothing are one stretch: hostile bytes may be nothing but
+    magics, and a row for each would take 25 times their size.  Runs without the GIL but for a step each 65,536 blocks,
+    in time linear in the bytes.
     """
     view = memoryview(data).cast("B")
     parts: list[Rows] = []
-    at = 0
+    at, before = 0, False
     while at < len(view):
-        room = min(_ROWS_AT_ONCE << min(len(parts), 8), (len(view) - at) // 6 + 1)
+        room = min(_ROWS_AT_ONCE << min(len(parts), _MOST_DOUBLINGS), (len(view) - at) // 6 + 1)
         out = np.empty((room, len(Column)), np.int64)
-        rows, at = _scan.scan(view, at, out)
-        parts.append(out[:rows])
+        count, at = _scan.scan(view, at, out)
+        rows = out[:count]
+        quiet = _says_nothing(rows)
+        follows = quiet & np.append(before, quiet[:-1])
+        before = bool(quiet[-1])
+        if follows.any():
+            first = np.flatnonzero(~follows)
+            ends = rows[np.append(first, count) - 1, Column.END]  # of what is before each of them, and of all
+            if follows[0]:
+                parts[-1][-1, Column.END] = ends[0]
+            rows = rows[first]
+            rows[:, Column.END] = ends[1:]
+        if len(rows):
+            parts.append(rows)
     return np.concatenate(parts) if parts else np.empty((0, len(Column)), np.int64)
+
+
+def _says_nothing(rows: Rows) -> npt.NDArray[np.bool_]:
+    """Which rows are beginnings of blocks that are too short to tell anything."""
+    damage = rows[:, Column.DAMAGE]
+    lost: npt.NDArray[np.bool_] = (damage == Damage.TORN) | (damage == Damage.DISAGREES)
+    lost &= rows[:, Column.END] - rows[:, Column.OFFSET] < LEAST_BLOCK
+    return lost
 
 
 # Places in a row, as plain numbers: they are used for every block.

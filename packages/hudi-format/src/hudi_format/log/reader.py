@@ -13,7 +13,7 @@ import pyarrow as pa
 from hudi_format.errors import CorruptFileError, MissingFileError
 from hudi_format.log import _scan
 from hudi_format.log.blocks import MAGIC, BlockType, Damage, LogBlock
-from hudi_format.log.index import Buffer, Column, Headers, Rows, block_of, index
+from hudi_format.log.index import LEAST_BLOCK, Buffer, Column, Headers, Rows, block_of, index
 from hudi_format.storage import Storage
 from hudi_format.stores.streams import open_ranges
 
@@ -22,7 +22,6 @@ _WINDOW = 64 << 10  # bytes of one ranged read: a header with its schema, and of
 _SEARCH = 4 << 20  # bytes of one ranged read while the next magic is sought
 _LOST_HEAD = 1 << 20  # bytes of a torn block that are searched for its instant
 _LEAST_HEAD = 26  # bytes up to a header's number of entries
-_LEAST_BLOCK = 30  # bytes of a torn block up to where its header may name an instant
 _ROWS_AT_ONCE = 65536
 _TAIL = 12  # empty footer and reverse pointer
 
@@ -108,7 +107,7 @@ class LogFileReader:
 
         rows = index(view)
         parts = (rows[n : n + _ROWS_AT_ONCE].tolist() for n in range(0, len(rows), _ROWS_AT_ONCE))
-        return tuple(_joined(block_of(row, self.file, read, headers) for part in parts for row in part))
+        return tuple(block_of(row, self.file, read, headers) for part in parts for row in part)
 
     def content(self, block: LogBlock) -> pa.Buffer:
         """The content of one of this file's blocks; without a copy where the file is in memory.
@@ -250,15 +249,12 @@ class _Window:
 
 
 def _joined(blocks: Iterable[LogBlock]) -> Iterator[LogBlock]:
-    """The blocks, beginnings of blocks that follow one another and say nothing as one stretch.
-
-    Hostile bytes may be nothing but magics; a value for each would take a hundred times their size.
-    """
+    """The blocks, beginnings of blocks that follow one another and say nothing as one stretch, as `index` does it."""
     run: LogBlock | None = None
     end = 0
     for block in blocks:
         short = (
-            block.damage in (Damage.TORN, Damage.DISAGREES) and block.size < _LEAST_BLOCK and not block.header
+            block.damage in (Damage.TORN, Damage.DISAGREES) and block.size < LEAST_BLOCK and not block.header
         )
         if run is not None and not short:
             yield run if run.end == end else _lost(run.file, run.offset, end, run.damage)
