@@ -33,6 +33,7 @@ from hudi_format.log.batches import BATCH_ROWS
 from hudi_format.log.blocks import BlockType
 from hudi_format.log.encode import avro_content, frame
 from hudi_format.log.index import Column, index
+from hudi_format.log.reader import LogFileReader
 from hudi_format.merge.keys import KeyIndex, merge_positions
 from hudi_format.storage import open_storage
 
@@ -138,6 +139,9 @@ def log_files(folder: Path, blocks: int) -> list[Figure]:
         right(not index(data)[:, Column.DAMAGE].any() and len(index(data)) == blocks, "block headers")
         rate = blocks / best(lambda: index(data)) / 1e6
         out.append(Figure("log block headers of a mapped file", rate, "million/s", least=1))
+        right(len(LogFileReader(file).blocks) == blocks, "blocks as values")
+        rate = blocks / best(lambda: LogFileReader(file).blocks) / 1e6
+        out.append(Figure("the same as values of Python, headers decoded", rate, "million/s", least=1))
     size = 250 * blocks
     noise = np.random.default_rng(1).integers(0, 256, size, np.uint8)
     for name, garbage in (("random bytes", noise), ("zeros", np.zeros(size, np.uint8)),

@@ -32,6 +32,7 @@ EXTENSIONS = [
     "hudi_format.hfile._lz4",
     "hudi_format.log._delete",
     "hudi_format.log._scan",
+    "hudi_format.log._values",
     "hudi_format.merge._keymerge",
     "hudi_format.merge._overlay",
     "hudi_format.parquet._chunks",

@@ -1,7 +1,9 @@
 """Blocks found in log files: those of Apache Hudi, and bytes that are none."""
 
+import dataclasses
 import io
 import json
+import pickle
 import struct
 
 import fastavro
@@ -17,7 +19,7 @@ from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedEr
 from hudi_format.log import _scan, reader
 from hudi_format.log.blocks import MAGIC, BlockType, Damage, HeaderKey
 from hudi_format.log.data_block import read_avro
-from hudi_format.log.index import Column, index
+from hudi_format.log.index import Column, Headers, block_of, blocks_of, index
 from hudi_format.log.reader import LogFileReader
 from hudi_format.storage import open_storage
 
@@ -301,6 +303,47 @@ def test_the_index_of_many_blocks_is_complete():
     assert len(rows) == 20_000
     assert (rows[:, Column.DAMAGE] == 0).all()
     assert rows[-1, Column.END] == sum(map(len, small))
+
+
+@pytest.mark.req("LF-04", "LF-05")
+def test_values_of_a_whole_file_are_those_that_are_made_one_by_one():
+    odd = block(3, {0: "7", 2: SCHEMA}, avro_content([b"\2a"]), footer={0: "x"})
+    broken = block(1, {0: "8"}).replace(b"8", b"\xff")
+    for data in (
+        A + A + B + rollback("9", "1") + odd + broken + A + b"#HUDI#" + B[:200],
+        *golden_logs("v9").values(),
+    ):
+        rows = index(data)
+        headers = Headers()
+        one_by_one = [block_of(r, "f", lambda at, n, d=data: d[at : at + n], headers) for r in rows.tolist()]
+        found = blocks_of(data, rows, "f")
+        assert found == one_by_one
+        assert [repr(b) for b in found] == [repr(b) for b in one_by_one]
+        assert [type(b.type) for b in found] == [BlockType] * len(found)
+    found = blocks_of(A + A, index(A + A), "f")
+    assert found[0].header is found[1].header
+    assert pickle.loads(pickle.dumps(found)) == found
+    assert dataclasses.replace(found[0], offset=found[1].offset) != found[0]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found[0].offset = 1
+
+
+def test_rows_of_other_bytes_are_refused():
+    rows = index(A)
+    for column, value in (
+        (Column.HEADER, -1),
+        (Column.CONTENT, 1 << 40),
+        (Column.CONTENT, 0),
+        (Column.TYPE, 99),
+    ):
+        bad = rows.copy()
+        bad[0, column] = value
+        with pytest.raises(ValueError, match="not of these bytes"):
+            blocks_of(A, bad, "f")
+    with pytest.raises(ValueError, match="not of these bytes"):
+        blocks_of(A[:30], rows, "f")
+    with pytest.raises(ValueError, match="columns"):
+        blocks_of(A, rows[:, :5].copy(), "f")
 
 
 def test_doors_refuse_what_would_leave_the_buffers():

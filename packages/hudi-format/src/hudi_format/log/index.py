@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import fields
 from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
 
-from hudi_format.log import _scan
+from hudi_format.log import _scan, _values
 from hudi_format.log.blocks import BlockType, Damage, LogBlock
 
 Rows = npt.NDArray[np.int64]
@@ -89,6 +90,7 @@ _OFFSET, _END, _TYPE, _HEADER = Column.OFFSET.value, Column.END.value, Column.TY
 _CONTENT, _LENGTH, _FOOTER = Column.CONTENT.value, Column.LENGTH.value, Column.FOOTER.value
 _DAMAGE, _INSTANT, _INSTANT_LENGTH = Column.DAMAGE.value, Column.INSTANT.value, Column.INSTANT_LENGTH.value
 _TYPES = tuple(BlockType)
+_SLOTS = tuple(LogBlock.__dict__[f.name] for f in fields(LogBlock))
 _MOST_MAPS = 4096
 _LONG_TEXT = 64  # bytes; schemas and positions, not instants
 _NO_FOOTER: dict[int, str] = {}
@@ -129,6 +131,22 @@ class Headers:
                 return None
             out[key] = text
         return out
+
+
+def blocks_of(data: Buffer, rows: Rows, file: str) -> list[LogBlock]:
+    """The values of all rows of a whole file."""
+    view = memoryview(data).cast("B")
+    headers = Headers()
+
+    def read(at: int, length: int) -> memoryview:
+        return view[at : at + length]
+
+    def other(row: int) -> LogBlock:
+        return block_of(rows[row].tolist(), file, read, headers)
+
+    return _values.block_values(
+        view, rows, LogBlock, _SLOTS, file, _TYPES, Damage.NONE, _NO_FOOTER, headers.parse, other
+    )
 
 
 def block_of(row: list[int], file: str, read: Callable[[int, int], Buffer], headers: Headers) -> LogBlock:

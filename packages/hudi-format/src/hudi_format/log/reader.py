@@ -13,7 +13,7 @@ import pyarrow as pa
 from hudi_format.errors import CorruptFileError, MissingFileError
 from hudi_format.log import _scan
 from hudi_format.log.blocks import MAGIC, BlockType, Damage, LogBlock
-from hudi_format.log.index import LEAST_BLOCK, Buffer, Column, Headers, Rows, block_of, index
+from hudi_format.log.index import LEAST_BLOCK, Buffer, Column, Headers, Rows, block_of, blocks_of, index
 from hudi_format.storage import Storage
 from hudi_format.stores.streams import open_ranges
 
@@ -22,7 +22,6 @@ _WINDOW = 64 << 10  # bytes of one ranged read: a header with its schema, and of
 _SEARCH = 4 << 20  # bytes of one ranged read while the next magic is sought
 _LOST_HEAD = 1 << 20  # bytes of a torn block that are searched for its instant
 _LEAST_HEAD = 26  # bytes up to a header's number of entries
-_ROWS_AT_ONCE = 65536
 _TAIL = 12  # empty footer and reverse pointer
 
 
@@ -99,15 +98,7 @@ class LogFileReader:
         """
         if self._data is None:
             return tuple(_joined(self._blocks_by_range()))
-        view = memoryview(self._data).cast("B")
-        headers = Headers()
-
-        def read(at: int, length: int) -> memoryview:
-            return view[at : at + length]
-
-        rows = index(view)
-        parts = (rows[n : n + _ROWS_AT_ONCE].tolist() for n in range(0, len(rows), _ROWS_AT_ONCE))
-        return tuple(block_of(row, self.file, read, headers) for part in parts for row in part)
+        return tuple(blocks_of(self._data, index(self._data), self.file))
 
     def content(self, block: LogBlock) -> pa.Buffer:
         """The content of one of this file's blocks; without a copy where the file is in memory.
