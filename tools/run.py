@@ -9,13 +9,17 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -38,6 +42,11 @@ TEST_SESSIONS = (
 # installations and for JVMs to start.  They begin when the wheels are there.
 BESIDE = ("types", "bench_smoke")
 WHEELS = "wheels"
+LONGEST_S = 2400  # of one of TEST_SESSIONS, which takes 650 s at most; what takes longer hangs
+GRACE_S = 10  # for what a session left to end by itself
+# In the environment of all processes of a session: who started them is not always alive, and some make groups of
+# their own (PySpark's daemon).
+MARK = "HUDI_CI_SESSION"
 _PRINTING = threading.Lock()
 
 
@@ -62,6 +71,7 @@ def main() -> int:
     nox = bootstrap()
     if given.command == "demo":
         return subprocess.call([*nox, "-s", "demo", "--", *given.arguments], cwd=ROOT)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     began = time.monotonic()
     failed = run_sessions(nox, given.sessions or TEST_SESSIONS, () if given.sessions else BESIDE)
     print(f"--- all sessions: {time.monotonic() - began:.0f} s")
@@ -80,35 +90,117 @@ def run_sessions(nox: Sequence[str], sessions: Sequence[str], beside: Sequence[s
     failed = []
     with ThreadPoolExecutor(1) as row:
         others: dict[str, Future[bool]] = {}
-        for session in sessions:
-            if session in others:
-                continue
-            if not run_session(nox, session):
-                failed.append(session)
-            elif session == WHEELS and (os.cpu_count() or 1) > 1:
-                others = {s: row.submit(run_session, nox, s, kept=True) for s in beside if s in sessions}
-        return failed + [s for s, passed in others.items() if not passed.result()]
+        try:
+            for session in sessions:
+                if session in others:
+                    continue
+                if not run_session(nox, session):
+                    failed.append(session)
+                elif session == WHEELS and (os.cpu_count() or 1) > 1:
+                    others = {s: row.submit(run_session, nox, s, kept=True) for s in beside if s in sessions}
+            return failed + [s for s, passed in others.items() if not passed.result()]
+        except BaseException:
+            row.shutdown(wait=False, cancel_futures=True)
+            end_processes(_mark())
+            raise
 
 
-def run_session(nox: Sequence[str], session: str, *, kept: bool = False) -> bool:
-    """Run one session; gives whether it passed.
+def run_session(
+    nox: Sequence[str], session: str, *, kept: bool = False, longest_s: float | None = None
+) -> bool:
+    """Run one session; gives whether it passed.  Its processes end with it, at the latest.
 
     Args:
         kept: its output is shown when it is done, so that it does not mix with another's.
+        longest_s: seconds after which it is said to hang; by default `LONGEST_S` for what `test` runs, and no end for
+            the long forms, which are named one by one.
     """
     started = time.monotonic()
-    if kept:
-        done = subprocess.run(
-            [*nox, "-s", session], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    if longest_s is None and session in TEST_SESSIONS:
+        longest_s = LONGEST_S
+    mark = f"{_mark()}{session};"
+    environment = {**os.environ, MARK: os.environ.get(MARK, "") + mark}
+    said = ""
+    # A file, not a pipe: a process that the session left behind would keep a pipe open.
+    with tempfile.TemporaryFile() as output:
+        to: dict[str, Any] = {"stdout": output, "stderr": subprocess.STDOUT} if kept else {}
+        process = subprocess.Popen(
+            [*nox, "-s", session], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, **to
         )
-        output, code = done.stdout.decode(errors="replace"), done.returncode
-    else:
-        output, code = "", subprocess.call([*nox, "-s", session], cwd=ROOT)
+        try:
+            process.wait(longest_s)
+        except subprocess.TimeoutExpired:
+            said = f"--- {session}: HUNG, ended after {longest_s:.0f} s; these processes ran:\n"
+            said += "".join(f"---   {line}\n" for line in _lines(_processes(mark)))
+            # faulthandler, which pytest enables, shows where each Python process is.
+            for pid, command in _processes(mark).items():
+                if "python" in command and "java" not in command.split()[0]:
+                    _signal(pid, signal.SIGABRT)
+            time.sleep(2)
+            end_processes(mark, grace_s=0)
+            process.kill()  # where there is no /proc
+        finally:
+            if process.poll() is not None and not said:
+                left = end_processes(mark)
+                said = "".join(f"--- {session} left, and now ended: {line}\n" for line in _lines(left))
+        with suppress(subprocess.TimeoutExpired):  # nobody ends a process that waits for a broken disk
+            process.wait(GRACE_S)
+        output.seek(0)
+        text = output.read().decode(errors="replace") + said
+    code = process.poll() if process.poll() is not None else -1
     with _PRINTING:
         took, free = time.monotonic() - started, shutil.disk_usage(ROOT).free / 1e9
-        text = f"--- {session}: {'FAILED' if code else 'passed'}, {took:.0f} s, {free:.1f} GB of the disk are free"
-        print(output + text, flush=True)
+        text += f"--- {session}: {'FAILED' if code else 'passed'}, {took:.0f} s, {free:.1f} GB of the disk are free"
+        print(text, flush=True)
     return code == 0
+
+
+def _mark() -> str:
+    return f";{os.getpid()}:"
+
+
+def end_processes(mark: str, grace_s: float = GRACE_S) -> dict[int, str]:
+    """End all processes that have a mark, and gives those that did not end by themselves in `grace_s`."""
+    until = time.monotonic() + grace_s
+    while (left := _processes(mark)) and time.monotonic() < until:
+        time.sleep(0.1)
+    found, until = dict(left), time.monotonic() + GRACE_S
+    while left and time.monotonic() < until:
+        for pid in left:
+            _signal(pid, signal.SIGKILL)
+        time.sleep(0.1)
+        left = _processes(mark)
+        found.update(left)
+    return found
+
+
+def _processes(mark: str) -> dict[int, str]:
+    """The commands, by process id, of all live processes with a mark; none where there is no /proc."""
+    found = {}
+    for folder in _process_folders():
+        try:
+            variables = (folder / "environ").read_bytes().split(b"\0")
+            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        except OSError:
+            continue  # it ended meanwhile, or is another user's
+        marked = any(v.startswith(f"{MARK}=".encode()) and mark.encode() in v for v in variables)
+        if marked and command and int(folder.name) != os.getpid():
+            found[int(folder.name)] = command
+    return found
+
+
+def _process_folders() -> Iterator[Path]:
+    with suppress(OSError):
+        yield from (p for p in Path("/proc").iterdir() if p.name.isdigit())
+
+
+def _lines(processes: dict[int, str]) -> list[str]:
+    return [f"{pid} {command[:200]}" for pid, command in sorted(processes.items())]
+
+
+def _signal(pid: int, number: int) -> None:
+    with suppress(OSError):
+        os.kill(pid, number)
 
 
 def bootstrap() -> list[str]:
@@ -125,6 +217,11 @@ def bootstrap() -> list[str]:
     os.environ["PATH"] = f"{scripts}{os.pathsep}{os.environ['PATH']}"
     # Packages are installed for the interpreter that runs this; none is downloaded.
     os.environ.setdefault("UV_PYTHON_DOWNLOADS", "never")
+    # An index that answers slowly, or not once, is asked again.
+    os.environ.setdefault("UV_HTTP_TIMEOUT", "120")
+    os.environ.setdefault("UV_HTTP_RETRIES", "8")
+    os.environ.setdefault("PIP_RETRIES", "8")
+    os.environ.setdefault("PIP_DEFAULT_TIMEOUT", "60")
     if "UV_CACHE_DIR" not in os.environ and not _same_disk(Path.home(), ROOT):
         # On the same disk the sessions' environments are hard links into the cache; else each is a copy.
         os.environ["UV_CACHE_DIR"] = str(ROOT / ".nox" / "uv-cache")

@@ -1,0 +1,58 @@
+"""`tools/run.py`: a session that hangs is ended and told, what a session leaves running is ended, the others run."""
+
+import os
+import sys
+
+import pytest
+
+import run
+
+pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found in /proc")
+
+# In the place of nox; called with `-s NAME`.
+NOX = """
+import os, subprocess, sys, time
+
+waits = [sys.executable, "-c", "import time; time.sleep(3600)"]
+match sys.argv[2]:
+    case "hangs":
+        time.sleep(3600)
+    case "leaves":
+        # As PySpark's daemon and killed writers: in a session of its own, with the output that it was given.
+        print("left", subprocess.Popen(waits, start_new_session=True).pid, flush=True)
+    case "fails":
+        sys.exit(3)
+"""
+
+
+@pytest.fixture
+def nox(tmp_path):
+    (tmp_path / "nox.py").write_text(NOX)
+    return [sys.executable, str(tmp_path / "nox.py")]
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_session_that_hangs_is_ended_and_told(nox, capfd, kept):
+    assert not run.run_session(nox, "hangs", kept=kept, longest_s=1)
+    said = capfd.readouterr().out
+    assert "--- hangs: HUNG, ended after 1 s" in said
+    assert "nox.py -s hangs" in said, "what ran is told"
+    assert "--- hangs: FAILED" in said
+    assert not run._processes(run._mark())
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_what_a_session_leaves_running_is_ended(nox, capfd, monkeypatch, kept):
+    monkeypatch.setattr(run, "GRACE_S", 2)
+    assert run.run_session(nox, "leaves", kept=kept)
+    said = capfd.readouterr().out.splitlines()
+    pid = next(line.split()[1] for line in said if line.startswith("left "))
+    assert any(line.startswith(f"--- leaves left, and now ended: {pid} ") for line in said)
+    assert not run._processes(run._mark())
+
+
+def test_sessions_after_one_that_hangs_are_run(nox, monkeypatch, capfd):
+    monkeypatch.setattr(run, "LONGEST_S", 1)
+    monkeypatch.setattr(run, "TEST_SESSIONS", ("hangs",))
+    assert run.run_sessions(nox, ["fails", "hangs", "wheels", "passes"], ["passes"]) == ["fails", "hangs"]
+    assert "--- passes: passed" in capfd.readouterr().out
