@@ -61,7 +61,7 @@ def read_sources(storage: Storage, groups: Iterable[tuple[str, str]]) -> dict[tu
         try:
             found = _source(entry["value"])
         except (CorruptFileError, UnsupportedError) as e:
-            e.remedy = e.remedy or _REMEDY
+            e.advise(_REMEDY)
             raise e.at(table=storage.uri, file=path) from None
         out[wanted[entry["key"].decode()]] = found
     missing = set(wanted.values()) - set(out)

@@ -19,11 +19,12 @@ class HudiError(Exception):
         table: base path of the table at fault, or "".
         instant: instant time at fault, or "".
         file: file at fault, relative to the table or as the caller gave it, or "".
-        remedy: what the caller can do, or "".
         details: further facts by name (column, option, offset ...).
     """
 
     code: ClassVar[str] = "HUDI-E0000"
+    #: What the caller can do where a file is named and nothing better is said.
+    usual_remedy: ClassVar[str] = ""
 
     def __init__(
         self,
@@ -40,7 +41,7 @@ class HudiError(Exception):
         self.table = table
         self.instant = instant
         self.file = file
-        self.remedy = remedy
+        self._remedy = remedy
         self.details = details
 
     def __str__(self) -> str:
@@ -57,7 +58,7 @@ class HudiError(Exception):
         return text
 
     def __reduce__(self) -> tuple[object, ...]:
-        fields = {"table": self.table, "instant": self.instant, "file": self.file, "remedy": self.remedy}
+        fields = {"table": self.table, "instant": self.instant, "file": self.file, "remedy": self._remedy}
         return _rebuild, (type(self), self.message, {**fields, **self.details})
 
     def at(self, *, table: str = "", instant: str = "", file: str = "") -> HudiError:
@@ -66,6 +67,19 @@ class HudiError(Exception):
         self.instant = self.instant or instant
         self.file = self.file or file
         return self
+
+    @property
+    def remedy(self) -> str:
+        """What the caller can do, or ""."""
+        return self._remedy or (self.usual_remedy if self.file else "")
+
+    @remedy.setter
+    def remedy(self, text: str) -> None:
+        self._remedy = text
+
+    def advise(self, remedy: str) -> None:
+        """Set what the caller can do, where nothing was said yet."""
+        self._remedy = self._remedy or remedy
 
 
 def _rebuild(cls: type[HudiError], message: str, fields: dict[str, object]) -> HudiError:
@@ -118,6 +132,7 @@ class CorruptFileError(HudiError):
     """Bytes that no conforming writer produces; `details["offset"]` is the first unexplained byte."""
 
     code = "HUDI-E0401"
+    usual_remedy = "restore the file from a copy, or roll the table back to an instant before it."
 
 
 class MissingFileError(HudiError):

@@ -106,9 +106,7 @@ def _history(snapshot: TableSnapshot) -> tuple[SchemaVersion, ...]:
             remedy="read the table again: a cleaner may have removed it meanwhile.",
         ) from None
     except CorruptFileError as e:
-        e.remedy = (
-            e.remedy or f"restore it from a copy, or read with {OPTION}=false, which goes by column names."
-        )
+        e.advise(f"restore it from a copy, or read with {OPTION}=false, which goes by column names.")
         raise e.at(table=storage.uri, file=path) from None
 
 

@@ -373,7 +373,7 @@ def parsed_file(storage: Storage, data: bytes, path: str) -> dict[str, str]:
     try:
         p = props.parse(data, path=path)
     except CorruptFileError as e:
-        e.remedy = e.remedy or _REPAIR
+        e.advise(_REPAIR)
         raise e.at(table=storage.uri, file=path) from None
     if not p.get(NAME):
         raise CorruptFileError(f"{NAME} is missing", table=storage.uri, file=path, remedy=_REPAIR)

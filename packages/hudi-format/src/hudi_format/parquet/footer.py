@@ -26,7 +26,7 @@ MAX_KEY = "hoodie_max_record_key"
 
 STREAM_BYTES = 1 << 20
 
-DAMAGED_REMEDY = "restore the file from a copy, or roll the table back to an instant before it."
+DAMAGED_REMEDY = CorruptFileError.usual_remedy
 
 _ARROW_SCHEMA = "ARROW:schema"
 

@@ -443,7 +443,7 @@ def _placed(error: HudiError, task: ReadTask) -> HudiError:
         remedy = "run it again once the store answers."
     else:
         remedy = "restore the file from a backup, or restore the table to a savepoint before that instant."
-    error.remedy = error.remedy or remedy
+    error.advise(remedy)
     return error.at(table=task.storage.uri, instant=task.instant, file=task.path)
 
 
