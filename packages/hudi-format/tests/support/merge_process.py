@@ -1,11 +1,17 @@
-"""Merges in a process of their own: `full`, `wait` and `peak` read a slice, `make` writes one."""
+"""Merges in a process of their own: `full`, `wait` and `peak` read a slice, `make` writes one.
+
+`peak` prints the most anonymous memory that the merge took above what the process had before.  It is not the greatest
+size that the system notes for a process: that begins with the size of the process which started this one.
+"""
 
 from __future__ import annotations
 
 import resource
 import signal
 import sys
+import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -48,8 +54,32 @@ def rows(first, count, width, instant):
     return pa.table(columns, schema=SCHEMA)
 
 
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+def anonymous():
+    """Bytes of memory without pages of mapped files, which the system may take back."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) * 1024
+
+
+def peak_of(act):
+    """(the most bytes that `act` takes above what there was before, what it returns)."""
+    pa.set_memory_pool(pa.system_memory_pool())  # gives back what is freed
+    pa.set_cpu_count(2)  # whatever the machine has: what threads hold counts too
+    before = peak = anonymous()
+    over = threading.Event()
+
+    def watch():
+        nonlocal peak
+        while not over.wait(0.005):
+            peak = max(peak, anonymous())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        result = act()
+    finally:
+        over.set()
+        watcher.join()
+    return peak - before, result
 
 
 def main() -> None:
@@ -75,11 +105,9 @@ def main() -> None:
         print("spilled" if records.spilled else "in memory", flush=True)
         time.sleep(600)
     elif what == "peak":
-        before = peak()
         limit = MemoryLimit(int(more[0])) if int(more[0]) else None
-        batches = read_file_slice(storage, file_slice, SliceMerge(RULE, "ts", limit=limit), SCHEMA)
-        count = sum(b.num_rows for b in batches)
-        print(peak() - before, count)
+        merge = SliceMerge(RULE, "ts", limit=limit)
+        print(*peak_of(lambda: sum(b.num_rows for b in read_file_slice(storage, file_slice, merge, SCHEMA))))
 
 
 if __name__ == "__main__":
