@@ -94,12 +94,26 @@ class S3Server:
     def stop(self) -> None:
         if self._process.stdin is not None:
             self._process.stdin.close()
-        self._process.wait(timeout=30)
+        try:
+            self._process.wait(timeout=30)
+        except subprocess.TimeoutExpired:  # it keeps nothing that could be lost
+            self._process.kill()
+            self._process.wait()
 
 
 def main() -> None:
+    from moto.s3.responses import S3Response
     from moto.server import ThreadedMotoServer
 
+    # S3 makes an object that is not to be there yet in one step.  moto looks first and makes it then, so of two
+    # requests at a time both may win.
+    put, one_at_a_time = S3Response.put_object, threading.Lock()
+
+    def put_object(self: S3Response) -> Any:
+        with one_at_a_time:
+            return put(self)
+
+    S3Response.put_object = put_object
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     print(server.get_host_and_port()[1], flush=True)
