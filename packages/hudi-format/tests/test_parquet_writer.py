@@ -53,7 +53,7 @@ def write(storage: LocalStorage, *parts: pa.Table, schema: pa.Schema | None = No
 
 
 @given(tables())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_every_type_and_every_null_reads_back(storage: LocalStorage, table: pa.Table) -> None:
     write(storage, table)
     found = read_table(storage, PATH, schema=table.schema)
@@ -357,7 +357,7 @@ def test_a_full_disk_is_a_storage_error_and_the_file_goes(
 
 
 @given(tables())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=30)
 def test_every_way_of_reading_gives_the_same_rows(storage: LocalStorage, table: pa.Table) -> None:
     write(storage, table, row_group_rows=2)
     rows, schema = table.to_pylist(), table.schema

@@ -88,7 +88,11 @@ def base_files(path):
 
 
 @pytest.mark.req("IX-02", "IX-04", "IX-07", "IX-13", "IX-20")
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(
     seed=st.integers(0, 2**32),
     kind=st.sampled_from(["plain", "sorted", "unicode"]),
@@ -350,7 +354,11 @@ def test_a_move_takes_a_key_out_of_every_file_and_puts_it_into_one(tmp_path):
 
 
 @pytest.mark.req("IX-06", "IX-08")
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(seed=st.integers(0, 2**32), stay=st.booleans(), event_time=st.booleans())
 def test_global_indexes_keep_a_key_once_over_the_whole_table(tmp_path_factory, seed, stay, event_time):
     rng = random.Random(seed)
