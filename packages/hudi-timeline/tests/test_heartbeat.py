@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -46,10 +47,11 @@ def test_without_a_file_the_writer_is_dead(storage):
 def test_apache_hudis_empty_file_counts_by_its_age(storage):
     storage.publish(heartbeat_path(T), b"")
     assert liveness(storage, T).alive
-    late = liveness(storage, T, now=lambda: time.time() + 121)
+    beat_at = storage.info(heartbeat_path(T)).mtime_ms / 1000
+    late = liveness(storage, T, now=lambda: beat_at + 121.5)
     assert not late.alive
     assert "121 s old" in late.reason
-    assert liveness(storage, T, interval_ms=100_000, now=lambda: time.time() + 121).alive
+    assert liveness(storage, T, interval_ms=100_000, now=lambda: beat_at + 121.5).alive
 
 
 @pytest.mark.parametrize(
@@ -91,8 +93,15 @@ def test_a_leftover_ofthis_process_is_dead_at_once(storage):
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="needs /proc")
 def test_a_number_that_another_process_has_now_is_dead(storage):
-    foreign(storage, pid=os.getppid(), started="1")
-    assert not liveness(storage, T).alive
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        foreign(storage, pid=child.pid, started="1")
+        assert not liveness(storage, T).alive
+        foreign(storage, pid=child.pid, started=heartbeat._start_and_state(child.pid)[0])
+        assert liveness(storage, T).alive
+    finally:
+        child.kill()
+        child.communicate()
 
 
 WRITER = """
@@ -192,13 +201,21 @@ def test_a_beat_that_the_storage_refuses_is_named_once_it_is_too_late(storage):
     beat.stop()
 
 
+class _Renewed(LocalStorage):
+    """Tells when a heartbeat was renewed."""
+
+    def __init__(self, uri):
+        super().__init__(uri)
+        self.renewed = threading.Event()
+
+    def publish(self, path, data):
+        super().publish(path, data)
+        self.renewed.set()
+
+
 def test_the_thread_renews_the_file(storage):
-    beat = heartbeat.start(storage, T, interval_ms=1)
-    first = beat._last_beat
-    for _ in range(2000):
-        if beat._last_beat > first:
-            break
-        beat._stopping.wait(0.005)
-    assert beat._last_beat > first
+    telling = _Renewed(storage.uri)
+    beat = heartbeat.start(telling, T, interval_ms=1)
+    assert telling.renewed.wait(300)  # for ever, as far as a busy machine goes
     beat.stop()
     assert not beat._thread.is_alive()

@@ -23,12 +23,20 @@ def commit(table, number, group):
     table.commit(at(number), {("a", file_id(group)): [row(str(number), number)]})
 
 
+def completed(table, number, seconds_ago):
+    """A commit's time of completion is that of its file, which a file system may note by ticks or seconds."""
+    when = time.time() - seconds_ago
+    os.utime(table.path / ".hoodie" / f"{at(number)}.commit", (when, when))
+
+
 @pytest.fixture
 def made(tmp_path):
-    """Commits 10 and 30, and 20 that is open, by this process."""
+    """Commits 10 and 30, completed some time ago, and 20 that is open, by this process."""
     table = MadeTable(tmp_path / "t", SCHEMA)
     commit(table, 10, 1)
     commit(table, 30, 3)
+    completed(table, 10, 20)
+    completed(table, 30, 10)
     table.instant_file(f"{at(20)}.commit.requested")
     return table
 
@@ -93,7 +101,6 @@ def test_ranges_are_final_up_to_what_is_open(made):
 def test_each_order_loses_nothing_and_says_where_to_go_on(made, order, first, then, doubled):
     scan = made.open().read_incremental("000", order=order)
     assert ids(scan.to_arrow()) == first
-    time.sleep(0.02)  # times of completion are those of files
     (made.path / ".hoodie" / f"{at(20)}.commit.requested").unlink()
     commit(made, 20, 2)
     assert ids(made.open().read_incremental(scan.checkpoint, order=order).to_arrow()) == then
@@ -168,12 +175,11 @@ def test_a_proof_finds_what_skipping_lost(tmp_path, monkeypatch):
 )  # fmt: skip
 def test_a_reader_goes_on_in_another_order_and_misses_nothing(made, order, to, again):
     """It has read 10, or 10 and 30, when 20 is completed as the last."""
-    os.utime(made.path / ".hoodie" / f"{at(10)}.commit", (1e9, 1e9))  # long before 30
+    completed(made, 10, 3600)  # long before 30
     first = made.open().read_incremental("000", order=order)
     checkpoint = first.checkpoint
     seen = set(ids(first.to_arrow()))
     found = made.open().convert_checkpoint(checkpoint, order=order, to=to)
-    time.sleep(0.02)
     (made.path / ".hoodie" / f"{at(20)}.commit.requested").unlink()
     commit(made, 20, 2)
     rest = set(ids(made.open().read_incremental(found.checkpoint, order=to).to_arrow()))
