@@ -1,12 +1,15 @@
 """Faults planted one by one into a sound table: `verify` names exactly that one, and `repair` what can be repaired."""
 
+import json
 import os
 import shutil
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from planted import AFTER, FAULTS, OPTIONS, SCHEMA, UUID, Planted, column, fault, rows
 
+from hudi_format.instant_time import next_instant
 from hudi_format.storage import LocalStorage
 from hudi_index.bloom.filter import BloomFilter
 from hudi_index.bloom.observer import BLOOM, MAX_KEY
@@ -24,7 +27,7 @@ def sound(tmp_path_factory):
     table = HudiTable.create(str(path), SCHEMA, name="t", record_keys=["k"], partition_fields=["p"])
     for step in range(11):
         table.upsert(rows(step), options=OPTIONS)
-    dead = table.timeline.newest_time[:-3] + "999"
+    dead = next_instant(table.timeline.newest_time)
     (path / f".hoodie/{dead}.commit.requested").touch()
     (path / f".hoodie/{dead}.inflight").touch()
     table.insert_overwrite(rows(11, "b"), options=OPTIONS)
@@ -400,8 +403,21 @@ def fewer_rows_than_the_commit_says(t):
 @fault()
 def file_without_meta_columns(t):
     file = t.file(t.last)
-    t.rewrite(file, lambda rows: rows.drop_columns(["_hoodie_record_key"]))
+    stated = json.loads(pq.read_metadata(file).metadata[b"parquet.avro.schema"])
+    stated["fields"] = [f for f in stated["fields"] if f["name"] != "_hoodie_record_key"]
+    t.rewrite(
+        file,
+        lambda rows: rows.drop_columns(["_hoodie_record_key"]),
+        {"parquet.avro.schema": json.dumps(stated)},
+    )
     return [("base-file-meta-columns", t.below(file))]
+
+
+@fault()
+def file_without_a_column_of_its_avro_schema(t):
+    file = t.file(t.last)
+    t.rewrite(file, lambda rows: rows.drop_columns(["_hoodie_record_key"]))
+    return [("base-file-unreadable", t.below(file))]
 
 
 @fault()
