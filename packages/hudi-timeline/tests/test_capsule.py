@@ -19,7 +19,7 @@ from hudi_timeline.write.operation import execute
 
 pytestmark = pytest.mark.req("NEW-13")
 
-SECRETS = ["Smith", "Miller", "Oslo", "Paris", "4815162342", "salary-note", "SALARY"]
+SECRETS = ["Smith", "Miller", "Oslofjord", "Paris", "4815162342", "salary-note", "SALARY"]
 OPTIONS = {
     "hoodie.table.name": "t",
     "hoodie.datasource.write.recordkey.field": "name",
@@ -31,7 +31,7 @@ OPTIONS = {
 
 def people(v):
     return pa.table({
-        "name": ["Smith", "Miller", "Jones"], "city": ["Oslo", "Paris", "Oslo"],
+        "name": ["Smith", "Miller", "Jones"], "city": ["Oslofjord", "Paris", "Oslofjord"],
         "pay": pa.array([4815162342 + v, 5, 6], pa.int64()), "note": ["salary-note", None, "b"],
         "ts": pa.array([v] * 3, pa.int64()),
     })  # fmt: skip
@@ -48,9 +48,9 @@ def table(tmp_path):
     storage = LocalStorage(str(tmp_path / "original"))
     for v in range(3):
         write(storage, v)
-    HudiTable(storage).savepoint(user="Smith", comment="before Oslo")
-    storage.touch("Oslo report.Smith", b"Miller")
-    storage.touch(".hoodie/.repair_backup_1/Oslo", b"Miller")
+    HudiTable(storage).savepoint(user="Smith", comment="before Oslofjord")
+    storage.touch("Oslofjord report.Smith", b"Miller")
+    storage.touch(".hoodie/.repair_backup_1/Oslofjord", b"Miller")
     faults = Faults(Fault(CRASH, operation="create", path="*.commit"))
     with faults.process():
         write(faults.wrap(storage), 4)

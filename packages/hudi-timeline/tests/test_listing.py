@@ -87,7 +87,7 @@ def test_files_of_an_unwanted_partition_are_not_listed(table):
     found = list_table(counting, config, wanted=Wanted("x/2"))
     assert list(found.files) == ["x/2"]
     assert sorted(found.dropped) == ["x/1", "y/1"]
-    assert counting.listed == ["", "x", "y", "x/2"]
+    assert sorted(counting.listed) == ["", "x", "x/2", "y"]  # a folder's entries come in any order
 
 
 def test_a_folder_with_nothing_wanted_below_is_not_entered(table):
