@@ -205,7 +205,7 @@ class Cutter:
                 _end(path)
                 assert self._pool is not None
                 task = self._pool.submit(go_on, str(path), self.operation.name, look=look, known=self._known)
-                after = task.result(timeout=120)
+                after = task.result(timeout=400)
             else:
                 after = go_on(str(path), self.operation.name, look=look, known=self._known)
         except Exception as e:

@@ -57,6 +57,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     before = os.environ.get("TZ")
     os.environ["TZ"] = "UTC"
     time.tzset()
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # the name of a machine has not always an address
     folder = tmp_path_factory.mktemp("spark")
     builder = (
         SparkSession.builder.master("local[2,4]")

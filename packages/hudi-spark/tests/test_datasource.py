@@ -45,6 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def seen(folder: Path) -> dict[str, Any]:
     """What the script saw, by scenario."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK_", "SPARK_"))}
+    env["SPARK_LOCAL_IP"] = "127.0.0.1"  # the name of a machine has not always an address
     env["PYSPARK_PYTHON"] = sys.executable  # as in an activated environment
     env["JAVA_TOOL_OPTIONS"] = QUICK_JVM
     done = subprocess.run(

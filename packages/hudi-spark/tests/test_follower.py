@@ -27,7 +27,7 @@ def test_an_error_that_nobody_expects_fails_the_query_and_does_not_stall_it(tmp_
     before = set(threading.enumerate())
     Follower(Stream(), "x", str(tmp_path), poll_s=0.001, last="1").follow(Query())
     for thread in set(threading.enumerate()) - before:
-        thread.join(10)
+        thread.join(300)
     texts = [open_storage(str(tmp_path)).read(f.name) for f in tmp_path.iterdir()]
     assert texts == [f"{ERROR}no such thing\n".encode()]
     assert [str(e) for e in seen] == ["no such thing"]

@@ -19,21 +19,21 @@ def test_threads_that_overlap_leave_the_setting_as_it_was(spark: SparkSession) -
     def first() -> None:
         with setting(spark, NAME, "77"):
             first_in.set()
-            second_in.wait(10)
+            second_in.wait(150)
         first_out.set()
 
     def second() -> None:
-        first_in.wait(10)
+        first_in.wait(150)
         with setting(spark, NAME, "77"):
             second_in.set()
-            first_out.wait(10)
+            first_out.wait(150)
             seen.append(spark.conf.get(NAME))
 
     threads = [threading.Thread(target=first), threading.Thread(target=second)]
     for t in threads:
         t.start()
     for t in threads:
-        t.join(20)
+        t.join(500)
     assert seen == ["77"]
     assert spark.conf.get(NAME) == before
 

@@ -59,7 +59,7 @@ def drain(spark, path, tmp_path):
             .trigger(availableNow=True)
             .start()
         )
-        query.awaitTermination(120)
+        assert query.awaitTermination(400), "the query came to its end"
         assert query.exception() is None
         return got
 
@@ -134,7 +134,7 @@ def test_a_running_query_follows_the_table(spark, table, path, tmp_path):
     try:
         for n in range(1, 4):
             table.upsert(rows(str(n)))
-        for _ in range(300):
+        for _ in range(1500):
             if len(seen) >= 4:
                 break
             query.awaitTermination(0.2)
