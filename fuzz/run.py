@@ -34,6 +34,7 @@ for _path in (HERE, ROOT / "tests" / "golden"):
 REGRESSIONS = HERE / "regressions"
 FINDINGS = HERE / "findings"
 CORPUS = Path(os.environ.get("HUDI_FUZZ_CORPUS", HERE / "corpus"))
+M_ARENA_MAX = -8  # of malloc.h
 MOST_MEMORY = 3 << 30  # bytes of address space above what the process has when a target begins
 LONGEST_INPUT = 20  # seconds
 STUCK = 300  # seconds beyond its time after which a target that has not ended is said to hang
@@ -61,6 +62,12 @@ def limit_memory() -> None:
     """An allocation for a number that the input made up fails at once."""
     if "asan" in os.environ.get("LD_PRELOAD", ""):
         return  # reserves terabytes of addresses
+    import pyarrow as pa
+
+    # What is taken for threads is not for numbers of the input; a machine of many cores has many.
+    pa.set_cpu_count(2)
+    pa.set_io_thread_count(2)
+    ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)  # each reserves 64 MB of addresses
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MOST_MEMORY, resource.RLIM_INFINITY))
 

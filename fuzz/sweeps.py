@@ -5,6 +5,7 @@ Log files: `log_sweep` beside the tests of hudi-format, which CI runs over a sam
 
 from __future__ import annotations
 
+import os
 import random
 import tempfile
 from collections import Counter
@@ -82,7 +83,7 @@ def sweep_hfile(data: bytes, *, random_cuts: int, changes: int, seed: int) -> Ou
 @cache
 def _scratch() -> tuple[Storage, Path]:
     shared = Path("/dev/shm")
-    folder = Path(tempfile.mkdtemp(prefix="hudi-sweep-", dir=shared if shared.is_dir() else None))
+    folder = Path(tempfile.mkdtemp(prefix="hudi-sweep-", dir=shared if os.access(shared, os.W_OK) else None))
     return open_storage(str(folder)), folder / "f.parquet"
 
 

@@ -6,6 +6,7 @@ import contextlib
 import io
 import itertools
 import json
+import os
 import tempfile
 from collections.abc import Iterator
 from functools import cache
@@ -37,7 +38,7 @@ NAMES = ("f.parquet", "f.orc", "f.hfile", ".f_1.log.1_0-0-0", ".f_1.log.1_0-0-0.
 @cache
 def folder() -> Path:
     shared = Path("/dev/shm")
-    return Path(tempfile.mkdtemp(prefix="hudi-fuzz-", dir=shared if shared.is_dir() else None))
+    return Path(tempfile.mkdtemp(prefix="hudi-fuzz-", dir=shared if os.access(shared, os.W_OK) else None))
 
 
 @cache
