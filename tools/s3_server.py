@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import os
+import select
 import subprocess
 import sys
 import threading
@@ -14,6 +16,7 @@ from functools import cached_property
 from typing import Any
 
 REGION = "us-east-1"
+LONGEST_S = 300  # for the server to start, or to answer
 KEY, SECRET = "AKIATESTTESTTEST", "s3cr3t-of-the-tests"
 
 
@@ -21,6 +24,7 @@ class S3Server:
     """The server as its tests see it."""
 
     def __init__(self) -> None:
+        _reach_this_machine_directly()
         self._process = subprocess.Popen(
             [sys.executable, __file__],
             stdin=subprocess.PIPE,
@@ -29,8 +33,10 @@ class S3Server:
             text=True,
         )
         assert self._process.stdout is not None
-        line = self._process.stdout.readline().strip()
+        ready, _, _ = select.select([self._process.stdout], [], [], LONGEST_S)
+        line = self._process.stdout.readline().strip() if ready else ""
         if not line.isdigit():
+            self._process.kill()
             raise RuntimeError("moto's S3 server did not start; is moto[server,s3] installed?")
         self.port = int(line)
 
@@ -89,7 +95,7 @@ class S3Server:
             headers={"Content-Type": "text/plain"},
             method="POST",
         )
-        urllib.request.urlopen(request).read()
+        urllib.request.urlopen(request, timeout=LONGEST_S).read()
 
     def stop(self) -> None:
         if self._process.stdin is not None:
@@ -98,7 +104,14 @@ class S3Server:
             self._process.wait(timeout=30)
         except subprocess.TimeoutExpired:  # it keeps nothing that could be lost
             self._process.kill()
-            self._process.wait()
+            self._process.wait(timeout=30)
+
+
+def _reach_this_machine_directly() -> None:
+    """Where the environment names a proxy, requests to this machine do not go to it."""
+    for name in ("no_proxy", "NO_PROXY"):
+        known = [n for n in os.environ.get(name, "").split(",") if n]
+        os.environ[name] = ",".join(dict.fromkeys([*known, "127.0.0.1", "localhost"]))
 
 
 def main() -> None:

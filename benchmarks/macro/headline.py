@@ -105,7 +105,11 @@ class Worker:
     def stop(self) -> None:
         if self.process.stdin is not None:
             self.process.stdin.close()
-        self.process.wait(timeout=60)
+        try:
+            self.process.wait(timeout=60)
+        except subprocess.TimeoutExpired:  # all is measured
+            self.process.kill()
+            self.process.wait(timeout=60)
         self.log.close()
 
 

@@ -46,7 +46,11 @@ class Worker:
     def stop(self) -> None:
         if self._process.stdin is not None:
             self._process.stdin.close()
-        self._process.wait(timeout=60)
+        try:
+            self._process.wait(timeout=60)
+        except subprocess.TimeoutExpired:  # all is measured
+            self._process.kill()
+            self._process.wait(timeout=60)
         self._log.close()
 
 

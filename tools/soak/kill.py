@@ -28,7 +28,7 @@ from hudi_timeline.archived import archived_instants
 from hudi_timeline.leftovers import TEMPORARY_AGE_MS
 from soak.steps import Step, steps, to_rows
 
-_SAYS_NOTHING_S = 180.0  # a writer that prints no line for so long hangs
+SAYS_NOTHING_S = 400.0  # a writer that prints no line for so long hangs
 
 
 class SoakError(AssertionError):
@@ -83,9 +83,11 @@ class Soak:
         if count is not None:
             command.append(str(count))
         environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
+        # A file, not a pipe: nobody reads it while the writer runs, and its JVM may keep it open for longer.
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - read when the writer has ended
         # A session of its own: what it starts can be told from everything else.
         return subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, start_new_session=True
+            command, stdout=subprocess.PIPE, stderr=self._errors, env=environment, start_new_session=True
         )
 
     def _round(self) -> None:
@@ -136,9 +138,9 @@ class Soak:
         """Until a step has begun; how long the ones before it took is noted."""
         while True:
             began = time.monotonic()
-            line = lines.next(began + _SAYS_NOTHING_S)
+            line = lines.next(began + SAYS_NOTHING_S)
             if line is None:
-                raise SoakError(f"the writer gave no sign: {lines.error()}")
+                raise SoakError(f"the writer gave no sign: {self._said_wrong()}")
             self._note(line)
             if line.startswith("begin"):
                 return
@@ -151,11 +153,20 @@ class Soak:
 
     def _write_undisturbed(self) -> None:
         writer = self._start(self._done + 1, 2)
-        _, error = writer.communicate(timeout=_SAYS_NOTHING_S)
+        try:
+            writer.communicate(timeout=SAYS_NOTHING_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(writer.pid, signal.SIGKILL)
+            raise SoakError(f"the last writer hangs: {self._said_wrong()}") from None
         if writer.returncode != 0:
-            raise SoakError(f"the table cannot be written any more: {error.decode()[-2000:]}")
+            raise SoakError(f"the table cannot be written any more: {self._said_wrong()}")
         self._done += 2
         self._look(None)
+
+    def _said_wrong(self) -> str:
+        """The end of what the last writer said on standard error."""
+        self._errors.seek(0)
+        return self._errors.read().decode(errors="replace")[-2000:]
 
     # --- the table ------------------------------------------------------------------------------------------
 
@@ -241,9 +252,7 @@ class Lines:
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None
-        assert process.stderr is not None
         self._process, self._out, self._buffer = process, process.stdout, b""
-        self._err = process.stderr
         self.running: int | None = None  # the step that began last
 
     def next(self, until: float) -> str | None:
@@ -265,13 +274,12 @@ class Lines:
                 self.running = int(said[2])
             return line.decode()
 
-    def error(self) -> str:
-        self._process.kill()
-        return self._err.read().decode(errors="replace")[-2000:]
+    @property
+    def ended(self) -> bool:
+        return self._process.poll() is not None
 
     def close(self) -> None:
         self._out.close()
-        self._err.close()
 
 
 def _family(pid: int) -> list[int]:
@@ -294,11 +302,20 @@ def _family(pid: int) -> list[int]:
 
 def _wait_until_gone(family: list[int]) -> None:
     """The JVM and the Python workers of a killed driver end by themselves; two JVMs at once are too many."""
-    until = time.monotonic() + 60
-    while any(Path(f"/proc/{pid}").exists() for pid in family):
+    until = time.monotonic() + 300
+    while any(_runs(pid) for pid in family):
         if time.monotonic() > until:
             raise SoakError(f"processes of a killed writer live on: {family}")
         time.sleep(0.05)
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process has not ended; in a container without an init nobody takes the dead ones away."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
 def main() -> None:

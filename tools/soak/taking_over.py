@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hudi_format.names import META_DIR
 from hudi_timeline import HudiTable
-from soak.kill import Lines, Report, Soak, SoakError
+from soak.kill import SAYS_NOTHING_S, Lines, Report, Soak, SoakError
 from soak.steps import Step
 
 
@@ -50,8 +50,9 @@ class TakingOver(Soak):
     def _wait_for_the_moment(self, lines: Lines) -> None:
         """When a write has become inflight, and a little later."""
         before = self._timeline_files()
-        until = time.monotonic() + 10 * self._typical_s
-        while time.monotonic() < until:
+        # However long it takes here: a table of which not even its properties are there is nobody's to go on with.
+        until = time.monotonic() + SAYS_NOTHING_S
+        while time.monotonic() < until and not lines.ended:
             if any(name.endswith(".inflight") for name in self._timeline_files() - before):
                 break
             time.sleep(0.0005)
