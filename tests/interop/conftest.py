@@ -71,6 +71,9 @@ class Pool:
         return self._get("ours", OursOnSpark)
 
     def _get(self, name: str, start: Callable[[], SparkProcess]) -> SparkProcess:
+        # One that a test's fault ended takes no other tests with it.
+        if name in self._running and not self._running[name].running:
+            self._running.pop(name).close()
         if name not in self._running:
             self._running[name] = start()
         return self._running[name]

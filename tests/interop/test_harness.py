@@ -1,8 +1,12 @@
 """The harness itself: what Apache Hudi writes, all readers give back, and the comparison sees what differs."""
 
+import zipfile
+
 import pyarrow as pa
 import pytest
 
+from interop import bundles, spark_process
+from interop.apache_hudi import OursOnSpark
 from interop.rows import assert_same_rows, without_meta
 from interop.samples import SHAPES, Model, Rows
 from interop.spark_process import SparkProcessError
@@ -39,6 +43,37 @@ def test_an_error_of_apache_hudi_arrives_and_the_process_lives_on(apache, tmp_pa
     with pytest.raises(SparkProcessError, match="nothing does not exist"):
         apache.read(tmp_path / "nothing")
     assert apache.sql("select 1 as a").to_pylist() == [{"a": 1}]
+
+
+def test_one_that_gives_no_answer_is_ended_and_says_so(monkeypatch):
+    with OursOnSpark() as running:
+        monkeypatch.setattr(spark_process, "LONGEST_S", 2)
+        with pytest.raises(SparkProcessError) as e:
+            running.sql("select java_method('java.lang.Thread', 'sleep', 3600000L)")
+        assert e.value.__notes__ == ["it gave no answer to sql in 2 s, and was ended"]
+        assert not running.running
+
+
+def test_half_a_jar_in_the_cache_is_fetched_again(tmp_path, monkeypatch):
+    artifact = bundles.Artifact("org.example", "thing", "1.0")
+    repository = tmp_path / ".m2/repository/org/example/thing/1.0"
+    repository.mkdir(parents=True)
+    with zipfile.ZipFile(repository / artifact.file_name, "w") as made:
+        made.writestr("A.class", bytes(1000))
+    whole = (repository / artifact.file_name).read_bytes()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    kept = bundles.cache_folder() / artifact.file_name
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(whole[: len(whole) // 2])
+    assert bundles.jar(artifact).read_bytes() == whole
+    kept.unlink()
+    monkeypatch.setattr(bundles, "_maven", bundles._local)
+    monkeypatch.setattr(bundles, "_ivy", bundles._local)
+    (repository / artifact.file_name).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(bundles.BundleError, match="gave a part of the jar"):
+        bundles.jar(artifact)
+    assert [p.name for p in kept.parent.iterdir()] == [".lock"]
 
 
 def _table(**columns):

@@ -10,10 +10,13 @@ import itertools
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -30,6 +33,9 @@ QUIET_OPTIONS = {
     "hoodie.embed.timeline.server": "false",
     "hoodie.write.markers.type": "DIRECT",
 }
+
+
+LONGEST_S = 900  # for one answer; what takes longer hangs
 
 
 class SparkProcessError(RuntimeError):
@@ -58,10 +64,11 @@ class SparkProcess:
             encoding="utf-8",
             cwd=self._scratch,
             env=_environment(),
+            start_new_session=True,  # it is ended with its JVM
         )
         try:
             self._ask("ping")
-        except SparkProcessError:
+        except BaseException:
             self.close()
             raise
 
@@ -81,12 +88,11 @@ class SparkProcess:
         """End the process and remove its files; more than once is fine."""
         if self._process.poll() is None:
             assert self._process.stdin is not None
-            self._process.stdin.close()  # the process ends at the end of its input
-            try:
+            with suppress(BrokenPipeError):
+                self._process.stdin.close()  # the process ends at the end of its input
+            with suppress(subprocess.TimeoutExpired):
                 self._process.wait(60)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+            self._end()
         self._log.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
@@ -125,7 +131,37 @@ class SparkProcess:
         self._ask("sql", text=text, out=str(out))
         return _load(out)
 
+    def _end(self) -> None:
+        """End the process and its JVM, whatever they do."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait(60)
+
     def _ask(self, command: str, **arguments: object) -> Any:
+        # Also where the caller is in another thread than a test's own, which no time limit of pytest ends.
+        hung = threading.Event()
+
+        def end() -> None:
+            hung.set()
+            self._end()
+
+        watch = threading.Timer(LONGEST_S, end)
+        watch.daemon = True
+        watch.start()
+        try:
+            return self._answer(command, arguments)
+        except SparkProcessError as e:
+            if hung.is_set():
+                e.add_note(f"it gave no answer to {command} in {LONGEST_S} s, and was ended")
+            raise
+        except BaseException:
+            # A test whose time is over: the answer that is still to come would be taken for that of the next question.
+            self._end()
+            raise
+        finally:
+            watch.cancel()
+
+    def _answer(self, command: str, arguments: Mapping[str, object]) -> Any:
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
@@ -143,7 +179,10 @@ class SparkProcess:
         return answer["result"]
 
     def _how_it_died(self) -> str:
-        code = self._process.wait()
+        try:
+            code = str(self._process.wait(60))
+        except subprocess.TimeoutExpired:
+            code = "none: it closed its output and runs on"
         self._log.flush()
         tail = (self._scratch / "log.txt").read_text(errors="replace")[-2000:]
         return f"the process of {self.name} ended with code {code}: {tail}"

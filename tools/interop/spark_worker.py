@@ -98,7 +98,10 @@ class Commands:
             .trigger(availableNow=True)
             .start()
         )
-        query.awaitTermination(300)
+        ended = query.awaitTermination(600)
+        if not ended:
+            query.stop()
+            raise PySparkException(f"the stream of {path} did not come to its end in 600 s")
         if query.exception() is not None:
             raise query.exception()
         return round((time.monotonic() - began) * 1000)
