@@ -190,9 +190,7 @@ def test_a_member_that_a_parquet_content_names_otherwise_is_damage():
         if sound:
             assert next(iter(data_block_batches(b, data))).to_pylist() == [{"s": [{"amount": 7}]}]
             continue
-        with pytest.raises(
-            CorruptFileError, match=r"column s\.amount of its Avro schema is not in Parquet's"
-        ):
+        with pytest.raises(CorruptFileError, match=r"without column s\.amount"):
             list(data_block_batches(b, data))
         wanted = from_avro(json.dumps(written))
         with pytest.raises(CorruptFileError, match=r"column s\.amount"):

@@ -10,7 +10,7 @@ from hudi_format.errors import HudiError, SchemaError
 from hudi_format.log.blocks import LogBlock
 from hudi_format.log.data_block import block_fields
 from hudi_format.parquet.footer import check_columns, long_decimal
-from hudi_format.parquet.stated import check_stated, stated_schema
+from hudi_format.parquet.stated import missing_column, stated_schema
 from hudi_format.parquet.utf8 import check_text, texts_as_bytes
 from hudi_format.schema.evolve import Batch, conform
 
@@ -31,10 +31,11 @@ def open_content(block: LogBlock, content: pa.Buffer) -> tuple[pq.ParquetFile, i
             raise block.broken(f"a Parquet content whose column {name} has no type", block.content_offset)
     try:
         check_columns(file.schema_arrow)
-        if (stated := stated_schema(block.schema.encode())) is not None:
-            check_stated(file.schema_arrow, stated)
     except ValueError as e:
         raise block.broken(f"a Parquet content of which {e}", block.content_offset) from None
+    stated = stated_schema(block.schema.encode())
+    if stated is not None and (missing := missing_column(file.schema_arrow, stated)) is not None:
+        raise block.broken(f"a Parquet content without column {missing}", block.content_offset)
     # Arrow reads what the row groups say: one that is damaged would be rows that are missing.
     metadata = file.metadata
     groups = sum(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))

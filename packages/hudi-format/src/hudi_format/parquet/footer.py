@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, StorageError, UnsupportedError
-from hudi_format.parquet.stated import check_stated, stated_schema
+from hudi_format.parquet.stated import missing_column, stated_schema
 from hudi_format.storage import Storage, open_sized
 
 AVRO_SCHEMA = "parquet.avro.schema"
@@ -89,7 +89,7 @@ def open_with_source(
                 read_dictionary=list(dictionary_columns),
                 coerce_int96_timestamp_unit="us",
             )
-            _check_schema(file)
+            _check_schema(file, storage, path)
             return file, source
         except KeyError as e:  # of the columns to read as dictionaries
             source.close()
@@ -99,14 +99,19 @@ def open_with_source(
             raise
 
 
-def _check_schema(file: pq.ParquetFile) -> None:
+def _check_schema(file: pq.ParquetFile, storage: Storage, path: str) -> None:
     """Refuse a schema that no writer makes, or that is not what the file's own entry says."""
     schema = file.schema_arrow
     check_columns(schema)
     text = (file.metadata.metadata or {}).get(AVRO_SCHEMA.encode())
     stated = stated_schema(text) if text is not None else None
-    if stated is not None:
-        check_stated(schema, stated)
+    if stated is not None and (missing := missing_column(schema, stated)) is not None:
+        raise CorruptFileError(
+            f"the base file lacks column {missing}, which its own Avro schema has",
+            table=storage.uri,
+            file=path,
+            column=missing,
+        )
 
 
 def check_columns(schema: pa.Schema) -> None:

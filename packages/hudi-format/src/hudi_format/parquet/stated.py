@@ -15,15 +15,12 @@ from hudi_format.errors import HudiError
 from hudi_format.schema.avro import from_avro
 
 
-def check_stated(schema: pa.Schema, stated: pa.Schema) -> None:
-    """Refuse columns that Parquet's schema does not have where another schema of the same rows has them.
+def missing_column(schema: pa.Schema, stated: pa.Schema) -> str | None:
+    """The first column, or field within one, that Parquet's schema lacks where another schema of its rows has it.
 
     Args:
         schema: as Arrow reads it of the footer.
         stated: what the Avro schema of the same rows says; types do not count.
-
-    Raises:
-        ValueError: naming the first column, or field within one.
     """
     own = dict(zip(schema.names, schema.types, strict=True))
     for name, kind in zip(stated.names, stated.types, strict=True):
@@ -31,7 +28,8 @@ def check_stated(schema: pa.Schema, stated: pa.Schema) -> None:
             continue  # parquet-avro leaves such columns out
         missing = name if name not in own else _missing(own[name], kind, name)
         if missing is not None:
-            raise ValueError(f"column {missing} of its Avro schema is not in Parquet's")
+            return missing
+    return None
 
 
 def _missing(own: pa.DataType, stated: pa.DataType, path: str) -> str | None:

@@ -51,7 +51,10 @@ def _check(facts: Facts, file: BaseFile, written: int | None, report: Report) ->
     except (MissingFileError, UnsupportedError):
         return None  # cleaned since the listing; or encrypted, say, and not ours to judge
     except CorruptFileError as e:
-        report.add("base-file-unreadable", file.path, e.message, file.instant)
+        lacks = e.details.get("column") in META_COLUMNS
+        report.add(
+            "base-file-meta-columns" if lacks else "base-file-unreadable", file.path, e.message, file.instant
+        )
         return None
     if written is not None and found.rows != written and not facts.is_metadata:
         report.add("base-file-rows", file.path, f"it has {found.rows} rows, its commit says {written}", file.instant,
