@@ -414,9 +414,16 @@ def file_without_meta_columns(t):
 
 
 @fault()
-def file_without_a_column_of_its_avro_schema(t):
+def file_without_a_meta_column_of_its_avro_schema(t):
     file = t.file(t.last)
     t.rewrite(file, lambda rows: rows.drop_columns(["_hoodie_record_key"]))
+    return [("base-file-meta-columns", t.below(file))]
+
+
+@fault()
+def file_without_a_column_of_its_avro_schema(t):
+    file = t.file(t.last)
+    t.rewrite(file, lambda rows: rows.drop_columns(["v"]))
     return [("base-file-unreadable", t.below(file))]
 
 
