@@ -126,7 +126,7 @@ def test_what_a_header_says_does_nothing_to_a_terminal(tmp_path, capsys):
 
 def test_base_files_show_row_groups_and_what_apache_hudi_wrote(tmp_path, capsys):
     (table,) = golden("v6", "mor_avro_logs")
-    file = next(table.unpack(tmp_path).rglob("*.parquet"))
+    file = min(table.unpack(tmp_path).rglob("*.parquet"))  # some of them hold one key
     code, out = shown(capsys, file, "--json")
     found = json.loads(out.out)
     assert code == 0
