@@ -8,7 +8,7 @@ import pytest
 from hudi_format.errors import ClockError
 from hudi_format.instant_time import format_instant, parse_instant
 from hudi_timeline import clock
-from hudi_timeline.clock import new_instant
+from hudi_timeline.clock import new_instant, wait_for_next_tick
 from hudi_timeline.instant import parse_instant_file
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import Timeline
@@ -126,3 +126,14 @@ def test_zones_do_not_hold_up_each_other():
     again = new_instant(Timeline(), config("UTC"), at(NOON))
     assert parse_instant(again) - parse_instant(utc) == timedelta(milliseconds=1)
     assert local == format_instant(datetime.fromtimestamp(NOON.timestamp()))
+
+
+@pytest.mark.parametrize(
+    ("written_ms", "until_ms"), [(999_995, 1_000_015), (999_979, 1_000_000), (2_000_000, 1_000_000)]
+)
+def test_a_file_of_this_tick_is_waited_for_and_no_other(monkeypatch, written_ms, until_ms):
+    now = [1000.0]
+    monkeypatch.setattr(clock.time, "time", lambda: now[0])
+    monkeypatch.setattr(clock.time, "sleep", lambda s: now.append(now.pop() + s))
+    wait_for_next_tick(written_ms)
+    assert round(now[0] * 1000) == until_ms

@@ -9,7 +9,8 @@ from hudi_format.errors import (
     ConcurrentWriterError,
     WriteConflictError,
 )
-from hudi_timeline import heartbeat, markers
+from hudi_timeline import commit, heartbeat, markers
+from hudi_timeline.clock import wait_for_next_tick
 from hudi_timeline.commit import CommitOptions
 from hudi_timeline.metadata import avro_records
 
@@ -209,3 +210,22 @@ def test_inflight_needs_the_requested_file_and_happens_once(storage):
     with pytest.raises(ConcurrentWriterError, match="requested"):
         other.inflight({})
     other.abort()
+
+
+@pytest.mark.req("IN-05", "IN-08")
+def test_writes_that_end_right_after_each_other_have_times_of_completion_of_their_own(storage, monkeypatch):
+    waited = []
+
+    def wait(written_ms):
+        waited.append(written_ms)
+        wait_for_next_tick(written_ms)
+
+    monkeypatch.setattr(commit, "wait_for_next_tick", wait)
+    begun = [start(storage, options=LAZY) for _ in range(9)]
+    for tx in begun:
+        tx.inflight({})
+    for number, tx in enumerate(begun):
+        tx.commit([write_file(tx, "p", number)], schema_text=SCHEMA)
+    times = [storage.info(f".hoodie/{tx.instant}.commit").mtime_ms for tx in begun]
+    assert times == sorted(set(times))
+    assert waited == [0, *times[:-1]]

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 
 from hudi_format.errors import ClockError
 from hudi_format.instant_time import format_instant, next_instant, parse_instant, zone_of
+from hudi_timeline.listed_at_once import TICK_MS
 from hudi_timeline.table_config import TIMEZONE, TableConfig
 from hudi_timeline.timeline import Timeline
 
@@ -52,6 +53,16 @@ def new_instant(
             instant = next_instant(last)
         _last_given[config.timezone] = instant
         return instant
+
+
+def wait_for_next_tick(written_ms: int) -> None:
+    """Return when a file that is made now gets a later time than one that was written at `written_ms`.
+
+    A time that lies ahead, of another machine's clock, is not waited for.
+    """
+    passed_ms = time.time() * 1000 - written_ms
+    if 0 <= passed_ms < TICK_MS:
+        time.sleep((TICK_MS - passed_ms) / 1000)
 
 
 def _step_over(newest: str, moment: datetime, config: TableConfig, table: str) -> str:

@@ -41,7 +41,7 @@ from hudi_timeline import (
     rollback,
     table_config,
 )
-from hudi_timeline.clock import new_instant
+from hudi_timeline.clock import new_instant, wait_for_next_tick
 from hudi_timeline.heartbeat import Heartbeat
 from hudi_timeline.instant import (
     COMMIT,
@@ -498,6 +498,10 @@ class Transaction:
             if not timeline.has_file(file_name(self.instant, self.action, state)):
                 raise self._taken_away(f"its {state.lower()} file is gone")
         conflict.check(self.storage, self.instant, metadata, self.snapshot_timeline, timeline)
+        if self.storage.is_local:
+            # Version 6 notes the time of completion as that of the file: readers in the order of completion that went
+            # up to the newest commit would miss one of the same time.
+            wait_for_next_tick(max((i.mtime_ms for i in timeline.completed_writes()), default=0))
 
     def _delete_other_attempts(self, metadata: CommitMetadata) -> None:
         """Delete files that markers announce and the commit does not name: failed and repeated attempts."""
