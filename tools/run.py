@@ -205,6 +205,11 @@ def _signal(pid: int, number: int) -> None:
 
 def bootstrap() -> list[str]:
     """The nox command of the project's own environment, which is made where it is missing."""
+    # An index that answers slowly, or not once, is asked again.
+    os.environ.setdefault("UV_HTTP_TIMEOUT", "120")
+    os.environ.setdefault("UV_HTTP_RETRIES", "8")
+    os.environ.setdefault("PIP_RETRIES", "8")
+    os.environ.setdefault("PIP_DEFAULT_TIMEOUT", "60")
     scripts = VENV / ("Scripts" if os.name == "nt" else "bin")
     stamp = VENV / "bootstrap.txt"
     wanted = "\n".join((*BOOTSTRAP, sys.version))
@@ -217,11 +222,6 @@ def bootstrap() -> list[str]:
     os.environ["PATH"] = f"{scripts}{os.pathsep}{os.environ['PATH']}"
     # Packages are installed for the interpreter that runs this; none is downloaded.
     os.environ.setdefault("UV_PYTHON_DOWNLOADS", "never")
-    # An index that answers slowly, or not once, is asked again.
-    os.environ.setdefault("UV_HTTP_TIMEOUT", "120")
-    os.environ.setdefault("UV_HTTP_RETRIES", "8")
-    os.environ.setdefault("PIP_RETRIES", "8")
-    os.environ.setdefault("PIP_DEFAULT_TIMEOUT", "60")
     if "UV_CACHE_DIR" not in os.environ and not _same_disk(Path.home(), ROOT):
         # On the same disk the sessions' environments are hard links into the cache; else each is a copy.
         os.environ["UV_CACHE_DIR"] = str(ROOT / ".nox" / "uv-cache")

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.errors import ConflictingOptionError, NotAHudiTableError
+from hudi_format.instant_time import next_instant
 from hudi_spark.compat import HAS_DATA_SOURCES
 from hudi_timeline.table import HudiTable
 
@@ -160,16 +161,16 @@ def test_what_no_stream_is_refused(spark, path, table):
 
 def test_open_commits_are_waited_for(table, drain, path):
     first = table.upsert(rows("1")).instant
-    hole = Path(path) / ".hoodie" / f"{int(first) + 1}.commit.requested"
+    hole = Path(path) / ".hoodie" / f"{next_instant(first)}.commit.requested"
     hole.touch()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         stats = table.inspect
     assert stats is not None
     assert ids(drain()) == [("1", 1)]
-    later = int(first) + 2
+    later = next_instant(next_instant(first))
     for file in list((Path(path) / ".hoodie").glob(f"{first}*")):  # a later commit, by another writer
-        shutil.copy(file, file.with_name(file.name.replace(first, str(later))))
+        shutil.copy(file, file.with_name(file.name.replace(first, later)))
     assert drain() == []
     hole.unlink()
-    assert HudiTable.open(path).latest_offset() == str(later)
+    assert HudiTable.open(path).latest_offset() == later
