@@ -113,6 +113,7 @@ def test_the_phases_of_a_write_are_named_jobs(spark, save):
     store = spark.sparkContext._jsc.sc().statusStore()
 
     def jobs():
+        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(300_000)  # another thread fills the store
         found = store.jobsList(None)  # of the newest thousand
         return {j.jobId(): j.description() for j in map(found.apply, range(found.size()))}
 
