@@ -59,7 +59,12 @@ class CutWire:
                 if self._cut:
                     near.close()
                     continue
-                far = socket.create_connection(("127.0.0.1", self._target))
+                try:
+                    far = socket.create_connection(("127.0.0.1", self._target), timeout=60)
+                except OSError:  # the client sees it as a connection that ended, and the next one is served
+                    near.close()
+                    continue
+                far.settimeout(None)
                 self._open += [near, far]
                 self.passed += 1
             threading.Thread(target=self._pass, args=(near, far, True), daemon=True).start()
