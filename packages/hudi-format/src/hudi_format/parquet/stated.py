@@ -22,20 +22,11 @@ def missing_column(schema: pa.Schema, stated: pa.Schema) -> str | None:
         schema: as Arrow reads it of the footer.
         stated: what the Avro schema of the same rows says; types do not count.
     """
-    own = dict(zip(schema.names, schema.types, strict=True))
-    for name, kind in zip(stated.names, stated.types, strict=True):
-        if pt.is_null(kind):
-            continue  # parquet-avro leaves such columns out
-        missing = name if name not in own else _missing(own[name], kind, name)
-        if missing is not None:
-            return missing
-    return None
+    return _missing(pa.struct(list(schema)), pa.struct(list(stated)), "")
 
 
 def _missing(own: pa.DataType, stated: pa.DataType, path: str) -> str | None:
     """The first field within a stated type that is not in the other."""
-    if not (pt.is_nested(own) and pt.is_nested(stated)):
-        return None
     if pt.is_list(own) and pt.is_list(stated):
         return _missing(own.value_type, stated.value_type, path)
     if pt.is_map(own) and pt.is_map(stated):
@@ -43,11 +34,10 @@ def _missing(own: pa.DataType, stated: pa.DataType, path: str) -> str | None:
     if not (pt.is_struct(own) and pt.is_struct(stated)):
         return None
     fields = {f.name: f.type for f in (own.field(n) for n in range(own.num_fields))}
-    for n in range(stated.num_fields):
-        field = stated.field(n)
-        within = f"{path}.{field.name}"
+    for field in (stated.field(n) for n in range(stated.num_fields)):
         if pt.is_null(field.type):
-            continue
+            continue  # parquet-avro leaves such fields out
+        within = f"{path}.{field.name}" if path else field.name
         if field.name not in fields:
             return within
         if (missing := _missing(fields[field.name], field.type, within)) is not None:
