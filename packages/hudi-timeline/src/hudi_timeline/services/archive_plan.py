@@ -1,29 +1,42 @@
-"""Which instants leave the active timeline.
+"""Which instants leave the active timeline: the bounds follow from the options and the timeline as it is now.
 
-Source: HoodieTimelineArchiver of Apache Hudi 0.15 (getCommitInstantsToArchive, getCleanInstantsToArchive).
+    cleanings, rollbacks   each by itself: where there are more than `most`, all but the newest `least`
+    commits                where there are more than `most`: all but `least`, of those that nothing holds back
+
+Commits are held back by a write that is open, a savepoint, a replacement whose files may be there still, and the count
+for the next compaction.  What the policy of cleaning retains raises `least` and `most`, so that a commit that can be
+read as of its time stays on the timeline, and one more.  It is asked of the policy and not of the last cleaning: where
+writes leave nothing to clean, the last one may be long ago.
+
+Source: HoodieTimelineArchiver and ArchivalUtils of Apache Hudi 0.15.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hudi_format.config.services import KEEP_COMMITS, ServiceConfig
+from hudi_format.config.services import KEEP_HOURS, ServiceConfig
+from hudi_format.instant_time import parse_instant
 from hudi_format.storage import Storage
 from hudi_timeline.instant import (
     CLEAN,
+    CLUSTERING,
     COMMIT,
     COMPACTION,
     DELTA_COMMIT,
     LOG_COMPACTION,
     REPLACE_COMMIT,
     ROLLBACK,
-    SAVEPOINT,
     WRITE_ACTIONS,
     Instant,
 )
+from hudi_timeline.services.clean_plan import before_pending, retained_by_policy
 from hudi_timeline.services.clean_records import last_clean
+from hudi_timeline.services.savepoints import savepoints
 from hudi_timeline.table_config import TableConfig
-from hudi_timeline.timeline import Timeline, is_clustering
+from hudi_timeline.timeline import Timeline
+
+_BY_THEMSELVES = (CLEAN, ROLLBACK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,93 +52,100 @@ class ArchivePlan:
 
 def wants_archive(timeline: Timeline, config: ServiceConfig) -> bool:
     """Whether the timeline is so long that there may be something to archive."""
-    longest = max(
-        len(timeline.completed_writes()),
-        *(sum(i.completed for i in timeline.of(action)) for action in (CLEAN, ROLLBACK)),
-    )
-    return longest > config.archive_max_commits
+    counts = (len(timeline.completed_writes()), *(len(_completed(timeline, a)) for a in _BY_THEMSELVES))
+    return max(counts) > config.archive_max_commits
 
 
 def make_plan(storage: Storage, table: TableConfig, timeline: Timeline, config: ServiceConfig) -> ArchivePlan:
     """What may be archived now.
 
     Raises:
-        CorruptFileError: a pending clustering's plan or the last cleaning cannot be read.
+        CorruptFileError: the last cleaning cannot be read.
     """
     if not wants_archive(timeline, config):
         return ArchivePlan()
-    least, most = _bounds(storage, timeline, config)
+    least, most = limits(timeline, config)
     chosen: list[Instant] = []
-    for action in (CLEAN, ROLLBACK):
-        done = [i for i in timeline.of(action) if i.completed]
+    for action in _BY_THEMSELVES:
+        done = _completed(timeline, action)
         if len(done) > most:
             chosen += done[: len(done) - least]
-    commits = timeline.completed_writes()
-    if len(commits) > most:
-        bounds = _upper_bounds(storage, table, timeline, config)
-        saved = {i.time for i in timeline.of(SAVEPOINT)}
-        if not config.archive_beyond_savepoint and saved:
-            bounds.append(min(saved))
-        bound = min(bounds, default=None)
-        chosen += [
-            i
-            for i in commits[: len(commits) - least]
-            if (bound is None or i.time < bound) and i.time not in saved
-        ]
+    if len(timeline.completed_writes()) > most:
+        chosen += _commits(storage, table, timeline, config)[: len(timeline.completed_writes()) - least]
     chosen.sort()
     keys = {(i.time, i.comparable_action) for i in chosen}
     files = tuple(f for f in timeline.files if (f.time, f.comparable_action) in keys)
     return ArchivePlan(tuple(chosen), files)
 
 
-def _bounds(storage: Storage, timeline: Timeline, config: ServiceConfig) -> tuple[int, int]:
-    """How many commits stay, and how many there must be for archival to begin.
-
-    Commits whose files the cleaner has kept must stay on the timeline, and two more.
-    """
+def limits(timeline: Timeline, config: ServiceConfig) -> tuple[int, int]:
+    """How many commits stay, and how many there may be before archival begins."""
     least, most = config.archive_min_commits, config.archive_max_commits
-    cleaned = last_clean(storage, timeline)
-    if cleaned is not None and cleaned.earliest:
-        needed = sum(i.time >= cleaned.earliest for i in timeline.completed_writes()) + 2
-    elif config.clean_policy == KEEP_COMMITS:
-        needed = config.clean_commits_retained + 2
-    else:
-        needed = 0
+    retained = _retained(timeline, config)
+    if retained is None:
+        return least, most
+    needed = sum(i.time > retained.time for i in timeline.completed_writes()) + 2
     more = max(0, needed - least)
     return least + more, most + more
 
 
-def _upper_bounds(
+def _retained(timeline: Timeline, config: ServiceConfig) -> Instant | None:
+    """The oldest commit that the policy of cleaning retains; hours count back from the newest commit."""
+    commits = timeline.completed_writes()
+    try:
+        newest = parse_instant(commits[-1].time)
+    except (IndexError, ValueError):  # no commit, or a bootstrap's
+        return None
+    chosen = retained_by_policy(commits, config, newest)
+    return chosen if config.clean_policy == KEEP_HOURS else before_pending(timeline, chosen, WRITE_ACTIONS)
+
+
+def _commits(
     storage: Storage, table: TableConfig, timeline: Timeline, config: ServiceConfig
-) -> list[str]:
-    """Times of instants that must stay, with all after them."""
+) -> list[Instant]:
+    """The commits that nothing holds back, oldest first."""
+    saved = savepoints(timeline)
+    bounds = _bounds(storage, timeline)
+    if table.table_type == "MERGE_ON_READ":
+        bounds += _for_next_compaction(timeline, config.compaction_delta_commits)
+    if saved and not config.archive_beyond_savepoint:
+        bounds.append(saved[0])
+    # Savepointed commits count among those that stay: with several of them the count alone would take newer ones away
+    # (Apache Hudi does), up to the newest.
+    retained = _retained(timeline, config) or timeline.completed_writes()[-1]
+    bound = min([*bounds, retained.time])
+    return [i for i in timeline.completed_writes() if i.time < bound and i.time not in saved]
+
+
+def _bounds(storage: Storage, timeline: Timeline) -> list[str]:
+    """Times of instants that must stay, with all after them, whatever the options are."""
     bounds = []
     commits = timeline.completed_writes()
-    kinds = WRITE_ACTIONS | {COMPACTION, LOG_COMPACTION}
+    kinds = WRITE_ACTIONS | {COMPACTION, LOG_COMPACTION, CLUSTERING}
     pending = next((i for i in timeline.instants if not i.completed and i.action in kinds), None)
     if pending is not None:
         # A writer that is open may have planned on the commit before it.
         bounds.append(max((i.time for i in commits if i.time < pending.time), default=pending.time))
-    if table.table_type == "MERGE_ON_READ":
-        bounds += _for_next_compaction(timeline, config.compaction_delta_commits)
-    cleaned = last_clean(storage, timeline)
-    covered = "" if cleaned is None else cleaned.earliest or cleaned.instant
-    bounds += [
-        i.time
-        for i in timeline.of(REPLACE_COMMIT)
+    replaced = _completed(timeline, REPLACE_COMMIT)
+    if replaced:
         # Until the cleaner has been past a replacement, the timeline alone knows of the replaced groups.
-        if (i.completed and i.time >= covered) or (not i.completed and is_clustering(storage, timeline, i))
-    ][:1]
+        cleaned = last_clean(storage, timeline)
+        covered = "" if cleaned is None else cleaned.earliest or cleaned.instant
+        bounds += [i.time for i in replaced if i.time >= covered][:1]
     return bounds
 
 
 def _for_next_compaction(timeline: Timeline, delta_commits: int) -> list[str]:
     """The oldest instant that tells when the next compaction is due."""
-    deltas = [i.time for i in timeline.of(DELTA_COMMIT) if i.completed]
-    last = max((i.time for i in timeline.of(COMMIT) if i.completed), default=None)
+    deltas = [i.time for i in timeline.of(DELTA_COMMIT)]
+    last = max((i.time for i in _completed(timeline, COMMIT)), default=None)
     since = [t for t in deltas if last is None or t > last]
     if len(since) >= delta_commits:
         return [since[len(since) - delta_commits]]
     if last is not None:
         return [last]
     return deltas[:1]
+
+
+def _completed(timeline: Timeline, action: str) -> tuple[Instant, ...]:
+    return tuple(i for i in timeline.of(action) if i.completed)

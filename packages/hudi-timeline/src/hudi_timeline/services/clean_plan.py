@@ -10,7 +10,7 @@ Source: CleanPlanner and CleanerUtils of Apache Hudi 0.15.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -184,22 +184,30 @@ def earliest_to_retain(
     It is never later than the commit before the oldest pending write, nor than what an open read stands for.
     """
     commits = timeline.completed_writes()
-    if config.clean_policy == KEEP_HOURS:
-        since = format_instant(now - timedelta(hours=config.clean_hours_retained))
-        chosen = next((i for i in commits if i.time >= since), None)
-    else:
-        retained = config.clean_commits_retained
-        chosen = commits[len(commits) - retained] if len(commits) > retained else None
-    if chosen is None:
-        return None
     kinds = WRITE_ACTIONS | {COMPACTION}
-    pending = next((i for i in timeline.instants if not i.completed and i.action in kinds), None)
-    if pending is not None and chosen > pending:
-        chosen = max((i for i in commits if i.time < pending.time), default=None)
+    chosen = before_pending(timeline, retained_by_policy(commits, config, now), kinds)
     oldest = min(open_reads, default=None)
     if chosen is not None and oldest is not None and chosen.time > oldest:
         chosen = max((i for i in commits if i.time <= oldest), default=None)
     return chosen
+
+
+def retained_by_policy(commits: Sequence[Instant], config: ServiceConfig, now: datetime) -> Instant | None:
+    """The oldest of the completed commits that a policy of commits or hours keeps; None where it keeps all of them."""
+    if config.clean_policy == KEEP_HOURS:
+        since = format_instant(now - timedelta(hours=config.clean_hours_retained))
+        return next((i for i in commits if i.time >= since), None)
+    if config.clean_policy == KEEP_COMMITS and len(commits) > config.clean_commits_retained:
+        return commits[len(commits) - config.clean_commits_retained]
+    return None
+
+
+def before_pending(timeline: Timeline, chosen: Instant | None, kinds: Set[str]) -> Instant | None:
+    """The commit, or where a pending instant of these actions is older, the last completed one before that."""
+    pending = next((i for i in timeline.instants if not i.completed and i.action in kinds), None)
+    if chosen is None or pending is None or chosen <= pending:
+        return chosen
+    return max((i for i in timeline.completed_writes() if i.time < pending.time), default=None)
 
 
 def _touched(
