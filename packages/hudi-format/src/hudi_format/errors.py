@@ -104,6 +104,12 @@ class UnsupportedError(HudiError):
     code = "HUDI-E0201"
 
 
+class FunctionNotAllowedError(HudiError):
+    """A table names a Python function that neither the call nor the process allows to run."""
+
+    code = "HUDI-E0202"
+
+
 class OptionError(HudiError, ValueError):
     """An option that cannot be used as given."""
 

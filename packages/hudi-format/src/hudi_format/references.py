@@ -20,6 +20,8 @@ def imported(reference: str, option: str) -> Callable[..., Any]:
     """
     module, _, path = (part.strip() for part in reference.partition(":"))
     try:
+        if module.startswith("."):
+            raise ImportError("a relative module is relative to nothing here")
         found: Any = importlib.import_module(module)
         for part in path.split("."):
             found = getattr(found, part)

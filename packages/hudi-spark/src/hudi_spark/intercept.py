@@ -18,12 +18,14 @@ from typing import Any
 from pyspark.sql import SparkSession, readwriter
 from pyspark.sql.streaming import readwriter as streams
 
+from hudi_format.config.heeded import MERGE
 from hudi_format.errors import UnsupportedError
 from hudi_spark.compat import HAS_DATA_SOURCES
 from hudi_spark.config import add_option, has_bundle, is_hudi, take_option
 from hudi_spark.reader import load_frame
 from hudi_spark.sql_reads import query_by_path, temporary_view
 from hudi_spark.streaming.file_stream import CHECKPOINT, following, load_stream
+from hudi_spark.streaming.table_stream import with_allowed_merge
 from hudi_spark.writer import save_frame
 
 DEFAULT_FORMAT = "spark.sql.sources.default"
@@ -170,13 +172,16 @@ def _load_stream(original: Method) -> Method:
     def load(
         self: Any, path: str | None = None, format: str | None = None, schema: Any = None, **options: Any
     ) -> Any:
-        # From 4.0 on Spark finds our data source by itself, which streams too.
-        if not _wants_hudi(self, format) or HAS_DATA_SOURCES or has_bundle(self._spark):
+        if not _wants_hudi(self, format) or has_bundle(self._spark):
             return original(self, path, format, schema, **options)
         _note_options(notes_of(self), **options)
         notes = notes_of(self)
         given = dict(notes.options)
         path_option = take_option(given, "path")
+        if HAS_DATA_SOURCES:  # Spark finds our data source by itself, which streams too
+            where = path or path_option
+            merge = with_allowed_merge(str(where), given).get(MERGE) if where else None
+            return original(self, path, format, schema, **{**options, **({MERGE: merge} if merge else {})})
         chosen = schema if schema is not None else notes.schema
         return load_stream(self._spark, path or path_option, given, schema=chosen)
 

@@ -4,8 +4,14 @@ from hudi_format.lazy import at_first_use
 
 __version__ = "0.1.0"
 
-__all__ = ["CommitResult", "HudiTable", "__version__", "options_from"]
+__all__ = ["CommitResult", "HudiTable", "__version__", "allow_functions", "options_from"]
 
 __getattr__, __dir__ = at_first_use(
-    __name__, {"CommitResult": "write.result", "HudiTable": "table", "options_from": "options_file"}
+    __name__,
+    {
+        "CommitResult": "write.result",
+        "HudiTable": "table",
+        "allow_functions": "allowed_functions",
+        "options_from": "options_file",
+    },
 )

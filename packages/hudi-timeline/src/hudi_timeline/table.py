@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.config.heeded import MERGE
 from hudi_format.config.read import (
     AS_OF,
     BEGIN,
@@ -131,7 +132,8 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
             partition_fields: columns of the partition path.
             ordering_fields: the column that decides between records of one key; at most one.
             options: Apache Hudi's write options that shape a table, such as
-                `hoodie.datasource.write.hive_style_partitioning`.
+                `hoodie.datasource.write.hive_style_partitioning`.  A merge function (`hudi.merge`) is also used by
+                the reads and writes of this object; others give it too, or allow it (`hudi_timeline.allow_functions`).
 
         Raises:
             TableExistsError: there is a table already.
@@ -149,7 +151,9 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
             options=options,
             storage_options=storage_options,
         )
-        return cls(storage)
+        # A function that made the table may go on merging it; expressions need no permission.
+        merge = as_options(options).get(MERGE, "")
+        return cls(storage, None if not merge or merge.lstrip().startswith("{") else {MERGE: merge})
 
     @property
     def uri(self) -> str:

@@ -249,6 +249,9 @@ def _batch(rows: pa.Table) -> pa.RecordBatch:
 def custom_rule(text: str, fixed: Sequence[str] = ()) -> MergeRule:
     """The rule of a merge of the user's: `text` as the option `hudi.merge` has it.
 
+    The function will be imported and run where the rule is used, so `text` is what the caller trusts: what a table
+    says of itself goes through `hudi_timeline.allowed_functions` first.
+
     Raises:
         InvalidOptionError: as `parse_merge`.
     """
@@ -311,7 +314,8 @@ def parse_merge(text: str) -> CustomMerge:
             )  # fmt: skip
         return CustomMerge(columns=tuple(sorted(given.items())))
     module, colon, name = text.partition(":")
-    if not colon or not name.replace(".", "_").isidentifier() or not module.replace(".", "_").isidentifier():
+    # Each part on its own: ".module" would be relative to whatever imports it.
+    if not colon or not all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
         raise InvalidOptionError(
             f"{MERGE}={text!r} names no function",
             remedy='give \'module:name\' of a Python function, or a JSON object such as {"count": "sum"}.',

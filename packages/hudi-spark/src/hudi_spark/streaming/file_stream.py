@@ -33,7 +33,7 @@ from hudi_format.storage import open_storage
 from hudi_spark.config import merged, session_options, table_path, take_option
 from hudi_spark.read_tasks import grouped
 from hudi_spark.streaming.markers import ERROR, Marker, create, finished, given_out, stream_id
-from hudi_spark.streaming.table_stream import START, TableStream
+from hudi_spark.streaming.table_stream import START, TableStream, with_allowed_merge
 from hudi_spark.types import to_spark_schema
 from hudi_spark.workers import in_workers
 
@@ -170,7 +170,8 @@ def load_stream(
     """
     given = merged(session_options(spark), options)
     folder, poll = take_option(given, FOLDER_OPTION), take_option(given, POLL_OPTION)
-    stream = TableStream.of(table_path(spark, path, what="load"), given)
+    uri = table_path(spark, path, what="load")
+    stream = TableStream.of(uri, with_allowed_merge(uri, given))
     full = stream.scan(START, START).schema
     if schema is not None:
         names = spark.createDataFrame([], schema).schema.names

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hudi_format.config import ReadConfig, parse_read_options
-from hudi_format.config.heeded import START_OFFSET
+from hudi_format.config.heeded import MERGE, START_OFFSET
 from hudi_format.config.read import (
     AS_OF,
     BEGIN,
@@ -30,6 +30,7 @@ from hudi_format.config.read import (
 from hudi_format.errors import ConflictingOptionError
 from hudi_format.instant_time import parse_query_instant, zone_of
 from hudi_format.storage import hadoop_options, without_hadoop_options
+from hudi_timeline.allowed_functions import check_allowed
 from hudi_timeline.scan.incremental import by_completion, is_start
 from hudi_timeline.scan.result import Scan
 from hudi_timeline.table import HudiTable
@@ -119,4 +120,21 @@ class TableStream:
         return read(start, end, columns=columns, options=dict(config.raw))
 
 
-__all__ = ["EARLIEST", "LATEST", "START", "TableStream"]
+def with_allowed_merge(uri: str, options: Mapping[str, str]) -> dict[str, str]:
+    """The options of a stream, with the table's merge function where this process allows it.
+
+    Other processes plan the batches of a stream, and know nothing of what the driver allows.
+
+    Raises:
+        FunctionNotAllowedError: a function that only the table names.
+    """
+    table = HudiTable.open(uri, options=hadoop_options(dict(options)))
+    config = table.config
+    text = config.properties.get(MERGE)
+    if not text or config.table_type != "MERGE_ON_READ" or any(n.lower() == MERGE for n in options):
+        return dict(options)
+    check_allowed(text, given=None, storage=table.storage)
+    return {**options, MERGE: text}
+
+
+__all__ = ["EARLIEST", "LATEST", "START", "TableStream", "with_allowed_merge"]

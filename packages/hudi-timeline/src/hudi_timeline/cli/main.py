@@ -228,9 +228,22 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def _root(
+    context: typer.Context,
+    allow_function: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-function",
+            help="A Python function that the table may have run: module:function, or package.*; may be repeated.",
+            metavar="NAME",
+        ),
+    ] = None,
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False,
 ) -> None:
     """Look at Apache Hudi tables, without a JVM."""
+    if allow_function:
+        from hudi_timeline.allowed_functions import allow_functions
+
+        context.with_resource(allow_functions(*allow_function))
 
 
 def main() -> None:

@@ -14,13 +14,14 @@ from hudi_format.config.read import ReadConfig
 from hudi_format.errors import InvalidOptionError, SchemaError, UnsupportedError
 from hudi_format.log.order import BlockScope
 from hudi_format.merge import metadata_payload
-from hudi_format.merge.custom import MERGE, custom_of, custom_rule
+from hudi_format.merge.custom import MERGE, custom_of
 from hudi_format.merge.limits import DEFAULT_BYTES, MemoryLimit
 from hudi_format.merge.rules import MergeRule, check_compared, mode_rule, payload_rule
 from hudi_format.model import BaseFile, FileSlice
 from hudi_format.schema.meta_columns import with_meta
 from hudi_format.slice_reader import SliceMerge
 from hudi_timeline import metadata_table
+from hudi_timeline.allowed_functions import table_merge_rule
 from hudi_timeline.merged_view import merged_slices
 from hudi_timeline.partition_values import copied_columns, partition_columns, partition_table
 from hudi_timeline.scan.plan import Fate, PartitionColumn, ScanPlan, SliceLogs, as_file
@@ -49,13 +50,15 @@ def slice_merge(snapshot: TableSnapshot, merge: str | None = None) -> SliceMerge
 
     Raises:
         UnsupportedError: a payload class that is not built here.
+        FunctionNotAllowedError: a function that only the table names.
     """
     config = snapshot.config
     by_mode = config.version >= 8
     try:
         text = merge or config.properties.get(MERGE)
+        given = merge
         if not text and metadata_table.is_one(config):
-            text = metadata_payload.FUNCTION
+            text = given = metadata_payload.FUNCTION
         if text:
             if len(config.ordering_fields) > 1:
                 raise UnsupportedError(
@@ -65,7 +68,7 @@ def slice_merge(snapshot: TableSnapshot, merge: str | None = None) -> SliceMerge
                     option=MERGE,
                 )
             fixed = {n.partition(".")[0] for n in (*config.record_key_fields, *config.partition_fields)}
-            rule = custom_rule(text, sorted(fixed))
+            rule = table_merge_rule(text, sorted(fixed), given=given, storage=snapshot.storage)
             checked = custom_of(rule)
             if checked is not None:
                 checked.check(snapshot.schema, config.ordering_field)

@@ -23,7 +23,7 @@ from hudi_format.errors import (
     UnsupportedError,
 )
 from hudi_format.keys import KeySpec
-from hudi_format.merge.custom import MERGE, custom_of, custom_rule
+from hudi_format.merge.custom import MERGE, custom_of
 from hudi_format.merge.limits import MemoryLimit
 from hudi_format.merge.rules import MergeRule, Order, check_compared, payload_rule
 from hudi_format.parquet.config import ParquetConfig
@@ -34,6 +34,7 @@ from hudi_format.schema.evolve import as_stored
 from hudi_format.schema.meta_columns import with_meta, without_meta
 from hudi_format.storage import Storage
 from hudi_timeline import commit, gate, table_config
+from hudi_timeline.allowed_functions import table_merge_rule
 from hudi_timeline.engine.lookup import BLOOM, GLOBAL_BLOOM, GLOBAL_SIMPLE, SIMPLE, LookupTask
 from hudi_timeline.engine.protocol import BulkOrder, Engine, PrepareTask
 from hudi_timeline.engine.user_order import user_function
@@ -377,6 +378,7 @@ def _rule(
         OptionError: a delete field that the payload does not look at.
         UnsupportedError: a payload that is not built here.
         SchemaError: a merge of the user's that does not fit the columns.
+        FunctionNotAllowedError: a merge function that only the table names.
     """
     if config.operation in ("delete", "delete_partition"):
         return payload_rule(None)  # whatever is stored goes
@@ -391,7 +393,7 @@ def _rule(
     if text:
         fixed = {n.partition(".")[0] for n in (*key_spec.key_fields, *key_spec.partition_fields)}
         try:
-            rule = custom_rule(text, sorted(fixed))
+            rule = table_merge_rule(text, sorted(fixed), given=config.merge, storage=storage)
             merge = custom_of(rule)
             if merge is not None:
                 merge.check(schema, ordering)
