@@ -75,7 +75,8 @@ def test_a_function_that_only_the_table_names_runs_where_the_driver_allows_it(sp
     record = tmp_path / "record"
     module = tmp_path / "table_names_it.py"
     module.write_text(
-        f"with open({str(record)!r}, 'a') as f:\n    f.write('imported')\ndef later(old, new, context):\n    return new\n"
+        f"with open({str(record)!r}, 'a') as f:\n    f.write('imported')\n"
+        "def later(old, new, context):\n    return new\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     spark.sparkContext.addPyFile(str(module))
