@@ -14,6 +14,7 @@ from made_tables import MadeTable, at, file_id
 from hudi_timeline import HudiTable
 from hudi_timeline.cli.main import main
 
+cli = sys.modules["hudi_timeline.cli.main"]
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64())])
 
 
@@ -183,3 +184,11 @@ def test_rollback_prints_its_plan_and_then_undoes_the_newest_commit(hudi, path):
     assert json.loads(hudi("timeline", path, "--incomplete", "-o", "json")[1]) == []
     code, _, error = hudi("rollback", path, at(2))
     assert (code, "no instant" in error) == (1, True)
+
+
+def test_ctrl_c_is_one_line_and_the_exit_code_of_shells(hudi, path, monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "open_table", interrupted)
+    assert hudi("files", path) == (130, "", "interrupted.\n")

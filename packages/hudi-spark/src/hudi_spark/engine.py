@@ -145,9 +145,8 @@ class SparkEngine:
     def _keep(self, rows: DataFrame, level: StorageLevel) -> DataFrame:
         # Choosing an encoding for each column takes longer than all else that is done with the rows.
         with setting(self._spark, CACHE_COMPRESSED, "false"):
-            kept = rows.persist(level)
-        self._kept.append(kept)
-        return kept
+            self._kept.append(rows)  # first: an interrupt may come once it is kept
+            return rows.persist(level)
 
     def _give_up(self) -> None:
         # What was made last goes first: Spark re-makes a cache whose source is given up before it.

@@ -44,8 +44,8 @@ def run_job(spark: SparkSession, action: Callable[[], R], what: str, *, settle: 
     context = spark.sparkContext
     before = {key: context.getLocalProperty(key) for key in (GROUP, DESCRIPTION, INTERRUPT)}
     group = f"hudi-{uuid.uuid4().hex}"
-    context.setJobGroup(group, what, interruptOnCancel=True)
     try:
+        context.setJobGroup(group, what, interruptOnCancel=True)
         result = action()
         if settle:
             _wait(spark, group)

@@ -59,6 +59,7 @@ from hudi_timeline.locks.storage_lock import DEFAULT_VALIDITY_S
 from hudi_timeline.metadata.avro_records import empty_replace_request
 from hudi_timeline.metadata.commit import SCHEMA_KEY, CommitMetadata
 from hudi_timeline.one_moment import look_again, one_moment
+from hudi_timeline.running_call import RunningCall
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import Timeline, is_clustering, load_timeline
 
@@ -167,6 +168,7 @@ def begin(
     options: CommitOptions | None = None,
     config: gate.RawOptions | None = None,
     now: Callable[[], float] = time.time,
+    caller: RunningCall | None = None,
 ) -> Transaction:
     """Begin a write: repair what died before, take an instant, announce it.
 
@@ -177,6 +179,8 @@ def begin(
         options: how the transaction behaves; made from `config.raw` where it is not given.
         config: the write's parsed options.
         now: seconds since the epoch.
+        caller: the call that ends the write; where it is over and the write is not ended, because of an interrupt,
+            the next write rolls it back.  Without it the write goes on until it is ended.
 
     Raises:
         UnsupportedError: the feature gate, see `hudi_timeline.gate`.
@@ -212,9 +216,13 @@ def begin(
         table, warning = metadata_table.drop(now_there, table)
         if options.failed_writes == EAGER:
             timeline = _repair(storage, table, timeline, dead, marked, beating, options)
-        instant, beat = _announce(storage, table, timeline, action, options, now)
+        instant, beat = _announce(storage, table, timeline, action, options, now, RunningCall.here())
     warnings = (warning,) if warning else ()
-    return Transaction(storage, table, timeline, instant, action, operation, options, lock, beat, warnings)
+    transaction = Transaction(
+        storage, table, timeline, instant, action, operation, options, lock, beat, warnings
+    )
+    beat.call = caller
+    return transaction
 
 
 def _dead_writes(storage: Storage, timeline: Timeline, options: CommitOptions) -> list[Instant]:
@@ -285,13 +293,16 @@ def _announce(
     action: str,
     options: CommitOptions,
     now: Callable[[], float],
+    call: RunningCall,
 ) -> tuple[str, Heartbeat]:
     """Take an instant: its heartbeat first, so that it is never pending without one."""
     content = empty_replace_request() if action == REPLACE_COMMIT else b""
     for _ in range(_TRIES_FOR_INSTANT):
         instant = new_instant(timeline, table, now, table=storage.uri)
         try:
-            beat = heartbeat.start(storage, instant, options.heartbeat_interval_ms, options.heartbeat_misses)
+            beat = heartbeat.start(
+                storage, instant, options.heartbeat_interval_ms, options.heartbeat_misses, call=call
+            )
         except FileExistsError:
             continue
         try:
@@ -369,6 +380,9 @@ class Transaction:
         except (HudiError, OSError) as e:
             if error is None:
                 raise
+            if self.committed:
+                error.add_note(f"The write itself is completed and visible as {self.instant}.")
+                return
             error.add_note(
                 f"The failed write {self.instant} could not be rolled back at once ({e}); nothing of it is "
                 "visible, and the next write rolls it back."
@@ -561,6 +575,7 @@ class Transaction:
                 if own is None:  # rolled back by another writer
                     rollback.remove_leftovers(self.storage, self.instant)
                 elif own.completed:
+                    self.committed = True
                     raise WriteFailedError(
                         "the write was completed although its commit reported a failure",
                         table=self.storage.uri,

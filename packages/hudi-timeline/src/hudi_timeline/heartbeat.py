@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from hudi_format.errors import ConcurrentWriterError, StorageError
 from hudi_format.json_text import loads
 from hudi_format.storage import Storage
+from hudi_timeline.running_call import RunningCall
 
 FOLDER = ".hoodie/.heartbeat"
 DEFAULT_INTERVAL_MS = 60_000
@@ -126,8 +127,7 @@ def has_ended(owner: Owner) -> bool:
     if not owner.boot or (owner.boot, owner.namespace) != (here.boot, here.namespace) or owner.pid <= 0:
         return False
     if owner.pid == here.pid and owner.started == here.started:
-        with _running_lock:
-            return owner.token not in _running
+        return not _is_at_work(owner.token)
     try:
         os.kill(owner.pid, 0)
     except (ProcessLookupError, OverflowError):  # no system has such numbers
@@ -140,12 +140,36 @@ def has_ended(owner: Owner) -> bool:
     return started != owner.started or state in "ZX"
 
 
+def _is_at_work(token: str) -> bool:
+    """Whether a heartbeat of this process stands for a write that goes on; one that an interrupt cut off is ended."""
+    with _running_lock:
+        beat = _running.get(token)
+    if beat is None:
+        return False
+    if beat.call is None or not beat.call.is_over:
+        return True
+    beat.give_up()
+    return False
+
+
 class Heartbeat:
-    """A heartbeat that is kept up by a thread from its making until `stop`."""
+    """A heartbeat that is kept up by a thread from its making until `stop`.
+
+    Attributes:
+        call: who writes; once that call is over without `stop`, as by an interrupt, the heartbeat counts as dead.
+            None: it counts until `stop`.
+    """
 
     def __init__(
-        self, storage: Storage, instant: str, interval_ms: int, misses: int, clock: Callable[[], float]
+        self,
+        storage: Storage,
+        instant: str,
+        interval_ms: int,
+        misses: int,
+        clock: Callable[[], float],
+        call: RunningCall | None = None,
     ) -> None:
+        self.call = call
         self._storage = storage
         self.instant = instant
         self._tolerance_s = max(interval_ms * misses / 1000, _LEAST_TOLERANCE_S)
@@ -161,20 +185,25 @@ class Heartbeat:
             me.host, me.boot, me.namespace, me.pid, me.started, uuid.uuid4().hex, interval_ms, misses
         )
         self._content = json.dumps(asdict(self.owner)).encode()
-        with _running_lock:
-            _running[self.owner.token] = self
-        try:
-            # Not published: an instant that another writer has taken must stay its own.
-            storage.create(heartbeat_path(instant), self._content)
-        except BaseException:
-            self._forget()
-            raise
         self._last_beat = clock()
         self._thread = threading.Thread(target=self._run, name=f"hudi-heartbeat-{instant}", daemon=True)
-        self._thread.start()
+        try:
+            with _running_lock:
+                _running[self.owner.token] = self
+            # Not published: an instant that another writer has taken must stay its own.
+            storage.create(heartbeat_path(instant), self._content)
+            self._last_beat = clock()
+            self._thread.start()
+        except BaseException:
+            self._stopping.set()
+            self._forget()
+            raise
 
     def _run(self) -> None:
         while not self._stopping.wait(self._interval_s):
+            if self.call is not None and self.call.is_over:
+                self._forget()
+                return
             self.beat()
 
     def beat(self) -> None:
@@ -219,14 +248,24 @@ class Heartbeat:
 
     def stop(self) -> None:
         """End the thread and remove the file.  May be called again."""
-        self._stopping.set()
-        if self._thread is not threading.current_thread():
-            # A beat that hangs in the storage must not hang the writer; its file expires by itself.
-            self._thread.join(timeout=10)
         try:
+            self._end()
             self._storage.delete(heartbeat_path(self.instant))
         finally:
             self._forget()
+
+    def give_up(self) -> None:
+        """End the thread and leave the file, as the end of the process does."""
+        try:
+            self._end()
+        finally:
+            self._forget()
+
+    def _end(self) -> None:
+        self._stopping.set()
+        if self._thread.ident is not None and self._thread is not threading.current_thread():
+            # A beat that hangs in the storage must not hang the writer; its file expires by itself.
+            self._thread.join(timeout=10)
 
     def _forget(self) -> None:
         with _running_lock:
@@ -240,17 +279,19 @@ def start(
     misses: int = DEFAULT_MISSES,
     *,
     clock: Callable[[], float] = time.monotonic,
+    call: RunningCall | None = None,
 ) -> Heartbeat:
     """Begin the heartbeat of a write; done before its requested file is made.
 
     Args:
         clock: seconds that only grow, to tell missed beats.
+        call: who writes, see `Heartbeat`.
 
     Raises:
         FileExistsError: there is a heartbeat of this instant.
         StorageError: the first beat cannot be written.
     """
-    return Heartbeat(storage, instant, interval_ms, misses, clock)
+    return Heartbeat(storage, instant, interval_ms, misses, clock, call)
 
 
 def abandon(storage: Storage) -> None:
@@ -258,9 +299,7 @@ def abandon(storage: Storage) -> None:
     with _running_lock:
         begun = [beat for beat in _running.values() if beat._storage is storage]
     for beat in begun:
-        beat._stopping.set()
-        beat._thread.join(timeout=10)
-        beat._forget()
+        beat.give_up()
 
 
 def _read_owner(storage: Storage, instant: str) -> Owner | None:

@@ -1,14 +1,15 @@
 """The `hudi` command: look at a table from a shell, and keep it healthy.
 
 Exit codes: 0 done; 1 the table or the request is at fault (one line on standard error, with the error's
-code); 2 the command line is at fault.
+code); 2 the command line is at fault; 130 interrupted.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +27,8 @@ app = typer.Typer(
     name="hudi", help="Look at Apache Hudi tables, without a JVM.", no_args_is_help=True,
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
 )  # fmt: skip
+
+INTERRUPTED = 130  # as shells have it for what SIGINT ended
 
 Limit = Annotated[int, typer.Option("--limit", "-n", min=0, help="Rows to print at most; 0 for all.")]
 
@@ -246,10 +249,25 @@ def _root(
         context.with_resource(allow_functions(*allow_function))
 
 
+def _interruptible(invoke: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The run of a command, with one line and the usual exit code at Ctrl-C; typer says this or that by version."""
+
+    def run(context: Any) -> Any:
+        try:
+            return invoke(context)
+        except KeyboardInterrupt as e:
+            print(" ".join(("interrupted.", *getattr(e, "__notes__", ()))), file=sys.stderr)
+            sys.exit(INTERRUPTED)
+
+    return run
+
+
 def main() -> None:
     """The entry point: errors of ours are one line on standard error and exit code 1."""
+    command = typer.main.get_command(app)
+    command.invoke = _interruptible(command.invoke)  # type: ignore[method-assign, assignment]
     try:
-        app()
+        command()
     except HudiError as e:
         print(" ".join(str(e).split()), file=sys.stderr)
         sys.exit(1)

@@ -62,11 +62,12 @@ class FileSystemLock:
                 "lockStacksInfo": [],
             }
         ).encode()
+        self._content = content  # before it is made: what is there decides on release
         try:
             self._storage.create(self._path, content)
         except FileExistsError:
+            self._content = b""
             return False
-        self._content = content
         return True
 
     def _remove_expired(self) -> None:
@@ -91,7 +92,7 @@ class FileSystemLock:
 
     def release(self) -> None:
         # Another's file must stay: ours had expired and was replaced.
-        if self._is_mine():
+        if self._content and self._is_mine():
             self._storage.delete(self._path)
         self._content = b""
 

@@ -6,8 +6,9 @@ import threading
 
 from hudi_format.errors import LockError
 
-_registry_lock = threading.Lock()
-_holders: dict[str, int] = {}  # key -> ident of the thread that holds it
+# The handle that holds the lock of a key.  Each change is one step of the dictionary, so that no interrupt leaves a
+# handle in doubt whether it holds.
+_holders: dict[str, InProcessLock] = {}
 
 
 class InProcessLock:
@@ -15,7 +16,7 @@ class InProcessLock:
 
     def __init__(self, key: str) -> None:
         self._key = key
-        self._held = False
+        self._thread = 0
 
     @property
     def name(self) -> str:
@@ -23,28 +24,25 @@ class InProcessLock:
 
     def try_acquire(self) -> bool:
         me = threading.get_ident()
-        with _registry_lock:
-            holder = _holders.get(self._key)
-            if holder == me:
-                raise LockError(f"this thread holds the lock already: {self.name}", table=self._key)
-            if holder is not None:
-                return False
-            _holders[self._key] = me
-            self._held = True
-            return True
+        holder = _holders.get(self._key)
+        if holder is None:
+            self._thread = me
+            holder = _holders.setdefault(self._key, self)
+            if holder is self:
+                return True
+        if holder._thread == me:
+            raise LockError(f"this thread holds the lock already: {self.name}", table=self._key)
+        return False
 
     def verify(self) -> None:
-        if not self._held:
+        if _holders.get(self._key) is not self:
             raise LockError(f"the lock is not held: {self.name}", table=self._key)
 
     def release(self) -> None:
-        with _registry_lock:
-            if self._held:
-                self._held = False
-                _holders.pop(self._key, None)
+        if _holders.get(self._key) is self:
+            _holders.pop(self._key, None)
 
     def holder(self) -> str:
-        with _registry_lock:
-            ident = _holders.get(self._key)
+        holder = _holders.get(self._key)
         names = {t.ident: t.name for t in threading.enumerate()}
-        return "" if ident is None else f"thread {names.get(ident, ident)} of this process"
+        return "" if holder is None else f"thread {names.get(holder._thread, holder._thread)} of this process"

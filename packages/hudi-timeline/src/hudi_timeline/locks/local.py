@@ -49,26 +49,26 @@ class LocalLock:
         try:
             taken = self._flock()
         except BaseException:
-            self._threads.release()
+            self.release()
             raise
         if not taken:
-            self._threads.release()
+            self.release()
         return taken
 
     def _flock(self) -> bool:
         try:
-            descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self._descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
             raise NotAHudiTableError(f"there is no folder {self._folder} to lock") from None
         except OSError as e:
             raise LockError(f"cannot open {self._folder} to lock it: {e.strerror}") from e
+        _open_descriptors.add(self._descriptor)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return self._is_in_place()
         except BlockingIOError:
-            os.close(descriptor)
             return False
         except OSError as e:
-            os.close(descriptor)
             remedy = (
                 "set hoodie.write.lock.provider=org.apache.hudi.client.transaction.lock."
                 "FileSystemBasedLockProvider."
@@ -76,18 +76,19 @@ class LocalLock:
                 else ""
             )
             raise LockError(f"the file system cannot lock {self._folder}: {e.strerror}", remedy=remedy) from e
-        self._descriptor = descriptor
-        _open_descriptors.add(descriptor)
-        return True
 
-    def verify(self) -> None:
-        self._threads.verify()
+    def _is_in_place(self) -> bool:
+        """Whether the folder that is locked is still the table's: another may have been put in its place."""
         held = os.fstat(self._descriptor)
         try:
             there = os.stat(self._folder)
         except FileNotFoundError:
-            there = None
-        if there is None or (there.st_dev, there.st_ino) != (held.st_dev, held.st_ino):
+            return False
+        return (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino)
+
+    def verify(self) -> None:
+        self._threads.verify()
+        if not self._is_in_place():
             raise LockError(
                 f"{self._folder} was removed or replaced while it was locked",
                 remedy="run the write again on the table that is there now.",
@@ -95,10 +96,10 @@ class LocalLock:
 
     def release(self) -> None:
         if self._descriptor >= 0:
+            # Explicitly, because a child may hold a copy of the descriptor.
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
             descriptor, self._descriptor = self._descriptor, -1
             _open_descriptors.discard(descriptor)
-            # Explicitly, because a child may hold a copy of the descriptor.
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
             os.close(descriptor)
         self._threads.release()
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from hudi_format.errors import LockError
+from hudi_format.errors import HudiError, LockError
+from hudi_timeline.running_call import RunningCall
+
+log = logging.getLogger("hudi")
 
 # Critical sections take milliseconds to seconds: look again soon, then less often.
 _FIRST_PAUSE_S = 0.005
@@ -15,9 +19,16 @@ _LONGEST_PAUSE_S = 0.25
 
 DEFAULT_WAIT_MS = 60_000
 
+# What blocks of this process hold or are about to, so that it can be given back for one that an interrupt kept from
+# doing so.
+_held: dict[int, tuple[Lock, RunningCall]] = {}
+
 
 class Lock(Protocol):
-    """One process's handle on the lock of one table.  Not re-entrant."""
+    """One process's handle on the lock of one table.  Not re-entrant.
+
+    `release` may come at any time, also after an interrupt in the middle of `try_acquire` or `release`.
+    """
 
     @property
     def name(self) -> str:
@@ -62,20 +73,44 @@ def hold(
     Raises:
         LockError: the lock was not free within `wait_ms`.
     """
-    deadline = clock() + wait_ms / 1000
-    wait_s = _FIRST_PAUSE_S
-    while not lock.try_acquire():
-        if clock() >= deadline:
-            holder = lock.holder()
-            raise LockError(
-                f"the table's lock was not free within {wait_ms} ms: {lock.name}"
-                + (f", held by {holder}" if holder else ""),
-                remedy="run the write again later, or raise hoodie.write.lock.wait_time_ms; if a file-system "
-                "lock is left over from a writer that died, delete its lock file.",
-            )
-        pause(wait_s)
-        wait_s = min(2 * wait_s, _LONGEST_PAUSE_S)
+    give_back_abandoned()
+    held = (lock, RunningCall.here())
     try:
+        _held[id(held)] = held  # before it is taken: an interrupt may come before we know that it is
+        deadline = clock() + wait_ms / 1000
+        wait_s = _FIRST_PAUSE_S
+        while not lock.try_acquire():
+            if clock() >= deadline:
+                holder = lock.holder()
+                raise LockError(
+                    f"the table's lock was not free within {wait_ms} ms: {lock.name}"
+                    + (f", held by {holder}" if holder else ""),
+                    remedy="run the write again later, or raise hoodie.write.lock.wait_time_ms; if a file-system "
+                    "lock is left over from a writer that died, delete its lock file.",
+                )
+            pause(wait_s)
+            wait_s = min(2 * wait_s, _LONGEST_PAUSE_S)
         yield
     finally:
-        lock.release()
+        try:
+            _give_back(held)
+        except KeyboardInterrupt:
+            _give_back(held)
+            raise
+
+
+def give_back_abandoned() -> None:
+    """Give back the locks of this process whose blocks ended without doing so, as an interrupt makes them."""
+    for held in list(_held.values()):
+        if held[1].is_over:
+            try:
+                _give_back(held)
+            except (HudiError, OSError) as e:
+                log.warning("%s could not be given back: %s", held[0].name, e)
+
+
+def _give_back(held: tuple[Lock, RunningCall]) -> None:
+    # A block that was given up ends a second time when its traceback goes: the lock may be held anew by then.
+    if _held.get(id(held)) is held:
+        held[0].release()
+        _held.pop(id(held), None)

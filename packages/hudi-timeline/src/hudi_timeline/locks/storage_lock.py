@@ -142,6 +142,12 @@ class StorageLock:
 
     def release(self) -> None:
         try:
+            if (
+                self._owner and not self._version
+            ):  # interrupted before it was known whether the lease was taken
+                found = self._files.read_version(PATH)
+                if found is not None and found[0] == self._content(expired=False):
+                    self._version = found[1]
             if self._version:
                 # Another's lease must stay: ours had run out and was taken, and the version is no longer ours.
                 self._files.replace(PATH, self._content(expired=True), self._version)
@@ -149,7 +155,7 @@ class StorageLock:
             # What was done under the lock stays done; the lease runs out by itself.
             log.warning("%s could not be given back and runs out by itself: %s", self.name, e)
         finally:
-            self._version = ""
+            self._version = self._owner = ""
             self._threads.release()
 
     def holder(self) -> str:

@@ -25,6 +25,7 @@ from hudi_format.schema.meta_columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME
 from hudi_format.storage import Storage
 from hudi_index.bloom.observer import BloomObserver
 from hudi_timeline import commit, markers
+from hudi_timeline.running_call import RunningCall
 from hudi_timeline.services.context import ServiceContext
 from hudi_timeline.snapshot import open_snapshot
 from hudi_timeline.view import base_files
@@ -92,8 +93,9 @@ def deduplicate(
         return _result(_find(storage, partition, kind))
     options = dict(options or {})
     transaction = commit.begin(
-        storage, table, operation="UPSERT", options=commit.CommitOptions.from_options(options)
-    )
+        storage, table, operation="UPSERT", options=commit.CommitOptions.from_options(options),
+        caller=RunningCall.here(),
+    )  # fmt: skip
     with transaction:
         # Looked for behind the beginning: a commit from there on is a conflict.
         found = _find(storage, partition, kind)

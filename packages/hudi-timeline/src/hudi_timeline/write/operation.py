@@ -33,6 +33,7 @@ from hudi_timeline.engine.lookup import LookupCount, LookupTask
 from hudi_timeline.engine.protocol import Engine
 from hudi_timeline.listing import list_partitions
 from hudi_timeline.progress import Reporter, Silent, reporter
+from hudi_timeline.running_call import RunningCall
 from hudi_timeline.services import after_commit
 from hudi_timeline.snapshot import TableSnapshot, snapshot_of
 from hudi_timeline.table_config import TableConfig
@@ -183,8 +184,9 @@ def _transaction(run: _Run) -> Iterator[tuple[commit.Transaction, TableConfig]]:
         table = plan.table or table_config.create(plan.storage, plan.properties)
         try:
             with commit.begin(
-                plan.storage, table, action=action, operation=plan.operation_name.upper(), config=plan.config
-            ) as transaction:
+                plan.storage, table, action=action, operation=plan.operation_name.upper(), config=plan.config,
+                caller=RunningCall.here(),
+            ) as transaction:  # fmt: skip
                 run.aside.settle(transaction)
                 yield transaction, transaction.config
         except BaseException:
