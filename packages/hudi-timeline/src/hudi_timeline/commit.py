@@ -16,14 +16,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol
 
 from hudi_format.errors import (
     ConcurrentWriterError,
     HudiError,
-    InvalidOptionError,
     StorageError,
     ValidationError,
     WriteFailedError,
@@ -42,6 +40,10 @@ from hudi_timeline import (
     table_config,
 )
 from hudi_timeline.clock import new_instant, wait_for_next_tick
+from hudi_timeline.commit_options import EAGER as EAGER
+from hudi_timeline.commit_options import LAZY as LAZY
+from hudi_timeline.commit_options import CommitOptions as CommitOptions
+from hudi_timeline.commit_options import refuse_alive as refuse_alive
 from hudi_timeline.heartbeat import Heartbeat
 from hudi_timeline.instant import (
     COMMIT,
@@ -54,8 +56,6 @@ from hudi_timeline.instant import (
     instant_path,
 )
 from hudi_timeline.locks import protocol as locks
-from hudi_timeline.locks.select import lock_for
-from hudi_timeline.locks.storage_lock import DEFAULT_VALIDITY_S
 from hudi_timeline.metadata.avro_records import empty_replace_request
 from hudi_timeline.metadata.commit import SCHEMA_KEY, CommitMetadata
 from hudi_timeline.one_moment import look_again, one_moment
@@ -65,79 +65,9 @@ from hudi_timeline.timeline import Timeline, is_clustering, load_timeline
 
 log = logging.getLogger("hudi")
 
-EAGER, LAZY, NEVER = "EAGER", "LAZY", "NEVER"
-
 # A requested file that is there already belongs to a writer that does not take our lock; the next
 # millisecond is free.
 _TRIES_FOR_INSTANT = 5
-
-
-@dataclass(frozen=True, slots=True)
-class CommitOptions:
-    """How a transaction behaves; the defaults are Apache Hudi's.
-
-    Attributes:
-        failed_writes: EAGER rolls back dead pending writes at the beginning and refuses to run beside a
-            live one; LAZY and NEVER leave them alone.
-        lock_wait_ms: how long to wait for the lock, in all.
-        allow_empty: whether a write of nothing is committed.
-        raw: what the user gave, for the feature gate.
-    """
-
-    heartbeat_interval_ms: int = heartbeat.DEFAULT_INTERVAL_MS
-    heartbeat_misses: int = heartbeat.DEFAULT_MISSES
-    failed_writes: str = EAGER
-    lock_provider: str | None = None
-    lock_path: str | None = None
-    lock_expire_minutes: int = 0
-    lock_validity_s: int = DEFAULT_VALIDITY_S
-    lock_wait_ms: int = locks.DEFAULT_WAIT_MS
-    allow_empty: bool = True
-    raw: Mapping[str, str] | None = None
-
-    @classmethod
-    def from_options(cls, options: Mapping[str, str]) -> CommitOptions:
-        """The options that concern transactions, out of all of a write's.
-
-        Raises:
-            InvalidOptionError: a value that cannot be parsed.
-        """
-
-        def number(key: str, default: int, least: int) -> int:
-            text = options.get(key, "").strip()
-            if not text:
-                return default
-            if not text.isascii() or not text.isdigit() or int(text) < least:
-                raise InvalidOptionError(f"{key}={text!r} is not a whole number from {least}", option=key)
-            return int(text)
-
-        policy = (
-            options.get("hoodie.cleaner.policy.failed.writes")
-            or options.get("hoodie.clean.failed.writes.policy")
-            or EAGER
-        ).upper()
-        if policy not in (EAGER, LAZY, NEVER):
-            raise InvalidOptionError(
-                f"hoodie.cleaner.policy.failed.writes={policy} is none of EAGER, LAZY, NEVER",
-                option="hoodie.cleaner.policy.failed.writes",
-            )
-        mode = options.get("hoodie.write.concurrency.mode", "").upper()
-        if mode == "OPTIMISTIC_CONCURRENCY_CONTROL" and policy == EAGER:
-            policy = LAZY  # writers must not roll back each other
-        return cls(
-            heartbeat_interval_ms=number(
-                "hoodie.client.heartbeat.interval_in_ms", heartbeat.DEFAULT_INTERVAL_MS, 1
-            ),
-            heartbeat_misses=number("hoodie.client.heartbeat.tolerable.misses", heartbeat.DEFAULT_MISSES, 1),
-            failed_writes=policy,
-            lock_provider=options.get("hoodie.write.lock.provider") or None,
-            lock_path=options.get("hoodie.write.lock.filesystem.path") or None,
-            lock_expire_minutes=number("hoodie.write.lock.filesystem.expire", 0, 0),
-            lock_validity_s=number("hoodie.write.lock.storage.validity.timeout.secs", DEFAULT_VALIDITY_S, 1),
-            lock_wait_ms=number("hoodie.write.lock.wait_time_ms", locks.DEFAULT_WAIT_MS, 0),
-            allow_empty=options.get("hoodie.allow.empty.commit", "true").strip().lower() != "false",
-            raw=options,
-        )
 
 
 class Participant(Protocol):
@@ -191,14 +121,7 @@ def begin(
         raise ValueError(f"a copy-on-write table takes commit or replacecommit, not {action!r}")
     if options is None:
         options = CommitOptions.from_options(config.raw) if config is not None else CommitOptions()
-    lock = lock_for(
-        storage,
-        options.lock_provider,
-        path=options.lock_path,
-        expire_minutes=options.lock_expire_minutes,
-        validity_s=options.lock_validity_s,
-        options=options.raw,
-    )
+    lock = options.lock_of(storage)
     with locks.hold(lock, options.lock_wait_ms):
         now_there = one_moment(storage)
         marked = markers.list_instants(now_there)
@@ -238,28 +161,6 @@ def _dead_writes(storage: Storage, timeline: Timeline, options: CommitOptions) -
         refuse_alive(storage, pending, options)
         dead.append(pending)
     return dead
-
-
-def refuse_alive(storage: Storage, pending: Instant, options: CommitOptions) -> None:
-    """Raise ConcurrentWriterError where the writer of a pending instant is alive."""
-    state = heartbeat.liveness(
-        storage, pending.time, options.heartbeat_interval_ms, options.heartbeat_misses, now=time.time
-    )
-    if state.alive:
-        owner = state.owner
-        who = f" by process {owner.pid} on {owner.host}" if owner is not None and owner.pid else ""
-        age = max(state.age_ms or 0, 0) / 1000
-        raise ConcurrentWriterError(
-            f"another write is running{who}: {pending.action} since {pending.time}, last heartbeat "
-            f"{age:.0f} s ago",
-            table=storage.uri,
-            instant=pending.time,
-            remedy="wait for it to end and run the write again; if its writer is known to be dead, "
-            f"delete {heartbeat.heartbeat_path(pending.time)}, and the next write rolls it back.",
-            heartbeat_age_ms=state.age_ms,
-            host=owner.host if owner else "",
-            pid=owner.pid if owner else 0,
-        )
 
 
 def _repair(

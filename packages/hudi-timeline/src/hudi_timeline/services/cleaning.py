@@ -25,7 +25,7 @@ from hudi_format.names import PARTITION_METADATA
 from hudi_format.storage import Storage
 from hudi_timeline import open_reads, rollback
 from hudi_timeline.clock import new_instant
-from hudi_timeline.commit import LAZY
+from hudi_timeline.commit_options import LAZY
 from hudi_timeline.instant import CLEAN, COMPLETED, INFLIGHT, REQUESTED, instant_path
 from hudi_timeline.metadata import avro_records
 from hudi_timeline.services.clean_plan import CleanPlan, earliest_to_retain, is_due, make_plan

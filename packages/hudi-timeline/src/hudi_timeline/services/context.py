@@ -7,10 +7,9 @@ from contextlib import contextmanager
 
 from hudi_format.storage import Storage
 from hudi_timeline import gate, heartbeat, leftovers, metadata_table, table_config
-from hudi_timeline.commit import CommitOptions
+from hudi_timeline.commit_options import CommitOptions
 from hudi_timeline.instant import Instant
 from hudi_timeline.locks import protocol as locks
-from hudi_timeline.locks.select import lock_for
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import load_timeline
 
@@ -30,14 +29,7 @@ class ServiceContext:
         self.options = CommitOptions.from_options(options)
         self.table: TableConfig = table_config.load(storage)
         self.warnings: list[str] = []
-        self._lock = lock_for(
-            storage,
-            self.options.lock_provider,
-            path=self.options.lock_path,
-            expire_minutes=self.options.lock_expire_minutes,
-            validity_s=self.options.lock_validity_s,
-            options=self.options.raw,
-        )
+        self._lock = self.options.lock_of(storage)
 
     def is_alive(self, instant: Instant) -> bool:
         """Whether the writer of a pending instant is at work, by its heartbeat."""

@@ -21,7 +21,7 @@ from hudi_format.instant_time import zone_of
 from hudi_format.storage import Storage
 from hudi_timeline import heartbeat, markers
 from hudi_timeline.clock import new_instant
-from hudi_timeline.commit import refuse_alive
+from hudi_timeline.commit_options import refuse_alive
 from hudi_timeline.instant import (
     COMPACTION,
     COMPLETED,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hudi_format.errors import InstantNotFoundError
 from hudi_timeline import heartbeat, markers
 from hudi_timeline import rollback as undoing
-from hudi_timeline.commit import refuse_alive
+from hudi_timeline.commit_options import refuse_alive
 from hudi_timeline.instant import ROLLBACK, WRITE_ACTIONS, Instant
 from hudi_timeline.metadata.actions import RollbackPlan, parse_action
 from hudi_timeline.metadata.avro_records import render

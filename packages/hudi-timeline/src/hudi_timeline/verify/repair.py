@@ -17,9 +17,8 @@ from hudi_format.errors import ConcurrentWriterError, OptionError
 from hudi_format.instant_time import format_instant
 from hudi_format.storage import Storage
 from hudi_timeline import heartbeat
-from hudi_timeline.commit import CommitOptions
+from hudi_timeline.commit_options import CommitOptions
 from hudi_timeline.locks import protocol as locks
-from hudi_timeline.locks.select import lock_for
 from hudi_timeline.verify.finding import KINDS, Finding
 from hudi_timeline.verify.keys import ScanOf
 from hudi_timeline.verify.planning import RepairPlan, make_plan
@@ -80,14 +79,7 @@ def repair(
     if dry_run:
         return RepairResult(_plan(storage, only, deep=deep, scan_of=scan_of))
     given = CommitOptions.from_options(dict(options or {}))
-    lock = lock_for(
-        storage,
-        given.lock_provider,
-        path=given.lock_path,
-        expire_minutes=given.lock_expire_minutes,
-        validity_s=given.lock_validity_s,
-        options=given.raw,
-    )
+    lock = given.lock_of(storage)
     with locks.hold(lock, given.lock_wait_ms):
         _refuse_live_writers(storage)
         now = _plan(storage, only, deep=deep, scan_of=scan_of)
