@@ -193,6 +193,8 @@ class SparkEngine:
         self, frame: SparkFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]], task: LookupTask
     ) -> SparkFrame:
         latest = [f for of in files.values() for f in of]
+        if frame.tagged:  # only to keep one row per key: what was said of their places does not count
+            frame = replace(frame, rows=frame.rows.drop(FILE_ID, MOVED, STORED_IN), tagged=False)
         if task.prepped:
             return self._located(frame, storage, files)
         if task.fills_within:
