@@ -219,3 +219,38 @@ def test_a_result_is_one_line_and_a_table_in_notebooks(table):
         "Nothing was written"
         in table.upsert(rows().append_column("new", pa.array([], pa.int64())), options=NO_EMPTY)._repr_html_()
     )
+
+
+def test_what_was_dropped_is_said_with_its_rows(table):
+    result = table.delete_partitions(["x"])
+    (ids,) = result.replaced.values()
+    assert list(result.replaced) == ["x"]
+    assert result.dropped_rows == 2
+    for shown in (repr(result), result._repr_html_()):
+        assert f"2 rows in {len(ids)} file group" in shown
+        assert "of 1 partition dropped" in shown
+        assert "no rows changed" not in shown
+    assert [r[0] for r in content(table)] == ["c", "d"]
+
+
+def test_rows_that_only_archived_commits_know_are_not_counted(tmp_path):
+    few = {"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3, "hoodie.cleaner.commits.retained": 1}
+    table = HudiTable.create(
+        str(tmp_path / "t"), rows().schema, name="t", record_keys=["id"], partition_fields=["p"],
+        ordering_fields=["ts"],
+    )  # fmt: skip
+    table.insert(rows(("a", 1, 1, "x"), ("b", 1, 1, "y")), options=few)
+    for n in range(8):
+        table.insert(rows((f"n{n}", 1, 1, "y")), options=few)
+    result = table.delete_partitions(["x", "y"])
+    assert result.dropped_rows is None
+    assert "file groups of 2 partitions dropped" in repr(result)
+
+
+def test_a_table_overwritten_with_nothing_says_what_went(table):
+    everything = table.read().to_arrow().num_rows
+    result = table.insert_overwrite_table(rows())
+    assert result.dropped_rows == everything
+    assert f"{everything} rows in" in repr(result)
+    again = table.delete_partitions(["x"], missing_ok=True)
+    assert "no rows changed" in repr(again)

@@ -21,7 +21,7 @@ from hudi_format.config import parse_write_options
 from hudi_format.config.heeded import DUP_POLICY
 from hudi_format.errors import DuplicateKeyError, HudiError
 from hudi_format.instant_time import zone_of
-from hudi_format.model import BaseFile, WriteStat
+from hudi_format.model import BaseFile, FileSlice, WriteStat
 from hudi_format.names import META_DIR
 from hudi_format.partition_path import check_safe
 from hudi_format.schema.avro import to_avro
@@ -215,6 +215,7 @@ def _finish(
     stats: Sequence[WriteStat],
     replaced: Mapping[str, Sequence[str]] | None = None,
     lookup: LookupCount | None = None,
+    dropped_rows: int | None = None,
 ) -> CommitResult:
     plan, phases = run.plan, run.phases
     gone = None if replaced is None else {p: tuple(ids) for p, ids in replaced.items()}
@@ -265,6 +266,7 @@ def _finish(
         quarantined=dict(run.aside.counts),
         quarantine=run.aside.uri,
         completion=completion,
+        dropped_rows=dropped_rows,
     )
     for warning in result.warnings:
         log.warning("%s: %s", plan.storage.uri, warning)
@@ -476,7 +478,8 @@ def _replace(
             chosen = choose(plan.config.partitions_to_delete, counts, existing)
             partitions, warnings = chosen.found, chosen.warnings()
             replaced = {p: [] for p in chosen.listed}
-        for file_slice in snapshot.slices(partitions):
+        slices = snapshot.slices(partitions)
+        for file_slice in slices:
             replaced.setdefault(file_slice.partition, []).append(file_slice.file_id)
     transaction.warnings += warnings
     stats: list[WriteStat] = []
@@ -484,4 +487,15 @@ def _replace(
         transaction.inflight({})
     else:
         stats = _route_and_write(engine, frame, {}, plan, phases, transaction, context, new_files_only=True)
-    return _finish(run, transaction, table, stats, replaced)
+    dropped = None if stats else _rows_of(slices, snapshot)
+    return _finish(run, transaction, table, stats, replaced, dropped_rows=dropped)
+
+
+def _rows_of(slices: Sequence[FileSlice], snapshot: TableSnapshot) -> int | None:
+    """The rows of base files by the commits that wrote them; None where one of these is not active any more."""
+    paths = {s.base_file.path for s in slices if s.base_file is not None}
+    wrote = {s.base_file.instant for s in slices if s.base_file is not None}
+    stats = [s for i in snapshot.instants if i.time in wrote for s in snapshot.commits.get(i).stats]
+    written = {s.path.lstrip("/"): s.num_writes for s in stats}
+    rows = {p: n for p, n in written.items() if p in paths}
+    return sum(rows.values()) if rows.keys() == paths else None

@@ -26,6 +26,8 @@ class CommitResult:
         operation: Hudi's operation name, lower case.
         write_stats: a statistic for each file written.
         replaced: file groups that are no longer visible, by partition.
+        dropped_rows: rows of these, of a write that put none in their place; None where the active commits do not
+            say it, and for all other writes.
         timings: seconds by phase.
         warnings: what the user should know, one sentence each.
         ordering_field: the column that decided between records of one key, or None.
@@ -49,6 +51,7 @@ class CommitResult:
     quarantined: Mapping[str, int] = field(default_factory=dict)
     quarantine: str = ""
     completion: str = ""
+    dropped_rows: int | None = None
 
     @property
     def inserted(self) -> int:
@@ -95,7 +98,7 @@ class CommitResult:
     def __repr__(self) -> str:
         if not self.instant:
             return f"CommitResult(nothing written to {self.table})"
-        parts = [f"{n:,} {what}" for n, what in self._counts() if n] or ["no rows changed"]
+        parts = [f"{n:,} {what}" for n, what in self._counts() if n] or [self._dropped() or "no rows changed"]
         text = f"{self.operation} {self.instant}: {', '.join(parts)}; {self._files()}"
         if self.quarantined:
             text += f"; {self._aside()}"
@@ -108,7 +111,7 @@ class CommitResult:
         """What notebooks show."""
         if not self.instant:
             return f"<p>Nothing was written to <code>{escape(self.table)}</code>.</p>"
-        counts = [f"{n:,} {what}" for n, what in self._counts() if n] or ["none changed"]
+        counts = [f"{n:,} {what}" for n, what in self._counts() if n] or [self._dropped() or "none changed"]
         shown = self.partitions[:_PARTITIONS_SHOWN]
         more = len(self.partitions) - len(shown)
         phases = [f"{name} {seconds:.2f} s" for name, seconds in self.timings.items()]
@@ -138,6 +141,17 @@ class CommitResult:
 
     def _counts(self) -> list[tuple[int, str]]:
         return [(self.inserted, "inserted"), (self.updated, "updated"), (self.deleted, "deleted")]
+
+    def _dropped(self) -> str:
+        """What went without anything in its place; "" where nothing did."""
+        groups, partitions = sum(len(ids) for ids in self.replaced.values()), len(self.replaced)
+        if not groups:
+            return ""
+        rows = "" if self.dropped_rows is None else f"{self.dropped_rows:,} rows in "
+        return (
+            f"{rows}{groups:,} file group{'s' * (groups > 1)} of {partitions:,} "
+            f"partition{'s' * (partitions > 1)} dropped"
+        )
 
     def _aside(self) -> str:
         if not self.quarantined:
