@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from hudi_format.errors import ConflictingOptionError, CorruptFileError, UnsupportedError
 from hudi_timeline import HudiTable
 from hudi_timeline.engine import lookup
-from hudi_timeline.write.index_choice import RECORDED
 
 INDEX = "hoodie.index.type"
 SMALL = {"hoodie.parquet.small.file.limit": "0"}
@@ -397,7 +396,7 @@ def test_a_table_without_partitions_needs_no_move(tmp_path):
     assert (result.updated, result.inserted) == (1, 0)
 
 
-# --- what the table remembers --------------------------------------------------------------------------------
+# --- what the table remembers: see test_index_memory.py -------------------------------------------------------
 
 
 @pytest.mark.req("NEW-14", "IX-15")
@@ -422,15 +421,6 @@ def test_an_index_within_partitions_is_refused_on_a_table_of_a_global_one(tmp_pa
     result = table.upsert(rows(("k1", "p2", 11, "new")), options=switched)
     assert any("no longer" in w for w in result.warnings)
     assert table.upsert(rows(("k1", "p2", 12, "new"))).lookup.index == "SIMPLE"
-
-
-@pytest.mark.req("NEW-14")
-def test_only_global_indexes_stand_in_the_commit(tmp_path):
-    table = make(tmp_path / "t")
-    for index, there in (("BLOOM", False), ("GLOBAL_BLOOM", True)):
-        result = table.upsert(rows(*FIRST), options={INDEX: index})
-        text = (tmp_path / "t" / ".hoodie" / f"{result.instant}.commit").read_text()
-        assert (RECORDED in text) == there
 
 
 @pytest.mark.parametrize("index", ["BUCKET", "RECORD_INDEX", "INMEMORY", "HBASE"])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import fastavro
@@ -198,6 +198,25 @@ def archived_write_between(
         if hit:
             return max(hit)
     return None
+
+
+def archived_extra(storage: Storage, config: TableConfig) -> Iterator[Mapping[str, str]]:
+    """What archived writes say beside files (`CommitMetadata.extra`), newest first; of layout 1.
+
+    Raises:
+        CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
+    """
+    for path in reversed(archive_files(storage, config)):
+        found = []
+        for record in _records(storage, path):
+            instant = _instant(record)
+            if instant is None or not instant.completed or instant.action not in WRITE_ACTIONS:
+                continue
+            extra = (record.get(_CONTENT[instant.action]) or {}).get("extraMetadata")
+            if extra:
+                found.append((instant, extra))
+        found.sort(key=lambda of: of[0], reverse=True)
+        yield from (extra for _, extra in found)
 
 
 def _records(storage: Storage, path: str) -> Iterator[dict[str, Any]]:

@@ -64,6 +64,9 @@ BOOTSTRAP_BASE_PATH = "hoodie.bootstrap.base.path"
 METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
 METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 CHECKSUM = "hoodie.table.checksum"
+INDEX = "hudi.index.type"
+"""The index that writes go on with; our own key, because Apache Hudi takes `hoodie.index.type` of a table for a fixed
+one: it refuses GLOBAL_BLOOM where GLOBAL_SIMPLE stands."""
 PARTITION_OPTION = "hoodie.datasource.write.partitionpath.field"  # of a write
 
 # Readers of Apache Hudi try five times, a second apart, while another process updates the file.  An

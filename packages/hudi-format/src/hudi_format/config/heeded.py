@@ -257,7 +257,7 @@ DOCS = {
     INDEX_TYPE: (
         "How the file of an incoming key is found: by reading keys (SIMPLE), or after a look at key ranges and "
         "bloom filters (BLOOM); within partitions, or in all of them (GLOBAL_...). SIMPLE if not given, or the "
-        "global index of the last commit."
+        "global index that the table remembers."
     ),
     INDEX_CLASS: "The index by its class.",
     "hudi.index.allow.switch": "An index within partitions may follow a global one.",

@@ -33,7 +33,8 @@ from hudi_index.bloom.index import FILTER, MAYBE, RANGE, BloomIndex
 
 SIMPLE, BLOOM = "SIMPLE", "BLOOM"
 GLOBAL_SIMPLE, GLOBAL_BLOOM = "GLOBAL_SIMPLE", "GLOBAL_BLOOM"
-KINDS = (SIMPLE, BLOOM, GLOBAL_SIMPLE, GLOBAL_BLOOM)
+GLOBAL_KINDS = (GLOBAL_SIMPLE, GLOBAL_BLOOM)
+KINDS = (SIMPLE, BLOOM, *GLOBAL_KINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class LookupTask:
 
     @property
     def is_global(self) -> bool:
-        return self.index in (GLOBAL_SIMPLE, GLOBAL_BLOOM) and not self.prepped
+        return self.index in GLOBAL_KINDS and not self.prepped
 
     @property
     def uses_filters(self) -> bool:

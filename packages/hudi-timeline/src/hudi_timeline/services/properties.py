@@ -147,7 +147,11 @@ def _check(
 
 
 def _is_known(key: str) -> bool:
-    return key in _KNOWN or key.startswith(keys.MERGE_PROPERTY) or describe(key).taken_as != "unknown"
+    return (
+        key in (*_KNOWN, keys.INDEX)
+        or key.startswith(keys.MERGE_PROPERTY)
+        or describe(key).taken_as != "unknown"
+    )
 
 
 def _check_type(context: ServiceContext, timeline: Timeline, kind: str) -> None:

@@ -82,7 +82,9 @@ def create_table(
         planning.require(normal, fields, what, storage)
     if ordering:
         planning.require(normal, ordering, "ordering", storage)
-    properties = table_properties(config, key_spec, ordering[0] if ordering else None, storage)
+    properties = table_properties(
+        config, key_spec, ordering[0] if ordering else None, storage, config.index_type
+    )
     properties[table_config.CREATE_SCHEMA] = to_avro(normal, name)
     table_config.create(storage, properties)
     for warning in about_zones(normal, ()):

@@ -43,7 +43,7 @@ from hudi_timeline.validate.functions import Validator
 from hudi_timeline.write import overwrite
 from hudi_timeline.write.aside import Aside
 from hudi_timeline.write.assign import AssignPolicy, SizingRules, assign, average_record_size
-from hudi_timeline.write.index_choice import to_record
+from hudi_timeline.write.index_choice import in_commit, in_properties
 from hudi_timeline.write.key_advice import advice
 from hudi_timeline.write.partitions import choose
 from hudi_timeline.write.planning import (
@@ -222,7 +222,7 @@ def _finish(
     schema = to_avro(plan.schema, table.name)
     extra = {
         **plan.config.extra_metadata,
-        **to_record(plan.index, plan.recorded_index, plan.operation),
+        **in_commit(plan.index_to_record),
         **run.aside.extra(),
     }
     if run.checks.functions or run.checks.queries:
@@ -234,8 +234,9 @@ def _finish(
             run.aside.store(transaction, table.name)
     with phases("commit"):
         metadata = transaction.commit(
-            stats, replaced=gone, schema_text=schema, extra=extra, even_if_empty=run.aside.rows > 0
-        )
+            stats, replaced=gone, schema_text=schema, extra=extra, even_if_empty=run.aside.rows > 0,
+            participants=in_properties(plan.index_to_record, table, asked_archive=plan.asked_archive),
+        )  # fmt: skip
     if not transaction.committed:  # empty, and hoodie.allow.empty.commit=false
         return _nothing(run, tuple(transaction.warnings))
     with phases("services"):

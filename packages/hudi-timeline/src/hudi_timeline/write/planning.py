@@ -47,7 +47,7 @@ from hudi_timeline.timeline import latest_schema, load_timeline, read_commit
 from hudi_timeline.write import keying, overwrite
 from hudi_timeline.write.evolution import check_former_types, check_key_types, evolve
 from hudi_timeline.write.given_schema import given_schema
-from hudi_timeline.write.index_choice import choose_index, recorded_index
+from hudi_timeline.write.index_choice import choose_index, index_to_record, remembered_index
 from hudi_timeline.write.properties import table_properties
 from hudi_timeline.write.tasks import BloomSettings, WriteContext
 
@@ -77,7 +77,9 @@ class Plan:
     schema_changes: tuple[SchemaChange, ...] = ()
     stored_keys: bool = False  # rows come with the table's meta columns, which say key and partition path
     index: str = SIMPLE
-    recorded_index: str | None = None  # by the newest commit
+    recorded_index: str | None = None  # what the table remembered when this was planned
+    index_to_record: str | None = None  # what it is to remember after the write
+    asked_archive: bool = False  # for the index
     virtual: bool = False  # the files' meta columns are left empty
 
     @property
@@ -168,12 +170,15 @@ def _plan(
         )
 
     stored = recorded = None
+    asked_archive, unwritten = False, True
     if old is not None:
         timeline, commits = load_timeline(storage, old), CommitCache(storage)
         stored = latest_schema(storage, timeline, old, read=commits.get)
         writes = timeline.completed_writes()
         refuse_unwritable(writes, commits, old.create_schema, storage.uri)
-        recorded = recorded_index(commits.get(writes[-1]).extra) if writes else None
+        looks_up = operation in ("upsert", "delete") or config.duplicate_policy != "none"
+        recorded, asked_archive = remembered_index(storage, old, timeline, commits, far=looks_up)
+        unwritten = not writes and not asked_archive
     names = [] if data is None else engine.schema(data).names
     key_spec = keying.key_spec_of(config, old, no_rows=data is None)
     config, stored_keys = keying.with_made_up_keys(config, key_spec, names, storage)
@@ -181,7 +186,8 @@ def _plan(
     if config.prepped:
         keying.require_stored(names, operation, storage)
         stored_keys = True
-    index, about_index = choose_index(config, recorded, new_table=old is None, table=storage.uri)
+    index, about_index = choose_index(config, recorded, new_table=unwritten, table=storage.uri)
+    to_record = index_to_record(index, recorded, operation, new_table=unwritten)
     given = pa.schema([]) if data is None else without_meta(engine.schema(data))
     if operation in ("delete", "delete_partition"):  # whatever else the rows have is not looked at
         wanted = {n.partition(".")[0] for n in (*key_spec.key_fields, *key_spec.partition_fields)}
@@ -261,10 +267,11 @@ def _plan(
             f"hoodie.parquet.max.file.size ({config.parquet_max_file_bytes:,}): each file below the latter takes new "
             "records until it is full, so nearly full ones are written again for a few; set the limit lower",
         )
-    properties = {} if old is not None else table_properties(config, key_spec, ordering, storage)
+    properties = {} if old is not None else table_properties(config, key_spec, ordering, storage, index)
     return Plan(
         as_it_is(storage), config, old, properties, key_spec, ordering, schema, input_schema,
-        rule, (*warnings, *about_index), recreate, changes, stored_keys, index, recorded, virtual,
+        rule, (*warnings, *about_index), recreate, changes, stored_keys, index, recorded, to_record,
+        asked_archive, virtual,
     )  # fmt: skip
 
 

@@ -9,12 +9,20 @@ from hudi_format.merge.custom import MERGE, PAYLOAD
 from hudi_format.storage import Storage
 from hudi_format.time_keys import STORED
 from hudi_timeline import table_config as keys
+from hudi_timeline.engine.lookup import GLOBAL_KINDS
 
 
 def table_properties(
-    config: WriteConfig, key_spec: KeySpec, ordering_field: str | None, storage: Storage
+    config: WriteConfig,
+    key_spec: KeySpec,
+    ordering_field: str | None,
+    storage: Storage,
+    index: str | None = None,
 ) -> dict[str, str]:
     """The properties to create the table with; defaults that are not named here are `table_config`'s.
+
+    Args:
+        index: that the first write uses; one within partitions need not be remembered.
 
     Raises:
         MissingColumnError: no table name.
@@ -56,6 +64,8 @@ def table_properties(
         out[MERGE], out[keys.PAYLOAD_CLASS] = config.merge, PAYLOAD
     if config.payload_class:
         out[keys.PAYLOAD_CLASS] = config.payload_class
+    if index in GLOBAL_KINDS:
+        out[keys.INDEX] = index
     if config.table_timezone:
         out[keys.TIMEZONE] = config.table_timezone
     return out
