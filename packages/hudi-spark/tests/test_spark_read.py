@@ -91,6 +91,27 @@ def test_partition_columns_have_their_type_and_prune(spark, path, to_arrow, file
     assert files_read(frame.where("p is null")) == 1
 
 
+@pytest.mark.req("QR-01")
+@pytest.mark.parametrize("style", ["true", "false"])
+def test_partition_columns_are_nullable_in_every_query(spark, path, style):
+    rows = pa.table(
+        {"id": ["a", "b"], "p": ["x", "y"], "n": [1, 2], "d": [date(2024, 1, 1), date(2024, 1, 2)]}
+    )
+    make(path, rows, partition=("p", "n", "d"), **{"datasource.write.hive_style_partitioning": style})
+    table = HudiTable.open(path)
+    incremental = {"query.type": "incremental", "read.begin.instanttime": "000"}
+    for options in (
+        {},
+        {"query.type": "read_optimized"},
+        incremental,
+        {"as.of.instant": table.timeline.instants[-1].time},
+    ):
+        given = {k if k.startswith("as.") else f"hoodie.datasource.{k}": v for k, v in options.items()}
+        schema = spark.read.format("hudi").options(**given).load(path).schema
+        assert [f.name for f in schema if not f.nullable] == [], options
+    assert all(f.nullable for f in table.read().schema)
+
+
 def test_filters_on_one_of_several_levels_prune(spark, path, files_read):
     rows = pa.table(
         {

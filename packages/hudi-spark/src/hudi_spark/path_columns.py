@@ -58,7 +58,8 @@ def partition_columns(plan: ScanPlan) -> dict[str, Column]:
         made = None if text is None else _converted(text, name, kind, values)
         if made is None:
             made = _looked_up(plan.uri, paths, kind, values)
-        out[name] = made.cast(to_spark_type(kind, name)).alias(name)
+        # A value that no partition is without today, one may be without tomorrow: nullable, as Apache Hudi's.
+        out[name] = F.when(F.lit(True), made.cast(to_spark_type(kind, name))).alias(name)
     return out
 
 
