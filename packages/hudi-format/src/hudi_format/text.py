@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from hudi_format.arrow_size import size_of
+
 # What one array of 32-bit offsets can hold.
 _MAX_STRING_BYTES = (1 << 31) - 1
 
@@ -54,7 +56,7 @@ def one_text_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:
         return pa.array([], pa.string())
     if len(chunks) == 1:
         return chunks[0]
-    size = sum(chunk.nbytes for chunk in chunks)
+    size = sum(size_of(chunk) for chunk in chunks)
     wide = size > _MAX_STRING_BYTES or any(pa.types.is_large_string(c.type) for c in chunks)
     return pa.concat_arrays([c.cast(pa.large_string()) for c in chunks] if wide else chunks)
 

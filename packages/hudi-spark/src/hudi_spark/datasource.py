@@ -34,6 +34,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from hudi_format.arrow_input import whole_batch
+from hudi_format.arrow_size import size_of
 from hudi_format.config import parse_read_options
 from hudi_format.config.heeded import STAGING_LIMIT
 from hudi_format.config.read import CDC, INCREMENTAL, INCREMENTAL_FORMAT, QUERY_TYPE
@@ -183,8 +185,8 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
         others, size = _staged_by_others(storage, self.folder, partition), 0
         with storage.open_output(path) as output:
             writer = pa.ipc.new_stream(output, first.schema)
-            for batch in chain((first,), iterator):
-                size += batch.nbytes
+            for batch in map(whole_batch, chain((first,), iterator)):
+                size += size_of(batch)
                 self._check(others + size)
                 with _refusals(storage, path):
                     writer.write_batch(batch)

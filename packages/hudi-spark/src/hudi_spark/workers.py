@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from hudi_format.arrow_input import whole_batch
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
@@ -45,6 +47,6 @@ class _InWorker:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
-            yield from self.work(batches)
+            yield from self.work(map(whole_batch, batches))
         finally:
             forget_archives()

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from hudi_format.arrow_size import size_of
 from hudi_format.avro import _encode
 from hudi_format.avro.defaults import default_bytes, has_default
 from hudi_format.avro.model import AvroField, AvroType, parse
@@ -106,7 +107,7 @@ class Encoder:
 def _guess(batch: pa.RecordBatch) -> int:
     """Bytes that the records may take, so that the buffer seldom grows."""
     try:
-        size: int = batch.nbytes
+        size = size_of(batch)
     except pa.ArrowTypeError:  # views, in Arrow before 22
         size = 0
     rows: int = batch.num_rows

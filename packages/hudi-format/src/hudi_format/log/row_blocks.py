@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow_size import size_of
 from hudi_format.avro.encoder import Encoder
 from hudi_format.errors import MissingColumnError, OptionError
 from hudi_format.hfile.writer import hfile_bytes
@@ -68,7 +69,7 @@ def contents(
         UnsupportedError: a type of column that Parquet blocks are not written with.
     """
     step = max(1, min(most, _STEP_BYTES if kind is BlockType.AVRO_DATA else most))
-    count = max(1, rows.num_rows * step // max(1, rows.nbytes))
+    count = max(1, rows.num_rows * step // max(1, size_of(rows)))
     if kind is BlockType.PARQUET_DATA:
         parquet = ParquetRows(schema, rows.schema)
         for start in range(0, rows.num_rows, count):

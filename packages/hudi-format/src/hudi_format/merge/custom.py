@@ -27,6 +27,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from hudi_format.arrow_input import checked_table
 from hudi_format.errors import InvalidOptionError, MergeFunctionError, SchemaError
 from hudi_format.json_text import loads
 from hudi_format.keys import nested_column
@@ -191,9 +192,13 @@ class CustomMerge:
             given = pa.Table.from_batches([given])
         if not isinstance(given, pa.Table):
             raise self._wrong(f"gave a {type(given).__name__} and no RecordBatch, Table or Merged")
-        if given.num_rows != new.num_rows:
-            raise self._wrong(f"gave {given.num_rows} rows for {new.num_rows} pairs")
-        unknown = [n for n in given.column_names if n not in data]
+        try:
+            rows = checked_table(given)
+        except SchemaError as e:
+            raise self._wrong(f"gave rows that no merge can go on with: {e.message}") from None
+        if rows.num_rows != new.num_rows:
+            raise self._wrong(f"gave {rows.num_rows} rows for {new.num_rows} pairs")
+        unknown = [n for n in rows.column_names if n not in data]
         if unknown:
             raise self._wrong(f"gave a column {unknown[0]!r}, which the records do not have")
         if deleted is not None:
@@ -204,10 +209,10 @@ class CustomMerge:
                 )
         out = []
         for field in new.schema:
-            if field.name not in given.column_names:
+            if field.name not in rows.column_names:
                 out.append(new.column(field.name))
                 continue
-            column = given.column(field.name)
+            column = rows.column(field.name)
             if column.type != field.type:
                 try:
                     column = column.cast(field.type)

@@ -14,13 +14,14 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from hudi_format.arrow_size import size_of
 from hudi_format.merge.limits import MemoryLimit
 from hudi_format.merge.spill_file import spill_failed
 
 
 def is_large(rows: pa.Table, limit: MemoryLimit | None) -> bool:
     """Whether rows are more than may be held in memory."""
-    return limit is not None and int(rows.nbytes) > limit.held
+    return limit is not None and size_of(rows) > limit.held
 
 
 def keep(pieces: Iterable[pa.Table], schema: pa.Schema, limit: MemoryLimit) -> pa.Table:
@@ -55,7 +56,7 @@ def keep_if_large(pieces: Iterable[pa.Table], schema: pa.Schema, limit: MemoryLi
     rest = iter(pieces)
     for piece in rest:
         held.append(piece)
-        size += piece.nbytes
+        size += size_of(piece)
         if size > limit.held:
             return keep(_all(held, rest), schema, limit)
     return pa.concat_tables(held) if held else schema.empty_table()
@@ -76,7 +77,7 @@ def windows(rows: pa.Table, limit: MemoryLimit) -> Iterator[tuple[int, pa.Table]
 
 def window_rows(rows: pa.Table, limit: MemoryLimit) -> int:
     """Rows that are handled at once."""
-    each: int = max(1, rows.nbytes // max(1, rows.num_rows))
+    each: int = max(1, size_of(rows) // max(1, rows.num_rows))
     step: int = limit.step
     return max(1, step // each)
 

@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from hudi_format.arrow_size import size_of
 from hudi_format.errors import CorruptFileError
 from hudi_format.merge import modes
 from hudi_format.merge.entries import Entries, Patches, Resolved
@@ -130,7 +131,7 @@ class Records:
         self._parts.append(entries)
         if self._limit is None:
             return
-        self._held += entries.rows.nbytes
+        self._held += size_of(entries.rows)
         if self._held <= self._limit.held:
             return
         if self._spilled is None:

@@ -13,6 +13,7 @@ from typing import IO
 
 import pyarrow as pa
 
+from hudi_format.arrow_size import size_of
 from hudi_format.errors import SpillError
 from hudi_format.merge.limits import SPILL_PATH, MemoryLimit
 
@@ -64,7 +65,7 @@ class SpillFile:
         except OSError as e:
             raise self._failed(e) from e
         self._parts.setdefault(stream, []).append((self._end, size))
-        self._bytes[stream] = self._bytes.get(stream, 0) + rows.nbytes
+        self._bytes[stream] = self._bytes.get(stream, 0) + size_of(rows)
         self._end += size
 
     @property
@@ -81,7 +82,7 @@ class SpillFile:
         """Whether a stream has rows."""
         return stream in self._parts
 
-    def nbytes(self, stream: int) -> int:
+    def size_of(self, stream: int) -> int:
         """Bytes in memory of a stream's rows."""
         return self._bytes.get(stream, 0)
 

@@ -19,6 +19,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from hudi_format.arrow_size import size_of
 from hudi_format.merge import _keymerge
 from hudi_format.merge.entries import Entries, Patches, Resolved
 from hudi_format.merge.keys import KeyIndex, Keys
@@ -95,7 +96,7 @@ class SpilledRecords:
     @property
     def rows_at_once(self) -> int:
         """Stored rows that meet a part of the records that memory may hold."""
-        each = sum(self._met.nbytes(s) for s in self._met.streams) // max(1, self._written)
+        each = sum(self._met.size_of(s) for s in self._met.streams) // max(1, self._written)
         return max(_FEWEST_ROWS, self._limit.held // (4 * max(1, each)))
 
     def add(self, entries: Entries) -> None:
@@ -204,7 +205,7 @@ class SpilledRecords:
     def _part_again(self, part: int, depth: int) -> list[int]:
         """Part the records and keys of one part into new streams; gives their numbers."""
         n = len(self._columns)
-        parts = min(MOST_PARTS, -(-2 * self._records.nbytes(part) // self._limit.held))
+        parts = min(MOST_PARTS, -(-2 * self._records.size_of(part) // self._limit.held))
         first, self._streams = self._streams, self._streams + parts
         for rows in _gathered(self._records.read(part), self._limit.step):
             self._write(self._records, rows, rows.column(n), first, depth, parts)
@@ -214,7 +215,7 @@ class SpilledRecords:
 
     def _load(self, part: int, *, whatever: bool = False) -> tuple[Entries | None, np.ndarray]:
         """The records of a part, and where in the order they are; None where they do not fit."""
-        if not whatever and self._records.nbytes(part) > self._limit.held:
+        if not whatever and self._records.size_of(part) > self._limit.held:
             return None, np.empty(0, np.int64)
         tables = list(self._records.read(part)) or [self._schema.empty_table()]
         # In many chunks each of the takes to come would go through all of them.
@@ -241,7 +242,7 @@ class SpilledRecords:
                 self._met.write(leaf, self._packed(picked, pa.array(places[start : start + width])))
         rest, firsts = self._resolver.alone(resolved, ~seen)
         if len(firsts):
-            each = -(-rest.rows.nbytes // len(firsts))
+            each = -(-size_of(rest.rows) // len(firsts))
             self._left += each * np.bincount(order[firsts] // self._bin, minlength=_BINS)
         for start in range(0, len(firsts), width):
             piece = rest.take(np.arange(start, min(start + width, len(firsts))))
@@ -283,7 +284,7 @@ def _gathered(pieces: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
     held = 0
     for piece in pieces:
         some.append(piece)
-        held += piece.nbytes
+        held += size_of(piece)
         if held >= size:
             yield pa.concat_tables(some).combine_chunks()
             some, held = [], 0
@@ -301,7 +302,7 @@ def _ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 def _rows_of(rows: pa.Table, size: int) -> int:
     """How many of these rows make `size` bytes."""
-    return max(1, int(size // max(1, rows.nbytes // max(1, rows.num_rows))))
+    return max(1, int(size // max(1, size_of(rows) // max(1, rows.num_rows))))
 
 
 __all__ = ["SpilledRecords"]

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from hudi_format.arrow_size import size_of
 from hudi_format.errors import HudiError, StorageError
 from hudi_format.observer import NO_OBSERVER, KeyObserver
 from hudi_format.parquet.config import ParquetConfig
@@ -215,7 +216,7 @@ class BaseFileWriter:
         values = sample.drop_null()
         seen = pc.count_distinct(values).as_py()
         distinct = min(_distinct(len(values), seen), rows)
-        width = values.nbytes / len(values) if len(values) else 0
+        width = size_of(values) / len(values) if len(values) else 0
         return bool(
             distinct <= max(1, _DISTINCT_SHARE * rows) and distinct * width <= self._config.page_bytes
         )
@@ -292,7 +293,7 @@ def _row_bytes(table: pa.Table) -> int:
         if pt.is_dictionary(column.type):
             size += column.type.index_type.bit_width // 8 * len(column)
         else:
-            size += column.nbytes
+            size += size_of(column)
     return size
 
 

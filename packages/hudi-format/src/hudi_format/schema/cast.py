@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from hudi_format.arrow_size import size_of
 from hudi_format.errors import SchemaError
 from hudi_format.schema.avro import is_union
 from hudi_format.schema.decimals import decimals_of
@@ -173,6 +174,14 @@ def convert(
     """
     if column.type == target:
         return column
+    how = _How(naive_is_utc, float_digits, retyped)
+    try:
+        return _converted(column, target, path, how, keep_dictionary)
+    except pa.ArrowException as e:  # of encodings below encodings, for one
+        raise refusal(path, column.type, target, str(e)) from e
+
+
+def _converted(column: Column, target: pa.DataType, path: str, how: _How, keep_dictionary: bool) -> Column:
     if keep_dictionary and pt.is_string(target) and pt.is_dictionary(column.type):
         return _each_chunk(column, pa.dictionary(pa.int32(), target), _plain_dictionary)
     source = unwrapped(column.type)
@@ -182,18 +191,19 @@ def convert(
         return _each_chunk(column, target, lambda a: numbers_of(_decoded(a), target))
     if pt.is_nested(source) or pt.is_nested(target):
         check_nested(source, target, path)
-        how = _How(naive_is_utc, float_digits, retyped)
         return _each_chunk(column, target, lambda a: _nested(_decoded(a), target, path, how))
     stored = stored_leaf(source)
-    if naive_is_utc and stored is not None and pt.is_timestamp(stored) and stored.tz is None:
+    if how.naive_is_utc and stored is not None and pt.is_timestamp(stored) and stored.tz is None:
         stored = pa.timestamp(stored.unit, target.tz if pt.is_timestamp(target) else None)
-    if retyped and stored == pa.string() and pt.is_date32(target):
+    if how.retyped and stored == pa.string() and pt.is_date32(target):
         return _each_chunk(column, target, lambda a: _dates(_decoded(a), path))
     if stored is None or not promotes(stored, target):
         raise refusal(path, source, target)
     if pt.is_decimal128(target) and (pt.is_floating(stored) or pt.is_string(stored)):
-        return _each_chunk(column, target, lambda a: _decimals(_decoded(a), target, path, rounded=retyped))
-    return _each_chunk(column, target, lambda a: _leaf(_decoded(a), target, path, float_digits))
+        return _each_chunk(
+            column, target, lambda a: _decimals(_decoded(a), target, path, rounded=how.retyped)
+        )
+    return _each_chunk(column, target, lambda a: _leaf(_decoded(a), target, path, how.float_digits))
 
 
 _UNIONS_OF_NUMBERS = {pa.int64(): {pa.int32(), pa.int64()}, pa.float64(): {pa.float32(), pa.float64()}}
@@ -229,18 +239,14 @@ def _each_chunk(column: Column, target: pa.DataType, function: Callable[[pa.Arra
     return pa.chunked_array(pieces, type=target)
 
 
-def _bounded(chunk: pa.Array, size: float | None = None) -> list[pa.Array]:
-    """The chunk in pieces whose text and lists fit 32-bit offsets; `size` is a guess at its bytes."""
+def _bounded(chunk: pa.Array) -> list[pa.Array]:
+    """The chunk in pieces whose text and lists fit 32-bit offsets."""
     if len(chunk) < 2 or not _has_wide_offsets(chunk.type):
         return [chunk]
-    try:
-        size = float(chunk.nbytes)
-    except pa.ArrowTypeError:  # views, in Arrow before 22: take the halves for equally large
-        size = float(chunk.get_total_buffer_size()) if size is None else size
-    if size <= _MAX_CHUNK_BYTES:
+    if size_of(chunk) <= _MAX_CHUNK_BYTES:
         return [chunk]
     middle = len(chunk) // 2
-    return [*_bounded(chunk.slice(0, middle), size / 2), *_bounded(chunk.slice(middle), size / 2)]
+    return [*_bounded(chunk.slice(0, middle)), *_bounded(chunk.slice(middle))]
 
 
 def _has_wide_offsets(kind: pa.DataType) -> bool:
@@ -258,17 +264,21 @@ def _decoded(array: pa.Array) -> pa.Array:
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
         elif pt.is_dictionary(array.type):
-            values = _decoded(array.dictionary)
-            # Arrow takes nothing from views.
-            if pt.is_string_view(values.type):
-                values = values.cast(pa.large_string())
-            elif pt.is_binary_view(values.type):
-                values = values.cast(pa.large_binary())
-            array = values.take(array.indices)
+            array = _takeable(_decoded(array.dictionary)).take(array.indices)
         elif pt.is_run_end_encoded(array.type):
-            array = pc.run_end_decode(array)
+            # Arrow's own function knows only values of flat types, and no views.
+            ends = array.run_ends.to_numpy()
+            runs = np.searchsorted(ends, np.arange(len(array)) + array.offset, side="right")
+            array = _takeable(_decoded(array.values)).take(pa.array(runs))
         else:
             return array
+
+
+def _takeable(values: pa.Array) -> pa.Array:
+    """The values in a layout that Arrow can take from."""
+    if pt.is_string_view(values.type):
+        return values.cast(pa.large_string())
+    return values.cast(pa.large_binary()) if pt.is_binary_view(values.type) else values
 
 
 def _plain_dictionary(array: pa.DictionaryArray) -> pa.DictionaryArray:
@@ -418,11 +428,15 @@ def _list(array: pa.Array, target: pa.ListType, path: str, how: _How) -> pa.Arra
         offsets, start, end = _offsets(array)
         values = array.values.slice(start, end - start)
     else:  # laid out anew; Arrow 26 casts views with nulls to invalid lists
-        ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64()))
-        offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends]).cast(pa.int32())
-        values = array.flatten()
+        offsets, values = _laid_out(array), array.flatten()
     values = _inner(values, target.value_field, f"{path}.{target.value_field.name}", how)
     return pa.ListArray.from_arrays(offsets, values, type=target, mask=mask)
+
+
+def _laid_out(array: pa.Array) -> pa.Array:
+    """The offsets of lists into what `flatten` gives, where those that are null have no values."""
+    ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64()))
+    return pa.concat_arrays([pa.array([0], pa.int64()), ends]).cast(pa.int32())
 
 
 def _hides_values(array: pa.ListArray | pa.MapArray) -> bool:
@@ -437,10 +451,19 @@ def _map(array: pa.MapArray, target: pa.MapType, path: str, how: _How) -> pa.Arr
     if not len(array):
         return pa.array([], target)
     if _hides_values(array):
-        array = array.take(pa.array(range(len(array))))  # lays it out anew
-    offsets, start, end = _offsets(array)
-    keys = _inner(array.keys.slice(start, end - start), target.key_field, f"{path}.key", how)
-    items = _inner(array.items.slice(start, end - start), target.item_field, f"{path}.value", how)
+        # Laid out anew, by way of a list: Arrow takes no maps that have views below them
+        entries = pa.StructArray.from_arrays([array.keys, array.items], names=["key", "value"])
+        lists = pa.Array.from_buffers(
+            pa.list_(entries.type), len(array), array.buffers()[:2],
+            null_count=array.null_count, offset=array.offset, children=[entries],
+        )  # fmt: skip
+        entries, offsets = lists.flatten(), _laid_out(lists)
+        keys, items = entries.field(0), entries.field(1)
+    else:
+        offsets, start, end = _offsets(array)
+        keys, items = array.keys.slice(start, end - start), array.items.slice(start, end - start)
+    keys = _inner(keys, target.key_field, f"{path}.key", how)
+    items = _inner(items, target.item_field, f"{path}.value", how)
     mask = array.is_null() if array.null_count else None
     if mask is None:
         return pa.MapArray.from_arrays(offsets, keys, items, type=target)

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow_size import size_of
 from hudi_format.keys import nested_column, partition_paths, record_keys
 from hudi_format.merge.kept_rows import gathered, is_large, keep_if_large, pick, windows
 from hudi_format.merge.limits import MemoryLimit
@@ -103,7 +104,7 @@ def _in_order(
 
 def _bounds(rows: pa.Table, task: PrepareTask, limit: MemoryLimit) -> pa.Table:
     """Values between which the parts lie, ascending and different: from a sample of the rows."""
-    parts = min(MOST_PARTS, 1 + 2 * rows.nbytes // limit.held)
+    parts = min(MOST_PARTS, 1 + 2 * size_of(rows) // limit.held)
     at = np.unique(np.linspace(0, rows.num_rows - 1, parts * _SAMPLES).astype(np.int64))
     sample = _sort_columns(pick(rows, at), task)
     sample = sample.take(pa.array(_order(sample)))

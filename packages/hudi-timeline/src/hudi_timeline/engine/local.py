@@ -16,6 +16,7 @@ from itertools import count
 import numpy as np
 import pyarrow as pa
 
+from hudi_format.arrow_input import checked_reader, checked_table
 from hudi_format.errors import (
     MissingColumnError,
     OptionError,
@@ -74,11 +75,16 @@ class LocalFrame:
 
 
 def as_reader(data: object) -> pa.RecordBatchReader | pa.Table:
-    """Arrow's view of whatever the user gave.
+    """Arrow's view of whatever the user gave, checked: what is no valid Arrow data is refused, not written.
 
     Raises:
-        SchemaError: no tabular data.
+        SchemaError: no tabular data, or invalid; of a stream also when it is read.
     """
+    given = _as_arrow(data)
+    return checked_table(given) if isinstance(given, pa.Table) else checked_reader(given)
+
+
+def _as_arrow(data: object) -> pa.RecordBatchReader | pa.Table:
     if isinstance(data, (pa.Table, pa.RecordBatchReader)):
         return data
     if isinstance(data, pa.RecordBatch):
@@ -93,7 +99,7 @@ def as_reader(data: object) -> pa.RecordBatchReader | pa.Table:
             return pa.Table.from_pylist(data)
         if isinstance(data, dict):
             return pa.table(data)
-    except (pa.ArrowException, TypeError) as e:
+    except (pa.ArrowException, OSError, TypeError) as e:
         raise SchemaError(
             f"the rows do not make a table: {'; '.join(map(str, e.args))}",
             remedy="give each column values of one type, and all columns the same number of them.",

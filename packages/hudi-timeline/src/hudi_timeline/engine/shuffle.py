@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from hudi_format.arrow_size import size_of
 from hudi_format.merge.kept_rows import is_large, keep_if_large, windows
 from hudi_format.merge.limits import MemoryLimit
 from hudi_format.merge.spill_file import SpillFile
@@ -88,7 +89,7 @@ def _part(rows: pa.Table, numbers: np.ndarray, file: SpillFile, limit: MemoryLim
     for start, piece in windows(rows, limit):
         for bucket, part in split(piece, numbers[start : start + piece.num_rows]):
             waiting.setdefault(bucket, []).append(part)
-            size += part.nbytes
+            size += size_of(part)
         if size >= limit.held:
             flush()
     flush()

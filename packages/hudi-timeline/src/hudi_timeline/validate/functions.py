@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from hudi_format.arrow_input import checked_table
 from hudi_format.config.heeded import VALIDATORS
 from hudi_format.errors import HudiError, ValidationError
 from hudi_format.references import imported
@@ -72,11 +73,11 @@ def run_function(validator: Validator, change: Change) -> None:
 
 def _rows(answer: object, rule: str) -> pa.Table:
     if isinstance(answer, pa.Table):
-        return answer
+        return checked_table(answer)
     if isinstance(answer, pa.RecordBatch):
-        return pa.Table.from_batches([answer])
+        return checked_table(pa.Table.from_batches([answer]))
     if hasattr(answer, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(answer).read_all()
+        return checked_table(pa.RecordBatchReader.from_stream(answer).read_all())
     raise ValidationError(
         f"validator {rule} gave a {type(answer).__name__}, which is no answer",
         remedy="give None or True for good, False, a text, or the bad rows as an Arrow table.",

@@ -13,6 +13,7 @@ from concurrent.futures import Executor, Future
 import numpy as np
 import pyarrow as pa
 
+from hudi_format.arrow_size import size_of
 from hudi_format.errors import HudiError, RecordKeyError
 from hudi_format.keys import made_up_keys, partition_paths, record_keys, to_text
 from hudi_format.model import WriteStat
@@ -89,7 +90,7 @@ class BulkWriter:
         if writer is None:
             writer = _PartitionWriter(self._context, partition, self._token, self._counter)
             self._partitions[partition] = writer
-        size = rows.nbytes
+        size = size_of(rows)
         writer.gathered.append(rows)
         writer.gathered_bytes += size
         self._gathered += size

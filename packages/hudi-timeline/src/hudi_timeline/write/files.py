@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from hudi_format.arrow_size import size_of
 from hudi_format.errors import ConcurrentWriterError
 from hudi_format.model import WriteStat, join_path
 from hudi_format.observer import NO_OBSERVER, KeyObserver
@@ -138,7 +139,7 @@ class SizedFiles:
         """
         if not rows.num_rows:
             return
-        row_bytes = max(1.0, rows.nbytes / rows.num_rows) + _STAMP_BYTES
+        row_bytes = max(1.0, size_of(rows) / rows.num_rows) + _STAMP_BYTES
         start = 0
         while start < rows.num_rows:
             file = self._open or self._begin()

@@ -1,0 +1,154 @@
+"""The door through which Arrow data of other makers comes in: users' tables and streams, Spark's batches.
+
+What Arrow's own code and our kernels take for granted is made sure of here, once, so that no input can end the
+process.  Arrays of no values get the one offset that Arrow's format wants and that some writers leave out (Spark's
+below empty lists): Arrow reads it when it writes a stream, and so reads what is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from hudi_format.errors import HudiError, SchemaError
+
+_REMEDY = "correct what makes the data; `validate(full=True)` of pyarrow says the same of it."
+
+
+def checked_table(table: pa.Table) -> pa.Table:
+    """A table whose values are what their types say.
+
+    Raises:
+        SchemaError: a column that is not: offsets that go beyond the values, text that is not UTF-8 ...
+    """
+    for number, column in enumerate(table.columns):
+        field = table.schema.field(number)
+        for chunk in column.chunks:
+            _validate(chunk, field.name)
+        if any(_needs(chunk) for chunk in column.chunks):
+            chunks = [_whole(c) if _needs(c) else c for c in column.chunks]
+            table = table.set_column(number, field, pa.chunked_array(chunks, type=field.type))
+    return table
+
+
+def checked_reader(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """A stream whose batches are checked as they come; errors as of `checked_table`.
+
+    A stream that fails is a SchemaError too, when it is read.
+    """
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        number = 0
+        while True:
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                return
+            except HudiError:
+                raise
+            except (pa.ArrowException, OSError) as e:
+                raise SchemaError(
+                    f"the stream of rows failed after {number:,} batches: {_first_line(e)}",
+                    remedy="see to its source; nothing was written.",
+                ) from e
+            number += 1
+            for field, column in zip(batch.schema, batch.columns, strict=True):
+                _validate(column, field.name)
+            yield whole_batch(batch)
+
+    return pa.RecordBatchReader.from_batches(reader.schema, batches())
+
+
+def whole_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch in which arrays of no values have their one offset, at every depth; itself where nothing lacks."""
+    if not any(_needs(c) for c in batch.columns):
+        return batch
+    columns = [_whole(c) if _needs(c) else c for c in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _validate(column: pa.Array, name: str) -> None:
+    try:
+        column.validate(full=True)
+    except (pa.ArrowException, OSError) as e:
+        raise SchemaError(
+            f"column {name} is no valid Arrow data: {_first_line(e)}", remedy=_REMEDY, column=name
+        ) from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _children(array: pa.Array) -> list[pa.Array]:
+    kind = array.type
+    if isinstance(array, pa.ExtensionArray):
+        return [array.storage]
+    if pt.is_dictionary(kind):
+        return [array.dictionary]
+    if pt.is_map(kind):
+        return [array.keys, array.items]
+    if pt.is_struct(kind):
+        return [array.field(n) for n in range(kind.num_fields)]
+    if pt.is_union(kind):  # of no use in a table: refused by its type
+        return []
+    return [array.values] if pt.is_nested(kind) or pt.is_run_end_encoded(kind) else []
+
+
+def _needs(array: pa.Array) -> bool:
+    """Whether an array, or one below it, has no values and no offset."""
+    if isinstance(array, pa.ExtensionArray) or len(array):
+        return any(_needs(child) for child in _children(array))
+    # Arrow slices the buffers of what begins late, which need not be there.
+    return array.offset > 0 or _lacks_offset(array) or any(_needs(child) for child in _children(array))
+
+
+def _lacks_offset(array: pa.Array) -> bool:
+    kind = array.type
+    if pt.is_large_string(kind) or pt.is_large_binary(kind) or pt.is_large_list(kind):
+        wide = 8
+    elif (
+        pt.is_string(kind)
+        or pt.is_list(kind)
+        or pt.is_map(kind)
+        or (pt.is_binary(kind) and not pt.is_fixed_size_binary(kind))
+    ):
+        wide = 4
+    else:
+        return False
+    offsets = array.buffers()[1]
+    return offsets is None or offsets.size < (array.offset + 1) * wide
+
+
+def _whole(array: pa.Array) -> pa.Array:
+    """The array made anew around what lacks its offset."""
+    kind, rows = array.type, len(array)
+    if isinstance(array, pa.ExtensionArray):
+        return pa.ExtensionArray.from_storage(kind, _whole(array.storage))
+    if not rows:
+        return pa.array([], kind)
+    if not _needs(array):
+        return array
+    if pt.is_dictionary(kind):
+        return pa.DictionaryArray.from_arrays(array.indices, _whole(array.dictionary), ordered=kind.ordered)
+    if pt.is_struct(kind):
+        gone = array.is_null() if array.null_count else None
+        children = [_whole(child) for child in _children(array)]
+        return pa.StructArray.from_arrays(children, fields=list(kind), mask=gone)
+    if pt.is_run_end_encoded(kind):
+        own, children = [None], [array.run_ends, _whole(array.values)]
+    elif pt.is_map(kind):
+        own, pair = array.buffers()[:2], [_whole(array.keys), _whole(array.items)]
+        children = [pa.StructArray.from_arrays(pair, fields=[kind.key_field, kind.item_field])]
+    else:
+        count = 1 if pt.is_fixed_size_list(kind) else 3 if _is_view(kind) else 2
+        own, children = array.buffers()[:count], [_whole(array.values)]
+    return pa.Array.from_buffers(
+        kind, rows, own, null_count=array.null_count, offset=array.offset, children=children
+    )
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    return bool(pt.is_list_view(kind) or pt.is_large_list_view(kind))
