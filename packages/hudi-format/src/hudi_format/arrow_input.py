@@ -128,7 +128,7 @@ def _whole(array: pa.Array) -> pa.Array:
     if isinstance(array, pa.ExtensionArray):
         return pa.ExtensionArray.from_storage(kind, _whole(array.storage))
     if not rows:
-        return pa.array([], kind)
+        return _none(kind)
     if not _needs(array):
         return array
     if pt.is_dictionary(kind):
@@ -148,6 +148,30 @@ def _whole(array: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(
         kind, rows, own, null_count=array.null_count, offset=array.offset, children=children
     )
+
+
+def _none(kind: pa.DataType) -> pa.Array:
+    """No values, with all buffers; what Arrow makes of no values is not valid for encodings below other types."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(kind, _none(kind.storage_type))
+    if pt.is_dictionary(kind):
+        indices = pa.array([], kind.index_type)
+        return pa.DictionaryArray.from_arrays(indices, _none(kind.value_type), ordered=kind.ordered)
+    offset = pa.py_buffer(bytes(8))
+    if pt.is_run_end_encoded(kind):
+        own, inner = [None], [kind.run_end_type, kind.value_type]
+    elif pt.is_struct(kind):
+        own, inner = [None], [f.type for f in kind]
+    elif pt.is_map(kind):
+        own, inner = [None, offset], [pa.struct([kind.key_field, kind.item_field])]
+    elif pt.is_fixed_size_list(kind):
+        own, inner = [None], [kind.value_type]
+    elif pt.is_nested(kind):
+        own = [None, offset, offset] if _is_view(kind) else [None, offset]
+        inner = [kind.value_type]
+    else:
+        return pa.nulls(0, kind)
+    return pa.Array.from_buffers(kind, 0, own, null_count=0, children=[_none(k) for k in inner])
 
 
 def _is_view(kind: pa.DataType) -> bool:
