@@ -205,7 +205,11 @@ class ConcurrentWriterError(HudiError):
 
 
 class WriteConflictError(ConcurrentWriterError):
-    """Another writer completed a change to the same file groups first; run the write again."""
+    """Another writer first completed a change to what the write was made from: the same file groups, the schema, the
+    table's properties; run the write again.
+
+    `details`: `rival`, its instant, "" where none is known.
+    """
 
     code = "HUDI-E0602"
 

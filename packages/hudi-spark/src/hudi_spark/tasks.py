@@ -31,7 +31,7 @@ from hudi_format.slice_writer import RowCounter
 from hudi_timeline.engine.local import check_ordering
 from hudi_timeline.engine.protocol import PrepareTask
 from hudi_timeline.write.bulk import write_stream
-from hudi_timeline.write.tasks import MOVED, STORED_IN, Bucket, TaskToken, WriteContext
+from hudi_timeline.write.tasks import Bucket, TaskToken, WriteContext, as_written
 from hudi_timeline.write.workers import write_bucket
 
 BUCKET = "_hudi_bucket"
@@ -96,7 +96,7 @@ class WriteBuckets:
                         if parts:
                             yield self._write(number, parts, token, counter)
                         number, parts = bucket, []
-                    parts.append(_conformed(rows, schema))
+                    parts.append(as_written(rows, schema))
             if parts:
                 yield self._write(number, parts, token, counter)
         except _FINAL as e:
@@ -107,15 +107,6 @@ class WriteBuckets:
     ) -> pa.RecordBatch:
         rows = pa.concat_tables(parts)
         return _status(STATS, write_bucket(self.context, self.buckets[number], rows, token, counter))
-
-
-def _conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows in the types to write, with what is said of records that move."""
-    out = conform(rows, schema)
-    for name in (MOVED, STORED_IN):
-        if name in rows.schema.names:
-            out = out.append_column(name, rows.column(name))
-    return out
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.Table]]:

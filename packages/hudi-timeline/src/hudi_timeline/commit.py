@@ -29,13 +29,13 @@ from hudi_format.errors import (
 from hudi_format.model import WriteStat
 from hudi_format.storage import Storage
 from hudi_timeline import (
-    conflict,
     consistency,
     gate,
     heartbeat,
     leftovers,
     markers,
     metadata_table,
+    rebase,
     rollback,
     table_config,
 )
@@ -339,6 +339,7 @@ class Transaction:
         extra: Mapping[str, str] | None = None,
         participants: Sequence[Participant] = (),
         even_if_empty: bool = False,
+        recheck: rebase.Recheck | None = None,
     ) -> CommitMetadata:
         """Make the write visible, all of it at once.
 
@@ -349,9 +350,12 @@ class Transaction:
             extra: further entries of the commit's metadata.
             participants: prepared in this order before the commit, undone in reverse if it fails.
             even_if_empty: commit a write of nothing whatever the options say.
+            recheck: called under the lock where others have changed anything since this one began.
+
+        Returns what was published: its schema is merged with what others did to the table's since this write began.
 
         Raises:
-            WriteConflictError: another write changed the same file groups first.
+            WriteConflictError: another write changed the same file groups first, or what else this one goes by.
             ConcurrentWriterError: this write was taken for dead by another writer.
             MissingFileError: files of the write do not show up (hoodie.consistency.check.enabled).
             LockError, StorageError: before the commit; nothing is visible.
@@ -371,11 +375,12 @@ class Transaction:
         if looks is not None:
             consistency.wait_for_files(self.storage, metadata.stats, looks)
         with locks.hold(self._lock, self._options.lock_wait_ms):
-            self._commit_locked(metadata, participants)
-        return metadata
+            return self._commit_locked(metadata, participants, recheck)
 
-    def _commit_locked(self, metadata: CommitMetadata, participants: Sequence[Participant]) -> None:
-        self._check_ours(metadata)
+    def _commit_locked(
+        self, metadata: CommitMetadata, participants: Sequence[Participant], recheck: rebase.Recheck | None
+    ) -> CommitMetadata:
+        metadata = self._check_ours(metadata, recheck)
         prepared: list[Participant] = []
         try:
             for participant in participants:
@@ -403,20 +408,35 @@ class Transaction:
             raise
         finally:
             self._tidy()
+        return metadata
 
-    def _check_ours(self, metadata: CommitMetadata) -> None:
-        """Make sure that the write may be completed."""
+    def _check_ours(self, metadata: CommitMetadata, recheck: rebase.Recheck | None) -> CommitMetadata:
+        """Make sure that the write may be completed, and give what it is to publish."""
         self._lock.verify()
         self._heartbeat.check()
-        timeline = load_timeline(self.storage, table_config.load(self.storage))
+        timeline = load_timeline(self.storage, config := table_config.load(self.storage))
         for state in (REQUESTED, INFLIGHT):
             if not timeline.has_file(file_name(self.instant, self.action, state)):
                 raise self._taken_away(f"its {state.lower()} file is gone")
-        conflict.check(self.storage, self.instant, metadata, self.snapshot_timeline, timeline)
+        metadata, warnings = rebase.beside_others(
+            self.storage,
+            self.instant,
+            metadata,
+            (self.config, self.snapshot_timeline),
+            (config, timeline),
+            recheck,
+        )
+        self.warnings += warnings
+        if metadata_table.built(config):
+            # Another writer built it since this one took it away.
+            gate.check_write(self.storage, config, timeline, self._options.raw, self.operation)
+            self.config, warning = metadata_table.drop(self.storage, config)
+            self.warnings.append(warning)
         if self.storage.is_local:
             # Version 6 notes the time of completion as that of the file: readers in the order of completion that went
             # up to the newest commit would miss one of the same time.
             wait_for_next_tick(max((i.mtime_ms for i in timeline.completed_writes()), default=0))
+        return metadata
 
     def _delete_other_attempts(self, metadata: CommitMetadata) -> None:
         """Delete files that markers announce and the commit does not name: failed and repeated attempts."""

@@ -1,4 +1,4 @@
-"""Whether a write may still be completed: what others did to the same file groups since it began.
+"""Whether a write may still be completed: what others did to what it goes by since it began.
 
 Source: SimpleConcurrentFileWritesConflictResolutionStrategy of Apache Hudi 0.15.  New file groups never
 collide, so two writes that insert one key into new files are not seen here (a stated limit of Hudi).
@@ -6,13 +6,16 @@ collide, so two writes that insert one key into new files are not seen here (a s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from hudi_format.errors import ConcurrentWriterError, WriteConflictError
 from hudi_format.storage import Storage
-from hudi_timeline.instant import REPLACE_COMMIT, REQUESTED, RESTORE, instant_path
+from hudi_timeline.basis import Changes
+from hudi_timeline.instant import REPLACE_COMMIT, REQUESTED, RESTORE, Instant, instant_path
 from hudi_timeline.metadata import avro_records
 from hudi_timeline.metadata.commit import CommitMetadata, read_commit
+from hudi_timeline.table_config import INDEX, TableConfig
 from hudi_timeline.timeline import Timeline, is_clustering
 
 FileGroup = tuple[str, str]  # partition path, file id
@@ -20,18 +23,42 @@ FileGroup = tuple[str, str]  # partition path, file id
 _SHOWN = 5
 
 
-def check(storage: Storage, instant: str, metadata: CommitMetadata, before: Timeline, now: Timeline) -> None:
-    """Make sure that nobody changed what this write is based on.
+@dataclass(frozen=True, slots=True)
+class Rivals:
+    """What others did to the table while a write was running.
+
+    Attributes:
+        changes: since the write began.
+        commits: what the completed writes among them say, oldest first.
+        config: the table's, now.
+    """
+
+    changes: Changes
+    commits: Mapping[Instant, CommitMetadata]
+    config: TableConfig
+
+
+def check(
+    storage: Storage,
+    instant: str,
+    metadata: CommitMetadata,
+    changes: Changes,
+    before: Timeline,
+    config: TableConfig,
+    now: Timeline,
+) -> Rivals:
+    """Make sure that nobody changed the files, the properties or the past of what this write is based on.
 
     Args:
         instant: of this write.
         metadata: what this write is about to publish.
+        changes: since the write began.
         before: the timeline when the write began.
-        now: the timeline under the lock.
+        config, now: the table's configuration and timeline under the lock.
 
     Raises:
         WriteConflictError: another write completed a change to a file group that this one changes, or
-            planned to rewrite one.
+            planned to rewrite one; or hoodie.properties changed, or a write was undone.
         ConcurrentWriterError: the table was restored meanwhile.
     """
     known = {i.time for i in before.of(RESTORE)}
@@ -43,10 +70,25 @@ def check(storage: Storage, instant: str, metadata: CommitMetadata, before: Time
                 instant=instant,
                 remedy="run the write again.",
             )
+    # Whether the table's index matters is for who looked for keys to say.
+    if changes.undone or set(changes.properties) - {INDEX}:
+        raise changes.conflict("its files were written for what was there before", table=storage.uri,
+                               instant=instant)  # fmt: skip
+    commits = {rival: read_commit(storage, rival) for rival in changes.written}
+    _check_groups(storage, instant, metadata, _groups(storage, instant, commits, before, now))
+    return Rivals(changes, commits, config)
+
+
+def _check_groups(
+    storage: Storage,
+    instant: str,
+    metadata: CommitMetadata,
+    rivals: Iterator[tuple[str, str, frozenset[FileGroup]]],
+) -> None:
     own = metadata.file_groups()
     if not own:
         return
-    for rival, what, groups in _rivals(storage, instant, before, now):
+    for rival, what, groups in rivals:
         shared = sorted(own & groups)
         if shared:
             names = [f"{partition or '.'}/{file_id}" for partition, file_id in shared]
@@ -63,14 +105,16 @@ def check(storage: Storage, instant: str, metadata: CommitMetadata, before: Time
             )
 
 
-def _rivals(
-    storage: Storage, instant: str, before: Timeline, now: Timeline
+def _groups(
+    storage: Storage,
+    instant: str,
+    commits: Mapping[Instant, CommitMetadata],
+    before: Timeline,
+    now: Timeline,
 ) -> Iterator[tuple[str, str, frozenset[FileGroup]]]:
-    """Writes that completed since then (whenever they began), and clusterings planned since then."""
-    done = {i.time for i in before.completed_writes()}
-    for rival in now.completed_writes():
-        if rival.time not in done and rival.time != instant:
-            yield rival.time, rival.action, read_commit(storage, rival).file_groups()
+    """Those of writes that completed since then (whenever they began), and of clusterings planned since then."""
+    for rival, commit in commits.items():
+        yield rival.time, rival.action, commit.file_groups()
     planned = {i.time for i in before.pending_writes()}
     for rival in now.pending_writes():
         if rival.time not in planned and rival.time != instant and is_clustering(storage, now, rival):

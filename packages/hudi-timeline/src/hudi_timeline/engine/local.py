@@ -44,7 +44,7 @@ from hudi_timeline.validate.duck import duck_queries
 from hudi_timeline.validate.screen import LocalScreened, Screening
 from hudi_timeline.validate.sql import Queries
 from hudi_timeline.write.bulk import path_codes, stored_keys, write_stream
-from hudi_timeline.write.tasks import MOVED, STORED_IN, ProfileRow, Routing, TaskToken, WriteContext
+from hudi_timeline.write.tasks import ProfileRow, Routing, TaskToken, WriteContext, as_written
 from hudi_timeline.write.workers import write_bucket
 
 STREAM_BATCH_ROWS = 131_072
@@ -223,11 +223,7 @@ class LocalEngine:
         by_bucket = rows_by_code(numbers + 1, len(routing.buckets) + 1)[1:]
         if context.memory is not None:  # each of the workers has its part of it
             context = replace(context, memory=context.memory.shared(self.parallelism))
-        wanted = [
-            *context.row_schema().names,
-            *(n for n in (MOVED, STORED_IN) if n in frame.rows.schema.names),
-        ]
-        rows = frame.rows.select(wanted)
+        rows = as_written(frame.rows, context.row_schema())
         attempts = count()
 
         def work(number: int) -> list[WriteStat]:

@@ -160,7 +160,7 @@ def in_properties(
     within = said is None or (said in KINDS and said not in GLOBAL_KINDS)
     if said == kind or (within and kind not in GLOBAL_KINDS and (said or not asked_archive)):
         return ()
-    return (RememberedIndex(kind or SIMPLE),)
+    return (RememberedIndex(kind or SIMPLE, table.properties.get(INDEX)),)
 
 
 @dataclass
@@ -168,10 +168,15 @@ class RememberedIndex:
     """The index in hoodie.properties, as a participant of a commit.
 
     A global one is there before the commit is visible, and one within partitions after it: whatever a crash leaves,
-    nothing is forgotten.
+    nothing is forgotten.  Nor is a global one that another writer has put there since this write began.
+
+    Attributes:
+        kind: what the table is to remember.
+        was: what it remembered when the write began.
     """
 
     kind: str
+    was: str | None = None
     name: str = "the index in hoodie.properties"
     _before: str | None = None
     _changed: bool = False
@@ -189,7 +194,9 @@ class RememberedIndex:
         if transaction is None or self.kind in GLOBAL_KINDS:
             return
         try:
-            table_config.update(transaction.storage, {INDEX: self.kind})
+            now = table_config.load(transaction.storage).properties.get(INDEX)
+            if now == self.was or now not in GLOBAL_KINDS:
+                table_config.update(transaction.storage, {INDEX: self.kind})
         except (HudiError, OSError) as e:
             transaction.warnings.append(f"{self.name} could not be changed to {self.kind}: {e}")
 

@@ -12,14 +12,14 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow.compute as pc
 
 from hudi_format.config import parse_write_options
 from hudi_format.config.heeded import DUP_POLICY
-from hudi_format.errors import DuplicateKeyError, HudiError
+from hudi_format.errors import DuplicateKeyError, HudiError, TableExistsError
 from hudi_format.instant_time import zone_of
 from hudi_format.model import BaseFile, FileSlice, WriteStat
 from hudi_format.names import META_DIR
@@ -28,11 +28,13 @@ from hudi_format.schema.avro import to_avro
 from hudi_format.schema.changes import SchemaChange
 from hudi_format.storage import Storage
 from hudi_timeline import commit, leftovers, table_config
+from hudi_timeline.basis import Basis
 from hudi_timeline.callbacks import Callback, Committed, callback_of, tell
 from hudi_timeline.engine.lookup import LookupCount, LookupTask
 from hudi_timeline.engine.protocol import Engine
 from hudi_timeline.listing import list_partitions
 from hudi_timeline.progress import Reporter, Silent, reporter
+from hudi_timeline.rebase import dropped_on_purpose
 from hudi_timeline.running_call import RunningCall
 from hudi_timeline.services import after_commit
 from hudi_timeline.snapshot import TableSnapshot, snapshot_of
@@ -48,6 +50,7 @@ from hudi_timeline.write.key_advice import advice
 from hudi_timeline.write.partitions import choose
 from hudi_timeline.write.planning import (
     APPEND,
+    IGNORE,
     Plan,
     combines,
     drops_duplicates,
@@ -57,6 +60,7 @@ from hudi_timeline.write.planning import (
     prepare_task,
     write_context,
 )
+from hudi_timeline.write.replanning import Replanner, recheck
 from hudi_timeline.write.result import CommitResult
 from hudi_timeline.write.tasks import ProfileRow, WriteContext
 
@@ -85,9 +89,14 @@ class _Phases:
 
 @dataclass
 class _Run:
-    """One write: what it is to do, to check and to set aside, how long its phases took, and whom to tell."""
+    """One write: what it is to do, to check and to set aside, how long its phases took, and whom to tell.
+
+    `plan` is another one from the beginning of the transaction on, where the table has changed by then.
+    """
 
     plan: Plan
+    again: Replanner
+    mode: str
     phases: _Phases
     checks: Checks
     aside: Aside
@@ -129,14 +138,19 @@ def execute(
     with phases("plan"):
         config = parse_write_options(options)
         checks = Checks.of(config, validators, rules)
+
+        def understood(plan: Plan) -> None:
+            checks.understood(engine, plan.schema, populate_meta_fields=not plan.virtual)
+
         plan = plan_write(engine, storage, data, config, mode)
         if plan is not None:
             aside = Aside.of(plan, engine)
-            checks.understood(engine, plan.schema, populate_meta_fields=not plan.virtual)
+            understood(plan)
             callback = callback_of(config.callback)
     if plan is None:
         return CommitResult("", "", config.operation, storage.uri)
-    run = _Run(plan, phases, checks, aside, engine, callback)
+    again = Replanner(engine, data, config, understood)
+    run = _Run(plan, again, mode.lower(), phases, checks, aside, engine, callback)
     name = plan.storage.uri.rpartition("/")[2]
     with reporter(f"{plan.operation} {name}", engine.progress(config.progress)) as phases.shown:
         engine.on_progress = phases.shown.advance
@@ -151,6 +165,10 @@ def execute(
                 with phases("evaluate"):
                     frame = engine.prepare(data, prepare_task(plan))
             return _keyed_write(engine, frame, run)
+        except TableExistsError:
+            if run.mode != IGNORE:
+                raise
+            return CommitResult("", "", config.operation, storage.uri)  # another writer was first
         finally:
             engine.release(frame)
 
@@ -181,18 +199,36 @@ def _transaction(run: _Run) -> Iterator[tuple[commit.Transaction, TableConfig]]:
     plan = run.plan
     action = "replacecommit" if plan.operation in _REPLACING else "commit"
     with overwrite.aside(plan.storage) if plan.recreate else nullcontext():
-        table = plan.table or table_config.create(plan.storage, plan.properties)
+        table, made = (plan.table, False) if plan.table is not None else _made(run)
+        if made:
+            run.plan = plan = replace(plan, basis=Basis.of(table, Timeline()))
         try:
             with commit.begin(
                 plan.storage, table, action=action, operation=plan.operation_name.upper(), config=plan.config,
                 caller=RunningCall.here(),
             ) as transaction:  # fmt: skip
+                run.plan = run.aside.plan = run.again(plan, transaction)
                 run.aside.settle(transaction)
                 yield transaction, transaction.config
         except BaseException:
-            if plan.table is None:
+            if made:
                 _remove_unborn(plan.storage)
             raise
+
+
+def _made(run: _Run) -> tuple[TableConfig, bool]:
+    """The new table, and whether this write made it: another one may have been first.
+
+    Raises:
+        TableExistsError: it was, and this one is only to write a table of its own.
+    """
+    storage = run.plan.storage
+    try:
+        return table_config.create(storage, run.plan.properties), True
+    except TableExistsError:
+        if run.mode != APPEND:
+            raise
+        return table_config.load(storage), False
 
 
 def _remove_unborn(storage: Storage) -> None:
@@ -223,6 +259,7 @@ def _finish(
     extra = {
         **plan.config.extra_metadata,
         **in_commit(plan.index_to_record),
+        **dropped_on_purpose(plan.schema_changes),
         **run.aside.extra(),
     }
     if run.checks.functions or run.checks.queries:
@@ -236,6 +273,7 @@ def _finish(
         metadata = transaction.commit(
             stats, replaced=gone, schema_text=schema, extra=extra, even_if_empty=run.aside.rows > 0,
             participants=in_properties(plan.index_to_record, table, asked_archive=plan.asked_archive),
+            recheck=recheck(plan, transaction.instant),
         )  # fmt: skip
     if not transaction.committed:  # empty, and hoodie.allow.empty.commit=false
         return _nothing(run, tuple(transaction.warnings))
@@ -298,8 +336,8 @@ def _nothing(run: _Run, warnings: tuple[str, ...] = ()) -> CommitResult:
 
 
 def _bulk_insert(engine: Engine[Any, Any], data: Any, run: _Run) -> CommitResult:
-    plan = run.plan
     with _transaction(run) as (transaction, table):
+        plan = run.plan
         context = write_context(plan, transaction, table)
         transaction.inflight(None)  # Apache Hudi's row writer leaves it empty too
         with run.phases("write"):
@@ -327,6 +365,7 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
             now = snapshot_of(plan.storage, plan.table, load_timeline(plan.storage, plan.table))
             engine.tag(frame, plan.storage, _latest_base_files(now, sorted(counts)), lookup_task(plan))
     with _transaction(run) as (transaction, table):
+        plan = run.plan
         context = write_context(plan, transaction, table)
         snapshot = snapshot_of(plan.storage, table, transaction.snapshot_timeline)
         if (

@@ -35,6 +35,7 @@ from hudi_format.schema.meta_columns import with_meta, without_meta
 from hudi_format.storage import Storage
 from hudi_timeline import commit, gate, table_config
 from hudi_timeline.allowed_functions import table_merge_rule
+from hudi_timeline.basis import NOTHING, Basis
 from hudi_timeline.engine.lookup import BLOOM, GLOBAL_BLOOM, GLOBAL_SIMPLE, SIMPLE, LookupTask
 from hudi_timeline.engine.protocol import BulkOrder, Engine, PrepareTask
 from hudi_timeline.engine.user_order import user_function
@@ -43,7 +44,7 @@ from hudi_timeline.one_moment import as_it_is, one_moment
 from hudi_timeline.schema_defaults import refuse_defaults, refuse_unwritable
 from hudi_timeline.snapshot import CommitCache
 from hudi_timeline.table_config import TableConfig
-from hudi_timeline.timeline import latest_schema, load_timeline, read_commit
+from hudi_timeline.timeline import Timeline, latest_schema, load_timeline, read_commit
 from hudi_timeline.write import keying, overwrite
 from hudi_timeline.write.evolution import check_former_types, check_key_types, evolve
 from hudi_timeline.write.given_schema import given_schema
@@ -81,6 +82,7 @@ class Plan:
     index_to_record: str | None = None  # what it is to remember after the write
     asked_archive: bool = False  # for the index
     virtual: bool = False  # the files' meta columns are left empty
+    basis: Basis = NOTHING  # what of the table all this was decided from
 
     @property
     def operation_name(self) -> str:
@@ -106,7 +108,7 @@ def plan_write(
         )  # fmt: skip
     if table is not None and mode == IGNORE:
         return None
-    return _plan(engine, storage, data, config, table, mode)
+    return plan_for(engine, storage, data, config, table, mode)
 
 
 def _mode(mode: str) -> str:
@@ -141,14 +143,22 @@ def _existing(storage: Storage) -> TableConfig | None:
 # --- planning ------------------------------------------------------------------------------------------
 
 
-def _plan(
+def plan_for(
     engine: Engine[Any, Any],
     storage: Storage,
     data: Any,
     config: WriteConfig,
     table: TableConfig | None,
     mode: str,
+    timeline: Timeline | None = None,
 ) -> Plan:
+    """The plan for a table.
+
+    Args:
+        data: only its schema is looked at.
+        table: None where there is none yet.
+        timeline: the table's, where it was loaded together with `table`.
+    """
     operation = config.operation
     recreate = table is not None and mode == OVERWRITE and operation != "insert_overwrite_table"
     if operation in ("delete", "delete_partition"):
@@ -160,10 +170,11 @@ def _plan(
         if table is None:
             raise NotAHudiTableError("there is no table to delete from", table=storage.uri)
     old = None if recreate else table
+    timeline = Timeline() if old is None else timeline or load_timeline(storage, old)
     if old is not None:
         check_against_table(config.raw, old.properties)
         name = f"{operation}{PREPPED if config.prepped else ''}".upper()
-        gate.check_write(storage, old, load_timeline(storage, old), config.raw, name)
+        gate.check_write(storage, old, timeline, config.raw, name)
     if data is None and not (operation == "delete_partition" and config.partitions_to_delete):
         raise OptionError(
             "no rows were given", table=storage.uri, remedy="give data, or the partitions to delete."
@@ -172,7 +183,7 @@ def _plan(
     stored = recorded = None
     asked_archive, unwritten = False, True
     if old is not None:
-        timeline, commits = load_timeline(storage, old), CommitCache(storage)
+        commits = CommitCache(storage)
         stored = latest_schema(storage, timeline, old, read=commits.get)
         writes = timeline.completed_writes()
         refuse_unwritable(writes, commits, old.create_schema, storage.uri)
@@ -228,7 +239,7 @@ def _plan(
         incoming = given_schema(incoming, config, storage)
         try:
             evolution = evolve(keying.without(incoming, dropped), stored, config, key_spec)
-            check_former_types(evolution.changes, evolution.schema, _former_schemas(storage, old))
+            check_former_types(evolution.changes, evolution.schema, _former_schemas(storage, timeline))
         except SchemaError as e:
             raise e.at(table=storage.uri) from None
         schema = evolution.schema
@@ -271,16 +282,14 @@ def _plan(
     return Plan(
         as_it_is(storage), config, old, properties, key_spec, ordering, schema, input_schema,
         rule, (*warnings, *about_index), recreate, changes, stored_keys, index, recorded, to_record,
-        asked_archive, virtual,
+        asked_archive, virtual, NOTHING if old is None else Basis.of(old, timeline),
     )  # fmt: skip
 
 
-def _former_schemas(storage: Storage, table: TableConfig | None) -> Iterator[pa.Schema]:
+def _former_schemas(storage: Storage, timeline: Timeline) -> Iterator[pa.Schema]:
     """Each schema that the active timeline's commits wrote, newest first; read only as far as it is asked for."""
-    if table is None:
-        return
     seen: set[str] = set()
-    for instant in reversed(load_timeline(storage, table).completed_writes()):
+    for instant in reversed(timeline.completed_writes()):
         text = read_commit(storage, instant).schema_text
         if text and text not in seen:
             seen.add(text)

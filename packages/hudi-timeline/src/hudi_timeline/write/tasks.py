@@ -16,6 +16,7 @@ from hudi_format.merge.limits import MemoryLimit
 from hudi_format.merge.rules import MergeRule, payload_rule
 from hudi_format.model import BaseFile
 from hudi_format.parquet.config import ParquetConfig
+from hudi_format.schema.evolve import conform
 from hudi_format.storage import Storage
 
 # A further column of rows that go to a bucket: true for a record that moves to another partition, and is to be
@@ -94,6 +95,15 @@ class WriteContext:
         """
         key = pa.field("_hoodie_record_key", pa.string())
         return pa.schema([key] if self.delete_all else [key, *self.schema])
+
+
+def as_written(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows in the types to write, null in columns that they lack, with what is said of records that move."""
+    out = conform(rows, schema)
+    for name in (MOVED, STORED_IN):
+        if name in rows.schema.names:
+            out = out.append_column(name, rows.column(name))
+    return out
 
 
 @dataclass(frozen=True, slots=True)
