@@ -51,7 +51,7 @@ class Changes:
     def __str__(self) -> str:
         parts = [f"{i.action} {i.time} was completed" for i in self.written[-_SHOWN:]]
         if len(self.written) > _SHOWN:
-            parts.insert(0, f"{len(self.written) - _SHOWN} writes and")
+            parts.insert(0, f"{len(self.written) - _SHOWN} writes were completed")
         parts += [f"the table was restored by {t}" for t in self.restores]
         if not self.restores:
             parts += [f"{t} was rolled back" for t in self.undone[-_SHOWN:]]

@@ -92,12 +92,13 @@ def _fields(
 def _types(
     incoming: pa.DataType, table: pa.DataType, result: pa.DataType, path: str
 ) -> Iterator[SchemaChange]:
-    if pt.is_struct(result):
+    kinds = (incoming, table, result)
+    if all(map(pt.is_struct, kinds)):
         yield from _fields(list(incoming), list(table), list(result), f"{path}.")
-    elif pt.is_list(result):
+    elif all(map(pt.is_list, kinds)):
         fields = (incoming.value_field, table.value_field, result.value_field)
         yield from _inner(*fields, f"{path}.element")
-    elif pt.is_map(result):
+    elif all(map(pt.is_map, kinds)):
         yield from _inner(incoming.item_field, table.item_field, result.item_field, f"{path}.value")
     elif result != table:
         yield SchemaChange(WIDENED, path, str(table), str(result))

@@ -207,13 +207,25 @@ def _transaction(run: _Run) -> Iterator[tuple[commit.Transaction, TableConfig]]:
                 plan.storage, table, action=action, operation=plan.operation_name.upper(), config=plan.config,
                 caller=RunningCall.here(),
             ) as transaction:  # fmt: skip
-                run.plan = run.aside.plan = run.again(plan, transaction)
+                _plan_again(run, transaction)
                 run.aside.settle(transaction)
                 yield transaction, transaction.config
         except BaseException:
             if made:
                 _remove_unborn(plan.storage)
             raise
+
+
+def _plan_again(run: _Run, transaction: commit.Transaction) -> None:
+    """Take the plan for the table as the transaction finds it.  Errors as `Replanner`; the table is as it was."""
+    try:
+        run.plan = run.aside.plan = run.again(run.plan, transaction)
+    except HudiError as e:
+        try:
+            transaction.abort(e.message, without_trace=True)
+        except (HudiError, OSError) as undo:
+            e.add_note(f"The instant {transaction.instant} is left to the next write to roll back: {undo}")
+        raise
 
 
 def _made(run: _Run) -> tuple[TableConfig, bool]:
