@@ -100,7 +100,8 @@ def recheck(plan: Plan, instant: str) -> Callable[[Rivals], Mapping[str, str]]:
     def look(rivals: Rivals) -> Mapping[str, str]:
         newest_first = [c.extra for c in rivals.commits.values()][::-1]
         recorded = recorded_index(rivals.config.properties, newest_first)
-        if recorded is None or recorded == plan.recorded_index or recorded in KINDS - GLOBAL_KINDS:
+        within = recorded in KINDS and recorded not in GLOBAL_KINDS
+        if recorded is None or recorded == plan.recorded_index or within:
             return {}
         if plan.operation in _LOOKS_UP and plan.index not in GLOBAL_KINDS:
             raise rivals.changes.conflict(
