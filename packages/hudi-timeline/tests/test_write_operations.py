@@ -414,7 +414,7 @@ def test_save_modes(tmp_path):
     assert rows(table) == expected(trips(2, start=50))
     assert table.config.partition_fields == ("rider",)
     assert len(table.timeline.completed_writes()) == 1
-    assert not (path / ".hoodie_overwritten").exists()
+    assert not (path / ".hoodie/.overwrite").exists()
 
 
 def test_an_overwrite_that_fails_gives_the_old_table_back(tmp_path):

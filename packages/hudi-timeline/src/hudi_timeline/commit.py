@@ -35,6 +35,7 @@ from hudi_timeline import (
     leftovers,
     markers,
     metadata_table,
+    overwriting,
     rebase,
     rollback,
     table_config,
@@ -124,6 +125,7 @@ def begin(
     lock = options.lock_of(storage)
     with locks.hold(lock, options.lock_wait_ms):
         now_there = one_moment(storage)
+        overwriting.settle(now_there, beside_others=options.failed_writes != EAGER)
         marked = markers.list_instants(now_there)
         beating = heartbeat.list_instants(now_there)
         if marked or beating:

@@ -249,7 +249,7 @@ class Heartbeat:
     def stop(self) -> None:
         """End the thread and remove the file.  May be called again."""
         try:
-            self._end()
+            self.halt()
             self._storage.delete(heartbeat_path(self.instant))
         finally:
             self._forget()
@@ -257,11 +257,12 @@ class Heartbeat:
     def give_up(self) -> None:
         """End the thread and leave the file, as the end of the process does."""
         try:
-            self._end()
+            self.halt()
         finally:
             self._forget()
 
-    def _end(self) -> None:
+    def halt(self) -> None:
+        """End the thread: the file is left as it is, and counts for as long as it is not too old."""
         self._stopping.set()
         if self._thread.ident is not None and self._thread is not threading.current_thread():
             # A beat that hangs in the storage must not hang the writer; its file expires by itself.

@@ -24,6 +24,9 @@ from hudi_timeline.one_moment import has_no_folders, look_again
 META_FOLDER = ".hoodie"
 PROPERTIES_FILE = ".hoodie/hoodie.properties"
 BACKUP_FILE = ".hoodie/hoodie.properties.backup"
+OVERWRITE_ROOM = ".hoodie/.overwrite"
+OVERWRITE_SWITCH = f"{OVERWRITE_ROOM}/.switch"
+"""There while a new table takes the place of the old one, see `hudi_timeline.overwriting`."""
 
 NAME = "hoodie.table.name"
 DATABASE = "hoodie.database.name"
@@ -305,8 +308,15 @@ def load(storage: Storage, *, pause: Callable[[float], None] = time.sleep) -> Ta
             break  # nothing that an update could bring back
         if attempt + 1 < READ_TRIES:
             pause(READ_PAUSE_S)
+            look_again(storage)
     if problem is not None:
         raise problem
+    if storage.info(OVERWRITE_SWITCH) is not None:
+        raise NotAHudiTableError(
+            "the table is being overwritten, and the new one is not in its place yet",
+            table=storage.uri,
+            remedy="try again when it is done; if its writer died, the next write finishes it.",
+        )
     raise NotAHudiTableError(
         "no Hudi table: there is no .hoodie/hoodie.properties",
         table=storage.uri,

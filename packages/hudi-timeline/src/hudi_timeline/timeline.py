@@ -40,7 +40,14 @@ from hudi_timeline.instant import (
 from hudi_timeline.listed_at_once import list_at_once
 from hudi_timeline.metadata.commit import CommitMetadata, read_commit
 from hudi_timeline.one_moment import look_again
-from hudi_timeline.table_config import DEFAULT_TIMELINE, META_FOLDER, TIMELINE_PATH, TableConfig
+from hudi_timeline.table_config import (
+    BACKUP_FILE,
+    DEFAULT_TIMELINE,
+    META_FOLDER,
+    PROPERTIES_FILE,
+    TIMELINE_PATH,
+    TableConfig,
+)
 
 _log = logging.getLogger("hudi")
 
@@ -206,6 +213,12 @@ def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
     folder = config.timeline_folder
     entries, asked = _listed(storage, folder)
     _refuse_half_moved(storage, config, entries)
+    if folder == META_FOLDER and not any(e.name in _PROPERTIES for e in entries):
+        raise ConcurrentWriterError(
+            "the table went while it was looked at: it is being overwritten or deleted",
+            table=storage.uri,
+            remedy="try again when that is done.",
+        )
     if not entries and config.layout_version == 2 and storage.is_local and storage.info(folder) is None:
         # Object stores have no empty folders: there nothing is told from nothing.
         raise CorruptFileError(
@@ -231,6 +244,9 @@ def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
         entries, asked = _listed(storage, folder)
         timeline = Timeline.of_listing(entries, folder, zone_of(config.timezone), asked)
     return timeline
+
+
+_PROPERTIES = {p.rpartition("/")[2] for p in (PROPERTIES_FILE, BACKUP_FILE)}
 
 
 def _refuse_half_moved(storage: Storage, config: TableConfig, entries: Iterable[FileInfo]) -> None:

@@ -118,7 +118,7 @@ def test_overwriting_gives_a_new_table_or_the_old_one(store):
     write(storage, rows(2, 50, v=5), "insert", "overwrite")
     assert content(store.open()) == pairs((range(50, 52), 5))
     assert len(store.open().timeline.completed_writes()) == 1
-    assert storage.info(".hoodie_overwritten") is None
+    assert storage.info(".hoodie/.overwrite") is None
 
 
 def crash(at):
@@ -148,7 +148,7 @@ def test_a_crash_at_any_change_is_mended_by_the_next_writer(store, mode):
         assert found in (old, new), f"change {at}, after the next write"
         seen.add(found == new)
         assert not store.open(name).timeline.pending_writes()
-        assert store.storage(name).info(".hoodie_overwritten") is None
+        assert store.storage(name).info(".hoodie/.overwrite") is None
         if not faults.dead:
             break
     else:

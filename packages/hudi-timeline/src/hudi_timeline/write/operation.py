@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from hudi_format.partition_path import check_safe
 from hudi_format.schema.avro import to_avro
 from hudi_format.schema.changes import SchemaChange
 from hudi_format.storage import Storage
-from hudi_timeline import commit, leftovers, table_config
+from hudi_timeline import commit, leftovers, overwriting, table_config
 from hudi_timeline.basis import Basis
 from hudi_timeline.callbacks import Callback, Committed, callback_of, tell
 from hudi_timeline.engine.lookup import LookupCount, LookupTask
@@ -42,7 +42,6 @@ from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import Timeline, load_timeline, modified_at, read_commit
 from hudi_timeline.validate.checks import Checks
 from hudi_timeline.validate.functions import Validator
-from hudi_timeline.write import overwrite
 from hudi_timeline.write.aside import Aside
 from hudi_timeline.write.assign import AssignPolicy, SizingRules, assign, average_record_size
 from hudi_timeline.write.index_choice import in_commit, in_properties
@@ -102,10 +101,17 @@ class _Run:
     aside: Aside
     engine: Engine[Any, Any]
     callback: Callback | None
+    replacement: overwriting.Replacement | None = None
 
     def screened(self, data: Any) -> Any:
         """The rows without bad ones."""
         return self.aside.screened(data, self.checks.rules)
+
+    def switching(self, transaction: commit.Transaction) -> AbstractContextManager[None]:
+        """Around the commit: a new table that is to replace the old one does so."""
+        if self.replacement is None:
+            return nullcontext()
+        return self.replacement.switching(lambda: transaction.committed)
 
 
 def execute(
@@ -198,21 +204,27 @@ def _transaction(run: _Run) -> Iterator[tuple[commit.Transaction, TableConfig]]:
     """A begun transaction on the table, which is made first where it is new."""
     plan = run.plan
     action = "replacecommit" if plan.operation in _REPLACING else "commit"
-    with overwrite.aside(plan.storage) if plan.recreate else nullcontext():
-        table, made = (plan.table, False) if plan.table is not None else _made(run)
+    options = commit.CommitOptions.from_options(plan.config.raw)
+    caller = RunningCall.here()
+    with overwriting.replacing(plan.storage, options, caller) if plan.recreate else nullcontext() as new:
+        run.replacement = new
+        storage = plan.storage
+        if new is not None:
+            storage, options = new.storage, new.options
+        table, made = (plan.table, False) if plan.table is not None else _made(run, storage)
         if made:
             run.plan = plan = replace(plan, basis=Basis.of(table, Timeline()))
         try:
             with commit.begin(
-                plan.storage, table, action=action, operation=plan.operation_name.upper(), config=plan.config,
-                caller=RunningCall.here(),
+                storage, table, action=action, operation=plan.operation_name.upper(), options=options,
+                config=plan.config, caller=caller,
             ) as transaction:  # fmt: skip
                 _plan_again(run, transaction)
                 run.aside.settle(transaction)
                 yield transaction, transaction.config
         except BaseException:
             if made:
-                _remove_unborn(plan.storage)
+                _remove_unborn(storage)
             raise
 
 
@@ -228,13 +240,12 @@ def _plan_again(run: _Run, transaction: commit.Transaction) -> None:
         raise
 
 
-def _made(run: _Run) -> tuple[TableConfig, bool]:
+def _made(run: _Run, storage: Storage) -> tuple[TableConfig, bool]:
     """The new table, and whether this write made it: another one may have been first.
 
     Raises:
         TableExistsError: it was, and this one is only to write a table of its own.
     """
-    storage = run.plan.storage
     try:
         return table_config.create(storage, run.plan.properties), True
     except TableExistsError:
@@ -281,7 +292,7 @@ def _finish(
     if run.aside.rows:
         with phases("quarantine"):
             run.aside.store(transaction, table.name)
-    with phases("commit"):
+    with phases("commit"), run.switching(transaction):
         metadata = transaction.commit(
             stats, replaced=gone, schema_text=schema, extra=extra, even_if_empty=run.aside.rows > 0,
             participants=in_properties(plan.index_to_record, table, asked_archive=plan.asked_archive),
@@ -291,7 +302,7 @@ def _finish(
         return _nothing(run, tuple(transaction.warnings))
     with phases("services"):
         after = after_commit.run(plan.storage, plan.config.services, plan.config.raw)
-    completion = _completion(transaction, table, after.timeline)
+    completion = _completion(plan.storage, transaction.instant, table, after.timeline)
     message = Committed(
         transaction.instant,
         completion,
@@ -325,16 +336,14 @@ def _finish(
     return result
 
 
-def _completion(transaction: commit.Transaction, table: TableConfig, timeline: Timeline | None) -> str:
+def _completion(storage: Storage, instant: str, table: TableConfig, timeline: Timeline | None) -> str:
     """When the write was completed, as an instant time; "" where the storage does not say."""
     try:
-        timeline = timeline or load_timeline(transaction.storage, table)
+        timeline = timeline or load_timeline(storage, table)
     except (HudiError, OSError):
-        log.warning(
-            "%s: the timeline cannot be read after the commit", transaction.storage.uri, exc_info=True
-        )
+        log.warning("%s: the timeline cannot be read after the commit", storage.uri, exc_info=True)
         return ""
-    found = timeline.find(transaction.instant)
+    found = timeline.find(instant)
     return "" if found is None else found.completion or modified_at(found, zone_of(table.timezone))
 
 
@@ -379,7 +388,7 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
     with _transaction(run) as (transaction, table):
         plan = run.plan
         context = write_context(plan, transaction, table)
-        snapshot = snapshot_of(plan.storage, table, transaction.snapshot_timeline)
+        snapshot = snapshot_of(transaction.storage, table, transaction.snapshot_timeline)
         if (
             combines(plan)
             and lookup_task(plan).is_global

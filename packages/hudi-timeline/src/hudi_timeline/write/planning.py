@@ -33,7 +33,7 @@ from hudi_format.schema.changes import SchemaChange
 from hudi_format.schema.evolve import as_stored
 from hudi_format.schema.meta_columns import with_meta, without_meta
 from hudi_format.storage import Storage
-from hudi_timeline import commit, gate, table_config
+from hudi_timeline import commit, gate, overwriting, table_config
 from hudi_timeline.allowed_functions import table_merge_rule
 from hudi_timeline.basis import NOTHING, Basis
 from hudi_timeline.engine.lookup import BLOOM, GLOBAL_BLOOM, GLOBAL_SIMPLE, SIMPLE, LookupTask
@@ -45,7 +45,7 @@ from hudi_timeline.schema_defaults import refuse_defaults, refuse_unwritable
 from hudi_timeline.snapshot import CommitCache
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import Timeline, latest_schema, load_timeline, read_commit
-from hudi_timeline.write import keying, overwrite
+from hudi_timeline.write import keying
 from hudi_timeline.write.evolution import check_former_types, check_key_types, evolve
 from hudi_timeline.write.given_schema import given_schema
 from hudi_timeline.write.index_choice import choose_index, index_to_record, remembered_index
@@ -100,7 +100,7 @@ def plan_write(
     """The plan; None where mode "ignore" leaves a table as it is."""
     mode = _mode(mode)
     storage = one_moment(storage)
-    table = _existing(storage)
+    table = _existing(storage, config.raw)
     if table is not None and mode == ERROR:
         raise TableExistsError(
             "a table is already there", table=storage.uri,
@@ -120,16 +120,17 @@ def _mode(mode: str) -> str:
     return known
 
 
-def _existing(storage: Storage) -> TableConfig | None:
+def _existing(storage: Storage, options: Mapping[str, str]) -> TableConfig | None:
     """The table at the path, None where there is nothing.
 
     Raises:
         NotAHudiTableError: there is something, but no table.
     """
-    overwrite.recover(storage)
     try:
         return table_config.load(storage)
     except NotAHudiTableError:
+        if overwriting.finish(storage, commit.CommitOptions.from_options(options)):
+            return table_config.load(storage)
         foreign = [e.name for e in storage.list("") if not e.name.startswith(".hoodie")]
         if foreign:
             raise NotAHudiTableError(
@@ -475,7 +476,7 @@ def write_context(plan: Plan, transaction: commit.Transaction, table: TableConfi
     if c.bloom_enabled or plan.index in (BLOOM, GLOBAL_BLOOM):
         bloom = BloomSettings(c.bloom_type, c.bloom_entries, c.bloom_fpp, c.bloom_max_entries)
     return WriteContext(
-        storage=plan.storage,
+        storage=transaction.storage,
         instant=transaction.instant,
         inflight=instant_path(transaction.instant, transaction.action, INFLIGHT),
         schema=plan.schema,
