@@ -61,6 +61,20 @@ def bytes_of(path):
 
 
 @pytest.mark.req("KG-01", "KG-03")
+@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
+@pytest.mark.parametrize("operation", ["upsert", "insert", "bulk_insert"])
+def test_values_of_one_path_are_one_partition_with_every_index(tmp_path, index, operation):
+    given = {**DATES, TIME + "output.dateformat": "yyyy", "hoodie.index.type": index,
+             "hoodie.combine.before.insert": "true"}  # fmt: skip
+    write(tmp_path, rows([0, DAY, 400 * DAY], ids="abc"), operation, **given)
+    write(tmp_path, rows([DAY, 2 * DAY, 401 * DAY], ids="ddc"), operation, **given)
+    table = HudiTable.open(str(tmp_path))
+    assert table.inspect.partitions()["partition"].to_pylist() == ["1970", "1971"]
+    once = ["a", "b", "c", "d"] if operation == "upsert" else ["a", "b", "c", "c", "d"]
+    assert read(tmp_path, columns=["id"])["id"].to_pylist() == once
+
+
+@pytest.mark.req("KG-01", "KG-03")
 def test_a_table_of_dates_is_written_again_and_keeps_what_apache_hudi_keeps(tmp_path):
     write(tmp_path, rows([0, DAY, None]), **DATES)
     changed = rows([DAY + 5, 2 * DAY], ids="bz").set_column(2, "v", pa.array(["new", "new"]))

@@ -165,7 +165,11 @@ def path_codes(paths: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, list[str]
     array = paths if isinstance(paths, pa.Array) else pa.concat_arrays(paths.chunks)
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
-    return array.indices.to_numpy(zero_copy_only=False), array.dictionary.to_pylist()
+    codes, names = array.indices.to_numpy(zero_copy_only=False), array.dictionary.to_pylist()
+    numbers = {name: n for n, name in enumerate(dict.fromkeys(names))}
+    if len(numbers) < len(names):  # values of one path, as the days of a year in `yyyy`, or null and ""
+        codes = np.array([numbers[name] for name in names], dtype=codes.dtype)[codes]
+    return codes, list(numbers)
 
 
 def split_by_code(rows: pa.Table, codes: np.ndarray, count: int) -> list[tuple[int, pa.Table]]:
