@@ -125,6 +125,14 @@ class SparkProcess:
         parts = [pq.ParquetFile(p).read() for p in sorted(out.glob("*.parquet"))]
         return pa.concat_tables(parts) if parts else pa.table({})
 
+    def schema(self, path: str | os.PathLike[str]) -> dict[str, Any]:
+        """The schema that a DataFrame of a table has, in Spark's JSON, with nullability."""
+        return dict(self._ask("schema", path=str(path)))
+
+    def set_hadoop(self, name: str, value: str | None) -> None:
+        """Set a property of Hadoop's configuration for what follows; None takes it away."""
+        self._ask("set_hadoop", name=name, value=value)
+
     def sql(self, text: str) -> pa.Table:
         """The rows of a Spark SQL statement, with Apache Hudi's extensions."""
         out = self._scratch / f"sql-{next(self._names)}"

@@ -85,6 +85,18 @@ class Commands:
         frame.write.format("hudi").options(**options).mode(mode).save(path)
         return round((time.monotonic() - began) * 1000)
 
+    def schema(self, path: str) -> dict[str, Any]:
+        """The schema that a DataFrame of the table has, as Spark writes it in JSON."""
+        return dict(self.spark.read.format("hudi").load(path).schema.jsonValue())
+
+    def set_hadoop(self, name: str, value: str | None) -> None:
+        """Set a property of Hadoop's configuration, which readers and writers of files ask; None takes it away."""
+        jsc: Any = self.spark._jsc
+        if value is None:
+            jsc.hadoopConfiguration().unset(name)
+        else:
+            jsc.hadoopConfiguration().set(name, value)
+
     def stream(self, path: str, options: dict[str, str], checkpoint: str, out: str) -> int:
         """Add to the folder `out` what a stream of the table gives now, on from the checkpoint."""
         began = time.monotonic()
