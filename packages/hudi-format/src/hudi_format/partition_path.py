@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from urllib.parse import unquote
 
 from hudi_format.errors import PartitionPathError
+from hudi_format.names import META_DIR
+from hudi_format.safe_path import is_plain
 
 HIVE_DEFAULT = "__HIVE_DEFAULT_PARTITION__"
 
@@ -67,16 +69,14 @@ def check_safe(path: str) -> str:
     """`path` itself, if it is one that stays below the table and is not the table's own metadata.
 
     Raises:
-        PartitionPathError: absolute, empty segments, `.` or `..`, or below `.hoodie`.
+        PartitionPathError: it leads out or is not plain (`safe_path`), or is below `.hoodie`.
     """
     if path == "":
         return path
-    segments = path.split("/")
-    if path.startswith("/") or any(s in ("", ".", "..") for s in segments) or segments[0] == ".hoodie":
+    # Some file systems take upper and lower case for the same.
+    if not is_plain(path) or path.partition("/")[0].lower() == META_DIR:
         raise PartitionPathError(
             f"partition path {path!r} does not name a folder below the table",
             remedy="correct the value, or set hoodie.datasource.write.partitionpath.urlencode=true.",
         )
-    if "\x00" in path:
-        raise PartitionPathError(f"partition path {path!r} holds a NUL character")
     return path

@@ -34,6 +34,7 @@ __all__ = [
     "ObjectStorage",
     "ReplacingStorage",
     "Storage",
+    "folder_and_name",
     "hadoop_options",
     "normalised_path",
     "open_beside",
@@ -109,6 +110,19 @@ def open_beside(storage: Storage, uri: str) -> Storage:
         if same and isinstance(storage, FsspecStorage):
             return storage.beside(uri)
     return open_storage(uri)
+
+
+def folder_and_name(uri: str) -> tuple[str, str]:
+    """The folder of a file that the user names, as `open_storage` takes it, and its name there.
+
+    A link to a local file is followed, which a storage does within its folder only.
+    """
+    path = local_path(uri)
+    if path is None:
+        folder, _, name = uri.rstrip("/").rpartition("/")
+        return folder, name
+    folder, _, name = os.path.realpath(os.path.expanduser(path)).rpartition("/")
+    return folder or "/", name
 
 
 def open_sized(storage: Storage, path: str, size: int) -> pa.NativeFile:

@@ -14,7 +14,7 @@ from typing import Any
 
 from hudi_format.errors import ConflictingOptionError, MissingFileError
 from hudi_format.properties import parse
-from hudi_format.storage import open_storage
+from hudi_format.storage import folder_and_name, open_storage
 
 INCLUDE = "include"
 
@@ -51,10 +51,10 @@ def _read(path: str, storage_options: Mapping[str, Any] | None, within: tuple[st
         raise ConflictingOptionError(
             f"{path} includes itself", file=path, remedy="take one of the `include` lines out."
         )
-    folder, _, name = path.rpartition("/")
-    storage = open_storage(folder or ("/" if path.startswith("/") else "."), storage_options)
+    folder = path.rpartition("/")[0]
+    where, name = folder_and_name(path)
     try:
-        data = storage.read(name)
+        data = open_storage(where, storage_options).read(name)
     except FileNotFoundError:
         raise MissingFileError(
             "there is no such properties file", file=path, remedy="correct the path."

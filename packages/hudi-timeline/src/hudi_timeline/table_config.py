@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from hudi_format import properties as props
 from hudi_format.errors import CorruptFileError, NotAHudiTableError, TableExistsError
 from hudi_format.key_spec import KeySpec, kind_of
+from hudi_format.safe_path import is_plain
 from hudi_format.storage import Storage
 from hudi_format.time_keys import STORED
 from hudi_timeline import filling
@@ -178,7 +179,7 @@ class TableConfig:
             "create_schema": p.get(CREATE_SCHEMA) or None,
             "payload_class": _payload(p),
             "bootstrap_base_path": p.get(BOOTSTRAP_BASE_PATH) or None,
-            "archive_folder": p.get(ARCHIVE_FOLDER) or "archived",
+            "archive_folder": _below(p, ARCHIVE_FOLDER, "archived"),
             "timeline_folder": timeline,
             "history_folder": f"{timeline}/{_below(p, HISTORY_PATH, 'history')}" if layout >= 2 else "",
             "merge_mode": p.get(MERGE_MODE, "").strip().upper() or None,
@@ -248,7 +249,7 @@ def _list(p: Mapping[str, str], key: str) -> tuple[str, ...]:
 def _below(p: Mapping[str, str], key: str, default: str) -> str:
     """A folder that a property names, relative; nothing in it may lead out of the table."""
     path = p.get(key, "").strip().strip("/") or default
-    if any(part in ("", ".", "..") for part in path.split("/")):
+    if not is_plain(path):
         raise CorruptFileError(
             f"{key}={path!r} is no folder below the table", file=PROPERTIES_FILE, remedy=_REPAIR
         )

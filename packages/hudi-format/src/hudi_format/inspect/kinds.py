@@ -12,7 +12,7 @@ from hudi_format.inspect.log import inspect_log
 from hudi_format.inspect.report import Report
 from hudi_format.log.blocks import MAGIC
 from hudi_format.names import parse_cdc_file, parse_log_file
-from hudi_format.storage import Storage, normalised_path, open_storage
+from hudi_format.storage import Storage, folder_and_name, normalised_path, open_storage
 
 _HFILE_TRAILER = b'TRABLK"$'
 _TRAILER_BYTES = 4096  # an HFile ends with a trailer of this size
@@ -30,10 +30,10 @@ def inspect_file(uri: str, storage_options: Mapping[str, Any] | None = None) -> 
         UnsupportedError: a file of another kind.
         CorruptFileError: damage that leaves nothing to show.
     """
-    scheme, mark, path = normalised_path(uri).rpartition("://")
-    folder, _, name = path.rstrip("/").rpartition("/")
-    root = folder or ("/" if path.startswith("/") else path)  # a bucket or a host is never a file
-    storage = open_storage(f"{scheme}{mark}{root}", storage_options)
+    folder, name = folder_and_name(normalised_path(uri))
+    if folder.endswith(("/", ":")) and "://" in uri:  # a bucket or a host is never a file
+        folder = uri
+    storage = open_storage(folder, storage_options)
     info = storage.info(name)
     if info is None or info.is_dir:
         what = "there is no such file" if info is None else "it is a folder and no file"

@@ -2,26 +2,49 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import uuid
+from stat import S_ISDIR, S_ISLNK
 
 import pyarrow as pa
 
+from hudi_format.errors import StorageError
+from hudi_format.model import join_path
+from hudi_format.safe_path import check_below
 from hudi_format.stores.protocol import FileInfo, named
 
 # Larger files are read, not mapped: what was touched of a map counts as memory of the process until it is closed.
 MOST_MAPPED = 256 << 20
 FIRST_BYTES, READ_BYTES = 1 << 16, 1 << 20
+FOLLOW = "HUDI_FOLLOW_LINKS"
+"""`read` in the environment: links that lead out of a table are followed by reads."""
+MOST_FOLDERS = 10_000
+_NOT_READ = (
+    f"nothing is read through it: put the files in its place, or set {FOLLOW}=read in the environment if what it leads "
+    "to belongs to the table."
+)
+_NOT_CHANGED = (
+    "nothing is written or deleted through it: remove the link, or put what it leads to in its place."
+)
+NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 class LocalStorage:
-    """A folder of this machine."""
+    """A folder of this machine.
+
+    Links may lead to other places of the folder.  Nothing is written or deleted through one that leads out of it, and
+    nothing read unless the environment says so (`FOLLOW`); a link itself is deleted as a file is.  For reads a folder
+    is looked at once by each object.
+    """
 
     is_local = True
 
     def __init__(self, root: str) -> None:
         self._root = root.rstrip("/") or "/"
+        self._real: str | None = None
+        self._inside: set[str] = set()
 
     @property
     def uri(self) -> str:
@@ -34,7 +57,58 @@ class LocalStorage:
         return LocalStorage, (self._root,)
 
     def full(self, path: str) -> str:
-        return f"{self._root}/{path}" if path else self._root
+        """Raises CorruptFileError: a path that leads out of the root."""
+        return f"{self._root}/{check_below(path, self._root)}" if path else self._root
+
+    # --- links ---------------------------------------------------------------------------------------
+
+    def _changed(self, path: str, *, itself: bool = True) -> str:
+        """The full path of what is to be written or deleted: nothing is, through a link that leads out.
+
+        Args:
+            itself: the last part counts too; not where a link would be removed or replaced, and not followed.
+        """
+        full = self.full(check_below(path, self._root, changes=True))
+        if not self._is_inside(full if itself or not path else os.path.dirname(full)):
+            raise self._linked(path, _NOT_CHANGED)
+        return full
+
+    def _seen(self, path: str) -> str:
+        """The full path of what is to be read; the last part, if it is a link, is for the caller to look at."""
+        full = self.full(path)
+        folder = path.rpartition("/")[0]
+        if folder and folder not in self._inside:
+            if not self._may_read(f"{self._root}/{folder}"):
+                raise self._linked(path)
+            if len(self._inside) >= MOST_FOLDERS:
+                self._inside.clear()
+            self._inside.add(folder)
+        return full
+
+    def _followed(self, path: str, full: str) -> str:
+        """As `_seen`, of a last part that is a link."""
+        if not self._may_read(full):
+            raise self._linked(path)
+        return full
+
+    def _may_read(self, full: str) -> bool:
+        return os.environ.get(FOLLOW) == "read" or self._is_inside(full)
+
+    def _is_inside(self, full: str) -> bool:
+        real = os.path.realpath(full)
+        for fresh in (False, True):  # the root itself may be a link, which may be another one by now
+            if fresh or self._real is None:
+                self._real = os.path.realpath(self._root)
+            if real == self._real or real.startswith(self._real.rstrip("/") + "/"):
+                return True
+        return False
+
+    def _linked(self, path: str, remedy: str = _NOT_READ) -> StorageError:
+        return StorageError(
+            "a link leads out of the table's folder", table=self._root, file=path, remedy=remedy
+        )
+
+    # --- looking -------------------------------------------------------------------------------------
 
     def list(self, path: str, *, unless: tuple[str, ...] = ()) -> list[FileInfo]:
         """As `Storage.list`.
@@ -45,11 +119,13 @@ class LocalStorage:
         out = []
         with named(self._root, path):
             try:
-                entries = os.scandir(self.full(path))
+                entries = os.scandir(self._listed(path))
             except (FileNotFoundError, NotADirectoryError):
                 return []
             with entries:
                 for e in entries:
+                    if e.is_symlink() and e.is_file() and not self._may_read(e.path):
+                        raise self._linked(join_path(path, e.name))
                     if unless and e.name.endswith(unless) and e.is_file():
                         out.append(FileInfo(e.name, False))
                         continue
@@ -62,19 +138,29 @@ class LocalStorage:
                     out.append(FileInfo(e.name, is_dir, size, stat.st_mtime_ns // 1_000_000))
         return out
 
+    def _listed(self, path: str) -> str:
+        full = self._seen(path)
+        return (
+            self._followed(path, full) if path and path not in self._inside and os.path.islink(full) else full
+        )
+
     def info(self, path: str) -> FileInfo | None:
+        full = self._seen(path)
         with named(self._root, path):
             try:
-                stat = os.stat(self.full(path))
+                stat = os.lstat(full) if path else os.stat(full)
+                if S_ISLNK(stat.st_mode):
+                    stat = os.stat(self._followed(path, full))
             except (FileNotFoundError, NotADirectoryError):
                 return None
-        is_dir = os.path.isdir(self.full(path))
+        is_dir = S_ISDIR(stat.st_mode)
         name = path.rpartition("/")[2]
         return FileInfo(name, is_dir, -1 if is_dir else stat.st_size, stat.st_mtime_ns // 1_000_000)
 
     def read(self, path: str) -> bytes:
+        full = self._seen(path)
         try:
-            file = os.open(self.full(path), os.O_RDONLY)  # half the time of `open` for small files
+            file = self._opened(path, full)  # half the time of `open` for small files
             try:
                 first = os.read(file, FIRST_BYTES)
                 rest = iter(lambda: os.read(file, READ_BYTES), b"")
@@ -86,8 +172,9 @@ class LocalStorage:
                 raise e from None
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
+        full = self._seen(path)
         try:
-            file = os.open(self.full(path), os.O_RDONLY)
+            file = self._opened(path, full)
             try:
                 return _read_fully(file, start, length)
             finally:
@@ -96,15 +183,28 @@ class LocalStorage:
             with named(self._root, path):
                 raise e from None
 
+    def _opened(self, path: str, full: str) -> int:
+        try:
+            return os.open(full, os.O_RDONLY | NO_LINK)
+        except OSError as e:
+            if e.errno != errno.ELOOP or not os.path.islink(full):
+                raise
+            return os.open(self._followed(path, full), os.O_RDONLY)
+
     def open_input(self, path: str) -> pa.NativeFile:
-        full = self.full(path)
+        full = self._seen(path)
         with named(self._root, path):
-            if os.stat(full).st_size > MOST_MAPPED:
+            stat = os.lstat(full)
+            if S_ISLNK(stat.st_mode):
+                stat = os.stat(self._followed(path, full))
+            if stat.st_size > MOST_MAPPED:
                 return pa.OSFile(full, "rb")
             return pa.memory_map(full, "rb")
 
+    # --- writing -------------------------------------------------------------------------------------
+
     def open_output(self, path: str) -> pa.NativeFile:
-        full = self.full(path)
+        full = self._changed(path)
         with named(self._root, path):
             os.makedirs(os.path.dirname(full), exist_ok=True)
             _drop_checksum(full)
@@ -125,7 +225,7 @@ class LocalStorage:
         return temporary
 
     def create(self, path: str, data: bytes) -> None:
-        full = self.full(path)
+        full = self._changed(path, itself=False)
         with named(self._root, path):
             temporary = self._write_temporary(full, data)
             try:
@@ -136,7 +236,7 @@ class LocalStorage:
                 _unlink_quietly(temporary)
 
     def publish(self, path: str, data: bytes) -> None:
-        full = self.full(path)
+        full = self._changed(path, itself=False)
         with named(self._root, path):
             temporary = self._write_temporary(full, data)
             try:
@@ -147,7 +247,7 @@ class LocalStorage:
                 raise
 
     def touch(self, path: str, data: bytes = b"") -> None:
-        full = self.full(path)
+        full = self._changed(path)
         with named(self._root, path):
             _drop_checksum(full)
             try:
@@ -157,38 +257,56 @@ class LocalStorage:
                 _overwrite(full, data)
 
     def delete(self, path: str) -> bool:
+        full = self._changed(path, itself=False)
         with named(self._root, path):
             try:
-                os.unlink(self.full(path))
+                os.unlink(full)
             except FileNotFoundError:
                 return False
-            _drop_checksum(self.full(path))
+            _drop_checksum(full)
         return True
 
     def delete_dir(self, path: str) -> None:
+        full = self._changed(path, itself=False)
         with named(self._root, path):
+            if path and os.path.islink(full):  # what it leads to stays
+                os.unlink(full)
+                return
             try:
-                shutil.rmtree(self.full(path))
+                shutil.rmtree(full)
             except FileNotFoundError:
                 return
 
     def make_dir(self, path: str) -> None:
+        full = self._changed(path)
         with named(self._root, path):
-            os.makedirs(self.full(path), exist_ok=True)
+            os.makedirs(full, exist_ok=True)
 
     def copy(self, source: str, target: str) -> None:
-        full, to = self.full(source), self.full(target)
+        full, to = self._listed(source), self._changed(target)
         with named(self._root, source):
             if os.path.isdir(full):
+                self._check_links(full)
+                self._check_links(to)
                 shutil.copytree(full, to, dirs_exist_ok=True)
                 return
+            self._followed(source, full)
             os.makedirs(os.path.dirname(to), exist_ok=True)
             _drop_checksum(to)
             shutil.copyfile(full, to)
 
+    def _check_links(self, folder: str) -> None:
+        """A copy follows the links of both of its sides."""
+        for top, folders, files in os.walk(folder):
+            for name in (*folders, *files):
+                full = f"{top}/{name}"
+                if os.path.islink(full) and not self._is_inside(full):
+                    raise self._linked(os.path.relpath(full, self._root), _NOT_CHANGED)
+
     def rename(self, source: str, target: str) -> None:
+        full, to = self._changed(source, itself=False), self._changed(target, itself=False)
         with named(self._root, source):
-            os.rename(self.full(source), self.full(target))
+            os.rename(full, to)
 
 
 def _drop_checksum(full: str) -> None:

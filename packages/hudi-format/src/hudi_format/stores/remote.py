@@ -20,6 +20,7 @@ import fsspec
 import pyarrow as pa
 
 from hudi_format.errors import HudiError, OptionError, StorageError, UnsupportedError
+from hudi_format.safe_path import check_below
 from hudi_format.stores.failures import code_of, is_taken, refusals
 from hudi_format.stores.protocol import FileInfo
 from hudi_format.stores.schemes import FOLDERS, MEMORY, OBJECTS, UNKNOWN, Scheme, normalised, scheme_of
@@ -79,7 +80,12 @@ class FsspecStorage:
         return FsspecStorage(uri, self._options)
 
     def full(self, path: str) -> str:
-        return f"{self._root}/{path}" if path else self._root
+        """Raises CorruptFileError: a path that leads out of the root."""
+        return f"{self._root}/{check_below(path, self._uri)}" if path else self._root
+
+    def _changing(self, path: str) -> AbstractContextManager[None]:
+        """As `_guard`, of what is to be written or deleted."""
+        return self._guard(check_below(path, self._uri, changes=True))
 
     def _guard(self, path: str) -> AbstractContextManager[None]:
         return refusals(self._uri, path, self._scheme, self._secrets)
@@ -185,13 +191,13 @@ class FsspecStorage:
     # --- writing -------------------------------------------------------------------------------------
 
     def open_output(self, path: str) -> pa.NativeFile:
-        with self._guard(path):
+        with self._changing(path):
             self._make_parent(path)
             file = self._fs.open(self.full(path), "wb")
         return open_upload(file, lambda: self._guard(path))
 
     def create(self, path: str, data: bytes) -> None:
-        with self._guard(path):
+        with self._changing(path):
             if self.has_folders:
                 self._create_by_rename(path, data)
                 return
@@ -250,7 +256,7 @@ class FsspecStorage:
         return temporary
 
     def publish(self, path: str, data: bytes) -> None:
-        with self._guard(path):
+        with self._changing(path):
             if not self.has_folders:
                 self._fs.pipe_file(self.full(path), data)
                 return
@@ -262,7 +268,7 @@ class FsspecStorage:
             self._fs.mv(self._write_temporary(path, data), self.full(path))
 
     def touch(self, path: str, data: bytes = b"") -> None:
-        with self._guard(path):
+        with self._changing(path):
             self._make_parent(path)
             self._fs.pipe_file(self.full(path), data)
 
@@ -272,8 +278,8 @@ class FsspecStorage:
             self._fs.makedirs(self.full(path).rpartition("/")[0], exist_ok=True)
 
     def make_dir(self, path: str) -> None:
-        if self.has_folders:
-            with self._guard(path):
+        with self._changing(path):
+            if self.has_folders:
                 self._fs.makedirs(self.full(path), exist_ok=True)
 
     # --- replacing on condition ----------------------------------------------------------------------
@@ -294,7 +300,7 @@ class FsspecStorage:
                 return None
 
     def replace(self, path: str, data: bytes, version: str) -> bool:
-        with self._guard(path):
+        with self._changing(path):
             try:
                 self._fs.pipe_file(self.full(path), data, IfMatch=version)
             except OSError as e:
@@ -306,7 +312,7 @@ class FsspecStorage:
     # --- deleting and moving -------------------------------------------------------------------------
 
     def delete(self, path: str) -> bool:
-        with self._guard(path):
+        with self._changing(path):
             try:
                 self._fs.rm_file(self.full(path))
             except FileNotFoundError as e:
@@ -316,7 +322,7 @@ class FsspecStorage:
         return True
 
     def delete_dir(self, path: str) -> None:
-        with self._guard(path):
+        with self._changing(path):
             self._delete_files(self._files(path))
             if self.has_folders and self._fs.exists(self.full(path)):
                 self._fs.rm(self.full(path), recursive=True)
@@ -380,7 +386,7 @@ class FsspecStorage:
         self._copy(source, target)
 
     def _copy(self, source: str, target: str) -> Names:
-        with self._guard(source):
+        with self._guard(source), self._changing(target):
             files = self._files(source) or [self.full(source)]
             old, new = self.full(source), self.full(target)
 
@@ -396,10 +402,11 @@ class FsspecStorage:
 
     def rename(self, source: str, target: str) -> None:
         if self.has_folders:
-            with self._guard(source):
+            with self._changing(source), self._changing(target):
                 self._make_parent(target)
                 self._fs.mv(self.full(source), self.full(target), recursive=True)
             return
+        check_below(source, self._uri, changes=True)
         files = self._copy(source, target)
         with self._guard(source):
             self._delete_files(files)

@@ -20,6 +20,8 @@ from hudi_format.log.order import BlockScope
 from hudi_format.merge.custom import custom_rule
 from hudi_format.merge.metadata_payload import FILES, FUNCTION
 from hudi_format.model import FileSlice
+from hudi_format.names import META_DIR
+from hudi_format.safe_path import is_plain
 from hudi_format.slice_reader import SliceMerge, read_file_slice
 from hudi_format.storage import Storage
 
@@ -117,8 +119,8 @@ def _read(
     if strangers:
         found = f"the metadata table has files of the partition {min(strangers)!r}, which it does not list"
         raise _contradicts(found, storage.uri)
-    for partition in partitions:
-        if "\0" in partition or ".." in partition.split("/"):
+    for partition in partitions - {NOT_PARTITIONED}:
+        if not is_plain(partition) or partition.partition("/")[0] == META_DIR:
             raise _contradicts(f"the metadata table lists the partition {partition!r}", storage.uri)
     entries = pa.concat_tables(parts) if parts else ENTRIES.empty_table()
     if NOT_PARTITIONED in partitions:
@@ -136,7 +138,7 @@ def _check_lists(lists: pa.MapArray, table: str) -> None:
 
 
 def _check_names(names: pa.ChunkedArray, table: str) -> None:
-    if pc.any(pc.match_substring_regex(names, "[/\\x00]")).as_py():
+    if pc.any(pc.match_substring_regex(names, r"[/\x00]|^\.{0,2}$|\\")).as_py():
         raise _contradicts("the metadata table has a file whose name is none", table)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from hudi_format.errors import CorruptFileError, TableExistsError, UnsupportedError
 from hudi_format.json_text import loads
+from hudi_format.safe_path import is_plain
 from hudi_timeline.capsule.gather import FILES, FORMAT, MANIFEST
 
 _REMEDY = "have the capsule made and sent again."
@@ -79,7 +80,7 @@ def _broken(error: Exception, capsule: str | Path) -> CorruptFileError:
 
 def _put(root: Path, path: str, data: bytes, mtime_ms: int) -> None:
     parts = path.split("/")
-    if not path or any(p in ("", ".", "..") for p in parts) or "\\" in path:
+    if not path or not is_plain(path) or "\\" in path:
         raise CorruptFileError(f"the capsule names {path!r}, which is not below the table", remedy=_REMEDY)
     if not 0 <= mtime_ms < _LATEST_MS:
         raise CorruptFileError(f"the capsule gives {path!r} the time {mtime_ms}", remedy=_REMEDY)

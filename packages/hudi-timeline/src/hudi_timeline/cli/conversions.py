@@ -11,7 +11,8 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
-from hudi_format.storage import open_storage
+from hudi_format.errors import MissingFileError
+from hudi_format.storage import folder_and_name, open_storage
 from hudi_timeline.cli.arguments import Output, Path, StorageOptions, open_table, table_storage
 from hudi_timeline.cli.output import Format, show_facts, show_rows
 from hudi_timeline.cli.services import DryRun, Instant, Options
@@ -89,8 +90,7 @@ def overwrite_hoodie_props(
     storage: StorageOptions = None,
 ) -> None:
     """Replace hoodie.properties by a file; the checksum is computed.  `hoodie.table.type` converts a table."""
-    folder, _, name = new.rpartition("/")
-    entries = properties.parse_file(open_storage(folder or ".").read(name), new)
+    entries = properties.parse_file(_content(new), new)
     change = open_table(path, storage).overwrite_properties(entries, dry_run=dry_run, force=force)
     if output is Format.table:
         print(change or "nothing changes")
@@ -98,6 +98,14 @@ def overwrite_hoodie_props(
         rows = [{"key": k, "before": before, "after": after} for k, (before, after) in change.changes.items()]
         schema = pa.schema([("key", pa.string()), ("before", pa.string()), ("after", pa.string())])
         show_rows(pa.Table.from_pylist(rows, schema), output)
+
+
+def _content(file: str) -> bytes:
+    folder, name = folder_and_name(file)
+    try:
+        return open_storage(folder).read(name)
+    except FileNotFoundError:
+        raise MissingFileError("there is no such file", file=file, remedy="correct the path.") from None
 
 
 @repairs.command("addpartitionmeta")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hudi_format.errors import CorruptFileError
 from hudi_format.model import WriteStat
+from hudi_format.safe_path import leads_out
 from hudi_format.storage import Storage
 from hudi_timeline.filling import read_instant
 from hudi_timeline.instant import REPLACE_COMMIT, Instant, empty_file_error
@@ -324,13 +325,7 @@ def _stat(value: dict[str, object], partition: str, where: str, path: str) -> Wr
 
 def _check_place(place: str, where: str, path: str) -> None:
     """A file or folder of the table is below it, and can be asked for."""
-    outside = "\0" in place or (".." in place and ".." in place.split("/"))
-    if not outside and not place.isascii():
-        try:
-            place.encode()
-        except UnicodeEncodeError:  # half a character, which JSON can name
-            outside = True
-    if outside:
+    if leads_out(place):
         raise _corrupt(f"{where} is {place[:200]!r}, which names nothing below the table", path, 0)
 
 

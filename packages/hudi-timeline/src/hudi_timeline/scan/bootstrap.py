@@ -16,6 +16,7 @@ from hudi_format.parquet.reader import iter_row_groups
 from hudi_format.partition_path import check_safe, split_values
 from hudi_format.schema.meta_columns import COMMIT_TIME, META_COLUMNS
 from hudi_format.storage import Storage, open_beside
+from hudi_format.stores.schemes import local_path, scheme_of
 from hudi_timeline.partition_values import cast_text
 from hudi_timeline.scan.plan import ScanPlan
 from hudi_timeline.table_config import BOOTSTRAP_BASE_PATH, TableConfig
@@ -39,8 +40,30 @@ def with_sources(plan: ScanPlan, storage: Storage, config: TableConfig) -> ScanP
     return replace(
         plan,
         sources={skeletons[group]: source for group, source in found.items()},
-        source_storage=open_beside(storage, config.bootstrap_base_path),
+        source_storage=source_storage(storage, config.bootstrap_base_path),
     )
+
+
+def source_storage(storage: Storage, base_path: str) -> Storage:
+    """The storage of a bootstrap's source files, which lie outside of the table by design, and are only read.
+
+    Their folder is what hoodie.properties says, so it has to be of the table's own kind of store: a table on a disk
+    does not make its readers ask hosts of a network, nor one of a network open files of their disk.
+
+    Raises:
+        UnsupportedError: it is of another kind of store.
+    """
+    own, other = (
+        "" if local_path(uri) is not None else scheme_of(uri).name for uri in (storage.uri, base_path)
+    )
+    if own != other:
+        raise UnsupportedError(
+            f"{BOOTSTRAP_BASE_PATH}={base_path} is of another kind of store than the table",
+            table=storage.uri,
+            remedy="if you know that folder, copy its files to where the table is and name that, or read the table "
+            "with Apache Hudi.",
+        )
+    return open_beside(storage, base_path)
 
 
 class BootstrapFile:

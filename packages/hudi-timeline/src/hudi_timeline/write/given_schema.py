@@ -28,7 +28,7 @@ from hudi_format.schema.avro import from_avro
 from hudi_format.schema.evolve import reconcile
 from hudi_format.schema.meta_columns import without_meta
 from hudi_format.schema.vector import own_types
-from hudi_format.storage import Storage, open_beside
+from hudi_format.storage import Storage, folder_and_name, open_beside
 
 
 def given_schema(incoming: pa.Schema, config: WriteConfig, storage: Storage) -> pa.Schema:
@@ -81,9 +81,9 @@ def _text(config: WriteConfig, storage: Storage) -> tuple[str, str | None]:
         (SOURCE_SCHEMA_FILE, config.source_schema_file),
     ):
         if path is not None:
-            folder, slash, name = path.rpartition("/")
+            folder, name = folder_and_name(path)
             try:
-                return option, open_beside(storage, folder or slash or ".").read(name).decode()
+                return option, open_beside(storage, folder).read(name).decode()
             except FileNotFoundError:
                 raise MissingFileError(
                     f"there is no such file, which {option} names",
