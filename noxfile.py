@@ -187,9 +187,9 @@ def spark_full(session: nox.Session, pyspark: str) -> None:
 
 @nox.session
 def scenario(session: nox.Session) -> None:
-    """What crosses packages: golden tables, crashes at every storage call, killed writers."""
+    """What crosses packages: golden tables, crashes at every storage call, killed writers; and what documents say."""
     _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING)
-    _pytest(session, "tests/scenario", "tests/golden", "-m", "not slow")
+    _pytest(session, "tests/scenario", "tests/golden", "tests/test_documents.py", "-m", "not slow")
 
 
 @nox.session

@@ -416,6 +416,17 @@ def test_a_metadata_table_of_files_is_removed_with_one_warning(storage):
     assert write(storage, 2).warnings == []
 
 
+@pytest.mark.req("MT-01")
+def test_a_metadata_table_that_is_dropped_behind_a_savepoint_says_the_way_out(storage):
+    first = write(storage, 1)
+    storage.publish(f".hoodie/{first.instant}.savepoint", b"x")
+    table_config.update(storage, {"hoodie.table.metadata.partitions": "files"})
+    storage.publish(".hoodie/metadata/.hoodie/hoodie.properties", b"x")
+    (warning,) = write(storage, 2).warnings
+    assert first.instant in warning
+    assert "delete .hoodie/metadata and run it again" in warning
+
+
 def test_the_folder_left_by_a_crash_after_the_properties_is_removed(storage):
     storage.publish(".hoodie/metadata/.hoodie/hoodie.properties", b"x")
     tx = write(storage, 1)

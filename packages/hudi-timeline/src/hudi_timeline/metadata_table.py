@@ -64,5 +64,21 @@ def drop(storage: Storage, config: TableConfig) -> tuple[TableConfig, str]:
     what = f" ({', '.join(partitions)})" if partitions else ""
     return config, (
         f"the metadata table{what} was removed, because this version does not keep it up to date; "
-        "Apache Hudi builds it again at its next write"
+        "Apache Hudi builds it again at its next write" + _about_savepoints(storage, config)
+    )
+
+
+def _about_savepoints(storage: Storage, config: TableConfig) -> str:
+    """What to say where savepoints are older than the metadata table that Apache Hudi will build."""
+    saved = sorted(
+        e.name.removesuffix(".savepoint").partition("_")[0]
+        for e in storage.list(config.timeline_folder)
+        if e.name.endswith(".savepoint")
+    )
+    if not saved:
+        return ""
+    return (
+        f". There are savepoints ({', '.join(saved)}): once Apache Hudi has built it, its own restore to one of them "
+        "stops half-way with a HoodieMetadataException; then delete .hoodie/metadata and run it again, or restore "
+        "with this package (`restore` of HudiTable, `hudi restore`), before Apache Hudi writes next"
     )

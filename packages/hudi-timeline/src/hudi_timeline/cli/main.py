@@ -274,3 +274,12 @@ def main() -> None:
     except BrokenPipeError:  # `hudi files | head`
         sys.stderr.close()
         sys.exit(1)
+    except OSError as e:
+        print(line_of(e), file=sys.stderr)
+        sys.exit(1)
+
+
+def line_of(error: OSError) -> str:
+    """What the operating system refuses outside of tables: the file that a capsule is to become, and the like."""
+    reason = error.strerror or str(error) or type(error).__name__
+    return " ".join(f"the system refused: {reason}{f' ({error.filename})' if error.filename else ''}".split())
