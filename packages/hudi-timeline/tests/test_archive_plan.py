@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.config.services import ServiceConfig
+from hudi_format.errors import StorageError
 from hudi_format.storage import LocalStorage
 from hudi_timeline import HudiTable, table_config
 from hudi_timeline.archived import archived_instants
@@ -148,6 +149,75 @@ def test_savepoints_make_no_newer_commit_go():
 )
 def test_merge_on_read_tables_keep_what_the_next_compaction_counts(timeline, want):
     assert archived(timeline, "MERGE_ON_READ", **few(compaction_delta_commits=3)) == want
+
+
+AGGRESSIVE = {
+    "hoodie.cleaner.commits.retained": "1",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "4",
+    "hoodie.archive.beyond.savepoint": "true",
+}
+ROWS = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64())])
+
+
+def row(key, partition, ts=0):
+    return pa.Table.from_pylist([{"id": key, "p": partition, "ts": ts}], ROWS)
+
+
+def replaced(path, meanwhile=lambda table: None):
+    """A table whose first row was overwritten, and what it held then."""
+    table = HudiTable.create(
+        str(path), ROWS, name="t", record_keys=["id"], partition_fields=["p"], ordering_fields=["ts"]
+    )
+    table.insert(row("old", "a"), options=AGGRESSIVE)
+    meanwhile(table)
+    return table, table.insert_overwrite(row("new", "a"), options=AGGRESSIVE).instant
+
+
+def go_on(table):
+    """Writes elsewhere, after which the table holds the same; the last one's warnings."""
+    for n in range(7):
+        result = table.upsert(row("other", "b", n), options=AGGRESSIVE)
+        assert sorted(table.read(columns=["id"]).to_arrow()["id"].to_pylist()) == ["new", "other"]
+    return result.warnings
+
+
+def writes_of(table):
+    return [i.time for i in HudiTable.open(table.uri).timeline.completed_writes()]
+
+
+@pytest.mark.req("TS-31", "RC-06")
+def test_rows_that_were_replaced_do_not_come_back_beyond_a_savepoint(tmp_path):
+    """Apache Hudi 0.15 archives the replacement, and the savepoint's files are the table's again."""
+    table, at = replaced(tmp_path / "t", lambda t: t.savepoint())
+    (warning,) = go_on(table)
+    assert at in warning
+    assert at in writes_of(table)
+    table.delete_savepoint(table.savepoints[0])
+    assert go_on(table) == ()
+    assert at not in writes_of(table)
+    assert len(writes_of(table)) <= 4
+
+
+@pytest.mark.req("TS-31", "TS-19")
+def test_rows_that_were_replaced_do_not_come_back_where_their_files_could_not_be_deleted(
+    tmp_path, monkeypatch
+):
+    delete = LocalStorage.delete
+
+    def refuses(self, path):
+        if path.startswith("a/"):
+            raise StorageError("access denied", file=path)
+        delete(self, path)
+
+    monkeypatch.setattr(LocalStorage, "delete", refuses)
+    table, at = replaced(tmp_path / "t")
+    assert any(at in w for w in go_on(table))
+    assert at in writes_of(table)
+    monkeypatch.undo()
+    table.clean(options={**AGGRESSIVE, "hoodie.cleaner.incremental.mode": "false"})
+    assert go_on(table) == ()
+    assert at not in writes_of(table)
 
 
 POLICIES = {

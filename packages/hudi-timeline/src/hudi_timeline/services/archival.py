@@ -83,6 +83,8 @@ def archive(context: ServiceContext, config: ServiceConfig, *, dry_run: bool = F
     with context.locked():
         timeline = load_timeline(storage, context.table)
         plan = make_plan(storage, context.table, timeline, config)
+        if plan.warning:
+            context.warnings.append(plan.warning)
         if not plan:
             return ArchiveResult(plan, seconds=time.monotonic() - began)
         entries = [archive_entry(storage, context.table, f) for f in plan.files]

@@ -3,8 +3,8 @@
     cleanings, rollbacks   each by itself: where there are more than `most`, all but the newest `least`
     commits                where there are more than `most`: all but `least`, of those that nothing holds back
 
-Commits are held back by a write that is open, a savepoint, a replacement whose files may be there still, and the count
-for the next compaction.  What the policy of cleaning retains raises `least` and `most`, so that a commit that can be
+Commits are held back by a write that is open, a savepoint, a replacement whose files are there still, and the count for
+the next compaction.  What the policy of cleaning retains raises `least` and `most`, so that a commit that can be
 read as of its time stays on the timeline, and one more.  It is asked of the policy and not of the last cleaning: where
 writes leave nothing to clean, the last one may be long ago.
 
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from hudi_format.config.services import KEEP_HOURS, ServiceConfig
 from hudi_format.instant_time import parse_instant
+from hudi_format.names import parse_base_file, parse_log_file
 from hudi_format.storage import Storage
 from hudi_timeline.instant import (
     CLEAN,
@@ -30,21 +31,27 @@ from hudi_timeline.instant import (
     WRITE_ACTIONS,
     Instant,
 )
+from hudi_timeline.listing import list_partition_files
 from hudi_timeline.services.clean_plan import before_pending, retained_by_policy
 from hudi_timeline.services.clean_records import last_clean
 from hudi_timeline.services.savepoints import savepoints
 from hudi_timeline.table_config import TableConfig
-from hudi_timeline.timeline import Timeline
+from hudi_timeline.timeline import Timeline, read_commit
 
 _BY_THEMSELVES = (CLEAN, ROLLBACK)
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivePlan:
-    """The instants to archive, oldest first, each with the files of all its states."""
+    """The instants to archive, oldest first, each with the files of all its states.
+
+    Attributes:
+        warning: what keeps commits on the timeline that nothing else holds back; "" where nothing does.
+    """
 
     instants: tuple[Instant, ...] = ()
     files: tuple[Instant, ...] = ()
+    warning: str = ""
 
     def __bool__(self) -> bool:
         return bool(self.instants)
@@ -60,7 +67,7 @@ def make_plan(storage: Storage, table: TableConfig, timeline: Timeline, config: 
     """What may be archived now.
 
     Raises:
-        CorruptFileError: the last cleaning cannot be read.
+        CorruptFileError: the last cleaning or a replacement cannot be read.
     """
     if not wants_archive(timeline, config):
         return ArchivePlan()
@@ -70,12 +77,15 @@ def make_plan(storage: Storage, table: TableConfig, timeline: Timeline, config: 
         done = _completed(timeline, action)
         if len(done) > most:
             chosen += done[: len(done) - least]
+    warning = ""
     if len(timeline.completed_writes()) > most:
-        chosen += _commits(storage, table, timeline, config)[: len(timeline.completed_writes()) - least]
+        commits = _commits(storage, table, timeline, config)[: len(timeline.completed_writes()) - least]
+        commits, warning = _before_files_left(storage, commits)
+        chosen += commits
     chosen.sort()
     keys = {(i.time, i.comparable_action) for i in chosen}
     files = tuple(f for f in timeline.files if (f.time, f.comparable_action) in keys)
-    return ArchivePlan(tuple(chosen), files)
+    return ArchivePlan(tuple(chosen), files, warning)
 
 
 def limits(timeline: Timeline, config: ServiceConfig) -> tuple[int, int]:
@@ -133,6 +143,36 @@ def _bounds(storage: Storage, timeline: Timeline) -> list[str]:
         covered = "" if cleaned is None else cleaned.earliest or cleaned.instant
         bounds += [i.time for i in replaced if i.time >= covered][:1]
     return bounds
+
+
+def _before_files_left(storage: Storage, commits: list[Instant]) -> tuple[list[Instant], str]:
+    """The commits before the first replacement of which files are left that it replaced; and what is to be said of it.
+
+    The cleaner may have been past it and have left them: to a savepoint, where a store would not delete them, or where
+    it was planned before the replacement was completed.  Without the replacement their rows would be the table's again.
+    """
+    replaced = {
+        i.time: {(p, file_id) for p, ids in read_commit(storage, i).replaced.items() for file_id in ids}
+        for i in commits
+        if i.action == REPLACE_COMMIT
+    }
+    if not replaced:
+        return commits, ""
+    listing = list_partition_files(storage, {p for groups in replaced.values() for p, _ in groups})
+    left: dict[tuple[str, str], str] = {}
+    for partition, entries in listing.items():
+        for entry in entries:
+            file = parse_base_file(partition, entry.name) or parse_log_file(partition, entry.name)
+            if file is not None:
+                left[partition, file.file_id] = file.path
+    for at, groups in replaced.items():
+        path = next((left[g] for g in sorted(groups & left.keys())), None)
+        if path is not None:
+            return [i for i in commits if i.time < at], (
+                f"instants from {at} on are not archived: {path}, which that write replaced, is still there; "
+                "delete the savepoint that keeps it, or clean with hoodie.cleaner.incremental.mode=false"
+            )
+    return commits, ""
 
 
 def _for_next_compaction(timeline: Timeline, delta_commits: int) -> list[str]:
