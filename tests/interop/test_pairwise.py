@@ -15,7 +15,8 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.storage import open_storage
-from hudi_timeline.engine.local import LocalEngine, as_reader
+from hudi_timeline.engine.input_rows import as_reader
+from hudi_timeline.engine.local import LocalEngine
 from hudi_timeline.write.operation import execute
 from interop import ours
 from interop.apache_hudi import ApacheHudi

@@ -14,6 +14,7 @@ import pytest
 from hudi_format.errors import SchemaError
 from hudi_format.storage import open_storage
 from hudi_timeline.engine.local import LocalEngine
+from hudi_timeline.engine.protocol import DATA
 from hudi_timeline.write.operation import execute
 from interop import ours
 from interop.rows import assert_same_rows
@@ -147,7 +148,7 @@ def _ours(path, steps):
     changes = []
     for operation, rows, options in steps:
         given = {**BASE, **options, WRITE + "operation": operation}
-        changes = execute(LocalEngine(), open_storage(str(path)), rows, given).schema_changes
+        changes = execute(LocalEngine(types=DATA), open_storage(str(path)), rows, given).schema_changes
     return changes
 
 

@@ -107,7 +107,7 @@ def test_what_the_given_schema_does_not_hold_is_refused_before_anything_is_writt
     storage, given, text, error, says
 ):
     with pytest.raises(error, match=says) as e:
-        write(storage, **given(text))
+        write(storage, **given(text), hudi__write__types="data")
     assert e.value.remedy
     assert storage.list("") == []
 

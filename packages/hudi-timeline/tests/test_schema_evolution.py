@@ -1,4 +1,7 @@
-"""Schema evolution on write without a JVM: what the result reports, old files under the new schema, keys."""
+"""Schema evolution on write: what the result reports, old files under the new schema, keys.
+
+By Apache Hudi's rules, where types are to change; that they do not by themselves: test_table_types.
+"""
 
 import datetime
 
@@ -10,6 +13,7 @@ from hudi_timeline import HudiTable
 
 NULLS = {"hoodie.write.set.null.for.missing.columns": True}
 RECONCILE = {"hoodie.datasource.write.reconcile.schema": True}
+GROW = {"hudi.write.types": "data"}  # Apache Hudi's rules, as on Spark
 DROP = {"hoodie.datasource.write.schema.allow.auto.evolution.column.drop": True}
 
 
@@ -40,7 +44,7 @@ def grown(tmp_path):
         tmp_path / "t", [("id", pa.string()), ("ts", pa.int64()), ("p", pa.string()), ("v", pa.int32())]
     )
     for n, kind in enumerate(types):
-        table.upsert(row(f"k{n}", f"p{n}", v=pa.array([f"{n}"]).cast(kind)))
+        table.upsert(row(f"k{n}", f"p{n}", v=pa.array([f"{n}"]).cast(kind)), options=GROW)
     return table
 
 
@@ -68,9 +72,9 @@ def test_the_result_reports_what_changed_and_the_same_report_is_there_before(tmp
     table.insert(row("a", v=pa.array([1], pa.int32())))
     data = row("b", n=["new"], v=pa.array([2.5]))
     before = files_of(tmp_path / "t")
-    promised = table.schema_changes(data)
+    promised = table.schema_changes(data, options=GROW)
     assert files_of(tmp_path / "t") == before
-    result = table.upsert(data)
+    result = table.upsert(data, options=GROW)
     assert result.schema_changes == promised
     assert [str(c) for c in promised] == ["n added as string", "v from int32 to double"]
     assert table.upsert(data).schema_changes == ()
@@ -81,7 +85,8 @@ def test_text_and_dropped_columns_are_warned_of(tmp_path):
         tmp_path / "t", [("id", pa.string()), ("ts", pa.int64()), ("p", pa.string()), ("v", pa.int32())]
     )
     table.insert(row("a", v=pa.array([1], pa.int32())))
-    assert table.upsert(row("a", v=["x"])).warnings == ("column v is text from now on; it was int32",)
+    (warning,) = table.upsert(row("a", v=["x"]), options=GROW).warnings
+    assert warning == "column v is text from now on, it was int32; hudi.write.types=table refuses that"
     dropped = table.upsert(row("b"), options=DROP)
     assert dropped.warnings == ("column v (string) leaves the table's schema, as the data lacks it",)
     assert "v" not in table.schema.names
@@ -121,7 +126,7 @@ def test_what_is_nested_grows_and_old_files_follow(tmp_path):
     table.insert(row("a", "p0", **first))
     with pytest.raises(MissingColumnError, match=r"s\.y"):
         table.insert(row("b", "p1", **then))
-    result = table.insert(row("b", "p1", **then), options=NULLS)
+    result = table.insert(row("b", "p1", **then), options=NULLS | GROW)
     assert {str(c) for c in result.schema_changes} == {
         "s.n added as double", "s.x from int32 to int64", "s.y filled with null", "l.element.q from int32 to double",
         "m.value from int32 to int64",
@@ -148,8 +153,9 @@ def test_keys_do_not_change_their_text_by_another_type(tmp_path, column, old, ne
     table = create(tmp_path / "t", first.schema)
     table.insert(first)
     before = files_of(tmp_path / "t")
+    other = first.set_column(first.schema.get_field_index(column), column, new)
     with pytest.raises(SchemaError, match="keys of equal values would differ") as e:
-        getattr(table, operation)(first.set_column(first.schema.get_field_index(column), column, new))
+        getattr(table, operation)(other, options=GROW)
     assert e.value.details["column"] == column
     assert str(old.type) in e.value.remedy
     assert files_of(tmp_path / "t") == before
@@ -159,8 +165,8 @@ def test_keys_may_grow_where_their_text_stays(tmp_path):
     first = row("a").set_column(0, "id", pa.array([7], pa.int32()))
     table = create(tmp_path / "t", first.schema)
     table.insert(first)
-    table.upsert(first.set_column(0, "id", pa.array([7], pa.int64())))
-    result = table.upsert(row("7", ts=2))
+    table.upsert(first.set_column(0, "id", pa.array([7], pa.int64())), options=GROW)
+    result = table.upsert(row("7", ts=2), options=GROW)
     assert (result.inserted, result.updated) == (0, 1)
     assert table.delete(row("7").select(["id", "p"])).deleted == 1
 
@@ -223,7 +229,7 @@ def test_floats_that_became_doubles_keep_their_digits_in_files_filters_and_write
     )
     table.upsert(pa.table([["a", "b"], ["p", "q"], [0.1, 2.1]], schema=schema))
     wide = schema.set(2, pa.field("f", pa.float64()))
-    table.upsert(pa.table([["c"], ["r"], [0.4]], schema=wide))
+    table.upsert(pa.table([["c"], ["r"], [0.4]], schema=wide), options=GROW)
     table.upsert(pa.table([["d"], ["q"], [2.2]], schema=schema))  # q's file is written again
     table = HudiTable.open(table.uri)
     found = table.read().to_arrow()

@@ -56,6 +56,7 @@ from hudi_spark.streaming.table_stream import START, TableStream
 from hudi_spark.types import to_arrow_schema, to_spark_schema
 from hudi_spark.workers import forget_archives
 from hudi_timeline.engine.local import LocalEngine
+from hudi_timeline.engine.protocol import DATA
 from hudi_timeline.leftovers import STAGING
 from hudi_timeline.scan.change_task import ChangeTask
 from hudi_timeline.scan.result import Scan
@@ -170,7 +171,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
         self.store = hadoop_options(given)
         self.options = without_hadoop_options(given)
         storage = self._storage()
-        check(LocalEngine(), storage, self.schema.empty_table(), self.options, mode=self.mode)
+        check(LocalEngine(types=DATA), storage, self.schema.empty_table(), self.options, mode=self.mode)
 
     def _storage(self) -> Storage:
         return open_storage(self.path, options=self.store)
@@ -213,7 +214,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
         finally:
             # Before the write: mode overwrite moves or deletes all that lies at the path.
             storage.delete_dir(self.folder)
-        execute(LocalEngine(), storage, rows, self.options, mode=self.mode)
+        execute(LocalEngine(types=DATA), storage, rows, self.options, mode=self.mode)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         self._storage().delete_dir(self.folder)

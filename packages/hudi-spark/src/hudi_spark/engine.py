@@ -42,12 +42,19 @@ from hudi_spark.tasks import (
     key_columns,
     statuses,
 )
-from hudi_spark.types import promoted, to_arrow_schema, to_arrow_type, to_spark_schema, to_spark_type
+from hudi_spark.types import (
+    promoted,
+    to_arrow_schema,
+    to_arrow_type,
+    to_spark_schema,
+    to_spark_type,
+    without_void,
+)
 from hudi_spark.workers import in_workers
 from hudi_timeline.engine.local import LocalEngine
 from hudi_timeline.engine.lookup import LookupCount, LookupTask
 from hudi_timeline.engine.prepped import check_files
-from hudi_timeline.engine.protocol import PrepareTask
+from hudi_timeline.engine.protocol import DATA, PrepareTask
 from hudi_timeline.progress import AUTO, OFF
 from hudi_timeline.scan.result import Scan
 from hudi_timeline.table import HudiTable
@@ -81,6 +88,7 @@ class SparkEngine:
     """Runs one write on the session of its input."""
 
     name = "spark"
+    types = DATA
 
     def __init__(self, data: DataFrame, hadoop: Mapping[str, str] | None = None) -> None:
         """Args: hadoop: `fs.*` options of the call, for Spark's own scans."""
@@ -101,6 +109,22 @@ class SparkEngine:
         return to_arrow_schema(data.schema)
 
     # --- check -----------------------------------------------------------------------------------------
+
+    def fitted(self, data: DataFrame, schema: pa.Schema, *, exact: bool) -> DataFrame:
+        """Frames declare their types: only void has none."""
+        if data is None:
+            return data
+        wanted = to_spark_schema(schema)
+        out, changed = [], False
+        for field in data.schema.fields:
+            kind = field.dataType
+            if field.name in wanted.names:
+                kind = without_void(kind, wanted[field.name].dataType)
+            column = _quoted(field.name)
+            same = kind == field.dataType
+            out.append(column if same else column.cast(kind).alias(field.name))
+            changed = changed or not same
+        return data.select(*out) if changed else data
 
     def screen(self, data: DataFrame, screening: Screening) -> SparkScreened:
         level = _storage_level(screening.task.storage_level)

@@ -27,11 +27,12 @@ _TO_ARROW: tuple[tuple[type[T.DataType], pa.DataType], ...] = (
     (T.DateType, pa.date32()),
     (T.TimestampType, pa.timestamp("us", tz="UTC")),
     (T.TimestampNTZType, pa.timestamp("us")),
+    (T.NullType, pa.null()),
 )
 
 
 def to_arrow_schema(schema: T.StructType) -> pa.Schema:
-    """The Arrow schema of a frame, nullability kept.
+    """The Arrow schema of a frame, nullability kept; columns of nulls only (void) have Arrow's null type.
 
     Raises:
         SchemaError: a type that no Hudi table stores; names the column and a way round.
@@ -63,13 +64,9 @@ def to_arrow_type(kind: T.DataType, column: str = "") -> pa.DataType:
     for spark, arrow in _TO_ARROW:
         if isinstance(kind, spark):
             return arrow
-    if isinstance(kind, T.NullType):
-        remedy = f"give it a type, such as df.withColumn({column!r}, F.lit(None).cast('string'))."
-    else:
-        remedy = "cast it to a type that Hudi tables have, such as string, or leave the column out."
     raise SchemaError(
         f"column {column!r} has type {kind.simpleString()}, which no Hudi table can store",
-        remedy=remedy,
+        remedy="cast it to a type that Hudi tables have, such as string, or leave the column out.",
         column=column,
     )
 
@@ -109,6 +106,27 @@ def to_spark_type(kind: pa.DataType, column: str = "") -> T.DataType:
         if arrow.equals(kind):
             return spark()
     raise SchemaError(f"column {column!r} has type {kind}, which Spark does not have", column=column)
+
+
+def without_void(kind: T.DataType, wanted: T.DataType) -> T.DataType:
+    """The type of a column with what is void in it in the wanted type; all its other types stay."""
+    if isinstance(kind, T.NullType):
+        return wanted
+    if isinstance(kind, T.ArrayType) and isinstance(wanted, T.ArrayType):
+        return T.ArrayType(without_void(kind.elementType, wanted.elementType), kind.containsNull)
+    if isinstance(kind, T.MapType) and isinstance(wanted, T.MapType):
+        key = without_void(kind.keyType, wanted.keyType)
+        return T.MapType(key, without_void(kind.valueType, wanted.valueType), kind.valueContainsNull)
+    if isinstance(kind, T.StructType) and isinstance(wanted, T.StructType):
+        return T.StructType(
+            [
+                T.StructField(f.name, without_void(f.dataType, wanted[f.name].dataType), f.nullable)
+                if f.name in wanted.names
+                else f
+                for f in kind.fields
+            ]
+        )
+    return kind
 
 
 def promoted(column: Column, own: T.DataType, wanted: T.DataType) -> Column:

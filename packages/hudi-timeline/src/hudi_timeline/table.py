@@ -482,7 +482,7 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
 
     def get(
         self,
-        keys: Sequence[str] | pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch,
+        keys: Sequence[Any] | pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch,
         *,
         partitions: Sequence[str] | None = None,
         as_of: Moment | None = None,
@@ -493,7 +493,8 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
         meta columns the key columns do.  Of a merge-on-read table logs are looked through.
 
         Args:
-            keys: record keys as text (`_hoodie_record_key`), or a table that holds the record key columns.
+            keys: record keys as text (`_hoodie_record_key`), values of the record key column, where there is one, or
+                rows that hold the record key columns: a table or a list of dicts.
             partitions: paths of the partitions to look in; None for all.
             as_of: the rows as they were at that time.
 

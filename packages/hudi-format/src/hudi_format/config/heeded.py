@@ -125,6 +125,7 @@ WRITE_FIELDS = {
     "allow_column_drop": "hoodie.datasource.write.schema.allow.auto.evolution.column.drop",
     "reconcile_schema": "hoodie.datasource.write.reconcile.schema",
     "validate_schema": "hoodie.avro.schema.validate",
+    "types": "hudi.write.types",
     "write_schema": WRITE_SCHEMA,
     "source_schema_file": SOURCE_SCHEMA_FILE,
     "target_schema_file": TARGET_SCHEMA_FILE,
@@ -338,6 +339,11 @@ DOCS = {
     ),
     SOURCE_SCHEMA_FILE: "File with the Avro schema of the rows, as of Apache Hudi's file-based schema provider.",
     TARGET_SCHEMA_FILE: "File with the Avro schema to write the rows in; that of the rows if not given.",
+    "hudi.write.types": (
+        "table: columns keep the table's types, and values take them where nothing is lost (on Spark rows that would "
+        "change a type are refused). data: types grow with the rows', as with Apache Hudi. Not given: data on "
+        "Spark, table without."
+    ),
     "hoodie.avro.schema.validate": "The rows must have all columns of the table; nulls do not fill them.",
     "hoodie.avro.schema.external.transformation": (
         "Stored rows take the new schema when their file is written again; here they always do."

@@ -332,6 +332,7 @@ KINDS: dict[str, Kind] = {
     "hoodie.datasource.read.end.instanttime": NAME,
     "hoodie.precommit.validators": FIELDS,
     "hudi.write.rules": STRIPPED,
+    "hudi.write.types": choice("table", "data"),
     "hudi.quarantine.path": NAME,
     "hudi.quarantine.max.rows": whole(0, unit="rows"),
     "hudi.progress": choice("auto", "true", "false"),

@@ -55,6 +55,7 @@ hudi.write.staging.limit.bytes -
 hudi.index.allow.switch false
 hudi.merge -
 hudi.write.rules -
+hudi.write.types -
 hudi.quarantine.path -
 hudi.quarantine.max.rows -
 hudi.progress auto

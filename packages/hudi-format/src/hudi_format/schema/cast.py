@@ -25,6 +25,16 @@ from hudi_format.arrow_size import size_of
 from hudi_format.errors import SchemaError
 from hudi_format.schema.avro import is_union
 from hudi_format.schema.decimals import decimals_of
+from hudi_format.schema.exact import (
+    Exact,
+    MisfitError,
+    exactly,
+    hopeless,
+    is_uuid,
+    nulls_of,
+    uuid_texts,
+    without_nulls,
+)
 from hudi_format.schema.vector import is_vector, numbers_of
 from hudi_format.value_text import to_text
 
@@ -38,6 +48,7 @@ class _How:
     naive_is_utc: bool
     float_digits: bool
     retyped: bool
+    exact: Exact | None
 
 
 # Arrow's 32-bit offsets end here; columns with longer text are cut into chunks before they are converted.
@@ -157,6 +168,7 @@ def convert(
     keep_dictionary: bool = False,
     float_digits: bool = False,
     retyped: bool = False,
+    exact: Exact | None = None,
 ) -> Column:
     """The column with the type `target`; itself where it has it already.
 
@@ -168,13 +180,15 @@ def convert(
         float_digits: floats keep the digits that they print with when they become doubles: 0.1 stays 0.1.
         retyped: the column's type was changed by the table's owner (schema on read), which lets text become dates and
             rounds fractions and text to the digits of decimals.  Writes do not do that by themselves.
+        exact: values decide, not types: those go together of which every value survives.
 
     Raises:
         SchemaError: the types do not go together, or a value does not survive; names the column.
+        MisfitError: with `exact`, the value that does not survive.
     """
     if column.type == target:
         return column
-    how = _How(naive_is_utc, float_digits, retyped)
+    how = _How(naive_is_utc, float_digits, retyped, exact)
     try:
         return _converted(column, target, path, how, keep_dictionary)
     except pa.ArrowException as e:  # of encodings below encodings, for one
@@ -182,9 +196,13 @@ def convert(
 
 
 def _converted(column: Column, target: pa.DataType, path: str, how: _How, keep_dictionary: bool) -> Column:
+    if pt.is_null(unwrapped(column.type)):
+        return _each_chunk(column, target, lambda a: nulls_of(len(a), target))
     if keep_dictionary and pt.is_string(target) and pt.is_dictionary(column.type):
         return _each_chunk(column, pa.dictionary(pa.int32(), target), _plain_dictionary)
-    source = unwrapped(column.type)
+    source, exact = unwrapped(column.type), how.exact
+    if exact is not None and not _same_kind(source, target):
+        return _each_chunk(column, target, lambda a: _exact_leaf(a, target, path, how, exact))
     if _is_union_of_numbers(source, target):
         return _each_chunk(column, target, lambda a: _one_number(_decoded(a), target))
     if is_vector(source, target):
@@ -223,19 +241,61 @@ def _one_number(array: pa.StructArray, target: pa.DataType) -> pa.Array:
 
 def check_nested(source: pa.DataType, target: pa.DataType, path: str) -> None:
     """Refuse a nested type that is not of the same kind as the wanted one."""
-    same = (
+    if not _same_kind(source, target):
+        raise refusal(path, source, target)
+
+
+def _same_kind(source: pa.DataType, target: pa.DataType) -> bool:
+    return bool(
         (is_any_list(source) and is_any_list(target))
         or (pt.is_map(source) and pt.is_map(target))
         or (pt.is_struct(source) and pt.is_struct(target))
     )
-    if not same:
-        raise refusal(path, source, target)
+
+
+def _exact_leaf(array: pa.Array, target: pa.DataType, path: str, how: _How, exact: Exact) -> pa.Array:
+    """The values in the wanted type, of which one is flat or they are of different kinds."""
+    given = array.type
+    if is_uuid(given) and pt.is_string(target):
+        return uuid_texts(array)
+    known = not isinstance(given, pa.BaseExtensionType) or is_uuid(given) or unwrapped(given) != given
+    array = _decoded(array)
+    if pt.is_map(target) and pt.is_struct(array.type) and not array.type.num_fields:
+        # An empty dict, which says no more of what it would hold.
+        return _empty_maps(array.is_valid(), target)
+    if not known or pt.is_nested(array.type) or pt.is_nested(target):
+        return hopeless(array, given, target, path)
+    stored = stored_leaf(array.type)
+    promoted = None
+    if stored is not None and promotes(stored, target):
+
+        def promoted(values: pa.Array) -> pa.Array:
+            try:
+                return convert(values, target, path, float_digits=how.float_digits)
+            except SchemaError as e:
+                raise ValueError(e.message) from None
+
+    return exactly(array, target, path, exact, promoted)
+
+
+def _empty_maps(valid: pa.Array, target: pa.MapType) -> pa.Array:
+    none = [pa.nulls(0, target.key_type), pa.nulls(0, target.item_type)]
+    entries = pa.StructArray.from_arrays(none, fields=[target.key_field, target.item_field])
+    offsets = pa.py_buffer(np.zeros(len(valid) + 1, np.int32))
+    return pa.Array.from_buffers(target, len(valid), [valid.buffers()[1], offsets], children=[entries])
 
 
 def _each_chunk(column: Column, target: pa.DataType, function: Callable[[pa.Array], pa.Array]) -> Column:
     if isinstance(column, pa.Array):
         return function(column)
-    pieces = [function(piece) for chunk in column.chunks for piece in _bounded(chunk)]
+    pieces, done = [], 0
+    for piece in (piece for chunk in column.chunks for piece in _bounded(chunk)):
+        try:
+            pieces.append(function(piece))
+        except MisfitError as e:
+            e.index += done
+            raise
+        done += len(piece)
     return pa.chunked_array(pieces, type=target)
 
 
@@ -366,17 +426,29 @@ def _nested(array: pa.Array, target: pa.DataType, path: str, how: _How) -> pa.Ar
 def _convert(array: pa.Array, target: pa.DataType, path: str, how: _How) -> pa.Array:
     return convert(
         array, target, path,
-        naive_is_utc=how.naive_is_utc, float_digits=how.float_digits, retyped=how.retyped,
+        naive_is_utc=how.naive_is_utc, float_digits=how.float_digits, retyped=how.retyped, exact=how.exact,
     )  # fmt: skip
 
 
 def _inner(array: pa.Array, field: pa.Field, path: str, how: _How) -> pa.Array:
     out = _convert(array, field.type, path, how)
     if not field.nullable and out.null_count:
+        if how.exact is not None:
+            raise _no_value(out.is_null(), array.type, field.type, path)
         raise SchemaError(
             f"column {path} must not be null, but {out.null_count} of its values are", column=path
         )
     return out
+
+
+def _no_value(missing: pa.Array, source: pa.DataType, target: pa.DataType, path: str) -> MisfitError:
+    return MisfitError(path, pc.index(missing, True).as_py(), None, source, target, "it must not be null")
+
+
+def _of_rows(e: MisfitError, offsets: pa.Array) -> MisfitError:
+    """The misfit of a list's or map's value as one of the row that has it; `offsets` begin at 0."""
+    e.index = int(np.searchsorted(offsets.to_numpy(), e.index, side="right")) - 1
+    return e
 
 
 def _struct(array: pa.StructArray, target: pa.StructType, path: str, how: _How) -> pa.Array:
@@ -391,24 +463,19 @@ def _struct(array: pa.StructArray, target: pa.StructType, path: str, how: _How) 
                 child = pc.struct_field(array, [index])  # what lies below a null is no value, on any level
             child = _convert(child, field.type, inner, how)
         else:
-            child = pa.nulls(len(array), field.type)
+            child = nulls_of(len(array), field.type)
         if not field.nullable and child.null_count:
             missing = child.is_null() if gone is None else pc.and_(child.is_null(), pc.invert(gone))
             if pc.any(missing).as_py():
+                if how.exact is not None:
+                    raise _no_value(missing, array.type, field.type, inner)
                 raise SchemaError(
                     f"column {inner} must not be null, but has no value in some rows", column=inner
                 )
             if not pt.is_nested(child.type):
-                child = _without_nulls(child)
+                child = without_nulls(child)
         children.append(child)
     return pa.StructArray.from_arrays(children, fields=list(target), mask=gone)
-
-
-def _without_nulls(array: pa.Array) -> pa.Array:
-    """The values with whatever stands where there is none: Arrow's casts refuse nulls of what must not be null."""
-    return pa.Array.from_buffers(
-        array.type, len(array), [None, *array.buffers()[1:]], null_count=0, offset=array.offset
-    )
 
 
 def _offsets(array: pa.Array) -> tuple[pa.Array, int, int]:
@@ -429,7 +496,10 @@ def _list(array: pa.Array, target: pa.ListType, path: str, how: _How) -> pa.Arra
         values = array.values.slice(start, end - start)
     else:  # laid out anew; Arrow 26 casts views with nulls to invalid lists
         offsets, values = _laid_out(array), array.flatten()
-    values = _inner(values, target.value_field, f"{path}.{target.value_field.name}", how)
+    try:
+        values = _inner(values, target.value_field, f"{path}.{target.value_field.name}", how)
+    except MisfitError as e:
+        raise _of_rows(e, offsets) from None
     return pa.ListArray.from_arrays(offsets, values, type=target, mask=mask)
 
 
@@ -462,8 +532,11 @@ def _map(array: pa.MapArray, target: pa.MapType, path: str, how: _How) -> pa.Arr
     else:
         offsets, start, end = _offsets(array)
         keys, items = array.keys.slice(start, end - start), array.items.slice(start, end - start)
-    keys = _inner(keys, target.key_field, f"{path}.key", how)
-    items = _inner(items, target.item_field, f"{path}.value", how)
+    try:
+        keys = _inner(keys, target.key_field, f"{path}.key", how)
+        items = _inner(items, target.item_field, f"{path}.value", how)
+    except MisfitError as e:
+        raise _of_rows(e, offsets) from None
     mask = array.is_null() if array.null_count else None
     if mask is None:
         return pa.MapArray.from_arrays(offsets, keys, items, type=target)

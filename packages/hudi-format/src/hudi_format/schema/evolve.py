@@ -10,6 +10,9 @@ Rules, from Apache Hudi 0.15.0 (each was tried with it):
   decimals to larger ones, text and bytes to each other.
 - A column is nullable where either side says so.
 
+With `in_place` columns stay where they are and new ones come last, at every level: so it is where the data's types
+and order are guessed, and `hudi_format.schema.fit` gave its columns the table's types before.
+
 Where this differs from 0.15.0, it is on the side of the data: Apache Hudi turns dates, times and whole numbers
 into each other by their bits, rounds what a decimal cannot hold, refuses to widen a type or to add a column
 beside a missing one under `reconcile`, and drops a nested column under `validate`.
@@ -27,12 +30,14 @@ import pyarrow.types as pt
 from hudi_format.errors import MissingColumnError, SchemaError
 from hudi_format.schema.arrow import equal_types, required
 from hudi_format.schema.cast import convert, promotes
+from hudi_format.schema.exact import nulls_of
 
 Batch = TypeVar("Batch", pa.RecordBatch, pa.Table)
 
 SET_NULL_OPTION = "hoodie.write.set.null.for.missing.columns"
 DROP_OPTION = "hoodie.datasource.write.schema.allow.auto.evolution.column.drop"
 RECONCILE_OPTION = "hoodie.datasource.write.reconcile.schema"
+TYPES_OPTION = "hudi.write.types"
 
 _RANK: dict[pa.DataType, int] = {pa.int32(): 0, pa.int64(): 1, pa.float32(): 2, pa.float64(): 3}
 
@@ -45,6 +50,7 @@ def reconcile(
     allow_column_drop: bool = False,
     reconcile: bool = False,
     validate: bool = False,
+    in_place: bool = False,
 ) -> pa.Schema:
     """The schema to write with; it becomes the table's.
 
@@ -58,6 +64,7 @@ def reconcile(
         reconcile: the table's schema stays or is extended: as `set_null_for_missing`, and stronger than
             `allow_column_drop`.  Data that only adds columns gives its order to the table.
         validate: `set_null_for_missing` does not count: the data must have all columns.
+        in_place: the table's columns keep their order and must have a value where they had to; new ones come last.
 
     Raises:
         SchemaError: types that do not go together (names the column and both types), or a column that
@@ -67,7 +74,7 @@ def reconcile(
     fills = reconcile or (set_null_for_missing and not allow_column_drop and not validate)
     if reconcile and not _lacks(incoming, table) and _lacks(table, incoming):
         fills = False
-    rules = _Rules(fills, allow_column_drop and not reconcile, validate)
+    rules = _Rules(fills, allow_column_drop and not reconcile, validate, in_place)
     return pa.schema(rules.fields(list(incoming), list(table), ""))
 
 
@@ -105,6 +112,7 @@ class _Rules:
     keep_missing: bool
     drop_missing: bool
     validate: bool
+    in_place: bool
 
     def fields(self, incoming: list[pa.Field], table: list[pa.Field], path: str) -> list[pa.Field]:
         ours = {f.name: f for f in table}
@@ -128,9 +136,24 @@ class _Rules:
             merged[field.name] = _all_nullable(field)
         if missing and not self.keep_missing and not self.drop_missing:
             raise _missing(missing, path, self.validate)
+        if self.in_place:
+            return self._in_place(merged, table, missing, path)
         if not self.keep_missing:
             return list(merged.values())
         return _in_table_order(merged, incoming, table)
+
+    def _in_place(
+        self, merged: dict[str, pa.Field], table: list[pa.Field], missing: list[pa.Field], path: str
+    ) -> list[pa.Field]:
+        lost = [f for f in missing if not f.nullable]
+        if lost and self.keep_missing:
+            raise MissingColumnError(
+                f"the data lacks columns that must not be null: {', '.join(path + f.name for f in lost)}",
+                remedy="add them with a value in every row.",
+                columns=[path + f.name for f in lost],
+            )
+        kept = [merged.pop(f.name, f) for f in table if f.name in merged or self.keep_missing]
+        return [*kept, *merged.values()]
 
     def field(self, incoming: pa.Field, table: pa.Field, path: str) -> pa.Field:
         kind = self.type(incoming.type, table.type, path)
@@ -263,5 +286,5 @@ def _absent(batch: pa.RecordBatch | pa.Table, field: pa.Field) -> pa.Array | pa.
         raise MissingColumnError(
             f"the data has no column {field.name}, which must not be null", column=field.name
         )
-    nulls = pa.nulls(batch.num_rows, field.type)
+    nulls = nulls_of(batch.num_rows, field.type)
     return pa.chunked_array([nulls]) if isinstance(batch, pa.Table) else nulls

@@ -1,6 +1,7 @@
 """The engine without a JVM: threads of this process, Arrow tables.
 
-Data comes as anything with `__arrow_c_stream__` (pyarrow, polars, DuckDB), pandas, or a list of dicts.
+Data comes as anything with `__arrow_c_stream__` (pyarrow, polars, DuckDB), pandas, or a list of dicts
+(`hudi_timeline.engine.input_rows`).
 Kernels and Parquet release the GIL, so file groups are written side by side.
 """
 
@@ -16,12 +17,10 @@ from itertools import count
 import numpy as np
 import pyarrow as pa
 
-from hudi_format.arrow_input import checked_reader, checked_table
 from hudi_format.errors import (
     MissingColumnError,
     OptionError,
     OrderingValueError,
-    SchemaError,
 )
 from hudi_format.keys import made_up_keys, nested_column, partition_paths, record_keys, to_text
 from hudi_format.merge.kept_rows import keep_if_large
@@ -29,13 +28,15 @@ from hudi_format.merge.limits import MemoryLimit
 from hudi_format.merge.modes import one_array
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.schema.evolve import conform
+from hudi_format.schema.exact import Exact
+from hudi_format.schema.fit import fit, unlike
 from hudi_format.schema.meta_columns import FILE_NAME, RECORD_KEY
 from hudi_format.storage import Storage
 from hudi_index.hashing.crc import crc32
 from hudi_timeline.engine.bulk_order import in_order
 from hudi_timeline.engine.lookup import LookupCount, LookupTask
 from hudi_timeline.engine.prepped import check_files
-from hudi_timeline.engine.protocol import PrepareTask
+from hudi_timeline.engine.protocol import DATA, TABLE, PrepareTask
 from hudi_timeline.engine.shuffle import buckets_of, pieces_of
 from hudi_timeline.engine.tagging import rows_by_code, tag_rows
 from hudi_timeline.engine.user_order import user_function
@@ -74,49 +75,18 @@ class LocalFrame:
     location: np.ndarray | None = None
 
 
-def as_reader(data: object) -> pa.RecordBatchReader | pa.Table:
-    """Arrow's view of whatever the user gave, checked: what is no valid Arrow data is refused, not written.
-
-    Raises:
-        SchemaError: no tabular data, or invalid; of a stream also when it is read.
-    """
-    given = _as_arrow(data)
-    return checked_table(given) if isinstance(given, pa.Table) else checked_reader(given)
-
-
-def _as_arrow(data: object) -> pa.RecordBatchReader | pa.Table:
-    if isinstance(data, (pa.Table, pa.RecordBatchReader)):
-        return data
-    if isinstance(data, pa.RecordBatch):
-        return pa.Table.from_batches([data])
-    try:
-        # Before its stream, which would have the index as a column.
-        if type(data).__module__.partition(".")[0] == "pandas":
-            return pa.Table.from_pandas(data, preserve_index=False)
-        if hasattr(data, "__arrow_c_stream__"):
-            return pa.RecordBatchReader.from_stream(data)
-        if isinstance(data, list) and data and all(isinstance(r, dict) for r in data):
-            return pa.Table.from_pylist(data)
-        if isinstance(data, dict):
-            return pa.table(data)
-    except (pa.ArrowException, OSError, TypeError) as e:
-        raise SchemaError(
-            f"the rows do not make a table: {'; '.join(map(str, e.args))}",
-            remedy="give each column values of one type, and all columns the same number of them.",
-        ) from e
-    raise SchemaError(
-        f"cannot read rows from {type(data).__name__}",
-        remedy="give a pyarrow Table or RecordBatchReader, a pandas or polars DataFrame, anything else with "
-        "__arrow_c_stream__, or a list of dicts.",
-    )
-
-
 class LocalEngine:
     """Runs the workers on threads of this process."""
 
     name = "python"
 
-    def __init__(self, threads: int | None = None) -> None:
+    def __init__(self, threads: int | None = None, *, types: str = TABLE, guessed: bool = False) -> None:
+        """Args:
+        types: whose types count, see `Engine`.
+        guessed: those of the rows were guessed from Python's values, so that any double may be meant for a float.
+        """
+        self.types = types
+        self._exact = Exact(rounds=guessed)
         self.parallelism = threads or len(os.sched_getaffinity(0))
         self.looked_up: LookupCount | None = None
         self.on_progress: Callable[[int, int], None] = lambda done, total: None
@@ -127,11 +97,30 @@ class LocalEngine:
     def schema(self, data: pa.RecordBatchReader | pa.Table) -> pa.Schema:
         return data.schema
 
+    def fitted(
+        self, data: pa.RecordBatchReader | pa.Table, schema: pa.Schema, *, exact: bool
+    ) -> pa.RecordBatchReader | pa.Table:
+        if not exact:
+            return data
+        if isinstance(data, pa.Table):
+            return fit(data, schema, exact=self._exact)
+        if not unlike(data.schema, schema):
+            return data
+        empty = fit(data.schema.empty_table(), schema, exact=self._exact)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            first = 0
+            for batch in data:
+                yield fit(batch, schema, first=first, exact=self._exact)
+                first += batch.num_rows
+
+        return pa.RecordBatchReader.from_batches(empty.schema, batches())
+
     def screen(self, data: pa.RecordBatchReader | pa.Table, screening: Screening) -> LocalScreened:
         return LocalScreened(data, screening)
 
     def another(self, data: pa.RecordBatchReader | None) -> tuple[LocalEngine, pa.RecordBatchReader | None]:
-        return LocalEngine(self.parallelism), data
+        return LocalEngine(self.parallelism, types=DATA), data
 
     def queries(self, before: Scan | pa.Table, after: Scan | pa.Table) -> AbstractContextManager[Queries]:
         return duck_queries(before, after)

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 D = TypeVar("D", contravariant=True)
 F = TypeVar("F")
 
+# Whose types count.
+TABLE, DATA = "table", "data"
+
 
 @dataclass(frozen=True, slots=True)
 class BulkOrder:
@@ -78,6 +81,9 @@ class Engine(Protocol[D, F]):
 
     name: str
     parallelism: int
+    types: str
+    """Whose types of known columns count where no option says it, `TABLE` or `DATA`: those of rows that declare their
+    types may change the table's as in Apache Hudi, those that were guessed from values may not."""
     on_progress: Callable[[int, int], None]
     """Told how much of a phase is done, and of how much, where the engine knows; from any thread."""
 
@@ -87,6 +93,17 @@ class Engine(Protocol[D, F]):
 
     def schema(self, data: D) -> pa.Schema:
         """The incoming data's schema as it is, meta columns included if it has them."""
+        ...
+
+    def fitted(self, data: Any, schema: pa.Schema, *, exact: bool) -> Any:
+        """The rows with what has no type of its own, and is null, in the types of `schema`.
+
+        Args:
+            exact: values of other types too, where nothing is lost.
+
+        Raises:
+            SchemaError: with `exact`, the first value that does not fit; of a stream only once it is read.
+        """
         ...
 
     def screen(self, data: D, screening: Screening) -> Screened:

@@ -9,25 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from hudi_format.arguments import text_list
 from hudi_format.errors import HudiError
 from hudi_format.keys import record_keys
 from hudi_format.parquet.entries import read_entries
+from hudi_format.schema.cast import convert, stored_leaf, unwrapped
 from hudi_format.schema.evolve import as_stored, conform
+from hudi_format.schema.exact import Exact
+from hudi_format.schema.fit import fit, in_table_types, stored_types
 from hudi_format.schema.meta_columns import RECORD_KEY
 from hudi_format.storage import Storage
 from hudi_index.bloom.index import MAYBE, BloomIndex
 from hudi_timeline import metadata_table
+from hudi_timeline.engine.input_rows import as_reader
 from hudi_timeline.scan.result import Scan
 from hudi_timeline.scan.task import ReadTask, read_whole
 from hudi_timeline.table_config import TableConfig
 
-Keys: TypeAlias = Sequence[str] | pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch
+Keys: TypeAlias = Sequence[Any] | pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch
 
 THREADS = 8
 
@@ -45,11 +50,12 @@ def look_up(
     Args:
         scan_of: `HudiTable.read`.
         schema: the table's, without meta columns.
-        keys: record keys, or rows with the key columns.
+        keys: record keys as text, values of the one key column, or rows with the key columns.
         partitions: paths of the partitions to look in; None for all.
 
     Raises:
         MissingColumnError, RecordKeyError: `keys` are rows without key columns, or with a null in one.
+        SchemaError: values that the key column does not hold.
         TypeError: keys or partitions that are no texts.
     """
     wanted = _key_texts(keys, config, schema).drop_null()
@@ -129,22 +135,42 @@ def _read_tasks(scan: Scan) -> list[ReadTask]:
     return [t for t in scan.plan_files() if isinstance(t, ReadTask)]
 
 
-def _as_in_table(rows: pa.Table | pa.RecordBatch, config: TableConfig, schema: pa.Schema) -> pa.Table:
+def _as_in_table(
+    rows: pa.Table | pa.RecordBatch, config: TableConfig, schema: pa.Schema, exact: Exact
+) -> pa.Table:
     """The key columns in the table's types: 1.5 is 1.50 in a table that keeps two digits."""
     roots = dict.fromkeys(name.partition(".")[0] for name in config.record_key_fields)
     there = [n for n in roots if n in rows.schema.names]
-    wanted = pa.schema([as_stored(rows.schema.field(n), schema) for n in there])
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
-    return conform(table.select(there), wanted)
+    table = table.select(there)
+    # Texts may be keys as `_hoodie_record_key` has them.
+    typed = pa.schema([f for f in table.schema if stored_leaf(unwrapped(f.type)) != pa.string()])
+    table = fit(table, in_table_types(typed, schema), exact=exact)
+    return conform(table, pa.schema([as_stored(f, schema) for f in stored_types(table.schema)]))
 
 
 def _key_texts(keys: Keys, config: TableConfig, schema: pa.Schema) -> pa.Array:
-    if isinstance(keys, (pa.Table, pa.RecordBatch)):
-        made = record_keys(_as_in_table(keys, config, schema), config.record_key_spec())
-    elif isinstance(keys, (pa.Array, pa.ChunkedArray)):
-        made = keys
-    else:
-        made = pa.array(text_list("keys", keys), pa.string())
+    rows, exact = keys, Exact()
+    if not isinstance(keys, (pa.Table, pa.RecordBatch, pa.Array, pa.ChunkedArray)):
+        given = keys if isinstance(keys, (str, bytes)) else list(keys)
+        if given and isinstance(given, list) and all(isinstance(k, dict) for k in given):
+            rows, exact = as_reader(given), Exact(rounds=True)
+        elif isinstance(given, list) and not any(k is None or isinstance(k, str) for k in given):
+            rows, exact = as_reader({"keys": given})["keys"], Exact(rounds=True)
+        else:
+            texts = text_list("keys", cast("list[str | None]", given))
+            return pc.unique(pa.array(texts, pa.string()))
+    if isinstance(rows, (pa.Array, pa.ChunkedArray)):
+        fields = config.record_key_fields
+        if stored_leaf(unwrapped(rows.type)) == pa.string() or pt.is_null(rows.type):
+            return pc.unique(convert(rows, pa.string(), RECORD_KEY))
+        if len(fields) != 1 or "." in fields[0]:
+            raise TypeError(
+                f"keys of the columns {', '.join(fields) or RECORD_KEY} are texts, or rows with these columns, not "
+                f"{rows.type}"
+            )
+        rows = pa.table({fields[0]: rows})
+    made = record_keys(_as_in_table(rows, config, schema, exact), config.record_key_spec())
     return pc.unique(made.cast(pa.string()))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.errors import OptionError
+from hudi_format.errors import NotAHudiTableError, OptionError
 from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage import Storage, open_storage, without_hadoop_options
 from hudi_timeline import table_config
@@ -112,6 +112,9 @@ class WriteMethods:
         @property
         def config(self) -> TableConfig: ...
 
+        @property
+        def schema(self) -> pa.Schema: ...
+
         _options: Mapping[str, str]
 
         def read(
@@ -130,10 +133,18 @@ class WriteMethods:
         validators: Sequence[Validator] = (),
         rules: Rules = None,
     ) -> CommitResult:
-        from hudi_timeline.engine.local import LocalEngine, as_reader
+        from hudi_timeline.engine.input_rows import as_reader, types_are_guessed
+        from hudi_timeline.engine.local import LocalEngine
 
-        rows = None if data is None else as_reader(data)
-        return self._execute(LocalEngine(), name, rows, options, validators, rules)
+        rows = None if data is None else as_reader(data, self._known_schema)
+        engine = LocalEngine(guessed=types_are_guessed(data))
+        return self._execute(engine, name, rows, options, validators, rules)
+
+    def _known_schema(self) -> pa.Schema | None:
+        try:
+            return self.schema
+        except NotAHudiTableError:  # not made yet, or without a schema
+            return None
 
     def _execute(
         self,
@@ -159,11 +170,13 @@ class WriteMethods:
         Raises:
             SchemaError, OptionError ...: what the write itself would refuse before it begins.
         """
-        from hudi_timeline.engine.local import LocalEngine, as_reader
+        from hudi_timeline.engine.input_rows import as_reader, types_are_guessed
+        from hudi_timeline.engine.local import LocalEngine
         from hudi_timeline.write.operation import check
 
         given = {**self._options, **as_options(options), OPERATION: operation}
-        return check(LocalEngine(), self._storage, as_reader(data), given)
+        engine = LocalEngine(guessed=types_are_guessed(data))
+        return check(engine, self._storage, as_reader(data, self._known_schema), given)
 
     def insert(
         self,

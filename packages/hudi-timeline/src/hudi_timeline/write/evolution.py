@@ -7,7 +7,7 @@ of the values that are stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from hudi_format.config import WriteConfig
 from hudi_format.errors import SchemaError
 from hudi_format.keys import KeySpec
 from hudi_format.schema.changes import ADDED, DROPPED, WIDENED, SchemaChange, schema_changes
-from hudi_format.schema.evolve import reconcile
+from hudi_format.schema.evolve import TYPES_OPTION, reconcile
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +30,22 @@ class Evolution:
 
 
 def evolve(
-    incoming: pa.Schema, stored: pa.Schema | None, config: WriteConfig, key_spec: KeySpec
+    incoming: pa.Schema,
+    stored: pa.Schema | None,
+    config: WriteConfig,
+    key_spec: KeySpec,
+    *,
+    keeps_types: bool = False,
+    own: pa.Schema | None = None,
 ) -> Evolution:
     """What a write of rows makes of the table's schema.
 
     Args:
         incoming: the data's schema, normalised, without meta columns.
         stored: the table's; None where it has none yet.
+        keeps_types: columns keep their types and order; the rules are Apache Hudi's otherwise, by which types grow
+            and the data gives the order.
+        own: the data's schema as it came, for the report on what is converted; None for `incoming`.
 
     Raises:
         SchemaError, MissingColumnError: columns and types that do not go together.
@@ -50,10 +59,34 @@ def evolve(
         allow_column_drop=config.allow_column_drop,
         reconcile=config.reconcile_schema,
         validate=config.validate_schema,
+        in_place=keeps_types,
     )
     check_key_types(stored, schema, (*key_spec.key_fields, *key_spec.partition_fields))
-    changes = schema_changes(incoming, stored, schema)
+    if keeps_types:
+        _refuse_other_types(schema_changes(incoming, stored, schema))
+    changes = schema_changes(incoming if own is None else own, stored, schema)
     return Evolution(schema, changes, (*_warnings(changes), *about_zones(schema, stored.names)))
+
+
+def _refuse_other_types(changes: Iterable[SchemaChange]) -> None:
+    for change in changes:
+        if change.kind == WIDENED:
+            raise SchemaError(
+                f"column {change.column} has type {change.old} in the table, and would become {change.new}",
+                remedy=f"cast it to {change.old} before it is written, or set {TYPES_OPTION}=data.",
+                column=change.column,
+                source=change.new,
+                target=change.old,
+            )
+
+
+def left_out(columns: Sequence[str]) -> Iterable[str]:
+    """What is to be said of new columns all of whose values are null."""
+    if columns:
+        yield (
+            f"{', '.join(columns)}: left out, as new columns of nulls only have no type; give them one to add them to "
+            "the table"
+        )
 
 
 def check_key_types(stored: pa.Schema, schema: pa.Schema, fields: Iterable[str]) -> None:
@@ -151,10 +184,12 @@ def _warnings(changes: Iterable[SchemaChange]) -> Iterable[str]:
     for change in changes:
         if change.kind == DROPPED:
             yield f"column {change.column} ({change.old}) leaves the table's schema, as the data lacks it"
-        elif change.kind == WIDENED and change.new == "string":
-            yield f"column {change.column} is text from now on; it was {change.old}"
-        elif change.kind == WIDENED and change.nested:
-            yield (
-                f"column {change.column} went from {change.old} to {change.new}: Apache Hudi 0.15 cannot read such "
-                "a column of lists, maps or structs from files that were written before"
-            )
+        elif change.kind == WIDENED:
+            what = "text" if change.new == "string" else change.new
+            text = f"column {change.column} is {what} from now on, it was {change.old}"
+            if change.nested and change.new != "string":
+                text += (
+                    ": Apache Hudi 0.15 cannot read such a column of lists, maps or structs from files that were "
+                    "written before"
+                )
+            yield f"{text}; {TYPES_OPTION}=table refuses that"

@@ -1,4 +1,4 @@
-"""The schema that a write's options give to its rows; without one the rows' own counts.
+"""The schema that a write's options give to its rows; without one the rows' own counts, or the table's.
 
 It is Avro's JSON, in `hoodie.write.schema` or in a file that the options of Apache Hudi's file-based schema provider
 name.  Rows take its columns, types and nullability: what they lack becomes null.  What it has no place for is
@@ -10,6 +10,7 @@ Source: FilebasedSchemaProvider of Apache Hudi 0.15; FAQ, "What's Hudi's schema 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -31,23 +32,45 @@ from hudi_format.schema.vector import own_types
 from hudi_format.storage import Storage, folder_and_name, open_beside
 
 
-def given_schema(incoming: pa.Schema, config: WriteConfig, storage: Storage) -> pa.Schema:
-    """The schema to take rows of `incoming` for: the given one, or their own.
+@dataclass(frozen=True)
+class GivenSchema:
+    """The schema to take rows for, and the option that gives it."""
+
+    schema: pa.Schema
+    option: str
+    text: str
+
+    def check(self, incoming: pa.Schema, storage: Storage) -> None:
+        """Refuse rows that do not have this schema.
+
+        Args:
+            incoming: the rows' schema, normalised, without meta columns.
+
+        Raises:
+            InvalidOptionError, CorruptFileError: the text is no Avro schema of a record.
+            MissingColumnError: the rows lack a column that must not be null, or whose default is not null.
+            SchemaError: columns or types of the rows that the given schema has no place for.
+        """
+        try:
+            _check(incoming, self.schema, self.text, self.option)
+        except SchemaError as e:
+            raise e.at(table=storage.uri) from None
+
+
+def given_schema(config: WriteConfig, storage: Storage) -> GivenSchema | None:
+    """The schema that the options give.
 
     Args:
-        incoming: the rows' schema, normalised, without meta columns.
         storage: the table's; a schema file on its store is read with its credentials.
 
     Raises:
         InvalidOptionError, CorruptFileError: what is given is no Avro schema of a record.
         MissingFileError: there is no such file.
-        MissingColumnError: the rows lack a column that must not be null, or whose default is not null.
-        SchemaError: columns or types of the rows that the given schema has no place for.
         UnsupportedError: vectors, blobs or variants.
     """
     option, text = _text(config, storage)
     if text is None:
-        return incoming
+        return None
     try:
         given = without_meta(from_avro(text))
         own = own_types(text)
@@ -59,7 +82,6 @@ def given_schema(incoming: pa.Schema, config: WriteConfig, storage: Storage) -> 
                 remedy="give arrays and records in their places, or write with Apache Hudi 1.2 or later.",
                 columns=list(own),
             )
-        _check(incoming, given, text, option)
     except CorruptFileError as e:
         raise InvalidOptionError(
             f"{option} gives no schema of rows: {e.message}",
@@ -69,7 +91,7 @@ def given_schema(incoming: pa.Schema, config: WriteConfig, storage: Storage) -> 
         ) from None
     except SchemaError as e:
         raise e.at(table=storage.uri) from None
-    return given
+    return GivenSchema(given, option, text)
 
 
 def _text(config: WriteConfig, storage: Storage) -> tuple[str, str | None]:
@@ -144,4 +166,4 @@ def _defaults(text: str) -> set[str]:
     return {f["name"] for f in fields if f.get("default") is not None}
 
 
-__all__ = ["given_schema"]
+__all__ = ["GivenSchema", "given_schema"]

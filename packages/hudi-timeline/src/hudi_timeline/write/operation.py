@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from hudi_format.config import parse_write_options
 from hudi_format.config.heeded import DUP_POLICY
-from hudi_format.errors import DuplicateKeyError, HudiError, TableExistsError
+from hudi_format.errors import DuplicateKeyError, HudiError, SchemaError, TableExistsError
 from hudi_format.instant_time import zone_of
 from hudi_format.model import BaseFile, FileSlice, WriteStat
 from hudi_format.names import META_DIR
@@ -164,7 +164,7 @@ def execute(
         try:
             if data is not None:
                 with phases("evaluate"):
-                    data = run.screened(data)
+                    data = run.screened(engine.fitted(data, plan.input_schema, exact=plan.exact))
             if plan.operation == "bulk_insert" and not plan.config.combine_before_insert:
                 return _bulk_insert(engine, data, run)
             if data is not None:
@@ -175,6 +175,9 @@ def execute(
             if run.mode != IGNORE:
                 raise
             return CommitResult("", "", config.operation, storage.uri)  # another writer was first
+        except HudiError as e:
+            e.at(table=plan.storage.uri)
+            raise
         finally:
             engine.release(frame)
 
@@ -196,6 +199,10 @@ def check(
         return ()
     Checks.of(config).understood(engine, plan.schema, populate_meta_fields=not plan.virtual)
     callback_of(config.callback)
+    try:
+        engine.fitted(data, plan.input_schema, exact=plan.exact)
+    except SchemaError as e:
+        raise e.at(table=storage.uri) from None
     return plan.schema_changes
 
 

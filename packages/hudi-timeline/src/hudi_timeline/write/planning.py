@@ -31,13 +31,14 @@ from hudi_format.schema.arrow import normalize_schema
 from hudi_format.schema.avro import from_avro, to_avro
 from hudi_format.schema.changes import SchemaChange
 from hudi_format.schema.evolve import as_stored
+from hudi_format.schema.fit import in_table_types, stored_types, without_untyped
 from hudi_format.schema.meta_columns import with_meta, without_meta
 from hudi_format.storage import Storage
 from hudi_timeline import commit, gate, overwriting, table_config
 from hudi_timeline.allowed_functions import table_merge_rule
 from hudi_timeline.basis import NOTHING, Basis
 from hudi_timeline.engine.lookup import BLOOM, GLOBAL_BLOOM, GLOBAL_SIMPLE, SIMPLE, LookupTask
-from hudi_timeline.engine.protocol import BulkOrder, Engine, PrepareTask
+from hudi_timeline.engine.protocol import TABLE, BulkOrder, Engine, PrepareTask
 from hudi_timeline.engine.user_order import user_function
 from hudi_timeline.instant import INFLIGHT, instant_path
 from hudi_timeline.one_moment import as_it_is, one_moment
@@ -46,8 +47,8 @@ from hudi_timeline.snapshot import CommitCache
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import Timeline, latest_schema, load_timeline, read_commit
 from hudi_timeline.write import keying
-from hudi_timeline.write.evolution import check_former_types, check_key_types, evolve
-from hudi_timeline.write.given_schema import given_schema
+from hudi_timeline.write.evolution import check_former_types, check_key_types, evolve, left_out
+from hudi_timeline.write.given_schema import GivenSchema, given_schema
 from hudi_timeline.write.index_choice import choose_index, index_to_record, remembered_index
 from hudi_timeline.write.properties import table_properties
 from hudi_timeline.write.tasks import BloomSettings, WriteContext
@@ -83,6 +84,7 @@ class Plan:
     asked_archive: bool = False  # for the index
     virtual: bool = False  # the files' meta columns are left empty
     basis: Basis = NOTHING  # what of the table all this was decided from
+    exact: bool = False  # values of the rows are cast where nothing is lost, not promoted
 
     @property
     def operation_name(self) -> str:
@@ -204,7 +206,12 @@ def plan_for(
     if operation in ("delete", "delete_partition"):  # whatever else the rows have is not looked at
         wanted = {n.partition(".")[0] for n in (*key_spec.key_fields, *key_spec.partition_fields)}
         given = pa.schema([f for f in given if f.name in wanted])
-    incoming = normalize_schema(given)
+    declared = None
+    if operation not in ("delete", "delete_partition"):
+        declared = given_schema(config, storage)
+    types = config.types or engine.types
+    exact = types == TABLE and engine.types == TABLE
+    incoming, untyped = _incoming(given, stored, declared, config, key_spec, exact=exact)
     dropped = keying.dropped_columns(config, old, key_spec)
     virtual = keying.has_virtual_keys(config, old, key_spec, index, storage)
     stored = None if stored is None else keying.without(stored, dropped)
@@ -237,9 +244,15 @@ def plan_for(
             except SchemaError as e:
                 raise e.at(table=storage.uri) from None
     else:
-        incoming = given_schema(incoming, config, storage)
+        if declared is not None:
+            declared.check(incoming, storage)
+            incoming = declared.schema
         try:
-            evolution = evolve(keying.without(incoming, dropped), stored, config, key_spec)
+            evolution = evolve(
+                keying.without(incoming, dropped), stored, config, key_spec,
+                keeps_types=types == TABLE and declared is None,
+                own=_own(given, stored, incoming) if exact and declared is None else None,
+            )  # fmt: skip
             check_former_types(evolution.changes, evolution.schema, _former_schemas(storage, timeline))
         except SchemaError as e:
             raise e.at(table=storage.uri) from None
@@ -249,7 +262,7 @@ def plan_for(
             if config.partitioner:
                 user_function(config.partitioner)
             require(schema, config.bulk_insert_sort_columns, "sort", storage)
-        changes, warnings = evolution.changes, (*warnings, *evolution.warnings)
+        changes, warnings = evolution.changes, (*warnings, *left_out(untyped), *evolution.warnings)
     keying.check_partition_columns(key_spec, input_schema, storage)
     keying.check_dropped_columns(key_spec, ordering, schema, dropped, storage)
     if old is not None:
@@ -283,8 +296,35 @@ def plan_for(
     return Plan(
         as_it_is(storage), config, old, properties, key_spec, ordering, schema, input_schema,
         rule, (*warnings, *about_index), recreate, changes, stored_keys, index, recorded, to_record,
-        asked_archive, virtual, NOTHING if old is None else Basis.of(old, timeline),
+        asked_archive, virtual, NOTHING if old is None else Basis.of(old, timeline), exact,
     )  # fmt: skip
+
+
+def _incoming(
+    given: pa.Schema,
+    stored: pa.Schema | None,
+    declared: GivenSchema | None,
+    config: WriteConfig,
+    key_spec: KeySpec,
+    *,
+    exact: bool,
+) -> tuple[pa.Schema, list[str]]:
+    """The schema that rows are taken for, normalised, and columns that are left out as they have no type.
+
+    Args:
+        exact: values are cast to the table's types, so that the rows' own do not count where the table has some.
+    """
+    known = declared.schema if declared is not None else stored
+    if known is not None:
+        given = in_table_types(given, known, nulls_only=not exact)
+    needed = (*key_spec.key_fields, *key_spec.partition_fields, config.ordering_field or "")
+    given, untyped = without_untyped(given, {n.partition(".")[0] for n in needed})
+    return normalize_schema(given), untyped
+
+
+def _own(given: pa.Schema, stored: pa.Schema | None, incoming: pa.Schema) -> pa.Schema:
+    """The schema of rows as it came, as far as tables have such types: what a report on conversions is made of."""
+    return stored_types(given if stored is None else in_table_types(given, stored, nulls_only=True), incoming)
 
 
 def _former_schemas(storage: Storage, timeline: Timeline) -> Iterator[pa.Schema]:

@@ -1,0 +1,193 @@
+"""Rows whose types were guessed, or are those of another system, taken into the types of a table.
+
+Values decide: a column of longs goes into one of ints where each value fits, nulls go everywhere.  What does not fit
+is refused with its column, value and row.  Types, order and nullability of the table's columns stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from hudi_format.errors import SchemaError
+from hudi_format.schema.arrow import equal_types, normalize_type
+from hudi_format.schema.cast import convert, is_any_list, refusal, stored_leaf, unwrapped
+from hudi_format.schema.evolve import TYPES_OPTION, reconcile
+from hudi_format.schema.exact import Exact, MisfitError
+
+Batch = TypeVar("Batch", pa.RecordBatch, pa.Table)
+
+
+def in_table_types(rows: pa.Schema, table: pa.Schema, *, nulls_only: bool = False) -> pa.Schema:
+    """The schema of rows with the table's types, at every level, for what the table knows.
+
+    Args:
+        nulls_only: only for what has no type of its own, as all its values are null.
+    """
+    return pa.schema(_fields(list(rows), list(table), nulls_only))
+
+
+def _fields(rows: list[pa.Field], table: list[pa.Field], nulls_only: bool) -> list[pa.Field]:
+    known = {f.name: f for f in table}
+    return [_field(f, known[f.name], nulls_only) if f.name in known else f for f in rows]
+
+
+def _field(field: pa.Field, table: pa.Field, nulls_only: bool) -> pa.Field:
+    kind = _type(field.type, table.type, nulls_only)
+    return field.with_type(kind) if nulls_only else pa.field(table.name, kind, table.nullable)
+
+
+def _type(kind: pa.DataType, table: pa.DataType, nulls_only: bool) -> pa.DataType:
+    kind = unwrapped(kind)
+    if pt.is_struct(kind) and pt.is_struct(table) and kind.num_fields:
+        return pa.struct(_fields(list(kind), list(table), nulls_only))
+    if is_any_list(kind) and pt.is_list(table):
+        return pa.list_(_field(kind.value_field, table.value_field, nulls_only))
+    if pt.is_map(kind) and pt.is_map(table):
+        key = _type(kind.key_type, table.key_type, nulls_only)
+        return pa.map_(key, _field(kind.item_field, table.item_field, nulls_only))
+    return table if pt.is_null(kind) or not nulls_only else kind
+
+
+def stored_types(rows: pa.Schema, others: pa.Schema | None = None) -> pa.Schema:
+    """The schema of rows in types that tables store; where there is no such type, as in `others`, or as it is."""
+    fields = []
+    for field in rows:
+        try:
+            fields.append(field.with_type(normalize_type(field.type, field.name)))
+        except SchemaError:
+            known = others is not None and field.name in others.names
+            fields.append(others.field(field.name) if known else field)
+    return pa.schema(fields)
+
+
+def without_untyped(schema: pa.Schema, keep: Container[str]) -> tuple[pa.Schema, list[str]]:
+    """The schema without columns and members of structs that have no type, and their names, dots between levels.
+
+    All their values are null, so nothing is lost with them.
+
+    Args:
+        keep: columns to leave, as they are needed.
+    """
+    gone: list[str] = []
+    fields = []
+    for field in schema:
+        if field.name in keep:
+            fields.append(field)
+        elif pt.is_null(unwrapped(field.type)):
+            gone.append(field.name)
+        else:
+            fields.append(field.with_type(_typed(field.type, field.name, gone)))
+    return pa.schema(fields), gone
+
+
+def _typed(kind: pa.DataType, path: str, gone: list[str]) -> pa.DataType:
+    kind = unwrapped(kind)
+    if is_any_list(kind):
+        field = kind.value_field
+        inner = _typed(field.type, f"{path}.element", gone)
+        return kind if inner == field.type else pa.list_(field.with_type(inner))
+    if pt.is_map(kind):
+        item = kind.item_field
+        return pa.map_(kind.key_type, item.with_type(_typed(item.type, f"{path}.value", gone)))
+    if not pt.is_struct(kind) or all(pt.is_null(unwrapped(f.type)) for f in kind):
+        return kind  # a struct of nulls would have no member: normalize_type refuses it
+    fields = []
+    for field in kind:
+        full = f"{path}.{field.name}"
+        if pt.is_null(unwrapped(field.type)):
+            gone.append(full)
+        else:
+            fields.append(field.with_type(_typed(field.type, full, gone)))
+    return pa.struct(fields)
+
+
+def fit(rows: Batch, schema: pa.Schema, *, first: int = 0, exact: Exact) -> Batch:
+    """The rows with the columns that `schema` has too in its types; all columns stay, and their order.
+
+    Only what is another type, not another representation of the same one, is converted: `conform` does the rest.
+
+    Args:
+        first: number of the first row, for the error.
+
+    Raises:
+        SchemaError: a value does not survive, or is null where none may be; names column, value and row.
+    """
+    for index, field in unlike(rows.schema, schema):
+        name = field.name
+        column = rows.column(index)
+        try:
+            if not _same(column.type, field.type):
+                column = convert(column, field.type, name, float_digits=True, exact=exact)
+            if not field.nullable and column.null_count:
+                missing = pc.index(column.is_null(), True).as_py()
+                raise MisfitError(name, missing, None, column.type, field.type, "it must not be null")
+        except MisfitError as e:
+            raise _refused(e, first) from None
+        rows = rows.set_column(index, field.with_nullable(True).with_type(column.type), column)
+    return rows
+
+
+def unlike(rows: pa.Schema, schema: pa.Schema) -> list[tuple[int, pa.Field]]:
+    """The columns of rows that `fit` has to look at, by their place, and what they are to be."""
+    out = []
+    for index, given in enumerate(rows):
+        at = schema.get_field_index(given.name)
+        field = schema.field(at) if at >= 0 else None
+        if field is not None and not (
+            _same(given.type, field.type) and (field.nullable or not given.nullable)
+        ):
+            out.append((index, field))
+    return out
+
+
+def _same(kind: pa.DataType, target: pa.DataType) -> bool:
+    """Whether the two hold the same values, and anything of the one may stand in the other."""
+    if kind == target:
+        return True
+    plain = unwrapped(kind)
+    if pt.is_nested(plain) or pt.is_nested(target):
+        return False
+    return bool(stored_leaf(plain) == target and (pt.is_string(target) or pt.is_binary(target)))
+
+
+def _refused(e: MisfitError, first: int) -> SchemaError:
+    row = first + e.index
+    shown = "null" if e.value is None else repr(e.value)
+    if len(shown) > 60:
+        shown = f"{shown[:57]}..."
+    if e.value is None:
+        error = SchemaError(
+            f"column {e.path} must not be null, but is in row {row:,} (counted from 0)", column=e.path
+        )
+        error.advise("give it a value.")
+    else:
+        error = refusal(e.path, e.source, e.target, f"{shown} in row {row:,} (counted from 0)")
+        if e.reason:
+            error.message += f"; {e.reason}"
+        error.details["value"] = e.value
+        wider = _wider(e.source, e.target)
+        if wider is not None:
+            error.remedy += (
+                f" With {TYPES_OPTION}=data the whole column becomes {wider}, as with Apache Hudi."
+            )
+    error.details["row"] = row
+    return error
+
+
+def _wider(source: pa.DataType, target: pa.DataType) -> pa.DataType | None:
+    """What the table's type would become by Apache Hudi's rules; None where they refuse, or leave it."""
+    try:
+        stored = normalize_type(source, "c")
+        merged = reconcile(pa.schema([("c", stored)]), pa.schema([("c", target)]))
+    except SchemaError:
+        return None
+    kind = merged.field("c").type
+    return None if equal_types(kind, target) else kind
+
+
+__all__ = ["fit", "in_table_types", "stored_types", "unlike", "without_untyped"]
