@@ -91,7 +91,76 @@ def test_files_of_each_type_are_read_natively_and_filters_hold(spark, path, trip
     }  # fmt: skip
     assert [r.id for r in got.where("v = '1'").collect()] == ["k0"]
     assert {r.id for r in got.where("v > '2'").collect()} == {"k2", "k3"}
-    assert last_commit().warnings == ("column v is text from now on; it was double",)
+    (warning,) = last_commit().warnings
+    assert warning == "column v is text from now on, it was double; hudi.write.types=table refuses that"
+
+
+@pytest.mark.req("SE-02")
+def test_a_type_that_changes_is_warned_of_and_can_be_refused(spark, path, trips, caplog):
+    columns = "id string, city string, ts long, v int, s struct<x:int>"
+    save(spark.createDataFrame([("a", "x", 1, 7, (1,))], columns), path, trips)
+    wide = spark.createDataFrame([("a", "x", 1, 2**40, (2**40,))], columns.replace("int", "long"))
+    table = {"hudi.write.types": "table"}
+    with pytest.raises(SchemaError, match="column v has type int32 in the table, and would become int64"):
+        save(wide, path, trips, **table)
+    assert last_commit().schema_changes == ()
+    with caplog.at_level("WARNING", "hudi"):
+        save(wide, path, trips)
+    first, second = last_commit().warnings
+    assert first == "column v is int64 from now on, it was int32; hudi.write.types=table refuses that"
+    assert second.startswith("column s.x is int64 from now on, it was int32: Apache Hudi 0.15 cannot read")
+    assert first in caplog.text
+    # What the table's types hold is converted, in whatever order; new columns come last then.
+    save(
+        spark.sql("select 2 v, 'b' id, 'x' city, 1L ts, named_struct('x', 5) s, 'new' n"),
+        path,
+        trips,
+        **table,
+    )
+    assert spark.read.format("hudi").load(path).columns[5:] == ["id", "city", "ts", "v", "s", "n"]
+    assert last_commit().warnings == ()
+
+
+VOID = """
+    select 'b' id, 'x' city, 1L ts, null v, named_struct('x', null, 'y', 'q') s, array(null) l, map('k', null) m,
+        array(named_struct('q', null)) ls, named_struct('i', named_struct('j', null)) d
+"""
+TYPED = """
+    select 'a' id, 'x' city, 1L ts, 1 v, named_struct('x', 1, 'y', 'q') s, array(1) l, map('k', 1.5D) m,
+        array(named_struct('q', date'2024-02-29')) ls, named_struct('i', named_struct('j', 1.5BD)) d
+"""
+
+
+@pytest.mark.req("SE-02")
+@pytest.mark.parametrize("operation", ["upsert", "insert", "bulk_insert", "insert_overwrite"])
+def test_void_takes_the_tables_type_on_every_level(spark, path, trips, operation):
+    save(spark.sql(TYPED), path, trips)
+    before = spark.read.format("hudi").load(path).schema
+    save(spark.sql(VOID), path, trips, **{WRITE + "operation": operation})
+    got = spark.read.format("hudi").load(path)
+    assert got.schema == before
+    assert last_commit().warnings == ()
+    row = got.where("id = 'b'").drop("id", "city", "ts", *META_COLUMNS).collect()[0].asDict(recursive=True)
+    assert row == {
+        "v": None, "s": {"x": None, "y": "q"}, "l": [None], "m": {"k": None}, "ls": [{"q": None}],
+        "d": {"i": {"j": None}},
+    }  # fmt: skip
+
+
+def test_new_columns_of_void_are_left_out_with_a_warning_or_refused(spark, path, trips):
+    save(
+        spark.sql("select 'a' id, 'x' city, 1L ts, null v, named_struct('x', null, 'y', 'q') s"), path, trips
+    )
+    assert last_commit().warnings == (
+        "v, s.x: left out, as new columns of nulls only have no type; give them one to add them to the table",
+    )
+    got = spark.read.format("hudi").load(path)
+    assert got.columns[5:] == ["id", "city", "ts", "s"]
+    assert got.schema["s"].dataType.names == ["y"]
+    with pytest.raises(SchemaError, match=r"column l\.element has type null"):
+        save(
+            spark.sql("select 'a' id, 'x' city, 1L ts, named_struct('y', 'q') s, array(null) l"), path, trips
+        )
 
 
 def test_keys_are_made_of_the_value_that_is_stored(spark, path, trips):
