@@ -110,9 +110,10 @@ class LocalEngine:
 
         def batches() -> Iterator[pa.RecordBatch]:
             first = 0
-            for batch in data:
-                yield fit(batch, schema, first=first, exact=self._exact)
-                first += batch.num_rows
+            with data:  # a source that is not read to its end is let go of
+                for batch in data:
+                    yield fit(batch, schema, first=first, exact=self._exact)
+                    first += batch.num_rows
 
         return pa.RecordBatchReader.from_batches(empty.schema, batches())
 
