@@ -15,7 +15,8 @@ import pytest
 from hudi_format.errors import ConcurrentWriterError, HudiError, LockError, UnsupportedError
 from hudi_format.storage import open_storage
 from hudi_timeline import HudiTable, commit, heartbeat
-from hudi_timeline.engine.local import LocalEngine, as_reader
+from hudi_timeline.engine.input_rows import as_reader
+from hudi_timeline.engine.local import LocalEngine
 from hudi_timeline.locks import protocol
 from hudi_timeline.locks.file_system import FileSystemLock
 from hudi_timeline.locks.in_process import InProcessLock
