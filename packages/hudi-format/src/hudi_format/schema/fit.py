@@ -60,8 +60,8 @@ def stored_types(rows: pa.Schema, others: pa.Schema | None = None) -> pa.Schema:
         try:
             fields.append(field.with_type(normalize_type(field.type, field.name)))
         except SchemaError:
-            known = others is not None and field.name in others.names
-            fields.append(others.field(field.name) if known else field)
+            index = -1 if others is None else others.get_field_index(field.name)
+            fields.append(field if others is None or index < 0 else others.field(index))
     return pa.schema(fields)
 
 
