@@ -6,7 +6,8 @@ import pytest
 from hudi_format.errors import ConcurrentWriterError, HudiError, LockError, WriteConflictError
 from hudi_format.storage import open_storage
 from hudi_timeline import HudiTable, commit, overwriting, table_config
-from hudi_timeline.engine.local import LocalEngine, as_reader
+from hudi_timeline.engine.input_rows import as_reader
+from hudi_timeline.engine.local import LocalEngine
 from hudi_timeline.testing import CHANGES, CRASH, DELAY, FAIL, Fault, Faults
 from hudi_timeline.write.operation import execute
 
