@@ -4,7 +4,7 @@ import pytest
 
 from hudi_format.storage import FileInfo, LocalStorage, open_storage
 from hudi_timeline import table_config
-from hudi_timeline.listing import list_files, list_partition_files, list_partitions, list_table
+from hudi_timeline.listing import list_files, list_partition_files, list_partitions, list_table, walk
 
 META = ".hoodie_partition_metadata"
 
@@ -38,6 +38,9 @@ class Wanted:
     def keep_below(self, folders):
         return [self.below in f for f in folders]
 
+    def keep_inside(self, partitions):
+        return [self.part.startswith(f"{p}/") for p in partitions]
+
 
 @pytest.fixture
 def table(tmp_path):
@@ -66,11 +69,36 @@ def test_the_metadata_file_may_be_one_of_the_base_format(table, tmp_path, name):
     assert "z/1" in list_partitions(storage, config)
 
 
-def test_nothing_below_a_partition_is_looked_at(table, tmp_path):
+@pytest.mark.req("TL-30")
+def test_partitions_inside_of_a_partition_are_found(table, tmp_path):
+    storage, config = table
+    for folder in ("x/1/below", "x/1/no/deep", ".y/_z", "__HIVE_DEFAULT_PARTITION__"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / META).write_text("")
+    inner = [".y/_z", "__HIVE_DEFAULT_PARTITION__", "x/1", "x/1/below", "x/1/no/deep", "x/2", "y/1"]
+    assert list_partitions(storage, config) == inner
+    found = list_table(storage, config, wanted=Wanted("x/1/below"))
+    assert list(found.files) == ["x/1/below"]
+
+
+def test_a_table_below_a_table_is_not_looked_at(table, tmp_path):
+    storage, config = table
+    for folder in ("x/1/other", "other"):  # in a partition, and beside partitions
+        for inner in (".hoodie", "p"):
+            (tmp_path / folder / inner).mkdir(parents=True)
+        (tmp_path / folder / "p" / META).write_text("")
+        (tmp_path / folder / "p" / "g_0_1.parquet").write_text("rows")
+    (tmp_path / "x" / "1" / "other" / META).write_text("")
+    assert list_partitions(storage, config) == ["x/1", "x/2", "y/1"]
+    assert not any("other" in folder for folder in walk(storage))
+
+
+def test_each_folder_is_listed_once(table, tmp_path):
     storage, config = table
     (tmp_path / "x" / "1" / "below").mkdir()
-    (tmp_path / "x" / "1" / "below" / META).write_text("")
-    assert list_partitions(storage, config) == ["x/1", "x/2", "y/1"]
+    counting = Counting(storage)
+    list_table(counting, config)
+    assert sorted(counting.listed) == ["", "x", "x/1", "x/1/below", "x/2", "y", "y/1"]
 
 
 def test_the_root_is_the_partition_of_a_table_without_partitions(tmp_path):

@@ -86,6 +86,55 @@ def test_one_field_does_not_prune_folders_above_partitions():
     assert pruner("city = '2024/03/05'", fields="city").keep_below(["2024"]) == [True]
 
 
+def _inside(filter, paths, **properties):
+    keep = pruner(filter, **properties).keep_inside(paths)
+    return [p for p, k in zip(paths, keep, strict=True) if k]
+
+
+@pytest.mark.req("QR-11")
+def test_a_partition_may_hold_wanted_ones_only_where_values_begin_with_its_own():
+    folders = ["2023", "2024", "2024/01", "2024!", "20240", "__HIVE_DEFAULT_PARTITION__"]
+    assert _inside("city = '2024/01/05'", folders, fields="city") == ["2024", "2024/01"]
+    assert _inside("city = '2025'", folders, fields="city") == []
+    assert _inside("city in ('2023/1', '20240/7')", folders, fields="city") == ["2023", "20240"]
+    assert _inside("city like '%x'", folders, fields="city") == folders
+    assert _inside("v > 5", folders, fields="city") == folders
+    assert _inside("n = 2", ["1", "2"], fields="n") == []  # the text of a number has no slash
+
+
+@pytest.mark.req("QR-11")
+def test_levels_of_several_fields_hold_no_partitions_unless_values_may_go_on():
+    assert _inside("city = 'sf'", ["oslo/1", "sf/1"], fields="city,n") == []
+    config = {
+        "hoodie.table.partition.fields": "n,city",
+        "hoodie.datasource.write.hive_style_partitioning": "true",
+    }
+    columns = partition_columns(TableConfig(config), SCHEMA, from_path=True)
+    paths = ["n=1/city=a", "n=2/city=a", "n=2/city=b", "n=2/x/city=a"]
+    hive = PartitionPruner(parse("city = 'a/b' and n = 2", SCHEMA), SCHEMA, TableConfig(config), columns)
+    assert list(hive.keep_inside(paths)) == [False, True, False, True]
+    encoded = {**config, "hoodie.datasource.write.partitionpath.urlencode": "true"}
+    hive = PartitionPruner(parse("city = 'a/b'", SCHEMA), SCHEMA, TableConfig(encoded), columns)
+    assert list(hive.keep_inside(paths)) == [False] * 4
+
+
+@given(
+    folders=st.lists(st.text("ab/0!%é", min_size=1, max_size=4), min_size=1, max_size=12, unique=True),
+    inner=st.text("ab/0", min_size=1, max_size=2),
+    wanted=st.text("ab/0!é", max_size=5),
+    operator=st.sampled_from(["=", ">=", "<", ">"]),
+)
+@settings(max_examples=100)
+def test_no_wanted_value_inside_of_a_partition_is_lost(folders, inner, wanted, operator):
+    from hudi_format.partition_path import split_values
+
+    keep = pruner(f"city {operator} '{wanted}'", fields="city").keep_inside(folders)
+    for folder, kept in zip(folders, keep, strict=True):
+        value = split_values(f"{folder}/{inner}", ["city"])[0]
+        passes = {"=": value == wanted, ">=": value >= wanted, "<": value < wanted, ">": value > wanted}
+        assert kept or not passes[operator]
+
+
 def test_many_partitions_are_decided_at_once():
     paths = [f"c{n % 100}/{n}" for n in range(5000)]
     assert sum(pruner("city = 'c7' and n < 2000").keep(paths)) == 20

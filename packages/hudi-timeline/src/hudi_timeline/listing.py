@@ -1,9 +1,11 @@
 """What lies in the table's folders: partitions and the files in them, by listing storage.
 
-A folder is a partition if and only if it holds a partition metadata file; nothing below a partition is
-looked at.  Folders are listed level by level, on threads where the storage is remote.
+A folder is a partition if and only if it holds a partition metadata file, also inside of another partition: values
+"2024" and "2024/01" make such folders.  Folders are listed level by level, on threads where the storage is remote.  A
+folder below the table with a `.hoodie` of its own is another table, and nothing in it is looked at.
 
-Source: FileSystemBackedTableMetadata of Apache Hudi 0.15.
+Source: FileSystemBackedTableMetadata of Apache Hudi 0.15, which looks at nothing inside of a partition; its metadata
+table lists such partitions.
 """
 
 from __future__ import annotations
@@ -35,6 +37,10 @@ class PartitionFilter(Protocol):
 
     def keep_below(self, folders: Sequence[str]) -> Sequence[bool]:
         """For folders on the way to partitions: False only where no partition below is wanted."""
+        ...
+
+    def keep_inside(self, partitions: Sequence[str]) -> Sequence[bool]:
+        """For whole partition paths: False only where no partition inside of it is wanted."""
         ...
 
 
@@ -74,13 +80,10 @@ def list_table(
         below: list[str] = []
         for folder, found in entries:
             if any(e.name in _METAFILES and not e.is_dir for e in found):
+                if _is_other_table(folder, found) and any(f"{folder}/".startswith(f"{p}/") for p in files):
+                    continue
                 files[folder] = [e for e in found if not e.is_dir]
-            else:
-                below += [
-                    join_path(folder, e.name)
-                    for e in found
-                    if e.is_dir and not (folder == "" and e.name == META_DIR)
-                ]
+            below += _folders_in(folder, found)
         level = _admitted(storage, config, below, wanted, dropped, dropped_folders)
     more = sorted(set(also) - files.keys() - set(dropped))
     if wanted is not None and more:
@@ -117,8 +120,10 @@ def _admitted(
         return []
     whole = wanted.keep(folders)
     # `2024` may be a partition or lie above `2024/03/05`: a look for the metadata file tells, and costs
-    # less than listing the files of a partition that nobody wants.
+    # less than listing the files of a partition that nobody wants.  It may be both: then it is listed.
     doubtful = [f for f, k in zip(folders, whole, strict=True) if not k]
+    if doubtful:
+        doubtful = [f for f, k in zip(doubtful, wanted.keep_inside(doubtful), strict=True) if not k]
     are_partitions = set()
     for folder, found in zip(
         doubtful, on_threads(storage, lambda f: is_partition(storage, config, f), doubtful), strict=True
@@ -127,6 +132,36 @@ def _admitted(
             are_partitions.add(folder)
             dropped.append(folder)
     return [f for f in folders if f not in are_partitions]
+
+
+def _is_other_table(folder: str, entries: Sequence[FileInfo]) -> bool:
+    return folder != "" and any(e.is_dir and e.name == META_DIR for e in entries)
+
+
+def _folders_in(folder: str, entries: Sequence[FileInfo]) -> list[str]:
+    """The folders in a folder that may be the table's or lead to such."""
+    if _is_other_table(folder, entries):
+        return []
+    return [
+        join_path(folder, e.name) for e in entries if e.is_dir and not (folder == "" and e.name == META_DIR)
+    ]
+
+
+def walk(storage: Storage) -> dict[str, list[FileInfo]]:
+    """The files of every folder of the table but `.hoodie`, by folder: also where no partition metadata lies.
+
+    Names tell nothing of a folder: `_x`, `.x` and `__HIVE_DEFAULT_PARTITION__` are partitions of these values.
+    """
+    files: dict[str, list[FileInfo]] = {}
+    level = [""]
+    while level:
+        below: list[str] = []
+        for folder, found in zip(level, on_threads(storage, storage.list, level), strict=True):
+            if not _is_other_table(folder, found):
+                files[folder] = [e for e in found if not e.is_dir]
+            below += _folders_in(folder, found)
+        level = below
+    return files
 
 
 def is_partition(storage: Storage, config: TableConfig, folder: str) -> bool:

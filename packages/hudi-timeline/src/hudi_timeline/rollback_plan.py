@@ -30,6 +30,7 @@ from hudi_timeline.instant import (
     Instant,
     instant_path,
 )
+from hudi_timeline.listing import walk
 from hudi_timeline.markers import Marker
 from hudi_timeline.metadata import avro_records
 from hudi_timeline.metadata.avro_records import Record
@@ -199,20 +200,6 @@ def by_listing(
         requests += [_request(partition, "", "", [f"{storage.uri}/{join_path(partition, n)}"]) for n in names]
         requests += appended.get(partition, [])
     return requests
-
-
-def walk(storage: Storage) -> dict[str, list[FileInfo]]:
-    """Every file below the table but those in hidden folders, by folder: also where no partition metadata lies."""
-    found: dict[str, list[FileInfo]] = {}
-    pending = [""]
-    while pending:
-        folder = pending.pop()
-        for entry in storage.list(folder):
-            if not entry.is_dir:
-                found.setdefault(folder, []).append(entry)
-            elif not entry.name.startswith("."):
-                pending.append(join_path(folder, entry.name))
-    return found
 
 
 def _carries(partition: str, name: str, instant: str, *, with_logs: bool) -> bool:

@@ -7,6 +7,7 @@ groups (`hudi_format.parquet.matching`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,9 @@ from hudi_format.partition_path import split_values
 from hudi_timeline.partition_values import partition_table
 from hudi_timeline.scan.plan import FROM_PATH, PartitionColumn, Predicate
 from hudi_timeline.table_config import TableConfig
+
+MANY_RANGES = 64
+"""So many ranges of values tell whether a filter can be decided by ranges."""
 
 
 class PartitionPruner:
@@ -86,6 +90,70 @@ class PartitionPruner:
             if told is not None:
                 return told
         return may_match(self._filter, [self._prefix(f) for f in folders], self._schema)
+
+    def keep_inside(self, partitions: Sequence[str]) -> Sequence[bool]:
+        if not self._decides:
+            return [True] * len(partitions)
+        column, single = self._columns[-1], len(self._columns) == 1
+        if not single and (self._config.url_encode or (self._exact and not self._config.hive_style)):
+            # Values have one level each; or, of several fields, which level is of which could not be told.
+            return [False] * len(partitions)
+        if column.source != FROM_PATH or not pa.types.is_string(column.type):
+            numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
+            kept = column.source != FROM_PATH or not any(is_kind(column.type) for is_kind in numbers)
+            return [kept] * len(partitions)  # the text of a number has no slash
+        kept_folders = set(partitions)
+        for known, folders in self._inner_values(partitions).items():
+            kept_folders -= set(self._none_inside(known, sorted(folders.items())))
+        return [p in kept_folders for p in partitions]
+
+    def _inner_values(self, partitions: Sequence[str]) -> dict[str, dict[str, str]]:
+        """What the last column's values inside of a partition begin with, by its path; by what says the others.
+
+        Paths of which that is not known are left out.
+        """
+        found: dict[str, dict[str, str]] = {}
+        name = self._columns[-1].name
+        for path in partitions:
+            before, _, last = path.rpartition("/") if len(self._columns) > 1 else ("", "", path)
+            if len(self._columns) > 1 and (
+                before.count("/") + 2 != len(self._columns) or not last.startswith(f"{name}=")
+            ):
+                continue
+            if self._exact or "%" not in path:
+                text = unquote(last.removeprefix(f"{name}="))
+                found.setdefault(before, {})[f"{text}/"] = path
+        return found
+
+    def _none_inside(self, before: str, folders: Sequence[tuple[str, str]]) -> list[str]:
+        """Those of the paths, sorted by what values inside of them begin with, where no such value passes.
+
+        All are asked for as one range of text, then halves: of many partitions a filter says the same.
+        """
+        known: list[pc.Expression] = []
+        if before:
+            paths = _guarantees([before], self._columns[:-1], self._exact)
+            known = [g for g in paths if g is not None]
+        field = pc.field(self._columns[-1].name)
+        none: list[str] = []
+        parts = [folders]
+        while parts:
+            # "0" is the character after the slash.
+            ends = [max(text[:-1] + "0" for text, _ in part) for part in parts]
+            ranges = [
+                all_of([*known, field >= pc.scalar(part[0][0]), field < pc.scalar(end)])
+                for part, end in zip(parts, ends, strict=True)
+            ]
+            again: list[Sequence[tuple[str, str]]] = []
+            for part, may in zip(parts, may_match(self._filter, ranges, self._schema), strict=True):
+                if not may:
+                    none += [path for _, path in part]
+                elif len(part) > 1:
+                    again += [part[: len(part) // 2], part[len(part) // 2 :]]
+            if len(parts) >= MANY_RANGES and len(again) > len(parts):
+                break  # a filter that ranges say little of
+            parts = again
+        return none
 
     def _told_below(self, folders: Sequence[str]) -> list[bool] | None:
         """Which folders may have partitions below whose values pass; None as `_passing`."""

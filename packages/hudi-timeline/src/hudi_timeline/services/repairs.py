@@ -20,8 +20,8 @@ from hudi_format.partition_metadata import depth_of, write_if_absent
 from hudi_format.storage import FileInfo, Storage
 from hudi_timeline import table_config
 from hudi_timeline.instant import CLEAN, WRITE_ACTIONS, Instant, parse_instant_file
+from hudi_timeline.listing import walk
 from hudi_timeline.metadata import avro_records
-from hudi_timeline.rollback_plan import walk
 from hudi_timeline.services.context import ServiceContext
 from hudi_timeline.table_config import PARTITION_METAFILE_BASE_FORMAT
 from hudi_timeline.timeline import load_timeline

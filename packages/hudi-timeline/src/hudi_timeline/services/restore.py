@@ -33,11 +33,12 @@ from hudi_timeline.instant import (
     Instant,
     instant_path,
 )
+from hudi_timeline.listing import walk
 from hudi_timeline.merged_view import merged_slices
 from hudi_timeline.metadata import avro_records
 from hudi_timeline.metadata.avro_records import Record
 from hudi_timeline.rollback import rollback_record, tidy, undo
-from hudi_timeline.rollback_plan import Work, by_listing, walk, work_of
+from hudi_timeline.rollback_plan import Work, by_listing, work_of
 from hudi_timeline.services.context import ServiceContext
 from hudi_timeline.services.savepoints import savepoints
 from hudi_timeline.snapshot import snapshot_of

@@ -20,7 +20,7 @@ from hudi_format.storage import Storage, open_beside
 from hudi_timeline import metadata_table, rollback, table_config
 from hudi_timeline.commit_options import refuse_alive
 from hudi_timeline.instant import COMPACTION, REQUESTED, Instant, file_name, instant_path
-from hudi_timeline.rollback_plan import walk
+from hudi_timeline.listing import walk
 from hudi_timeline.services.context import ServiceContext
 from hudi_timeline.table_config import (
     BACKUP_FILE,

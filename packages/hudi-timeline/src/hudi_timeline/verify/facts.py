@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,7 +13,7 @@ from typing import TypeVar
 from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedError
 from hudi_format.instant_time import zone_of
 from hudi_format.model import join_path
-from hudi_format.names import META_DIR, PARTITION_METADATA
+from hudi_format.names import PARTITION_METADATA
 from hudi_format.storage import FileInfo, Storage
 from hudi_timeline import metadata_table
 from hudi_timeline.instant import (
@@ -24,7 +24,7 @@ from hudi_timeline.instant import (
     WRITE_ACTIONS,
     Instant,
 )
-from hudi_timeline.listing import on_threads
+from hudi_timeline.listing import walk
 from hudi_timeline.metadata.actions import Action, read_action
 from hudi_timeline.metadata.commit import CommitMetadata
 from hudi_timeline.metadata.commit_files import CommitFiles
@@ -154,7 +154,7 @@ def gather(storage: Storage, config: TableConfig, report: Report, workers: int |
         timeline,
         contents,
         frozenset(unreadable),
-        dict(_walk(storage)),
+        walk(storage),
         at_once,
         metadata_table.is_one(config),
     )
@@ -179,18 +179,3 @@ def _content(storage: Storage, instant: Instant) -> Action | CorruptFileError | 
 
 def _as_corrupt(error: UnsupportedError) -> CorruptFileError:
     return CorruptFileError(error.message, file=error.file, instant=error.instant)
-
-
-def _walk(storage: Storage) -> Iterator[tuple[str, list[FileInfo]]]:
-    """Every folder of the table with its files; hidden folders of other programs are left out."""
-    level = [""]
-    while level:
-        below: list[str] = []
-        for folder, found in zip(level, on_threads(storage, storage.list, level), strict=True):
-            yield folder, [e for e in found if not e.is_dir]
-            below += [
-                join_path(folder, e.name)
-                for e in found
-                if e.is_dir and e.name != META_DIR and not e.name.startswith((".", "_"))
-            ]
-        level = below

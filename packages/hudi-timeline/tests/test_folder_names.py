@@ -1,0 +1,132 @@
+"""Partitions whose folders begin with "_" or ".", at any depth, and partitions inside of partitions, in services."""
+
+import shutil
+
+import pyarrow as pa
+import pytest
+
+from hudi_format.stores import local
+from hudi_timeline import HudiTable
+from hudi_timeline.listing import walk
+
+FOLDERS = ["_x", ".y", "a/_z", "a/.b/c", "a", None, "__HIVE_DEFAULT_PARTITION__/d"]
+OFF = {"hoodie.table.services.enabled": "false"}
+SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64()), ("ts", pa.int64())])
+
+
+def rows(ts, partitions=FOLDERS):
+    return [{"id": str(n), "p": p, "v": ts, "ts": ts} for n, p in enumerate(partitions)]
+
+
+@pytest.fixture(params=["false", "true"], ids=["plain", "hive"])
+def table(tmp_path, request):
+    options = {"hoodie.datasource.write.hive_style_partitioning": request.param}
+    return HudiTable.create(
+        str(tmp_path / "t"), SCHEMA, name="t", record_keys=["id"], partition_fields=["p"], ordering_fields=["ts"],
+        options=options,
+    )  # fmt: skip
+
+
+def values(scan):
+    found = scan.to_arrow()
+    return dict(zip(found.column("id").to_pylist(), found.column("v").to_pylist(), strict=True))
+
+
+@pytest.mark.req("NEW-09", "TL-05")
+def test_verify_finds_nothing_in_a_sound_table_and_what_is_missing_in_another(table):
+    table.insert(rows(1), options=OFF)
+    table.savepoint()
+    assert table.verify(deep=True) == []
+    gone = table.read().files.column("path").to_pylist()
+    for path in gone:
+        table.storage.delete(path)
+    found = {(f.code, f.path) for f in table.verify()}
+    assert found == {(code, path) for code in ("file-missing", "savepoint-file-missing") for path in gone}
+
+
+@pytest.mark.req("NEW-09")
+def test_verify_tells_folders_with_files_that_are_not_marked(table):
+    table.insert(rows(1), options=OFF)
+    folders = {p.rpartition("/")[0] for p in table.read().files.column("path").to_pylist()}
+    for folder in folders:
+        table.storage.delete(f"{folder}/.hoodie_partition_metadata")
+    assert {
+        f.path.rpartition("/")[0] for f in table.verify() if f.code == "partition-metadata-missing"
+    } == folders
+    assert len(table.verify()) == len(folders)
+    table.repair()
+    assert table.verify() == []
+
+
+@pytest.mark.req("RC-06", "RC-01")
+@pytest.mark.parametrize("undo", ["rollback", "restore", "dead writer"])
+def test_what_is_undone_goes_from_every_folder(table, undo):
+    first = table.insert(rows(1), options=OFF).instant
+    second = table.upsert(rows(2), options=OFF).instant
+    if undo == "dead writer":
+        table.storage.delete(f".hoodie/{second}.commit")  # markers are gone: planned by listing
+        table.rollback()
+    elif undo == "rollback":
+        table.rollback(second)
+    else:
+        table.restore(first)
+    left = table.read().files.column("path").to_pylist()
+    assert len(left) == len(FOLDERS)
+    assert all(first in p for p in left)
+    assert not [f.name for files in walk(table.storage).values() for f in files if second in f.name]
+    assert set(values(table.read()).values()) == {1}
+    assert table.verify(deep=True) == []
+
+
+@pytest.mark.req("TS-19", "TL-05")
+def test_services_of_an_outer_partition_leave_the_inner_ones_alone(table):
+    hive = "p=" if table.config.hive_style else ""
+    table.insert(rows(1), options=OFF)
+    table.delete_partitions([f"{hive}a"], options=OFF)
+    kept = {str(n) for n, p in enumerate(FOLDERS) if p != "a"}
+    assert values(table.read()).keys() == kept
+    table.insert_overwrite([{"id": "9", "p": "a", "v": 9, "ts": 9}], options=OFF)
+    assert values(table.read()).keys() == kept | {"9"}
+    table.delete_partitions([f"{hive}a"], options=OFF)
+    table.upsert([{"id": "0", "p": "_x", "v": 2, "ts": 2}], options=OFF)
+    table.upsert([{"id": "0", "p": "_x", "v": 3, "ts": 3}], options=OFF)
+    cleaned = table.clean(options={"hoodie.cleaner.commits.retained": "1"})
+    assert cleaned.deleted >= 2
+    assert f"{hive}a" in cleaned.plan.partitions
+    assert values(table.read()).keys() == kept
+    assert table.storage.info(f"{hive}a/_z") is not None
+    assert table.verify(deep=True) == []
+
+
+@pytest.mark.req("TL-01")
+def test_a_table_below_a_table_is_neither_read_nor_undone(table, tmp_path):
+    first = table.insert(rows(1), options=OFF).instant
+    hive = "p=" if table.config.hive_style else ""
+    copy = str(tmp_path / "copy")
+    shutil.copytree(table.uri, copy)
+    for place in (f"{hive}a/other", "more"):
+        shutil.copytree(copy, f"{table.uri}/{place}")
+    assert values(table.read()) == {str(n): 1 for n in range(len(FOLDERS))}
+    assert table.verify() == []
+    table.rollback(first)
+    other = HudiTable.open(f"{table.uri}/{hive}a/other")
+    assert values(other.read()) == {str(n): 1 for n in range(len(FOLDERS))}
+
+
+@pytest.mark.req("PF-08")
+def test_a_filter_lists_no_partition_that_it_does_not_want(table, monkeypatch):
+    partitions = [f"d{n}" for n in range(20)] + ["d7/x"]
+    table.insert(rows(1, partitions), options=OFF)
+    listed = []
+    real = local.LocalStorage.list
+
+    def counting(self, path, **given):
+        listed.append(path)
+        return real(self, path, **given)
+
+    monkeypatch.setattr(local.LocalStorage, "list", counting)
+    scan = table.read(filter="p = 'd7/x'")
+    listed.clear()
+    assert scan.count() == 1
+    hive = "p=" if table.config.hive_style else ""
+    assert [p for p in listed if not p.startswith(".hoodie")] == ["", f"{hive}d7", f"{hive}d7/x"]
