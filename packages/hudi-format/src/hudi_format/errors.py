@@ -147,6 +147,12 @@ class MissingFileError(HudiError):
     code = "HUDI-E0402"
 
 
+class StaleSnapshotError(MissingFileError):
+    """The state of the table that a read stands for is not there any more: cleaned or undone since it was read."""
+
+    code = "HUDI-E0403"
+
+
 class SchemaError(HudiError):
     """Columns or types that cannot be stored, or do not fit the table's."""
 

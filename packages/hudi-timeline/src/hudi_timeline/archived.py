@@ -86,8 +86,8 @@ def archived_actions(
     """
     if config.layout_version == 2:
         for instant, data in history_metadata(storage, config):
-            wanted = instant.action in actions and data is not None
-            yield instant, parse_action(instant.action, COMPLETED, data) if wanted and data else None
+            wanted = instant.action in actions and bool(data)
+            yield instant, _parsed(instant.action, data) if wanted and data else None
         return
     for path in archive_files(storage, config):
         for record in _records(storage, path):
@@ -96,7 +96,7 @@ def archived_actions(
                 continue
             content = record.get(_CONTENT.get(found.action, ""))
             if content and found.completed and found.action in actions:
-                yield found, action_of_record(found.action, COMPLETED, content)
+                yield found, _parsed(found.action, content)
             else:
                 yield found, None
 
@@ -131,15 +131,18 @@ def read_archived(storage: Storage, config: TableConfig, instant: Instant) -> Ac
             remedy="only completed instants of the archived timeline can be read.",
         )
     try:
-        if isinstance(content, bytes):
-            if instant.action in WRITE_ACTIONS:
-                return parse_commit(content)
-            return parse_action(instant.action, COMPLETED, content)
-        if instant.action in WRITE_ACTIONS:
-            return commit_of_record(content)
-        return action_of_record(instant.action, COMPLETED, content)
+        return _parsed(instant.action, content)
     except (CorruptFileError, UnsupportedError) as e:
         raise e.at(table=storage.uri, instant=instant.time) from None
+
+
+def _parsed(action: str, content: bytes | dict[str, Any]) -> Action:
+    """What the file of a completed instant said: bytes of layout 2, a decoded record of layout 1."""
+    if isinstance(content, bytes):
+        return parse_commit(content) if action in WRITE_ACTIONS else parse_action(action, COMPLETED, content)
+    if action in WRITE_ACTIONS:
+        return commit_of_record(content)
+    return action_of_record(action, COMPLETED, content)
 
 
 def _content(storage: Storage, config: TableConfig, instant: Instant) -> bytes | dict[str, Any] | None:

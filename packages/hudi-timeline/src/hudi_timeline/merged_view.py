@@ -17,8 +17,10 @@ from hudi_format.storage import FileInfo
 from hudi_timeline.completion_slices import Completions, newest_slice, slice_instants
 from hudi_timeline.filling import gone_since
 from hudi_timeline.instant import COMPACTION, REQUESTED, Instant, file_name
+from hudi_timeline.listing import PartitionFilter
 from hudi_timeline.metadata.avro_records import read_record
 from hudi_timeline.metadata.commit_files import FileStat
+from hudi_timeline.outlived import Found, replaced_in_archive
 from hudi_timeline.snapshot import TableSnapshot, Written
 from hudi_timeline.view import FileView, Group, WrittenFile, base_files, file_slices, missing_file
 
@@ -58,6 +60,38 @@ def merged_slices(
     return slices, known_ranges(slices, committed)
 
 
+def checked_slices(
+    snapshot: TableSnapshot,
+    listing: Mapping[str, Sequence[FileInfo]],
+    written: Written,
+    *,
+    wanted: PartitionFilter | None = None,
+) -> tuple[list[FileSlice], CommittedLogs]:
+    """As `merged_slices`, of folders that were just listed.
+
+    Args:
+        wanted: the partitions that were listed; None for all.
+
+    Raises:
+        StaleSnapshotError: files of the snapshot's state were deleted before that.
+    """
+    found: tuple[list[FileSlice], CommittedLogs] = ([], {})
+
+    def find() -> Mapping[Group, Found]:
+        nonlocal found
+        found = merged_slices(snapshot, listing, written=written)
+        return {
+            (s.partition, s.file_id): Found(
+                "" if s.base_file is None else s.base_file.instant,
+                {f.path for f in s.log_files},
+            )
+            for s in found[0]
+        }
+
+    snapshot.checked(written, find, logs=True, wanted=wanted)
+    return found
+
+
 def newest_slices(
     snapshot: TableSnapshot, listing: Mapping[str, Sequence[FileInfo]] | None = None
 ) -> list[FileSlice]:
@@ -69,7 +103,7 @@ def newest_slices(
     written = snapshot.written()
     found = snapshot.listing(written=written).files if listing is None else listing
     if snapshot.config.table_type == MERGE_ON_READ:
-        return merged_slices(snapshot, found, written=written)[0]
+        return checked_slices(snapshot, found, written)[0]
     return file_slices(snapshot.latest_of(FileView.of_listing(found), list(found), written=written))
 
 
@@ -156,6 +190,7 @@ def _by_completion(
             if base is not None and base.instant in visible:
                 begun.setdefault((partition, base.file_id), set()).add(base.instant)
     slices = []
+    gone: Mapping[Group, str] | None = None
     for group in sorted({*bases, *logs, *(g for g in committed if g[0] in listing)}):
         replaced = written.replaced.get(group)
         if replaced is not None and (as_of is None or replaced <= as_of):
@@ -179,9 +214,12 @@ def _by_completion(
         base = base if base is not None and base.instant == first else None
         if snapshot.lenient:
             files = [f for f in files if f.size >= 0]
-        for log in files:
-            if log.size < 0:
-                raise missing_file(WrittenFile(log.path, 0, log.instant), snapshot.storage.uri)
+        missing = next((f for f in files if f.size < 0), None)
+        if missing is not None:
+            gone = replaced_in_archive(snapshot) if gone is None else gone
+            if group in gone:
+                continue
+            raise missing_file(WrittenFile(missing.path, 0, missing.instant), snapshot.storage.uri)
         if base is not None or files:
             slices.append(FileSlice(*group, first, base, tuple(files)))
     return slices
@@ -321,6 +359,7 @@ def _check_there(
     """
     found: dict[Group, FileSlice] = {(s.partition, s.file_id): s for s in slices}
     as_of, visible = snapshot.as_of, snapshot.visible()
+    gone: Mapping[Group, str] | None = None
     for group, by_instant in logs.items():
         if group[0] not in listed:
             continue
@@ -336,6 +375,8 @@ def _check_there(
         for base_instant, files in by_instant.items():
             if base_instant < first:
                 continue
-            for file in files:
-                if file.path not in paths:
+            file = next((f for f in files if f.path not in paths), None)
+            if file is not None:
+                gone = replaced_in_archive(snapshot) if gone is None else gone
+                if group not in gone:
                     raise missing_file(file, snapshot.storage.uri)

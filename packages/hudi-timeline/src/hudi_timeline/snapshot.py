@@ -6,8 +6,9 @@ A snapshot never refreshes itself: a new state of the table is a new snapshot.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from hudi_timeline.listing import Listing, PartitionFilter, list_partition_files
 from hudi_timeline.metadata.commit import CommitMetadata, read_commit
 from hudi_timeline.metadata.commit_files import CommitFiles, read_commit_files
 from hudi_timeline.one_moment import look_again
+from hudi_timeline.outlived import Found, refuse_outlived, replaced_in_archive
 from hudi_timeline.table_config import TableConfig, load
 from hudi_timeline.timeline import Timeline, latest_schema, load_timeline
 from hudi_timeline.view import FileView, Group, WrittenFile, check_written, file_slices
@@ -219,15 +221,57 @@ class TableSnapshot:
             MissingFileError, CorruptFileError: a committed file is not there, or not as it was written.
         """
         written = self.written(self._not_wanted(wanted) if partitions is None else ())
+        looked_at: Sequence[str]
         if partitions is None and self.lister is not None:
             view, looked_at = self.lister.view(wanted, self._written_partitions())
-            return self.latest_of(view, looked_at, written=written)
-        files: Mapping[str, Sequence[FileInfo]]
-        if partitions is None:
-            files = self.listing(wanted, written=written).files
         else:
-            files = list_partition_files(self.storage, partitions)
-        return self.latest_of(FileView.of_listing(files), list(files), written=written)
+            files: Mapping[str, Sequence[FileInfo]]
+            if partitions is None:
+                files = self.listing(wanted, written=written).files
+            else:
+                files = list_partition_files(self.storage, partitions)
+            view, looked_at = FileView.of_listing(files), list(files)
+        latest = pa.table({})
+
+        def find() -> Mapping[Group, Found]:
+            nonlocal latest
+            latest = self.latest_of(view, looked_at, written=written)
+            return BaseFiles(latest)
+
+        self.checked(written, find, partitions=None if partitions is None else looked_at, wanted=wanted)
+        return latest
+
+    def checked(
+        self,
+        written: Written,
+        find: Callable[[], Mapping[Group, Found]],
+        *,
+        logs: bool = False,
+        partitions: Collection[str] | None = None,
+        wanted: PartitionFilter | None = None,
+    ) -> None:
+        """Find file slices in folders that were listed, and make sure that they were all still there.
+
+        Args:
+            find: gives what was found of each file group.
+            logs: whether log files count.
+            partitions: those that were listed; None for all.
+            wanted: or those that a filter admits.
+
+        Raises:
+            StaleSnapshotError: files of this state were cleaned, or commits undone, since its timeline was read.
+            MissingFileError, CorruptFileError: as `find`.
+        """
+        try:
+            found = find()
+        except MissingFileError as e:
+            if not self.lenient:
+                refuse_outlived(
+                    self, written, dict, logs=logs, partitions=partitions, wanted=wanted, missed=e.file
+                )
+            raise
+        if not self.lenient:
+            refuse_outlived(self, written, lambda: found, logs=logs, partitions=partitions, wanted=wanted)
 
     def latest_of(
         self, view: FileView, partitions: Sequence[str], *, written: Written | None = None
@@ -238,12 +282,35 @@ class TableSnapshot:
             self.visible(), as_of=self.as_of, replaced=written.replaced, committed=written.paths
         )
         if not self.lenient:
-            check_written(latest, written.newest, partitions, self.storage.uri)
+            check_written(
+                latest, written.newest, partitions, self.storage.uri, lambda: replaced_in_archive(self)
+            )
         return latest
 
     def slices(self, partitions: Iterable[str] | None = None) -> list[FileSlice]:
         """The file slices of the table, or of some partitions, sorted by partition and file id."""
         return file_slices(self.files(partitions))
+
+
+class BaseFiles(Mapping[Group, Found]):
+    """What a table of `view.SCHEMA` says of each file group, made where it is asked for."""
+
+    def __init__(self, files: pa.Table) -> None:
+        self._files = files
+
+    @cached_property
+    def _instants(self) -> dict[Group, str]:
+        columns = (self._files.column(n).to_pylist() for n in ("partition", "file_id", "instant"))
+        return {(partition, file_id): instant for partition, file_id, instant in zip(*columns, strict=True)}
+
+    def __getitem__(self, group: Group) -> Found:
+        return Found(self._instants[group])
+
+    def __iter__(self) -> Iterator[Group]:
+        return iter(self._instants)
+
+    def __len__(self) -> int:
+        return len(self._instants)
 
 
 def is_base_file(path: str) -> bool:

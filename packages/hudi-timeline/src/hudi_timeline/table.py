@@ -32,6 +32,7 @@ from hudi_format.errors import (
     ConflictingOptionError,
     InvalidOptionError,
     NotAHudiTableError,
+    StaleSnapshotError,
     StorageError,
     UnsupportedError,
 )
@@ -59,6 +60,9 @@ if TYPE_CHECKING:
     from hudi_format.merge.laws import LawReport
     from hudi_timeline.inspect import Inspector
     from hudi_timeline.scan.checkpoints import Converted
+
+LOOKS = 3
+"""How often a look-up begins again where the table is cleaned under it."""
 
 Moment: TypeAlias = str | datetime
 """An instant time (digits), `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's time zone, or a datetime."""
@@ -509,6 +513,11 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
         def scan_of(columns: Sequence[str] | None = None, filter: str | pc.Expression | None = None) -> Scan:
             return self.read(columns, filter, as_of=as_of)
 
+        for _ in range(LOOKS):
+            try:
+                return look_up(scan_of, self._storage, config, self.schema, keys, partitions)
+            except StaleSnapshotError:  # no state was promised: look at a newer one
+                continue
         return look_up(scan_of, self._storage, config, self.schema, keys, partitions)
 
     def check_merge(

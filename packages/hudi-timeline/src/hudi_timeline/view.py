@@ -10,7 +10,7 @@ Source: AbstractTableFileSystemView and HoodieFileGroup of Apache Hudi 0.15.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -196,7 +196,11 @@ def file_slices(files: pa.Table) -> list[FileSlice]:
 
 
 def check_written(
-    latest: pa.Table, written: Mapping[Group, WrittenFile], listed: Sequence[str] | None, uri: str
+    latest: pa.Table,
+    written: Mapping[Group, WrittenFile],
+    listed: Sequence[str] | None,
+    uri: str,
+    replaced_before: Callable[[], Collection[Group]] = tuple,
 ) -> None:
     """Raise if a file that the commits say is the newest of its group is not the one that was listed.
 
@@ -204,6 +208,7 @@ def check_written(
         latest: what `FileView.latest` gave.
         written: the newest base file of each file group by commit metadata, replaced groups left out.
         listed: the partitions that were listed, None for all; other groups are not checked.
+        replaced_before: gives the groups that archived instants replaced.
 
     Raises:
         MissingFileError: the file is not there.
@@ -214,11 +219,16 @@ def check_written(
     ids = texts(list({file_id for _, file_id in written}))
     known = latest.filter(pc.is_in(latest.column("file_id"), value_set=ids))
     found = {(b.partition, b.file_id): b for b in base_files(known)}
+    gone: Collection[Group] | None = None
     for group, file in written.items():
         if partitions is not None and group[0] not in partitions:
             continue
         base = found.get(group)
         if base is None or base.instant < file.instant:
+            # What was written into a group after it was replaced is of no state, and a cleaning takes it.
+            gone = replaced_before() if gone is None else gone
+            if group in gone:
+                continue
             raise missing_file(file, uri)
         # A savepoint keeps its commit active while later ones are archived: then a newer file is right.
         if base.instant == file.instant:

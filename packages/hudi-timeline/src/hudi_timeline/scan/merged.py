@@ -22,7 +22,7 @@ from hudi_format.schema.meta_columns import with_meta
 from hudi_format.slice_reader import SliceMerge
 from hudi_timeline import metadata_table
 from hudi_timeline.allowed_functions import table_merge_rule
-from hudi_timeline.merged_view import merged_slices
+from hudi_timeline.merged_view import checked_slices
 from hudi_timeline.partition_values import copied_columns, partition_columns, partition_table
 from hudi_timeline.scan.plan import Fate, PartitionColumn, ScanPlan, SliceLogs, as_file
 from hudi_timeline.scan.prune import PartitionPruner
@@ -163,8 +163,9 @@ class MergedSource(SnapshotSource):
 
     def _planned(self, snapshot: TableSnapshot) -> ScanPlan:
         written = snapshot.written()
-        listing = snapshot.listing(self._pruner(), written=written)
-        slices, committed = merged_slices(snapshot, listing.files, written=written)
+        wanted = self._pruner()
+        listing = snapshot.listing(wanted, written=written)
+        slices, committed = checked_slices(snapshot, listing.files, written, wanted=wanted)
         columns = list(zip(*(_row(s.base_file) for s in slices if s.base_file is not None), strict=True))
         files = SCHEMA.empty_table()
         if columns:
