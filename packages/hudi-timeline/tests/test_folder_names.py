@@ -121,7 +121,8 @@ def test_a_filter_lists_no_partition_that_it_does_not_want(table, monkeypatch):
     real = local.LocalStorage.list
 
     def counting(self, path, **given):
-        listed.append(path)
+        if not given:  # else names alone
+            listed.append(path)
         return real(self, path, **given)
 
     monkeypatch.setattr(local.LocalStorage, "list", counting)
@@ -129,4 +130,4 @@ def test_a_filter_lists_no_partition_that_it_does_not_want(table, monkeypatch):
     listed.clear()
     assert scan.count() == 1
     hive = "p=" if table.config.hive_style else ""
-    assert [p for p in listed if not p.startswith(".hoodie")] == ["", f"{hive}d7", f"{hive}d7/x"]
+    assert [p for p in listed if not p.startswith(".hoodie")] == ["", f"{hive}d7/x"]

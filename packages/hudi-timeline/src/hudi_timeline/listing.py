@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 
 from hudi_format.model import join_path
 from hudi_format.names import META_DIR, PARTITION_METADATA
-from hudi_format.storage import FileInfo, Storage
+from hudi_format.storage import FileInfo, LocalStorage, Storage
 from hudi_timeline.table_config import TableConfig
 
 # Listing calls of object stores take some 50 ms and no CPU.  On a local disk the calls are the CPU.
@@ -79,8 +79,10 @@ def list_table(
         )
         below: list[str] = []
         for folder, found in entries:
-            if any(e.name in _METAFILES and not e.is_dir for e in found):
-                if _is_other_table(folder, found) and any(f"{folder}/".startswith(f"{p}/") for p in files):
+            if _is_marked(found):
+                if _is_other_table(folder, found) and any(
+                    p == "" or folder.startswith(f"{p}/") for p in files
+                ):
                     continue
                 files[folder] = [e for e in found if not e.is_dir]
             below += _folders_in(folder, found)
@@ -119,19 +121,36 @@ def _admitted(
     if not folders:
         return []
     whole = wanted.keep(folders)
-    # `2024` may be a partition or lie above `2024/03/05`: a look for the metadata file tells, and costs
-    # less than listing the files of a partition that nobody wants.  It may be both: then it is listed.
+    # `2024` may be a partition or lie above `2024/03/05`, or both: a look at its names tells, and costs less than
+    # listing the files of a partition that nobody wants.
     doubtful = [f for f, k in zip(folders, whole, strict=True) if not k]
+    if type(storage) is LocalStorage:
+        inside: list[str] = []
+        for folder in doubtful:
+            found = storage.list(folder, unless=("",))
+            if _is_marked(found):
+                dropped.append(folder)
+            inside += _folders_in(folder, found)
+        rest = set(doubtful)
+        return [
+            *(f for f in folders if f not in rest),
+            *_admitted(storage, config, inside, wanted, dropped, dropped_folders),
+        ]
+    # A request says whether it is one, and no more; and a filter mostly whether anything can be wanted inside.
     if doubtful:
         doubtful = [f for f, k in zip(doubtful, wanted.keep_inside(doubtful), strict=True) if not k]
     are_partitions = set()
-    for folder, found in zip(
+    for folder, is_one in zip(
         doubtful, on_threads(storage, lambda f: is_partition(storage, config, f), doubtful), strict=True
     ):
-        if found:
+        if is_one:
             are_partitions.add(folder)
             dropped.append(folder)
     return [f for f in folders if f not in are_partitions]
+
+
+def _is_marked(entries: Iterable[FileInfo]) -> bool:
+    return any(e.name in _METAFILES and not e.is_dir for e in entries)
 
 
 def _is_other_table(folder: str, entries: Sequence[FileInfo]) -> bool:

@@ -104,7 +104,7 @@ def newest_slices(
     found = snapshot.listing(written=written).files if listing is None else listing
     if snapshot.config.table_type == MERGE_ON_READ:
         return checked_slices(snapshot, found, written)[0]
-    return file_slices(snapshot.latest_of(FileView.of_listing(found), list(found), written=written))
+    return file_slices(snapshot.checked_latest_of(FileView.of_listing(found), list(found), written))
 
 
 def every_slice(snapshot: TableSnapshot, listing: Mapping[str, Sequence[FileInfo]]) -> list[FileSlice]:

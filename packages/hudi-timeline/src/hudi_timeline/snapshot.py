@@ -231,6 +231,19 @@ class TableSnapshot:
             else:
                 files = list_partition_files(self.storage, partitions)
             view, looked_at = FileView.of_listing(files), list(files)
+        only = None if partitions is None else looked_at
+        return self.checked_latest_of(view, looked_at, written, partitions=only, wanted=wanted)
+
+    def checked_latest_of(
+        self,
+        view: FileView,
+        looked_at: Sequence[str],
+        written: Written,
+        *,
+        partitions: Collection[str] | None = None,
+        wanted: PartitionFilter | None = None,
+    ) -> pa.Table:
+        """As `latest_of`, of folders that were just listed; `partitions` and `wanted` as in `checked`."""
         latest = pa.table({})
 
         def find() -> Mapping[Group, Found]:
@@ -238,7 +251,7 @@ class TableSnapshot:
             latest = self.latest_of(view, looked_at, written=written)
             return BaseFiles(latest)
 
-        self.checked(written, find, partitions=None if partitions is None else looked_at, wanted=wanted)
+        self.checked(written, find, partitions=partitions, wanted=wanted)
         return latest
 
     def checked(

@@ -1,9 +1,11 @@
 """Cleaning: files of versions that nobody needs any more are deleted, on record as a clean instant.
 
-    lock { plan -> <t>.clean.requested -> .inflight } -> delete files -> lock { empty folders, <t>.clean }
+    lock { plan -> <t>.clean.requested } -> lock { .inflight, delete files ... delete files, empty folders, <t>.clean }
 
 Every step may be the last one of a process: the plan says what is left, and the next cleaning finishes it first.
-A file that is gone already is no failure.
+A file that is gone already is no failure.  Files are deleted under the lock, which is given back every second: a
+restore, a rollback or a savepoint comes in between, and takes the cleaning back where it needs a file that is planned
+to go (`pending_cleans`).
 
 Source: CleanPlanActionExecutor and CleanActionExecutor of Apache Hudi 0.15.
 """
@@ -12,13 +14,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from hudi_format.config.services import KEEP_VERSIONS, ServiceConfig
-from hudi_format.errors import CorruptFileError, HudiError, StorageError, UnsupportedError
+from hudi_format.errors import StorageError, UnsupportedError
 from hudi_format.instant_time import zone_of
 from hudi_format.model import join_path
 from hudi_format.names import PARTITION_METADATA
@@ -26,11 +28,20 @@ from hudi_format.storage import Storage
 from hudi_timeline import open_reads, rollback
 from hudi_timeline.clock import new_instant
 from hudi_timeline.commit_options import LAZY
-from hudi_timeline.instant import CLEAN, COMPLETED, INFLIGHT, REQUESTED, instant_path
+from hudi_timeline.instant import CLEAN, INFLIGHT, REQUESTED, RESTORE, ROLLBACK, SAVEPOINT, instant_path
+from hudi_timeline.merged_view import newest_slices
 from hudi_timeline.metadata import avro_records
 from hudi_timeline.services.clean_plan import CleanPlan, earliest_to_retain, is_due, make_plan
-from hudi_timeline.services.clean_records import SAVEPOINTED, last_clean
+from hudi_timeline.services.clean_records import last_clean
 from hudi_timeline.services.context import ServiceContext
+from hudi_timeline.services.pending_cleans import (
+    GUARDED,
+    clean_metadata,
+    is_pending,
+    paths_of,
+    pending_plan,
+    publish_metadata,
+)
 from hudi_timeline.services.savepoints import savepointed_files
 from hudi_timeline.snapshot import snapshot_of
 from hudi_timeline.timeline import Timeline, is_clustering, load_timeline
@@ -38,6 +49,8 @@ from hudi_timeline.timeline import Timeline, is_clustering, load_timeline
 log = logging.getLogger("hudi")
 
 _THREADS = 16
+LOCKED_S, REST_S = 1.0, 0.3
+"""How long files are deleted under the lock, and how long others may take it before it goes on."""
 _METAFILES = tuple(PARTITION_METADATA + suffix for suffix in ("", ".parquet", ".orc"))
 
 
@@ -126,9 +139,8 @@ def clean(
         instant = new_instant(timeline, context.table, now, table=storage.uri)
         content = avro_records.render("HoodieCleanerPlan", plan.to_record(storage.uri))
         storage.create(instant_path(instant, CLEAN, REQUESTED), content)
-    failed = _execute(context, instant, plan)
-    deleted = plan.count - sum(map(len, failed.values()))
-    result = CleanResult(instant, plan, deleted, failed, finished, time.monotonic() - began)
+    did = _execute(context, instant, plan, _undone(timeline))
+    result = CleanResult(instant, plan, did.deleted, did.failed, finished, time.monotonic() - began)
     log.info("%s: %r", storage.uri, result)
     return result
 
@@ -170,53 +182,27 @@ def finish_pending(context: ServiceContext) -> tuple[str, ...]:
     storage = context.storage
     done = []
     for instant in load_timeline(storage, context.table).pending(CLEAN):
-        plan = _pending_plan(storage, instant.time)
+        plan = pending_plan(storage, instant.time)
         if plan is None:
             with context.locked():
                 storage.delete(instant_path(instant.time, CLEAN, INFLIGHT))
                 storage.delete(instant_path(instant.time, CLEAN, REQUESTED))
             continue
+        undone = _undone(load_timeline(storage, context.table))
         _refuse_needed(context, plan, instant.time)
-        _execute(context, instant.time, plan)
+        _execute(context, instant.time, plan, undone)
         done.append(instant.time)
     return tuple(done)
-
-
-def _pending_plan(storage: Storage, instant: str) -> CleanPlan | None:
-    """The plan of a pending cleaning; None where none of its files has a byte.
-
-    Source: CleanActionExecutor of Apache Hudi 0.15, which takes the plan out of the file of the newest state.
-
-    Raises:
-        CorruptFileError: a file that is not empty, and no file with a plan.
-    """
-    problem: HudiError | None = None
-    for state in (REQUESTED, INFLIGHT):
-        path = instant_path(instant, CLEAN, state)
-        try:
-            data = storage.read(path)
-            plan = CleanPlan.of_record(avro_records.parse("HoodieCleanerPlan", data, path=path), instant)
-        except FileNotFoundError:
-            continue
-        except CorruptFileError as e:
-            if data:
-                problem = problem or e.at(table=storage.uri, instant=instant, file=path)
-            continue
-        if state == INFLIGHT:  # made whole again, so that nothing takes the instant for damaged later
-            storage.publish(instant_path(instant, CLEAN, REQUESTED), data)
-        return plan
-    if problem is not None:
-        raise problem
-    return None
 
 
 def _refuse_needed(context: ServiceContext, plan: CleanPlan, instant: str) -> None:
     """Raise where a plan that was made earlier names files that the table's newest state or a savepoint needs."""
     storage = context.storage
     timeline = load_timeline(storage, context.table)
-    needed = {
-        f.path: "the table" for f in snapshot_of(storage, context.table, timeline).written().newest.values()
-    }
+    snapshot = snapshot_of(storage, context.table, timeline)
+    needed = {f.path: "the table" for f in snapshot.written().newest.values()}
+    # Also what archived commits wrote, which is the newest again after a restore.
+    needed |= dict.fromkeys(paths_of(newest_slices(replace(snapshot, lenient=True))), "the table")
     needed |= {join_path(*file): "a savepoint" for file in savepointed_files(storage, timeline)}
     planned = sorted(join_path(p, n) for p, names in plan.files.items() for n in names)
     path = next((p for p in planned if p in needed), None)
@@ -231,28 +217,77 @@ def _refuse_needed(context: ServiceContext, plan: CleanPlan, instant: str) -> No
         )
 
 
-def _execute(context: ServiceContext, instant: str, plan: CleanPlan) -> dict[str, list[str]]:
-    """Run a requested plan to its end; names of the files that could not be deleted by partition."""
+@dataclass
+class _Progress:
+    """What is left of a plan, and what was done of it.
+
+    Attributes:
+        left: partitions and names of files.
+        failed: names of files that could not be deleted, by partition.
+        undone: the rollbacks, restores and savepoints that the plan was compared with.
+    """
+
+    left: list[tuple[str, str]]
+    deleted: int = 0
+    failed: dict[str, list[str]] = field(default_factory=dict)
+    undone: frozenset[tuple[str, str]] = frozenset()
+
+
+def _execute(
+    context: ServiceContext, instant: str, plan: CleanPlan, undone: frozenset[tuple[str, str]]
+) -> _Progress:
+    """Run a requested plan to its end, or until it is taken back.
+
+    Args:
+        undone: see `_Progress`.
+    """
     storage = context.storage
     began = time.monotonic()
-    inflight = instant_path(instant, CLEAN, INFLIGHT)
-    if storage.info(inflight) is None:
-        storage.create(inflight, avro_records.render("HoodieCleanerPlan", plan.to_record(storage.uri)))
-    failed = _delete_files(storage, plan)
-    with context.locked():
-        gone = _delete_folders(context, plan)
-        record = _metadata(instant, plan, failed, gone, int((time.monotonic() - began) * 1000))
-        try:
-            storage.create(
-                instant_path(instant, CLEAN, COMPLETED), avro_records.render("HoodieCleanMetadata", record)
-            )
-        except FileExistsError:  # another process finished the same plan
-            log.info("%s: cleaning %s was finished by another process", storage.uri, instant)
-    return failed
+    progress = _Progress([(p, n) for p, names in plan.files.items() for n in names], undone=undone)
+    while True:
+        with context.locked():
+            timeline = load_timeline(storage, context.table)
+            if not is_pending(timeline, instant):
+                log.info("%s: cleaning %s was ended by another process", storage.uri, instant)
+                return progress
+            if _undone(timeline) != progress.undone:
+                _refuse_needed(context, replace(plan, files=_by_partition(progress.left)), instant)
+                progress.undone = _undone(timeline)
+            inflight = instant_path(instant, CLEAN, INFLIGHT)
+            if storage.info(inflight) is None:
+                record = plan.to_record(storage.uri)
+                record["extraMetadata"] = {**record["extraMetadata"], GUARDED: "true"}
+                storage.create(inflight, avro_records.render("HoodieCleanerPlan", record))
+            _delete_some(storage, progress)
+            if not progress.left:
+                gone = _delete_folders(context, plan)
+                took_ms = int((time.monotonic() - began) * 1000)
+                record = clean_metadata(instant, plan, progress.failed, gone, took_ms)
+                if not publish_metadata(storage, instant, record):
+                    log.info("%s: cleaning %s was finished by another process", storage.uri, instant)
+                return progress
+        rest()
 
 
-def _delete_files(storage: Storage, plan: CleanPlan) -> dict[str, list[str]]:
-    paths = [(p, n) for p, names in plan.files.items() for n in names]
+def rest() -> None:
+    """Let others have the lock, who look for it less often than this."""
+    time.sleep(REST_S)
+
+
+def _undone(timeline: Timeline) -> frozenset[tuple[str, str]]:
+    """What may have made files needed again that a plan names."""
+    return frozenset((i.time, i.action) for a in (ROLLBACK, RESTORE, SAVEPOINT) for i in timeline.of(a))
+
+
+def _by_partition(files: Sequence[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    out: dict[str, tuple[str, ...]] = {}
+    for partition, name in files:
+        out[partition] = (*out.get(partition, ()), name)
+    return out
+
+
+def _delete_some(storage: Storage, progress: _Progress) -> None:
+    """Delete files for about a second, several at once."""
 
     def delete(path: tuple[str, str]) -> bool:
         try:
@@ -262,16 +297,20 @@ def _delete_files(storage: Storage, plan: CleanPlan) -> dict[str, list[str]]:
             return False
         return True
 
-    if len(paths) < _THREADS:
-        done = [delete(p) for p in paths]
-    else:
-        with ThreadPoolExecutor(_THREADS, thread_name_prefix="hudi-clean") as pool:
-            done = list(pool.map(delete, paths))
-    failed: dict[str, list[str]] = {}
-    for (partition, name), good in zip(paths, done, strict=True):
-        if not good:
-            failed.setdefault(partition, []).append(name)
-    return failed
+    until = time.monotonic() + LOCKED_S
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="hudi-clean") as pool:
+        while progress.left:
+            paths = progress.left[:_THREADS]
+            # A few are not worth the threads.
+            done = list(map(delete, paths) if len(progress.left) < _THREADS else pool.map(delete, paths))
+            for (partition, name), good in zip(paths, done, strict=True):
+                if good:
+                    progress.deleted += 1
+                else:
+                    progress.failed.setdefault(partition, []).append(name)
+            del progress.left[: len(paths)]
+            if time.monotonic() >= until:
+                return
 
 
 def _delete_folders(context: ServiceContext, plan: CleanPlan) -> set[str]:
@@ -291,31 +330,3 @@ def _delete_folders(context: ServiceContext, plan: CleanPlan) -> set[str]:
 def _says_nothing(name: str) -> bool:
     """Whether a file of that name may stand in a partition that holds nothing: also Hadoop's checksums."""
     return name in _METAFILES or (name.startswith(".") and name.endswith(".crc"))
-
-
-def _metadata(
-    instant: str, plan: CleanPlan, failed: dict[str, list[str]], gone: set[str], took_ms: int
-) -> dict[str, object]:
-    partitions = {}
-    for partition in sorted({*plan.files, *gone}):
-        names = plan.files.get(partition, ())
-        bad = failed.get(partition, [])
-        partitions[partition] = {
-            "partitionPath": partition,
-            "policy": plan.policy,
-            "deletePathPatterns": list(names),
-            "successDeleteFiles": [n for n in names if n not in bad],
-            "failedDeleteFiles": bad,
-            "isPartitionDeleted": partition in gone,
-        }
-    return {
-        "startCleanTime": instant,
-        "timeTakenInMillis": took_ms,
-        "totalFilesDeleted": plan.count - sum(map(len, failed.values())),
-        "earliestCommitToRetain": plan.earliest.time if plan.earliest is not None else "",
-        "lastCompletedCommitTimestamp": plan.last_commit,
-        "partitionMetadata": partitions,
-        "version": 2,
-        "bootstrapPartitionMetadata": {},
-        "extraMetadata": {SAVEPOINTED: ",".join(plan.savepoints)} if plan.savepoints else {},
-    }

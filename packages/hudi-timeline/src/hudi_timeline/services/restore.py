@@ -34,12 +34,13 @@ from hudi_timeline.instant import (
     instant_path,
 )
 from hudi_timeline.listing import walk
-from hudi_timeline.merged_view import merged_slices
+from hudi_timeline.merged_view import newest_slices
 from hudi_timeline.metadata import avro_records
 from hudi_timeline.metadata.avro_records import Record
 from hudi_timeline.rollback import rollback_record, tidy, undo
 from hudi_timeline.rollback_plan import Work, by_listing, work_of
 from hudi_timeline.services.context import ServiceContext
+from hudi_timeline.services.pending_cleans import paths_of, take_back
 from hudi_timeline.services.savepoints import savepoints
 from hudi_timeline.snapshot import snapshot_of
 from hudi_timeline.timeline import Timeline, completion_ms, is_clustering, load_timeline
@@ -104,6 +105,8 @@ def restore(
         timeline = load_timeline(storage, context.table)
         undone = _plan(context, timeline, to)
         warnings = _out_of_order(context, timeline, undone, to)
+        needed = paths_of(newest_slices(snapshot_of(storage, context.table, timeline, to)))
+        take_back(storage, timeline, needed, by="restore", after=to)
         pending = timeline.pending(RESTORE)
         if pending:
             instant = pending[0].time
@@ -121,7 +124,6 @@ def restore(
             storage.create(inflight, b"")
         works = _works(storage, timeline, undone)
         rolled = {i.time: [_undo(storage, i, instant, work)] for i, work in zip(undone, works, strict=True)}
-        _delete_stale_plans(storage, timeline, to)
         record = {
             "startRestoreTime": instant,
             "timeTakenInMillis": int((time.monotonic() - began) * 1000),
@@ -182,11 +184,7 @@ def _plan(context: ServiceContext, timeline: Timeline, to: str) -> list[Instant]
     # Clusterings that wait for their run go first, as in Apache Hudi.
     waiting = [i for i in undone if not i.completed and is_clustering(storage, timeline, i)]
     # Every file of that state must be there: this raises where the cleaner was at it.
-    snapshot = snapshot_of(storage, table, timeline, to)
-    if table.table_type == "MERGE_ON_READ":
-        merged_slices(snapshot, snapshot.listing().files)
-    else:
-        snapshot.files()
+    newest_slices(snapshot_of(storage, table, timeline, to))
     return [*waiting, *(i for i in undone if i not in waiting)]
 
 
@@ -249,12 +247,3 @@ def _undo(storage: Storage, instant: Instant, restore: str, work: Work) -> Recor
     tidy(storage, instant.time, restore)
     took_ms = int((time.monotonic() - began) * 1000)
     return rollback_record(storage, restore, (info["commitTime"], info["action"]), undone, took_ms)
-
-
-def _delete_stale_plans(storage: Storage, timeline: Timeline, to: str) -> None:
-    """Withdraw cleanings that were planned on what is undone, and not executed."""
-    for file in timeline.files:
-        if file.action == "clean" and file.time > to and timeline.find(file.time) is not None:
-            done = any(i.time == file.time and i.completed for i in timeline.instants)
-            if not done:
-                storage.delete(file.path)

@@ -15,11 +15,14 @@ from hudi_timeline import heartbeat, markers
 from hudi_timeline import rollback as undoing
 from hudi_timeline.commit_options import refuse_alive
 from hudi_timeline.instant import ROLLBACK, WRITE_ACTIONS, Instant
+from hudi_timeline.merged_view import newest_slices
 from hudi_timeline.metadata.actions import RollbackPlan, parse_action
 from hudi_timeline.metadata.avro_records import render
 from hudi_timeline.rollback_guard import refuse_needed
 from hudi_timeline.rollback_plan import make_plan, read_plan, target_of, work_of
 from hudi_timeline.services.context import ServiceContext
+from hudi_timeline.services.pending_cleans import paths_of, take_back
+from hudi_timeline.snapshot import snapshot_of
 from hudi_timeline.timeline import Timeline, is_clustering, load_timeline
 
 log = logging.getLogger("hudi")
@@ -84,6 +87,8 @@ def rollback(
         targets = _targets(context, timeline, instant)
         for target in targets:
             _check(context, timeline, target)
+            if target.completed:
+                _keep_state_before(context, timeline, target)
         plans = []
         for target in targets:
             plans.append(_plan(context, timeline, target))
@@ -125,6 +130,14 @@ def _check(context: ServiceContext, timeline: Timeline, target: Instant) -> None
         refuse_needed(context.storage, context.table, timeline, target)
     else:
         refuse_alive(context.storage, target, context.options)
+
+
+def _keep_state_before(context: ServiceContext, timeline: Timeline, target: Instant) -> None:
+    """Take back cleanings that would delete what the table is made of without a write."""
+    storage = context.storage
+    before = Timeline.of_files(f for f in timeline.files if f.time != target.time)
+    needed = paths_of(newest_slices(snapshot_of(storage, context.table, before)))
+    take_back(storage, timeline, needed, by="rollback")
 
 
 def _plan(context: ServiceContext, timeline: Timeline, target: Instant) -> RollbackPlan:

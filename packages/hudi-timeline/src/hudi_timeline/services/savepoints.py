@@ -8,12 +8,14 @@ Source: SavepointActionExecutor and SavepointHelpers of Apache Hudi 0.15.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from hudi_format.errors import InstantNotFoundError, MissingFileError, OptionError
-from hudi_format.storage import Storage
+from hudi_format.model import join_path
+from hudi_format.storage import FileInfo, Storage
 from hudi_timeline.instant import COMPLETED, INFLIGHT, SAVEPOINT, Instant, instant_path
 from hudi_timeline.listing import list_table
+from hudi_timeline.merged_view import newest_slices
 from hudi_timeline.metadata import avro_records
 from hudi_timeline.services.clean_records import last_clean
 from hudi_timeline.services.file_groups import file_groups
@@ -90,9 +92,25 @@ def create(
             table=storage.uri,
             remedy="savepoint a newer commit.",
         )
-    files = _files_at(snapshot, at)
+    from hudi_timeline.services.pending_cleans import planned_names, take_back  # which spares what is saved
+
+    listing = list_table(storage, snapshot.config).files
+    newest_slices(snapshot, listing)  # all of that state is there
+    planned = planned_names(storage, timeline)
+    files = _files_at(snapshot, at, listing, planned)
+    there = {p: {f.name for f in found} for p, found in listing.items()}
+    gone = [join_path(p, n) for p, names in files.items() for n in names if n not in there.get(p, ())]
+    if gone:
+        raise OptionError(
+            f"files of the commit {at} are being cleaned away, such as {gone[0]}",
+            table=storage.uri,
+            remedy="savepoint a newer commit.",
+        )
     if dry_run:
         return files
+    take_back(
+        storage, timeline, {join_path(p, n) for p, names in files.items() for n in names}, by="savepoint"
+    )
     record = {
         "savepointedBy": user,
         "savepointedAt": int(now() * 1000),
@@ -110,8 +128,22 @@ def create(
     return files
 
 
-def _files_at(snapshot: TableSnapshot, at: str) -> dict[str, list[str]]:
-    listing = list_table(snapshot.storage, snapshot.config).files
+def _files_at(
+    snapshot: TableSnapshot,
+    at: str,
+    listing: Mapping[str, Sequence[FileInfo]],
+    planned: Mapping[str, Collection[str]],
+) -> dict[str, list[str]]:
+    """The files of the newest slices as of a commit, by partition.
+
+    Args:
+        planned: names of files that cleanings are deleting, by partition.
+    """
+    everything = {
+        p: [*listing.get(p, ()), *(FileInfo(n, False) for n in planned.get(p, ()))]
+        for p in {*listing, *planned}
+    }
+    listing = {p: list({f.name: f for f in reversed(found)}.values()) for p, found in everything.items()}
     replaced = snapshot.written().replaced
     files: dict[str, list[str]] = {}
     for (partition, file_id), slices in file_groups(snapshot, listing)[0].items():
