@@ -3,7 +3,7 @@
     python tools/golden/answer_table.py 0.15.0|1.0.2|1.2.0 TABLE OUT NAME
 
 Asks for the snapshot, the read-optimized rows, the table as of each completed write, archived ones too, and what each
-range of writes up to the newest changed.  Gives `NAME.zip` and `NAME.expected/` as tests/golden/README.md describes them.
+range of writes up to the newest changed.  Gives `NAME.zip` and `NAME.expected/` as tests/golden/README.md says.
 Runs in an environment with PySpark 3.5.
 """
 
@@ -24,6 +24,7 @@ from hudi_timeline import HudiTable
 from hudi_timeline.archived import archived_instants
 from hudi_timeline.instant import WRITE_ACTIONS
 from interop.apache_hudi import ApacheHudi
+from interop.spark_process import SparkProcessError
 
 QUERY, AS_OF = "hoodie.datasource.query.type", "as.of.instant"
 BEGIN, END = "hoodie.datasource.read.begin.instanttime", "hoodie.datasource.read.end.instanttime"
@@ -58,7 +59,7 @@ def main() -> None:
         for question, options in questions(table).items():
             try:
                 answer = apache.read(path, **options)
-            except Exception as e:  # whatever Apache Hudi says
+            except SparkProcessError as e:
                 lines = [line for line in str(e).splitlines() if line.startswith("Caused by:")]
                 refused[question] = (lines[-1:] or str(e).splitlines()[:1] or [type(e).__name__])[0]
                 continue
