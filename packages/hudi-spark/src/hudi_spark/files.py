@@ -21,7 +21,7 @@ _SPARK_DEFAULT = "32"
 # Old dates are stored in today's calendar; Spark 3.5 refuses them where a file does not say so.
 _AS_STORED = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
 # A session may be set to pass over files that are gone or damaged: rows would be lost without a word.
-_WHOLE = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
+WHOLE = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 _WILDCARDS = re.compile(r"([\\*?\[\]{}])")
 
 
@@ -65,6 +65,6 @@ def base_files(
         reader = (
             spark.read.schema(schema)
             .option("recursiveFileLookup", "true")
-            .options(**_AS_STORED, **_WHOLE, **(hadoop or {}))
+            .options(**_AS_STORED, **WHOLE, **(hadoop or {}))
         )
         return reader.format("parquet").load(uris)

@@ -31,6 +31,7 @@ from hudi_format.errors import (
 from hudi_format.schema.evolve import conform
 from hudi_format.storage import open_storage
 from hudi_spark.config import merged, session_options, table_path, take_option
+from hudi_spark.files import WHOLE
 from hudi_spark.read_tasks import grouped
 from hudi_spark.streaming.markers import ERROR, Marker, create, finished, given_out, stream_id
 from hudi_spark.streaming.table_stream import START, TableStream, with_allowed_merge
@@ -184,6 +185,7 @@ def load_stream(
         spark.readStream.format("text")
         .option("maxFileAge", "3650d")
         .option("fileNameOnly", "true")
+        .options(**WHOLE)
         .load(f"{folder}/*.hudi")
     )
     planned = in_workers(marks, PlanMarkers(stream, tuple(full.names)), "tasks binary")
