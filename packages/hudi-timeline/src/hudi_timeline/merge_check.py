@@ -60,6 +60,15 @@ def check_merge(
     records = None
     if scan is not None:
         records = _first(scan, cases)
+        made = [n for n in config.partition_fields if n in records.column_names]
+        for name in made:
+            if name in schema.names and records.schema.field(name).type != schema.field(name).type:
+                raise SchemaError(
+                    f"laws are not checked with the table's rows where {name!r} comes from partition paths as "
+                    f"{records.schema.field(name).type}, and is {schema.field(name).type} in the table",
+                    column=name,
+                    remedy="check with records that are made up: real=False, on the command line --made-up.",
+                )
     return check_laws(
         rule, schema, ordering=config.ordering_field, records=records, deletes=deletes, cases=cases, seed=seed
     )

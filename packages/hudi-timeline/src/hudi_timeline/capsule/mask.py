@@ -12,6 +12,7 @@ import hmac
 import re
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -34,6 +35,15 @@ _EXTENSIONS = frozenset(
 _EPOCH = date(1970, 1, 1)
 BASE = "capsule:/table"
 """What stands for the table's base path."""
+
+
+def _place(value: Any) -> tuple[str, Any]:
+    """What values are ordered by: a column that changed its type has some that do not compare with each other."""
+    if isinstance(value, (int, float, Decimal)):
+        return "number", value
+    if isinstance(value, datetime):
+        return "moment" if value.tzinfo is None else "instant", value
+    return type(value).__name__, value
 
 
 class Mask:
@@ -60,8 +70,8 @@ class Mask:
     def rank(self, kind: str, value: Any) -> int:
         """The place of a value among those of its kind, from 0."""
         if kind not in self._sorted:
-            self._sorted[kind] = sorted(self._values.get(kind, ()))
-        return bisect.bisect_left(self._sorted[kind], value)
+            self._sorted[kind] = sorted(self._values.get(kind, ()), key=_place)
+        return bisect.bisect_left(self._sorted[kind], _place(value), key=_place)
 
     def text(self, kind: str, value: str) -> str:
         """The mask of a text."""
