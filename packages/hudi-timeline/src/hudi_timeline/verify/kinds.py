@@ -119,6 +119,11 @@ KINDS: dict[str, Kind] = {
     ),
     "commit-stat": _error("restore the commit's file from a backup: what it says of the file cannot be."),
     "commit-schema": _error("restore the commit's file from a backup: reads of the table go by its schema."),
+    "schema-column-lost": _error(
+        "write rows with the column, and it is in the schema again, with its values in the files that were not written "
+        "since; those of the others are in the table as of the instant that added it, as long as cleaning left its "
+        "files: read them there (as_of) and upsert them."
+    ),
     "replaced-group-written": _error(
         "write the rows of the file again: its group is replaced, and not read."
     ),

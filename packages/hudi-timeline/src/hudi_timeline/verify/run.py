@@ -15,6 +15,7 @@ from hudi_timeline.verify import (
     keys,
     leftovers,
     logs,
+    lost_columns,
     mdt,
     mdt_index,
     names,
@@ -105,6 +106,7 @@ def _check_table(
         files.check_files(facts, report)
         logs.check_logs(facts, report, deep=deep)
         sound = base_files.check_base_files(facts, report)
+        lost_columns.check_lost_columns(facts, sound, report)
         if deep:
             data.check_data(facts, sound, report)
         leftovers.check_leftovers(facts, report)

@@ -1,0 +1,137 @@
+"""A DataFrame's write beside another writer that changes what it was planned from: the frame is evaluated once."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+import pytest
+from rival_writers import LAZY, NULLS, RIVALS, Between, make, rows, state
+
+from hudi_format.errors import WriteConflictError
+from hudi_format.schema.changes import DROPPED, schema_changes
+from hudi_spark.writer import last_commit
+from hudi_timeline import HudiTable
+
+BEFORE, DURING = "before the instant", "while it writes"
+OPERATION = "hoodie.datasource.write.operation"
+OPTIONS = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "p",
+    "hoodie.datasource.write.precombine.field": "ts",
+}
+
+
+def counted(file: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Passes batches on, and notes each time that the rows are made."""
+
+    def pass_on(batches):  # of no module that a worker would have to import
+        for batch in batches:
+            if batch.num_rows:
+                with open(file, "a") as noted:
+                    noted.write("x")
+            yield batch
+
+    return pass_on
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made") / "t"
+    make(str(folder))
+    return folder
+
+
+@pytest.fixture
+def path(made, tmp_path):
+    shutil.copytree(made, tmp_path / "t")
+    return str(tmp_path / "t")
+
+
+@pytest.fixture
+def save(spark, path, tmp_path):
+    """Writes rows as a frame, and gives how often they were made."""
+
+    def write(table, operation, **options):
+        kinds = {
+            "id": "string",
+            "p": "string",
+            "ts": "long",
+            "v": "int",
+            "s": "struct<a:int>",
+            "extra": "string",
+        }
+        ddl = ", ".join(f"{n} {kinds.get(n, 'string')}" for n in table.schema.names)
+        frame = spark.createDataFrame([tuple(r.values()) for r in table.to_pylist()], ddl).coalesce(1)
+        frame = frame.mapInArrow(counted(str(tmp_path / "evaluations")), frame.schema)
+        given = {**OPTIONS, **options, OPERATION: operation}
+        frame.write.format("hudi").options(**given).mode("append").save(path)
+
+    write.evaluations = lambda: len((tmp_path / "evaluations").read_text())
+    return write
+
+
+WRITTEN = [
+    ("adds a column", BEFORE, "upsert", NULLS),
+    ("adds a column", BEFORE, "insert", {}),
+    ("adds a column", BEFORE, "bulk_insert", {}),
+    ("adds a column", BEFORE, "delete", {}),
+    ("adds a column", DURING, "upsert", {}),
+    ("adds a column", DURING, "bulk_insert", {}),
+    ("adds a member", BEFORE, "insert", {}),
+    ("widens", BEFORE, "upsert", {}),
+    ("widens to text", BEFORE, "upsert", {}),
+    ("widens to text", DURING, "insert", {}),
+    ("records a global index", BEFORE, "upsert", {}),
+    ("deletes our partition", BEFORE, "upsert", {}),
+    ("restores", BEFORE, "upsert", {}),
+]
+
+
+@pytest.mark.req("CC-01", "CC-04", "CC-40", "SE-02")
+@pytest.mark.parametrize(("rival", "moment", "operation", "options"), WRITTEN)
+def test_nothing_is_lost_and_the_frame_is_evaluated_once(
+    save, path, monkeypatch, rival, moment, operation, options
+):
+    between = Between(monkeypatch, path, RIVALS[rival], moment)
+    ours = rows("nx", ts=9) if operation.endswith("insert") else rows("ax", "nx", ts=9)
+    save(ours, operation, **(LAZY if moment == DURING else {}), **options)
+    assert between.ran
+    assert between.refused is None
+    assert save.evaluations() == 1
+    there, schema = state(path)
+    before, left = between.state
+    assert [str(c) for c in schema_changes(schema, left, schema) if c.kind == DROPPED] == []
+    touched = {(r["id"], r["p"]) for r in ours.to_pylist()}
+    for key, row in before.items():
+        if key not in touched:
+            assert {c: there[key][c] for c in row} == row
+    if operation == "delete":
+        assert touched.isdisjoint(there)
+    else:
+        assert all(there[key]["ts"] == 9 and str(there[key]["v"]) == "7" for key in touched)
+    assert "this write" in " ".join(last_commit().warnings)
+    assert HudiTable.open(path).verify(deep=True) == []
+
+
+CONFLICTS = [
+    ("adds a column", BEFORE, "upsert", {}),
+    ("adds a column to our rows", DURING, "upsert", NULLS),
+    ("records a global index", DURING, "upsert", {}),
+    ("sets the ordering field", BEFORE, "upsert", {}),
+    ("makes the table anew with other keys", BEFORE, "upsert", {}),
+]
+
+
+@pytest.mark.req("CC-01", "CC-04", "CC-40")
+@pytest.mark.parametrize(("rival", "moment", "operation", "options"), CONFLICTS)
+def test_what_does_not_go_together_is_a_conflict(save, path, monkeypatch, rival, moment, operation, options):
+    between = Between(monkeypatch, path, RIVALS[rival], moment)
+    with pytest.raises(WriteConflictError) as e:
+        save(rows("ax", ts=9), operation, **(LAZY if moment == DURING else {}), **options)
+    assert e.value.remedy
+    assert save.evaluations() == 1
+    assert state(path) == between.state
+    assert HudiTable.open(path).verify(deep=True) == []
