@@ -18,10 +18,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hudi_format.errors import HudiError
+from hudi_format.errors import HudiError, SchemaError
 from hudi_format.instant_time import parse_instant
 from hudi_format.schema.avro import from_avro
 from hudi_format.schema.changes import DROPPED, WIDENED, schema_changes
+from hudi_format.schema.evolve import reconcile
 from hudi_format.schema.meta_columns import without_meta
 from hudi_timeline.instant import REQUESTED, Instant
 from hudi_timeline.metadata.commit import CommitMetadata
@@ -73,7 +74,7 @@ def check_lost_columns(facts: Facts, sound: Sequence[CheckedFile], report: Repor
                 how = "was not completed when this commit's write began"
             elif place == number - 1 and place > 0 and later.instant.time in ours:
                 base = said[place - 1]
-                if _changed(base.schema, later.schema) or _changed(later.schema, base.schema):
+                if _types(base.schema) != _types(later.schema):
                     continue
                 how = "stands between this commit and the one whose schema it has"
             else:
@@ -109,8 +110,25 @@ def _schemas(facts: Facts) -> Iterable[_Said]:
 
 
 def _changed(before: pa.Schema, after: pa.Schema) -> set[str]:
-    """Columns and members that are not there afterwards, or of another type."""
-    return {c.column for c in schema_changes(after, before, after) if c.kind in (DROPPED, WIDENED)}
+    """Columns and members that are not there afterwards, or of a type that does not hold what they had."""
+    changes = schema_changes(after, before, after)
+    gone = {c.column for c in changes if c.kind == DROPPED}
+    retyped = {c.column for c in changes if c.kind == WIDENED}
+    return gone | {n for n in retyped if not _holds(before, after, n.partition(".")[0])}
+
+
+def _holds(before: pa.Schema, after: pa.Schema, column: str) -> bool:
+    try:
+        both = reconcile(
+            pa.schema([before.field(column)]), pa.schema([after.field(column)]), set_null_for_missing=True
+        )
+    except SchemaError:
+        return False
+    return bool(both.field(0).type == after.field(column).type)
+
+
+def _types(schema: pa.Schema) -> dict[str, pa.DataType]:
+    return {f.name: f.type for f in schema}
 
 
 def _overlap(earlier: Instant, later: Instant, requested: dict[str, int]) -> bool:
