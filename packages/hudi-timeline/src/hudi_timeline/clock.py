@@ -7,12 +7,12 @@ one is an error.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from hudi_format.errors import ClockError
+from hudi_format.fork_safe import ProcessLock
 from hudi_format.instant_time import format_instant, next_instant, parse_instant, zone_of
 from hudi_timeline.listed_at_once import TICK_MS
 from hudi_timeline.table_config import TIMEZONE, TableConfig
@@ -22,7 +22,7 @@ from hudi_timeline.timeline import Timeline
 # instant of the same millisecond.
 TOLERANCE = timedelta(seconds=1)
 
-_lock = threading.Lock()
+_lock = ProcessLock()
 _last_given: dict[str, str] = {}  # by time zone property
 
 

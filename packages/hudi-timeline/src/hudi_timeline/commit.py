@@ -488,6 +488,8 @@ class Transaction:
         if not self._open:
             return
         self._open = False
+        if not self._heartbeat.is_own:  # a forked child that ends does not end the write of its parent
+            return
         log.info("%s: write %s is rolled back: %s", self.storage.uri, self.instant, reason or "it failed")
         try:
             with locks.hold(self._lock, self._options.lock_wait_ms):

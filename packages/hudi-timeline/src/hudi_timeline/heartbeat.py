@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from hudi_format.errors import ConcurrentWriterError, StorageError
+from hudi_format.fork_safe import Owned, ProcessLock
 from hudi_format.json_text import loads
 from hudi_format.storage import Storage
 from hudi_timeline.running_call import RunningCall
@@ -33,7 +34,9 @@ _LONGEST_PID = 18  # digits; longer ones are no number of a process
 
 # Writes of this process that are running; a heartbeat file of this process that is not here is left over.
 _running: dict[str, Heartbeat] = {}
-_running_lock = threading.Lock()
+_running_lock = ProcessLock()
+if hasattr(os, "register_at_fork"):  # the writes of the process that forked are not the child's
+    os.register_at_fork(after_in_child=_running.clear)
 
 
 def heartbeat_path(instant: str) -> str:
@@ -170,6 +173,7 @@ class Heartbeat:
         call: RunningCall | None = None,
     ) -> None:
         self.call = call
+        self._owned = Owned()
         self._storage = storage
         self.instant = instant
         self._tolerance_s = max(interval_ms * misses / 1000, _LEAST_TOLERANCE_S)
@@ -198,6 +202,11 @@ class Heartbeat:
             self._stopping.set()
             self._forget()
             raise
+
+    @property
+    def is_own(self) -> bool:
+        """Whether this process began it, and not one that forked this one."""
+        return self._owned.here
 
     def _run(self) -> None:
         while not self._stopping.wait(self._interval_s):
@@ -229,6 +238,8 @@ class Heartbeat:
         """
         late_s = self._clock() - self._last_beat
         reason = self._lost
+        if not self._owned.here:
+            reason = "it belongs to the process that this one was forked from"
         if not reason and late_s > self._tolerance_s:
             reason = f"its last heartbeat was {late_s:.0f} s ago, more than {self._tolerance_s:.0f} s"
             reason += f" ({self._problem})" if self._problem else ""
@@ -247,7 +258,9 @@ class Heartbeat:
             )
 
     def stop(self) -> None:
-        """End the thread and remove the file.  May be called again."""
+        """End the thread and remove the file.  May be called again; a forked child leaves both to its parent."""
+        if not self._owned.here:
+            return
         try:
             self.halt()
             self._storage.delete(heartbeat_path(self.instant))
@@ -256,6 +269,8 @@ class Heartbeat:
 
     def give_up(self) -> None:
         """End the thread and leave the file, as the end of the process does."""
+        if not self._owned.here:
+            return
         try:
             self.halt()
         finally:

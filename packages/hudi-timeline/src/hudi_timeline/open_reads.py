@@ -5,9 +5,10 @@ A read counts from when it is made until the object is dropped.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from typing import Protocol
+
+from hudi_format.fork_safe import ProcessLock
 
 
 class Read(Protocol):
@@ -21,7 +22,7 @@ class Read(Protocol):
 
 
 _open: weakref.WeakSet[Read] = weakref.WeakSet()
-_lock = threading.Lock()
+_lock = ProcessLock()
 
 
 def register(read: Read) -> None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
-import threading
 
 from hudi_format.config.effects import effects_by_key
 from hudi_format.config.heeded import HEEDED, METADATA_ENABLE
 from hudi_format.config.registry import Given, names_of
+from hudi_format.fork_safe import ProcessLock
 
 log = logging.getLogger("hudi")
 
 _said: set[str] = set()
-_said_lock = threading.Lock()
+_said_lock = ProcessLock()
 
 
 def is_tuning(key: str) -> bool:

@@ -25,6 +25,7 @@ import pyarrow.types as pt
 
 from hudi_format.arrow_size import size_of
 from hudi_format.errors import HudiError, StorageError
+from hudi_format.fork_safe import Owned
 from hudi_format.observer import NO_OBSERVER, KeyObserver
 from hudi_format.parquet.config import ParquetConfig
 from hudi_format.schema.cast import convert
@@ -88,6 +89,7 @@ class BaseFileWriter:
         self._gathered_rows = 0
         self._size = -1
         self._open = True
+        self._owned = Owned()
         self._writer: pq.ParquetWriter | None = None
         self._sink = storage.open_output(path)
 
@@ -248,6 +250,10 @@ class BaseFileWriter:
         if not self._open:
             return
         self._open = False
+        if not self._owned.here:  # a forked child that ends leaves its parent's file alone
+            if self._writer is not None:
+                self._writer.is_open = False
+            return
         self._gathered = []
         if self._writer is not None:
             self._writer.is_open = False  # or it would write its footer when it is collected

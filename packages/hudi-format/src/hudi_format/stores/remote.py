@@ -20,6 +20,7 @@ import fsspec
 import pyarrow as pa
 
 from hudi_format.errors import HudiError, OptionError, StorageError, UnsupportedError
+from hudi_format.fork_safe import Owned
 from hudi_format.safe_path import check_below
 from hudi_format.stores.failures import code_of, is_taken, refusals
 from hudi_format.stores.protocol import FileInfo
@@ -61,9 +62,17 @@ class FsspecStorage:
         self._scheme = scheme_of(uri)
         self._options = dict(storage_options or {})
         self._secrets = tuple(_texts(self._options))
-        self._fs, root = _file_system(self._uri, self._scheme, self._options)
+        self._made, root = _file_system(self._uri, self._scheme, self._options)
+        self._owned = Owned()
         self._root = root.rstrip("/")
         self.has_folders = self._scheme.kind in (FOLDERS, UNKNOWN)
+
+    @property
+    def _fs(self) -> Any:
+        if not self._owned.here:  # fsspec's threads and connections do not live on in a forked child
+            self._made, _ = _file_system(self._uri, self._scheme, self._options)
+            self._owned = Owned()
+        return self._made
 
     @property
     def uri(self) -> str:

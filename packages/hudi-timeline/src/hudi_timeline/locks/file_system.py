@@ -15,6 +15,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from hudi_format.errors import LockError
+from hudi_format.fork_safe import Owned
 from hudi_format.json_text import loads
 from hudi_format.storage import Storage
 
@@ -46,13 +47,14 @@ class FileSystemLock:
         self._expire_ms = expire_minutes * 60_000
         self._now = now
         self._content = b""
+        self._owned = Owned()
 
     @property
     def name(self) -> str:
         return f"lock file {self._storage.uri}/{self._path}"
 
     def try_acquire(self) -> bool:
-        if self._content:
+        if self._content and self._owned.here:
             raise LockError(f"the lock is held already: {self.name}")
         self._remove_expired()
         content = json.dumps(
@@ -62,6 +64,7 @@ class FileSystemLock:
                 "lockStacksInfo": [],
             }
         ).encode()
+        self._owned = Owned()
         self._content = content  # before it is made: what is there decides on release
         try:
             self._storage.create(self._path, content)
@@ -79,7 +82,10 @@ class FileSystemLock:
 
     def _is_mine(self) -> bool:
         try:
-            return bool(self._content) and self._storage.read(self._path) == self._content
+            # What is held belongs to the process that took it, not to one that was forked from it.
+            return (
+                bool(self._content) and self._owned.here and self._storage.read(self._path) == self._content
+            )
         except FileNotFoundError:
             return False
 
@@ -92,7 +98,7 @@ class FileSystemLock:
 
     def release(self) -> None:
         # Another's file must stay: ours had expired and was replaced.
-        if self._content and self._is_mine():
+        if self._is_mine():
             self._storage.delete(self._path)
         self._content = b""
 

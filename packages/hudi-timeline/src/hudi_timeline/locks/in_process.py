@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 from hudi_format.errors import LockError
@@ -9,6 +10,8 @@ from hudi_format.errors import LockError
 # The handle that holds the lock of a key.  Each change is one step of the dictionary, so that no interrupt leaves a
 # handle in doubt whether it holds.
 _holders: dict[str, InProcessLock] = {}
+if hasattr(os, "register_at_fork"):  # a child has none of the threads that hold, nor their locks
+    os.register_at_fork(after_in_child=_holders.clear)
 
 
 class InProcessLock:

@@ -11,6 +11,7 @@ import fcntl
 import os
 
 from hudi_format.errors import LockError, NotAHudiTableError
+from hudi_format.fork_safe import Owned
 from hudi_format.storage import Storage
 from hudi_timeline.locks.in_process import InProcessLock
 
@@ -38,6 +39,7 @@ class LocalLock:
         # The same folder may be reached by several paths.
         self._threads = InProcessLock(os.path.realpath(self._folder))
         self._descriptor = -1
+        self._owned = Owned()
 
     @property
     def name(self) -> str:
@@ -56,6 +58,7 @@ class LocalLock:
         return taken
 
     def _flock(self) -> bool:
+        self._owned = Owned()
         try:
             self._descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -95,6 +98,8 @@ class LocalLock:
             )
 
     def release(self) -> None:
+        if not self._owned.here:  # the process that forked this one goes on holding it
+            self._descriptor = -1
         if self._descriptor >= 0:
             # Explicitly, because a child may hold a copy of the descriptor.
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from hudi_format.errors import LockError, StorageError
+from hudi_format.fork_safe import Owned
 from hudi_format.json_text import loads
 from hudi_format.storage import ReplacingStorage, Storage
 from hudi_timeline import heartbeat
@@ -57,6 +58,7 @@ class StorageLock:
         self._threads = InProcessLock(storage.uri)
         self._validity_ms = validity_s * 1000
         self._now = now
+        self._owned = Owned()
         self._owner = ""
         self._version = ""
         self._until = 0
@@ -88,6 +90,7 @@ class StorageLock:
         found = self._files.read_version(PATH)
         if found is not None and not self._is_free(found[0]):
             return False
+        self._owned = Owned()
         self._owner = f"{uuid.uuid4()} {heartbeat.this_process().text()}"
         self._until = self._now_ms() + self._validity_ms
         content = self._content(expired=False)
@@ -141,6 +144,9 @@ class StorageLock:
         )
 
     def release(self) -> None:
+        if not self._owned.here:  # the lease is that of the process that forked this one
+            self._version = self._owner = ""
+            return
         try:
             if (
                 self._owner and not self._version
