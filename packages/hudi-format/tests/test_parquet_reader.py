@@ -27,7 +27,6 @@ from hudi_format.parquet.reader import Pieces, iter_batches, iter_row_groups, re
 from hudi_format.schema.avro import from_avro
 from hudi_format.schema.meta_columns import FILE_NAME, META_COLUMNS, RECORD_KEY, with_meta
 from hudi_format.storage import LocalStorage, open_storage
-from hudi_format.stores import local
 
 DATA = Path(__file__).parent / "data"
 GOLDEN = golden_tables.ROOT / "v6"
@@ -269,11 +268,10 @@ def test_large_row_groups_come_in_pieces(tmp_path: Path) -> None:
         assert [p.num_rows for p in whole] == [400, 400, 200]
 
 
-def test_large_files_are_read_rather_than_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_others_may_change_are_read_and_not_mapped(tmp_path: Path) -> None:
     rows = pa.table({"n": range(1000), "text": [str(i) * 9 for i in range(1000)]})
     pq.write_table(rows, tmp_path / "f.parquet", row_group_size=400)
     storage = open_storage(str(tmp_path))
-    monkeypatch.setattr(local, "MOST_MAPPED", 1000)
     with storage.open_input("f.parquet") as file:
         assert isinstance(file, pa.OSFile)
     assert read_table(storage, "f.parquet").equals(rows)

@@ -160,3 +160,39 @@ def test_a_remote_store_is_listed_on_threads_with_the_same_result(tmp_path):
     found = list_table(storage, config)
     assert sorted(found.files) == [f"p{n:02d}" for n in range(40)]
     assert all(any(f.size == 4 for f in files) for files in found.files.values())
+
+
+@pytest.mark.req("TL-05")
+def test_links_that_lead_back_into_the_table_are_left_out(table, tmp_path):
+    """Each of two of them doubles the paths at every depth, up to forty: the walk would not end."""
+    storage, config = table
+    for name in ("a", "b"):
+        (tmp_path / name).symlink_to(".")
+        (tmp_path / "x" / name).symlink_to("..")
+    (tmp_path / "stray").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / "stray" / name).symlink_to(tmp_path)
+    (tmp_path / "newest").symlink_to("x/2")  # its files are those of x/2, and not twice
+    assert list_partitions(storage, config) == ["x/1", "x/2", "y/1"]
+    # The same table by way of a link to it.
+    other = tmp_path.parent / f"{tmp_path.name}-link"
+    other.symlink_to(tmp_path)
+    assert list_partitions(LocalStorage(str(other)), config) == ["x/1", "x/2", "y/1"]
+    # Links to files are files.
+    (tmp_path / "x/1/g_0_1.parquet").symlink_to("f_0_1.parquet")
+    assert "g_0_1.parquet" in {f.name for f in list_files(storage, "x/1")}
+
+
+def test_links_that_lead_to_each_other_outside_of_the_table_end(tmp_path):
+    outside = tmp_path / "outside"
+    (outside / "p").mkdir(parents=True)
+    (outside / "q").mkdir()
+    for name in ("a", "b"):
+        (outside / "p" / name).symlink_to(outside / "q")
+        (outside / "q" / name).symlink_to(outside / "p")
+        (outside / "p" / f"self{name}").symlink_to(outside)
+    storage = LocalStorage(str(tmp_path / "t"))
+    config = table_config.create(storage, {"hoodie.table.name": "t", "hoodie.table.partition.fields": "a,b"})
+    (tmp_path / "t" / "out").symlink_to(outside)
+    (tmp_path / "t" / "again").symlink_to(outside / "p")
+    assert list_partitions(storage, config) == []

@@ -165,7 +165,7 @@ def _has_values(kind: pa.DataType) -> bool:
 def stream_bytes(source: pa.NativeFile) -> int:
     """How many bytes of a column chunk to hold while it is decoded; 0 for all of it.
 
-    A mapped file's are in memory anyway, and of a remote one each read is a request.
+    Of a remote file each read is a request.
     """
     return STREAM_BYTES if isinstance(source, pa.OSFile) else 0
 

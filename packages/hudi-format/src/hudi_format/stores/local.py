@@ -15,8 +15,6 @@ from hudi_format.model import join_path
 from hudi_format.safe_path import check_below
 from hudi_format.stores.protocol import FileInfo, named
 
-# Larger files are read, not mapped: what was touched of a map counts as memory of the process until it is closed.
-MOST_MAPPED = 256 << 20
 FIRST_BYTES, READ_BYTES = 1 << 16, 1 << 20
 FOLLOW = "HUDI_FOLLOW_LINKS"
 """`read` in the environment: links that lead out of a table are followed by reads."""
@@ -111,7 +109,7 @@ class LocalStorage:
     # --- looking -------------------------------------------------------------------------------------
 
     def list(self, path: str, *, unless: tuple[str, ...] = ()) -> list[FileInfo]:
-        """As `Storage.list`.
+        """As `Storage.list`; links to folders that are within the table are left out (`_leads_back`).
 
         Args:
             unless: files whose names end in one of these are given without size (-1) and time (0).
@@ -124,6 +122,8 @@ class LocalStorage:
                 return []
             with entries:
                 for e in entries:
+                    if e.is_symlink() and self._leads_back(path, e.name):
+                        continue
                     if e.is_symlink() and e.is_file() and not self._may_read(e.path):
                         raise self._linked(join_path(path, e.name))
                     if unless and e.name.endswith(unless) and e.is_file():
@@ -143,6 +143,21 @@ class LocalStorage:
         return (
             self._followed(path, full) if path and path not in self._inside and os.path.islink(full) else full
         )
+
+    def _leads_back(self, folder: str, name: str) -> bool:
+        """Whether a link in a folder of the table leads to another folder of it, or to where it lies itself.
+
+        Those folders are listed where they are; by way of the link their files would come twice, or without an end.
+        Of links to other places one is followed on a path: several could lead to each other.
+        """
+        full = f"{self.full(folder)}/{name}"
+        if not os.path.isdir(full):
+            return False
+        root = os.path.realpath(self._root)
+        place, target = os.path.realpath(self.full(folder)), os.path.realpath(full)
+        if _is_below(target, root) or _is_below(place, target):
+            return True
+        return not _is_below(place, root)
 
     def info(self, path: str) -> FileInfo | None:
         full = self._seen(path)
@@ -194,12 +209,11 @@ class LocalStorage:
     def open_input(self, path: str) -> pa.NativeFile:
         full = self._seen(path)
         with named(self._root, path):
-            stat = os.lstat(full)
-            if S_ISLNK(stat.st_mode):
-                stat = os.stat(self._followed(path, full))
-            if stat.st_size > MOST_MAPPED:
-                return pa.OSFile(full, "rb")
-            return pa.memory_map(full, "rb")
+            if os.path.islink(full):
+                full = self._followed(path, full)
+            # Not mapped: of a file that becomes shorter meanwhile, by a copy over it or on a network's file system, a
+            # map ends the process where a read is an error; and what was touched of a map counts as memory.
+            return pa.OSFile(full, "rb")
 
     # --- writing -------------------------------------------------------------------------------------
 
@@ -307,6 +321,11 @@ class LocalStorage:
         full, to = self._changed(source, itself=False), self._changed(target, itself=False)
         with named(self._root, source):
             os.rename(full, to)
+
+
+def _is_below(path: str, folder: str) -> bool:
+    """Whether a path is a folder, or below it."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def _drop_checksum(full: str) -> None:

@@ -411,8 +411,6 @@ def _open(task: ReadTask) -> pa.NativeFile:
         return task.storage.open_input(task.path)
     except FileNotFoundError:
         raise _placed(MissingFileError("a file of the scan is gone"), task) from None
-    except (pa.ArrowInvalid, ValueError) as e:  # an empty file cannot be mapped
-        raise _corrupt(task, e) from None
 
 
 def _open_other(task: ReadTask, schema: pa.Schema) -> OtherBaseFile | None:
