@@ -2,6 +2,7 @@
 
 import pytest
 
+from hudi_format.errors import StorageError
 from hudi_format.storage import FileInfo, LocalStorage, open_storage
 from hudi_timeline import table_config
 from hudi_timeline.listing import list_files, list_partition_files, list_partitions, list_table, walk
@@ -183,7 +184,7 @@ def test_links_that_lead_back_into_the_table_are_left_out(table, tmp_path):
     assert "g_0_1.parquet" in {f.name for f in list_files(storage, "x/1")}
 
 
-def test_links_that_lead_to_each_other_outside_of_the_table_end(tmp_path):
+def test_links_that_lead_to_each_other_outside_of_the_table_end(tmp_path, monkeypatch):
     outside = tmp_path / "outside"
     (outside / "p").mkdir(parents=True)
     (outside / "q").mkdir()
@@ -195,4 +196,7 @@ def test_links_that_lead_to_each_other_outside_of_the_table_end(tmp_path):
     config = table_config.create(storage, {"hoodie.table.name": "t", "hoodie.table.partition.fields": "a,b"})
     (tmp_path / "t" / "out").symlink_to(outside)
     (tmp_path / "t" / "again").symlink_to(outside / "p")
+    with pytest.raises(StorageError, match="leads out"):
+        list_partitions(storage, config)
+    monkeypatch.setenv("HUDI_FOLLOW_LINKS", "read")
     assert list_partitions(storage, config) == []
