@@ -59,6 +59,13 @@ def content(path):
     )
 
 
+def changed(path):
+    """The keys of the rows that have the newest commit's time."""
+    found = HudiTable.open(path).read(["_hoodie_commit_time", "_hoodie_record_key"]).to_arrow().to_pylist()
+    newest = max(r["_hoodie_commit_time"] for r in found)
+    return sorted(r["_hoodie_record_key"] for r in found if r["_hoodie_commit_time"] == newest)
+
+
 def counts(result):
     return sorted(
         (s.partition, s.num_writes, s.num_deletes, s.num_update_writes, s.num_inserts)
@@ -128,6 +135,7 @@ def test_both_engines_find_the_same(spark, tmp_path, index, more):
         table = pa.Table.from_pylist([dict(zip(SCHEMA.names, v, strict=True)) for v in values], SCHEMA)
         without_jvm = getattr(HudiTable.open(theirs), operation)(table, options=given)
         assert content(mine) == content(theirs), operation
+        assert changed(mine) == changed(theirs), operation
         assert counts(on_spark) == counts(without_jvm), operation
         if operation != "insert":
             assert on_spark.lookup == without_jvm.lookup

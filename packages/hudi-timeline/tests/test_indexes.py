@@ -387,6 +387,31 @@ def test_global_indexes_keep_a_key_once_over_the_whole_table(tmp_path_factory, s
         assert len(content(table)) == len(model)
 
 
+@pytest.mark.req("IX-06", "IX-08", "PM-02")
+@pytest.mark.parametrize("index", GLOBAL)
+@pytest.mark.parametrize(
+    ("payload", "renewed"),
+    [("DefaultHoodieRecordPayload", ["k1"]), ("EventTimeAvroPayload", ["k1"]), ("FirstValueAvroPayload", [])],
+)
+def test_a_stored_record_that_wins_over_one_of_another_partition_is_written_again(
+    tmp_path, index, payload, renewed
+):
+    """As Apache Hudi 0.15 (tests/interop/test_index.py), so that incremental answers agree."""
+    given = {"hoodie.datasource.write.payload.class": f"org.apache.hudi.common.model.{payload}", INDEX: index}
+    table = make(tmp_path / "t", pa.schema([*SCHEMA, ("l", pa.list_(pa.int64()))]))
+    stored = rows(*FIRST, ("k4", "p1", 10, None), l=[[1], None, [3, None], []])
+    first = table.insert(stored)
+    late = rows(("k1", "p2", 9, "late"), ("k2", "p2", 9, "late"), ("new", "p2", 1, "new"), l=[[9], [9], [9]])
+    result = table.upsert(late, options=given)
+    assert [r for r in content(table) if r[0] == "k1"] == [("k1", "p1", "p1", "old1")]
+    since = table.read_incremental(first.instant).to_arrow().to_pylist()
+    assert sorted(r["id"] for r in since) == [*renewed, "new"]
+    assert [r["l"] for r in since if r["id"] == "k1"] == [[1]] * len(renewed)
+    assert (result.updated, result.inserted) == (len(renewed), 1)
+    stayed = table.upsert(rows(("k1", "p3", 9, "late"), l=[[9]]), options={**given, **STAY[index]})
+    assert stayed.updated == 0
+
+
 def test_a_table_without_partitions_needs_no_move(tmp_path):
     table = HudiTable.create(
         str(tmp_path / "t"), SCHEMA, name="t", record_keys=["id"], ordering_fields=["ts"]

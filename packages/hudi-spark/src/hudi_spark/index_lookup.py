@@ -40,7 +40,7 @@ _FOUND = T.StructType([T.StructField(ROW_ID, T.LongType()), T.StructField(FILE_I
 _FOUND_GLOBAL = T.StructType(
     [*_FOUND.fields, T.StructField(PARTITION_PATH, T.StringType()), T.StructField(_STAYS, T.BooleanType())]
 )
-# Where values are taken along, also the file.
+# Where stored records are needed, also the file.
 _FOUND_FILES = T.StructType([*_FOUND_GLOBAL.fields, T.StructField(_PATH, T.StringType())])
 # What opening one more file costs, in bytes of reading.
 _FILE_COST = 1 << 20
@@ -133,7 +133,12 @@ class Lookup:
 
 
 def _found(task: LookupTask) -> T.StructType:
-    return _FOUND_FILES if task.takes_values_along else _FOUND_GLOBAL
+    return _FOUND_FILES if _needs_stored(task) else _FOUND_GLOBAL
+
+
+def _needs_stored(task: LookupTask) -> bool:
+    """Whether rows may have to be merged with the stored ones before they are written (`STORED_IN`)."""
+    return task.takes_values_along or task.renews_stored
 
 
 def _sent_on(rows: DataFrame, task: LookupTask) -> DataFrame:
@@ -144,18 +149,24 @@ def _sent_on(rows: DataFrame, task: LookupTask) -> DataFrame:
     kept = rows.where(~F.exists(places, lambda p: p[FILE_ID].isNull()))
     here = F.col(PARTITION_PATH)
     may_move = ~_is_delete(rows, task) if task.update_partition else F.lit(False)
+    nowhere = F.lit(None).cast("string")
 
     def goes(p: Column) -> Column:
-        moved = may_move & (p[PARTITION_PATH] != here) & ~p[_STAYS]
-        nowhere = [F.lit(None).cast("string").alias(STORED_IN)] if task.takes_values_along else []
+        elsewhere = may_move & (p[PARTITION_PATH] != here)
+        moved = elsewhere & ~p[_STAYS]
+        here_again = F.when(elsewhere & p[_STAYS], p[_PATH]) if task.renews_stored else nowhere
         return F.struct(
-            p[PARTITION_PATH].alias(PARTITION_PATH), p[FILE_ID].alias(FILE_ID), moved.alias(MOVED), *nowhere
+            p[PARTITION_PATH].alias(PARTITION_PATH),
+            p[FILE_ID].alias(FILE_ID),
+            moved.alias(MOVED),
+            *([here_again.alias(STORED_IN)] if _needs_stored(task) else []),
         )
 
     found = F.transform(places, goes)
     stored: list[Column] = []
-    if task.takes_values_along:
-        stored = [F.array_min(F.transform(places, lambda p: p[_PATH])).alias(STORED_IN)]
+    if _needs_stored(task):
+        filled = F.array_min(F.transform(places, lambda p: p[_PATH])) if task.takes_values_along else nowhere
+        stored = [filled.alias(STORED_IN)]
     fresh = F.array(
         F.struct(here.alias(PARTITION_PATH), F.lit("").alias(FILE_ID), F.lit(False).alias(MOVED), *stored)
     )
@@ -337,7 +348,7 @@ class FindEverywhere:
             pa.repeat(pa.scalar(None if file is None else file.partition, pa.string()), n),
             pa.array(np.zeros(n, dtype=bool) if stays is None else stays),
         ]
-        if self.task.takes_values_along:
+        if _needs_stored(self.task):
             columns.append(pa.repeat(pa.scalar(None if file is None else file.path, pa.string()), n))
         return pa.RecordBatch.from_arrays(columns, names=_found(self.task).names)
 

@@ -95,6 +95,15 @@ class LookupTask:
         )
 
     @property
+    def renews_stored(self) -> bool:
+        """Whether a stored record that wins over one of another partition is written again, as of this commit.
+
+        Apache Hudi merges the two, and updates the stored record's file by what comes out: of equal ordering values the
+        incoming one counts.
+        """
+        return self.compares_stored and self.rule.against_stored == Order.GREATEST
+
+    @property
     def takes_values_along(self) -> bool:
         """Whether a record that moves is filled from the stored one."""
         return self.is_global and self.update_partition and self.rule.fill_stored and not self.delete_all

@@ -40,7 +40,7 @@ class Tagged:
 
     Attributes:
         rows: the incoming rows, each as often as it goes somewhere; with a column `MOVED` if a record moves:
-            true for the row that deletes it in its old partition; and, with a payload that fills, `STORED_IN`.
+            true for the row that deletes it in its old partition; and with `STORED_IN` if stored records are needed.
         codes: per row, the number of its partition.
         partitions: all partitions that rows are in.
         files: file groups that rows are in, as (number of the partition, file id).
@@ -147,17 +147,19 @@ def _tag_global(
 
     found = _in_all(candidates, find, storage, pool)
     same = lookup.same_keys
-    hits, moves = [], []
+    hits, moves, renewed = [], [], []
     leaving = np.ones(rows.num_rows, dtype=bool)  # of the rows that are found: whether they leave every file
     for (code, _), f in zip(candidates, found, strict=True):
         stays = np.zeros(rows.num_rows, dtype=bool)
         if f.stays is not None:
             stays[with_equal_keys(f.rows[f.stays], same)] = True
         at = with_equal_keys(f.rows, same)
-        moved = may_move[at] & (codes[at] != code) & ~stays[at]
+        elsewhere = may_move[at] & (codes[at] != code)
+        moved = elsewhere & ~stays[at]
         leaving[at[~moved]] = False
         hits.append(at)
         moves.append(moved)
+        renewed.append(elsewhere & stays[at])
     order, location = _placed(hits, leaving)
     moved = np.zeros(len(order), dtype=bool)
     if moves:
@@ -174,6 +176,12 @@ def _tag_global(
             out = out.append_column(
                 STORED_IN, _stored_in(hits, [f.path for _, f in candidates], order, location)
             )
+    if task.renews_stored and any(of.any() for of in renewed):
+        again = np.zeros(len(order), dtype=bool)
+        marks = np.concatenate(renewed)
+        again[: len(marks)] = marks
+        paths = pa.array([f.path for _, f in candidates], pa.string())
+        out = out.append_column(STORED_IN, paths.take(pa.array(location, mask=~again[back])))
     groups = tuple((code, f.file_id) for code, f in candidates)
     count = LookupCount.of(task.index, (f.verdict for f in found))
     return Tagged(out, out_codes, tuple(known), groups, location, count)

@@ -1,7 +1,8 @@
-"""Records that move to another partition, under payloads that fill values from the stored record.
+"""Records that meet a stored one of another partition, under payloads that do not just take the later one.
 
-The stored record stays behind as a delete, so what it fills is taken along: the worker of the record's new place
-reads it from the file that holds it.
+Where the payload fills values, a record that moves leaves the stored one behind as a delete, so what that fills is
+taken along: the worker of the record's new place reads it from the file that holds it.  Where the stored record is
+newer and wins, it stays in its place, and is written again with the values that it has.
 
 Source: HoodieIndexUtils.mergeForPartitionUpdatesIfNeeded of Apache Hudi 0.15, and what it did with the same rows
 (tests/interop/test_index.py).
@@ -64,10 +65,12 @@ def _merged(context: WriteContext, path: str, rows: pa.Table) -> list[tuple[np.n
         met = decide(
             at, context.rule, stored_ordering=nested_column(stored, name) if name else None, ordering=ordering
         )
+        # A payload that fills takes the incoming record's place whoever is newer: it moves.
+        wins = met.stored_wins if context.rule.fill_stored else met.take < 0
         columns = [
             merged_column(
                 stored.column(n), rows.column(n), at,
-                fill=context.rule.fill_stored, stored_wins=met.stored_wins,
+                fill=context.rule.fill_stored, stored_wins=wins,
             ) if n in context.schema.names else rows.column(n).take(pa.array(at))
             for n in rows.schema.names
         ]  # fmt: skip

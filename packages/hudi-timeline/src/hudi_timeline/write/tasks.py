@@ -22,8 +22,8 @@ from hudi_format.storage import Storage
 # A further column of rows that go to a bucket: true for a record that moves to another partition, and is to be
 # deleted in this one.
 MOVED = "_hudi_moved"
-# Another: for a record that moves, the path of the base file that holds the stored record, where its values are to
-# fill those of the new one; null for all others.
+# Another: the path of the base file that holds the stored record, for a record that moves, where its values are to
+# fill those of the new one, and for one that does not, because the stored one is newer; null for all others.
 STORED_IN = "_hudi_stored_in"
 
 CREATE = "CREATE"
