@@ -157,7 +157,7 @@ def _condition(rows: DataFrame, name: str, text: str) -> Column:
         condition = F.expr(text)
         kind = rows.select(condition).schema[0].dataType
     except PySparkException as e:
-        raise _not_understood(rows, name, e) from None
+        raise _not_understood(rows, name, e) from e
     if not isinstance(kind, T.BooleanType):
         raise InvalidOptionError(
             f"rule {name!r} is a {kind.simpleString()}, not true or false",

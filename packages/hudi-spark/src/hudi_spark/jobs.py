@@ -6,7 +6,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from hudi_format import errors
 from hudi_format.errors import HudiError, WriteFailedError
+from hudi_spark.python_frames import python_failure
 
 R = TypeVar("R")
 GROUP, DESCRIPTION, INTERRUPT = "spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"
@@ -53,7 +54,7 @@ def run_job(spark: SparkSession, action: Callable[[], R], what: str, *, settle: 
     except (Py4JJavaError, PySparkException) as e:
         context.cancelJobGroup(group)
         _wait(spark, group)
-        raise translate(str(e)) from None
+        raise translate(str(e)) from e
     except BaseException:
         context.cancelJobGroup(group)
         _wait(spark, group)
@@ -80,7 +81,12 @@ def _wait(spark: SparkSession, group: str) -> None:
 
 
 def translate(text: str) -> HudiError:
-    """The error of ours that a text of Spark's tells about: the one raised in a worker, or its own cause."""
+    """The error of ours that a text of Spark's tells about: the one raised in a worker, or its own cause.
+
+    Where the user's Python is to blame, `details` has its `function`, `source` and `line`, and the whole `exception`.
+    """
+    failure = python_failure(text)
+    details: dict[str, Any] = {} if failure is None else failure.details()
     ours = _OURS.findall(text)
     if ours:
         name, code, message = ours[-1]
@@ -89,14 +95,21 @@ def translate(text: str) -> HudiError:
             body, _, remedy = message.partition(" Remedy: ")
             place = _PLACE.match(body)
             if place is None or not any(place.group("table", "instant", "file")):
-                return cls(body, remedy=remedy)
+                return cls(body, remedy=remedy, **_of_user(details))
             named = {n: place[n] or "" for n in ("table", "instant", "file")}
-            return cls(place["message"], remedy=remedy, **named)
+            return cls(place["message"], remedy=remedy, **named, **_of_user(details))
     if _DIED.search(text):
         return WriteFailedError(
             "a Python worker of Spark died and no attempt was left",
             remedy="see the executor's log for the reason (often memory: raise spark.executor.memoryOverhead), and "
             "run the write again; nothing of it is visible.",
+        )
+    if failure is not None:
+        where = f" {failure.place}" if failure.place else ""
+        return WriteFailedError(
+            f"the Spark job failed{where}: {failure.exception.splitlines()[0][:500]}",
+            remedy="correct it, or see the driver's log for the whole of it; nothing of the write is visible.",
+            **details,
         )
     causes = _PYTHON.findall(text)
     cause = (
@@ -108,3 +121,8 @@ def translate(text: str) -> HudiError:
         f"the Spark job failed: {cause.strip()[:500]}",
         remedy="see the driver's log for the whole of it; nothing of the write is visible.",
     )
+
+
+def _of_user(details: dict[str, Any]) -> dict[str, Any]:
+    """The place in the user's code, where an error of ours has one below it."""
+    return details if "source" in details else {}

@@ -113,10 +113,10 @@ class RowRules:
             self._holding(self._schema.empty_table(), condition)
         except UnsupportedError:
             refusal.remedy += ' With DuckDB, rules may be any of its SQL: pip install "hudi-timeline[sql]".'
-            raise refusal from None
+            raise refusal from refusal.__cause__
         except ValueError as e:
             refusal.message += f" (and DuckDB says: {e})"
-            raise refusal from None
+            raise refusal from e
         return condition
 
     def _holding(self, rows: pa.Table, condition: str) -> np.ndarray:
