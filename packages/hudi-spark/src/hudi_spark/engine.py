@@ -77,11 +77,15 @@ SENT_KEYS = 2_000_000
 
 @dataclass(frozen=True)
 class SparkFrame:
-    """Evaluated rows: record key, partition path, data columns, `ROW_ID`; when tagged, `FILE_ID` too ("": none)."""
+    """Evaluated rows: record key, partition path, data columns, `ROW_ID`; when tagged, `FILE_ID` too ("": none).
+
+    `tasks` are those that the user asked for; None leaves them to the engine.
+    """
 
     rows: DataFrame
     counts: Mapping[str, int]
     tagged: bool = False
+    tasks: int | None = None
 
 
 class SparkEngine:
@@ -162,7 +166,7 @@ class SparkEngine:
                 self._give_up()
                 raise
             if counts is not None:
-                return SparkFrame(rows, counts)
+                return SparkFrame(rows, counts, tasks=task.order.tasks)
             self._give_up()  # a date of a year that Spark's expression does not write
             by_kernels = True
 
@@ -222,7 +226,7 @@ class SparkEngine:
         if task.prepped:
             return self._located(frame, storage, files)
         if task.fills_within:
-            frame = replace(frame, rows=self._keep(one_per_key(frame.rows, task), frame.rows.storageLevel))
+            frame = replace(frame, rows=self._keep(one_per_key(frame.rows, task, frame.tasks), frame.rows.storageLevel))
         given = sum(frame.counts.values())
         few = given <= BROADCAST_ROWS
         sent = given * min(self.parallelism, len(latest))
@@ -270,7 +274,7 @@ class SparkEngine:
     def write(self, frame: SparkFrame, context: WriteContext, routing: Routing) -> list[WriteStat]:
         if not routing.buckets:
             return []
-        task_of = spread(routing.buckets, self.parallelism)
+        task_of = spread(routing.buckets, self.parallelism, frame.tasks)
         tasks = max(task_of) + 1
         number = slots(tasks)
         rows = frame.rows if frame.tagged else frame.rows.withColumn(FILE_ID, F.lit(""))

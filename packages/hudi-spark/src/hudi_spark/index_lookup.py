@@ -184,9 +184,9 @@ def _sent_on(rows: DataFrame, task: LookupTask) -> DataFrame:
     )
 
 
-def one_per_key(rows: DataFrame, task: LookupTask) -> DataFrame:
+def one_per_key(rows: DataFrame, task: LookupTask, tasks: int | None = None) -> DataFrame:
     """The rows of `task.fills_within`: one per key, its nulls filled, in the partition of the last that counted."""
-    together = rows.repartition(RECORD_KEY)
+    together = rows.repartition(tasks, RECORD_KEY) if tasks else rows.repartition(RECORD_KEY)
     return in_workers(together, FillByKey(task), rows.schema)
 
 

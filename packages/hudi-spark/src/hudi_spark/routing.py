@@ -44,13 +44,18 @@ def slots(n: int) -> list[int]:
     return [found[i] for i in range(n)]
 
 
-def spread(buckets: Sequence[Bucket], parallelism: int) -> list[int]:
-    """The task of each bucket: as many tasks as the work needs, about equally loaded."""
+def spread(buckets: Sequence[Bucket], parallelism: int, asked: int | None = None) -> list[int]:
+    """The task of each bucket: as many tasks as the work needs, about equally loaded.
+
+    Args:
+        asked: tasks that the user asked for, in the place of twice the `parallelism`.  There are more where each would
+            get too much, and never more than buckets, as in Apache Hudi.
+    """
     if not buckets:
         return []
     total = sum(b.expected_bytes for b in buckets)
     rows = sum(b.expected_rows for b in buckets)
-    tasks = min(len(buckets), max(2 * parallelism, -(-total // TASK_BYTES), -(-rows // TASK_ROWS)))
+    tasks = min(len(buckets), max(asked or 2 * parallelism, -(-total // TASK_BYTES), -(-rows // TASK_ROWS)))
     heap = [(0, task) for task in range(tasks)]
     out = [0] * len(buckets)
     for bucket in sorted(buckets, key=lambda b: -b.expected_bytes):

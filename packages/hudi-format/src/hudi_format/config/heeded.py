@@ -384,10 +384,13 @@ DOCS = {
         "Of streaming sinks only, as in Apache Hudi: a write of a DataFrame fails whatever it says."
     ),
     STORAGE_LEVEL: "Where Spark keeps the input while it is written.",
-    PARALLELISM["upsert"]: "Tasks of an upsert.",
-    PARALLELISM["insert"]: "Tasks of an insert or an overwrite.",
+    PARALLELISM["upsert"]: (
+        "On Spark, tasks that an upsert shuffles its rows to: at most one for each file group, and more than given where "
+        "each would get too much. Without effect where there is no Spark, as are the next three: nothing is shuffled."
+    ),
+    PARALLELISM["insert"]: "Tasks of an insert or an overwrite, as of an upsert.",
     PARALLELISM["bulk_insert"]: "Tasks of a bulk_insert.",
-    PARALLELISM["delete"]: "Tasks of a delete.",
+    PARALLELISM["delete"]: "Tasks of a delete, as of an upsert.",
     STAGING_LIMIT: "Size up to which the data source without interception takes an append.",
     QUERY_TYPE: "What a read answers.",
     INCREMENTAL_FORMAT: (
