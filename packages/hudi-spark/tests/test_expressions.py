@@ -131,6 +131,10 @@ def test_buckets_are_spread_by_their_weight():
     assert max(tasks) + 1 == 4
     assert max(tasks.count(t) for t in set(tasks)) == 250
     assert spread([], 2) == []
+    assert max(spread(many, 2, 7)) + 1 == 7  # asked for
+    assert max(spread(buckets, 2, 50)) + 1 == 4  # never more than buckets
+    large = [Bucket(n, "", CREATE, str(n), expected_rows=1_000_000) for n in range(40)]
+    assert max(spread(large, 2, 1)) + 1 == 40  # nor more for one task than it can take
 
 
 def test_types_go_both_ways(rows):

@@ -161,6 +161,23 @@ def test_files_that_hold_no_key_are_not_opened(spark, tmp_path):
     assert (result.updated, result.inserted) == (1, 1)
 
 
+@pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE"])
+def test_as_many_tasks_write_as_were_asked_for(spark, tmp_path, index):
+    path = str(tmp_path / "t")
+
+    def tasks(operation, count):
+        given = options(index, **{f"hoodie.{operation}.shuffle.parallelism": str(count)})
+        rows = [(f"k{i}", f"p{i}", count, "", "") for i in range(6)]
+        result = save(spark, path, rows, operation, given)
+        # The first number of a file's write token is the task's.
+        return len({s.path.rpartition("/")[2].split("_")[1].split("-")[0] for s in result.write_stats})
+
+    assert tasks("insert", 1) == 1
+    assert tasks("upsert", 3) == 3
+    assert tasks("upsert", 100) == 6  # file groups
+    assert tasks("delete", 2) == 2
+
+
 @pytest.mark.req("IX-04")
 def test_many_partitions_and_keys_are_joined(spark, tmp_path, monkeypatch):
     monkeypatch.setattr(index_lookup, "_LITERAL_PARTITIONS", 1)

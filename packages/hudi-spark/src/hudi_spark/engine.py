@@ -226,7 +226,9 @@ class SparkEngine:
         if task.prepped:
             return self._located(frame, storage, files)
         if task.fills_within:
-            frame = replace(frame, rows=self._keep(one_per_key(frame.rows, task, frame.tasks), frame.rows.storageLevel))
+            frame = replace(
+                frame, rows=self._keep(one_per_key(frame.rows, task, frame.tasks), frame.rows.storageLevel)
+            )
         given = sum(frame.counts.values())
         few = given <= BROADCAST_ROWS
         sent = given * min(self.parallelism, len(latest))

@@ -385,8 +385,8 @@ DOCS = {
     ),
     STORAGE_LEVEL: "Where Spark keeps the input while it is written.",
     PARALLELISM["upsert"]: (
-        "On Spark, tasks that an upsert shuffles its rows to: at most one for each file group, and more than given where "
-        "each would get too much. Without effect where there is no Spark, as are the next three: nothing is shuffled."
+        "On Spark, tasks that an upsert shuffles its rows to: at most one for each file group, and more than given "
+        "where each would get too much. Without effect where there is no Spark: nothing is shuffled there."
     ),
     PARALLELISM["insert"]: "Tasks of an insert or an overwrite, as of an upsert.",
     PARALLELISM["bulk_insert"]: "Tasks of a bulk_insert.",
