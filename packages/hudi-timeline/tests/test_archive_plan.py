@@ -220,6 +220,31 @@ def test_rows_that_were_replaced_do_not_come_back_where_their_files_could_not_be
     assert at not in writes_of(table)
 
 
+@pytest.mark.req("TS-31", "TM-20")
+def test_the_cleaning_that_a_write_began_counts_when_it_archives(tmp_path):
+    """After the eighth write Apache Hudi has three cleanings: it counts the seventh, which that write has run."""
+    options = {
+        "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
+        "hoodie.cleaner.fileversions.retained": "1",
+        "hoodie.keep.min.commits": "3",
+        "hoodie.keep.max.commits": "6",
+    }
+    table = HudiTable.create(
+        str(tmp_path / "t"),
+        ROWS,
+        name="t",
+        record_keys=["id"],
+        partition_fields=["p"],
+        ordering_fields=["ts"],
+    )
+    counts = []
+    for n in range(9):
+        table.upsert(row("a", "b", n), options=options)
+        timeline = HudiTable.open(table.uri).timeline
+        counts.append((len(timeline.completed_writes()), sum(i.completed for i in timeline.of("clean"))))
+    assert counts == [(1, 0), (2, 1), (3, 2), (4, 3), (5, 4), (6, 5), (3, 6), (4, 3), (5, 4)]
+
+
 POLICIES = {
     "commits": {"hoodie.cleaner.commits.retained": "2"},
     "versions": {

@@ -44,11 +44,13 @@ def run(storage: Storage, config: ServiceConfig, options: Mapping[str, str]) -> 
         context = ServiceContext(storage, options)
         timeline = load_timeline(storage, context.table)
         # The lock is taken only where there may be something to do.
+        fresh = 0
         if config.clean_automatic and wants_clean(context, timeline, config):
             result = clean(context, config, only_if_due=True)
+            fresh = len(result.finished) + bool(result.instant)
             for partition, names in result.failed.items():
                 warnings.append(f"{len(names)} old files in {partition or 'the table'} could not be deleted")
-        if config.archive_automatic and wants_archive(timeline, config):
+        if config.archive_automatic and wants_archive(timeline, config, fresh):
             archive(context, config)
         warnings += context.warnings
     except (HudiError, OSError) as e:

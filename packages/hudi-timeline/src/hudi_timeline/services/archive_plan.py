@@ -57,10 +57,16 @@ class ArchivePlan:
         return bool(self.instants)
 
 
-def wants_archive(timeline: Timeline, config: ServiceConfig) -> bool:
-    """Whether the timeline is so long that there may be something to archive."""
-    counts = (len(timeline.completed_writes()), *(len(_completed(timeline, a)) for a in _BY_THEMSELVES))
-    return max(counts) > config.archive_max_commits
+def wants_archive(timeline: Timeline, config: ServiceConfig, fresh_cleans: int = 0) -> bool:
+    """Whether the timeline is so long that there may be something to archive.
+
+    Args:
+        fresh_cleans: cleanings that were completed since it was loaded.
+    """
+    cleans, rollbacks = (len(_completed(timeline, a)) for a in _BY_THEMSELVES)
+    return (
+        max(len(timeline.completed_writes()), cleans + fresh_cleans, rollbacks) > config.archive_max_commits
+    )
 
 
 def make_plan(storage: Storage, table: TableConfig, timeline: Timeline, config: ServiceConfig) -> ArchivePlan:
