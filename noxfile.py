@@ -257,9 +257,10 @@ def interop(session: nox.Session) -> None:
 
 @nox.session
 def interop_full(session: nox.Session) -> None:
-    """All of the interoperability suite."""
+    """All of the interoperability suite, and 200 histories of two writers."""
     _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, "hudi==0.5.0", "duckdb")
     _pytest(session, "tests/interop", "--timeout=3600")
+    session.run("python", "tools/interop/two_writers.py", "0", "200", str(Path(session.create_tmp()) / "two"))
 
 
 @nox.session
