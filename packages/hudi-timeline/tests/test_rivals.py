@@ -31,6 +31,8 @@ from hudi_format.errors import (
 )
 from hudi_format.schema.changes import DROPPED, schema_changes
 from hudi_timeline import HudiTable, commit, table_config
+from hudi_timeline.services.context import ServiceContext
+from hudi_timeline.services.deduplicate import deduplicate
 from hudi_timeline.write import operation
 
 BEFORE, DURING = "before the instant", "while it writes"
@@ -376,3 +378,95 @@ def test_a_metadata_table_that_another_writer_built_meanwhile_is_taken_away(path
     assert table.config.metadata_partitions == ()
     assert table.storage.list(".hoodie/metadata") == []
     assert state(path)[0]["a", "x"]["ts"] == 9
+
+
+@pytest.mark.req("CC-40")
+def test_rows_of_a_filter_are_those_that_match_when_they_are_deleted(path, monkeypatch):
+    """The rival changes one row so that it no longer matches, and another one so that it does."""
+
+    def act(at):
+        HudiTable.open(at).upsert(pa.concat_tables([rows("ax", v=1), rows("by", v=50)]), options=LAZY)
+
+    HudiTable.open(path).upsert(rows("ax", v=50))
+    Between(monkeypatch, path, act, BEFORE)
+    HudiTable.open(path).delete("v = 50")
+    assert {k: r["v"] for k, r in state(path)[0].items()} == {("a", "x"): 1, ("c", "q"): 1}
+    assert HudiTable.open(path).verify(deep=True) == []
+
+
+@pytest.mark.req("CC-40")
+def test_rows_of_a_filter_that_others_always_change_first_are_a_conflict(path, monkeypatch):
+    begin = commit.begin
+
+    def beginning(*args, **kwargs):
+        monkeypatch.setattr(commit, "begin", begin)
+        HudiTable.open(path).upsert(rows("by", v=50))
+        monkeypatch.setattr(commit, "begin", beginning)
+        return begin(*args, **kwargs)
+
+    monkeypatch.setattr(commit, "begin", beginning)
+    before = len(HudiTable.open(path).timeline.completed_writes())
+    with pytest.raises(WriteConflictError, match="were read from the table before"):
+        HudiTable.open(path).delete("v = 1")
+    assert len(HudiTable.open(path).timeline.completed_writes()) == before + 5
+    assert len(state(path)[0]) == 3
+
+
+@pytest.mark.req("WR-08", "CC-40")
+@pytest.mark.parametrize("moment", [BEFORE, DURING])
+@pytest.mark.parametrize(
+    ("rival", "conflicts"), [("adds a column", False), ("adds a column to our rows", True)]
+)
+def test_prepped_rows(path, monkeypatch, moment, rival, conflicts):
+    table = HudiTable.open(path)
+    given = table.read(filter="id = 'a'").to_arrow()
+    given = given.set_column(given.schema.get_field_index("v"), "v", pa.array([70], pa.int32()))
+    options = {
+        "hoodie.datasource.write.operation": "upsert_prepped",
+        **NULLS,
+        **(LAZY if moment == DURING else {}),
+    }
+    between = Between(monkeypatch, path, RIVALS[rival], moment)
+    if conflicts:
+        with pytest.raises(ConcurrentWriterError):
+            table.upsert(given, options=options)
+        assert state(path) == between.state
+    else:
+        table.upsert(given, options=options)
+        there, _ = state(path)
+        assert (there["a", "x"]["v"], there["b", "y"]["note"]) == (70, "kept")
+    assert HudiTable.open(path).verify(deep=True) == []
+
+
+@pytest.mark.req("CC-40")
+@pytest.mark.parametrize(
+    ("rival", "conflicts"), [("adds a column", False), ("adds a column to our rows", True)]
+)
+def test_deduplication(path, monkeypatch, rival, conflicts):
+    HudiTable.open(path).insert(rows("ax", ts=3))  # the key stands twice in one file
+    between = Between(monkeypatch, path, RIVALS[rival], DURING)
+    if conflicts:
+        with pytest.raises(WriteConflictError):
+            deduplicate(ServiceContext(HudiTable.open(path).storage, LAZY), "x", options=LAZY)
+    else:
+        assert deduplicate(ServiceContext(HudiTable.open(path).storage, LAZY), "x", options=LAZY).rows == 1
+    assert set(between.state[1].names) == {*SCHEMA.names, "note"} == set(state(path)[1].names)
+    assert "kept" in [r.get("note") for r in state(path)[0].values()]
+
+
+@pytest.mark.req("CC-40")
+@pytest.mark.parametrize("operation", ["upsert", "bulk_insert"])
+def test_bad_rows_are_in_the_quarantine_once_where_the_write_is_planned_again(
+    path, monkeypatch, tmp_path, operation
+):
+    options = {"hudi.quarantine.path": str(tmp_path / "bad"), **NULLS}
+    Between(monkeypatch, path, RIVALS["adds a column"], BEFORE)
+    given = Input(pa.concat_tables([rows("nx", v=7), rows("mx", v=-1)]))
+    result = getattr(HudiTable.open(path), operation)(given, options=options, rules={"positive": "v > 0"})
+    assert given.made == 1
+    assert dict(result.quarantined) == {"positive": 1}
+    assert HudiTable.open(str(tmp_path / "bad")).read(columns=["id"]).to_arrow()["id"].to_pylist() == ["m"]
+    there, schema = state(path)
+    assert ("n", "x") in there
+    assert ("m", "x") not in there
+    assert "note" in schema.names

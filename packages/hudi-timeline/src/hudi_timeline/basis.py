@@ -59,7 +59,9 @@ class Changes:
             parts.append(f"hoodie.properties changed ({', '.join(self.properties)})")
         return ", ".join(parts)
 
-    def conflict(self, why: str, *, table: str, instant: str = "", remedy: str = "") -> WriteConflictError:
+    def conflict(
+        self, why: str, *, table: str, instant: str = "", remedy: str = "", read_again: bool = False
+    ) -> WriteConflictError:
         """The error of a write that cannot go on from here."""
         return WriteConflictError(
             f"the table changed while this write was running ({self}): {why}",
@@ -68,6 +70,7 @@ class Changes:
             remedy=remedy or "run the write again; it then builds on what is there.",
             rival=self.rival,
             changed=str(self),
+            read_again=read_again,
         )
 
 

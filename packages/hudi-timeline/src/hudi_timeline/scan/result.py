@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # planning needs none of these at run time
     from hudi_timeline.scan.explain import Explanation
     from hudi_timeline.scan.stability import Stability
     from hudi_timeline.scan.task import ReadTask
+    from hudi_timeline.snapshot import TableSnapshot
 
 # Measured (2 cores, 8 files, 2,000,000 rows of 17 columns): two files at a time, each decoded by Arrow's own
 # threads, takes 0.28 s; one at a time 0.34 s, four 0.43 s, two without Arrow's threads 0.30 s.
@@ -69,6 +70,11 @@ class Scan:
     def storage(self) -> Storage:
         """Of the table."""
         return self._storage
+
+    @property
+    def snapshot(self) -> TableSnapshot:
+        """The state of the table that it stands for."""
+        return self._source.snapshot
 
     @property
     def plan(self) -> ScanPlan:

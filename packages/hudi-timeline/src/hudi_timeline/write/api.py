@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.errors import NotAHudiTableError, OptionError
+from hudi_format.errors import NotAHudiTableError, OptionError, WriteConflictError
 from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage import Storage, open_storage, without_hadoop_options
 from hudi_timeline import table_config
@@ -21,6 +21,7 @@ from hudi_timeline.write.given import as_options, call_options
 if TYPE_CHECKING:
     from hudi_format.keys import KeySpec
     from hudi_format.schema.changes import SchemaChange
+    from hudi_timeline.basis import Basis
     from hudi_timeline.engine.local import LocalEngine
     from hudi_timeline.scan.result import Scan
     from hudi_timeline.validate.functions import Validator
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("hudi")
 
 OPERATION = "hoodie.datasource.write.operation"
+# How often the rows of a filter are read, where others commit before they are deleted.
+TRIES_TO_READ = 5
 PARTITIONS_TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
 
 
@@ -154,13 +157,16 @@ class WriteMethods:
         options: Mapping[str, object] | None,
         validators: Sequence[Validator] = (),
         rules: Rules = None,
+        read_from: Basis | None = None,
     ) -> CommitResult:
         from hudi_timeline.write.operation import execute
 
         given = call_options(self._options, options, self._storage.uri)
         if given.get(OPERATION, "").lower() != f"{name}_prepped":
             given[OPERATION] = name
-        return execute(engine, self._storage, data, given, validators=validators, rules=rules)
+        return execute(
+            engine, self._storage, data, given, validators=validators, rules=rules, read_from=read_from
+        )
 
     def schema_changes(
         self, data: object, *, operation: str = "upsert", options: Mapping[str, object] | None = None
@@ -287,18 +293,26 @@ class WriteMethods:
     ) -> CommitResult:
         """Remove rows: by data that holds their key and partition columns, or by a filter.
 
-        A filter is a `pyarrow.compute.Expression` or a text such as `"city = 'oslo' and fare < 3"`.
+        A filter is a `pyarrow.compute.Expression` or a text such as `"city = 'oslo' and fare < 3"`.  It is asked again
+        where others commit before the rows that it found are deleted.
         """
+        from hudi_timeline.basis import Basis
         from hudi_timeline.engine.local import LocalEngine, StoredRowsEngine
 
         if isinstance(rows_or_filter, (pc.Expression, str)):
             config = self.config
             columns = list(dict.fromkeys((*config.record_key_fields, *config.partition_fields)))
             roots = list(dict.fromkeys(c.partition(".")[0] for c in columns))
-            if not config.populate_meta_fields:
-                found = self.read(roots, rows_or_filter).to_arrow()
-                return self._execute(LocalEngine(), "delete", found, options, validators)
-            wanted = [RECORD_KEY, PARTITION_PATH, *roots]
-            found = self.read(wanted, rows_or_filter).to_arrow()
-            return self._execute(StoredRowsEngine(), "delete", found, options, validators)
+            engine = StoredRowsEngine if config.populate_meta_fields else LocalEngine
+            wanted = [RECORD_KEY, PARTITION_PATH, *roots] if config.populate_meta_fields else roots
+            for tries_left in reversed(range(TRIES_TO_READ)):
+                scan = self.read(wanted, rows_or_filter)
+                read_from = Basis.of(scan.snapshot.config, scan.snapshot.timeline)
+                try:
+                    return self._execute(
+                        engine(), "delete", scan.to_arrow(), options, validators, read_from=read_from
+                    )
+                except WriteConflictError as e:
+                    if not e.details.get("read_again") or not tries_left:
+                        raise
         return self._write("delete", rows_or_filter, options, validators)

@@ -83,9 +83,13 @@ class Aside:
         assert self.storage is not None
         transaction.when_undone(lambda: self._remove(name, [transaction.instant]))
         options = quarantine.write_options(self.plan.config, name, self._screened.tasks())
-        engine, rows = self.engine.another(self._screened.bad_rows(transaction.instant))
-        storage = self.storage
-        quarantine.patiently(lambda: _execute(engine, storage, rows, options))
+        storage, screened = self.storage, self._screened
+
+        def once() -> None:
+            engine, rows = self.engine.another(screened.bad_rows(transaction.instant))  # a stream is used up
+            _execute(engine, storage, rows, options)
+
+        quarantine.patiently(once)
 
     def _remove(self, name: str, instants: Sequence[str]) -> None:
         assert self.storage is not None

@@ -123,6 +123,7 @@ def execute(
     mode: str = APPEND,
     validators: Sequence[Validator] = (),
     rules: Mapping[str, str | pc.Expression] | None = None,
+    read_from: Basis | None = None,
 ) -> CommitResult:
     """Run one write and return what it did.
 
@@ -133,6 +134,8 @@ def execute(
         mode: append, overwrite, ignore or errorifexists.
         validators: functions that are asked before the commit, see `hudi_timeline.validate.functions`.
         rules: conditions of rows by name, see `hudi_timeline.validate.rules`; those of the options count too.
+        read_from: of rows that were read from the table itself, what of it they were read from: where that has changed
+            when the write begins, it is a WriteConflictError with `details["read_again"]`.
 
     Raises:
         OptionError, SchemaError, UnsupportedError, RecordKeyError ...: before anything is written.
@@ -155,7 +158,7 @@ def execute(
             callback = callback_of(config.callback)
     if plan is None:
         return CommitResult("", "", config.operation, storage.uri)
-    again = Replanner(engine, data, config, understood)
+    again = Replanner(engine, data, config, understood, read_from)
     run = _Run(plan, again, mode.lower(), phases, checks, aside, engine, callback)
     name = plan.storage.uri.rpartition("/")[2]
     with reporter(f"{plan.operation} {name}", engine.progress(config.progress)) as phases.shown:

@@ -18,7 +18,7 @@ from hudi_format.errors import HudiError, MissingColumnError, OptionError, Schem
 from hudi_format.schema.changes import DROPPED, schema_changes
 from hudi_format.schema.evolve import reconcile
 from hudi_timeline import commit
-from hudi_timeline.basis import Changes
+from hudi_timeline.basis import Basis, Changes
 from hudi_timeline.conflict import Rivals
 from hudi_timeline.engine.lookup import GLOBAL_KINDS, KINDS
 from hudi_timeline.engine.protocol import Engine
@@ -37,12 +37,14 @@ class Replanner:
     Attributes:
         data: its schema is looked at, nothing else; it may be used up.
         check: raises where a schema does not go with what else was asked of the write.
+        read_from: what of the table the rows themselves were read from; None where they come from elsewhere.
     """
 
     engine: Engine[Any, Any]
     data: Any
     config: WriteConfig
     check: Callable[[Plan], None]
+    read_from: Basis | None = None
 
     def __call__(self, plan: Plan, transaction: commit.Transaction) -> Plan:
         """The plan for the table as it was when the write took its instant; `plan` where that is what it was made for.
@@ -50,7 +52,15 @@ class Replanner:
         Raises:
             WriteConflictError: the rows that were evaluated cannot be written by a plan for that table.
         """
-        since = plan.basis.changes(transaction.config, transaction.snapshot_timeline)
+        now = (transaction.config, transaction.snapshot_timeline)
+        if self.read_from is not None and (stale := self.read_from.changes(*now)):
+            raise stale.conflict(
+                "its rows were read from the table before that",
+                table=plan.storage.uri,
+                instant=transaction.instant,
+                read_again=True,
+            )
+        since = plan.basis.changes(*now)
         if not since:
             return plan
 
