@@ -82,6 +82,10 @@ class Place:
         shutil.copytree(template, root, symlinks=True, dirs_exist_ok=True)
         self.hoodie = self.path / ".hoodie"
 
+    def without_links(self):
+        (self.path / "link_out").unlink()
+        (self.path / "p0" / "link_out").unlink()
+
     def text(self, name):
         return name.replace("{out}", str(self.out)).replace("{link}", "link_out")
 
@@ -342,6 +346,8 @@ def try_names(root, template, plant, names):
     outcomes = set()
     for number, name in enumerate(names):
         place = Place(root / str(number), template)
+        if "{link}" not in name:
+            place.without_links()  # a listing that meets them is an error before anything else is
         try:
             actions = plant(place, place.text(name))
         except (UnicodeEncodeError, ValueError):  # a name that this kind of file cannot hold
@@ -367,6 +373,17 @@ def test_nothing_outside_of_the_table_is_touched(tmp_path, template, plant):
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda f: f.__name__.removeprefix("planted_"))
 def test_nothing_outside_of_the_table_is_touched_by_any_name(tmp_path, template, plant):
     try_names(tmp_path, template, plant, NAMES)
+
+
+@pytest.mark.parametrize("text", ["../../../out", "", "x", "20260101000001000/.."])
+def test_a_rollback_of_what_is_no_instant_is_withdrawn(tmp_path, template, text):
+    place = Place(tmp_path / "one", template)
+    place.without_links()
+    planted_target(place, text)
+    with place.untouched():
+        write(place)
+    assert place.table().read().to_arrow().num_rows == 4
+    assert not list(place.hoodie.glob(f"{LATER}.rollback*"))
 
 
 def test_the_watch_tells_of_a_read_and_of_a_change(tmp_path, template):
@@ -449,8 +466,7 @@ def test_a_link_is_deleted_and_replaced_itself_and_what_it_leads_to_stays(tmp_pa
 
 def test_links_within_the_table_and_to_the_table_are_followed(tmp_path, template, monkeypatch):
     place = Place(tmp_path / "one", template)
-    (place.path / "link_out").unlink()
-    (place.path / "p0" / "link_out").unlink()
+    place.without_links()
     (place.root / "elsewhere").symlink_to("t")
     (place.path / "p0").rename(place.path / ".moved")
     (place.path / "p0").symlink_to(".moved")
@@ -465,8 +481,7 @@ def test_rows_behind_a_link_that_leads_out_are_refused_and_never_left_out(
     tmp_path, template, monkeypatch, what
 ):
     place = Place(tmp_path / "one", template)
-    (place.path / "link_out").unlink()
-    (place.path / "p0" / "link_out").unlink()
+    place.without_links()
     moved = place.path / "p0" if what == "folder" else next((place.path / "p0").glob("*.parquet"))
     moved.rename(place.root / "kept")
     moved.symlink_to(place.root / "kept")

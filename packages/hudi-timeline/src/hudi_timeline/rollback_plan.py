@@ -280,13 +280,15 @@ def _request(
 
 
 def read_plan(storage: Storage, rollback: Instant) -> Record | None:
-    """The plan of a rollback, None where it was never written whole."""
+    """The plan of a rollback, None where it was never written whole, or undoes nothing that is an instant."""
     path = instant_path(rollback.time, ROLLBACK, REQUESTED)
     try:
         plan = avro_records.parse("HoodieRollbackPlan", storage.read(path), path=path)
     except (FileNotFoundError, CorruptFileError):
         return None
-    return plan if plan.get("instantToRollback") else None
+    named = plan.get("instantToRollback")
+    # The time becomes part of names of files and folders.
+    return plan if named and _INSTANT.match(str(named["commitTime"])) else None
 
 
 def target_of(plan: Record) -> tuple[str, str]:

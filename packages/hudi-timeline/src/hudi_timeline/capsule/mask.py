@@ -81,7 +81,9 @@ class Mask:
 
     def digest(self, kind: str, value: str) -> str:
         """A keyed hash, 12 hex digits."""
-        return hmac.new(self._key, f"{kind}\0{value}".encode(), hashlib.sha256).hexdigest()[:12]
+        # Half a character, which JSON can name, is taken as it is.
+        text = f"{kind}\0{value}".encode("utf-8", "surrogatepass")
+        return hmac.new(self._key, text, hashlib.sha256).hexdigest()[:12]
 
     def value(self, kind: str, value: Any, type_: pa.DataType) -> Any:
         """The mask of a value of a column, of the column's type."""
