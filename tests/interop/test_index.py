@@ -8,6 +8,7 @@ import json
 import pyarrow as pa
 import pytest
 
+from hudi_format.errors import ConflictingOptionError
 from hudi_format.storage import open_storage
 from hudi_timeline.engine.local import LocalEngine
 from hudi_timeline.write.operation import execute
@@ -216,3 +217,35 @@ def test_we_find_what_apache_hudi_wrote_by_its_filters(tmp_path, apache, index, 
     apache.write(tmp_path / "t", change, given)
     assert_same_rows(rows_of(apache.read(tmp_path / "t")), rows_of(ours.read(tmp_path / "t")), ["id"])
     assert ours.read(tmp_path / "t").num_rows == 630
+
+
+@pytest.mark.req("NEW-14", "IX-15", "OP-11", "OP-12")
+@pytest.mark.parametrize("version", ["0.15.0", "1.0.2", pytest.param("1.2.0", marks=pytest.mark.slow)])
+def test_a_global_index_is_remembered_whatever_apache_hudi_does_to_the_table(tmp_path, pool, version):
+    """Its writes, with and without a metadata table, CREATE TABLE over it, and versions up and down."""
+    engine, path = pool.get(version), tmp_path / "t"
+    stays = (
+        {}
+        if version == "0.15.0"
+        else {"hoodie.write.table.version": "6", "hoodie.write.auto.upgrade": "false"}
+    )
+    execute(LocalEngine(), open_storage(str(path)), FIRST, {**BASE, INDEX: "GLOBAL_SIMPLE"})
+    options = {**BASE, WRITE + "operation": "upsert"}
+    for n, metadata in enumerate(("true", "false")):
+        new = rows((f"n{n}", "p1", 1, "new"))
+        engine.write(path, new, {**options, **stays, INDEX: "SIMPLE", "hoodie.metadata.enable": metadata})
+    name = f"t{version.replace('.', '')}"
+    engine.sql(f"create table {name} using hudi location '{path}'")
+    up, down = {"0.15.0": (None, "FIVE"), "1.0.2": ("EIGHT", "SIX"), "1.2.0": ("NINE", "SIX")}[version]
+    if up:
+        engine.sql(f"call upgrade_table(table => '{name}', to_version => '{up}')")
+    engine.sql(f"call downgrade_table(table => '{name}', to_version => '{down}')")
+    if version == "0.15.0":
+        engine.sql(f"call upgrade_table(table => '{name}', to_version => 'SIX')")
+    given = {**options, "hoodie.metadata.enable": "false"}
+    result = execute(LocalEngine(), open_storage(str(path)), rows(("k1", "p3", 11, "moved")), given)
+    assert result.lookup.index == "GLOBAL_SIMPLE"
+    found = ours.read(path).to_pylist()
+    assert [r["_hoodie_partition_path"] for r in found if r["id"] == "k1"] == ["p3"]
+    with pytest.raises(ConflictingOptionError):
+        execute(LocalEngine(), open_storage(str(path)), rows(("k1", "p1", 12, "")), {**given, INDEX: "BLOOM"})

@@ -161,6 +161,7 @@ def test_files_that_hold_no_key_are_not_opened(spark, tmp_path):
     assert (result.updated, result.inserted) == (1, 1)
 
 
+@pytest.mark.req("WR-20")
 @pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE"])
 def test_as_many_tasks_write_as_were_asked_for(spark, tmp_path, index):
     path = str(tmp_path / "t")

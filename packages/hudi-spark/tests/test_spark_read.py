@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from golden_tables import golden
 from pyspark.sql import functions as F
 
 from hudi_format.storage import open_storage
@@ -110,6 +111,24 @@ def test_partition_columns_are_nullable_in_every_query(spark, path, style):
         schema = spark.read.format("hudi").options(**given).load(path).schema
         assert [f.name for f in schema if not f.nullable] == [], options
     assert all(f.nullable for f in table.read().schema)
+
+
+@pytest.mark.parametrize("name", ["mor_timestamp_keygen", "cow_timestamp_keygen"])
+def test_values_of_partition_columns_are_those_of_folders_where_asked(spark, tmp_path, name):
+    (made,) = golden("v6", name)
+    path = str(made.unpack(tmp_path))
+    (column,) = HudiTable.open(path).config.partition_fields
+    incremental = {"query.type": "incremental", "read.begin.instanttime": "000"}
+    for query in ({}, incremental):
+        given = {"read.extract.partition.values.from.path": "true", **query}
+        frame = (
+            spark.read.format("hudi")
+            .options(**{f"hoodie.datasource.{k}": v for k, v in given.items()})
+            .load(path)
+        )
+        rows = frame.select("_hoodie_partition_path", column).collect()
+        assert rows
+        assert all(path == value for path, value in rows), query
 
 
 def test_filters_on_one_of_several_levels_prune(spark, path, files_read):

@@ -73,6 +73,15 @@ def with_times_as_text(config: TableConfig, schema: pa.Schema) -> pa.Schema:
     return schema
 
 
+def with_path_types(config: TableConfig, schema: pa.Schema) -> pa.Schema:
+    """The schema of rows whose partition columns are those of paths, in their places."""
+    for column in partition_columns(config, schema, from_path=True):
+        index = schema.get_field_index(column.name)
+        if column.source == FROM_PATH and index >= 0:
+            schema = schema.set(index, schema.field(index).with_type(column.type))
+    return schema
+
+
 def copied_columns(config: TableConfig, schema: pa.Schema) -> tuple[PartitionColumn, ...]:
     """The table's partition columns; those FROM_PATH whose text in the path says the value that the files hold.
 

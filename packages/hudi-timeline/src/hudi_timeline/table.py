@@ -283,10 +283,12 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
             snapshot = through_metadata(snapshot, asked.metadata_enable)
         merged = query == SNAPSHOT and snapshot.config.table_type == "MERGE_ON_READ"
         if merged:
-            from hudi_timeline.partition_values import with_times_as_text
+            from hudi_timeline.partition_values import with_path_types, with_times_as_text
             from hudi_timeline.scan.merged import MergedSource, memory_limit, merged_schema
 
             schema = merged_schema(snapshot.config, with_times_as_text(snapshot.config, snapshot.schema))
+            if asked.extract_partition_values_from_path:
+                schema = with_path_types(snapshot.config, schema)
         else:
             by_id = snapshot.evolution is not None
             schema = snapshot_schema(snapshot.config, snapshot.schema, in_place=by_id)
@@ -309,6 +311,7 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
                 merge=asked.merge,
                 limit=limit,
                 unmerged=asked.merge_type == "skip_merge",
+                by_path=asked.extract_partition_values_from_path,
             )
         else:
             source = SnapshotSource(snapshot, schema, predicate, paths, on_missing)
@@ -383,6 +386,10 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
                 )
         snapshot = with_history(snapshot, asked.schema_on_read)
         schema = incremental.incremental_schema(snapshot)
+        if asked.extract_partition_values_from_path:
+            from hudi_timeline.partition_values import with_path_types
+
+            schema = with_path_types(snapshot.config, schema)
         texts = [filter] if filter is not None else []
         texts += [f.strip() for f in asked.incr_filters.split(",") if f.strip()]
         predicate = all_of([make_predicate(t, schema) for t in texts], schema)

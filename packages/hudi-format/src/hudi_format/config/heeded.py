@@ -432,7 +432,8 @@ DOCS = {
         "it is not given. false: by name."
     ),
     "hoodie.datasource.read.extract.partition.values.from.path": (
-        "Partition columns hold the text of the folder."
+        "Partition columns have the values of the folders' names also in snapshots of merge-on-read tables and in "
+        "incremental queries, which else give what the files hold; the two differ where a key generator formats times."
     ),
 }
 

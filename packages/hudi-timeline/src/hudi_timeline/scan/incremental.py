@@ -531,8 +531,10 @@ class IncrementalSource(RangeSource):
         config = snapshot.config
         # Where files lack the partition columns, Apache Hudi 0.15 gives nulls of copy-on-write tables only; 1.x gives
         # what paths say, as text that it does not decode: here it is decoded, as in its snapshots.
-        from_path = config.layout_version == 2 or (
-            config.drop_partition_columns and config.table_type == "MERGE_ON_READ"
+        from_path = (
+            self.options.extract_partition_values_from_path
+            or config.layout_version == 2
+            or (config.drop_partition_columns and config.table_type == "MERGE_ON_READ")
         )
         columns_ = partition_columns(config, snapshot.schema, from_path=from_path)
         plan = ScanPlan(

@@ -181,7 +181,10 @@ class MergedIncrementalSource(IncrementalSource):
 
     def _whole(self, snapshot: TableSnapshot) -> ScanPlan:
         limit = memory_limit(self.options)
-        plan = MergedSource(snapshot, self.schema, merge=self.options.merge, limit=limit).plan()
+        plan = MergedSource(
+            snapshot, self.schema, merge=self.options.merge, limit=limit,
+            by_path=self.options.extract_partition_values_from_path,
+        ).plan()  # fmt: skip
         if not self.options.incr_path_glob:
             return plan
         wanted = self._wanted()

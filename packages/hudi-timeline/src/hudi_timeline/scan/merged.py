@@ -136,17 +136,19 @@ class MergedSource(SnapshotSource):
         merge: see `slice_merge`.
         limit: the memory for the log records of each slice.
         unmerged: base rows and log records side by side.
+        by_path: partition columns have the values that paths say, whatever the files hold.
     """
 
     merge: str | None = None
     limit: MemoryLimit = field(default_factory=MemoryLimit)
     unmerged: bool = False
+    by_path: bool = False
 
     @property
     def columns(self) -> tuple[PartitionColumn, ...]:
         config = self.snapshot.config
         # Apache Hudi 0.15 gives what the files hold, 1.x what the paths say.
-        from_path = config.drop_partition_columns or config.layout_version == 2
+        from_path = self.by_path or config.drop_partition_columns or config.layout_version == 2
         return partition_columns(config, self.snapshot.schema, from_path=from_path)
 
     def _pruner(self) -> PartitionPruner | None:
@@ -156,7 +158,12 @@ class MergedSource(SnapshotSource):
         index that leaves rows in their partition when the column changes breaks that: `explain(prove=True)` tells.
         """
         config = self.snapshot.config
-        if self.predicate is None or config.drop_partition_columns or config.layout_version == 2:
+        if (
+            self.predicate is None
+            or self.by_path
+            or config.drop_partition_columns
+            or config.layout_version == 2
+        ):
             return SnapshotSource._pruner(self)
         columns = copied_columns(config, self.snapshot.schema)
         return PartitionPruner(self.predicate.expression, self.schema, config, columns, exact=False)

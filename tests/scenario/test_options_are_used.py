@@ -1,0 +1,91 @@
+"""An option that is parsed is heeded: each field of a parsed configuration is read by the code that it is for."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from hudi_format.config.callbacks import CallbackConfig
+from hudi_format.config.heeded import READ_FIELDS, WRITE_FIELDS
+from hudi_format.config.read import ReadConfig
+from hudi_format.config.services import SERVICE_FIELDS, ServiceConfig
+from hudi_format.config.write import WriteConfig
+
+PACKAGES = Path(__file__).parents[2] / "packages"
+CONFIG_ROOM = "hudi_format/config/"
+# What values of these classes are called where they are read.
+NAMES = {"config", "_config", "c", "asked", "options", "services", "callback"}
+# These look like the fields of another class; they are read by their options' names from all that was given.
+RAW = {
+    "heartbeat_interval_ms", "heartbeat_misses", "failed_writes_policy", "lock_provider", "lock_path",
+    "lock_expire_minutes", "lock_wait_ms", "consistency_check", "consistency_first_ms", "consistency_most_ms",
+    "consistency_checks",
+}  # fmt: skip
+MEANT = {"drop_duplicates": "it is the policy `drop` of `duplicate_policy` once the options are parsed"}
+
+
+def sources() -> Iterator[ast.Module]:
+    for file in sorted(PACKAGES.glob("*/src/**/*.py")):
+        if CONFIG_ROOM not in file.as_posix():
+            yield ast.parse(file.read_text())
+
+
+@cache
+def read_attributes() -> frozenset[str]:
+    """Attributes that are read of something with one of `NAMES`."""
+    found = set()
+    for module in sources():
+        for node in ast.walk(module):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                of = node.value
+                name = of.attr if isinstance(of, ast.Attribute) else of.id if isinstance(of, ast.Name) else ""
+                if name in NAMES:
+                    found.add(node.attr)
+    return frozenset(found)
+
+
+@cache
+def texts() -> frozenset[str]:
+    """Texts that stand in the sources."""
+    nodes = (node for module in sources() for node in ast.walk(module))
+    return frozenset(n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str))
+
+
+def unread(cls: type) -> list[str]:
+    known = read_attributes()
+    return [f.name for f in fields(cls) if f.name not in known and f.name not in RAW | MEANT.keys()]
+
+
+@pytest.mark.parametrize("cls", [WriteConfig, ReadConfig, ServiceConfig, CallbackConfig])
+def test_each_parsed_field_is_read(cls):
+    assert unread(cls) == []
+
+
+def test_a_field_that_nothing_reads_is_found():
+    @dataclass
+    class Made:
+        operation: str = ""
+        nobody_reads_this: str = ""
+
+    assert unread(Made) == ["nobody_reads_this"]
+
+
+def test_what_is_read_by_its_options_name_is_read():
+    assert set(WRITE_FIELDS) >= RAW
+
+    def is_named(key):  # whole, or a part below a prefix
+        return key in texts() or any(key.endswith(t) and key.removesuffix(t) in texts() for t in texts() if t)
+
+    assert [name for name in sorted(RAW) if not is_named(WRITE_FIELDS[name])] == []
+
+
+def test_each_option_of_a_table_of_fields_has_its_field():
+    for table, cls in (
+        (WRITE_FIELDS, WriteConfig),
+        (READ_FIELDS, ReadConfig),
+        (SERVICE_FIELDS, ServiceConfig),
+    ):
+        assert set(table) <= {f.name for f in fields(cls)}
