@@ -80,6 +80,8 @@ class WriteStat:
 
     `prev_commit` is the base instant of the slice that was rewritten, "null" (the text) for a new
     file group.  Sizes in bytes, times in milliseconds.
+
+    `null_elements` is no field of a commit: columns of the written rows whose lists hold nulls.
     """
 
     file_id: str
@@ -98,4 +100,5 @@ class WriteStat:
     create_time_ms: int = 0
     upsert_time_ms: int = 0
     scan_time_ms: int = 0
+    null_elements: tuple[str, ...] = ()
     extra: Mapping[str, object] = field(default_factory=dict)

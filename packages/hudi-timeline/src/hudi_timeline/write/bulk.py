@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from concurrent.futures import Executor, Future
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,7 @@ from hudi_format.schema.evolve import conform
 from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
 from hudi_format.slice_writer import RowCounter
 from hudi_timeline.write.files import SizedFiles
+from hudi_timeline.write.null_elements import with_null_elements
 from hudi_timeline.write.tasks import TaskToken, WriteContext
 from hudi_timeline.write.workers import deleted_rows
 
@@ -55,6 +57,7 @@ class BulkWriter:
         self._most_gathered = GATHER_BYTES if memory is None else min(GATHER_BYTES, memory.held)
         self._hand_on_bytes = min(HAND_ON_BYTES, self._most_gathered)
         self._pending: list[Future[None]] = []
+        self._null_elements: set[str] = set()
 
     def add(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Key a batch and gather its rows by partition.
@@ -76,6 +79,7 @@ class BulkWriter:
             keys = record_keys(data, context.key_spec)
         if not context.stored_keys:
             paths = partition_paths(data, context.key_spec)
+        self._null_elements.update(with_null_elements(data))
         stored = context.schema.names
         rows = pa.table([keys, *(data.column(n) for n in stored)], names=[RECORD_KEY, *stored])
         deleted = deleted_rows(context, rows)
@@ -130,7 +134,8 @@ class BulkWriter:
             self._hand_on(writer, close=True)
         for future in self._pending:
             future.result()
-        return [s for w in self._partitions.values() for s in w.files.stats]
+        stats = [s for w in self._partitions.values() for s in w.files.stats]
+        return [replace(s, null_elements=tuple(self._null_elements)) for s in stats]
 
     def abort(self) -> None:
         """Drop all that is open; files that are complete stay for the rollback to remove."""

@@ -46,6 +46,7 @@ from hudi_timeline.write.aside import Aside
 from hudi_timeline.write.assign import AssignPolicy, SizingRules, assign, average_record_size
 from hudi_timeline.write.index_choice import in_commit, in_properties
 from hudi_timeline.write.key_advice import advice
+from hudi_timeline.write.null_elements import about_null_elements
 from hudi_timeline.write.partitions import choose
 from hudi_timeline.write.planning import (
     APPEND,
@@ -331,7 +332,7 @@ def _finish(
         write_stats=tuple(stats),
         replaced={p: tuple(ids) for p, ids in (replaced or {}).items() if ids},
         timings=dict(phases.seconds),
-        warnings=(*plan.warnings, *transaction.warnings, *more),
+        warnings=(*plan.warnings, *about_null_elements(stats), *transaction.warnings, *more),
         ordering_field=plan.ordering_field,
         schema_changes=plan.schema_changes,
         lookup=lookup,

@@ -7,6 +7,7 @@ rolled back, or committed without it, removes its file and fails (`hudi_timeline
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -44,6 +45,7 @@ from hudi_index.bloom.observer import (
 )
 from hudi_timeline.write.files import SizedFiles, confirm, file_spec, new_observer, start_file
 from hudi_timeline.write.moved import with_stored_values
+from hudi_timeline.write.null_elements import with_null_elements
 from hudi_timeline.write.tasks import CONCAT, CREATE, MERGE, MOVED, Bucket, TaskToken, WriteContext
 
 # What a footer says of the file's keys.
@@ -89,19 +91,27 @@ def write_bucket(
             rows = rows.set_column(0, RECORD_KEY, with_instant(rows.column(RECORD_KEY), context.instant))
         rows = with_stored_values(context, rows)
         rows = _one_per_key(context, bucket, rows) if context.combine or bucket.kind == MERGE else rows
-        deleted = deleted_rows(context, rows)
-        if bucket.kind == CREATE:
-            if deleted is not None:
-                rows = gather(rows, np.flatnonzero(~deleted), context.memory)
-            return _create(context, bucket, rows, token, counter)
-        assert_base(bucket)
-        if bucket.kind == CONCAT:
-            if deleted is not None:
-                rows = gather(rows, np.flatnonzero(~deleted), context.memory)
-            return [_concat(context, bucket, rows, token, counter)]
-        return [_merge(context, bucket, rows, token, counter)]
+        stats = _written(context, bucket, rows, token, counter)
+        found = tuple(with_null_elements(rows))
+        return [replace(s, null_elements=found) for s in stats] if found else stats
     except HudiError as e:
         raise e.at(table=context.storage.uri, instant=context.instant) from e.__cause__
+
+
+def _written(
+    context: WriteContext, bucket: Bucket, rows: pa.Table, token: TaskToken, counter: RowCounter
+) -> list[WriteStat]:
+    deleted = deleted_rows(context, rows)
+    if bucket.kind == CREATE:
+        if deleted is not None:
+            rows = gather(rows, np.flatnonzero(~deleted), context.memory)
+        return _create(context, bucket, rows, token, counter)
+    assert_base(bucket)
+    if bucket.kind == CONCAT:
+        if deleted is not None:
+            rows = gather(rows, np.flatnonzero(~deleted), context.memory)
+        return [_concat(context, bucket, rows, token, counter)]
+    return [_merge(context, bucket, rows, token, counter)]
 
 
 def assert_base(bucket: Bucket) -> BaseFile:

@@ -1,0 +1,78 @@
+"""Lists with null elements in our files: Apache Hudi reads them, and writes them again with the setting that is named.
+
+Without it no file of Apache Hudi's record writer holds a null element, its own inserts included.
+"""
+
+import pyarrow as pa
+import pytest
+
+from hudi_timeline.write.null_elements import SETTING
+from interop import ours
+from interop.apache_hudi import ApacheHudi
+from interop.spark_process import SparkProcessError
+
+WRITE = "hoodie.datasource.write."
+OPTIONS = {
+    "hoodie.table.name": "t",
+    WRITE + "recordkey.field": "id",
+    WRITE + "precombine.field": "ts",
+    WRITE + "operation": "upsert",
+    "hoodie.metadata.enable": "false",
+}
+PAIR = pa.struct([("q", pa.int32()), ("r", pa.string())])
+ONE = pa.struct([("q", pa.int32())])
+COLUMNS = {
+    "l": (pa.list_(pa.int32()), [1, None, 3]),
+    "ll": (pa.list_(pa.list_(pa.int32())), [[1, None], None, []]),
+    "ls": (pa.list_(PAIR), [{"q": 1, "r": None}, None]),
+    "l1": (pa.list_(ONE), [{"q": None}, None]),
+    "ml": (pa.map_(pa.string(), pa.list_(pa.int32())), [("k", [1, None]), ("n", None)]),
+    "sl": (pa.struct([("i", pa.list_(pa.string()))]), {"i": ["a", None]}),
+}
+SCHEMA = pa.schema(
+    [("id", pa.string()), ("ts", pa.int64()), *((n, kind) for n, (kind, _) in COLUMNS.items())]
+)
+
+
+def rows(*ids, ts=1):
+    odd = {name: value for name, (_, value) in COLUMNS.items()}
+    return pa.Table.from_pylist([{"id": i, "ts": ts, **odd} for i in ids], schema=SCHEMA)
+
+
+def values(table):
+    return table.select(SCHEMA.names).sort_by("id").to_pylist()
+
+
+@pytest.fixture
+def path(tmp_path):
+    table = ours.HudiTable.create(
+        str(tmp_path / "t"), SCHEMA, name="t", record_keys=["id"], ordering_fields=["ts"]
+    )
+    (warning,) = table.insert(rows("a", "b")).warnings
+    assert SETTING in warning
+    return tmp_path / "t"
+
+
+@pytest.mark.req("SE-01")
+@pytest.mark.parametrize("version", ["0.15.0", pytest.param("1.0.2", marks=pytest.mark.slow)])
+def test_apache_hudi_goes_on_with_null_elements_where_the_setting_is_given(path, version):
+    key, _, value = SETTING.partition("=")
+    with ApacheHudi(version, {key: value}) as apache:
+        assert values(apache.read(path)) == values(rows("a", "b"))
+        apache.write(path, rows("b", "c", ts=2), OPTIONS)
+        want = [*values(rows("a")), *values(rows("b", "c", ts=2))]
+        assert values(apache.read(path)) == want
+        assert values(ours.read(path)) == want
+        ours.HudiTable.open(str(path)).upsert(rows("c", "d", ts=3))
+        assert values(apache.read(path)) == [*want[:2], *values(rows("c", "d", ts=3))]
+
+
+def test_without_the_setting_its_record_writer_has_no_null_elements(pool, path, tmp_path):
+    apache = pool.get("0.15.0")
+    assert values(apache.read(path)) == values(rows("a", "b"))
+    for there in (path, tmp_path / "its own"):
+        with pytest.raises(SparkProcessError):
+            apache.write(there, rows("a", ts=2), OPTIONS)
+    # Nothing of it stays, and it can be gone on with here.
+    ours.HudiTable.open(str(path)).upsert(rows("b", "c", ts=3))
+    assert values(ours.read(path)) == [*values(rows("a")), *values(rows("b", "c", ts=3))]
