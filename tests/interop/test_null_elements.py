@@ -8,7 +8,6 @@ import pytest
 
 from hudi_timeline.write.null_elements import SETTING
 from interop import ours
-from interop.apache_hudi import ApacheHudi
 from interop.spark_process import SparkProcessError
 
 WRITE = "hoodie.datasource.write."
@@ -55,9 +54,10 @@ def path(tmp_path):
 
 @pytest.mark.req("SE-01")
 @pytest.mark.parametrize("version", ["0.15.0", pytest.param("1.0.2", marks=pytest.mark.slow)])
-def test_apache_hudi_goes_on_with_null_elements_where_the_setting_is_given(path, version):
-    key, _, value = SETTING.partition("=")
-    with ApacheHudi(version, {key: value}) as apache:
+def test_apache_hudi_goes_on_with_null_elements_where_the_setting_is_given(pool, path, version):
+    apache = pool.get(version)
+    try:
+        apache.set_hadoop(*SETTING.removeprefix("spark.hadoop.").split("="))
         assert values(apache.read(path)) == values(rows("a", "b"))
         apache.write(path, rows("b", "c", ts=2), OPTIONS)
         want = [*values(rows("a")), *values(rows("b", "c", ts=2))]
@@ -65,6 +65,33 @@ def test_apache_hudi_goes_on_with_null_elements_where_the_setting_is_given(path,
         assert values(ours.read(path)) == want
         ours.HudiTable.open(str(path)).upsert(rows("c", "d", ts=3))
         assert values(apache.read(path)) == [*want[:2], *values(rows("c", "d", ts=3))]
+    finally:
+        apache.set_hadoop(SETTING.removeprefix("spark.hadoop.").partition("=")[0], None)
+
+
+@pytest.mark.parametrize("version", ["0.15.0", pytest.param("1.0.2", marks=pytest.mark.slow)])
+def test_the_setting_does_no_harm_to_files_of_two_levels(pool, tmp_path, version):
+    """Those that Apache Hudi wrote without it."""
+    odd = {
+        "l": [1],
+        "ll": [[1], []],
+        "ls": [{"q": 1, "r": None}],
+        "l1": [{"q": 1}],
+        "ml": [("k", [1])],
+        "sl": {"i": ["a"]},
+    }
+    first = pa.Table.from_pylist([{"id": i, "ts": 1, **odd} for i in "ab"], schema=SCHEMA)
+    path, apache = tmp_path / "t", pool.get(version)
+    options = {**OPTIONS, "hoodie.write.table.version": "6"} if version != "0.15.0" else OPTIONS
+    apache.write(path, first, options)
+    try:
+        apache.set_hadoop(*SETTING.removeprefix("spark.hadoop.").split("="))
+        apache.write(path, rows("b", ts=2), options)
+        want = [*values(first)[:1], *values(rows("b", ts=2))]
+        assert values(apache.read(path)) == want
+        assert values(ours.read(path)) == want
+    finally:
+        apache.set_hadoop(SETTING.removeprefix("spark.hadoop.").partition("=")[0], None)
 
 
 def test_without_the_setting_its_record_writer_has_no_null_elements(pool, path, tmp_path):

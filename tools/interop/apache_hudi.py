@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-from collections.abc import Mapping
 
 from interop.bundles import hudi_bundle, jar
 from interop.spark_process import SparkProcess, SparkProcessError
@@ -17,16 +16,15 @@ class ApacheHudi(SparkProcess):
 
     Args:
         version: of the bundle: "0.15.0" or "1.0.2".
-        settings: of the session, besides those that all have.
     """
 
-    def __init__(self, version: str, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, version: str) -> None:
         installed = importlib.metadata.version("pyspark")
         if not installed.startswith("3.5."):
             raise SparkProcessError(
                 f"the bundle of Apache Hudi {version} needs PySpark 3.5, this environment has {installed}"
             )
-        super().__init__(f"Apache Hudi {version}", str(jar(hudi_bundle(version))), settings)
+        super().__init__(f"Apache Hudi {version}", str(jar(hudi_bundle(version))))
 
     def timeline(self, path: str | os.PathLike[str]) -> list[tuple[str, str, str]]:
         """(time, action, state) of each instant of the active timeline, as Apache Hudi's own code sees it."""

@@ -48,22 +48,15 @@ class SparkProcess:
     Args:
         name: for messages.
         jar: the bundle's path, or `spark_worker.OURS`.
-        settings: of the session, besides those that all have.
     """
 
-    def __init__(self, name: str, jar: str, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, name: str, jar: str) -> None:
         self.name = name
         self._scratch = Path(tempfile.mkdtemp(prefix=f"{name.replace(' ', '-').lower()}-"))
         self._names = itertools.count()
         self._log = (self._scratch / "log.txt").open("wb")
         self._process = subprocess.Popen(
-            [
-                sys.executable,
-                str(Path(__file__).with_name("spark_worker.py")),
-                jar,
-                str(self._scratch),
-                json.dumps(dict(settings or {})),
-            ],
+            [sys.executable, str(Path(__file__).with_name("spark_worker.py")), jar, str(self._scratch)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

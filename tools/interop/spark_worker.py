@@ -33,7 +33,7 @@ HUDI = {
 }
 
 
-def session(jar: str, scratch: str, settings: dict[str, str]) -> SparkSession:
+def session(jar: str, scratch: str) -> SparkSession:
     """A small session on the loopback interface."""
     builder = (
         SparkSession.builder.master("local[2]")
@@ -56,8 +56,6 @@ def session(jar: str, scratch: str, settings: dict[str, str]) -> SparkSession:
         builder = builder.config("spark.jars", jar)
         for key, value in HUDI.items():
             builder = builder.config(key, value)
-    for key, value in settings.items():
-        builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
@@ -150,11 +148,11 @@ class Commands:
 
 
 def main() -> None:
-    jar, scratch, settings = sys.argv[1:4]
+    jar, scratch = sys.argv[1:3]
     # The protocol keeps standard output for itself; whatever else prints there goes to standard error.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     os.dup2(2, 1)
-    spark = session(jar, scratch, json.loads(settings))
+    spark = session(jar, scratch)
     commands = Commands(spark)
     for line in sys.stdin:
         request: dict[str, Any] = json.loads(line)
