@@ -309,7 +309,7 @@ class TwoWriters(Wild):
         if operation == "delete_partition":
             table.delete_partitions(more[PARTITIONS].split(","), options=self.options)
         else:
-            getattr(table, operation)(rows, options=self.options)
+            getattr(table, operation)(rows, options={**self.options, "hudi.write.types": "data"})
 
     def _die(self) -> None:
         """As if the writer of each table had died before it completed its last instant."""

@@ -1,7 +1,8 @@
 """Columns whose lists have null elements, and what is to be said of them.
 
 Apache Hudi's writer of Avro records makes lists of two levels, in which a null has no place, unless it is told
-otherwise; so it cannot write such a file again.  Files of this project have three levels, from which it reads them.
+otherwise; so it cannot write such a file again.  Files of this project have three levels, from which it reads them;
+told otherwise, it does not read those of two levels when it writes them again.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def about_null_elements(stats: Iterable[WriteStat]) -> Sequence[str]:
         return ()
     return (
         f"{', '.join(columns)}: lists with null elements, which Apache Hudi reads; but 0.15 and 1.0 write their files "
-        f"again only in sessions with {SETTING}",
+        f"again only in sessions with {SETTING}, in which they cannot update files with lists that they wrote without it",
     )
 
 
