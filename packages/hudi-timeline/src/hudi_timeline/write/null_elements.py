@@ -52,7 +52,8 @@ def about_null_elements(stats: Iterable[WriteStat]) -> Sequence[str]:
         return ()
     return (
         f"{', '.join(columns)}: lists with null elements, which Apache Hudi reads; but 0.15 and 1.0 write their files "
-        f"again only in sessions with {SETTING}, in which they cannot update files with lists that they wrote without it",
+        f"again only in sessions with {SETTING}, in which they cannot update files with lists that they wrote without "
+        "it",
     )
 
 
