@@ -194,7 +194,8 @@ def scenario(session: nox.Session) -> None:
 
 @nox.session
 def soak(session: nox.Session) -> None:
-    """The long forms: every golden answer on Spark, 40 killed writers without a JVM, 10 on Spark."""
+    """The long forms: every golden answer on Spark, 40 killed writers without a JVM, 10 on Spark, 200 histories of
+    partitions inside of partitions, ten minutes of readers beside a writer that cleans."""
     _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING)
     _pytest(session, "packages/hudi-spark/tests", "-m", "slow", "--timeout=3600")
     _pytest(session, "tests/scenario", "--timeout=5400", env={"HUDI_SOAK": "1"})

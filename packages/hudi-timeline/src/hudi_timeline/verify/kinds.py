@@ -99,6 +99,10 @@ KINDS: dict[str, Kind] = {
     "name-unknown": _warning(repairable=True),
     "partition-metadata-missing": _error(_REPAIR, repairable=True),
     "partition-metadata": _warning(repairable=True),
+    "partition-nested": _warning(
+        "read it with a metadata table of Apache Hudi's, or write its rows into a partition that lies in no other one, "
+        "as with hoodie.datasource.write.partitionpath.urlencode=true in a new table."
+    ),
     "crc-mismatch": _error(
         "the file or its .crc was changed by a program that does not keep .crc files; `hudi repair` takes the .crc "
         "away.",

@@ -63,8 +63,23 @@ def check_names(facts: Facts, report: Report, *, deep: bool = False) -> None:
                     report.add(
                         "name-unknown", join_path(folder, file.name), "no name of a file of a Hudi table"
                     )
+    _check_nested(facts, report)
     _check_partition_metadata(facts, report)
     _check_crcs(facts, report, deep=deep)
+
+
+def _check_nested(facts: Facts, report: Report) -> None:
+    for folder in facts.partitions:
+        parts = folder.split("/") if folder else []
+        around = next((p for n in range(len(parts)) if (p := "/".join(parts[:n])) in facts.partitions), None)
+        if around is not None:
+            report.add(
+                "partition-nested",
+                folder,
+                f"the partition lies inside of {around or 'that of the whole table'}: without a metadata table "
+                "Apache Hudi reads none of its rows",
+                partition=folder,
+            )
 
 
 def _check_partition_metadata(facts: Facts, report: Report) -> None:
