@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from hudi_format.errors import HudiError, SchemaError
 from hudi_format.schema.avro import from_avro, to_avro, union_columns
-from hudi_format.schema.changes import ADDED, DROPPED, WIDENED, SchemaChange, schema_changes
+from hudi_format.schema.changes import ADDED, DROPPED, RELAXED, WIDENED, SchemaChange, schema_changes
 from hudi_format.schema.evolve import reconcile
 from hudi_format.schema.meta_columns import without_meta
 from hudi_format.schema.vector import own_types
@@ -115,7 +115,10 @@ def _rebased(
     if last is not None and last.time > instant:
         # The newest instant's schema is the table's, whenever it was completed.
         stays = _newest(now, read, config)
-        lost = _lost(merged, without_meta(from_avro(stays)) if stays else pa.schema([]))
+        there = without_meta(from_avro(stays)) if stays else pa.schema([])
+        lost = [
+            c.column for c in schema_changes(merged, there, merged) if c.kind in (ADDED, WIDENED, RELAXED)
+        ]
         if lost:
             raise refuse(
                 f"a commit after this one has been completed, whose schema lacks {', '.join(lost)} as this write has it"

@@ -208,3 +208,30 @@ def test_tasks_carry_their_storage_elsewhere(store):
     tasks = pickle.loads(pickle.dumps(store.open().read(["id"]).plan_files()))
     assert sum(b.num_rows for t in tasks for b in t.to_batches()) == 4
     assert "s3cr3t" not in repr(tasks) + repr(store.storage())
+
+
+@pytest.mark.req("CC-40", "SE-02")
+@pytest.mark.parametrize("moment", ["before the instant", "while it writes"])
+def test_a_column_that_another_writer_adds_meanwhile_stays(store, monkeypatch, moment):
+    storage = store.storage()
+    write(storage, rows(8))
+    lazy = {"hoodie.cleaner.policy.failed.writes": "LAZY"}
+    name, of = ("begin", commit) if moment == "before the instant" else ("inflight", commit.Transaction)
+    step, done = getattr(of, name), []
+
+    def rival(*args, **kwargs):
+        made = step(*args, **kwargs) if name == "inflight" else None
+        if not done:
+            done.append(1)
+            more = rows(4, 100, v=5).append_column("note", pa.array(["kept"] * 4))
+            write(store.storage(), more, "bulk_insert", **lazy)
+        return made if name == "inflight" else step(*args, **kwargs)
+
+    monkeypatch.setattr(of, name, rival)
+    result = write(storage, rows(4, 200, v=7), "bulk_insert", **lazy)
+    assert "this write" in " ".join(result.warnings)
+    table = store.open()
+    assert table.schema.names == ["id", "v", "ts", "p", "note"]
+    assert table.read(["note"], "note = 'kept'").to_arrow().num_rows == 4
+    assert content(table) == pairs((range(8), 0), (range(100, 104), 5), (range(200, 204), 7))
+    assert table.verify(deep=True) == []
