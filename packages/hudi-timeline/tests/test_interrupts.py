@@ -26,7 +26,7 @@ from hudi_timeline.testing.interrupts import Interrupt, steps_of
 from hudi_timeline.write.operation import execute
 
 LONG = os.environ.get("HUDI_SOAK") == "1"
-STEPS = int(os.environ.get("HUDI_INTERRUPTS") or (200 if LONG else 12))
+STEPS = int(os.environ.get("HUDI_INTERRUPTS") or (200 if LONG else 6))
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64()), ("ts", pa.int64())])
 OPTIONS = {
     "hoodie.cleaner.commits.retained": "2",

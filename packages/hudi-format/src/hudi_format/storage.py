@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from hudi_format.errors import InvalidOptionError
 from hudi_format.stores.hadoop import (
     hadoop_options,
     storage_options_of,
@@ -17,6 +18,7 @@ from hudi_format.stores.hadoop import (
 from hudi_format.stores.local import LocalStorage
 from hudi_format.stores.protocol import (
     FileInfo,
+    FlushingStorage,
     ObjectStorage,
     ReplacingStorage,
     Storage,
@@ -29,11 +31,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FileInfo",
+    "FlushingStorage",
     "FsspecStorage",
     "LocalStorage",
     "ObjectStorage",
     "ReplacingStorage",
     "Storage",
+    "as_durable_as_asked",
+    "flush",
     "folder_and_name",
     "hadoop_options",
     "normalised_path",
@@ -123,6 +128,30 @@ def folder_and_name(uri: str) -> tuple[str, str]:
         return folder, name
     folder, _, name = os.path.realpath(os.path.expanduser(path)).rpartition("/")
     return folder or "/", name
+
+
+DURABILITY = "hudi.durability"
+FLUSH, NONE = "flush", "none"
+
+
+def as_durable_as_asked(storage: Storage, options: Mapping[str, str]) -> Storage:
+    """The storage, which flushes what is published unless the option `hudi.durability` says `none`.
+
+    Raises:
+        InvalidOptionError: it says something else.
+    """
+    asked = options.get(DURABILITY, FLUSH).strip().lower()
+    if asked not in (FLUSH, NONE):
+        raise InvalidOptionError(
+            f"{DURABILITY}={options[DURABILITY]!r} is none of {FLUSH}, {NONE}", option=DURABILITY
+        )
+    return storage.unflushed() if asked == NONE and isinstance(storage, FlushingStorage) else storage
+
+
+def flush(storage: Storage, paths: Iterable[str], *, written: bool = True) -> None:
+    """As `FlushingStorage.flush`; nothing where what was written is stored already."""
+    if isinstance(storage, FlushingStorage):
+        storage.flush(paths, written=written)
 
 
 def open_sized(storage: Storage, path: str, size: int) -> pa.NativeFile:

@@ -27,7 +27,7 @@ from hudi_format.errors import (
     WriteFailedError,
 )
 from hudi_format.model import WriteStat
-from hudi_format.storage import Storage
+from hudi_format.storage import Storage, flush
 from hudi_timeline import (
     consistency,
     gate,
@@ -447,6 +447,7 @@ class Transaction:
         for marker in markers.base_files(found, self.instant):
             if marker.path not in kept:
                 self.storage.delete(marker.path)
+                flush(self.storage, [marker.path], written=False)
 
     def _publish(self, metadata: CommitMetadata) -> None:
         path = instant_path(self.instant, self.action, COMPLETED)
@@ -459,6 +460,7 @@ class Transaction:
                 if isinstance(e, StorageError):
                     raise
                 raise self._taken_away("another completed file is there") from None
+        flush(self.storage, [path], written=False)
 
     def _is_published(self, path: str, content: bytes) -> bool:
         try:

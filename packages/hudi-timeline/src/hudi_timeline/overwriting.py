@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from hudi_format.errors import ConcurrentWriterError, HudiError
 from hudi_format.names import META_DIR
-from hudi_format.storage import Storage, open_beside
+from hudi_format.storage import Storage, flush, open_beside
 from hudi_timeline import heartbeat, table_config
 from hudi_timeline.commit_options import EAGER, CommitOptions, refuse_alive
 from hudi_timeline.leftovers import STAGING
@@ -77,6 +77,7 @@ class Replacement:
             if has_commit():
                 self._lock.verify()
                 self._table.create(SWITCH, b"")
+                flush(self._table, [SWITCH], written=False)
                 _switch(self._table, self._beat)
                 self.switched = True
 
@@ -209,11 +210,13 @@ def _is_decided(storage: Storage) -> bool:
 def _switch(storage: Storage, beat: heartbeat.Heartbeat | None) -> None:
     if storage.info(CLEARED) is None:
         _clear(storage)
-        storage.touch(CLEARED)
+        storage.create(CLEARED, b"")
+        flush(storage, [CLEARED], written=False)
     _move_in(storage)
     if beat is not None:
         beat.halt()  # else it might make the room anew while it is removed
     storage.delete(SWITCH)
+    flush(storage, [SWITCH], written=False)
     storage.delete_dir(ROOM)
 
 
@@ -225,6 +228,9 @@ def _clear(storage: Storage) -> None:
     paths += [e.name for e in storage.list("") if e.name != META_DIR and not e.name.startswith(STAGING)]
     for path in paths:
         _take_away(storage, path)
+        if path == table_config.PROPERTIES_FILE:
+            flush(storage, [path], written=False)  # decided: else what follows might be all that is done
+    flush(storage, [table_config.PROPERTIES_FILE], written=False)
 
 
 def _take_away(storage: Storage, path: str) -> None:
@@ -242,9 +248,12 @@ def _move_in(storage: Storage) -> None:
     inner = [f"{META_DIR}/{e.name}" for e in storage.list(f"{NEW}/{META_DIR}") if e.name not in _KEPT]
     paths += sorted(inner, key=lambda p: p == table_config.PROPERTIES_FILE)
     for path in paths:
+        if path == table_config.PROPERTIES_FILE:
+            flush(storage, [path], written=False)
         if not storage.is_local:
             storage.copy(f"{NEW}/{path}", path)
             continue
         if storage.info(path) is not None:  # what tasks of the old table's writers made since
             _take_away(storage, path)
         storage.rename(f"{NEW}/{path}", path)
+    flush(storage, [table_config.PROPERTIES_FILE], written=False)

@@ -24,7 +24,7 @@ from hudi_format.log.reader import LogFileReader
 from hudi_format.log.writer import LogWriter
 from hudi_format.model import LogFile, join_path
 from hudi_format.names import PARTITION_METADATA, log_file_name, parse_base_file, parse_log_file
-from hudi_format.storage import Storage
+from hudi_format.storage import Storage, flush
 from hudi_timeline import heartbeat, markers
 from hudi_timeline.clock import new_instant
 from hudi_timeline.instant import (
@@ -245,7 +245,9 @@ def execute(storage: Storage, rollback: str, plan: Record) -> Undone:
     took_ms = int((time.monotonic() - began) * 1000)
     metadata = rollback_record(storage, rollback, (work.time, work.action), undone, took_ms)
     content = avro_records.render("HoodieRollbackMetadata", metadata)
-    _create_if_absent(storage, instant_path(rollback, ROLLBACK, COMPLETED), content)
+    completed = instant_path(rollback, ROLLBACK, COMPLETED)
+    _create_if_absent(storage, completed, content)
+    flush(storage, [completed], written=False)
     tidy(storage, work.time, rollback)
     return undone
 
@@ -260,6 +262,7 @@ def undo(storage: Storage, work: Work, at: str, *, keep_request: bool = False) -
     states = _instant_files(storage, work)
     for name in states.get(COMPLETED, ()):
         storage.delete(f".hoodie/{name}")
+        flush(storage, [f".hoodie/{name}"], written=False)  # else it might come back without its files
     delete_files(storage, work.paths)
     commands: dict[str, dict[str, int]] = {}
     logs: dict[str, dict[str, int]] = {}
@@ -317,6 +320,7 @@ def append_command(storage: Storage, request: LogRequest, target: str, at: str) 
     ) as writer:  # fmt: skip
         writer.append_rollback(target)
         written = writer.close()
+    flush(storage, [w.file.path for w in written])
     return {_uri(storage, w.file.path): w.file.size for w in written}
 
 
@@ -380,6 +384,7 @@ def delete_files(storage: Storage, paths: Iterable[str]) -> None:
     if len(ordered) < _POOL_FROM:
         for path in ordered:
             storage.delete(path)
-        return
-    with ThreadPoolExecutor(_POOL_SIZE, thread_name_prefix="hudi-rollback") as pool:
-        list(pool.map(storage.delete, ordered))
+    else:
+        with ThreadPoolExecutor(_POOL_SIZE, thread_name_prefix="hudi-rollback") as pool:
+            list(pool.map(storage.delete, ordered))
+    flush(storage, ordered, written=False)  # before the timeline forgets why nobody reads them

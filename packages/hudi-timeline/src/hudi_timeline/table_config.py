@@ -17,7 +17,7 @@ from hudi_format import properties as props
 from hudi_format.errors import CorruptFileError, NotAHudiTableError, TableExistsError
 from hudi_format.key_spec import KeySpec, kind_of
 from hudi_format.safe_path import is_plain
-from hudi_format.storage import Storage
+from hudi_format.storage import Storage, flush
 from hudi_format.time_keys import STORED
 from hudi_timeline import filling
 from hudi_timeline.one_moment import has_no_folders, look_again
@@ -427,6 +427,7 @@ def create(storage: Storage, properties: Mapping[str, str]) -> TableConfig:
         storage.create(PROPERTIES_FILE, render(p, "Properties saved on"))
     except FileExistsError:
         raise exists from None
+    flush(storage, [PROPERTIES_FILE, ""], written=False)
     return config
 
 
@@ -454,6 +455,7 @@ def update(storage: Storage, set: Mapping[str, str], remove: Iterable[str] = ())
         storage.delete(PROPERTIES_FILE)  # the backup stays, and counts
         raise
     storage.delete(BACKUP_FILE)
+    flush(storage, [PROPERTIES_FILE], written=False)
     return TableConfig(written)
 
 

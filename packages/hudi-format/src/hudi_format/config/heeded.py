@@ -43,6 +43,7 @@ SINGLE_VALUE = "hoodie.precommit.validators.single.value.sql.queries"
 RULES = "hudi.write.rules"
 QUARANTINE, QUARANTINE_MOST = "hudi.quarantine.path", "hudi.quarantine.max.rows"
 PROGRESS = "hudi.progress"
+DURABILITY = "hudi.durability"
 STREAMING_IGNORE_FAILED = "hoodie.datasource.write.streaming.ignore.failed.batch"
 QUERY_TYPE = "hoodie.datasource.query.type"
 INCREMENTAL_FORMAT = "hoodie.datasource.query.incremental.format"
@@ -145,6 +146,7 @@ WRITE_FIELDS = {
     "quarantine_path": QUARANTINE,
     "quarantine_max_rows": QUARANTINE_MOST,
     "progress": PROGRESS,
+    "durability": DURABILITY,
     "merge": MERGE,
     "memory_max": MEMORY_MAX,
     "spill_path": SPILL_PATH,
@@ -379,6 +381,8 @@ DOCS = {
         "partition, with the reason; not given: such rows fail the write."
     ),
     QUARANTINE_MOST: "More rows than this for the quarantine fail the write; not given: no limit.",
+    DURABILITY: "flush: what a call has published outlives a power failure; none: it is left to the system when it "
+    "reaches a local disk.",
     PROGRESS: "Progress of writes on a terminal or in a notebook; auto: where standard error is one of them.",
     STREAMING_IGNORE_FAILED: (
         "Of streaming sinks only, as in Apache Hudi: a write of a DataFrame fails whatever it says."

@@ -336,6 +336,7 @@ KINDS: dict[str, Kind] = {
     "hudi.quarantine.path": NAME,
     "hudi.quarantine.max.rows": whole(0, unit="rows"),
     "hudi.progress": choice("auto", "true", "false"),
+    "hudi.durability": choice("flush", "none"),
     "hudi.read.columns": FIELDS,
     "hudi.read.filter": STRIPPED,
     "hudi.merge": STRIPPED,

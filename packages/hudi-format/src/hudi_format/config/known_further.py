@@ -59,6 +59,7 @@ hudi.write.types -
 hudi.quarantine.path -
 hudi.quarantine.max.rows -
 hudi.progress auto
+hudi.durability flush
 # Flink
 write.ignore.failed false
 """

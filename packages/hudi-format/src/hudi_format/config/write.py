@@ -167,6 +167,7 @@ class WriteConfig:
     quarantine_path: str | None = None
     quarantine_max_rows: int | None = None
     progress: str = "auto"
+    durability: str = "flush"
     merge: str | None = None
     memory_max: int | None = None
     spill_path: str = ""

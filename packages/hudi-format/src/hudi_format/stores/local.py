@@ -6,6 +6,8 @@ import errno
 import os
 import shutil
 import uuid
+from collections.abc import Iterable
+from functools import partial
 from stat import S_ISDIR, S_ISLNK
 
 import pyarrow as pa
@@ -15,6 +17,8 @@ from hudi_format.model import join_path
 from hudi_format.safe_path import check_below
 from hudi_format.stores.protocol import FileInfo, named
 
+_NO_FSYNC = (errno.EINVAL, errno.EBADF, errno.EROFS)
+"""What file systems answer that do not flush folders."""
 FIRST_BYTES, READ_BYTES = 1 << 16, 1 << 20
 FOLLOW = "HUDI_FOLLOW_LINKS"
 """`read` in the environment: links that lead out of a table are followed by reads."""
@@ -39,8 +43,9 @@ class LocalStorage:
 
     is_local = True
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, *, flushes: bool = True) -> None:
         self._root = root.rstrip("/") or "/"
+        self._flushes = flushes
         self._real: str | None = None
         self._inside: set[str] = set()
 
@@ -52,7 +57,7 @@ class LocalStorage:
         return f"LocalStorage({self._root!r})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return LocalStorage, (self._root,)
+        return partial(LocalStorage, flushes=self._flushes), (self._root,)
 
     def full(self, path: str) -> str:
         """Raises CorruptFileError: a path that leads out of the root."""
@@ -321,6 +326,49 @@ class LocalStorage:
         full, to = self._changed(source, itself=False), self._changed(target, itself=False)
         with named(self._root, source):
             os.rename(full, to)
+
+    def flush(self, paths: Iterable[str], *, written: bool = True) -> None:
+        if not self._flushes:
+            return
+        folders: set[str] = set()
+        for path in paths:
+            full = self.full(path)
+            if written and path:
+                with named(self._root, path):
+                    _flush_file(full)
+            # Of the base path itself: the folders above it, some of which may be new.
+            last = self._root if path else "/"
+            while len(full) > len(last):
+                full = os.path.dirname(full)
+                folders.add(full)
+        for folder in sorted(folders, key=len, reverse=True):
+            _flush_folder(folder)
+
+    def unflushed(self) -> LocalStorage:
+        return LocalStorage(self._root, flushes=False)
+
+
+def _flush_file(path: str) -> None:
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _flush_folder(path: str) -> None:
+    """Flush a folder; one that is gone, or above what this user may read, is nobody's new one."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except (FileNotFoundError, PermissionError, NotADirectoryError):
+        return
+    try:
+        os.fsync(file)
+    except OSError as e:
+        if e.errno not in _NO_FSYNC:
+            raise StorageError(f"the storage refused: {e.strerror}", file=path) from e
+    finally:
+        os.close(file)
 
 
 def _is_below(path: str, folder: str) -> bool:

@@ -9,7 +9,7 @@ file; a file that is not there stays `FileNotFoundError`, one that is there `Fil
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -111,6 +111,29 @@ class ReplacingStorage(Protocol):
 
     def replace(self, path: str, data: bytes, version: str) -> bool:
         """Replace a file whose version still is this one; False where it is not."""
+        ...
+
+
+@runtime_checkable
+class FlushingStorage(Protocol):
+    """A storage that keeps what it is given in memory for a while: a power failure takes it.
+
+    Object stores are none: what they have acknowledged is stored.
+    """
+
+    def flush(self, paths: Iterable[str], *, written: bool = True) -> None:
+        """Return once files, and the names of them and of the folders above them, are on the disk.
+
+        What was done in one folder reaches the disk in order; in several it does not.
+
+        Args:
+            paths: also of files that were deleted: that their names are gone is on the disk then; "" for the base path.
+            written: the files' content too; False where `create` or `publish` made them, which see to it.
+        """
+        ...
+
+    def unflushed(self) -> Storage:
+        """The same storage, whose `flush` does nothing."""
         ...
 
 

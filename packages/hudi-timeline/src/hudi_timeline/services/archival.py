@@ -28,7 +28,7 @@ from hudi_format.config.services import ServiceConfig
 from hudi_format.errors import CorruptFileError
 from hudi_format.log.blocks import BlockType, HeaderKey
 from hudi_format.log.encode import avro_content, frame
-from hudi_format.storage import Storage
+from hudi_format.storage import Storage, flush
 from hudi_timeline import markers
 from hudi_timeline.archived import archive_files
 from hudi_timeline.instant import Instant
@@ -108,6 +108,7 @@ def _write(context: ServiceContext, entries: Sequence[dict[str, Any]], batch: in
             storage.create(path, data)
         except FileExistsError:  # an empty or hidden file, which does not count as one of the archive
             continue
+        flush(storage, [path], written=False)  # before the instants go from the timeline
         return path
     raise FileExistsError(f"{folder}: the numbers up to {number} are taken")
 

@@ -24,7 +24,7 @@ from hudi_format.errors import StorageError, UnsupportedError
 from hudi_format.instant_time import zone_of
 from hudi_format.model import join_path
 from hudi_format.names import PARTITION_METADATA
-from hudi_format.storage import Storage
+from hudi_format.storage import Storage, flush
 from hudi_timeline import open_reads, rollback
 from hudi_timeline.clock import new_instant
 from hudi_timeline.commit_options import LAZY
@@ -258,6 +258,7 @@ def _execute(
                 record = plan.to_record(storage.uri)
                 record["extraMetadata"] = {**record["extraMetadata"], GUARDED: "true"}
                 storage.create(inflight, avro_records.render("HoodieCleanerPlan", record))
+            flush(storage, [inflight], written=False)  # the plan outlives what it deletes
             _delete_some(storage, progress)
             if not progress.left:
                 gone = _delete_folders(context, plan)
@@ -309,6 +310,7 @@ def _delete_some(storage: Storage, progress: _Progress) -> None:
                 else:
                     progress.failed.setdefault(partition, []).append(name)
             del progress.left[: len(paths)]
+            flush(storage, [join_path(*path) for path in paths], written=False)
             if time.monotonic() >= until:
                 return
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from hudi_format.storage import Storage
+from hudi_format.storage import Storage, as_durable_as_asked
 from hudi_timeline import gate, heartbeat, leftovers, metadata_table, table_config
 from hudi_timeline.commit_options import CommitOptions
 from hudi_timeline.instant import Instant
@@ -25,7 +25,7 @@ class ServiceContext:
 
     def __init__(self, storage: Storage, options: Mapping[str, str]) -> None:
         """Raises InvalidOptionError, NotAHudiTableError."""
-        self.storage = storage
+        self.storage = storage = as_durable_as_asked(storage, options)
         self.options = CommitOptions.from_options(options)
         self.table: TableConfig = table_config.load(storage)
         self.warnings: list[str] = []

@@ -22,7 +22,7 @@ from hudi_format.names import base_file_name
 from hudi_format.parquet.config import ParquetConfig
 from hudi_format.parquet.writer import BaseFileWriter
 from hudi_format.schema.meta_columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, RECORD_KEY
-from hudi_format.storage import Storage
+from hudi_format.storage import Storage, flush
 from hudi_index.bloom.observer import BloomObserver
 from hudi_timeline import commit, markers
 from hudi_timeline.running_call import RunningCall
@@ -185,12 +185,14 @@ def _rewrite(storage: Storage, instant: str, found: _Found) -> WriteStat:
     table = table.set_column(column, table.schema.field(column), pa.repeat(name, table.num_rows))
     path = join_path(old.partition, name)
     markers.create(storage, instant, old.partition, name, markers.MERGE)
+    flush(storage, [markers.marker_path(instant, old.partition, name, markers.MERGE)], written=False)
     with BaseFileWriter(
         storage, path, table.schema, config=ParquetConfig(), observer=BloomObserver(),
         entries={k: footer[k] for k in _KEPT if k in footer},
     ) as writer:  # fmt: skip
         writer.write(table)
         size = writer.close()
+    flush(storage, [path])
     return WriteStat(
         file_id=old.file_id,
         path=path,

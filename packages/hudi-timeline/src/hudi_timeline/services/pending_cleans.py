@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from hudi_format.errors import ConcurrentWriterError, CorruptFileError, HudiError
 from hudi_format.model import FileSlice, join_path
-from hudi_format.storage import Storage
+from hudi_format.storage import Storage, flush
 from hudi_timeline.instant import CLEAN, COMPLETED, INFLIGHT, REQUESTED, Instant, instant_path
 from hudi_timeline.listing import list_partition_files
 from hudi_timeline.metadata import avro_records
@@ -157,6 +157,7 @@ def publish_metadata(storage: Storage, instant: str, record: dict[str, object]) 
         storage.create(instant_path(instant, CLEAN, COMPLETED), content)
     except FileExistsError:
         return False
+    flush(storage, [instant_path(instant, CLEAN, COMPLETED)], written=False)
     return True
 
 

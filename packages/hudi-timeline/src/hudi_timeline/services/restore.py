@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from hudi_format.errors import CorruptFileError, InstantNotFoundError, OptionError
 from hudi_format.instant_time import zone_of
-from hudi_format.storage import Storage
+from hudi_format.storage import Storage, flush
 from hudi_timeline import heartbeat, markers
 from hudi_timeline.clock import new_instant
 from hudi_timeline.commit_options import refuse_alive
@@ -134,6 +134,7 @@ def restore(
         }
         content = avro_records.render("HoodieRestoreMetadata", record)
         storage.create(instant_path(instant, RESTORE, COMPLETED), content)
+        flush(storage, [inflight], written=False)
         context.sweep(marked, beating)
     deleted = sum(r[0]["totalFilesDeleted"] for r in rolled.values())
     blocks = sum(

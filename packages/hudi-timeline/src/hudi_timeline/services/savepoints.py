@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from hudi_format.errors import InstantNotFoundError, MissingFileError, OptionError
 from hudi_format.model import join_path
-from hudi_format.storage import FileInfo, Storage
+from hudi_format.storage import FileInfo, Storage, flush
 from hudi_timeline.instant import COMPLETED, INFLIGHT, SAVEPOINT, Instant, instant_path
 from hudi_timeline.listing import list_table
 from hudi_timeline.merged_view import newest_slices
@@ -125,6 +125,7 @@ def create(
     if storage.info(inflight) is None:  # else one that a process began and did not finish
         storage.create(inflight, b"")
     storage.create(instant_path(at, SAVEPOINT, COMPLETED), content)
+    flush(storage, [inflight], written=False)
     return files
 
 
@@ -182,3 +183,4 @@ def delete(storage: Storage, timeline: Timeline, at: str, *, dry_run: bool = Fal
     # The completed file last: until it is gone the savepoint counts, and can be deleted again.
     storage.delete(instant_path(at, SAVEPOINT, INFLIGHT))
     storage.delete(instant_path(at, SAVEPOINT, COMPLETED))
+    flush(storage, [instant_path(at, SAVEPOINT, COMPLETED)], written=False)

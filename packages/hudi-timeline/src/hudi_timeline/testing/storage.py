@@ -5,12 +5,12 @@ from __future__ import annotations
 import builtins
 import io
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from hudi_format.storage import FileInfo, ReplacingStorage, Storage
+from hudi_format.storage import FileInfo, FlushingStorage, ReplacingStorage, Storage, flush
 from hudi_timeline.testing.faults import Faults
 
 T = TypeVar("T")
@@ -146,6 +146,16 @@ class FaultyStorage:
 
     def replace(self, path: str, data: bytes, version: str) -> bool:
         return self._change("replace", path, lambda: self._replacing().replace(path, data, version))
+
+    # --- flushing ----------------------------------------------------------------------------------------
+
+    def flush(self, paths: Iterable[str], *, written: bool = True) -> None:
+        """Of the storage inside; it changes nothing that a process sees, so it is neither counted nor struck."""
+        flush(self.inner, paths, written=written)
+
+    def unflushed(self) -> Storage:
+        inner = self.inner
+        return self.wrap(inner.unflushed() if isinstance(inner, FlushingStorage) else inner)
 
     # --- deleting and moving -------------------------------------------------------------------------
 

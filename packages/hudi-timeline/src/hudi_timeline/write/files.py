@@ -22,6 +22,7 @@ from hudi_format.parquet.writer import BaseFileWriter
 from hudi_format.partition_metadata import write_if_absent
 from hudi_format.schema.meta_columns import with_meta
 from hudi_format.slice_writer import FileSpec, RowCounter, stamp
+from hudi_format.storage import flush
 from hudi_index.bloom.observer import BloomObserver, MinMaxObserver
 from hudi_timeline.markers import marker_path
 from hudi_timeline.write.tasks import CREATE, TaskToken, WriteContext
@@ -53,11 +54,13 @@ def start_file(context: WriteContext, partition: str, name: str, kind: str) -> C
     # A task that outlives its write must not even begin: what it leaves would have no instant to belong to.
     check(context.inflight)
     context.storage.touch(marker)
+    # And with it the write's instant: a file whose write nobody remembers would be taken for one of an archived commit.
+    flush(context.storage, [marker], written=False)
     return lambda: check(marker)
 
 
 def confirm(context: WriteContext, guard: Callable[[], None], path: str) -> None:
-    """Make sure that a file which is complete still belongs to the write, and remove it if it does not.
+    """Make sure that a complete file still belongs to the write, or remove it, and that it is on the disk.
 
     Between the check before the file is closed and its end the write may have been completed without it: it would
     count as one of the commit's.
@@ -70,6 +73,8 @@ def confirm(context: WriteContext, guard: Callable[[], None], path: str) -> None
     except ConcurrentWriterError:
         context.storage.delete(path)
         raise
+    # By who wrote it, and before it is reported: a commit that outlives a power failure names no file that does not.
+    flush(context.storage, [path])
 
 
 def new_observer(context: WriteContext) -> KeyObserver:

@@ -26,7 +26,7 @@ from hudi_format.names import META_DIR
 from hudi_format.partition_path import check_safe
 from hudi_format.schema.avro import to_avro
 from hudi_format.schema.changes import SchemaChange
-from hudi_format.storage import Storage
+from hudi_format.storage import Storage, as_durable_as_asked
 from hudi_timeline import commit, leftovers, overwriting, table_config
 from hudi_timeline.basis import Basis
 from hudi_timeline.callbacks import Callback, Committed, callback_of, tell
@@ -148,6 +148,7 @@ def execute(
     with phases("plan"):
         config = parse_write_options(options)
         checks = Checks.of(config, validators, rules)
+        storage = as_durable_as_asked(storage, config.raw)
 
         def understood(plan: Plan) -> None:
             checks.understood(engine, plan.schema, populate_meta_fields=not plan.virtual)
