@@ -10,7 +10,8 @@ import pytest
 from hudi_format.errors import HudiError, InvalidOptionError
 from hudi_format.storage import open_storage
 from hudi_timeline import HudiTable, table_config
-from hudi_timeline.engine.local import LocalEngine, as_reader
+from hudi_timeline.engine.input_rows import as_reader
+from hudi_timeline.engine.local import LocalEngine
 from hudi_timeline.testing.disk import Disk
 from hudi_timeline.write.operation import execute
 

@@ -34,6 +34,7 @@ from hudi_format.schema.meta_columns import FILE_NAME, RECORD_KEY
 from hudi_format.storage import Storage
 from hudi_index.hashing.crc import crc32
 from hudi_timeline.engine.bulk_order import in_order
+from hudi_timeline.engine.input_rows import as_reader as as_reader
 from hudi_timeline.engine.lookup import LookupCount, LookupTask
 from hudi_timeline.engine.prepped import check_files
 from hudi_timeline.engine.protocol import DATA, TABLE, PrepareTask
