@@ -203,10 +203,12 @@ def soak(session: nox.Session) -> None:
 
 @nox.session
 def faults(session: nox.Session) -> None:
-    """The long forms of cuts and faults: every call, 200 seeds on each store."""
+    """The long forms of cuts and faults: every call, 200 seeds on each store, 2,600 interrupts, 4,400 power cuts."""
     _install(session, "hudi-timeline", *TESTING)
     _pytest(session, "tests/scenario/test_cuts.py", "tests/scenario/test_random_faults.py", "--timeout=7200",
             env={"HUDI_FAULTS": "1"})  # fmt: skip
+    _pytest(session, "packages/hudi-timeline/tests/test_interrupts.py",
+            "packages/hudi-timeline/tests/test_power_failure.py", "--timeout=7200", env={"HUDI_SOAK": "1"})  # fmt: skip
 
 
 @nox.session
