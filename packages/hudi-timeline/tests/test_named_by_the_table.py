@@ -326,3 +326,19 @@ def test_who_made_a_table_with_a_function_goes_on_with_it_and_others_say_so(tmp_
 def test_allowing_is_a_public_name_of_the_package():
     assert hudi_timeline.allow_functions is allow_functions
     assert "allow_functions" in dir(hudi_timeline)
+
+
+def test_what_merges_no_records_needs_no_permission(tmp_path, probe):
+    uri = built_table(tmp_path / "t", probe, "merge function")
+    table = HudiTable.open(uri)
+    assert table.verify() == []
+    assert table.read(query="read_optimized").to_arrow().num_rows == 2
+    assert table.inspect.commits().num_rows == 2
+    assert table.clean(dry_run=True).plan.count == 0
+    assert make_capsule(LocalStorage(uri), tmp_path / "capsule.zip").files
+    for command in ("show", "timeline", "files", "verify"):
+        assert CliRunner().invoke(app, [command, uri]).exit_code == 0
+    (finding,) = table.verify(deep=True)  # what was not looked at is said, and is no damage
+    assert (finding.code, finding.severity) == ("merge-not-allowed", "warning")
+    assert f"{probe}:merge" in finding.message
+    assert imported(tmp_path) == []

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.errors import HudiError
+from hudi_format.errors import FunctionNotAllowedError, HudiError
 from hudi_format.keys import record_keys
 from hudi_format.schema.meta_columns import RECORD_KEY
 from hudi_timeline.scan.result import Scan
 from hudi_timeline.scan.task import ReadTask, read_whole
+from hudi_timeline.table_config import PROPERTIES_FILE
 from hudi_timeline.verify.facts import Facts
 from hudi_timeline.verify.finding import Report
 
@@ -69,6 +70,9 @@ def read_keys(facts: Facts, scan_of: ScanOf, report: Report) -> list[SliceKeys] 
 
 
 def _add_error(error: HudiError, report: Report) -> None:
+    if isinstance(error, FunctionNotAllowedError):  # no fault of the table
+        report.add("merge-not-allowed", PROPERTIES_FILE, error.message)
+        return
     if not report.names(error.file) and not any(f.severity == "error" for f in report.findings()):
         report.add(
             "unreadable", error.file, f"the newest state cannot be read: {error.message}", error.instant

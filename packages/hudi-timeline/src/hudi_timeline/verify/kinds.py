@@ -176,6 +176,11 @@ KINDS: dict[str, Kind] = {
     # archive
     "archive-unreadable": _error("restore the file from a backup: queries of archived commits fail."),
     "archive-manifest": _error(_REPAIR, repairable=True),
+    # not looked at
+    "merge-not-allowed": _warning(
+        "if you trust the function, allow it (hudi_timeline.allow_functions, `hudi --allow-function NAME verify ...`) "
+        "and verify again; rows that logs changed were not looked at."
+    ),
     # anything else
     "unreadable": _error(),
 }
