@@ -387,7 +387,11 @@ class TwoWriters(Wild):
     def _told(self, found: Outcome) -> Outcome:
         """Of a state that the cleaner has been past Apache Hudi gives what is left, and we refuse it."""
         cleaned = self.sides["turns"].completed("clean") and found.name.startswith("as of")
-        if cleaned and found.kind == OURS_FAILS and found.message.startswith("MissingFileError"):
+        if (
+            cleaned
+            and found.kind == OURS_FAILS
+            and found.message.startswith(("MissingFileError", "StaleSnapshotError"))
+        ):
             return Outcome(found.name, TOLD, found.message)
         return found
 

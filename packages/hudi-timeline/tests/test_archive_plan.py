@@ -188,7 +188,7 @@ def writes_of(table):
 
 @pytest.mark.req("TS-31", "RC-06")
 def test_rows_that_were_replaced_do_not_come_back_beyond_a_savepoint(tmp_path):
-    """Apache Hudi 0.15 archives the replacement, and the savepoint's files are the table's again."""
+    """Apache Hudi 0.15 archives the replacement: the savepoint's rows are the table's again, the new ones are gone."""
     table, at = replaced(tmp_path / "t", lambda t: t.savepoint())
     (warning,) = go_on(table)
     assert at in warning
