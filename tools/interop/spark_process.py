@@ -129,6 +129,10 @@ class SparkProcess:
         """The schema that a DataFrame of a table has, in Spark's JSON, with nullability."""
         return dict(self._ask("schema", path=str(path)))
 
+    def archive(self, path: str | os.PathLike[str], options: Mapping[str, str]) -> None:
+        """Archive what is due in a table, without a write."""
+        self._ask("archive", path=str(path), options=dict(options))
+
     def set_hadoop(self, name: str, value: str | None) -> None:
         """Set a property of Hadoop's configuration for what follows; None takes it away."""
         self._ask("set_hadoop", name=name, value=value)

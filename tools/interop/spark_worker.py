@@ -89,6 +89,23 @@ class Commands:
         """The schema that a DataFrame of the table has, as Spark writes it in JSON."""
         return dict(self.spark.read.format("hudi").load(path).schema.jsonValue())
 
+    def archive(self, path: str, options: dict[str, str]) -> None:
+        """Archive what is due by Apache Hudi's own client."""
+        jvm: Any = self.spark._jvm
+        config = (
+            jvm.org.apache.hudi.config.HoodieWriteConfig.newBuilder()
+            .withPath(path)
+            .withProps(options)
+            .withEmbeddedTimelineServerEnabled(False)
+            .build()
+        )
+        engine = jvm.org.apache.hudi.client.common.HoodieSparkEngineContext(self.spark._jsc)
+        client = jvm.org.apache.hudi.client.SparkRDDWriteClient(engine, config)
+        try:
+            client.archive()
+        finally:
+            client.close()
+
     def set_hadoop(self, name: str, value: str | None) -> None:
         """Set a property of Hadoop's configuration, which readers and writers of files ask; None takes it away."""
         jsc: Any = self.spark._jsc
