@@ -147,7 +147,8 @@ class CommitResult:
         groups, partitions = sum(len(ids) for ids in self.replaced.values()), len(self.replaced)
         if not groups:
             return ""
-        rows = "" if self.dropped_rows is None else f"{self.dropped_rows:,} rows in "
+        count = self.dropped_rows
+        rows = "" if count is None else f"{count:,} row{'s' * (count != 1)} in "
         return (
             f"{rows}{groups:,} file group{'s' * (groups > 1)} of {partitions:,} "
             f"partition{'s' * (partitions > 1)} dropped"
