@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import tempfile
+import tomllib
 from pathlib import Path
 
 import nox
@@ -18,7 +20,7 @@ PACKAGES = ("hudi-format", "hudi-index", "hudi-timeline", "hudi-spark")  # in la
 PYTHONS = ("3.11", "3.12", "3.13")
 PYSPARKS = {"3.5": "pyspark==3.5.5", "4": "pyspark>=4.1,<5"}
 # A real S3 server for tests: without a lower bound the resolver takes an s3fs of years ago beside moto.
-S3 = ("moto[server,s3]>=5.1", "s3fs>=2025", "boto3")
+S3 = ("moto[server,s3]>=5.1", "s3fs>=2026.3", "boto3")
 TESTING = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "pytest-benchmark", "pandas", *S3)
 ATHERIS = "atheris==3.0.0"  # has wheels for Linux on x86-64 only
 BUILDING = ("setuptools>=80", "Cython>=3.1,<4", "wheel")
@@ -166,6 +168,47 @@ def unit(session: nox.Session, package: str) -> None:
     """One package's tests, with nothing above it installed."""
     _install(session, package, *TESTING, "duckdb", "polars")
     _pytest(session, f"packages/{package}/tests")
+
+
+def _lowest() -> list[str]:
+    """What the three lower packages depend on, each in the lowest version that it declares."""
+    found: dict[str, tuple[int, ...]] = {}
+    for package in PACKAGES[:3]:
+        project = tomllib.loads((ROOT / "packages" / package / "pyproject.toml").read_text())["project"]
+        extras = project.get("optional-dependencies", {})
+        for wanted in (*project["dependencies"], *extras.get("s3", ()), *extras.get("sql", ())):
+            name, low = re.match(r"([\w-]+)>=([\d.]+)", wanted).groups()  # type: ignore[union-attr]
+            if name not in PACKAGES:
+                found[name] = max(found.get(name, ()), tuple(map(int, low.split("."))))
+    found.pop("fsspec")  # s3fs asks for the one of its own version
+    return [f"{name}=={'.'.join(map(str, low))}" for name, low in found.items()]
+
+
+# What `lowest` tries without arguments: where versions of Arrow and of the command line's libraries have differed.
+LOWEST = (
+    "hudi-index/tests",
+    "hudi-format/tests/test_overlay.py",
+    "hudi-format/tests/test_arrow_size.py",
+    "hudi-format/tests/test_keymerge.py",
+    "hudi-format/tests/test_parquet_reader.py",
+    "hudi-format/tests/test_schema_evolve.py",
+    "hudi-timeline/tests/test_cli.py",
+    "hudi-timeline/tests/test_odd_arrow.py",
+    "hudi-timeline/tests/test_predicate.py",
+    "hudi-timeline/tests/test_reader_remedies.py",
+)
+
+
+@nox.session(python=PYTHONS[0])
+def lowest(session: nox.Session) -> None:
+    """The three lower packages on the lowest versions that they declare: a part of their tests, with `-- all` all."""
+    others = [wanted for wanted in TESTING if wanted.partition(">")[0] not in ("s3fs", "pandas")]
+    _install(session, "hudi-timeline", *others, *_lowest(), "pandas>=2.2,<3", "polars")
+    whole = session.posargs == ["all"]
+    if whole:
+        session.posargs.clear()
+    tried = [f"{p}/tests" for p in PACKAGES[:3]] if whole else LOWEST
+    _pytest(session, *(f"packages/{t}" for t in tried))
 
 
 @nox.session

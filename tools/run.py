@@ -31,6 +31,7 @@ TEST_SESSIONS = (
     "layers",
     "wheels",
     "unit-3.11",
+    "lowest-3.11",
     "types",
     "spark",
     "scenario",

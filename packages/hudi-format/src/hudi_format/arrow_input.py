@@ -166,6 +166,8 @@ def _none(kind: pa.DataType) -> pa.Array:
         own, inner = [None, offset], [pa.struct([kind.key_field, kind.item_field])]
     elif pt.is_fixed_size_list(kind):
         own, inner = [None], [kind.value_type]
+    elif pt.is_union(kind):
+        return pa.nulls(0, kind)
     elif pt.is_nested(kind):
         own = [None, offset, offset] if _is_view(kind) else [None, offset]
         inner = [kind.value_type]

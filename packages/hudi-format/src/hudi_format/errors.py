@@ -138,7 +138,9 @@ class CorruptFileError(HudiError):
     """Bytes that no conforming writer produces; `details["offset"]` is the first unexplained byte."""
 
     code = "HUDI-E0401"
-    usual_remedy = "restore the file from a copy, or roll the table back to an instant before it."
+    usual_remedy = (
+        "check the table with `hudi verify`, and compare the file with a copy before you change anything."
+    )
 
 
 class MissingFileError(HudiError):
@@ -254,6 +256,12 @@ class WriteFailedError(HudiError):
     """A write that was started and could not be finished; nothing of it is visible."""
 
     code = "HUDI-E0801"
+
+
+class LibraryError(HudiError):
+    """A library that this one stands on failed, where table and arguments are sound; its version is named."""
+
+    code = "HUDI-E0802"
 
 
 class InstantNotFoundError(HudiError):

@@ -395,7 +395,7 @@ class _Entries:
         if keys.null_count:
             raise CorruptFileError(
                 f"{keys.null_count} records of a log have no record key",
-                remedy="roll back the instant that wrote them, or restore the file from a copy.",
+                remedy=CorruptFileError.usual_remedy,
             )
         self._records.add(Entries(rows, keys.cast(pa.string()), values, kinds))
 

@@ -242,8 +242,8 @@ def missing_file(file: WrittenFile, uri: str) -> MissingFileError:
         table=uri,
         instant=file.instant,
         file=file.path,
-        remedy="restore the file from a backup, or restore the table to a savepoint before that instant; "
-        "if a cleaner removed it while the table was read, read again.",
+        remedy="read again, as a cleaner may have removed it while the table was read; if it is still not there, check "
+        "the table with `hudi verify`, and put the file back from a copy of the table.",
     )
 
 
@@ -255,5 +255,4 @@ def check_size(file: WrittenFile, size: int, uri: str) -> None:
             table=uri,
             instant=file.instant,
             file=file.path,
-            remedy="restore the file from a backup, or restore the table to a savepoint before that instant.",
         )

@@ -184,5 +184,5 @@ class LogBlock:
             file=self.file,
             instant=self.instant,
             offset=at,
-            remedy="restore the file from a copy, or roll back the instant that wrote it.",
+            remedy=CorruptFileError.usual_remedy,
         )

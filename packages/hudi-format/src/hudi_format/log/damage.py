@@ -16,7 +16,7 @@ from hudi_format.log.blocks import BlockType, Damage, HeaderKey, LogBlock
 from hudi_format.model import VisibleInstants
 from hudi_format.names import parse_log_file
 
-_REMEDY = "restore the file from a copy, or roll back the instant that wrote it."
+_REMEDY = CorruptFileError.usual_remedy
 _KNOWN_KEYS = frozenset(int(k) for k in HeaderKey)
 _COMMAND_KEYS = frozenset({HeaderKey.TARGET_INSTANT_TIME, HeaderKey.COMMAND_BLOCK_TYPE})
 

@@ -37,6 +37,9 @@ def overlay(old: pa.Array, new: pa.Array, rows: np.ndarray, source: np.ndarray) 
     if not len(rows):
         return old
     kind = old.type
+    if pa.types.is_boolean(kind):  # Arrow before 24 puts bits of slices into wrong places
+        as_bytes = overlay(old.cast(pa.uint8()), new.cast(pa.uint8()), rows, source)
+        return as_bytes.cast(kind)
     valid = None
     if old.null_count or new.null_count:
         valid, new_valid = _valid(old), _valid(new)[source]

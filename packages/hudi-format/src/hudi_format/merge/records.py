@@ -231,7 +231,7 @@ def _all_there(keys: Keys) -> Keys:
     if keys.null_count:
         raise CorruptFileError(
             f"{keys.null_count} rows of the base file have no record key, where logs change rows by their keys",
-            remedy="restore the file from a copy, or roll the table back to an instant before it.",
+            remedy=CorruptFileError.usual_remedy,
         )
     return keys
 

@@ -13,7 +13,14 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, StorageError, UnsupportedError
+from hudi_format.errors import (
+    CorruptFileError,
+    HudiError,
+    LibraryError,
+    MissingFileError,
+    StorageError,
+    UnsupportedError,
+)
 from hudi_format.parquet.stated import missing_column, stated_schema
 from hudi_format.storage import Storage, open_sized
 
@@ -218,15 +225,47 @@ def long_decimal(error: Exception) -> UnsupportedError | None:
     )
 
 
-def corrupt(storage: Storage, path: str, error: Exception, kind: str = "Parquet") -> CorruptFileError:
-    """The error for bytes that Arrow's reader refuses."""
+def corrupt(storage: Storage, path: str, error: Exception, kind: str = "Parquet") -> HudiError:
+    """The error for bytes that Arrow's reader refuses: LibraryError where they are sound, else CorruptFileError."""
     reason, remedy = _first_line(error), DAMAGED_REMEDY
+    if kind == "Parquet" and _is_of_arrow(error) and _reads_whole(storage, path):
+        return LibraryError(
+            f"pyarrow {pa.__version__} failed on a base file that it reads as a whole: {reason}",
+            table=storage.uri,
+            file=path,
+            remedy="run it again; if it fails again, install another version of pyarrow. The file is not damaged.",
+        )
     # Damaged sizes end so too: what the file is cannot be told.
     if isinstance(error, MemoryError) or "bad_alloc" in reason:
         reason = f"memory ran out ({reason}), which says damage only where there is plenty"
         remedy = f"read it with more memory first; if that fails too, {remedy}"
     message = f"the base file cannot be read as {kind}: {reason}"
     return CorruptFileError(message, table=storage.uri, file=path, remedy=remedy)
+
+
+def _is_of_arrow(error: Exception) -> bool:
+    """Whether Arrow's reader refused, and not a check of ours on what it gave."""
+    return isinstance(error, (pa.ArrowException, OSError)) and "bad_alloc" not in str(error)
+
+
+# Larger files are not read a second time.
+_MOST_READ_AGAIN = 1 << 30
+
+
+def _reads_whole(storage: Storage, path: str) -> bool:
+    """Whether a file is sound: read plainly, with checksums where it has them, it gives all its rows."""
+    try:
+        info = storage.info(path)
+        if info is None or info.size > _MOST_READ_AGAIN:
+            return False
+        with (
+            storage.open_input(path) as source,
+            pq.ParquetFile(source, page_checksum_verification=True) as file,
+        ):
+            rows = sum(batch.num_rows for batch in file.iter_batches(use_threads=False))
+            return bool(rows == file.metadata.num_rows)
+    except (HudiError, pa.ArrowException, OSError, ValueError, MemoryError):
+        return False
 
 
 def _first_line(error: Exception) -> str:

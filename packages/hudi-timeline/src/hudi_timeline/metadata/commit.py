@@ -344,7 +344,7 @@ def _corrupt(reason: str, path: str, offset: int) -> CorruptFileError:
     return CorruptFileError(
         f"no commit metadata: {reason}",
         file=path,
-        remedy="restore the file from a backup of the table, or restore the table to a savepoint.",
+        remedy=CorruptFileError.usual_remedy,
         offset=offset,
     )
 

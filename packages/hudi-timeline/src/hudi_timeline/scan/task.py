@@ -15,7 +15,14 @@ import pyarrow.parquet as pq
 
 from hudi_format.base_file import OtherBaseFile, open_other
 from hudi_format.bootstrap_index import SourceFile
-from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, StorageError, UnsupportedError
+from hudi_format.errors import (
+    CorruptFileError,
+    HudiError,
+    LibraryError,
+    MissingFileError,
+    StorageError,
+    UnsupportedError,
+)
 from hudi_format.merge.base_rows import merge_base
 from hudi_format.parquet.chunks import repeating, row_groups
 from hudi_format.parquet.entries import footer_bytes
@@ -368,7 +375,18 @@ class SliceFile:
         needed = pa.schema([f.with_type(c.type) for f, c in zip(task.needed, columns, strict=True)])
         table = pa.table(columns, schema=needed) if columns else no_columns(rows)
         if task.filter is not None:
-            table = table.filter(task.filter)
+            try:
+                table = table.filter(task.filter)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as e:
+                # The filter was tried on the schema when the scan was made: the rows are not at fault.
+                reason = (str(e).splitlines() or [type(e).__name__])[0]
+                raise _placed(
+                    LibraryError(
+                        f"pyarrow {pa.__version__} could not evaluate the filter: {reason}",
+                        remedy="write the condition in another way, or install another version of pyarrow.",
+                    ),
+                    task,
+                ) from e
         return table if len(task.needed) == len(task.schema) else table.select(task.schema.names)
 
 
@@ -440,8 +458,9 @@ def _placed(error: HudiError, task: ReadTask) -> HudiError:
     elif isinstance(error, StorageError):
         remedy = "run it again once the store answers."
     else:
-        remedy = "restore the file from a backup, or restore the table to a savepoint before that instant."
-    error.advise(remedy)
+        remedy = CorruptFileError.usual_remedy
+    if not isinstance(error, LibraryError):
+        error.advise(remedy)
     return error.at(table=task.storage.uri, instant=task.instant, file=task.path)
 
 
