@@ -69,6 +69,11 @@ def whole_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
+def no_rows(schema: pa.Schema) -> pa.Table:
+    """A table of no rows, of any types: Arrow before 26 makes none of some encodings."""
+    return pa.Table.from_arrays([_none(f.type) for f in schema], schema=schema)
+
+
 def _validate(column: pa.Array, name: str) -> None:
     try:
         column.validate(full=True)

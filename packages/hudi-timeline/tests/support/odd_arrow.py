@@ -130,7 +130,8 @@ class Maker:
             if pt.is_map(kind):
                 keys = pa.array([f"k{n}" for n in range(length)], kind.key_type)
                 if not length:
-                    keys = self.array(kind.key_type, 0)
+                    # Without nulls: before Arrow 26 a map with such keys ends the process where it is made.
+                    keys = pa.Array.from_buffers(pa.string(), 0, [None, *self._texts(pa.string(), 0)])
                 pair = [keys, self.array(kind.item_type, length)]
                 children = [pa.StructArray.from_arrays(pair, fields=[kind.key_field, kind.item_field])]
             else:
@@ -333,7 +334,7 @@ def main(first: int, count: int) -> int:
             except Exception:  # noqa: BLE001 - whatever it is, it is a finding
                 failed += 1
                 print(f"\nseed {seed}:", file=sys.stderr)
-                traceback.print_exc(limit=-5)
+                traceback.print_exc(limit=-9)
             else:
                 seen[came] = seen.get(came, 0) + 1
     print(dict(sorted(seen.items())), "failed", failed)

@@ -17,6 +17,7 @@ from itertools import count
 import numpy as np
 import pyarrow as pa
 
+from hudi_format.arrow_input import no_rows
 from hudi_format.errors import (
     MissingColumnError,
     OptionError,
@@ -107,7 +108,7 @@ class LocalEngine:
             return fit(data, schema, exact=self._exact)
         if not unlike(data.schema, schema):
             return data
-        empty = fit(data.schema.empty_table(), schema, exact=self._exact)
+        empty = fit(no_rows(data.schema), schema, exact=self._exact)
 
         def batches() -> Iterator[pa.RecordBatch]:
             first = 0

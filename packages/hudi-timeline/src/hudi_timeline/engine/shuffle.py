@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from hudi_format.arrow_input import no_rows
 from hudi_format.arrow_size import size_of
 from hudi_format.merge.kept_rows import is_large, keep_if_large, windows
 from hudi_format.merge.limits import MemoryLimit
@@ -115,4 +116,4 @@ def pieces_of(data: pa.RecordBatchReader | pa.Table, limit: MemoryLimit) -> Iter
             none = False
             yield piece
     if none:
-        yield data.schema.empty_table()
+        yield no_rows(data.schema)
