@@ -22,7 +22,7 @@ NAMES = {"config", "_config", "c", "asked", "options", "services", "callback"}
 RAW = {
     "heartbeat_interval_ms", "heartbeat_misses", "failed_writes_policy", "lock_provider", "lock_path",
     "lock_expire_minutes", "lock_wait_ms", "consistency_check", "consistency_first_ms", "consistency_most_ms",
-    "consistency_checks",
+    "consistency_checks", "durability",
 }  # fmt: skip
 MEANT = {"drop_duplicates": "it is the policy `drop` of `duplicate_policy` once the options are parsed"}
 
