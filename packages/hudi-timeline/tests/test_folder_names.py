@@ -5,6 +5,7 @@ import shutil
 import pyarrow as pa
 import pytest
 
+from hudi_format.storage import LocalStorage
 from hudi_format.stores import local
 from hudi_timeline import HudiTable
 from hudi_timeline.listing import walk
@@ -138,8 +139,7 @@ def test_a_filter_lists_no_partition_that_it_does_not_want(table, monkeypatch):
     real = local.LocalStorage.list
 
     def counting(self, path, **given):
-        if not given:  # else names alone
-            listed.append(path)
+        listed.append(path)
         return real(self, path, **given)
 
     monkeypatch.setattr(local.LocalStorage, "list", counting)
@@ -148,3 +148,19 @@ def test_a_filter_lists_no_partition_that_it_does_not_want(table, monkeypatch):
     assert scan.count() == 1
     hive = "p=" if table.config.hive_style else ""
     assert [p for p in listed if not p.startswith(".hoodie")] == ["", f"{hive}d7/x"]
+
+
+@pytest.mark.req("TL-05")
+def test_folders_are_those_of_a_listing(tmp_path):
+    storage = LocalStorage(str(tmp_path / "t"))
+    for folder in ("a/b", "a/.c", "outside/x", "empty"):
+        (tmp_path / "t" / folder).mkdir(parents=True)
+    (tmp_path / "t" / "a" / "file").touch()
+    (tmp_path / "t" / "a" / "back").symlink_to(tmp_path / "t" / "a" / "b")
+    (tmp_path / "other" / "inner").mkdir(parents=True)
+    (tmp_path / "t" / "a" / "out").symlink_to(tmp_path / "other")
+    for folder in ("", "a", "a/b", "empty", "none"):
+        entries = storage.list(folder)
+        names, is_marked = storage.folders(folder, {"file"})
+        assert sorted(names) == sorted(e.name for e in entries if e.is_dir)
+        assert is_marked == any(e.name == "file" for e in entries)

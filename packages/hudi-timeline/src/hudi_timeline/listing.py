@@ -127,10 +127,10 @@ def _admitted(
     if type(storage) is LocalStorage:
         inside: list[str] = []
         for folder in doubtful:
-            found = storage.list(folder, unless=("",))
-            if _is_marked(found):
+            names, is_one = storage.folders(folder, _METAFILES)
+            if is_one:
                 dropped.append(folder)
-            inside += _folders_in(folder, found)
+            inside += [] if META_DIR in names else [join_path(folder, n) for n in names]
         rest = set(doubtful)
         return [
             *(f for f in folders if f not in rest),

@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from stat import S_ISDIR, S_ISLNK
 
@@ -142,6 +142,27 @@ class LocalStorage:
                     size = -1 if is_dir else stat.st_size
                     out.append(FileInfo(e.name, is_dir, size, stat.st_mtime_ns // 1_000_000))
         return out
+
+    def folders(self, path: str, marks: Collection[str]) -> tuple[Sequence[str], bool]:
+        """Names of the folders that `list` gives, and whether there is a file of one of some names beside them.
+
+        A fraction of the time of a listing, where there are many files.
+        """
+        found, is_marked = [], False
+        with named(self._root, path):
+            try:
+                entries = os.scandir(self._listed(path))
+            except (FileNotFoundError, NotADirectoryError):
+                return [], False
+            with entries:
+                for e in entries:
+                    if e.is_dir(follow_symlinks=False):
+                        found.append(e.name)
+                    elif e.name in marks:
+                        is_marked = True
+                    elif e.is_symlink() and e.is_dir() and not self._leads_back(path, e.name):
+                        found.append(e.name)
+        return found, is_marked
 
     def _listed(self, path: str) -> str:
         full = self._seen(path)
