@@ -64,10 +64,11 @@ def outcome(write, *given):
         return "DuplicateKeyError", e.details["rows"], sorted(e.details["partitions"])
     except HudiError as e:
         return (type(e).__name__,)
-    return sorted(
-        (s.partition, s.num_writes, s.num_deletes, s.num_update_writes, s.num_inserts)
-        for s in result.write_stats
-    )
+    counts: dict[str, list[int]] = {}
+    for s in result.write_stats:  # a bulk_insert makes a file for each task
+        now = (s.num_writes, s.num_deletes, s.num_update_writes, s.num_inserts)
+        counts[s.partition] = [a + b for a, b in zip(counts.get(s.partition, [0] * 4), now, strict=True)]
+    return counts
 
 
 def content(path):
