@@ -235,7 +235,9 @@ def _transaction(run: _Run) -> Iterator[tuple[commit.Transaction, TableConfig]]:
                 run.aside.settle(transaction)
                 yield transaction, transaction.config
         except BaseException:
-            if made:
+            if (
+                made and new is None
+            ):  # one that is to replace another goes with its room, or takes its place yet
                 _remove_unborn(storage)
             raise
 
