@@ -101,11 +101,11 @@ def test_a_crash_at_any_change_leaves_the_old_table_or_the_new_one(tmp_path, aft
 
 @pytest.mark.req("RC-01", "WR-14")
 def test_a_store_that_fails_in_the_switch_leaves_the_old_table_or_the_new_one(tmp_path):
-    for n in steps(tmp_path, CHANGES)[-24:]:
+    faults = [Fault(FAIL, number=n) for n in steps(tmp_path, CHANGES)[-24::3]]
+    faults.append(Fault(FAIL, operation="rename", path=".hoodie/hoodie.properties"))  # all else is in place
+    for n, fault in enumerate(faults):
         path = tmp_path / f"t{n}"
-        assert (
-            overwritten_with(path, Faults(Fault(FAIL, number=n, times=1))) is not None or content(path) == NEW
-        )
+        assert overwritten_with(path, Faults(fault)) is not None or content(path) == NEW
         write(open_storage(path), [{"id": "z", "p": "p0", "v": 9, "ts": 9}])
         assert content(path) in (OLD + EXTRA, NEW + EXTRA), n
         sound(path)
