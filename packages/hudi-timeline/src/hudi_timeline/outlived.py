@@ -180,7 +180,7 @@ def _is_as_before(snapshot: TableSnapshot, now: Timeline) -> bool:
 def _gone(snapshot: TableSnapshot, now: Timeline) -> list[Instant]:
     """The snapshot's commits that are not on the timeline any more."""
     there = {i.time for i in now.completed_writes()}
-    return [i for i in snapshot.instants if i.time not in there]
+    return [i for i in snapshot.instants if i.time not in there and i.time != snapshot.announced]
 
 
 def _cleans_archived(snapshot: TableSnapshot, now: Timeline) -> bool:

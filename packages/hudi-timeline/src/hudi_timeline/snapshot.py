@@ -131,6 +131,7 @@ class TableSnapshot:
             by it; see `schema_history.with_history`.
         lenient: committed files that are not there are passed over, as Apache Hudi does it.
         lister: what lists the table's files; None for storage itself.
+        announced: a write that is shown as completed before it is, to those who check it.
     """
 
     storage: Storage
@@ -142,6 +143,7 @@ class TableSnapshot:
     evolution: Evolution | None = field(compare=False, repr=False, default=None)
     lenient: bool = False
     lister: Lister | None = field(compare=False, repr=False, default=None)
+    announced: str | None = None
 
     def __post_init__(self) -> None:
         if self.commits is None:

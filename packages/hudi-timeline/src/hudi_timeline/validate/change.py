@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -154,6 +154,7 @@ def change_of(
     published = Instant(instant, transaction.action, COMPLETED, name, mtime_ms=int(time.time() * 1000))
     commits = _WithPending(transaction, metadata)
     later = snapshot_of(storage, table, Timeline.of_files((*timeline.files, published)), commits=commits)
+    later = replace(later, announced=instant)  # readers find no completed file of it
     earlier = TableSnapshot(storage, table, timeline, later.schema, None, commits)
     return Change(storage.uri, table.name, instant, transaction.operation, metadata, earlier, later, frame_of)
 
