@@ -235,9 +235,8 @@ def _transaction(run: _Run) -> Iterator[tuple[commit.Transaction, TableConfig]]:
                 run.aside.settle(transaction)
                 yield transaction, transaction.config
         except BaseException:
-            if (
-                made and new is None
-            ):  # one that is to replace another goes with its room, or takes its place yet
+            # One that is to replace another goes with its room, or takes its place yet.
+            if made and new is None:
                 _remove_unborn(storage)
             raise
 
