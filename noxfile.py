@@ -187,14 +187,14 @@ def _lowest() -> list[str]:
 # What `lowest` tries without arguments: where versions of Arrow and of the command line's libraries have differed.
 LOWEST = (
     "hudi-index/tests",
-    "hudi-format/tests/test_overlay.py",
+    "hudi-format/tests/merge/test_overlay.py",
     "hudi-format/tests/test_arrow_size.py",
-    "hudi-format/tests/test_keymerge.py",
-    "hudi-format/tests/test_parquet_reader.py",
-    "hudi-format/tests/test_schema_evolve.py",
-    "hudi-timeline/tests/test_cli.py",
+    "hudi-format/tests/merge/test_key_index.py",
+    "hudi-format/tests/parquet/test_reader.py",
+    "hudi-format/tests/schema/test_evolution.py",
+    "hudi-timeline/tests/cli/test_main.py",
     "hudi-timeline/tests/test_odd_arrow.py",
-    "hudi-timeline/tests/test_predicate.py",
+    "hudi-timeline/tests/reading/test_filters.py",
     "hudi-timeline/tests/test_reader_remedies.py",
 )
 

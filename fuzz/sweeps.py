@@ -20,7 +20,8 @@ from hudi_format.errors import CorruptFileError, HudiError, UnsupportedError
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.parquet.footer import read_footer
 from hudi_format.parquet.reader import iter_batches
-from hudi_format.storage import Storage, open_storage
+from hudi_format.storage.open import open_storage
+from hudi_format.storage.protocol import Storage
 
 Outcomes = tuple[Counter[str], Counter[str]]
 EDGE = 16

@@ -29,13 +29,13 @@ from hudi_format.avro import Decoder
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.hfile.writer import HFileWriter
 from hudi_format.log import _scan
-from hudi_format.log.batches import BATCH_ROWS
-from hudi_format.log.blocks import BlockType
-from hudi_format.log.encode import avro_content, frame
-from hudi_format.log.index import Column, index
+from hudi_format.log.block import BlockType
+from hudi_format.log.block_decoder import BATCH_ROWS
+from hudi_format.log.block_index import IndexColumn, index
+from hudi_format.log.encoder import avro_content, frame
 from hudi_format.log.reader import LogFileReader
-from hudi_format.merge.keys import KeyIndex, merge_positions
-from hudi_format.storage import open_storage
+from hudi_format.merge.key_index import KeyIndex, merge_positions
+from hudi_format.storage.open import open_storage
 
 ROUNDS = 5
 
@@ -136,7 +136,7 @@ def log_files(folder: Path, blocks: int) -> list[Figure]:
     out = []
     with pa.memory_map(str(path)) as file:
         data = file.read_buffer()
-        right(not index(data)[:, Column.DAMAGE].any() and len(index(data)) == blocks, "block headers")
+        right(not index(data)[:, IndexColumn.DAMAGE].any() and len(index(data)) == blocks, "block headers")
         rate = blocks / best(lambda: index(data)) / 1e6
         out.append(Figure("log block headers of a mapped file", rate, "million/s", least=1))
         right(len(LogFileReader(file).blocks) == blocks, "blocks as values")

@@ -33,10 +33,10 @@ from report import machine, machine_line
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.hfile.writer import HFileWriter
 from hudi_format.model import WriteStat
-from hudi_format.storage import LocalStorage
+from hudi_format.storage.local import LocalStorage
 from hudi_timeline import table_config
-from hudi_timeline.metadata.commit import CommitMetadata
 from hudi_timeline.table import HudiTable
+from hudi_timeline.timeline.commit_metadata import CommitMetadata
 
 HERE = Path(__file__).resolve()
 GOLDEN = HERE.parents[2] / "tests" / "golden" / "v6"
@@ -205,7 +205,7 @@ def many_files(folder: Path, files: int) -> str:
 def view_of(uri: str, files: int, wanted: str | None) -> dict[str, Any]:
     """In this process: seconds for the newest files, and the most memory."""
     # What the first such read imports is not counted: pandas among it, which pyarrow wants for Python values.
-    import hudi_timeline.metadata_listing  # noqa: F401
+    import hudi_timeline.reading.metadata_listing  # noqa: F401
 
     pa.array([0])
     before = peak_rss()

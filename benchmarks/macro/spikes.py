@@ -24,10 +24,10 @@ import numpy as np
 import pyarrow as pa
 from report import Measured, seconds_table, write
 
-from hudi_format.storage import open_storage
+from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
-from hudi_timeline.engine.local import LocalEngine
-from hudi_timeline.write.operation import execute
+from hudi_timeline.writing.local_engine import LocalEngine
+from hudi_timeline.writing.operation import execute
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 

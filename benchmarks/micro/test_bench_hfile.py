@@ -12,7 +12,7 @@ import pytest
 
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.hfile.writer import HFileWriter
-from hudi_format.storage import open_storage
+from hudi_format.storage.open import open_storage
 
 ROWS = int(os.environ.get("HUDI_BENCH_ROWS", 1_000_000))
 CODECS = ["none", "gz"]

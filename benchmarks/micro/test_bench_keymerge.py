@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_format.merge.keys import KeyIndex, merge_positions, precombine
+from hudi_format.merge.key_index import KeyIndex, merge_positions, precombine
 
 ROWS = int(os.environ.get("HUDI_BENCH_ROWS", 2_000_000))
 INCOMING = ROWS * 6 // 100

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.log import _scan
-from hudi_format.log.blocks import BlockType
-from hudi_format.log.deletes import read_deletes
-from hudi_format.log.encode import avro_content, delete_content, frame
-from hudi_format.log.index import Column, index
+from hudi_format.log.block import BlockType
+from hudi_format.log.block_index import IndexColumn, index
+from hudi_format.log.delete_block import read_deletes
+from hudi_format.log.encoder import avro_content, delete_content, frame
 from hudi_format.log.reader import LogFileReader
 
 ROWS = int(os.environ.get("HUDI_BENCH_ROWS", 1_000_000))
@@ -44,8 +44,8 @@ def test_block_headers(benchmark, request, kind):
     """The index of a file: all that decides which blocks count."""
     data = request.getfixturevalue(kind)
     rows = benchmark(index, data)
-    assert int(rows[-1, Column.END]) == len(data)
-    assert not rows[:, Column.DAMAGE].any()
+    assert int(rows[-1, IndexColumn.END]) == len(data)
+    assert not rows[:, IndexColumn.DAMAGE].any()
     benchmark.extra_info["blocks"] = len(rows)
     benchmark.extra_info["bytes"] = len(data)
 

@@ -13,10 +13,10 @@ import pytest
 
 from hudi_format.avro.container import container_parts
 from hudi_format.model import WriteStat
-from hudi_format.storage import LocalStorage
+from hudi_format.storage.local import LocalStorage
 from hudi_timeline import table_config
-from hudi_timeline.metadata.commit import CommitMetadata
 from hudi_timeline.table import HudiTable
+from hudi_timeline.timeline.commit_metadata import CommitMetadata
 
 INSTANTS = 1_000 if int(os.environ.get("HUDI_BENCH_ROWS", 1_000_000)) > 10_000 else 20
 KEPT = 10  # versions of files that a cleaner leaves

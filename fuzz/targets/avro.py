@@ -13,9 +13,9 @@ import numpy as np
 
 from hudi_format.avro.decoder import Decoder
 from hudi_format.avro.encoder import Encoder
-from hudi_format.avro.model import parse
+from hudi_format.avro.types import parse
 from hudi_format.errors import HudiError
-from hudi_format.log.blocks import BlockType
+from hudi_format.log.block import BlockType
 from hudi_format.log.data_block import read_avro
 from hudi_format.log.reader import LogFileReader
 from hudi_format.schema.avro import from_avro, to_avro

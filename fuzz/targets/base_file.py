@@ -18,17 +18,17 @@ import pyarrow.parquet as pq
 
 from hudi_format.__main__ import main
 from hudi_format.avro.encoder import Encoder
+from hudi_format.file_slice.reader import SliceMerge, read_file_slice
 from hudi_format.hfile.writer import hfile_bytes
-from hudi_format.merge.rules import payload_rule
+from hudi_format.merge.payloads import payload_rule
 from hudi_format.model import BaseFile, FileSlice
 from hudi_format.parquet import _entries
-from hudi_format.parquet.chunks import row_groups
-from hudi_format.parquet.entries import footer_bytes
-from hudi_format.parquet.footer import read_footer
+from hudi_format.parquet.footer import footer_bytes, read_footer
 from hudi_format.parquet.reader import iter_batches
+from hudi_format.parquet.row_groups import row_groups
 from hudi_format.schema.avro import to_avro
-from hudi_format.slice_reader import SliceMerge, read_file_slice
-from hudi_format.storage import Storage, open_storage
+from hudi_format.storage.open import open_storage
+from hudi_format.storage.protocol import Storage
 from targets import golden
 from targets.target import Target
 

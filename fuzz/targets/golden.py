@@ -9,7 +9,7 @@ from functools import cache
 
 from golden_tables import ROOT
 
-from hudi_format.log.blocks import BlockType, LogBlock
+from hudi_format.log.block import BlockType, LogBlock
 from hudi_format.log.reader import LogFileReader
 
 # Whole tables by version first, then tables about one thing each: whatever holds tables.

@@ -8,7 +8,7 @@ from hudi_format.errors import HudiError
 from hudi_format.hfile import trailer as t
 from hudi_format.hfile._block import Block
 from hudi_format.hfile._index import IndexNode
-from hudi_format.hfile.codec import Codec, CodecError, compress, decompress
+from hudi_format.hfile.compression import Codec, CodecError, compress, decompress
 from hudi_format.hfile.reader import HFileReader
 from targets import golden
 from targets.target import Target

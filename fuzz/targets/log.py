@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from hudi_format.errors import HudiError
 from hudi_format.log import reader
-from hudi_format.log.batches import BlockDecoder
-from hudi_format.log.blocks import BlockType, HeaderKey, LogBlock
-from hudi_format.log.deletes import read_deletes
+from hudi_format.log.block import BlockType, HeaderKey, LogBlock
+from hudi_format.log.block_decoder import BlockDecoder
+from hudi_format.log.delete_block import read_deletes
 from hudi_format.log.kryo import KryoError, read_kryo
-from hudi_format.log.order import BlockScope, order_blocks
 from hudi_format.log.positions import RoaringError, read_roaring64, record_positions
 from hudi_format.log.reader import LogFileReader
+from hudi_format.log.scanner import BlockScope, order_blocks
 from hudi_format.model import VisibleInstants
 from targets import golden
 from targets.target import Target

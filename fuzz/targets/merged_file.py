@@ -13,17 +13,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hudi_format.avro.encoder import Encoder
+from hudi_format.file_slice.reader import LogRecords, SliceMerge
 from hudi_format.log.writer import LogWriter
 from hudi_format.merge.overlay import overlay, written_out
-from hudi_format.merge.rules import payload_rule
+from hudi_format.merge.payloads import payload_rule
 from hudi_format.model import FileSlice, LogFile
-from hudi_format.parquet.chunks import ColumnChunk, read_row_groups, repeating
 from hudi_format.parquet.footer import open_parquet
-from hudi_format.parquet.matching import RowGroupFilter
 from hudi_format.parquet.reader import iter_batches, iter_row_groups
+from hudi_format.parquet.row_group_filter import RowGroupFilter
+from hudi_format.parquet.row_groups import ColumnChunk, read_row_groups, repeating
 from hudi_format.schema.avro import to_avro
-from hudi_format.schema.meta_columns import with_meta
-from hudi_format.slice_reader import LogRecords, SliceMerge
+from hudi_format.schema.meta_fields import with_meta
 from targets import golden
 from targets.base_file import folder, storage
 from targets.target import Target

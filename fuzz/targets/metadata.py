@@ -12,21 +12,28 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_format.bootstrap_index import FOLDER, INSTANT, read_sources
 from hudi_format.errors import HudiError, UnsupportedError
+from hudi_format.file_slice.bootstrap import FOLDER, INSTANT, read_sources
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.hfile.writer import hfile_bytes
-from hudi_format.log.order import BlockScope
-from hudi_format.merge.custom import parse_merge
+from hudi_format.log.scanner import BlockScope
+from hudi_format.merge.user_merger import parse_merge
 from hudi_format.model import BaseFile, FileSlice, LogFile
-from hudi_format.schema.history import Evolution, SchemaVersion, parse_version, parse_versions, reading
-from hudi_format.storage import Storage, open_storage
-from hudi_index.mdt.files import read_table_files
-from hudi_timeline import heartbeat
-from hudi_timeline.capsule.rebuild import open_capsule
-from hudi_timeline.locks.file_system import FileSystemLock
-from hudi_timeline.locks.storage_lock import PATH, StorageLock
-from hudi_timeline.metadata.commit import parse_commit
+from hudi_format.schema.internal_schema import (
+    ReadEvolution,
+    SchemaVersion,
+    parse_version,
+    parse_versions,
+    reading,
+)
+from hudi_format.storage.open import open_storage
+from hudi_format.storage.protocol import Storage
+from hudi_index.metadata_table.files import read_table_files
+from hudi_timeline.bug_capsule.open import open_capsule
+from hudi_timeline.concurrency import heartbeat
+from hudi_timeline.concurrency.locks.file_system import FileSystemLock
+from hudi_timeline.concurrency.locks.storage_lock import PATH, StorageLock
+from hudi_timeline.timeline.commit_metadata import parse_commit
 from targets import golden
 from targets.base_file import folder, storage
 from targets.target import Target
@@ -60,7 +67,7 @@ def run_history(data: bytes) -> None:
         versions = (parse_version(data.decode("utf-8", "replace")),)
     assert [v.version for v in versions] == sorted(v.version for v in versions)
     for wanted in versions[:3]:
-        evolution = Evolution(wanted, versions)
+        evolution = ReadEvolution(wanted, versions)
         for stored in versions[-3:]:
             try:
                 how = reading(wanted, stored)

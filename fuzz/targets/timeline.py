@@ -14,29 +14,38 @@ import pyarrow.parquet as pq
 
 from hudi_format import properties
 from hudi_format.errors import HudiError, PartitionPathError
-from hudi_format.instant_time import parse_instant, parse_query_instant
-from hudi_format.names import (
+from hudi_format.file_names import (
     log_sort_key,
     looks_bucketed,
     parse_base_file,
     parse_cdc_file,
     parse_log_file,
 )
-from hudi_format.partition_path import check_safe, escape, split_values
-from hudi_format.storage import open_storage
-from hudi_timeline import archived, filling, heartbeat, history, markers
-from hudi_timeline.history import history_contents, history_instants
-from hudi_timeline.instant import CLEAN, RESTORE, ROLLBACK, Instant, file_name, parse_instant_file
-from hudi_timeline.metadata import avro_records
-from hudi_timeline.metadata.commit import parse_commit, read_commit
-from hudi_timeline.metadata.commit_files import CommitFiles, read_commit_files
+from hudi_format.keygen.partition_path import check_safe, escape, split_values
+from hudi_format.storage import stable_reads
+from hudi_format.storage.open import open_storage
+from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.table_config import TableConfig, load
+from hudi_timeline.timeline import archived_timeline, avro_files, lsm_timeline
+from hudi_timeline.timeline.commit_files import CommitFiles, read_commit_files
+from hudi_timeline.timeline.commit_metadata import parse_commit, read_commit
+from hudi_timeline.timeline.instant import (
+    CLEAN,
+    RESTORE,
+    ROLLBACK,
+    Instant,
+    file_name,
+    parse_instant,
+    parse_instant_file,
+    parse_query_instant,
+)
+from hudi_timeline.timeline.lsm_timeline import history_contents, history_instants
 from targets import golden
 from targets.base_file import folder, storage
 from targets.target import Target
 
 # Nobody else writes the files here: a damaged one is not waited for, which is two seconds for each input.
-filling.YOUNG_S = -1.0
+stable_reads.YOUNG_S = -1.0
 
 
 def run_properties(data: bytes) -> None:
@@ -63,13 +72,13 @@ def run_commit(data: bytes) -> None:
     assert found.file_groups() == again.file_groups()
 
 
-_NAMES = sorted(avro_records.SCHEMAS)
+_NAMES = sorted(avro_files.SCHEMAS)
 
 
 def run_plan(data: bytes) -> None:
     """The first byte chooses what the file should hold."""
     if data:
-        assert isinstance(avro_records.parse(_NAMES[data[0] % len(_NAMES)], data[1:], path="f"), dict)
+        assert isinstance(avro_files.parse(_NAMES[data[0] % len(_NAMES)], data[1:], path="f"), dict)
 
 
 def run_archive(data: bytes) -> None:
@@ -85,15 +94,15 @@ _UNDOING = frozenset({CLEAN, ROLLBACK, RESTORE})  # what they did is asked of th
 
 def _read_past(config: TableConfig) -> tuple[Instant, ...]:
     """All that a reader asks of past instants."""
-    found = archived.archived_instants(storage(), config)
+    found = archived_timeline.archived_instants(storage(), config)
     assert list(found) == sorted(found)
     with contextlib.suppress(HudiError):  # what one of them did
-        for instant, action in archived.archived_actions(storage(), config, _UNDOING):
+        for instant, action in archived_timeline.archived_actions(storage(), config, _UNDOING):
             assert action is None or instant.completed
     for instant in found[:2]:
         with contextlib.suppress(HudiError):
-            archived.read_archived(storage(), config, instant)
-    last = archived.archived_write_between(storage(), config, "0", None, by_completion=True)
+            archived_timeline.read_archived(storage(), config, instant)
+    last = archived_timeline.archived_write_between(storage(), config, "0", None, by_completion=True)
     assert last is None or last in found
     return found
 
@@ -109,7 +118,7 @@ def run_torn_archive(data: bytes) -> None:
     rest = data[3:]
     run_archive(whole)
     config = TableConfig({"hoodie.archivelog.folder": "archived"})
-    known = {(i.time, i.comparable_action): i for i in archived.archived_instants(storage(), config)}
+    known = {(i.time, i.comparable_action): i for i in archived_timeline.archived_instants(storage(), config)}
     path = folder() / ".hoodie" / "archived" / ".commits_.archive.1_1-0-1"
     path.write_bytes(whole[: int.from_bytes(data[1:3], "big") % (len(whole) + 1)] + rest)
     found = _read_past(config)
@@ -149,7 +158,7 @@ def run_history(data: bytes) -> None:
 
 def _at_once() -> contextlib.AbstractContextManager[object]:
     """Nobody else writes: a folder that does not go together is not looked at again."""
-    return mock.patch.object(history, "LOOK_AGAIN_S", ())
+    return mock.patch.object(lsm_timeline, "LOOK_AGAIN_S", ())
 
 
 def run_torn_history(data: bytes) -> None:

@@ -9,9 +9,9 @@ import pytest
 from golden_tables import SNAPSHOT, assert_same_answer, golden
 
 from hudi_format.errors import MissingFileError
-from hudi_timeline.archived import archived_instants, read_archived
-from hudi_timeline.instant import WRITE_ACTIONS
 from hudi_timeline.table import HudiTable
+from hudi_timeline.timeline.archived_timeline import archived_instants, read_archived
+from hudi_timeline.timeline.instant import WRITE_ACTIONS
 
 
 @pytest.mark.req("TM-20")

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 from golden_tables import AS_OF, INCREMENTAL, SNAPSHOT, assert_same_answer, golden
 
-from hudi_format.bootstrap_index import INSTANT
 from hudi_format.errors import CorruptFileError, MissingFileError
+from hudi_format.file_slice.bootstrap import INSTANT
 from hudi_timeline.table import HudiTable
 
 (TABLE,) = golden("v6", "bootstrap_metadata_only")

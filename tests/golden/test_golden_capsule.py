@@ -5,9 +5,9 @@ import re
 import pytest
 from golden_tables import golden
 
-from hudi_format.storage import LocalStorage
+from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable
-from hudi_timeline.capsule import make_capsule, open_capsule
+from hudi_timeline.bug_capsule import make_capsule, open_capsule
 
 NAMES = ("all_types_cow", "cow_archived", "cow_cleaned", "cow_complex_keys_hive_style_urlencoded", "cow_nonpartitioned",
          "cow_rollback", "mor_avro_logs", "mor_rollback", "savepoint_restore", "record_index")  # fmt: skip

@@ -9,8 +9,8 @@ import pytest
 from golden_tables import CDC, LAYOUT_2, SNAPSHOT, assert_same_changes, golden
 
 from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedError
-from hudi_timeline.instant import REPLACE_COMMIT
 from hudi_timeline.table import HudiTable
+from hudi_timeline.timeline.instant import REPLACE_COMMIT
 
 COW = ("cdc_cow_op_key_only", "cdc_cow_data_before", "cdc_cow_data_before_after")
 MOR = ("cdc_mor_op_key_only", "cdc_mor_data_before", "cdc_mor_data_before_after")

@@ -8,7 +8,8 @@ import pytest
 from golden_tables import AS_OF, INCREMENTAL, READ_OPTIMIZED, assert_same_answer, golden
 
 from hudi_format.errors import InstantNotFoundError, MissingFileError
-from hudi_timeline import HudiTable, outlived
+from hudi_timeline import HudiTable
+from hudi_timeline.file_system_view import outlived_snapshot
 
 (TABLE,) = golden("cleaned_v8")
 
@@ -39,7 +40,7 @@ def test_what_apache_hudi_does_not_answer_is_refused(opened, question):
 def test_a_file_of_a_group_that_nothing_replaced_is_missed(tmp_path):
     path = TABLE.unpack(tmp_path)
     table = HudiTable.open(str(path))
-    replaced = outlived.replaced_in_archive(table.read()._source.snapshot)
+    replaced = outlived_snapshot.replaced_in_archive(table.read()._source.snapshot)
     (path / "p0=é" / ".82849481-7838-3971-bea0-fd81ac487265-0_20261123032606307.log.1_2-968-2451").unlink()
     assert ("p0=é", "82849481-7838-3971-bea0-fd81ac487265-0") not in replaced
     with pytest.raises(MissingFileError, match="is not there"):

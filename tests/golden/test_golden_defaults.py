@@ -6,9 +6,9 @@ import pytest
 from golden_tables import SNAPSHOT, assert_same_answer, golden
 
 from hudi_format.errors import UnsupportedError
-from hudi_format.merge.rules import payload_rule
-from hudi_timeline.schema_defaults import refuse_defaults
-from hudi_timeline.snapshot import CommitCache
+from hudi_format.merge.payloads import payload_rule
+from hudi_timeline.file_system_view.snapshot import CommitCache
+from hudi_timeline.file_system_view.table_schema import refuse_defaults
 from hudi_timeline.table import HudiTable
 
 TABLES = [t for v in ("v6", "v8", "v9") for t in golden(f"payloads_{v}") if t.name.startswith("defaults_")]

@@ -8,11 +8,11 @@ without Spark's vectorised reader alone, which refuses nested changes (`cannot b
 import pytest
 from golden_tables import READ_OPTIMIZED, SNAPSHOT, golden
 
-from hudi_format.schema.meta_columns import with_meta
-from hudi_format.slice_reader import read_file_slice
-from hudi_format.storage import open_storage
-from hudi_timeline.scan.merged import slice_merge
-from hudi_timeline.snapshot import open_snapshot
+from hudi_format.file_slice.reader import read_file_slice
+from hudi_format.schema.meta_fields import with_meta
+from hudi_format.storage.open import open_storage
+from hudi_timeline.file_system_view.snapshot import open_snapshot
+from hudi_timeline.reading.snapshot_query import slice_merge
 
 VALUES = [0.1, 1.1, 16777216.0, 3.4e38, 1e-40, None, 0.1, 1.1]
 INSIDE = [0.1, 1.1, 16777216.0, 3.4e38, 1e-40, 0.1, 1.1, 16777217.0]

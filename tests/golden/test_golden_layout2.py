@@ -18,8 +18,8 @@ from golden_tables import (
 )
 
 from hudi_format.errors import InstantNotFoundError, MissingFileError, UnsupportedError
-from hudi_format.instant_time import zone_of
 from hudi_timeline.table import HudiTable
+from hudi_timeline.timeline.instant import zone_of
 
 TABLES = [t for v in LAYOUT_2 for t in golden(v)]
 MERGED = [t for t in TABLES if t.merged]

@@ -21,8 +21,8 @@ from golden_tables import (
 )
 
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, UnsupportedError
+from hudi_format.file_slice.reader import read_file_slice
 from hudi_format.model import FileSlice
-from hudi_format.slice_reader import read_file_slice
 from hudi_timeline.table import HudiTable
 
 TABLES = golden("v6", *MERGED_V6) + golden("v5", *MERGED_V5)

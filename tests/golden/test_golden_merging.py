@@ -6,8 +6,8 @@ import pytest
 from golden_tables import AS_OF, READ_OPTIMIZED, SNAPSHOT, assert_same_answer, golden
 
 from hudi_format.errors import UnsupportedError
-from hudi_format.merge.rules import PAYLOADS, Order
-from hudi_timeline.scan import merged
+from hudi_format.merge.payloads import PAYLOADS, Order
+from hudi_timeline.reading import snapshot_query
 
 TABLES = golden("merging")
 QUESTIONS = [(t, q) for t in TABLES for q in t.questions(SNAPSHOT, READ_OPTIMIZED, AS_OF)]
@@ -55,7 +55,7 @@ def test_another_rule_gives_other_rows(opened, table, other, monkeypatch):
     changed = replace(rule, **OTHERS[other])
     if changed == rule:
         return
-    monkeypatch.setattr(merged, "payload_rule", lambda _: changed)
+    monkeypatch.setattr(snapshot_query, "payload_rule", lambda _: changed)
     read = opened(table)
     same = True
     for question in table.questions(SNAPSHOT, AS_OF):

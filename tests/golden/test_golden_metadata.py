@@ -8,7 +8,7 @@ import pytest
 from golden_tables import AS_OF, ROOT, SNAPSHOT, GoldenTable, golden
 
 from hudi_format.errors import CorruptFileError, MissingFileError
-from hudi_timeline.metadata_listing import (
+from hudi_timeline.reading.metadata_listing import (
     GONE,
     NOT_LISTED,
     OTHER_SIZE,

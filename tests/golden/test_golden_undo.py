@@ -7,10 +7,10 @@ import pytest
 from golden_tables import golden
 
 from hudi_format.errors import MissingFileError, UnsupportedError
-from hudi_format.storage import LocalStorage
+from hudi_format.storage.local import LocalStorage
 from hudi_timeline.table import HudiTable
 from hudi_timeline.testing import CHANGES, CRASH, Fault, Faults
-from hudi_timeline.verify.finding import Severity
+from hudi_timeline.verify.findings import Severity
 
 TABLES = golden(
     "v6",

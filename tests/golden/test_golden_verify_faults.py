@@ -9,17 +9,17 @@ import pyarrow.parquet as pq
 import pytest
 from golden_tables import SNAPSHOT, assert_same_answer, golden
 
-from hudi_format.log.blocks import BlockType, HeaderKey
-from hudi_format.log.encode import frame
+from hudi_format.log.block import BlockType, HeaderKey
+from hudi_format.log.encoder import frame
 from hudi_format.log.reader import LogFileReader
 from hudi_format.model import join_path
-from hudi_format.storage import LocalStorage
+from hudi_format.storage.local import LocalStorage
 from hudi_index.bloom.filter import parse_filter
-from hudi_index.bloom.observer import BLOOM, TYPE_CODE
-from hudi_timeline.metadata.avro_records import parse
+from hudi_index.bloom.key_observer import BLOOM, TYPE_CODE
 from hudi_timeline.table import HudiTable
+from hudi_timeline.timeline.avro_files import parse
 from hudi_timeline.verify.repair import repair
-from hudi_timeline.verify.run import verify
+from hudi_timeline.verify.verify import verify
 
 HISTORY = ".hoodie/timeline/history"
 

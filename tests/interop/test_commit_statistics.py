@@ -6,9 +6,9 @@ import re
 import pyarrow as pa
 import pytest
 
-from hudi_format.storage import open_storage
-from hudi_timeline.engine.local import LocalEngine
-from hudi_timeline.write.operation import execute
+from hudi_format.storage.open import open_storage
+from hudi_timeline.writing.local_engine import LocalEngine
+from hudi_timeline.writing.operation import execute
 
 WRITE = "hoodie.datasource.write."
 BASE = {

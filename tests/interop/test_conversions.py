@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.errors import UnsupportedError
-from hudi_format.storage import LocalStorage
+from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable, table_config
 from interop.rows import assert_same_rows
 

@@ -9,7 +9,7 @@ import pytest
 
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.hfile.writer import Bloom, HFileWriter
-from hudi_index.bloom.observer import BLOOM, TYPE_CODE, BloomObserver
+from hudi_index.bloom.key_observer import BLOOM, TYPE_CODE, BloomObserver
 from interop.hudi_classes import HudiClasses
 
 SCHEMA = '{"type":"record","name":"r","fields":[{"name":"key","type":"string"},{"name":"v","type":"string"}]}'

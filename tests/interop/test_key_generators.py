@@ -7,10 +7,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from hudi_format.storage import open_storage
+from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
-from hudi_timeline.engine.local import LocalEngine
-from hudi_timeline.write.operation import execute
+from hudi_timeline.writing.local_engine import LocalEngine
+from hudi_timeline.writing.operation import execute
 
 WRITE = "hoodie.datasource.write."
 CLASS = WRITE + "keygenerator.class"

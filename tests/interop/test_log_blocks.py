@@ -8,12 +8,12 @@ import pytest
 
 from hudi_format.avro.encoder import Encoder
 from hudi_format.hfile.writer import hfile_bytes
-from hudi_format.log.blocks import BlockType
-from hudi_format.log.deletes import read_deletes
+from hudi_format.log.block import BlockType
+from hudi_format.log.delete_block import read_deletes
+from hudi_format.log.encoder import block_type
 from hudi_format.log.reader import LogFileReader
-from hudi_format.log.row_blocks import block_type
 from hudi_format.log.writer import LogWriter
-from hudi_format.storage import open_storage
+from hudi_format.storage.open import open_storage
 from interop import kryo_deletes
 from interop.java_source import run
 

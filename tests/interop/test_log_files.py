@@ -11,14 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_format.avro.encoder import Encoder
-from hudi_format.instant_time import next_instant
-from hudi_format.log.blocks import BlockType
-from hudi_format.log.encode import frame
+from hudi_format.file_names import log_file_name, parse_base_file
+from hudi_format.log.block import BlockType
+from hudi_format.log.encoder import frame
 from hudi_format.log.reader import LogFileReader
 from hudi_format.log.writer import LogWriter
-from hudi_format.names import log_file_name, parse_base_file
 from hudi_format.schema.avro import to_avro
-from hudi_format.storage import open_storage
+from hudi_format.storage.open import open_storage
+from hudi_timeline.timeline.instant import next_instant
 from interop.rows import assert_same_rows, without_meta
 
 WRITE = "hoodie.datasource.write."

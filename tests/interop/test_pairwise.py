@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_format.storage import open_storage
-from hudi_timeline.engine.input_rows import as_reader
-from hudi_timeline.engine.local import LocalEngine
-from hudi_timeline.write.operation import execute
+from hudi_format.storage.open import open_storage
+from hudi_timeline.writing.input_rows import as_reader
+from hudi_timeline.writing.local_engine import LocalEngine
+from hudi_timeline.writing.operation import execute
 from interop import ours
 from interop.apache_hudi import ApacheHudi
 from interop.pairwise import covering_array, pairs_of

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.avro.encoder import Encoder
-from hudi_format.log.batches import BlockDecoder
-from hudi_format.log.blocks import BlockType, HeaderKey
+from hudi_format.log.block import BlockType, HeaderKey
+from hudi_format.log.block_decoder import BlockDecoder
+from hudi_format.log.encoder import block_type
 from hudi_format.log.reader import LogFileReader
-from hudi_format.log.row_blocks import block_type
 from hudi_format.log.writer import LogWriter
-from hudi_format.storage import open_storage
+from hudi_format.storage.open import open_storage
 from interop.java_source import run
 from interop.random_records import (
     LEAVES,

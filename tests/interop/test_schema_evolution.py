@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.errors import SchemaError
-from hudi_format.storage import open_storage
-from hudi_timeline.engine.local import LocalEngine
-from hudi_timeline.engine.protocol import DATA
-from hudi_timeline.write.operation import execute
+from hudi_format.storage.open import open_storage
+from hudi_timeline.writing.engine import DATA
+from hudi_timeline.writing.local_engine import LocalEngine
+from hudi_timeline.writing.operation import execute
 from interop import ours
 from interop.rows import assert_same_rows
 from interop.spark_process import SparkProcessError

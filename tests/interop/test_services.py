@@ -5,10 +5,10 @@ import shutil
 import pyarrow as pa
 import pytest
 
-from hudi_format.storage import LocalStorage
+from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable
-from hudi_timeline.archived import archived_instants
-from hudi_timeline.metadata import avro_records
+from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.archived_timeline import archived_instants
 from interop.rows import assert_same_rows
 
 SCHEMA = pa.schema([("k", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
@@ -108,7 +108,7 @@ def data_files(path):
 
 def clean_metadata(path):
     done = sorted((path / ".hoodie").glob("*.clean"))
-    return avro_records.parse("HoodieCleanMetadata", done[-1].read_bytes())
+    return avro_files.parse("HoodieCleanMetadata", done[-1].read_bytes())
 
 
 @pytest.mark.req("TS-20", "TS-31", "TL-14")

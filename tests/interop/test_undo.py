@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_timeline import HudiTable
-from hudi_timeline.metadata import avro_records
+from hudi_timeline.timeline import avro_files
 from interop.rows import assert_same_rows
 
 SCHEMA = pa.schema([("k", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
@@ -94,7 +94,7 @@ def data_files(path):
 
 def record(path, suffix, kind):
     (file,) = (path / ".hoodie").glob(f"*.{suffix}")
-    return avro_records.parse(kind, file.read_bytes())
+    return avro_files.parse(kind, file.read_bytes())
 
 
 def comparable(record, path):
@@ -177,9 +177,9 @@ def test_one_executes_the_rollback_that_the_other_requested(made, tmp_path, name
         made.write(done, name, 9, range(1), "b")
     # Only the plan of it, put to the table where nothing was done yet.
     (plan,) = (done / ".hoodie").glob("*.rollback.requested")
-    parsed = avro_records.parse("HoodieRollbackPlan", plan.read_bytes())
+    parsed = avro_files.parse("HoodieRollbackPlan", plan.read_bytes())
     moved = json.loads(json.dumps(parsed).replace(str(done), str(path)))
-    content = avro_records.render("HoodieRollbackPlan", moved)
+    content = avro_files.render("HoodieRollbackPlan", moved)
     (path / ".hoodie" / plan.name).write_bytes(content)
     if planner == "ours":
         made.write(path, name, 9, range(1), "b")

@@ -4,7 +4,7 @@ import pytest
 from golden_tables import golden
 
 from hudi_timeline import HudiTable
-from hudi_timeline.verify.finding import Severity
+from hudi_timeline.verify.findings import Severity
 from interop.rows import assert_same_rows, without_meta
 
 KEY = ["_hoodie_record_key"]

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.errors import ValidationError
-from hudi_format.storage import LocalStorage
+from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable
-from hudi_timeline.engine.local import LocalEngine
 from hudi_timeline.testing import CHANGES, CRASH, Fault, Faults
-from hudi_timeline.write.operation import execute
+from hudi_timeline.writing.local_engine import LocalEngine
+from hudi_timeline.writing.operation import execute
 
 OPTIONS = {
     "hoodie.table.name": "t",

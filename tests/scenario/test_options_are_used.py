@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from hudi_format.config.callbacks import CallbackConfig
-from hudi_format.config.heeded import READ_FIELDS, WRITE_FIELDS
-from hudi_format.config.read import ReadConfig
-from hudi_format.config.services import SERVICE_FIELDS, ServiceConfig
-from hudi_format.config.write import WriteConfig
+from hudi_timeline.options.implemented import READ_FIELDS, WRITE_FIELDS
+from hudi_timeline.options.read_config import ReadConfig
+from hudi_timeline.options.service_config import SERVICE_FIELDS, CallbackConfig, ServiceConfig
+from hudi_timeline.options.write_config import WriteConfig
 
 PACKAGES = Path(__file__).parents[2] / "packages"
-CONFIG_ROOM = "hudi_format/config/"
+CONFIG_ROOM = "hudi_timeline/options/"
 # What values of these classes are called where they are read.
 NAMES = {"config", "_config", "c", "asked", "options", "services", "callback"}
 # These look like the fields of another class; they are read by their options' names from all that was given.

@@ -15,11 +15,12 @@ from functools import cached_property
 from pathlib import Path
 
 from cuts.operations import EXTRA, OPERATIONS, Operation, next_write
-from hudi_format.storage import FileInfo, LocalStorage, Storage
+from hudi_format.storage.local import LocalStorage
+from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline import HudiTable
-from hudi_timeline.instant import COMPACTION, REQUESTED
-from hudi_timeline.metadata.commit import read_commit
 from hudi_timeline.testing import CHANGES, CRASH, TEAR, Fault, Faults
+from hudi_timeline.timeline.commit_metadata import read_commit
+from hudi_timeline.timeline.instant import COMPACTION, REQUESTED
 
 Rows = list[tuple[object, object]]
 

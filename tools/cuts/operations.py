@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hudi_format.errors import ValidationError
-from hudi_format.storage import Storage
-from hudi_timeline import HudiTable, markers, table_config
-from hudi_timeline.commit import begin
-from hudi_timeline.engine.local import LocalEngine
-from hudi_timeline.instant import COMPACTION, INFLIGHT, ROLLBACK
+from hudi_format.storage.protocol import Storage
+from hudi_timeline import HudiTable, table_config
+from hudi_timeline.concurrency import markers
 from hudi_timeline.testing import CRASH, Fault, Faults, TableBuilder, make_state
-from hudi_timeline.write.operation import execute
+from hudi_timeline.timeline.instant import COMPACTION, INFLIGHT, ROLLBACK
+from hudi_timeline.transaction.transaction import begin
+from hudi_timeline.writing.local_engine import LocalEngine
+from hudi_timeline.writing.operation import execute
 
 OPTIONS = {
     "hoodie.table.name": "t",

@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import pyarrow.parquet as pq
 
 from hudi_timeline import HudiTable
-from hudi_timeline.archived import archived_instants
-from hudi_timeline.instant import WRITE_ACTIONS
+from hudi_timeline.timeline.archived_timeline import archived_instants
+from hudi_timeline.timeline.instant import WRITE_ACTIONS
 from interop.apache_hudi import ApacheHudi
 from interop.spark_process import SparkProcessError
 

@@ -17,10 +17,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from hudi_format.instant_time import format_instant
-from hudi_format.storage import LocalStorage
+from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable, table_config
-from hudi_timeline.metadata import avro_records
+from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.instant import format_instant
 from interop.apache_hudi import ApacheHudi
 
 POLICIES = ("KEEP_LATEST_COMMITS", "KEEP_LATEST_COMMITS", "KEEP_LATEST_FILE_VERSIONS", "KEEP_LATEST_BY_HOURS")
@@ -80,7 +80,7 @@ class TimelineFiles:
         action = "commit"
         if self.merged:
             action = self.rng.choice(["deltacommit", "deltacommit", "deltacommit", "compaction"])
-        plan = avro_records.render(
+        plan = avro_files.render(
             "HoodieCompactionPlan", {"operations": [], "version": 2, "extraMetadata": {}}
         )
         self._put(
@@ -119,8 +119,8 @@ class TimelineFiles:
             "bootstrapPartitionMetadata": {},
             "extraMetadata": {},
         }
-        content = avro_records.render("HoodieCleanMetadata", record)
-        self._put(time, "clean", done, content, avro_records.render("HoodieCleanerPlan", plan))
+        content = avro_files.render("HoodieCleanMetadata", record)
+        self._put(time, "clean", done, content, avro_files.render("HoodieCleanerPlan", plan))
 
     def _rollback(self, time: str, writes: list[str]) -> None:
         undone = {"commitTime": writes[-1] if writes else time, "action": "commit"}
@@ -134,8 +134,8 @@ class TimelineFiles:
             "version": 1,
             "instantsRollback": [undone],
         }
-        content = avro_records.render("HoodieRollbackMetadata", record)
-        self._put(time, "rollback", True, content, avro_records.render("HoodieRollbackPlan", plan))
+        content = avro_files.render("HoodieRollbackMetadata", record)
+        self._put(time, "rollback", True, content, avro_files.render("HoodieRollbackPlan", plan))
 
     def _savepoints(self, writes: list[str]) -> None:
         for time in self.rng.sample(writes, min(len(writes), self.rng.randint(1, 3))):
@@ -148,7 +148,7 @@ class TimelineFiles:
                     "partitionMetadata": {},
                     "version": 1,
                 }
-                self.files[f"{time}.savepoint"] = avro_records.render("HoodieSavepointMetadata", record)
+                self.files[f"{time}.savepoint"] = avro_files.render("HoodieSavepointMetadata", record)
                 self.saved += 1
 
     def make(self, path: Path) -> None:

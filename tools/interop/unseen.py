@@ -25,9 +25,9 @@ import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from hudi_format.config.read import AS_HUDI, ON_MISSING
 from hudi_format.errors import HudiError, MissingFileError
 from hudi_timeline import HudiTable
+from hudi_timeline.options.read_config import AS_HUDI, ON_MISSING
 from interop.apache_hudi import ApacheHudi
 from interop.rows import assert_same_rows
 from interop.samples import SHAPES, TRIPS, Row, Rows, Shape

@@ -22,10 +22,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from hudi_format.errors import NotAHudiTableError
-from hudi_format.names import META_DIR
+from hudi_format.file_names import META_DIR
 from hudi_timeline import HudiTable
-from hudi_timeline.archived import archived_instants
-from hudi_timeline.leftovers import TEMPORARY_AGE_MS
+from hudi_timeline.timeline.archived_timeline import archived_instants
+from hudi_timeline.transaction.orphans import TEMPORARY_AGE_MS
 from soak.steps import Step, steps, to_rows
 
 SAYS_NOTHING_S = 400.0  # a writer that prints no line for so long hangs

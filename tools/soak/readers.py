@@ -26,8 +26,8 @@ import pyarrow as pa
 
 from hudi_format.errors import HudiError
 from hudi_timeline import HudiTable
-from hudi_timeline.scan.result import Scan
-from hudi_timeline.scan.task import put_together
+from hudi_timeline.reading.scan import Scan
+from hudi_timeline.reading.task import put_together
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64()), ("ts", pa.int64())])
 PARTITIONS = ("2024", "2024/01", "_x", "c", "d")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from hudi_format.names import META_DIR
+from hudi_format.file_names import META_DIR
 from hudi_timeline import HudiTable
 from soak.kill import SAYS_NOTHING_S, Lines, Report, Soak, SoakError
 from soak.steps import Step

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hudi_format.arrow_input import checked_reader, checked_table, whole_batch
-from hudi_format.arrow_size import size_of
+from hudi_format.arrow.input import checked_reader, checked_table, whole_batch
+from hudi_format.arrow.sizes import size_of
 from hudi_format.errors import SchemaError
 
 PACKAGES = Path(__file__).parents[2]
@@ -160,4 +160,4 @@ def test_nothing_of_ours_asks_arrow_for_sizes():
                 name = owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")
                 if name not in allowed:
                     found.append(f"{path.relative_to(PACKAGES)}:{node.lineno}")
-    assert not found, f"hudi_format.arrow_size.size_of does not end the process: {found}"
+    assert not found, f"hudi_format.arrow.sizes.size_of does not end the process: {found}"

@@ -15,17 +15,17 @@ from log_bytes import SCHEMA, avro_content, block, zigzag
 
 from hudi_format.avro.container import read_container
 from hudi_format.avro.decoder import Decoder
-from hudi_format.avro.model import parse
+from hudi_format.avro.types import parse
 from hudi_format.errors import CorruptFileError, HudiError, UnsupportedError
-from hudi_format.log.batches import BlockDecoder
-from hudi_format.log.blocks import BlockType, LogBlock
-from hudi_format.log.damage import check_file
-from hudi_format.log.deletes import read_deletes
-from hudi_format.log.index import Column, index
+from hudi_format.file_names import is_bucket_file_id, parse_log_file
+from hudi_format.log.block import BlockType, LogBlock
+from hudi_format.log.block_decoder import BlockDecoder
+from hudi_format.log.block_index import IndexColumn, index
+from hudi_format.log.corruption import check_file
+from hudi_format.log.delete_block import read_deletes
 from hudi_format.log.kryo import KryoError, read_kryo
 from hudi_format.log.positions import RoaringError, read_roaring64, record_positions
 from hudi_format.log.reader import LogFileReader
-from hudi_format.names import is_bucket_file_id, parse_log_file
 from hudi_format.schema.avro import from_avro, to_avro
 
 
@@ -330,8 +330,8 @@ def test_many_beginnings_of_blocks_take_a_small_multiple_of_their_bytes():
     first, second, size = 5 * 1_000_000, 5 * 300_000, len(good)
     long = size + first - 10  # the last of the first magics, which runs on through what is none
     sound = size + first + 40
-    assert rows[:, Column.OFFSET].tolist() == [0, size, long, sound, sound + size, sound + size + second]
-    assert rows[1:, Column.OFFSET].tolist() == rows[:-1, Column.END].tolist()
+    assert rows[:, IndexColumn.OFFSET].tolist() == [0, size, long, sound, sound + size, sound + size + second]
+    assert rows[1:, IndexColumn.OFFSET].tolist() == rows[:-1, IndexColumn.END].tolist()
 
 
 def test_numbers_of_thousands_of_digits():

@@ -6,7 +6,7 @@ import pytest
 
 from hudi_format import properties
 from hudi_format.partition_metadata import depth_of, render, write_if_absent
-from hudi_format.storage import LocalStorage
+from hudi_format.storage.local import LocalStorage
 
 T = "20261121052138047"
 

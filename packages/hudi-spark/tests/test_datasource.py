@@ -19,14 +19,14 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.errors import HudiError, OptionError, UnsupportedError, WriteFailedError
-from hudi_spark import compat
+from hudi_spark.runtime import settings
 from hudi_spark.types import to_arrow_schema, to_spark_schema
 from hudi_timeline import HudiTable
 from interop.spark_worker import QUICK_JVM
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.skipif(not compat.HAS_DATA_SOURCES, reason="PySpark before 4.0 has no Python data sources"),
+    pytest.mark.skipif(not settings.HAS_DATA_SOURCES, reason="PySpark before 4.0 has no Python data sources"),
 ]
 SCRIPT = Path(__file__).parent / "support" / "plain_session.py"
 TRIPS = {

@@ -6,8 +6,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from hudi_format.errors import MergeFunctionError, WriteFailedError
-from hudi_spark.jobs import translate
-from hudi_spark.python_frames import python_failure
+from hudi_spark.runtime.jobs import translate
+from hudi_spark.runtime.python_frames import python_failure
 
 HEAD = "\n  An exception was thrown from the Python worker. Please see the stack trace below.\n"
 ZIP = "/venv/lib/python3.11/site-packages/pyspark/python/lib/pyspark.zip/pyspark"

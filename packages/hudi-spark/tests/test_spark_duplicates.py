@@ -5,10 +5,10 @@ import pytest
 
 import hudi_spark
 from hudi_format.errors import DuplicateKeyError, HudiError
-from hudi_format.storage import open_storage
+from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
-from hudi_timeline.engine.local import LocalEngine
-from hudi_timeline.write.operation import execute
+from hudi_timeline.writing.local_engine import LocalEngine
+from hudi_timeline.writing.operation import execute
 
 pytestmark = pytest.mark.spark
 

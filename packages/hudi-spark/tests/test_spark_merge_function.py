@@ -6,7 +6,7 @@ import pytest
 from golden_tables import golden
 
 from hudi_format.errors import FunctionNotAllowedError, HudiError, MergeFunctionError
-from hudi_format.storage import LocalStorage
+from hudi_format.storage.local import LocalStorage
 from hudi_timeline import allow_functions, table_config
 from hudi_timeline.table import HudiTable
 

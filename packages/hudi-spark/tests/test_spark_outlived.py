@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from hudi_format.errors import HudiError, StaleSnapshotError
-from hudi_spark import reader
+from hudi_spark.reading import reader
 from hudi_timeline import HudiTable
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64()), ("ts", pa.int64())])
@@ -150,8 +150,8 @@ def test_a_damaged_file_is_an_error(session_of, table):
 
 @pytest.mark.req("CC-01", "IX-02")
 def test_a_write_on_spark_misses_the_file_that_it_looks_keys_up_in(session_of, table):
-    from hudi_spark.stored_keys import stored_keys
-    from hudi_timeline.view import base_files
+    from hudi_spark.writing.stored_keys import stored_keys
+    from hudi_timeline.file_system_view.base_files import base_files
 
     files = base_files(table.read()._source.snapshot.files())
     keys = stored_keys(session_of, table.storage, files)

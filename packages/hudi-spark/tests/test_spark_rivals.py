@@ -11,7 +11,7 @@ from rival_writers import LAZY, NULLS, RIVALS, Between, make, rows, state
 
 from hudi_format.errors import WriteConflictError
 from hudi_format.schema.changes import DROPPED, schema_changes
-from hudi_spark.writer import last_commit
+from hudi_spark.writing.writer import last_commit
 from hudi_timeline import HudiTable
 
 BEFORE, DURING = "before the instant", "while it writes"

@@ -74,7 +74,7 @@ def test_every_kind_of_write_and_query(spark, store, trips, place, s3_server):
 def test_only_the_asked_columns_and_rows_are_read_and_it_is_said_once(
     spark, store, trips, place, caplog, monkeypatch
 ):
-    monkeypatch.setattr("hudi_spark.reader._said", set())
+    monkeypatch.setattr("hudi_spark.reading.reader._said", set())
     save(rows(spark, 0, 10, 1), place, trips)
     with caplog.at_level(logging.WARNING, "hudi"):
         frame = spark.read.format("hudi").schema("id string, fare double").load(place)

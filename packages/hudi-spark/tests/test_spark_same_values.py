@@ -8,12 +8,12 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from typed_values import KINDS
 
-from hudi_format.keys import KeySpec, partition_paths, record_keys
-from hudi_format.merge.keys import precombine
-from hudi_format.schema.meta_columns import PARTITION_PATH, RECORD_KEY
-from hudi_spark import expressions
-from hudi_spark.engine import _keyed
-from hudi_timeline.engine.protocol import PrepareTask
+from hudi_format.keygen.record_keys import KeySpec, partition_paths, record_keys
+from hudi_format.merge.key_index import precombine
+from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from hudi_spark.writing import key_columns
+from hudi_spark.writing.engine import _keyed
+from hudi_timeline.writing.engine import PrepareTask
 
 pytestmark = pytest.mark.spark
 
@@ -74,7 +74,7 @@ def test_generated_values_have_the_same_keys_paths_and_order(session, folder, to
         else:
             columns = {}
             for n, spec in enumerate(_styles(kind)):
-                make = expressions.partition_path if spec.partition_fields else expressions.record_key
+                make = key_columns.partition_path if spec.partition_fields else key_columns.record_key
                 columns[str(n)] = make(spec, frame.schema)
             found = to_arrow(frame.select("row", "v", *(c.alias(n) for n, c in columns.items()))).sort_by(
                 "row"

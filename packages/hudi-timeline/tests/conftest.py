@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from hudi_format.storage import LocalStorage
-from hudi_timeline import filling, history, table_config
+from hudi_format.storage import stable_reads
+from hudi_format.storage.local import LocalStorage
+from hudi_timeline import table_config
+from hudi_timeline.timeline import lsm_timeline
 
 DATA = Path(__file__).parent / "data"
 # Python knows the argument since 3.11.4.
@@ -34,8 +36,8 @@ def golden_timelines_2(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def _little_patience(monkeypatch):
     """Nobody fills the damaged files that tests make, and who does it on purpose needs less time."""
-    monkeypatch.setattr(filling, "PATIENCE_S", 0.1)
-    monkeypatch.setattr(history, "LOOK_AGAIN_S", (0.001,))
+    monkeypatch.setattr(stable_reads, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(lsm_timeline, "LOOK_AGAIN_S", (0.001,))
 
 
 @pytest.fixture

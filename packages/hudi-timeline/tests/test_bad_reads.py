@@ -22,8 +22,8 @@ from hudi_format.errors import (
     UnsupportedError,
 )
 from hudi_format.parquet.footer import corrupt
-from hudi_format.storage import LocalStorage
-from hudi_timeline.scan.task import ReadTask
+from hudi_format.storage.local import LocalStorage
+from hudi_timeline.reading.task import ReadTask
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64())])
 LATER = at(9000)
@@ -180,7 +180,9 @@ def test_a_completed_file_that_is_being_written_is_waited_for(made, monkeypatch)
     whole = file.read_bytes()
     file.write_bytes(b"")
     # What the other writer does while we wait.
-    monkeypatch.setattr("hudi_timeline.filling.time.sleep", lambda seconds: file.write_bytes(whole))
+    monkeypatch.setattr(
+        "hudi_format.storage.stable_reads.time.sleep", lambda seconds: file.write_bytes(whole)
+    )
     assert made.open().read().count() == 3
 
 

@@ -9,11 +9,11 @@ from bad_input import FIRST, assert_same, content, make
 from bad_table_states import STATES, upsert
 
 from hudi_format.errors import HudiError
-from hudi_format.storage import open_storage
-from hudi_timeline.engine.local import LocalEngine
-from hudi_timeline.heartbeat import start
-from hudi_timeline.locks.select import lock_for
-from hudi_timeline.write.operation import execute
+from hudi_format.storage.open import open_storage
+from hudi_timeline.concurrency.heartbeat import start
+from hudi_timeline.concurrency.locks.select import lock_for
+from hudi_timeline.writing.local_engine import LocalEngine
+from hudi_timeline.writing.operation import execute
 
 
 @pytest.fixture(scope="module")

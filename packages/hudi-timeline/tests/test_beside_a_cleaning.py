@@ -16,9 +16,9 @@ from hudi_format.errors import (
     UnsupportedError,
 )
 from hudi_timeline import HudiTable
-from hudi_timeline.metadata import avro_records
 from hudi_timeline.services import cleaning
 from hudi_timeline.services.pending_cleans import GUARDED
+from hudi_timeline.timeline import avro_files
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64()), ("ts", pa.int64())])
 OFF = {"hoodie.table.services.enabled": "false"}
@@ -192,9 +192,9 @@ def test_a_cleaning_that_died(table, commits, between, act, by, step):
     (pending,) = table.timeline.pending("clean")
     if by == "apache hudi" and step:
         path = f".hoodie/{pending.time}.clean.inflight"
-        record = avro_records.parse("HoodieCleanerPlan", table.storage.read(path), path=path)
+        record = avro_files.parse("HoodieCleanerPlan", table.storage.read(path), path=path)
         assert record["extraMetadata"].pop(GUARDED)
-        table.storage.publish(path, avro_records.render("HoodieCleanerPlan", record))
+        table.storage.publish(path, avro_files.render("HoodieCleanerPlan", record))
     refused = []
     try:
         ACTS[act][0](table, commits)
@@ -210,7 +210,7 @@ def test_a_cleaning_that_died(table, commits, between, act, by, step):
 _CLEANING = """
 import sys, time
 from hudi_timeline import HudiTable
-from hudi_format.stores import local
+from hudi_format.storage import local
 real, first = local.LocalStorage.delete, [True]
 def slow(self, path):  # a store on which the first deletion takes a second
     if path.endswith(".parquet") and first:

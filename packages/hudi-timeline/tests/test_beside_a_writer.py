@@ -12,13 +12,15 @@ from golden_tables import golden
 from made_tables import MadeTable, at, file_id, ids, states
 
 from hudi_format.errors import ConcurrentWriterError, MissingFileError, NotAHudiTableError, StorageError
-from hudi_format.stores import local
-from hudi_timeline import HudiTable, filling, listed_at_once, snapshot, table_config
-from hudi_timeline.history import history_files
-from hudi_timeline.instant import WRITE_ACTIONS
-from hudi_timeline.listed_at_once import list_at_once
-from hudi_timeline.metadata_listing import through_metadata
-from hudi_timeline.timeline import load_timeline
+from hudi_format.storage import local, stable_reads
+from hudi_format.storage import local as listed_at_once
+from hudi_format.storage.local import list_at_once
+from hudi_timeline import HudiTable, table_config
+from hudi_timeline.file_system_view import snapshot
+from hudi_timeline.reading.metadata_listing import through_metadata
+from hudi_timeline.timeline.active_timeline import load_timeline
+from hudi_timeline.timeline.instant import WRITE_ACTIONS
+from hudi_timeline.timeline.lsm_timeline import history_files
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64())])
 OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
@@ -344,7 +346,7 @@ def test_properties_that_are_written_anew_are_read_whole_at_every_step(commits, 
             place += 1
 
     seen = []
-    monkeypatch.setattr(filling.time, "sleep", go_on)
+    monkeypatch.setattr(stable_reads.time, "sleep", go_on)
     while place < len(steps):
         seen.append(dict(table_config.load(commits.storage).properties))
         assert seen[-1] in (old, new)
@@ -364,10 +366,10 @@ def test_properties_whose_writer_died_are_not_waited_for_for_ever(commits, monke
         waits.append(seconds)
         passed[0] += seconds
 
-    monkeypatch.setattr(filling.time, "monotonic", lambda: passed[0])
-    monkeypatch.setattr(filling.time, "sleep", wait)
+    monkeypatch.setattr(stable_reads.time, "monotonic", lambda: passed[0])
+    monkeypatch.setattr(stable_reads.time, "sleep", wait)
     assert table_config.load(commits.storage) == old
-    assert filling.PATIENCE_S < sum(waits) < 2 * filling.PATIENCE_S
+    assert stable_reads.PATIENCE_S < sum(waits) < 2 * stable_reads.PATIENCE_S
     file.write_bytes(file.read_bytes()[:-40])
     assert table_config.load(commits.storage).name == old.name
 
@@ -381,8 +383,8 @@ def test_properties_that_look_unfinished_are_waited_for_once(commits, monkeypatc
     else:
         file.write_bytes(file.read_bytes().rstrip(b"\n"))
     waits = []
-    monkeypatch.setattr(filling.time, "sleep", waits.append)
-    monkeypatch.setattr(filling, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(stable_reads.time, "sleep", waits.append)
+    monkeypatch.setattr(stable_reads, "PATIENCE_S", 0.1)
     assert table_config.load(commits.storage) == old
     assert waits
     waits.clear()
@@ -498,7 +500,7 @@ def test_by_completion_a_commit_that_is_being_filled_comes_once(commits, monkeyp
     newest.write_bytes(whole[: len(whole) // 2])
     for n, file in enumerate(sorted((commits.path / ".hoodie").glob("*.commit"))):
         os.utime(file, (time.time() - 10 + n,) * 2)
-    monkeypatch.setattr(filling.time, "sleep", lambda _: newest.write_bytes(whole))
+    monkeypatch.setattr(stable_reads.time, "sleep", lambda _: newest.write_bytes(whole))
     begin, found = "000", []
     for _ in range(3):
         end = commits.open().latest_offset(options=by_completion)

@@ -10,12 +10,12 @@ from click import Group, UsageError
 from click.testing import CliRunner
 
 from hudi_format.errors import HudiError, SchemaError
-from hudi_format.storage import LocalStorage
+from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable
-from hudi_timeline.capsule import make_capsule
+from hudi_timeline.bug_capsule import make_capsule
 from hudi_timeline.cli import main as cli
 from hudi_timeline.cli.main import app
-from hudi_timeline.testing.tables import TableBuilder
+from hudi_timeline.testing.table_builder import TableBuilder
 
 COMMAND = typer.main.get_command(app)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hudi_format.errors import CorruptFileError
-from hudi_timeline.testing.tables import TableBuilder
+from hudi_timeline.testing.table_builder import TableBuilder
 
 
 @pytest.fixture

@@ -9,16 +9,17 @@ import pytest
 from made_tables import MadeTable, at, file_id, ids
 
 from hudi_format.errors import ConcurrentWriterError, CorruptFileError, OptionError, UnsupportedError
-from hudi_format.storage import LocalStorage
-from hudi_timeline import HudiTable, heartbeat, table_config
-from hudi_timeline.instant import COMPACTION
-from hudi_timeline.listing import list_partitions
+from hudi_format.storage.local import LocalStorage
+from hudi_timeline import HudiTable, table_config
+from hudi_timeline.concurrency import heartbeat
+from hudi_timeline.file_system_view.listing import list_partitions
 from hudi_timeline.services import repairs
-from hudi_timeline.services.context import ServiceContext
 from hudi_timeline.services.deduplicate import DedupeType, deduplicate
+from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.table_config import TYPE, VERSION
 from hudi_timeline.testing import CRASH, Crash, Fault, Faults
-from hudi_timeline.timeline import load_timeline
+from hudi_timeline.timeline.active_timeline import load_timeline
+from hudi_timeline.timeline.instant import COMPACTION
 
 
 @pytest.fixture

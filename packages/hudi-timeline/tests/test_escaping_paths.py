@@ -11,13 +11,14 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.errors import CorruptFileError, HudiError, StorageError, UnsupportedError
-from hudi_format.storage import LocalStorage, open_storage
-from hudi_format.stores import local
+from hudi_format.storage import local
+from hudi_format.storage.local import LocalStorage
+from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable, table_config
-from hudi_timeline.capsule import make_capsule
-from hudi_timeline.metadata import avro_records
-from hudi_timeline.scan.bootstrap import source_storage
-from hudi_timeline.testing.tables import TableBuilder
+from hudi_timeline.bug_capsule import make_capsule
+from hudi_timeline.reading.bootstrap import source_storage
+from hudi_timeline.testing.table_builder import TableBuilder
+from hudi_timeline.timeline import avro_files
 
 UP = ".." + "/.." * 3
 # 40 ways to say a place that is not the table's; {out} is a folder beside the table, {link} a link in the table to it.
@@ -129,7 +130,7 @@ class Place:
         file.write_text(json.dumps(content))
 
     def avro(self, file, kind, record):
-        (self.hoodie / file).write_bytes(avro_records.render(kind, record))
+        (self.hoodie / file).write_bytes(avro_files.render(kind, record))
 
     def table(self):
         return HudiTable.open(str(self.path))

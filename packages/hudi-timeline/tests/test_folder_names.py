@@ -5,10 +5,10 @@ import shutil
 import pyarrow as pa
 import pytest
 
-from hudi_format.storage import LocalStorage
-from hudi_format.stores import local
+from hudi_format.storage import local
+from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable
-from hudi_timeline.listing import walk
+from hudi_timeline.file_system_view.listing import walk
 
 FOLDERS = ["_x", ".y", "a/_z", "a/.b/c", "a", None, "__HIVE_DEFAULT_PARTITION__/d"]
 OFF = {"hoodie.table.services.enabled": "false"}

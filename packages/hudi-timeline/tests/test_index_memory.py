@@ -7,16 +7,17 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.errors import ConflictingOptionError, HudiError, UnsupportedError
-from hudi_format.storage import open_storage
-from hudi_timeline import HudiTable, archived, table_config
-from hudi_timeline.engine.local import LocalEngine
-from hudi_timeline.services.context import ServiceContext
-from hudi_timeline.services.properties import overwrite_properties
-from hudi_timeline.snapshot import CommitCache
-from hudi_timeline.testing.faults import CRASH, Crash, Fault, Faults
-from hudi_timeline.timeline import load_timeline
-from hudi_timeline.write.index_choice import RECORDED, recorded_index, remembered_index
-from hudi_timeline.write.operation import execute
+from hudi_format.storage.open import open_storage
+from hudi_timeline import HudiTable, table_config
+from hudi_timeline.file_system_view.snapshot import CommitCache
+from hudi_timeline.services.replace_properties import overwrite_properties
+from hudi_timeline.services.table_service import ServiceContext
+from hudi_timeline.testing.faulty_storage import CRASH, Crash, Fault, Faults
+from hudi_timeline.timeline import archived_timeline
+from hudi_timeline.timeline.active_timeline import load_timeline
+from hudi_timeline.writing.index_choice import RECORDED, recorded_index, remembered_index
+from hudi_timeline.writing.local_engine import LocalEngine
+from hudi_timeline.writing.operation import execute
 
 INDEX, SWITCH = "hoodie.index.type", {"hudi.index.allow.switch": "true"}
 PROPERTY = table_config.INDEX
@@ -137,8 +138,8 @@ def test_an_archive_that_says_nothing_is_asked_once(path, monkeypatch):
         silence(path)
     forget(path)
     asked = []
-    whole = archived.archived_extra
-    monkeypatch.setattr(archived, "archived_extra", lambda *a: asked.append(a) or whole(*a))
+    whole = archived_timeline.archived_extra
+    monkeypatch.setattr(archived_timeline, "archived_extra", lambda *a: asked.append(a) or whole(*a))
     assert move(path, "b", 5).lookup.index == "SIMPLE"
     assert len(asked) == 1
     silence(path)

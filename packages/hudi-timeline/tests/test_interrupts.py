@@ -13,17 +13,19 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.errors import ConcurrentWriterError, HudiError, LockError, UnsupportedError
-from hudi_format.storage import open_storage
-from hudi_timeline import HudiTable, commit, heartbeat
-from hudi_timeline.engine.input_rows import as_reader
-from hudi_timeline.engine.local import LocalEngine
-from hudi_timeline.locks import protocol
-from hudi_timeline.locks.file_system import FileSystemLock
-from hudi_timeline.locks.in_process import InProcessLock
-from hudi_timeline.locks.local import LocalLock
-from hudi_timeline.running_call import RunningCall
+from hudi_format.storage.open import open_storage
+from hudi_timeline import HudiTable
+from hudi_timeline.concurrency import heartbeat
+from hudi_timeline.concurrency.locks import provider
+from hudi_timeline.concurrency.locks.file_system import FileSystemLock
+from hudi_timeline.concurrency.locks.local import LocalLock
+from hudi_timeline.concurrency.locks.provider import InProcessLock
+from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.testing.interrupts import Interrupt, steps_of
-from hudi_timeline.write.operation import execute
+from hudi_timeline.transaction import transaction as commit
+from hudi_timeline.writing.input_rows import as_reader
+from hudi_timeline.writing.local_engine import LocalEngine
+from hudi_timeline.writing.operation import execute
 
 LONG = os.environ.get("HUDI_SOAK") == "1"
 STEPS = int(os.environ.get("HUDI_INTERRUPTS") or (200 if LONG else 6))
@@ -117,8 +119,8 @@ def _problems(t, name, path, target):
     rows = {r["id"]: r for r in t.read().to_arrow().to_pylist()}
     if rows["next"]["v"] != 1 or rows["a"]["v"] != -rows["b"]["v"] or rows["a"]["v"] not in (6, 7, 100):
         yield f"wrong rows {rows}"
-    if protocol._held:
-        yield f"locks are held: {protocol._held}"
+    if provider._held:
+        yield f"locks are held: {provider._held}"
     if heartbeat._running or any(x.name.startswith("hudi-heartbeat") for x in threading.enumerate()):
         yield "a heartbeat goes on"
     for finding in t.verify(deep=True):
@@ -167,7 +169,7 @@ def test_a_lock_is_free_after_an_interrupt_at_each_step_of_holding_it(made, kind
     inside = ("hudi_", "contextlib")
 
     def hold(lock):
-        with protocol.hold(lock, 0):
+        with provider.hold(lock, 0):
             lock.verify()
 
     count = steps_of(lambda: hold(_lock(kind, made)), within=inside)
@@ -176,20 +178,20 @@ def test_a_lock_is_free_after_an_interrupt_at_each_step_of_holding_it(made, kind
             hold(_lock(kind, made))
         sys.last_value = struck.error
         hold(_lock(kind, made))
-        assert not protocol._held, struck.where
+        assert not provider._held, struck.where
     assert count > 20
 
 
 @pytest.mark.req("CC-25")
 def test_a_block_that_was_given_up_does_not_give_back_what_is_held_anew(made):
     lock = _lock("flock", made)
-    block = protocol.hold(lock, 0)
+    block = provider.hold(lock, 0)
 
     def interrupted_before_its_end():
         block.__enter__()
 
     interrupted_before_its_end()
-    with protocol.hold(lock, 0):
+    with provider.hold(lock, 0):
         block.gen.close()  # as when its traceback goes
         lock.verify()
 
@@ -199,7 +201,7 @@ def test_what_another_thread_holds_is_not_taken_from_it(made):
     taken, done = threading.Event(), threading.Event()
 
     def holder():
-        with protocol.hold(_lock("flock", made), 0):
+        with provider.hold(_lock("flock", made), 0):
             taken.set()
             done.wait(30)
 
@@ -207,12 +209,12 @@ def test_what_another_thread_holds_is_not_taken_from_it(made):
     thread.start()
     try:
         assert taken.wait(30)
-        with pytest.raises(LockError), protocol.hold(_lock("flock", made), 0):
+        with pytest.raises(LockError), provider.hold(_lock("flock", made), 0):
             pass
     finally:
         done.set()
         thread.join()
-    with protocol.hold(_lock("flock", made), 0):
+    with provider.hold(_lock("flock", made), 0):
         pass
 
 

@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.errors import MissingFileError
-from hudi_format.log.blocks import BlockType
+from hudi_format.log.block import BlockType
 from hudi_format.log.writer import LogWriter
 from hudi_format.schema.avro import to_avro
-from hudi_format.schema.meta_columns import with_meta
-from hudi_format.storage import open_storage
+from hudi_format.schema.meta_fields import with_meta
+from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("a", pa.string())])

@@ -14,13 +14,14 @@ from typer.testing import CliRunner
 
 import hudi_timeline
 from hudi_format.errors import FunctionNotAllowedError, HudiError, InvalidOptionError
-from hudi_format.schema.meta_columns import with_meta
-from hudi_format.storage import LocalStorage
-from hudi_timeline import HudiTable, allow_functions, allowed_functions, table_config
-from hudi_timeline.capsule import make_capsule
+from hudi_format.schema.meta_fields import with_meta
+from hudi_format.storage.local import LocalStorage
+from hudi_timeline import HudiTable, allow_functions, table_config
+from hudi_timeline.bug_capsule import make_capsule
 from hudi_timeline.cli.main import app
-from hudi_timeline.testing import tables
-from hudi_timeline.testing.tables import TableBuilder
+from hudi_timeline.options import allowed_functions
+from hudi_timeline.testing import table_builder
+from hudi_timeline.testing.table_builder import TableBuilder
 
 PROBE = "probe_{}"
 BODY = """\
@@ -83,7 +84,7 @@ PLACES = {
 
 def _schema_with(probe):
     """The schema of built tables with names in every place that Avro has for them."""
-    schema = json.loads(tables.to_avro(with_meta(tables.SCHEMA), "made"))
+    schema = json.loads(table_builder.to_avro(with_meta(table_builder.SCHEMA), "made"))
     for field in schema["fields"]:
         field["java-class"] = field["python-class"] = f"{probe}:Named"
         field["logicalType"] = f"{probe}.Named"
@@ -92,11 +93,11 @@ def _schema_with(probe):
 
 def log_header(built, probe):
     text = _schema_with(probe)
-    real, tables.to_avro = tables.to_avro, lambda *_: text
+    real, table_builder.to_avro = table_builder.to_avro, lambda *_: text
     try:
         built.commit("headed", built.log("headed", {"k1": 7}))
     finally:
-        tables.to_avro = real
+        table_builder.to_avro = real
     return {}
 
 

@@ -12,13 +12,14 @@ import pytest
 from golden_tables import golden
 
 from hudi_format.errors import HudiError, InstantNotFoundError, MissingFileError, StaleSnapshotError
-from hudi_format.storage import LocalStorage
-from hudi_timeline import HudiTable, open_reads
-from hudi_timeline.listing import walk
-from hudi_timeline.metadata import avro_records
-from hudi_timeline.scan.incremental import completion_times
-from hudi_timeline.scan.task import put_together
-from hudi_timeline.snapshot import open_snapshot
+from hudi_format.storage.local import LocalStorage
+from hudi_timeline import HudiTable
+from hudi_timeline.file_system_view.listing import walk
+from hudi_timeline.file_system_view.snapshot import open_snapshot
+from hudi_timeline.reading import stability
+from hudi_timeline.reading.incremental_range import completion_times
+from hudi_timeline.reading.task import put_together
+from hudi_timeline.timeline import avro_files
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64()), ("ts", pa.int64())])
 OFF = {"hoodie.table.services.enabled": "false"}
@@ -49,7 +50,7 @@ def rows(ts, partitions=PARTITIONS, n=3):
 @pytest.fixture(autouse=True)
 def _as_in_another_process(monkeypatch):
     """Cleanings of the process that reads spare what is read."""
-    monkeypatch.setattr(open_reads, "instants", lambda uri: [])
+    monkeypatch.setattr(stability, "instants", lambda uri: [])
 
 
 @pytest.fixture
@@ -279,7 +280,7 @@ def test_a_cleaning_of_a_merge_on_read_table_is_noticed(tmp_path, table):
         }  # fmt: skip
         made = [f"{folder}/{now}.clean.requested", f"{folder}/{now}.clean.inflight"]
         for name in made:
-            read.storage.create(name, avro_records.render("HoodieCleanerPlan", plan))
+            read.storage.create(name, avro_files.render("HoodieCleanerPlan", plan))
         kept = {n: (path / partition / n).read_bytes() for n in names}
         for n in names:  # one by one
             (path / partition / n).unlink()

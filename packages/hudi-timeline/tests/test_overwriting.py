@@ -4,12 +4,13 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.errors import ConcurrentWriterError, HudiError, LockError, WriteConflictError
-from hudi_format.storage import open_storage
-from hudi_timeline import HudiTable, commit, overwriting, table_config
-from hudi_timeline.engine.input_rows import as_reader
-from hudi_timeline.engine.local import LocalEngine
+from hudi_format.storage.open import open_storage
+from hudi_timeline import HudiTable, table_config
 from hudi_timeline.testing import CHANGES, CRASH, DELAY, FAIL, Fault, Faults
-from hudi_timeline.write.operation import execute
+from hudi_timeline.transaction import overwrite, transaction
+from hudi_timeline.writing.input_rows import as_reader
+from hudi_timeline.writing.local_engine import LocalEngine
+from hudi_timeline.writing.operation import execute
 
 OPTIONS = {
     "hoodie.table.name": "t",
@@ -55,7 +56,7 @@ OLD, NEW, EXTRA = pairs(0), pairs(1, 3), [("z", 9)]
 def sound(path):
     findings = [f for f in HudiTable.open(path).verify(deep=True) if f.severity.name != "INFO"]
     assert not findings
-    assert not (path / overwriting.ROOM).exists()
+    assert not (path / overwrite.ROOM).exists()
     assert {p.name for p in path.iterdir()} <= {".hoodie", "p0", "p1"}
 
 
@@ -201,8 +202,8 @@ def test_a_writer_of_the_old_table_does_not_publish_into_the_new_one(tmp_path):
     path = tmp_path / "t"
     write(open_storage(path), rows(0))
     table = HudiTable.open(path)
-    options = commit.CommitOptions.from_options(LAZY)
-    with commit.begin(table.storage, table.config, operation="UPSERT", options=options) as late:
+    options = transaction.CommitOptions.from_options(LAZY)
+    with transaction.begin(table.storage, table.config, operation="UPSERT", options=options) as late:
         late.inflight(None)
         write(open_storage(path), rows(1, 3), "overwrite", **LAZY)
         with pytest.raises((ConcurrentWriterError, LockError)):
@@ -217,11 +218,11 @@ def test_beside_a_live_writer_an_overwriting_is_refused_and_the_writer_goes_on(t
     path = tmp_path / "t"
     write(open_storage(path), rows(0))
     table = HudiTable.open(path)
-    with commit.begin(table.storage, table.config, operation="UPSERT") as writer:
+    with transaction.begin(table.storage, table.config, operation="UPSERT") as writer:
         writer.inflight(None)
         with pytest.raises(ConcurrentWriterError):
             write(open_storage(path), rows(1, 3), "overwrite")
-        assert not (path / overwriting.ROOM).exists()
+        assert not (path / overwrite.ROOM).exists()
         writer.commit([], schema_text=HudiTable.open(path).config.create_schema or '"null"')
     assert writer.committed
 
@@ -235,4 +236,4 @@ def test_a_first_table_without_commits_survives_an_overwriting_that_fails(tmp_pa
     with pytest.raises(HudiError):
         write(faults.wrap(open_storage(path)), rows(1), "overwrite")
     assert HudiTable.open(path).read().to_arrow().num_rows == 0
-    assert not (path / overwriting.ROOM).exists()
+    assert not (path / overwrite.ROOM).exists()

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.errors import HudiError, InvalidOptionError
-from hudi_format.storage import open_storage
+from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable, table_config
-from hudi_timeline.engine.input_rows import as_reader
-from hudi_timeline.engine.local import LocalEngine
 from hudi_timeline.testing.disk import Disk
-from hudi_timeline.write.operation import execute
+from hudi_timeline.writing.input_rows import as_reader
+from hudi_timeline.writing.local_engine import LocalEngine
+from hudi_timeline.writing.operation import execute
 
 LONG = os.environ.get("HUDI_SOAK") == "1"
 MOMENTS = int(os.environ.get("HUDI_POWER_FAILURES") or (400 if LONG else 8))

@@ -40,7 +40,7 @@ def test_one_switch(monkeypatch, switch, asked, terminal, shown):
         monkeypatch.setenv(progress.SWITCH, switch)
     monkeypatch.setattr(sys, "stderr", Terminal() if terminal else io.StringIO())
     assert progress.switched(asked) is shown
-    assert isinstance(progress.reporter("x", asked), progress.Shown if shown else progress.Silent)
+    assert isinstance(progress.reporter("x", asked), progress.ProgressView if shown else progress.Silent)
 
 
 def test_a_wrong_switch_is_refused(monkeypatch):
@@ -54,17 +54,19 @@ def test_a_write_names_its_phases_and_leaves_nothing_behind(monkeypatch, table):
 
     def reporter(what, asked="auto"):
         assert asked == "true"
-        return progress.Shown(what, Console(file=out, force_terminal=True, width=100), delay_s=0)
+        return progress.ProgressView(what, Console(file=out, force_terminal=True, width=100), delay_s=0)
 
     told = []
-    phase, advance = progress.Shown.phase, progress.Shown.advance
-    monkeypatch.setattr(progress.Shown, "phase", lambda self, name: (told.append(name), phase(self, name)))
+    phase, advance = progress.ProgressView.phase, progress.ProgressView.advance
     monkeypatch.setattr(
-        progress.Shown,
+        progress.ProgressView, "phase", lambda self, name: (told.append(name), phase(self, name))
+    )
+    monkeypatch.setattr(
+        progress.ProgressView,
         "advance",
         lambda self, done, total: (told.append((done, total)), advance(self, done, total)),
     )
-    monkeypatch.setattr("hudi_timeline.write.operation.reporter", reporter)
+    monkeypatch.setattr("hudi_timeline.writing.operation.reporter", reporter)
     result = table.upsert(rows("a", "b", "x"), options={"hudi.progress": True})
     assert [t for t in told if t in result.timings] == [t for t in told if isinstance(t, str)]
     assert (2, 2) in told, "both files"

@@ -9,9 +9,9 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_format.names import parse_base_file
+from hudi_format.file_names import parse_base_file
 from hudi_timeline import HudiTable
-from hudi_timeline.write import operation
+from hudi_timeline.writing import operation
 
 SCHEMA = pa.schema(
     [("id", pa.string()), ("city", pa.string()), ("n", pa.int32()), ("note", pa.string()), ("ts", pa.int64())]

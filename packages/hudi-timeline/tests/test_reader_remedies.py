@@ -10,7 +10,7 @@ import pytest
 from hudi_format.errors import CorruptFileError, LibraryError
 from hudi_format.parquet.reader import read_table
 from hudi_timeline import HudiTable
-from hudi_timeline.scan import task
+from hudi_timeline.reading import task
 
 PACKAGES = Path(__file__).parents[2]
 UNDOES = re.compile(r"roll(ing)? the table back|roll back the instant|restore the table|to a savepoint")

@@ -9,10 +9,10 @@ import pytest
 
 from hudi_format.log.writer import LogWriter
 from hudi_format.schema.avro import to_avro
-from hudi_format.schema.meta_columns import with_meta
-from hudi_format.storage import open_storage
+from hudi_format.schema.meta_fields import with_meta
+from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
-from hudi_timeline.scan import task as tasks
+from hudi_timeline.reading import task as tasks
 
 SCHEMA = pa.schema(
     [(n, pa.string()) for n in ("id", "p", "same", "runs", "many")] + [("ts", pa.int64()), ("b", pa.binary())]

@@ -30,10 +30,11 @@ from hudi_format.errors import (
     WriteConflictError,
 )
 from hudi_format.schema.changes import DROPPED, schema_changes
-from hudi_timeline import HudiTable, commit, table_config
-from hudi_timeline.services.context import ServiceContext
+from hudi_timeline import HudiTable, table_config
 from hudi_timeline.services.deduplicate import deduplicate
-from hudi_timeline.write import operation
+from hudi_timeline.services.table_service import ServiceContext
+from hudi_timeline.transaction import transaction as commit
+from hudi_timeline.writing import operation
 
 BEFORE, DURING = "before the instant", "while it writes"
 
@@ -304,8 +305,8 @@ FIRST = {
 
 
 def first_write(path, table, mode="append", **options):
-    from hudi_format.storage import LocalStorage
-    from hudi_timeline.engine.local import LocalEngine
+    from hudi_format.storage.local import LocalStorage
+    from hudi_timeline.writing.local_engine import LocalEngine
 
     given = {**FIRST, "hoodie.datasource.write.operation": "upsert", **options}
     return operation.execute(LocalEngine(), LocalStorage(path), table, given, mode=mode)

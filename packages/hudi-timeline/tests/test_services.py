@@ -7,7 +7,6 @@ from datetime import datetime
 import pyarrow as pa
 import pytest
 
-from hudi_format.config.services import ServiceConfig, parse_service_options
 from hudi_format.errors import (
     CorruptFileError,
     InstantNotFoundError,
@@ -17,14 +16,22 @@ from hudi_format.errors import (
     StorageError,
     UnsupportedError,
 )
-from hudi_format.instant_time import next_instant
-from hudi_format.storage import LocalStorage
+from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable, table_config
-from hudi_timeline.archived import archived_instants
-from hudi_timeline.instant import CLEAN, COMMIT, COMPLETED, INFLIGHT, REQUESTED, Instant
-from hudi_timeline.metadata import avro_records
-from hudi_timeline.services.clean_plan import CleanPlan, earliest_to_retain
-from hudi_timeline.timeline import Timeline, load_timeline
+from hudi_timeline.options.service_config import ServiceConfig, parse_service_options
+from hudi_timeline.services.clean_planner import CleanPlan, earliest_to_retain
+from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.active_timeline import Timeline, load_timeline
+from hudi_timeline.timeline.archived_timeline import archived_instants
+from hudi_timeline.timeline.instant import (
+    CLEAN,
+    COMMIT,
+    COMPLETED,
+    INFLIGHT,
+    REQUESTED,
+    Instant,
+    next_instant,
+)
 
 SCHEMA = pa.schema([("k", pa.string()), ("p", pa.string()), ("v", pa.int64())])
 OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
@@ -182,7 +189,7 @@ def test_replaced_groups_and_empty_partitions_go(table, path):
     assert result.plan.partitions == ("b",)
     assert not (path / "b").exists()
     assert set(table.read().to_arrow().column("p").to_pylist()) == {"a"}
-    record = avro_records.parse("HoodieCleanMetadata", next((path / ".hoodie").glob("*.clean")).read_bytes())
+    record = avro_files.parse("HoodieCleanMetadata", next((path / ".hoodie").glob("*.clean")).read_bytes())
     assert record["partitionMetadata"]["b"]["isPartitionDeleted"] is True
     assert table.upsert(rows(9)).inserted == 3  # a partition that was cleaned away comes back
 
@@ -191,7 +198,7 @@ def test_replaced_groups_and_empty_partitions_go(table, path):
 def test_the_next_cleaning_finishes_one_that_died(table, path, left):
     write(table, range(6))
     plan = table.clean(dry_run=True, options=KEEP_2).plan
-    content = avro_records.render("HoodieCleanerPlan", plan.to_record(str(path)))
+    content = avro_files.render("HoodieCleanerPlan", plan.to_record(str(path)))
     time = next_instant(table.timeline.newest_time)
     (path / ".hoodie" / f"{time}.clean.requested").write_bytes(content)
     if left != "requested":
@@ -224,7 +231,7 @@ def test_a_plan_that_would_do_harm_is_refused(table, path, change, says):
         entry["filePath"] = table.inspect.files().column("path")[0].as_py()
     record["filePathsToBeDeletedPerPartition"] = {change.get("partition", "a"): [entry]}
     record["partitionsToBeDeleted"] = change.get("delete", [])
-    content = avro_records.render("HoodieCleanerPlan", record)
+    content = avro_files.render("HoodieCleanerPlan", record)
     time = next_instant(table.timeline.newest_time)
     (path / ".hoodie" / f"{time}.clean.requested").write_bytes(content)
     before = tree(path)
@@ -303,8 +310,8 @@ def test_a_plan_survives_its_file(path, table):
     write(table, range(6))
     table.savepoint()
     plan = table.clean(dry_run=True, options=KEEP_2).plan
-    content = avro_records.render("HoodieCleanerPlan", plan.to_record("file:/somewhere/else"))
-    again = CleanPlan.of_record(avro_records.parse("HoodieCleanerPlan", content), "1")
+    content = avro_files.render("HoodieCleanerPlan", plan.to_record("file:/somewhere/else"))
+    again = CleanPlan.of_record(avro_files.parse("HoodieCleanerPlan", content), "1")
     assert (again.files, again.partitions, again.earliest.time) == (plan.files, (), plan.earliest.time)
     assert again.savepoints == plan.savepoints
     assert plan.earliest.action != CLEAN

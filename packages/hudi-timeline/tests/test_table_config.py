@@ -4,7 +4,7 @@ import pytest
 
 from hudi_format import properties as props
 from hudi_format.errors import CorruptFileError, NotAHudiTableError, TableExistsError
-from hudi_format.storage import LocalStorage
+from hudi_format.storage.local import LocalStorage
 from hudi_timeline import table_config
 from hudi_timeline.table_config import BACKUP_FILE, PROPERTIES_FILE, TableConfig, load, update
 from hudi_timeline.testing import CHANGES, CRASH, Fault, Faults

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.errors import MissingColumnError, SchemaError
-from hudi_format.schema.meta_columns import META_COLUMNS
+from hudi_format.schema.meta_fields import META_COLUMNS
 from hudi_timeline import HudiTable
-from hudi_timeline.write.importing import import_parquet
+from hudi_timeline.writing.parquet_import import import_parquet
 
 NULLS = {"hoodie.write.set.null.for.missing.columns": True}
 GROW = {"hudi.write.types": "data"}
@@ -426,9 +426,9 @@ def test_new_columns_come_last_and_those_of_nulls_only_are_left_out(table, caplo
 
 @pytest.mark.parametrize("values", [[None], [[]], [[None]], [{}], [{"a": None}], [[{"a": None}]]], ids=str)
 def test_what_a_first_write_has_of_nulls_is_left_out_or_refused(tmp_path, values):
-    from hudi_format.stores.local import LocalStorage
-    from hudi_timeline.engine.local import LocalEngine
-    from hudi_timeline.write.operation import execute
+    from hudi_format.storage.local import LocalStorage
+    from hudi_timeline.writing.local_engine import LocalEngine
+    from hudi_timeline.writing.operation import execute
 
     options = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
     storage = LocalStorage(str(tmp_path / "t"))

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from rival_writers import DROP, LAZY, NULLS, RIVALS, Between, make, rows, state, with_schema
 
-from hudi_timeline import HudiTable, commit
-from hudi_timeline.basis import Basis, Changes
-from hudi_timeline.verify.kinds import KINDS
+from hudi_timeline import HudiTable
+from hudi_timeline.transaction import transaction as commit
+from hudi_timeline.transaction.write_basis import Basis, Changes
+from hudi_timeline.verify.findings import KINDS
 
 LOST = "schema-column-lost"
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from hudi_format.errors import HudiError
-from hudi_format.inspect.kinds import inspect_file
+from hudi_format.inspect.files import inspect_file
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

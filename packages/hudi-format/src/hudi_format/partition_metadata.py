@@ -8,9 +8,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from hudi_format import properties
+from hudi_format.file_names import PARTITION_METADATA
 from hudi_format.model import join_path
-from hudi_format.names import PARTITION_METADATA
-from hudi_format.storage import Storage
+from hudi_format.storage.protocol import Storage
 
 
 def depth_of(partition: str) -> int:

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from hudi_format.avro import Decoder
 from hudi_format.avro.defaults import varint
 from hudi_format.errors import CorruptFileError, HudiError
-from hudi_format.log.blocks import BlockType
+from hudi_format.log.block import BlockType
 from hudi_format.log.data_block import read_avro
 from hudi_format.log.reader import LogFileReader
 

@@ -14,7 +14,7 @@ import pytest
 from avro_strategies import as_arrow, plain, stored
 
 from hudi_format.avro import Decoder, Encoder
-from hudi_format.log.blocks import BlockType
+from hudi_format.log.block import BlockType
 from hudi_format.log.data_block import AvroRecords, read_avro
 from hudi_format.log.reader import LogFileReader
 from hudi_format.schema.avro import from_avro

@@ -20,7 +20,7 @@ from hudi_format.hfile._block import Block, Keys
 from hudi_format.hfile._checksum import chunk_checksums
 from hudi_format.hfile._index import IndexNode
 from hudi_format.hfile._lz4 import content_length
-from hudi_format.hfile.codec import Codec, CodecError, decompress
+from hudi_format.hfile.compression import Codec, CodecError, decompress
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.hfile.writer import HFileWriter
 

@@ -10,7 +10,7 @@ import pytest
 from golden_logs import VERSIONS, golden_logs
 from log_sweep import sweep
 
-from hudi_format.log.blocks import BlockType
+from hudi_format.log.block import BlockType
 from hudi_format.log.reader import LogFileReader
 
 EVERY = int(os.environ.get("HUDI_SWEEP", 0))

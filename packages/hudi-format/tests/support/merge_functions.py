@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.merge.custom import Merged
+from hudi_format.merge.user_merger import Merged
 
 
 def fail(old, new, context):

@@ -18,11 +18,11 @@ import pyarrow as pa
 from slices import SCHEMA, write_slice
 
 from hudi_format.errors import SpillError
-from hudi_format.merge.limits import MemoryLimit
-from hudi_format.merge.rules import PAYLOADS
+from hudi_format.file_slice.reader import LogRecords, SliceMerge, read_file_slice
+from hudi_format.merge.memory_limit import MemoryLimit
+from hudi_format.merge.payloads import PAYLOADS
 from hudi_format.model import BaseFile, FileSlice, LogFile
-from hudi_format.slice_reader import LogRecords, SliceMerge, read_file_slice
-from hudi_format.storage import open_storage
+from hudi_format.storage.open import open_storage
 
 RULE = PAYLOADS["DefaultHoodieRecordPayload"]
 

@@ -9,7 +9,7 @@ from hudi_format.avro.encoder import Encoder
 from hudi_format.log.writer import LogWriter
 from hudi_format.model import BaseFile, FileSlice
 from hudi_format.schema.avro import to_avro
-from hudi_format.schema.meta_columns import META_COLUMNS, with_meta
+from hudi_format.schema.meta_fields import META_COLUMNS, with_meta
 
 DATA = pa.schema(
     [

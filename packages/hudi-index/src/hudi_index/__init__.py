@@ -1,3 +1,18 @@
 """Where may this key be? Bloom filters, Java hashes, bucket ids and key look-ups for Apache Hudi tables."""
 
+from hudi_format._lazy import at_first_use
+
 __version__ = "0.1.0"
+
+__all__ = ["BloomFilter", "__version__", "bucket_ids", "java_hash", "min_max", "parse_filter"]
+
+__getattr__, __dir__ = at_first_use(
+    __name__,
+    {
+        "BloomFilter": "bloom.filter",
+        "bucket_ids": "hashing.java",
+        "java_hash": "hashing.java",
+        "min_max": "hashing.java",
+        "parse_filter": "bloom.filter",
+    },
+)

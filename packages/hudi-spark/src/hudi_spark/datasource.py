@@ -34,11 +34,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from hudi_format.arrow_input import whole_batch
-from hudi_format.arrow_size import size_of
-from hudi_format.config import parse_read_options
-from hudi_format.config.heeded import STAGING_LIMIT
-from hudi_format.config.read import CDC, INCREMENTAL, INCREMENTAL_FORMAT, QUERY_TYPE
+from hudi_format.arrow.input import whole_batch
+from hudi_format.arrow.sizes import size_of
 from hudi_format.errors import (
     ConflictingOptionError,
     InvalidOptionError,
@@ -47,23 +44,28 @@ from hudi_format.errors import (
     UnsupportedError,
     WriteFailedError,
 )
-from hudi_format.schema.evolve import conform
-from hudi_format.storage import Storage, hadoop_options, open_storage, without_hadoop_options
-from hudi_spark.config import take_option
-from hudi_spark.read_tasks import grouped
-from hudi_spark.scans import scan_for
+from hudi_format.schema.evolution import conform
+from hudi_format.storage.hadoop_options import hadoop_options, without_hadoop_options
+from hudi_format.storage.open import open_storage
+from hudi_format.storage.protocol import Storage
+from hudi_spark.reading.read_tasks import grouped
+from hudi_spark.reading.reader import scan_for
+from hudi_spark.runtime.options import take_option
+from hudi_spark.runtime.python_workers import forget_archives
 from hudi_spark.streaming.table_stream import START, TableStream
 from hudi_spark.types import to_arrow_schema, to_spark_schema
-from hudi_spark.workers import forget_archives
-from hudi_timeline.engine.local import LocalEngine
-from hudi_timeline.engine.protocol import DATA
-from hudi_timeline.leftovers import STAGING
-from hudi_timeline.scan.change_task import ChangeTask
-from hudi_timeline.scan.result import Scan
-from hudi_timeline.scan.task import ReadTask
+from hudi_timeline.options import parse_read_options
+from hudi_timeline.options.implemented import STAGING_LIMIT
+from hudi_timeline.options.read_config import CDC, INCREMENTAL, INCREMENTAL_FORMAT, QUERY_TYPE
+from hudi_timeline.reading.cdc_task import ChangeTask
+from hudi_timeline.reading.scan import Scan
+from hudi_timeline.reading.task import ReadTask
 from hudi_timeline.table import HudiTable
-from hudi_timeline.write.operation import check, execute
-from hudi_timeline.write.planning import APPEND, OVERWRITE
+from hudi_timeline.transaction.orphans import STAGING
+from hudi_timeline.writing.engine import DATA
+from hudi_timeline.writing.local_engine import LocalEngine
+from hudi_timeline.writing.operation import check, execute
+from hudi_timeline.writing.write_plan import APPEND, OVERWRITE
 
 DEFAULT_STAGING_LIMIT = 256 << 20
 """Bytes of Arrow data that one write may have, if the option does not say."""

@@ -24,13 +24,13 @@ import pyarrow.compute as pc
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from hudi_format.keys import KeySpec, absent, partition_paths, record_keys
-from hudi_format.value_text import to_text
+from hudi_format.keygen.java_text import to_text
+from hudi_format.keygen.record_keys import KeySpec, absent, partition_paths, record_keys
 from hudi_index.bloom.filter import BloomFilter, parse_filter
 from hudi_index.hashing.java import bucket_ids
 from hudi_index.hashing.java import java_hash as _java_hash
-from hudi_spark.compat import HAS_ARROW_UDF
-from hudi_spark.workers import forget_archives
+from hudi_spark.runtime.python_workers import forget_archives
+from hudi_spark.runtime.settings import HAS_ARROW_UDF
 
 # arrow_udf is not in PySpark before 4.1, and pandas_udf's overloads know no general functions.
 _functions: Any = F
@@ -63,8 +63,8 @@ def partition_path(*fields: str, hive_style: bool = False, url_encode: bool = Fa
 def time_ordered(key: Column | str, created: Column | str) -> Column:
     """A record key that grows with time: 12 hexadecimal digits of milliseconds, a hyphen, the text of `key`.
 
-    As `hudi_format.ordered_keys.with_time_prefix`, and Spark's own expressions; null where either is, and for moments
-    before 1970, which a write refuses.
+    As `hudi_format.keygen.ordered_keys.with_time_prefix`, and Spark's own expressions; null where either is, and for
+    moments before 1970, which a write refuses.
 
     Args:
         created: timestamps of when the records came to be: a key must never change.

@@ -10,9 +10,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from hudi_format.errors import UnsupportedError
-from hudi_spark import intercept
-from hudi_spark.compat import HAS_DATA_SOURCES, is_connect
-from hudi_spark.config import has_bundle
+from hudi_spark import patches
+from hudi_spark.runtime.options import has_bundle
+from hudi_spark.runtime.settings import HAS_DATA_SOURCES, is_connect
 
 log = logging.getLogger("hudi")
 
@@ -73,17 +73,17 @@ def enable(spark: SparkSession | None = None) -> None:
                 "Apache Hudi's bundle is on the class path: load and save of format('hudi') are hudi_spark's, "
                 "SQL, tables and streams stay the bundle's; hudi_spark.disable() gives all to the bundle"
             )
-    intercept.install()
+    patches.install()
 
 
 def disable() -> None:
     """Undo `enable`: `format("hudi")` is again what Spark finds by itself."""
-    intercept.uninstall()
+    patches.uninstall()
 
 
 def enabled() -> bool:
     """Whether `format("hudi")` is ours now."""
-    return intercept.installed()
+    return patches.installed()
 
 
 def _set_worker_python() -> None:

@@ -8,8 +8,8 @@ metadata table anew at its next write.
 
 from __future__ import annotations
 
-from hudi_format.key_spec import KeySpec
-from hudi_format.storage import Storage
+from hudi_format.keygen.key_generator import KeySpec
+from hudi_format.storage.protocol import Storage
 from hudi_timeline import table_config
 from hudi_timeline.table_config import (
     METADATA_PARTITIONS,

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
-from hudi_format.config.heeded import PROGRESS
 from hudi_format.errors import InvalidOptionError
+from hudi_timeline.options.implemented import PROGRESS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -62,7 +62,7 @@ class Silent:
         return
 
 
-class Shown:
+class ProgressView:
     """A line on a console that goes away at the end: what is done, the phase, how far, how long."""
 
     def __init__(self, what: str, console: Console, *, delay_s: float = DELAY_S) -> None:
@@ -154,7 +154,7 @@ def _console() -> Console:
 
 def reporter(what: str, asked: str = AUTO) -> Reporter:
     """What shows the progress of one write or read."""
-    return Shown(what, _console()) if switched(asked) else Silent()
+    return ProgressView(what, _console()) if switched(asked) else Silent()
 
 
 @contextmanager

@@ -10,8 +10,29 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.config.heeded import MERGE
-from hudi_format.config.read import (
+from hudi_format.errors import (
+    ConflictingOptionError,
+    InvalidOptionError,
+    NotAHudiTableError,
+    StaleSnapshotError,
+    StorageError,
+    UnsupportedError,
+)
+from hudi_format.schema.meta_fields import META_COLUMNS
+from hudi_format.storage.hadoop_options import without_hadoop_options
+from hudi_format.storage.open import open_storage
+from hudi_format.storage.protocol import Storage
+from hudi_timeline import feature_gate
+from hudi_timeline.file_system_view.snapshot import (
+    CommitCache,
+    TableSnapshot,
+    load_both,
+    open_snapshot,
+    snapshot_of,
+)
+from hudi_timeline.file_system_view.table_schema import with_history
+from hudi_timeline.options.implemented import MERGE
+from hudi_timeline.options.read_config import (
     AS_OF,
     BEGIN,
     END,
@@ -28,38 +49,25 @@ from hudi_format.config.read import (
     ReadConfig,
     parse_read_options,
 )
-from hudi_format.errors import (
-    ConflictingOptionError,
-    InvalidOptionError,
-    NotAHudiTableError,
-    StaleSnapshotError,
-    StorageError,
-    UnsupportedError,
-)
-from hudi_format.instant_time import parse_query_instant, zone_of
-from hudi_format.schema.meta_columns import META_COLUMNS
-from hudi_format.storage import Storage, open_storage, without_hadoop_options
-from hudi_timeline import gate
-from hudi_timeline.scan.plan import JSON, STRUCT
-from hudi_timeline.scan.predicate import all_of, make_predicate
-from hudi_timeline.scan.result import Scan
-from hudi_timeline.scan.snapshot import SnapshotSource, snapshot_schema
-from hudi_timeline.schema_history import with_history
-from hudi_timeline.services.api import ServiceMethods
-from hudi_timeline.snapshot import CommitCache, TableSnapshot, load_both, open_snapshot, snapshot_of
+from hudi_timeline.options.user_options import as_options, call_options
+from hudi_timeline.reading.filters import all_of, make_predicate
+from hudi_timeline.reading.plan import JSON, STRUCT
+from hudi_timeline.reading.scan import Scan
+from hudi_timeline.reading.snapshot_query import SnapshotSource, snapshot_schema
+from hudi_timeline.services.table_services import ServiceMethods
 from hudi_timeline.table_config import TableConfig, load
-from hudi_timeline.timeline import Timeline, latest_schema
-from hudi_timeline.verify.api import VerifyMethods
-from hudi_timeline.write.api import WriteMethods, create_table
-from hudi_timeline.write.given import as_options, call_options
+from hudi_timeline.timeline.active_timeline import Timeline, latest_schema
+from hudi_timeline.timeline.instant import parse_query_instant, zone_of
+from hudi_timeline.verify.verify import VerifyMethods
+from hudi_timeline.writing.writes import WriteMethods, create_table
 
 # What only some questions need is imported by those that ask them: opening a table and planning a snapshot takes a new
 # process as long as its imports do.
 if TYPE_CHECKING:
-    from hudi_format.merge.custom import MergeFunction
     from hudi_format.merge.laws import LawReport
-    from hudi_timeline.inspect import Inspector
-    from hudi_timeline.scan.checkpoints import Converted
+    from hudi_format.merge.user_merger import MergeFunction
+    from hudi_timeline.inspector import Inspector
+    from hudi_timeline.reading.checkpoints import ConvertedCheckpoint
 
 LOOKS = 3
 """How often a look-up begins again where the table is cleaned under it."""
@@ -101,7 +109,7 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
         try:
             config = load(storage)
         except NotAHudiTableError as e:
-            from hudi_timeline.no_table import with_what_is_there
+            from hudi_timeline.feature_gate import with_what_is_there
 
             raise with_what_is_there(storage, e) from None
         except StorageError:
@@ -111,7 +119,7 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
             raise NotAHudiTableError(
                 "no Hudi table: it is a file", table=storage.uri, remedy="give the table's folder."
             ) from None
-        gate.check_read(storage, config)
+        feature_gate.check_read(storage, config)
         return cls(storage, options)
 
     @classmethod
@@ -203,7 +211,7 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
     @property
     def inspect(self) -> Inspector:
         """What the table consists of, as Arrow tables."""
-        from hudi_timeline.inspect import Inspector  # a read needs none of what it imports
+        from hudi_timeline.inspector import Inspector  # a read needs none of what it imports
 
         return Inspector(self._storage, self._commits)
 
@@ -270,7 +278,7 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
         filter = asked.filter if filter is None else filter
         snapshot = self._snapshot()
         if as_of is not None:
-            from hudi_timeline.scan.time_travel import check_as_of
+            from hudi_timeline.reading.time_travel import check_as_of
 
             config, timeline = snapshot.config, snapshot.timeline
             at = parse_query_instant(as_of, zone_of(config.timezone))
@@ -278,13 +286,13 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
             snapshot = snapshot_of(self._storage, config, timeline, at, commits=self._commits)
         snapshot = with_history(snapshot, asked.schema_on_read)
         if asked.metadata_enable:
-            from hudi_timeline.metadata_listing import through_metadata
+            from hudi_timeline.reading.metadata_listing import through_metadata
 
             snapshot = through_metadata(snapshot, asked.metadata_enable)
         merged = query == SNAPSHOT and snapshot.config.table_type == "MERGE_ON_READ"
         if merged:
-            from hudi_timeline.partition_values import with_path_types, with_times_as_text
-            from hudi_timeline.scan.merged import MergedSource, memory_limit, merged_schema
+            from hudi_timeline.file_system_view.partition_values import with_path_types, with_times_as_text
+            from hudi_timeline.reading.snapshot_query import MergedSource, memory_limit, merged_schema
 
             schema = merged_schema(snapshot.config, with_times_as_text(snapshot.config, snapshot.schema))
             if asked.extract_partition_values_from_path:
@@ -295,7 +303,7 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
         predicate = None if filter is None else make_predicate(filter, schema)
         paths = None
         if asked.paths:
-            from hudi_timeline.scan.globs import PathSelection
+            from hudi_timeline.reading.path_globs import PathSelection
 
             paths = PathSelection.of(asked.paths, self.uri, PATHS)
         on_missing = asked.on_missing or ERROR
@@ -360,7 +368,7 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
             HollowCommitError: a commit in the range is still open.
             MissingColumnError, SchemaError: columns or filter do not fit the table.
         """
-        from hudi_timeline.scan import incremental
+        from hudi_timeline.reading import incremental_range
 
         _check_query(query)
         if on_missing is not None:
@@ -377,7 +385,7 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
         snapshot = self._snapshot()
         zone = zone_of(snapshot.config.timezone)
         start, stop = _bound(begin, zone), None if end is None else _bound(end, zone)
-        range = incremental.incremental_range(snapshot, start, stop, asked)
+        range = incremental_range.incremental_range(snapshot, start, stop, asked)
         if asked.use_end_schema and range.instants:
             at_end = latest_schema(self._storage, snapshot.timeline, snapshot.config, range.instants[-1].time)
             if at_end is not None:
@@ -385,18 +393,20 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
                     self._storage, snapshot.config, snapshot.timeline, at_end, None, self._commits
                 )
         snapshot = with_history(snapshot, asked.schema_on_read)
-        schema = incremental.incremental_schema(snapshot)
+        schema = incremental_range.incremental_schema(snapshot)
         if asked.extract_partition_values_from_path:
-            from hudi_timeline.partition_values import with_path_types
+            from hudi_timeline.file_system_view.partition_values import with_path_types
 
             schema = with_path_types(snapshot.config, schema)
         texts = [filter] if filter is not None else []
         texts += [f.strip() for f in asked.incr_filters.split(",") if f.strip()]
         predicate = all_of([make_predicate(t, schema) for t in texts], schema)
-        kind = incremental.IncrementalSource
+        kind = incremental_range.IncrementalSource
         if snapshot.config.table_type == "MERGE_ON_READ":
-            from hudi_timeline.scan.incremental_merged import MergedIncrementalSource
-            from hudi_timeline.scan.incremental_optimized import OptimizedIncrementalSource
+            from hudi_timeline.reading.incremental_query import (
+                MergedIncrementalSource,
+                OptimizedIncrementalSource,
+            )
 
             kind = OptimizedIncrementalSource if query == READ_OPTIMIZED else MergedIncrementalSource
         source = kind(snapshot, range, schema, asked, predicate)
@@ -437,7 +447,7 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
             InstantNotFoundError, HollowCommitError: as `read_incremental`.
             MissingFileError: a file that shows rows before or after a change was cleaned.
         """
-        from hudi_timeline.scan.changes import ChangesSource, changes_range, changes_schema
+        from hudi_timeline.reading.cdc import ChangesSource, changes_range, changes_schema
 
         if images not in (JSON, STRUCT):
             raise InvalidOptionError(f"images={images!r} is unknown", remedy=f"use {JSON!r} or {STRUCT!r}.")
@@ -474,12 +484,12 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
         It lies before a commit that is still open, unless times of completion are compared (table version 8 and
         later, or `hoodie.read.timeline.holes.resolution.policy=USE_TRANSITION_TIME`), which need not wait for it.
         """
-        from hudi_timeline.scan.incremental import latest_checkpoint
+        from hudi_timeline.reading.incremental_range import latest_checkpoint
 
         asked = self._asked(options, without=(QUERY_TYPE, BEGIN, END, INCREMENTAL_FORMAT))
         return latest_checkpoint(self._snapshot(), asked)
 
-    def convert_checkpoint(self, checkpoint: str, *, order: str, to: str) -> Converted:
+    def convert_checkpoint(self, checkpoint: str, *, order: str, to: str) -> ConvertedCheckpoint:
         """The checkpoint of a reader of one order (of `read_incremental`) for one that goes on in another order.
 
         Nothing is missed; `repeated` names the commits whose rows come once more.
@@ -487,7 +497,7 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
         Raises:
             InstantNotFoundError: commits after the checkpoint are archived.
         """
-        from hudi_timeline.scan.checkpoints import convert
+        from hudi_timeline.reading.checkpoints import convert
 
         return convert(self._snapshot(), checkpoint, order=order, to=to)
 
@@ -513,7 +523,7 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
             MissingColumnError: a table without one of the record key columns.
             HollowCommitError, InstantNotFoundError: the table cannot be read as of that time.
         """
-        from hudi_timeline.scan.lookup import look_up
+        from hudi_timeline.reading.point_lookup import look_up
 
         config = load(self._storage)
 
@@ -550,8 +560,8 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
             InvalidOptionError, UnsupportedError, SchemaError: no such merge, or one that does not fit the table.
             MergeFunctionError: the function fails on some of the records.
         """
-        from hudi_format.merge.custom import merge_text
-        from hudi_timeline.merge_check import check_merge
+        from hudi_format.merge.user_merger import merge_text
+        from hudi_timeline.verify.check_merge_laws import check_merge
 
         snapshot = self._snapshot()
         scan = self.read(meta_columns=False) if real else None

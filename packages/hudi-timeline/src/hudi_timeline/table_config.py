@@ -15,19 +15,20 @@ from datetime import UTC, datetime
 
 from hudi_format import properties as props
 from hudi_format.errors import CorruptFileError, NotAHudiTableError, TableExistsError
-from hudi_format.key_spec import KeySpec, kind_of
-from hudi_format.safe_path import is_plain
-from hudi_format.storage import Storage, flush
-from hudi_format.time_keys import STORED
-from hudi_timeline import filling
-from hudi_timeline.one_moment import has_no_folders, look_again
+from hudi_format.keygen.key_generator import KeySpec, kind_of
+from hudi_format.keygen.timestamp_based import STORED
+from hudi_format.storage import stable_reads
+from hudi_format.storage.cached_listing import has_no_folders, look_again
+from hudi_format.storage.open import flush
+from hudi_format.storage.protocol import Storage
+from hudi_format.storage.safe_path import is_plain
 
 META_FOLDER = ".hoodie"
 PROPERTIES_FILE = ".hoodie/hoodie.properties"
 BACKUP_FILE = ".hoodie/hoodie.properties.backup"
 OVERWRITE_ROOM = ".hoodie/.overwrite"
 OVERWRITE_SWITCH = f"{OVERWRITE_ROOM}/.switch"
-"""There while a new table takes the place of the old one, see `hudi_timeline.overwriting`."""
+"""There while a new table takes the place of the old one, see `hudi_timeline.transaction.overwrite`."""
 
 NAME = "hoodie.table.name"
 DATABASE = "hoodie.database.name"
@@ -341,7 +342,7 @@ def _at_rest(storage: Storage) -> dict[str, str]:
     """
     data = storage.read(PROPERTIES_FILE)
     found = None if has_no_folders(storage) else storage.info(PROPERTIES_FILE)
-    if found is None or abs(time.time() - found.mtime_ms / 1000) > filling.YOUNG_S:
+    if found is None or abs(time.time() - found.mtime_ms / 1000) > stable_reads.YOUNG_S:
         return parsed_file(storage, data, PROPERTIES_FILE)
     if _rested.get(storage.uri) == (found.mtime_ms, data):
         return parsed_file(storage, data, PROPERTIES_FILE)
@@ -354,14 +355,14 @@ def _at_rest(storage: Storage) -> dict[str, str]:
         # Who fills it ends each line: without a backup the last one is the end.
         if not updating and found.size in (-1, len(data)) and data.endswith(b"\n"):
             break
-        time.sleep(filling.PAUSE_S)
+        time.sleep(stable_reads.PAUSE_S)
         look_again(storage)
         # It is read once more when the time is up: this process may have been held up too.
         now = time.monotonic()
         newer = storage.read(PROPERTIES_FILE)
         if newer != data:
             data, rest = newer, now
-        elif now > rest + filling.PATIENCE_S:
+        elif now > rest + stable_reads.PATIENCE_S:
             if len(_rested) >= _MOST_RESTED:
                 _rested.clear()
             _rested[storage.uri] = (found.mtime_ms, data)

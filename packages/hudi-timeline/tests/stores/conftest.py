@@ -16,7 +16,8 @@ import fsspec
 import pytest
 from fsspec.implementations.local import LocalFileSystem
 
-from hudi_format.storage import Storage, open_storage
+from hudi_format.storage.open import open_storage
+from hudi_format.storage.protocol import Storage
 from hudi_timeline import HudiTable
 
 

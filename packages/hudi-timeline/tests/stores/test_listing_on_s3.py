@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.errors import StaleSnapshotError
-from hudi_timeline import HudiTable, open_reads
+from hudi_timeline import HudiTable
+from hudi_timeline.reading import stability
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64()), ("ts", pa.int64())])
 HARD = {
@@ -67,7 +68,7 @@ def test_each_folder_is_asked_for_once(table, requests):
 
 @pytest.mark.req("CC-01", "QR-13")
 def test_a_state_that_was_cleaned_is_refused(table, monkeypatch):
-    monkeypatch.setattr(open_reads, "instants", lambda uri: [])  # as in another process
+    monkeypatch.setattr(stability, "instants", lambda uri: [])  # as in another process
     scan = table.read()
     for ts in range(10, 16):
         table.upsert(rows(ts), options=HARD)

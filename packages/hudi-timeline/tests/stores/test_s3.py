@@ -22,13 +22,13 @@ from hudi_format.errors import (
     StorageError,
     UnsupportedError,
 )
-from hudi_format.storage import open_storage
-from hudi_timeline import HudiTable, heartbeat
-from hudi_timeline.locks.file_system import FileSystemLock
-from hudi_timeline.locks.in_process import InProcessLock
-from hudi_timeline.locks.protocol import hold
-from hudi_timeline.locks.select import FILE_SYSTEM, STORAGE, lock_for
-from hudi_timeline.locks.storage_lock import PATH, StorageLock
+from hudi_format.storage.open import open_storage
+from hudi_timeline import HudiTable
+from hudi_timeline.concurrency import heartbeat
+from hudi_timeline.concurrency.locks.file_system import FileSystemLock
+from hudi_timeline.concurrency.locks.provider import InProcessLock, hold
+from hudi_timeline.concurrency.locks.select import FILE_SYSTEM, STORAGE, lock_for
+from hudi_timeline.concurrency.locks.storage_lock import PATH, StorageLock
 from s3_server import KEY, REGION, SECRET, S3Server
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64())])
@@ -226,7 +226,7 @@ def test_a_lease_counts_until_it_runs_out(storage):
 
 HOLD = """
 import pickle, sys
-from hudi_timeline.locks.storage_lock import StorageLock
+from hudi_timeline.concurrency.locks.storage_lock import StorageLock
 lock = StorageLock(pickle.loads(bytes.fromhex(sys.argv[1])))
 print(lock.try_acquire(), flush=True)
 sys.stdin.read()

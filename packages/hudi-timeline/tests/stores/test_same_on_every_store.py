@@ -10,10 +10,11 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.errors import ConcurrentWriterError, StorageError, TableExistsError
-from hudi_timeline import HudiTable, commit, table_config
-from hudi_timeline.engine.local import LocalEngine
+from hudi_timeline import HudiTable, table_config
 from hudi_timeline.testing import CHANGES, CRASH, FAIL, Fault, Faults
-from hudi_timeline.write.operation import execute
+from hudi_timeline.transaction import transaction
+from hudi_timeline.writing.local_engine import LocalEngine
+from hudi_timeline.writing.operation import execute
 
 OPTIONS = {
     "hoodie.table.name": "t",
@@ -180,8 +181,8 @@ def test_the_second_of_two_writers_is_told_so(store):
     write(store.storage(), rows(4), "insert")
     config = table_config.load(store.storage())
     raw = {**OPTIONS, "hoodie.client.heartbeat.interval_in_ms": "60000"}
-    options = commit.CommitOptions.from_options(raw)
-    first = commit.begin(store.storage(), config, operation="UPSERT", options=options)
+    options = transaction.CommitOptions.from_options(raw)
+    first = transaction.begin(store.storage(), config, operation="UPSERT", options=options)
     with first, pytest.raises(ConcurrentWriterError):
         write(store.storage(), rows(1, v=1), **{"hoodie.client.heartbeat.interval_in_ms": "60000"})
     write(store.storage(), rows(1, v=1))
@@ -216,7 +217,9 @@ def test_a_column_that_another_writer_adds_meanwhile_stays(store, monkeypatch, m
     storage = store.storage()
     write(storage, rows(8))
     lazy = {"hoodie.cleaner.policy.failed.writes": "LAZY"}
-    name, of = ("begin", commit) if moment == "before the instant" else ("inflight", commit.Transaction)
+    name, of = (
+        ("begin", transaction) if moment == "before the instant" else ("inflight", transaction.Transaction)
+    )
     step, done = getattr(of, name), []
 
     def rival(*args, **kwargs):

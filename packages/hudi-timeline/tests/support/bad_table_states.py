@@ -10,10 +10,10 @@ from typing import Any
 
 from bad_input import Bad, rows
 
-from hudi_format.storage import open_storage
+from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable, table_config
-from hudi_timeline.engine.local import LocalEngine
-from hudi_timeline.write.operation import execute
+from hudi_timeline.writing.local_engine import LocalEngine
+from hudi_timeline.writing.operation import execute
 
 Arrange = Callable[[Path], None]
 LATER = "20991231235959999"

@@ -2,18 +2,18 @@
 
 from collections.abc import Callable
 
-from hudi_timeline.callbacks import Committed
+from hudi_timeline.transaction.commit_callback import CommitNotice
 
-heard: list[Committed] = []
-jobs: list[Callable[[Committed], None]] = []
+heard: list[CommitNotice] = []
+jobs: list[Callable[[CommitNotice], None]] = []
 
 
-def note(commit: Committed) -> None:
+def note(commit: CommitNotice) -> None:
     """Runs the jobs downstream, and remembers the commit."""
     for job in jobs:
         job(commit)
     heard.append(commit)
 
 
-def fail(commit: Committed) -> None:
+def fail(commit: CommitNotice) -> None:
     raise RuntimeError("no queue")

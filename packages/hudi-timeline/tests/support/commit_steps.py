@@ -4,9 +4,10 @@ import re
 from pathlib import Path
 
 from hudi_format.model import WriteStat
-from hudi_timeline import markers, table_config
-from hudi_timeline.commit import CommitOptions, begin
-from hudi_timeline.timeline import load_timeline
+from hudi_timeline import table_config
+from hudi_timeline.concurrency import markers
+from hudi_timeline.timeline.active_timeline import load_timeline
+from hudi_timeline.transaction.transaction import CommitOptions, begin
 
 SCHEMA = '{"type":"record","name":"t_record","namespace":"hoodie.t","fields":[]}'
 LAZY = CommitOptions(failed_writes="LAZY")

@@ -14,10 +14,12 @@ import traceback
 import pyarrow as pa
 
 from hudi_format.errors import ConcurrentWriterError, HudiError
-from hudi_timeline import HudiTable, clock, open_reads
-from hudi_timeline.locks.file_system import FileSystemLock
-from hudi_timeline.locks.local import LocalLock
-from hudi_timeline.locks.storage_lock import StorageLock
+from hudi_timeline import HudiTable
+from hudi_timeline.concurrency.locks.file_system import FileSystemLock
+from hudi_timeline.concurrency.locks.local import LocalLock
+from hudi_timeline.concurrency.locks.storage_lock import StorageLock
+from hudi_timeline.reading import stability
+from hudi_timeline.timeline import instant_generator
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64()), ("ts", pa.int64())])
 OPTIONS = {"hoodie.write.lock.wait_time_ms": "20000"}
@@ -78,7 +80,7 @@ def while_locked(folder: str) -> None:
     def holds() -> None:
         lock = LocalLock(table.storage)
         assert lock.try_acquire()
-        with clock._lock, open_reads._lock:
+        with instant_generator._lock, stability._lock:
             held.set()
             go.wait()
         lock.release()

@@ -11,14 +11,14 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hudi_format.file_names import base_file_name
 from hudi_format.model import WriteStat, join_path
-from hudi_format.names import base_file_name
 from hudi_format.schema.avro import to_avro
-from hudi_format.schema.meta_columns import with_meta
-from hudi_format.storage import LocalStorage
+from hudi_format.schema.meta_fields import with_meta
+from hudi_format.storage.local import LocalStorage
 from hudi_timeline import table_config
-from hudi_timeline.metadata.commit import CommitMetadata
 from hudi_timeline.table import HudiTable
+from hudi_timeline.timeline.commit_metadata import CommitMetadata
 
 Rows = list[dict[str, object]]
 _ARCHIVED = {

@@ -22,8 +22,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
-from hudi_format.arrow_input import checked_table
-from hudi_format.arrow_size import size_of
+from hudi_format.arrow.input import checked_table
+from hudi_format.arrow.sizes import size_of
 from hudi_format.errors import HudiError, SchemaError
 from hudi_timeline import HudiTable
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_format.storage import LocalStorage
+from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable, table_config
 
 SCHEMA = pa.schema([("k", pa.string()), ("p", pa.string()), ("v", pa.int64())])

@@ -7,9 +7,10 @@ import pyarrow as pa
 
 from hudi_format.errors import HudiError
 from hudi_format.schema.avro import from_avro, to_avro
-from hudi_timeline import HudiTable, commit, table_config
-from hudi_timeline.commit import CommitOptions
-from hudi_timeline.timeline import load_timeline, read_commit
+from hudi_timeline import HudiTable, table_config
+from hudi_timeline.timeline.active_timeline import load_timeline, read_commit
+from hudi_timeline.transaction import transaction as commit
+from hudi_timeline.transaction.transaction import CommitOptions
 
 LAZY = {"hoodie.cleaner.policy.failed.writes": "LAZY"}
 NULLS = {"hoodie.write.set.null.for.missing.columns": "true"}

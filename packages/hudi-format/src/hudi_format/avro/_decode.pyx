@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False, freethreading_compatible=True
-"""Run a program of `hudi_format.avro.resolve` over records: Avro binary to the buffers of Arrow columns.
+"""Run a program of `hudi_format.avro.resolver` over records: Avro binary to the buffers of Arrow columns.
 
 A `Node` is one step, a `Sink` the growing buffers of one level of a column.  `_value` reads one value at `p`
 and gives the byte after it, NULL after a failure that `Run` then describes.  No read passes `Run.end`, no

@@ -18,8 +18,8 @@ from typing import Any
 import fastavro
 from fastavro.schema import SchemaParseException
 
-from hudi_format.avro.model import MAX_DEPTH, AvroType
-from hudi_format.avro.model import parse as parse_model
+from hudi_format.avro.types import MAX_DEPTH, AvroType
+from hudi_format.avro.types import parse as parse_model
 from hudi_format.errors import CorruptFileError, UnsupportedError
 
 MAGIC = b"Obj\x01"
@@ -86,7 +86,7 @@ def _check(kind: AvroType, above: list[AvroType], done: dict[int, int]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class ContainerHeader:
     """What the head of a container says.  `prefix` is all of it but the marker between blocks."""
 
     prefix: bytes
@@ -98,7 +98,7 @@ class Header:
 class Container:
     """An Avro object container: its head, and blocks as (number of records, their bytes)."""
 
-    header: Header
+    header: ContainerHeader
     blocks: list[tuple[int, bytes]]
 
     @property
@@ -107,7 +107,7 @@ class Container:
         return self.header.schema
 
 
-def container_header(data: bytes) -> Header:
+def container_header(data: bytes) -> ContainerHeader:
     """The head of an Avro object container.  Errors as `container_parts`."""
     if data[: len(MAGIC)] != MAGIC:
         raise CorruptFileError("it does not begin as an Avro container", offset=0)
@@ -135,10 +135,10 @@ def container_header(data: bytes) -> Header:
         schema = found[b"avro.schema"].decode()
     except (KeyError, UnicodeDecodeError):
         raise CorruptFileError("the container's header has no schema", offset=at) from None
-    return Header(data[:at], schema, codec)
+    return ContainerHeader(data[:at], schema, codec)
 
 
-def container_parts(data: bytes, known: Header | None = None) -> Container:
+def container_parts(data: bytes, known: ContainerHeader | None = None) -> Container:
     """The parts of an Avro object container.
 
     Args:

@@ -1,6 +1,6 @@
 """Avro binary records to Arrow columns.
 
-The pair of schemas is compiled once (`hudi_format.avro.resolve`); each call then runs over its records without
+The pair of schemas is compiled once (`hudi_format.avro.resolver`); each call then runs over its records without
 the GIL and without a Python object per value, and may be made from several threads at once.
 
 Source: Avro 1.11 specification, "Binary Encoding" and "Schema Resolution".
@@ -16,12 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_format.avro import _decode
-from hudi_format.avro.model import AvroType, parse
-from hudi_format.avro.resolve import Program, Sink, Step, resolve
+from hudi_format.avro.resolver import DecodeStep, Program, Sink, resolve
+from hudi_format.avro.types import AvroType, parse
 from hudi_format.errors import CorruptFileError, MissingColumnError, SchemaError, UnsupportedError
 from hudi_format.schema.avro import to_avro
-from hudi_format.schema.cast import convert
-from hudi_format.schema.vector import is_small_vector, is_vector
+from hudi_format.schema.casts import convert
+from hudi_format.schema.extension_types import is_small_vector, is_vector
 
 Schema: TypeAlias = str | Mapping[str, Any]
 _Buffers: TypeAlias = tuple[
@@ -204,8 +204,8 @@ def _vectors_as_stored(writer: AvroType, wanted: pa.Schema) -> pa.Schema:
 
 def _compile(program: Program) -> tuple[_decode.Program, list[str]]:
     """The compiled program, and the path of each of its steps."""
-    root = Step("record", kids=program.steps)
-    order: list[Step] = [root]
+    root = DecodeStep("record", kids=program.steps)
+    order: list[DecodeStep] = [root]
     places = {id(root): 0}
     for step in order:  # grows while it is walked
         for kid in step.kids:

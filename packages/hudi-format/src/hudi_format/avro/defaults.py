@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from typing import Any, TypeAlias
 
-from hudi_format.avro.model import MISSING, AvroField, AvroType
+from hudi_format.avro.types import MISSING, AvroField, AvroType
 from hudi_format.errors import SchemaError
 
 Json: TypeAlias = Any

@@ -17,13 +17,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from hudi_format.arrow_size import size_of
+from hudi_format.arrow.sizes import size_of
 from hudi_format.avro import _encode
 from hudi_format.avro.defaults import default_bytes, has_default
-from hudi_format.avro.model import AvroField, AvroType, parse
+from hudi_format.avro.types import AvroField, AvroType, parse
 from hudi_format.errors import CorruptFileError, MissingColumnError, SchemaError, UnsupportedError
 from hudi_format.schema.avro import MEMBER, is_union
-from hudi_format.schema.cast import convert, is_any_list, promotes, refusal, stored_leaf, unwrapped
+from hudi_format.schema.casts import convert, is_any_list, promotes, refusal, stored_leaf, unwrapped
 
 _WORDS = ("boolean", "int", "long", "float", "double", "fixed")
 
@@ -51,7 +51,7 @@ class Encoder:
     Args:
         writer_schema: of the bytes.
         arrow_schema: of the batches.  Columns are matched by name, in any order; types may be those that
-            `hudi_format.schema.cast.promotes` to the writer's.  A union of several types takes a column of one of
+            `hudi_format.schema.casts.promotes` to the writer's.  A union of several types takes a column of one of
             them, or a struct with a field for each, `member0` and so on, of which one has a value.  A field that
             the batches do not have gets its default, null where it is nullable and has none.
 

@@ -24,7 +24,7 @@ from hudi_format.errors import UnsupportedError
 from hudi_format.hfile import trailer as t
 from hudi_format.hfile._block import Block, Keys, Rows
 from hudi_format.hfile._index import FAULTS, IndexNode
-from hudi_format.hfile.blocks import (
+from hudi_format.hfile.block import (
     DATA,
     FILE_INFO,
     HEADER_SIZE,
@@ -35,10 +35,9 @@ from hudi_format.hfile.blocks import (
     parse_header,
     read_content,
 )
-from hudi_format.hfile.cache import BlockCache
-from hudi_format.hfile.codec import require
-from hudi_format.hfile.source import BufferSource, Source, StorageSource
-from hudi_format.storage import Storage
+from hudi_format.hfile.compression import require
+from hudi_format.hfile.source import BlockCache, BufferSource, Source, StorageSource
+from hudi_format.storage.protocol import Storage
 
 SCHEMA = pa.schema(
     [pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=False)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from hudi_format.hfile.codec import Codec
+from hudi_format.hfile.compression import Codec
 
 TRAILER_SIZE = 4096
 MAGIC = b'TRABLK"$'

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from hudi_format.errors import RecordKeyError, SchemaError
 from hudi_format.hfile import _encode as e
-from hudi_format.hfile import blocks as b
+from hudi_format.hfile import block as b
 from hudi_format.hfile import trailer as t
 from hudi_format.hfile._checksum import chunk_checksums
-from hudi_format.hfile.codec import Codec, compress
+from hudi_format.hfile.compression import Codec, compress
 
 BLOCK_SIZE = 64 << 10
 _BYTES_PER_CHECKSUM = 16384

@@ -11,7 +11,7 @@ _WIDEST = 60  # characters of a cell in the readable table; JSON has all of it
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class FileReport:
     """A look into one file.
 
     Attributes:

@@ -2,7 +2,7 @@
 # cython: initializedcheck=False, freethreading_compatible=True
 """Log blocks found in bytes, without a look at their contents.
 
-One row of 64-bit numbers per block (`hudi_format.log.index` names the columns).  Every number that comes from
+One row of 64-bit numbers per block (`hudi_format.log.block_index` names the columns).  Every number that comes from
 the file is checked against what is left of it before it is used; nothing is allocated for a number in the file.
 The time is linear in the bytes: a damaged stretch is searched once, and never parsed beyond its end.
 """

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False, freethreading_compatible=True
-"""Values of sound log blocks, from their rows of numbers (`hudi_format.log.index` names the columns).
+"""Values of sound log blocks, from their rows of numbers (`hudi_format.log.block_index` names the columns).
 
 A value is made by its class's own slots instead of its constructor, which takes longer than all else here; header
 bytes that are those of the block before are not looked up again.

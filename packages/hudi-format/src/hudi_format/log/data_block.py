@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hudi_format._checks import loads
 from hudi_format.errors import UnsupportedError
-from hudi_format.json_text import loads
 from hudi_format.log import _scan
-from hudi_format.log.blocks import BlockType, LogBlock
+from hudi_format.log.block import BlockType, LogBlock
 
 WRITTEN_VERSION = 3
 

@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Any
 
 from hudi_format.errors import UnsupportedError
-from hudi_format.log.decimals import exact_decimal
+from hudi_format.schema.decimals import exact_decimal
 
 _MODEL = "org.apache.hudi.common.model."
 KEY_CLASS = _MODEL + "HoodieKey"

@@ -14,7 +14,7 @@ import struct
 import numpy as np
 import numpy.typing as npt
 
-from hudi_format.log.blocks import HeaderKey, LogBlock
+from hudi_format.log.block import HeaderKey, LogBlock
 
 _NO_RUNS = 12346
 _WITH_RUNS = 12347

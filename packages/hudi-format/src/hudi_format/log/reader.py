@@ -12,10 +12,19 @@ import pyarrow as pa
 
 from hudi_format.errors import CorruptFileError, MissingFileError
 from hudi_format.log import _scan
-from hudi_format.log.blocks import MAGIC, BlockType, Damage, LogBlock
-from hudi_format.log.index import LEAST_BLOCK, Buffer, Column, Headers, Rows, block_of, blocks_of, index
-from hudi_format.storage import Storage
-from hudi_format.stores.streams import open_ranges
+from hudi_format.log.block import MAGIC, BlockType, Damage, LogBlock
+from hudi_format.log.block_index import (
+    LEAST_BLOCK,
+    Buffer,
+    Headers,
+    IndexColumn,
+    Rows,
+    block_of,
+    blocks_of,
+    index,
+)
+from hudi_format.storage.protocol import Storage
+from hudi_format.storage.streams import open_ranges
 
 WHOLE_FILE = 8 << 20  # bytes; a remote file up to here comes in one request
 _WINDOW = 64 << 10  # bytes of one ranged read: a header with its schema, and often several small blocks
@@ -94,7 +103,7 @@ class LogFileReader:
     def blocks(self) -> tuple[LogBlock, ...]:
         """All blocks in the file's order; damaged stretches are CORRUPT blocks among them.
 
-        Never raises for damage: what it means depends on what was committed (`hudi_format.log.damage`).
+        Never raises for damage: what it means depends on what was committed (`hudi_format.log.corruption`).
         """
         if self._data is None:
             return tuple(_joined(self._blocks_by_range()))
@@ -133,7 +142,7 @@ class LogFileReader:
 
     def _blocks_by_range(self) -> Iterator[LogBlock]:
         headers = Headers()
-        row = np.empty(len(Column), np.int64)
+        row = np.empty(len(IndexColumn), np.int64)
         at = 0
         window = _Window(self)
         while at < self.size:
@@ -145,7 +154,7 @@ class LogFileReader:
             magic = bytes(head[: len(MAGIC)]) == MAGIC
             if not magic and damage is Damage.NONE:
                 damage = Damage.BAD_MAGIC
-                row[Column.DAMAGE] = damage
+                row[IndexColumn.DAMAGE] = damage
             elif not magic:
                 stop = self._search(at + 1)
                 stray = MAGIC.startswith(bytes(head[: min(stop - at, len(MAGIC))]))
@@ -156,12 +165,12 @@ class LogFileReader:
                 stop = self._search(at + len(MAGIC) - 1)
                 # As in memory: its header, as far as it can be read within the stretch that is lost.
                 lost = index(window.at(at, min(stop - at, _LOST_HEAD)))[0]
-                if lost[Column.INSTANT] >= 0:
-                    row[Column.INSTANT] = at + lost[Column.INSTANT]
-                    row[Column.INSTANT_LENGTH] = lost[Column.INSTANT_LENGTH]
-                row[Column.END] = stop
+                if lost[IndexColumn.INSTANT] >= 0:
+                    row[IndexColumn.INSTANT] = at + lost[IndexColumn.INSTANT]
+                    row[IndexColumn.INSTANT_LENGTH] = lost[IndexColumn.INSTANT_LENGTH]
+                row[IndexColumn.END] = stop
             yield block_of(row.tolist(), self.file, window.at, headers)
-            at = int(row[Column.END])
+            at = int(row[IndexColumn.END])
 
     def _parse(self, at: int, row: Rows, window: _Window) -> Damage:
         """Fill `row` for the block at `at`, reading as much more of the file as that takes."""

@@ -15,12 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_format.log.blocks import ROLLBACK, BlockType, HeaderKey
-from hudi_format.log.encode import avro_content, delete_content, frame
-from hudi_format.log.row_blocks import contents
+from hudi_format.file_names import log_file_name, parse_cdc_file, parse_log_file
+from hudi_format.log.block import ROLLBACK, BlockType, HeaderKey
+from hudi_format.log.encoder import avro_content, contents, delete_content, frame
 from hudi_format.model import LogFile, join_path
-from hudi_format.names import log_file_name, parse_cdc_file, parse_log_file
-from hudi_format.storage import Storage
+from hudi_format.storage.protocol import Storage
 
 DEFAULT_FILE_SIZE = 1 << 30  # hoodie.logfile.max.size
 DEFAULT_BLOCK_SIZE = 256 << 20  # hoodie.logfile.data.block.max.size

@@ -66,7 +66,7 @@ def fold(
     """Bring the records of each key together, in the order of the rows.
 
     `state[g]` becomes the row that stands for the key of group g (-1 where no group begins) and
-    `state_kind[g]` what it is; `actions` what each row did (`hudi_format.merge.modes` names the numbers).
+    `state_kind[g]` what it is; `actions` what each row did (`hudi_format.merge.record_merger` names the numbers).
     """
 
 def fold_column(

@@ -4,7 +4,7 @@
 
 A table is a power of two of 64-bit slots: the upper half of the key's hash, and its row plus one; 0 is an
 empty slot.  At most half of the slots are used, so a probe ends at an empty one.  The doors in
-`hudi_format.merge.keys` say what is computed; the loops run without the GIL.
+`hudi_format.merge.key_index` say what is computed; the loops run without the GIL.
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp, memcpy

@@ -17,19 +17,121 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
 
-from hudi_format.errors import MissingColumnError, SchemaError
-from hudi_format.keys import nested_column
-from hudi_format.merge import modes
-from hudi_format.merge.custom import Chains, custom_of
-from hudi_format.merge.entries import Entries
-from hudi_format.merge.laws_data import made_up, shown, simpler
-from hudi_format.merge.records import OnePerKey, Resolver
-from hudi_format.merge.rules import MergeRule
-from hudi_format.schema.meta_columns import META_COLUMNS
+from hudi_format.errors import MissingColumnError, SchemaError, UnsupportedError
+from hudi_format.keygen.record_keys import nested_column
+from hudi_format.merge import record_merger
+from hudi_format.merge.log_entries import Entries
+from hudi_format.merge.log_records import OnePerKey, Resolver
+from hudi_format.merge.payloads import MergeRule
+from hudi_format.merge.user_merger import Chains, custom_of
+from hudi_format.schema.meta_fields import META_COLUMNS
+
+# Records to try the laws of a merge on: made up, made simpler, and shown.
+
+# Few values, so that records tie, repeat and lack values often; among them the ends of what is usual.
+_WHOLE = (-1, 0, 1, 2, 3, 7)
+# Sums of these depend on their order by a bit; NaN is neither smaller nor greater than anything.
+_FRACTIONS = (-1.0, 0.0, 0.1, 0.2, 0.3, float("nan"))
+_TEXT = ("", "a", "b", "ab", "é")
+_NULLS = 0.25
+
+
+def made_up(schema: pa.Schema, rng: np.random.Generator, rows: int, ordering: str | None) -> pa.Table:
+    """Random rows of a schema; the ordering field is never null, as writes demand.
+
+    Raises:
+        UnsupportedError: a column of a type that no values are made of.
+    """
+    root = ordering.partition(".")[0] if ordering else None
+    columns = [_column(f.type, rng, rows, nulls=f.name != root) for f in schema]
+    return pa.table(columns, schema=schema)
+
+
+def _column(kind: pa.DataType, rng: np.random.Generator, rows: int, *, nulls: bool = True) -> pa.Array:
+    mask = rng.random(rows) < (_NULLS if nulls else 0)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        counts = rng.integers(0, 3, rows)
+        values = _column(kind.value_type, rng, int(counts.sum()))
+        parts = np.split(np.arange(len(values)), np.cumsum(counts)[:-1]) if rows else []
+        flat = values.to_pylist()
+        return pa.array([None if m else [flat[i] for i in p] for p, m in zip(parts, mask, strict=True)], kind)
+    if pa.types.is_map(kind):
+        keys = _column(kind.key_type, rng, rows, nulls=False).to_pylist()
+        items = _column(kind.item_type, rng, rows).to_pylist()
+        return pa.array([None if m else [(k, v)] for k, v, m in zip(keys, items, mask, strict=True)], kind)
+    if pa.types.is_struct(kind):
+        fields = [kind.field(i) for i in range(kind.num_fields)]
+        kids = [_column(f.type, rng, rows, nulls=nulls) for f in fields]
+        return pa.StructArray.from_arrays(kids, fields=fields, mask=pa.array(mask))
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        values = pa.array([_TEXT[i] for i in rng.integers(0, len(_TEXT), rows)], pa.string())
+    elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        values = pa.array([_TEXT[i].encode() for i in rng.integers(0, len(_TEXT), rows)], pa.binary())
+    elif pa.types.is_fixed_size_binary(kind):
+        values = pa.array([bytes([i]) * kind.byte_width for i in rng.integers(0, 4, rows)], kind)
+    elif pa.types.is_boolean(kind):
+        values = pa.array(rng.random(rows) < 0.5)
+    elif pa.types.is_floating(kind) and nulls:
+        drawn = [_FRACTIONS[i] for i in rng.integers(0, len(_FRACTIONS), rows)]
+        values = pa.array(np.array(drawn, np.float64), pa.float64())
+    elif pa.types.is_decimal(kind):
+        drawn = [_WHOLE[i] for i in rng.integers(0, len(_WHOLE), rows)]
+        values = pa.array([Decimal(n).scaleb(-kind.scale) for n in drawn], kind)
+    else:
+        numbers = pa.array([_WHOLE[i] for i in rng.integers(0, len(_WHOLE), rows)], pa.int64())
+        if pa.types.is_unsigned_integer(kind):
+            numbers = pa.compute.abs(numbers)
+        if pa.types.is_temporal(kind) and not pa.types.is_int64(kind):
+            wide = pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time64(kind)
+            if pa.types.is_time(kind):
+                numbers = pa.compute.abs(numbers)
+            numbers = numbers if wide or pa.types.is_date64(kind) else numbers.cast(pa.int32())
+        try:
+            values = numbers.cast(kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
+            raise UnsupportedError(
+                f"no values of type {kind} are made up",
+                remedy="check the merge on rows of a table, or leave the column out.",
+            ) from e
+    values = values.cast(kind)
+    return pa.compute.if_else(pa.array(mask), pa.scalar(None, kind), values)
+
+
+def simpler(column: pa.ChunkedArray, others: Sequence[object]) -> list[pa.Array]:
+    """Columns of one value that is plainer than this one, plainest first."""
+    value, kind = column[0].as_py(), column.type
+    if value is None:
+        return []
+    plain: list[object] = [None]
+    if isinstance(value, bool):
+        plain += [False] if value else []
+    elif isinstance(value, (int, float)):
+        plain += [v for v in (0, 1, 2) if abs(v) < abs(value)]
+    elif isinstance(value, (str, bytes, list)):
+        plain += [value[:0], value[:1]] if value else []
+    plain += [v for v in others if v is not None and v != value and repr(v) < repr(value)]
+    out = []
+    for tried in plain:
+        if tried is None or tried != value:
+            try:
+                out.append(pa.array([tried], kind))
+            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+                continue
+    return out
+
+
+def shown(record: dict[str, object] | None) -> str:
+    """A record as people read it: nulls are left out."""
+    if record is None:
+        return "no row"
+    given = [f"{name}={value!r}" for name, value in record.items() if value is not None]
+    return "{" + ", ".join(given) + "}"
+
 
 COMMUTATIVE, TIES, ASSOCIATIVE, IDEMPOTENT = "commutative", "ties", "associative", "idempotent"
 LAWS = (COMMUTATIVE, TIES, ASSOCIATIVE, IDEMPOTENT)
@@ -38,7 +140,7 @@ _SHRINKS = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LawViolation:
     """One law.
 
     Attributes:
@@ -72,7 +174,7 @@ class LawReport:
     """What was found of each law."""
 
     merge: str
-    findings: tuple[Finding, ...]
+    findings: tuple[LawViolation, ...]
 
     @property
     def broken(self) -> tuple[str, ...]:
@@ -96,7 +198,7 @@ def check_laws(
     """Try the laws of a merge on generated records, or on real ones.
 
     Args:
-        rule: the merge: one of `hudi_format.merge.rules`, or of `custom.custom_rule`.
+        rule: the merge: one of `hudi_format.merge.payloads`, or of `custom.custom_rule`.
         schema: data columns of the records.
         ordering: the ordering field.
         records: rows to try, in place of generated ones; columns as `schema`.
@@ -171,9 +273,9 @@ class _Trial:
         return rows.column(self.ordering) if self.ordering else None
 
     def kinds(self, what: _Versions) -> np.ndarray:
-        deleted = modes.DELETE if self.rule.tombstones_compare else modes.DATA_DELETED
-        kinds = np.where(what.gone, np.uint8(deleted), np.uint8(modes.DATA))
-        marked = modes.deleted_kinds(what.rows, self.rule)
+        deleted = record_merger.DELETE if self.rule.tombstones_compare else record_merger.DATA_DELETED
+        kinds = np.where(what.gone, np.uint8(deleted), np.uint8(record_merger.DATA))
+        marked = record_merger.deleted_kinds(what.rows, self.rule)
         return kinds if marked is None else np.maximum(kinds, marked)
 
     def logged(self, parts: Sequence[_Versions]) -> tuple[Entries, np.ndarray]:
@@ -194,17 +296,17 @@ class _Trial:
             return self._chained(stored, parts)
         entries, order = self.logged(parts)
         entries = entries.take(order)
-        dead = (entries.kinds == modes.DATA_DELETED) | (entries.kinds >= modes.DELETE)
+        dead = (entries.kinds == record_merger.DATA_DELETED) | (entries.kinds >= record_merger.DELETE)
         if stored is None:
             return _Versions(entries.rows, dead)
         found = np.where(stored.gone, np.int64(-1), np.arange(n))
-        met = modes.decide(
+        met = record_merger.decide(
             found, self.rule, stored_ordering=self.values(stored.rows), ordering=entries.ordering,
             kinds=entries.kinds,
         )  # fmt: skip
         take = np.where(stored.gone, np.arange(n), met.take)
         columns = [
-            modes.merged_column(
+            record_merger.merged_column(
                 stored.rows.column(c), entries.rows.column(c), take, fill=self.rule.fill_stored,
                 stored_wins=met.stored_wins if self.rule.fill_stored else None,
                 gap=self.rule.gap(c),
@@ -252,7 +354,9 @@ def _differ(one: _Versions, other: _Versions) -> np.ndarray:
     out: np.ndarray = one.gone != other.gone
     both = ~one.gone & ~other.gone
     for name in one.rows.column_names:
-        out |= both & ~_same(modes.one_array(one.rows.column(name)), modes.one_array(other.rows.column(name)))
+        out |= both & ~_same(
+            record_merger.one_array(one.rows.column(name)), record_merger.one_array(other.rows.column(name))
+        )
     return out
 
 
@@ -293,12 +397,12 @@ def _together(trial: _Trial, parts: Sequence[_Versions]) -> list[_Versions]:
     return [trial.onto(parts[0], parts[1:])]
 
 
-def _finding(trial: _Trial, law: str, trio: Sequence[_Versions]) -> Finding:
+def _finding(trial: _Trial, law: str, trio: Sequence[_Versions]) -> LawViolation:
     width, test, ways = _TESTS[law]
     at = np.arange(trio[0].rows.num_rows)
     if law in (COMMUTATIVE, TIES):
         if trial.ordering is None and law == TIES:
-            return Finding(law, True, 0)
+            return LawViolation(law, True, 0)
         if trial.ordering is not None:
             at = np.flatnonzero(_equal_ordering(trial, trio) == (law == TIES))
     if (
@@ -308,20 +412,20 @@ def _finding(trial: _Trial, law: str, trio: Sequence[_Versions]) -> Finding:
         at = np.flatnonzero(~away)
     versions = [v.take(at) for v in trio[:width]]
     if not len(at):
-        return Finding(law, True, 0)
+        return LawViolation(law, True, 0)
     one, other = test(trial, versions)
     broken = np.flatnonzero(_differ(one, other))
     if not len(broken):
-        return Finding(law, True, len(at))
+        return LawViolation(law, True, len(at))
     case = [v.take(broken[:1]) for v in versions]
     case = _shrunk(trial, law, test, case)
     one, other = test(trial, case)
     records = tuple(_record(v) or {"deleted": True} for v in case)
-    return Finding(law, False, len(at), records, _record(one), _record(other), ways)
+    return LawViolation(law, False, len(at), records, _record(one), _record(other), ways)
 
 
 def _equal_ordering(trial: _Trial, versions: Sequence[_Versions]) -> np.ndarray:
-    a, b = (modes.one_array(trial.values(v.rows)) for v in versions[:2])
+    a, b = (record_merger.one_array(trial.values(v.rows)) for v in versions[:2])
     return _same(a, b)
 
 
@@ -363,4 +467,16 @@ def _shrunk(trial: _Trial, law: str, test: _Test, case: list[_Versions]) -> list
     return case
 
 
-__all__ = ["ASSOCIATIVE", "COMMUTATIVE", "IDEMPOTENT", "LAWS", "TIES", "Finding", "LawReport", "check_laws"]
+__all__ = [
+    "ASSOCIATIVE",
+    "COMMUTATIVE",
+    "IDEMPOTENT",
+    "LAWS",
+    "TIES",
+    "LawReport",
+    "LawViolation",
+    "check_laws",
+    "made_up",
+    "shown",
+    "simpler",
+]

@@ -14,16 +14,15 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from hudi_format.errors import CorruptFileError, HudiError, MissingColumnError
-from hudi_format.key_spec import KeySpec
-from hudi_format.keys import record_keys
-from hudi_format.parquet.chunks import RowGroup, row_groups
-from hudi_format.parquet.entries import footer_bytes
-from hudi_format.parquet.footer import corrupt, entries_of, open_with_source, reading
-from hudi_format.parquet.matching import RowGroupFilter
+from hudi_format.keygen.key_generator import KeySpec
+from hudi_format.keygen.record_keys import record_keys
+from hudi_format.parquet.footer import corrupt, entries_of, footer_bytes, open_with_source, reading
+from hudi_format.parquet.row_group_filter import RowGroupFilter
+from hudi_format.parquet.row_groups import RowGroup, row_groups
 from hudi_format.parquet.utf8 import check_text, texts_as_bytes
-from hudi_format.schema.evolve import conform
-from hudi_format.schema.meta_columns import RECORD_KEY
-from hudi_format.storage import Storage
+from hudi_format.schema.evolution import conform
+from hudi_format.schema.meta_fields import RECORD_KEY
+from hudi_format.storage.protocol import Storage
 
 # Row groups of more encoded bytes than this are rewritten in pieces.
 PIECE_BYTES = 32 << 20

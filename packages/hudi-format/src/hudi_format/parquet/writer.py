@@ -23,15 +23,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from hudi_format.arrow_size import size_of
+from hudi_format.arrow.sizes import size_of
 from hudi_format.errors import HudiError, StorageError
 from hudi_format.fork_safe import Owned
-from hudi_format.observer import NO_OBSERVER, KeyObserver
-from hudi_format.parquet.config import ParquetConfig
-from hudi_format.schema.cast import convert
-from hudi_format.schema.evolve import conform
-from hudi_format.schema.meta_columns import COMMIT_SEQNO, RECORD_KEY
-from hudi_format.storage import Storage
+from hudi_format.parquet.layout import NO_OBSERVER, KeyObserver, ParquetConfig
+from hudi_format.schema.casts import convert
+from hudi_format.schema.evolution import conform
+from hudi_format.schema.meta_fields import COMMIT_SEQNO, RECORD_KEY
+from hudi_format.storage.protocol import Storage
 
 log = logging.getLogger("hudi")
 

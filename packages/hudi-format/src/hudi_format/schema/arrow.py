@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from hudi_format.errors import MissingColumnError, SchemaError
-from hudi_format.schema.cast import convert, is_any_list, stored_leaf, unwrapped
-from hudi_format.schema.meta_columns import META_COLUMNS
+from hudi_format.schema.casts import convert, is_any_list, stored_leaf, unwrapped
+from hudi_format.schema.meta_fields import META_COLUMNS
 
 Batch = TypeVar("Batch", pa.RecordBatch, pa.Table)
 

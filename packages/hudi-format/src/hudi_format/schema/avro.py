@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.types as pt
 
+from hudi_format._checks import loads
 from hudi_format.errors import CorruptFileError, SchemaError, UnsupportedError
-from hudi_format.json_text import loads
-from hudi_format.schema.meta_columns import META_COLUMNS
-from hudi_format.schema.vector import vector_type
+from hudi_format.schema.extension_types import vector_type
+from hudi_format.schema.meta_fields import META_COLUMNS
 
 Json: TypeAlias = Any
 
@@ -135,8 +135,8 @@ def from_avro(text: str, *, times_as_numbers: bool = False) -> pa.Schema:
     """The Arrow schema of a record's Avro schema, whoever wrote it.
 
     Unions may name null first or last; decimals may be on fixed or on bytes; enumerations and UUIDs are text; Apache
-    Hudi's vectors are lists of numbers, as it reads them (`hudi_format.schema.vector`), and not vectors any more.  A
-    union of several types is a struct with a field for each, `member0`, `member1` and so on in the union's order
+    Hudi's vectors are lists of numbers, as it reads them (`hudi_format.schema.extension_types`), and no longer vectors.
+    A union of several types is a struct with a field for each, `member0`, `member1` and so on in the union's order
     without null, of which one is not null; but one of int and long is long, and one of float and double is double
     (Spark's SchemaConverters; base files have the struct for these too).
 

@@ -55,3 +55,12 @@ def _decimal(text: str, target: pa.Decimal128Type, rounded: bool) -> Decimal:
     if not rounded and out != value:
         raise pa.ArrowInvalid(f"{shown} has more than {target.scale} digits after the point")
     return out
+
+
+# Decimals of any number of digits, whatever the precision of Python's context.
+
+
+def exact_decimal(unscaled: int, scale: int) -> Decimal:
+    """`unscaled` divided by ten to the `scale`; Decimal.scaleb would round to 28 digits."""
+    digits = tuple(int(d) for d in str(abs(unscaled)))
+    return Decimal((int(unscaled < 0), digits, -scale))

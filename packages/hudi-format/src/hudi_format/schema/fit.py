@@ -15,8 +15,8 @@ import pyarrow.types as pt
 
 from hudi_format.errors import SchemaError
 from hudi_format.schema.arrow import equal_types, normalize_type
-from hudi_format.schema.cast import convert, is_any_list, refusal, stored_leaf, unwrapped
-from hudi_format.schema.evolve import TYPES_OPTION, reconcile
+from hudi_format.schema.casts import convert, is_any_list, refusal, stored_leaf, unwrapped
+from hudi_format.schema.evolution import TYPES_OPTION, reconcile
 from hudi_format.schema.exact import Exact, MisfitError
 
 Batch = TypeVar("Batch", pa.RecordBatch, pa.Table)

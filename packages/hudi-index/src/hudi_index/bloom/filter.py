@@ -17,8 +17,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from hudi_format.arrow.text_buffers import text_buffers, text_chunks
 from hudi_format.errors import CorruptFileError, RecordKeyError
-from hudi_format.text import text_buffers, text_chunks
 
 try:
     from hudi_index.bloom import _base64, _filter

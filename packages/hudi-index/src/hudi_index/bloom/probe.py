@@ -13,8 +13,8 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from hudi_format.arrow.text_buffers import TextBuffers, one_text_array, text_buffers
 from hudi_format.errors import CorruptFileError
-from hudi_format.text import TextBuffers, one_text_array, text_buffers
 from hudi_index.bloom import _base64, _filter
 from hudi_index.bloom.filter import (
     DYNAMIC,

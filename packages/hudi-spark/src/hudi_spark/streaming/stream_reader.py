@@ -12,12 +12,12 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from hudi_format.schema.evolve import conform
+from hudi_format.schema.evolution import conform
 from hudi_spark.datasource import Files, path_of
-from hudi_spark.read_tasks import grouped
+from hudi_spark.reading.read_tasks import grouped
+from hudi_spark.runtime.python_workers import forget_archives
 from hudi_spark.streaming.table_stream import START, TableStream
 from hudi_spark.types import to_arrow_schema
-from hudi_spark.workers import forget_archives
 
 OFFSET = "commitTime"
 

@@ -12,9 +12,12 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hudi_format.config import ReadConfig, parse_read_options
-from hudi_format.config.heeded import MERGE, START_OFFSET
-from hudi_format.config.read import (
+from hudi_format.errors import ConflictingOptionError
+from hudi_format.storage.hadoop_options import hadoop_options, without_hadoop_options
+from hudi_timeline.options import ReadConfig, parse_read_options
+from hudi_timeline.options.allowed_functions import check_allowed
+from hudi_timeline.options.implemented import MERGE, START_OFFSET
+from hudi_timeline.options.read_config import (
     AS_OF,
     BEGIN,
     BLOCK,
@@ -27,13 +30,10 @@ from hudi_format.config.read import (
     ORDER,
     QUERY_TYPE,
 )
-from hudi_format.errors import ConflictingOptionError
-from hudi_format.instant_time import parse_query_instant, zone_of
-from hudi_format.storage import hadoop_options, without_hadoop_options
-from hudi_timeline.allowed_functions import check_allowed
-from hudi_timeline.scan.incremental import by_completion, is_start
-from hudi_timeline.scan.result import Scan
+from hudi_timeline.reading.incremental_range import by_completion, is_start
+from hudi_timeline.reading.scan import Scan
 from hudi_timeline.table import HudiTable
+from hudi_timeline.timeline.instant import parse_query_instant, zone_of
 
 log = logging.getLogger("hudi")
 

@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from hudi_timeline.capsule.gather import make_capsule
-from hudi_timeline.capsule.rebuild import open_capsule
-from hudi_timeline.cli.arguments import StorageOptions, open_table, pairs
-from hudi_timeline.cli.output import Format, show_facts
+from hudi_timeline.bug_capsule.make import make_capsule
+from hudi_timeline.bug_capsule.open import open_capsule
+from hudi_timeline.cli.output import Format, StorageOptions, open_table, pairs, show_facts
 
 Words = Annotated[
     list[str],

@@ -12,13 +12,20 @@ import pyarrow as pa
 import typer
 
 from hudi_format.errors import MissingFileError
-from hudi_format.storage import folder_and_name, open_storage
-from hudi_timeline.cli.arguments import Output, Path, StorageOptions, open_table, table_storage
-from hudi_timeline.cli.output import Format, show_facts, show_rows
+from hudi_format.storage.open import folder_and_name, open_storage
+from hudi_timeline.cli.output import (
+    Format,
+    Output,
+    Path,
+    StorageOptions,
+    open_table,
+    show_facts,
+    show_rows,
+    table_storage,
+)
 from hudi_timeline.cli.services import DryRun, Instant, Options
 from hudi_timeline.cli.verify import repairs
-from hudi_timeline.services import properties
-from hudi_timeline.services.context import ServiceContext
+from hudi_timeline.services import replace_properties
 from hudi_timeline.services.deduplicate import DedupeType, deduplicate
 from hudi_timeline.services.repairs import (
     Repair,
@@ -27,6 +34,7 @@ from hudi_timeline.services.repairs import (
     migrate_partition_metadata,
     remove_corrupt_cleans,
 )
+from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.services.upgrade import UpgradeResult
 
 commit = typer.Typer(no_args_is_help=True, help="What one commit did.", rich_markup_mode=None)
@@ -90,7 +98,7 @@ def overwrite_hoodie_props(
     storage: StorageOptions = None,
 ) -> None:
     """Replace hoodie.properties by a file; the checksum is computed.  `hoodie.table.type` converts a table."""
-    entries = properties.parse_file(_content(new), new)
+    entries = replace_properties.parse_file(_content(new), new)
     change = open_table(path, storage).overwrite_properties(entries, dry_run=dry_run, force=force)
     if output is Format.table:
         print(change or "nothing changes")

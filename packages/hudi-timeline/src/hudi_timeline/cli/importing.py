@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
-from hudi_timeline.cli.arguments import Output, Path, StorageOptions, pairs
-from hudi_timeline.cli.output import Format, show_facts
+from hudi_timeline.cli.output import Format, Output, Path, StorageOptions, pairs, show_facts
 from hudi_timeline.cli.services import Options
-from hudi_timeline.write.importing import import_parquet
+from hudi_timeline.writing.parquet_import import import_parquet
 
 
 def add_to(app: typer.Typer) -> None:

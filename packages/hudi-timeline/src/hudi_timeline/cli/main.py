@@ -15,13 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
-from hudi_format.config import describe
 from hudi_format.errors import HudiError
 from hudi_timeline import __version__
 from hudi_timeline.cli import capsule, conversions, importing, services, verify
-from hudi_timeline.cli.arguments import Output, Path, StorageOptions, open_table
-from hudi_timeline.cli.output import Format, show_facts, show_rows
-from hudi_timeline.instant import COMPLETED
+from hudi_timeline.cli.output import Format, Output, Path, StorageOptions, open_table, show_facts, show_rows
+from hudi_timeline.options import describe
+from hudi_timeline.timeline.instant import COMPLETED
 
 app = typer.Typer(
     name="hudi", help="Look at Apache Hudi tables, without a JVM.", no_args_is_help=True,
@@ -244,7 +243,7 @@ def _root(
 ) -> None:
     """Look at Apache Hudi tables, without a JVM."""
     if allow_function:
-        from hudi_timeline.allowed_functions import allow_functions
+        from hudi_timeline.options.allowed_functions import allow_functions
 
         context.with_resource(allow_functions(*allow_function))
 

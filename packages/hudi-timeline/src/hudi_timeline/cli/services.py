@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from hudi_timeline.cli.arguments import Output, Path, StorageOptions, open_table
-from hudi_timeline.cli.output import Format, show_facts
+from hudi_timeline.cli.output import Format, Output, Path, StorageOptions, open_table, show_facts
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and change nothing.")]
 Options = Annotated[

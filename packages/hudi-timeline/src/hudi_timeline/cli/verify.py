@@ -11,14 +11,13 @@ import typer
 from typer.core import TyperGroup
 
 from hudi_format.errors import CorruptFileError, NotAHudiTableError, UnsupportedError
-from hudi_format.storage import Storage
-from hudi_timeline.cli.arguments import Path, StorageOptions, open_table, table_storage
-from hudi_timeline.cli.output import Format, show_rows
+from hudi_format.storage.protocol import Storage
+from hudi_timeline.cli.output import Format, Path, StorageOptions, open_table, show_rows, table_storage
 from hudi_timeline.cli.services import Options
-from hudi_timeline.verify.finding import Finding, Severity, state_of, to_json
-from hudi_timeline.verify.keys import ScanOf
+from hudi_timeline.verify.check_keys import ScanOf
+from hudi_timeline.verify.findings import Finding, Severity, state_of, to_json
 from hudi_timeline.verify.repair import repair as repair_table
-from hudi_timeline.verify.run import verify as verify_table
+from hudi_timeline.verify.verify import verify as verify_table
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object: state, counts and findings.")]
 Deep = Annotated[bool, typer.Option("--deep", help="Also read all data.")]

@@ -24,20 +24,20 @@ from typing import Any
 import fastavro
 import numpy as np
 
-from hudi_format.config.services import ServiceConfig
 from hudi_format.errors import CorruptFileError
-from hudi_format.log.blocks import BlockType, HeaderKey
-from hudi_format.log.encode import avro_content, frame
-from hudi_format.storage import Storage, flush
-from hudi_timeline import markers
-from hudi_timeline.archived import archive_files
-from hudi_timeline.instant import Instant
-from hudi_timeline.metadata.archived_schema import ARCHIVED_ENTRY
-from hudi_timeline.services.archive_entry import archive_entry
-from hudi_timeline.services.archive_plan import ArchivePlan, make_plan
-from hudi_timeline.services.context import ServiceContext
+from hudi_format.log.block import BlockType, HeaderKey
+from hudi_format.log.encoder import avro_content, frame
+from hudi_format.storage.open import flush
+from hudi_format.storage.protocol import Storage
+from hudi_timeline.concurrency import markers
+from hudi_timeline.options.service_config import ServiceConfig
+from hudi_timeline.services.archive_planner import ArchivePlan, archive_entry, make_plan
+from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.table_config import META_FOLDER
-from hudi_timeline.timeline import load_timeline
+from hudi_timeline.timeline.active_timeline import load_timeline
+from hudi_timeline.timeline.archived_schema import ARCHIVED_ENTRY
+from hudi_timeline.timeline.archived_timeline import archive_files
+from hudi_timeline.timeline.instant import Instant
 
 log = logging.getLogger("hudi")
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hudi_format.storage import Storage
-from hudi_timeline.instant import CLEAN, Instant
-from hudi_timeline.metadata import avro_records
-from hudi_timeline.timeline import Timeline
+from hudi_format.storage.protocol import Storage
+from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.active_timeline import Timeline
+from hudi_timeline.timeline.instant import CLEAN, Instant
 
 SAVEPOINTED = "savepointed_timestamps"
 
@@ -44,7 +44,7 @@ def last_clean(storage: Storage, timeline: Timeline) -> LastClean | None:
     if newest.size == 0:  # Apache Hudi's readers take an empty file for a cleaning that says nothing
         return LastClean(newest.time)
     try:
-        record = avro_records.read_record(storage, "HoodieCleanMetadata", newest.path, newest.time)
+        record = avro_files.read_record(storage, "HoodieCleanMetadata", newest.path, newest.time)
     except FileNotFoundError:
         return LastClean(newest.time)
     spared = str((record.get("extraMetadata") or {}).get(SAVEPOINTED) or "")

@@ -19,21 +19,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from hudi_format.config.services import KEEP_VERSIONS, ServiceConfig
 from hudi_format.errors import StorageError, UnsupportedError
-from hudi_format.instant_time import zone_of
+from hudi_format.file_names import PARTITION_METADATA
 from hudi_format.model import join_path
-from hudi_format.names import PARTITION_METADATA
-from hudi_format.storage import Storage, flush
-from hudi_timeline import open_reads, rollback
-from hudi_timeline.clock import new_instant
-from hudi_timeline.commit_options import LAZY
-from hudi_timeline.instant import CLEAN, INFLIGHT, REQUESTED, RESTORE, ROLLBACK, SAVEPOINT, instant_path
-from hudi_timeline.merged_view import newest_slices
-from hudi_timeline.metadata import avro_records
-from hudi_timeline.services.clean_plan import CleanPlan, earliest_to_retain, is_due, make_plan
+from hudi_format.storage.open import flush
+from hudi_format.storage.protocol import Storage
+from hudi_timeline.file_system_view.file_slices import newest_slices
+from hudi_timeline.file_system_view.snapshot import snapshot_of
+from hudi_timeline.options.service_config import KEEP_VERSIONS, ServiceConfig
+from hudi_timeline.reading import stability
+from hudi_timeline.services.clean_planner import CleanPlan, earliest_to_retain, is_due, make_plan
 from hudi_timeline.services.clean_records import last_clean
-from hudi_timeline.services.context import ServiceContext
 from hudi_timeline.services.pending_cleans import (
     GUARDED,
     clean_metadata,
@@ -43,8 +39,22 @@ from hudi_timeline.services.pending_cleans import (
     publish_metadata,
 )
 from hudi_timeline.services.savepoints import savepointed_files
-from hudi_timeline.snapshot import snapshot_of
-from hudi_timeline.timeline import Timeline, is_clustering, load_timeline
+from hudi_timeline.services.table_service import ServiceContext
+from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.active_timeline import Timeline, is_clustering, load_timeline
+from hudi_timeline.timeline.instant import (
+    CLEAN,
+    INFLIGHT,
+    REQUESTED,
+    RESTORE,
+    ROLLBACK,
+    SAVEPOINT,
+    instant_path,
+    zone_of,
+)
+from hudi_timeline.timeline.instant_generator import new_instant
+from hudi_timeline.transaction import rollback_executor
+from hudi_timeline.transaction.commit_options import LAZY
 
 log = logging.getLogger("hudi")
 
@@ -137,7 +147,7 @@ def clean(
         if not plan or blocked:
             return CleanResult("", plan, finished=finished, seconds=time.monotonic() - began)
         instant = new_instant(timeline, context.table, now, table=storage.uri)
-        content = avro_records.render("HoodieCleanerPlan", plan.to_record(storage.uri))
+        content = avro_files.render("HoodieCleanerPlan", plan.to_record(storage.uri))
         storage.create(instant_path(instant, CLEAN, REQUESTED), content)
     did = _execute(context, instant, plan, _undone(timeline))
     result = CleanResult(instant, plan, did.deleted, did.failed, finished, time.monotonic() - began)
@@ -153,7 +163,7 @@ def _plan(
     if only_if_due and not is_due(last_clean(storage, timeline), timeline, config):
         return CleanPlan(config.clean_policy)
     clock = _clock(context, now)
-    reads = open_reads.instants(storage.uri)
+    reads = stability.instants(storage.uri)
     return make_plan(snapshot_of(storage, table, timeline), config, now=clock, open_reads=reads)
 
 
@@ -167,7 +177,7 @@ def roll_back_expired(context: ServiceContext) -> tuple[str, ...]:
             if is_clustering(storage, timeline, pending):
                 continue
             if not context.is_alive(pending):
-                rollback.rollback_instant(storage, context.table, timeline, pending)
+                rollback_executor.rollback_instant(storage, context.table, timeline, pending)
                 timeline = load_timeline(storage, context.table)
                 done.append(pending.time)
     return tuple(done)
@@ -257,7 +267,7 @@ def _execute(
             if storage.info(inflight) is None:
                 record = plan.to_record(storage.uri)
                 record["extraMetadata"] = {**record["extraMetadata"], GUARDED: "true"}
-                storage.create(inflight, avro_records.render("HoodieCleanerPlan", record))
+                storage.create(inflight, avro_files.render("HoodieCleanerPlan", record))
             flush(storage, [inflight], written=False)  # the plan outlives what it deletes
             _delete_some(storage, progress)
             if not progress.left:

@@ -17,18 +17,20 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hudi_format.errors import OptionError, UnsupportedError
+from hudi_format.file_names import base_file_name
 from hudi_format.model import BaseFile, WriteStat, join_path
-from hudi_format.names import base_file_name
-from hudi_format.parquet.config import ParquetConfig
+from hudi_format.parquet.layout import ParquetConfig
 from hudi_format.parquet.writer import BaseFileWriter
-from hudi_format.schema.meta_columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, RECORD_KEY
-from hudi_format.storage import Storage, flush
-from hudi_index.bloom.observer import BloomObserver
-from hudi_timeline import commit, markers
-from hudi_timeline.running_call import RunningCall
-from hudi_timeline.services.context import ServiceContext
-from hudi_timeline.snapshot import open_snapshot
-from hudi_timeline.view import base_files
+from hudi_format.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, RECORD_KEY
+from hudi_format.storage.open import flush
+from hudi_format.storage.protocol import Storage
+from hudi_index.bloom.key_observer import BloomObserver
+from hudi_timeline.concurrency import markers
+from hudi_timeline.concurrency.running_call import RunningCall
+from hudi_timeline.file_system_view.base_files import base_files
+from hudi_timeline.file_system_view.snapshot import open_snapshot
+from hudi_timeline.services.table_service import ServiceContext
+from hudi_timeline.transaction import transaction as commit
 
 _TOKEN = "0-0-0"
 _KEPT = ("parquet.avro.schema", "writer.model.name")

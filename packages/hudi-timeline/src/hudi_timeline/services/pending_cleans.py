@@ -15,13 +15,14 @@ from collections.abc import Collection, Iterable, Mapping
 
 from hudi_format.errors import ConcurrentWriterError, CorruptFileError, HudiError
 from hudi_format.model import FileSlice, join_path
-from hudi_format.storage import Storage, flush
-from hudi_timeline.instant import CLEAN, COMPLETED, INFLIGHT, REQUESTED, Instant, instant_path
-from hudi_timeline.listing import list_partition_files
-from hudi_timeline.metadata import avro_records
-from hudi_timeline.services.clean_plan import CleanPlan
+from hudi_format.storage.open import flush
+from hudi_format.storage.protocol import Storage
+from hudi_timeline.file_system_view.listing import list_partition_files
+from hudi_timeline.services.clean_planner import CleanPlan
 from hudi_timeline.services.clean_records import SAVEPOINTED
-from hudi_timeline.timeline import Timeline
+from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.active_timeline import Timeline
+from hudi_timeline.timeline.instant import CLEAN, COMPLETED, INFLIGHT, REQUESTED, Instant, instant_path
 
 log = logging.getLogger("hudi")
 
@@ -42,7 +43,7 @@ def pending_plan(storage: Storage, instant: str) -> CleanPlan | None:
         path = instant_path(instant, CLEAN, state)
         try:
             data = storage.read(path)
-            plan = CleanPlan.of_record(avro_records.parse("HoodieCleanerPlan", data, path=path), instant)
+            plan = CleanPlan.of_record(avro_files.parse("HoodieCleanerPlan", data, path=path), instant)
         except FileNotFoundError:
             continue
         except CorruptFileError as e:
@@ -128,7 +129,7 @@ def _begun(storage: Storage, clean: Instant) -> Mapping[str, str] | None:
     except FileNotFoundError:
         return None
     try:
-        record = avro_records.parse("HoodieCleanerPlan", data, path=path)
+        record = avro_files.parse("HoodieCleanerPlan", data, path=path)
     except CorruptFileError:  # made, and not filled
         return {}
     return record.get("extraMetadata") or {}
@@ -153,7 +154,7 @@ def _complete_early(storage: Storage, instant: str, plan: CleanPlan) -> None:
 def publish_metadata(storage: Storage, instant: str, record: dict[str, object]) -> bool:
     """Complete a cleaning; False where another process has done so."""
     try:
-        content = avro_records.render("HoodieCleanMetadata", record)
+        content = avro_files.render("HoodieCleanMetadata", record)
         storage.create(instant_path(instant, CLEAN, COMPLETED), content)
     except FileExistsError:
         return False

@@ -14,17 +14,17 @@ import pyarrow.parquet as pq
 
 from hudi_format import properties as props
 from hudi_format.errors import CorruptFileError, UnsupportedError
+from hudi_format.file_names import PARTITION_METADATA, parse_base_file, parse_log_file
 from hudi_format.model import join_path
-from hudi_format.names import PARTITION_METADATA, parse_base_file, parse_log_file
 from hudi_format.partition_metadata import depth_of, write_if_absent
-from hudi_format.storage import FileInfo, Storage
+from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline import table_config
-from hudi_timeline.instant import CLEAN, WRITE_ACTIONS, Instant, parse_instant_file
-from hudi_timeline.listing import walk
-from hudi_timeline.metadata import avro_records
-from hudi_timeline.services.context import ServiceContext
+from hudi_timeline.file_system_view.listing import walk
+from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.table_config import PARTITION_METAFILE_BASE_FORMAT
-from hudi_timeline.timeline import load_timeline
+from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.active_timeline import load_timeline
+from hudi_timeline.timeline.instant import CLEAN, WRITE_ACTIONS, Instant, parse_instant_file
 
 _T = TypeVar("_T")
 _KEY_SCHEMA = '{"type":"record","name":"HoodieRecordKey","namespace":"","doc":"","fields":[{"name":"_hoodie_record_key","type":["null","string"],"doc":"","default":null}]}'  # noqa: E501
@@ -105,7 +105,7 @@ def remove_corrupt_cleans(context: ServiceContext, *, dry_run: bool = False) -> 
 
 def _is_no_plan(storage: Storage, path: str) -> bool:
     try:
-        avro_records.parse("HoodieCleanerPlan", storage.read(path), path=path)
+        avro_files.parse("HoodieCleanerPlan", storage.read(path), path=path)
     except CorruptFileError:
         return True
     return False

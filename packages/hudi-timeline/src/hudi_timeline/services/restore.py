@@ -17,12 +17,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hudi_format.errors import CorruptFileError, InstantNotFoundError, OptionError
-from hudi_format.instant_time import zone_of
-from hudi_format.storage import Storage, flush
-from hudi_timeline import heartbeat, markers
-from hudi_timeline.clock import new_instant
-from hudi_timeline.commit_options import refuse_alive
-from hudi_timeline.instant import (
+from hudi_format.storage.open import flush
+from hudi_format.storage.protocol import Storage
+from hudi_timeline.concurrency import heartbeat, markers
+from hudi_timeline.file_system_view.file_slices import newest_slices
+from hudi_timeline.file_system_view.listing import walk
+from hudi_timeline.file_system_view.snapshot import snapshot_of
+from hudi_timeline.services.pending_cleans import paths_of, take_back
+from hudi_timeline.services.savepoints import savepoints
+from hudi_timeline.services.table_service import ServiceContext
+from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.active_timeline import Timeline, completion_ms, is_clustering, load_timeline
+from hudi_timeline.timeline.avro_files import Record
+from hudi_timeline.timeline.instant import (
     COMPACTION,
     COMPLETED,
     INFLIGHT,
@@ -32,18 +39,12 @@ from hudi_timeline.instant import (
     WRITE_ACTIONS,
     Instant,
     instant_path,
+    zone_of,
 )
-from hudi_timeline.listing import walk
-from hudi_timeline.merged_view import newest_slices
-from hudi_timeline.metadata import avro_records
-from hudi_timeline.metadata.avro_records import Record
-from hudi_timeline.rollback import rollback_record, tidy, undo
-from hudi_timeline.rollback_plan import Work, by_listing, work_of
-from hudi_timeline.services.context import ServiceContext
-from hudi_timeline.services.pending_cleans import paths_of, take_back
-from hudi_timeline.services.savepoints import savepoints
-from hudi_timeline.snapshot import snapshot_of
-from hudi_timeline.timeline import Timeline, completion_ms, is_clustering, load_timeline
+from hudi_timeline.timeline.instant_generator import new_instant
+from hudi_timeline.transaction.commit_options import refuse_alive
+from hudi_timeline.transaction.rollback_executor import rollback_record, tidy, undo
+from hudi_timeline.transaction.rollback_plan import Work, by_listing, work_of
 
 log = logging.getLogger("hudi")
 
@@ -117,7 +118,7 @@ def restore(
                 "version": 2,
                 "savepointToRestoreTimestamp": to,
             }
-            content = avro_records.render("HoodieRestorePlan", record)
+            content = avro_files.render("HoodieRestorePlan", record)
             storage.create(instant_path(instant, RESTORE, REQUESTED), content)
         inflight = instant_path(instant, RESTORE, INFLIGHT)
         if storage.info(inflight) is None:
@@ -132,7 +133,7 @@ def restore(
             "version": 1,
             "restoreInstantInfo": [_info(i) for i in undone],
         }
-        content = avro_records.render("HoodieRestoreMetadata", record)
+        content = avro_files.render("HoodieRestoreMetadata", record)
         storage.create(instant_path(instant, RESTORE, COMPLETED), content)
         flush(storage, [inflight], written=False)
         context.sweep(marked, beating)
@@ -210,7 +211,7 @@ def _refuse_other_restore(storage: Storage, timeline: Timeline, to: str) -> None
     for pending in timeline.pending(RESTORE):
         path = instant_path(pending.time, RESTORE, REQUESTED)
         try:
-            plan = avro_records.parse("HoodieRestorePlan", storage.read(path), path=path)
+            plan = avro_files.parse("HoodieRestorePlan", storage.read(path), path=path)
         except (FileNotFoundError, CorruptFileError):
             continue  # it never began: ours takes its place under the same instant
         target = plan.get("savepointToRestoreTimestamp")

@@ -1,6 +1,6 @@
 """Rollback as a service: of one write or compaction that the user names, or of all that died.
 
-What happens in which order stands in `hudi_timeline.rollback`.
+What happens in which order stands in `hudi_timeline.transaction.rollback_executor`.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hudi_format.errors import InstantNotFoundError
-from hudi_timeline import heartbeat, markers
-from hudi_timeline import rollback as undoing
-from hudi_timeline.commit_options import refuse_alive
-from hudi_timeline.instant import ROLLBACK, WRITE_ACTIONS, Instant
-from hudi_timeline.merged_view import newest_slices
-from hudi_timeline.metadata.actions import RollbackPlan, parse_action
-from hudi_timeline.metadata.avro_records import render
-from hudi_timeline.rollback_guard import refuse_needed
-from hudi_timeline.rollback_plan import make_plan, read_plan, target_of, work_of
-from hudi_timeline.services.context import ServiceContext
+from hudi_timeline.concurrency import heartbeat, markers
+from hudi_timeline.file_system_view.file_slices import newest_slices
+from hudi_timeline.file_system_view.snapshot import snapshot_of
 from hudi_timeline.services.pending_cleans import paths_of, take_back
-from hudi_timeline.snapshot import snapshot_of
-from hudi_timeline.timeline import Timeline, is_clustering, load_timeline
+from hudi_timeline.services.table_service import ServiceContext
+from hudi_timeline.timeline.action_metadata import RollbackPlan, parse_action
+from hudi_timeline.timeline.active_timeline import Timeline, is_clustering, load_timeline
+from hudi_timeline.timeline.avro_files import render
+from hudi_timeline.timeline.instant import ROLLBACK, WRITE_ACTIONS, Instant
+from hudi_timeline.transaction import rollback_executor as undoing
+from hudi_timeline.transaction.commit_options import refuse_alive
+from hudi_timeline.transaction.rollback_guard import refuse_needed
+from hudi_timeline.transaction.rollback_plan import make_plan, read_plan, target_of, work_of
 
 log = logging.getLogger("hudi")
 

@@ -12,15 +12,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from hudi_format.errors import InstantNotFoundError, MissingFileError, OptionError
 from hudi_format.model import join_path
-from hudi_format.storage import FileInfo, Storage, flush
-from hudi_timeline.instant import COMPLETED, INFLIGHT, SAVEPOINT, Instant, instant_path
-from hudi_timeline.listing import list_table
-from hudi_timeline.merged_view import newest_slices
-from hudi_timeline.metadata import avro_records
+from hudi_format.storage.open import flush
+from hudi_format.storage.protocol import FileInfo, Storage
+from hudi_timeline.file_system_view.file_slice_history import file_groups
+from hudi_timeline.file_system_view.file_slices import newest_slices
+from hudi_timeline.file_system_view.listing import list_table
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.services.clean_records import last_clean
-from hudi_timeline.services.file_groups import file_groups
-from hudi_timeline.snapshot import TableSnapshot
-from hudi_timeline.timeline import Timeline
+from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.active_timeline import Timeline
+from hudi_timeline.timeline.instant import COMPLETED, INFLIGHT, SAVEPOINT, Instant, instant_path
 
 
 def savepoints(timeline: Timeline) -> list[str]:
@@ -38,7 +39,7 @@ def savepointed_files(storage: Storage, timeline: Timeline) -> set[tuple[str, st
     for at in savepoints(timeline):
         path = instant_path(at, SAVEPOINT, COMPLETED)
         try:
-            record = avro_records.read_record(storage, "HoodieSavepointMetadata", path, at)
+            record = avro_files.read_record(storage, "HoodieSavepointMetadata", path, at)
         except FileNotFoundError:
             raise MissingFileError(
                 "the savepoint's file is not there",
@@ -120,7 +121,7 @@ def create(
         },
         "version": 1,
     }
-    content = avro_records.render("HoodieSavepointMetadata", record)
+    content = avro_files.render("HoodieSavepointMetadata", record)
     inflight = instant_path(at, SAVEPOINT, INFLIGHT)
     if storage.info(inflight) is None:  # else one that a process began and did not finish
         storage.create(inflight, b"")

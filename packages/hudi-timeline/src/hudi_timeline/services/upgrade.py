@@ -15,13 +15,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hudi_format.errors import UnsupportedError
-from hudi_format.names import parse_log_file
-from hudi_format.storage import Storage, open_beside
-from hudi_timeline import metadata_table, rollback, table_config
-from hudi_timeline.commit_options import refuse_alive
-from hudi_timeline.instant import COMPACTION, REQUESTED, Instant, file_name, instant_path
-from hudi_timeline.listing import walk
-from hudi_timeline.services.context import ServiceContext
+from hudi_format.file_names import parse_log_file
+from hudi_format.storage.open import open_beside
+from hudi_format.storage.protocol import Storage
+from hudi_timeline import metadata_table, table_config
+from hudi_timeline.file_system_view.listing import walk
+from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.table_config import (
     BACKUP_FILE,
     METADATA_PARTITIONS,
@@ -29,7 +28,10 @@ from hudi_timeline.table_config import (
     VERSION,
     TableConfig,
 )
-from hudi_timeline.timeline import Timeline, is_clustering, load_timeline
+from hudi_timeline.timeline.active_timeline import Timeline, is_clustering, load_timeline
+from hudi_timeline.timeline.instant import COMPACTION, REQUESTED, Instant, file_name, instant_path
+from hudi_timeline.transaction import rollback_executor
+from hudi_timeline.transaction.commit_options import refuse_alive
 
 log = logging.getLogger("hudi")
 
@@ -82,7 +84,7 @@ def change_version(context: ServiceContext, to: int, *, dry_run: bool = False) -
         if dead or to < before:
             context.drop_metadata_table()
         for write in dead:
-            rollback.rollback_instant(storage, context.table, timeline, write)
+            rollback_executor.rollback_instant(storage, context.table, timeline, write)
             timeline = load_timeline(storage, context.table)
         _convert(storage, context.table, timeline, to)
     result = UpgradeResult(before, to, steps, executed=True, warnings=tuple(context.warnings))

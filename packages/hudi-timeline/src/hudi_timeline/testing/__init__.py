@@ -1,6 +1,6 @@
 """For tests of code that works on Hudi tables: stores that fail on purpose, and tables in any state."""
 
-from hudi_timeline.testing.faults import (
+from hudi_timeline.testing.faulty_storage import (
     CHANGES,
     CRASH,
     DELAY,
@@ -15,11 +15,11 @@ from hudi_timeline.testing.faults import (
     Crash,
     Fault,
     Faults,
+    FaultyStorage,
     Kind,
 )
 from hudi_timeline.testing.states import TableState, make_state, state_names
-from hudi_timeline.testing.storage import FaultyStorage
-from hudi_timeline.testing.tables import TableBuilder
+from hudi_timeline.testing.table_builder import TableBuilder
 
 __all__ = [
     "CHANGES",

@@ -24,7 +24,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_format.storage import FileInfo, LocalStorage, Storage
+from hudi_format.storage.local import LocalStorage
+from hudi_format.storage.protocol import FileInfo, Storage
 
 Folders = tuple[str, ...]
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 import fsspec
 import pytest
 
-from hudi_timeline.testing.faults import Faults
+from hudi_timeline.testing.faulty_storage import Faults
 from hudi_timeline.testing.states import TableState, make_state, state_names
-from hudi_timeline.testing.tables import TableBuilder
+from hudi_timeline.testing.table_builder import TableBuilder
 
 
 @pytest.fixture

@@ -14,9 +14,14 @@ from typing import TypeVar
 
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError
 from hudi_format.model import WriteStat
-from hudi_format.storage import Storage
-from hudi_timeline import markers, table_config
-from hudi_timeline.instant import (
+from hudi_format.storage.protocol import Storage
+from hudi_timeline import table_config
+from hudi_timeline.concurrency import markers
+from hudi_timeline.services.clean_planner import CleanPlan
+from hudi_timeline.table import HudiTable
+from hudi_timeline.testing.table_builder import TableBuilder
+from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.instant import (
     CLEAN,
     COMMIT,
     COMPACTION,
@@ -26,10 +31,6 @@ from hudi_timeline.instant import (
     ROLLBACK,
     instant_path,
 )
-from hudi_timeline.metadata import avro_records
-from hudi_timeline.services.clean_plan import CleanPlan
-from hudi_timeline.table import HudiTable
-from hudi_timeline.testing.tables import TableBuilder
 
 FIRST = {"k1": 1, "k2": 2, "k3": 3}
 """The rows of the first commit in all states."""
@@ -220,7 +221,7 @@ def _clean(made: TableBuilder, *, inflight: bool) -> Rows:
     old = _first(made)
     made.commit("second", made.base("second", {**FIRST, "k4": 4}, prev="first"))
     plan = CleanPlan("KEEP_LATEST_COMMITS", files={"p0": (old.path.rpartition("/")[2],)})
-    content = avro_records.render("HoodieCleanerPlan", plan.to_record(made.storage.uri))
+    content = avro_files.render("HoodieCleanerPlan", plan.to_record(made.storage.uri))
     made.pending("clean", CLEAN, request=content, inflight=content if inflight else None)
     return {**FIRST, "k4": 4}
 
@@ -243,7 +244,7 @@ def _pending_rollback(made: TableBuilder) -> Rows:
         ],
         "version": 1,
     }
-    made.pending("rollback", ROLLBACK, request=avro_records.render("HoodieRollbackPlan", plan))
+    made.pending("rollback", ROLLBACK, request=avro_files.render("HoodieRollbackPlan", plan))
     made.storage.delete(stat.path)
     return FIRST
 
@@ -340,7 +341,7 @@ def _rolled_back(made: TableBuilder) -> Rows:
         "instantsRollback": [{"commitTime": made.at("second"), "action": "deltacommit"}],
     }
     made.pending("rollback", ROLLBACK, request=b"")
-    content = avro_records.render("HoodieRollbackMetadata", record)
+    content = avro_files.render("HoodieRollbackMetadata", record)
     made.storage.create(instant_path(made.at("rollback"), ROLLBACK, COMPLETED), content)
     made.commit("third", made.log("third", {"k2": 20}))
     return {**FIRST, "k2": 20}
@@ -368,7 +369,7 @@ def _compaction(made: TableBuilder) -> Rows:
         "extraMetadata": None,
         "version": 2,
     }
-    content = avro_records.render("HoodieCompactionPlan", plan)
+    content = avro_files.render("HoodieCompactionPlan", plan)
     made.pending("compaction", COMPACTION, request=content, inflight=None)
     made.commit("third", made.log("third", {"k2": 20}, on="compaction"))
     return {"k1": 10, "k2": 20, "k3": 3}

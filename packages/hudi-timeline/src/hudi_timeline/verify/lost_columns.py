@@ -19,18 +19,17 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hudi_format.errors import HudiError, SchemaError
-from hudi_format.instant_time import parse_instant
 from hudi_format.schema.avro import from_avro
 from hudi_format.schema.changes import DROPPED, WIDENED, schema_changes
-from hudi_format.schema.evolve import reconcile
-from hudi_format.schema.meta_columns import without_meta
-from hudi_timeline.instant import REQUESTED, Instant
-from hudi_timeline.metadata.commit import CommitMetadata
-from hudi_timeline.rebase import ON_PURPOSE
-from hudi_timeline.timeline import SCHEMA_NEUTRAL
-from hudi_timeline.verify.base_files import CheckedFile
-from hudi_timeline.verify.facts import Facts
-from hudi_timeline.verify.finding import Report
+from hudi_format.schema.evolution import reconcile
+from hudi_format.schema.meta_fields import without_meta
+from hudi_timeline.timeline.active_timeline import SCHEMA_NEUTRAL
+from hudi_timeline.timeline.commit_metadata import CommitMetadata
+from hudi_timeline.timeline.instant import REQUESTED, Instant, parse_instant
+from hudi_timeline.transaction.schema_rebase import ON_PURPOSE
+from hudi_timeline.verify.check_base_files import CheckedFile
+from hudi_timeline.verify.findings import VerifyReport
+from hudi_timeline.verify.table_state import TableState
 
 # Files of a table that was copied have the times of the copy.
 _CLOCK_MS = 60_000
@@ -48,7 +47,7 @@ class _Said:
     schema: pa.Schema
 
 
-def check_lost_columns(facts: Facts, sound: Sequence[CheckedFile], report: Report) -> None:
+def check_lost_columns(facts: TableState, sound: Sequence[CheckedFile], report: VerifyReport) -> None:
     """All checks of this module.
 
     Args:
@@ -93,7 +92,7 @@ def check_lost_columns(facts: Facts, sound: Sequence[CheckedFile], report: Repor
                 )
 
 
-def _schemas(facts: Facts) -> Iterable[_Said]:
+def _schemas(facts: TableState) -> Iterable[_Said]:
     known: dict[str, pa.Schema | None] = {}
     for instant, commit in facts.commits.items():
         text = commit.schema_text

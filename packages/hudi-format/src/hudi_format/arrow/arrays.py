@@ -1,0 +1,107 @@
+"""Arrow columns of plain values, and numpy's view of them, without pyarrow's converters.
+
+`pa.array`, `pa.scalar`, `to_numpy` and kernels that are given Python values import pandas, where it is installed, at
+their first call: that takes a new process longer than opening a table and planning a read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+# Offsets of Arrow's plain texts have 32 bits.
+_MOST_BYTES = 2**31 - 1
+
+
+def texts(values: Sequence[str | None]) -> pa.Array:
+    """A column of texts; None is null.
+
+    Raises:
+        UnicodeEncodeError: a text that UTF-8 does not have, such as a file name of other bytes.
+    """
+    nulls = None in values
+    given = [v or "" for v in values] if nulls else values
+    whole = "".join(given)  # type: ignore[arg-type]
+    data = whole.encode()
+    if len(data) > _MOST_BYTES:
+        return pa.array(values, pa.string())
+    parts: Iterable[str | bytes | None] = given
+    if len(data) != len(whole):  # lengths in bytes are not those in characters
+        parts = (v.encode() for v in given)  # type: ignore[union-attr]
+    ends = np.zeros(len(values) + 1, np.int32)
+    np.cumsum(np.fromiter(map(len, parts), np.int32, len(values)), out=ends[1:])  # type: ignore[arg-type]
+    valid = None
+    if nulls:
+        valid = flags(np.fromiter((v is not None for v in values), np.bool_, len(values))).buffers()[1]
+    return pa.Array.from_buffers(pa.string(), len(values), [valid, pa.py_buffer(ends), pa.py_buffer(data)])
+
+
+def text(value: str) -> pa.StringScalar:
+    """One text."""
+    return texts([value])[0]
+
+
+def integers(values: Sequence[int] | np.ndarray) -> pa.Array:
+    """A column of int64."""
+    numbers = np.ascontiguousarray(values, np.int64)
+    return pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)])
+
+
+def doubles(values: Sequence[float] | np.ndarray) -> pa.Array:
+    """A column of float64."""
+    numbers = np.ascontiguousarray(values, np.float64)
+    return pa.Array.from_buffers(pa.float64(), len(numbers), [None, pa.py_buffer(numbers)])
+
+
+def flags(values: Sequence[bool] | np.ndarray) -> pa.Array:
+    """A column of booleans."""
+    given = np.asarray(values, np.bool_)
+    bits = np.packbits(given, bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), len(given), [None, pa.py_buffer(bits)])
+
+
+def numbers_of(column: pa.Array) -> np.ndarray:
+    """The values of a column of integers or floats without nulls, not copied."""
+    if column.null_count:
+        raise ValueError("a column with nulls")
+    kind = np.dtype(str(column.type).replace("double", "float64").replace("halffloat", "float16"))
+    buffer = column.buffers()[1]
+    if buffer is None:
+        return np.zeros(0, kind)
+    return np.frombuffer(buffer, kind, len(column), column.offset * kind.itemsize)
+
+
+def flags_of(column: pa.Array) -> np.ndarray:
+    """The values of a column of booleans without nulls."""
+    if column.null_count:
+        raise ValueError("a column with nulls")
+    buffer = column.buffers()[1]
+    if buffer is None:
+        return np.zeros(0, np.bool_)
+    end = column.offset + len(column)
+    bits = np.frombuffer(buffer, np.uint8, (end + 7) // 8)
+    return np.unpackbits(bits, count=end, bitorder="little")[column.offset :].view(np.bool_)
+
+
+# Rows of a table that pass an expression, without `Table.filter`.
+#
+# `pyarrow.acero`, which that goes through, imports `pyarrow.dataset` and with it pandas, where that is installed; the
+# module below it needs neither.  No threads are started: callers filter small tables.
+
+
+def filtered(table: pa.Table, expression: pc.Expression) -> pa.Table:
+    """The rows for which `expression` is true.
+
+    Raises:
+        pyarrow.ArrowInvalid, ArrowNotImplementedError, ArrowTypeError: it does not fit the table's columns.
+    """
+    from pyarrow._acero import Declaration, FilterNodeOptions, TableSourceNodeOptions
+
+    steps = [
+        Declaration("table_source", TableSourceNodeOptions(table)),
+        Declaration("filter", FilterNodeOptions(expression)),
+    ]
+    return Declaration.from_sequence(steps).to_table(use_threads=False)

@@ -1,0 +1,89 @@
+"""Text columns as the C kernels take them: bytes, 64-bit offsets, and which rows are there.
+
+Kernels take plain buffers, so that nothing links against pyarrow.  Slices and `array.offset` are resolved
+here, and so are the several ways in which Arrow stores text.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_format.arrow.sizes import size_of
+
+# What one array of 32-bit offsets can hold.
+_MAX_STRING_BYTES = (1 << 31) - 1
+
+
+class TextBuffers(NamedTuple):
+    """One text column of n rows.
+
+    Attributes:
+        data: uint8; borrowed from the Arrow array.
+        offsets: int64, n + 1 of them; row i is `data[offsets[i]:offsets[i + 1]]`.
+        valid: uint8, 1 where the row is not null; None where no row is.
+    """
+
+    data: np.ndarray
+    offsets: np.ndarray
+    valid: np.ndarray | None
+
+    @property
+    def rows(self) -> int:
+        return len(self.offsets) - 1
+
+
+def text_chunks(array: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
+    """The chunks of a text column, each a string or large_string array.
+
+    Raises:
+        TypeError: a column that is not text (string of any layout, or a dictionary of strings).
+    """
+    chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+    return [_plain(chunk) for chunk in chunks]
+
+
+def one_text_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A text column in one piece, as string, or as large_string beyond 2 GiB of text.
+
+    Raises:
+        TypeError: a column that is not text.
+    """
+    chunks = text_chunks(array)
+    if not chunks:
+        return pa.array([], pa.string())
+    if len(chunks) == 1:
+        return chunks[0]
+    size = sum(size_of(chunk) for chunk in chunks)
+    wide = size > _MAX_STRING_BYTES or any(pa.types.is_large_string(c.type) for c in chunks)
+    return pa.concat_arrays([c.cast(pa.large_string()) for c in chunks] if wide else chunks)
+
+
+def text_buffers(array: pa.Array, *, widen: bool = True) -> TextBuffers:
+    """The buffers of a string or large_string array; the array must outlive them.
+
+    Args:
+        widen: false for offsets as they are in the array, of 32 or 64 bits, without a copy.
+    """
+    n = len(array)
+    if n == 0:
+        return TextBuffers(np.empty(0, np.uint8), np.zeros(1, np.int64), None)
+    _, offsets, data = array.buffers()
+    kind = np.int64 if pa.types.is_large_string(array.type) else np.int32
+    starts = np.frombuffer(offsets, dtype=kind)[array.offset : array.offset + n + 1]
+    valid = array.is_valid().to_numpy(zero_copy_only=False).view(np.uint8) if array.null_count else None
+    content = np.frombuffer(data, dtype=np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
+    return TextBuffers(content, starts.astype(np.int64, copy=False) if widen else starts, valid)
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    kind = array.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return array
+    if pa.types.is_dictionary(kind):
+        return _plain(array.dictionary_decode())
+    if pa.types.is_string_view(kind) or pa.types.is_null(kind):
+        return array.cast(pa.string())
+    raise TypeError(f"expected a column of text, got {kind}")

@@ -1,0 +1,583 @@
+"""One file slice read as a snapshot sees it: the base file's rows with what its logs say merged into them.
+
+The records of the logs are held in memory, one per key, or on disk beyond the limit; the base file streams past
+them.  Order: base rows in
+their order, changed ones in place, then the records that have no base row.
+
+Source: HoodieMergedLogRecordScanner and RecordMergingFileIterator of Apache Hudi 0.15; checked on the golden tables.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_format._checks import text_list
+from hudi_format.arrow.arrays import filtered
+from hudi_format.errors import (
+    CorruptFileError,
+    HudiError,
+    MissingColumnError,
+    SchemaError,
+    UnsupportedError,
+)
+from hudi_format.file_slice.base_file import find_entries, open_other
+from hudi_format.file_slice.base_rows import merge_base
+from hudi_format.keygen.record_keys import KeySpec, nested_column, record_keys
+from hudi_format.log.block import BlockType, LogBlock
+from hudi_format.log.block_decoder import BlockRows
+from hudi_format.log.corruption import CommittedRange
+from hudi_format.log.delete_block import DeleteBlock, OrderingType, read_deletes
+from hudi_format.log.scanner import BlockScope, SliceLog
+from hudi_format.merge import record_merger
+from hudi_format.merge.log_entries import Entries, Patches
+from hudi_format.merge.log_records import OnePerKey, Records, Resolver
+from hudi_format.merge.memory_limit import MemoryLimit
+from hudi_format.merge.ordering import of_column, of_several, same_class, sequences, widened
+from hudi_format.merge.overlay import written_out
+from hudi_format.merge.partial_update import has_mask, is_has, partial_schema, with_marks
+from hudi_format.merge.payloads import MODES, MergeRule, Order
+from hudi_format.merge.user_merger import Chains, custom_of
+from hudi_format.model import FileSlice, LogFile
+from hudi_format.parquet.footer import reading
+from hudi_format.parquet.reader import iter_batches
+from hudi_format.parquet.row_group_filter import RowGroupFilter
+from hudi_format.schema.casts import convert
+from hudi_format.schema.evolution import conform
+from hudi_format.schema.internal_schema import ReadEvolution
+from hudi_format.schema.meta_fields import META_COLUMNS, RECORD_KEY
+from hudi_format.storage.protocol import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class SliceMerge:
+    """How the records of a slice meet; the same for all slices of a read.  Plain values, picklable.
+
+    Attributes:
+        rule: of the table's payload or merge mode.
+        ordering_field: column of the ordering values, a nested one by dot path; None for none.
+        scope: whose log blocks count.
+        key_spec: how keys are made where the table fills no meta columns; else None.
+        limit: the memory for the records of a slice's logs; None for no limit.
+        unmerged: base rows stay as they are, and the logs' records, one per key, follow them.
+        more_ordering: further columns that decide where `ordering_field` is equal (table version 9).
+        evolution: how older blocks are read by column id, where the table has a schema history; else None.
+        float_digits: floats that are doubles now keep the digits that they print with in records of the log, and on
+            every level of base files, as in Apache Hudi 1.2 (table version 9); else those of records and inside of
+            other columns are the doubles nearest to them, but for records of version 6 that are read by column id.
+    """
+
+    rule: MergeRule
+    ordering_field: str | None = None
+    scope: BlockScope = field(default_factory=BlockScope)
+    key_spec: KeySpec | None = None
+    limit: MemoryLimit | None = None
+    unmerged: bool = False
+    more_ordering: tuple[str, ...] = ()
+    evolution: ReadEvolution | None = None
+    float_digits: bool = False
+
+    @property
+    def key_columns(self) -> list[str]:
+        """The columns that record keys are made of."""
+        if self.key_spec is None:
+            return [RECORD_KEY]
+        return list(dict.fromkeys(k.partition(".")[0] for k in self.key_spec.key_fields))
+
+    def chains(self) -> Chains | None:
+        """What folds records, where the merge is one of the user's."""
+        custom = custom_of(self.rule)
+        return None if custom is None else Chains(custom, self.ordering_field)
+
+    def merge_schema(self, wanted: pa.Schema, table: pa.Schema) -> pa.Schema:
+        """The columns that a merge must read to give those of `wanted`, all nullable.
+
+        Args:
+            wanted: columns of the result.
+            table: all columns, with meta columns.
+        """
+        names = self.key_columns
+        custom = custom_of(self.rule)
+        if custom is not None:
+            names += custom.columns_for(wanted.names, table.names, self.ordering_field)
+        else:
+            names += [f.partition(".")[0] for f in (self.ordering_field, *self.more_ordering) if f]
+        names += [record_merger.IS_DELETED, self.rule.delete_field]
+        more = [table.field(n) for n in dict.fromkeys(names) if n in table.names and n not in wanted.names]
+        return pa.schema([f.with_nullable(True) for f in (*wanted, *more)])
+
+    def handed_on(self, schema: pa.Schema) -> list[str]:
+        """Text columns of base rows that a merge does not look at: these may come as dictionaries."""
+        if custom_of(self.rule) is not None:
+            return []
+        ordering = (f.partition(".")[0] for f in (self.ordering_field, *self.more_ordering) if f)
+        seen = {*self.key_columns, *ordering, record_merger.IS_DELETED, self.rule.delete_field}
+        return [f.name for f in schema if pa.types.is_string(f.type) and f.name not in seen]
+
+    @property
+    def stored_may_be_skipped(self) -> bool:
+        """Whether a base row says nothing about the row that a log's record makes of it."""
+        # From table version 8 on a log may have partial updates, which leave some of the base row's values.
+        return self.rule.against_stored == Order.LATER and not self.rule.fills and not self.scope.grouped
+
+    @property
+    def skipped_by(self) -> frozenset[str] | None:
+        """Columns by whose values base rows may be left out that a filter does not keep; None for all.
+
+        Where a merge looks at base rows, that is the record key: the row that comes of a base row and of a log's
+        record has the key of both, so that a filter does not keep it either.  Not the key's own fields, of which
+        different values (null and its text) may make one key.  A merge of the user's may give any values.
+        """
+        if self.stored_may_be_skipped:
+            return None
+        by_key = self.key_spec is None and custom_of(self.rule) is None
+        return frozenset([RECORD_KEY]) if by_key else frozenset()
+
+    def stored_ordering(self, rows: pa.Table) -> pa.Array | pa.ChunkedArray | None:
+        """The ordering values of base rows; None where those of the logs' records are not compared with them."""
+        found = self.ordering(rows)
+        if found is None or not self.rule.by_value or self.scope.grouped:
+            return found
+        # What Apache Hudi 0.15 makes of a log's record is another Java class than what it makes of a base row.
+        other = (
+            "." in (self.ordering_field or "")
+            or pa.types.is_decimal(found.type)
+            or pa.types.is_date(found.type)
+        )
+        return None if other else found
+
+    def keys(self, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
+        return rows.column(RECORD_KEY) if self.key_spec is None else record_keys(rows, self.key_spec)
+
+    def ordering(self, rows: pa.Table) -> pa.Array | pa.ChunkedArray | None:
+        """The ordering values, structs where there are several fields; None where the table has none.
+
+        Raises:
+            SchemaError: a value that is none of its kind.
+        """
+        if not self.ordering_field:
+            return None
+        if not self.more_ordering:
+            column = nested_column(rows, self.ordering_field)
+            if self.rule.sequence and column is not None:
+                return sequences(column)
+            return _null_is_zero(column) if self.rule.tombstones_compare else column
+        found = [nested_column(rows, f) for f in (self.ordering_field, *self.more_ordering)]
+        columns = [record_merger.one_array(c) for c in found if c is not None]
+        if len(columns) < len(found):
+            return None
+        return pa.StructArray.from_arrays(columns, [str(n) for n in range(len(columns))])
+
+
+def _null_is_zero(column: pa.Array | pa.ChunkedArray | None) -> pa.Array | pa.ChunkedArray | None:
+    """Ordering values as Apache Hudi 1.x compares them: the int 0 stands for one that is not there.
+
+    Only values that are themselves ints in Java compare with it; with others it fails on such a record, and null
+    stays before all else here.
+    """
+    if column is None or not column.null_count or not pa.types.is_int32(column.type):
+        return column
+    return pc.fill_null(column, 0)
+
+
+class LogRecords:
+    """What the logs of a slice say, ready to meet base rows.  A context manager where it may spill.
+
+    Args:
+        files: the slice's log files, in any order.
+        schema: the columns, as `SliceMerge.merge_schema` gives them.
+        committed: what completed instants say that they wrote, by path; see `SliceLog`.
+
+    Raises:
+        MissingFileError, CorruptFileError: naming the log file, and where in it.
+        SchemaError: a column of a log that does not fit the table's.
+        UnsupportedError: a kind of block that cannot be read yet.
+        SpillError: the records exceed the limit, and the folder for them is full.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        files: Sequence[LogFile],
+        merge: SliceMerge,
+        schema: pa.Schema,
+        *,
+        committed: Mapping[str, Sequence[CommittedRange]] | None = None,
+    ) -> None:
+        self._merge = merge
+        limit = merge.limit
+        expected = 2 * sum(max(f.size, 0) for f in files)  # encoded records about double when decoded
+        in_ranges = limit is not None and expected > limit.held
+        with SliceLog(storage, files, merge.scope, committed=committed, in_ranges=in_ranges) as log:
+            parts = _Entries(merge, schema, log.blocks)
+            self._records = parts.records(expected)
+            try:
+                for block in log.blocks:
+                    try:
+                        parts.add(block, log.content(block))
+                    except HudiError as e:
+                        raise block.placed(e).at(table=storage.uri) from e.__cause__
+                self._records.seal()
+            except BaseException:
+                self._records.close()
+                raise
+
+    @property
+    def spilled(self) -> bool:
+        """Whether the records went to disk: then `meet` must see the base rows' keys first."""
+        return self._records.spilled
+
+    @property
+    def merges(self) -> bool:
+        """Whether base rows meet the records at all."""
+        return not self._merge.unmerged
+
+    @property
+    def rows_at_once(self) -> int:
+        """How many base rows to merge at once."""
+        return self._records.rows_at_once
+
+    def meet(self, base: Iterable[pa.Table]) -> None:
+        """Base rows in their order, with the columns `SliceMerge.key_columns` at least."""
+        self._records.meet(self._merge.keys(part) for part in base)
+
+    def merged(self, base: pa.Table) -> pa.Table:
+        """Base rows with what the logs say about their keys.
+
+        Args:
+            base: the columns of the schema, those of `SliceMerge.handed_on` in dictionaries or not.
+        """
+        return written_out(self._merged(base))
+
+    def _merged(self, base: pa.Table) -> pa.Table:
+        if not self.merges:
+            return base
+        patches = self._records.patches(self._merge.keys(base))
+        if patches is None:
+            return base
+        custom = self._merge.chains()
+        if custom is not None:
+            return _folded(base, custom, patches)
+        rule, entries = self._merge.rule, patches.entries
+        met = record_merger.decide(
+            patches.found, rule,
+            stored_ordering=self._merge.stored_ordering(base), ordering=entries.ordering, kinds=entries.kinds,
+        )  # fmt: skip
+        take, stored_wins = met.take, met.stored_wins
+        if met.gone is not None:
+            keep = ~met.gone
+            base, take = base.filter(pa.array(keep)), take[keep]
+            stored_wins = None if stored_wins is None else stored_wins[keep]
+        hits = np.flatnonzero(take >= 0)
+        if not len(hits):
+            return base
+        columns = []
+        for name in base.column_names:
+            # Meta columns are those of the later record, or of the winner.
+            fill = rule.fill_stored and name not in META_COLUMNS
+            columns.append(
+                record_merger.merged_column(
+                    base.column(name), entries.rows.column(name), take,
+                    fill=fill, stored_wins=stored_wins if fill or rule.meta_of_winner else None,
+                    has=has_mask(entries.rows, name), gap=rule.gap(name), hits=hits,
+                )
+            )  # fmt: skip
+        fields = [f.with_type(c.type) for f, c in zip(base.schema, columns, strict=True)]
+        return pa.table(columns, schema=pa.schema(fields, base.schema.metadata))
+
+    def rest(self) -> Iterator[pa.Table]:
+        """The records whose key no base row had; deletes are none."""
+        for part in self._records.rest():
+            yield part.rows.select([n for n in part.rows.column_names if not is_has(n)])
+
+    def close(self) -> None:
+        """Give memory and disk space back."""
+        self._records.close()
+
+    def __enter__(self) -> LogRecords:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _folded(base: pa.Table, chains: Chains, patches: Patches) -> pa.Table:
+    """Base rows after a merge of the user's."""
+    hits = np.flatnonzero(patches.found >= 0)
+    counts = np.ones(len(hits), np.int64) if patches.counts is None else patches.counts[hits]
+    rows, alive = chains.fold(base.take(pa.array(hits)), patches.entries, patches.found[hits], counts)
+    take = np.full(base.num_rows, -1, dtype=np.int64)
+    take[hits] = np.arange(len(hits))
+    if not alive.all():
+        keep = np.ones(base.num_rows, dtype=bool)
+        keep[hits] = alive
+        base, take = base.filter(pa.array(keep)), take[keep]
+    columns = [record_merger.merged_column(base.column(n), rows.column(n), take) for n in base.column_names]
+    return pa.table(columns, schema=base.schema)
+
+
+class _Entries:
+    """The records of a slice's blocks, handed on in the order in which they apply."""
+
+    def __init__(self, merge: SliceMerge, schema: pa.Schema, blocks: Sequence[LogBlock]) -> None:
+        self._merge = merge
+        self._schema = schema
+        self._ordering_type = pa.null()
+        if merge.ordering_field:
+            column = merge.ordering(schema.empty_table())
+            self._ordering_type = pa.null() if column is None else column.type
+        step = merge.limit.step if merge.limit is not None else 1 << 62
+        # By column id Apache Hudi 0.15 and 1.2 (table versions 6 and 9) keep digits, 1.0 does not.
+        changed = merge.float_digits or not merge.scope.grouped
+        self._blocks = BlockRows(schema, merge.evolution, step, merge.float_digits, changed)
+        self._marked = partial_schema(schema, (self._blocks.columns(b) for b in blocks if b.is_partial))
+
+    def records(self, expected: int) -> Records:
+        """Where the entries go."""
+        merge = self._merge
+        resolver: Resolver | None = merge.chains()
+        if resolver is None:
+            # Apache Hudi 0.15 looks for no nested field among the records of a log: there the later one wins.
+            ordered = merge.rule.tombstones_compare or "." not in (merge.ordering_field or "")
+            resolver = OnePerKey(merge.rule, logged=True, ordered=ordered, partial=self.partial)
+        elif self.partial and (custom := custom_of(merge.rule)) is not None and custom.function:
+            # It gets whole rows.  Whatever stood for the columns that an update does not name, null or the value so
+            # far, some function would make wrong rows of: a sum would lose the value, or count it twice.
+            raise UnsupportedError(
+                f"the logs have partial updates, which do not go with a function such as {custom.function}",
+                remedy="merge by expressions, leave hudi.merge out, or compact the table with Apache Hudi first.",
+            )
+        ordering = None if pa.types.is_null(self._ordering_type) else self._ordering_type
+        self._records = Records(resolver, self._marked, ordering, merge.limit, expected=expected)
+        return self._records
+
+    def add(self, block: LogBlock, content: pa.Buffer) -> None:
+        """Raises: as `LogRecords`."""
+        if block.type is BlockType.DELETE:
+            self._add_deletes(read_deletes(block, content))
+            return
+        columns = self._blocks.columns(block) if block.is_partial else None
+        for rows in self._blocks.read(block, content):
+            self._add_rows(with_marks(rows, self._marked, columns) if self.partial else rows)
+
+    @property
+    def partial(self) -> bool:
+        """Whether some records lack columns."""
+        return len(self._marked) > len(self._schema)
+
+    def _add_rows(self, rows: pa.Table) -> None:
+        kinds = record_merger.deleted_kinds(rows, self._merge.rule)
+        if kinds is None:
+            kinds = np.zeros(rows.num_rows, dtype=np.uint8)
+        elif self._merge.rule.name in MODES:  # there a marked record is a delete with its ordering value
+            kinds = np.where(kinds == record_merger.DATA_DELETED, np.uint8(record_merger.DELETE), kinds)
+        self._append(rows, record_merger.one_array(self._merge.keys(rows)), self._merge.ordering(rows), kinds)
+
+    def _append(
+        self, rows: pa.Table, keys: pa.Array, ordering: pa.Array | pa.ChunkedArray | None, kinds: np.ndarray
+    ) -> None:
+        values = None
+        if not pa.types.is_null(self._ordering_type):
+            if ordering is None:
+                raise SchemaError(f"the logs have no ordering column {self._merge.ordering_field!r}")
+            values = record_merger.one_array(ordering).cast(self._ordering_type)
+        if keys.null_count:
+            raise CorruptFileError(
+                f"{keys.null_count} records of a log have no record key",
+                remedy=CorruptFileError.usual_remedy,
+            )
+        self._records.add(Entries(rows, keys.cast(pa.string()), values, kinds))
+
+    def _add_deletes(self, deletes: DeleteBlock) -> None:
+        if not len(deletes):
+            return
+        ordering, known = self._delete_ordering(deletes)
+        rule = self._merge.rule
+        ordered = rule.against_stored != Order.GREATEST_FIRST or rule.sequence
+        if rule.tombstones_compare and not ordered and known.any():
+            # Apache Hudi 1.0.2 compares these with the records around them, whose order among one another the payload
+            # decides in another way.
+            raise UnsupportedError(
+                f"deletes with ordering values among records of {rule.name}, which has another order, are not merged",
+                remedy="compact the table with Apache Hudi first.",
+            )
+        kinds = np.where(known, np.uint8(record_merger.DELETE), np.uint8(record_merger.DELETE_DEFAULT))
+        nothing = pa.table([pa.nulls(len(deletes), f.type) for f in self._marked], schema=self._marked)
+        self._append(nothing, deletes.keys, ordering if self._merge.ordering_field else None, kinds)
+
+    def _delete_ordering(self, deletes: DeleteBlock) -> tuple[pa.Array, np.ndarray]:
+        """Ordering values as the column has them, and which deletes have one of the column's own Java class.
+
+        Others are not compared: they delete whatever came before.
+        """
+        n = len(deletes)
+        rule, target = self._merge.rule, self._ordering_type
+        known = np.zeros(n, dtype=bool)
+        default = deletes.is_default
+        out = pa.nulls(n, target)
+        for part in deletes.ordering:
+            rows = part.rows[~default[part.rows]]
+            if not len(rows):
+                continue
+            there = np.flatnonzero(~default[part.rows])
+            if part.type is OrderingType.ARRAY:
+                values = of_several([part.values[i] for i in there], target)
+            elif rule.sequence and rule.tombstones_compare and part.type is OrderingType.STRING:
+                values = sequences(part.values.take(pa.array(there)))  # type: ignore[union-attr]
+            elif same_class(part.type, target):
+                values = of_column(part.values.take(pa.array(there)), target)  # type: ignore[union-attr]
+            elif rule.tombstones_compare and widened(part.type, target):
+                older = part.values.take(pa.array(there))  # type: ignore[union-attr]
+                name = self._merge.ordering_field or ""
+                values = convert(older, target, name, float_digits=self._merge.float_digits)
+            else:
+                continue
+            places = np.full(n, -1, dtype=np.int64)
+            places[rows] = np.arange(len(rows))
+            out = record_merger.merged_column(out, values, places)
+            known[rows] = True
+        return out, known
+
+
+def read_file_slice(
+    storage: Storage,
+    file_slice: FileSlice,
+    merge: SliceMerge,
+    schema: pa.Schema,
+    *,
+    columns: Sequence[str] | None = None,
+    filter: pc.Expression | None = None,
+    keys: Sequence[str] | None = None,
+    memory_limit: int | None = None,
+    committed: Mapping[str, Sequence[CommittedRange]] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one file slice, merged, in batches; holds the logs' records and one row group.
+
+    Args:
+        schema: the table's columns, with meta columns where the table fills them.
+        columns: the columns to give, in that order; None for all.
+        filter: only merged rows for which it is true, over any columns of `schema`.  It does not say which, so that
+            all of them are read.  Row groups of a Parquet base file that by their statistics have no such row are
+            left out where no record of the logs needs their rows: there are no logs, or its records replace rows
+            whole, or the keys alone say so (`SliceMerge.skipped_by`).
+        keys: the record keys whose rows are wanted, which a base file that is an HFile is not read whole for; None
+            for all.
+        memory_limit: bytes that the logs' records may take; beyond it they go to disk.  None for what
+            `merge.limit` says.
+        committed: by log file's path, what completed instants say that they wrote into it: see `SliceLog`.
+
+    Raises:
+        as `LogRecords`; MissingFileError, CorruptFileError of the base file too.
+        MissingColumnError: a column of `columns`, of `filter` or of the record keys that `schema` does not have.
+        ValueError: a column is asked for twice, or a limit that is not above 0.
+        TypeError: columns or keys that are no list of texts, a filter that is no expression.
+    """
+    columns = None if columns is None else text_list("columns", columns)
+    keys = None if keys is None else text_list("keys", keys)
+    if filter is not None and not isinstance(filter, pc.Expression):
+        raise TypeError(f"filter must be a pyarrow.compute.Expression, not {type(filter).__name__}")
+    if memory_limit is not None:
+        if operator.index(memory_limit) <= 0:
+            raise ValueError(f"memory_limit must be a number of bytes above 0, not {memory_limit}")
+        merge = replace(merge, limit=replace(merge.limit or MemoryLimit(), bytes=memory_limit))
+    if columns is not None and len(set(columns)) < len(columns):
+        raise ValueError("a column is asked for twice")
+    unknown = [n for n in (*(columns or ()), *merge.key_columns) if n not in schema.names]
+    if unknown:
+        raise MissingColumnError(f"the schema has no column {unknown[0]}", column=unknown[0])
+    wanted = schema if columns is None else pa.schema([schema.field(n) for n in columns])
+    if filter is not None:
+        _passing(schema.empty_table(), filter)  # a column that is not there is told before anything is read
+    needed = merge.merge_schema(wanted if filter is None else schema, schema)
+
+    skips_by = merge.skipped_by if file_slice.log_files else None
+
+    def base(names: Sequence[str]) -> Iterator[pa.Table]:
+        file = file_slice.base_file
+        if file is None:
+            return
+        part = pa.schema([needed.field(n) for n in names])
+        reading = merge.evolution.reading(file.instant) if merge.evolution else None
+        stored = part if reading is None else reading.stored(part)
+        # Statistics lie under the names and in the types of the file, which may mean other columns now.
+        some = None if filter is None or reading is not None else RowGroupFilter(filter, schema, skips_by)
+        for batch in _base_batches(storage, file.path, stored, keys, some, merge.float_digits):
+            rows = pa.Table.from_batches([batch])
+            yield rows if reading is None else reading.given(rows, part, nested_digits=merge.float_digits)
+
+    records = LogRecords(storage, file_slice.log_files, merge, needed, committed=committed)
+    chosen = None if keys is None else pa.array(keys, pa.string())
+    file = "" if file_slice.base_file is None else file_slice.base_file.path
+    parts = merge_base(
+        records, base(needed.names), lambda: base(merge.key_columns), table=storage.uri, file=file
+    )
+    for part in parts:
+        if chosen is not None:
+            part = part.filter(pc.is_in(merge.keys(part).cast(pa.string()), value_set=chosen))
+        if filter is not None:
+            part = _passing(part, filter)
+        yield from part.select(wanted.names).to_batches()
+
+
+def _passing(rows: pa.Table, filter: pc.Expression) -> pa.Table:
+    """The rows for which an expression is true."""
+    try:
+        return filtered(rows, filter)
+    except pa.ArrowInvalid as e:
+        if "FieldRef" not in str(e):
+            raise
+        raise MissingColumnError(f"the filter names a column that is not there: {e}") from None
+
+
+def _base_batches(
+    storage: Storage,
+    path: str,
+    schema: pa.Schema,
+    keys: Sequence[str] | None = None,
+    filter: RowGroupFilter | None = None,
+    nested_digits: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    kind = {".orc": "ORC", ".hfile": "HFile"}.get(os.path.splitext(path)[1], "Parquet")
+    try:
+        with reading(storage, path, kind):
+            yield from _read_base(storage, path, schema, keys, filter, nested_digits)
+    except HudiError as e:
+        raise e.at(table=storage.uri, file=path) from e.__cause__
+
+
+def _read_base(
+    storage: Storage,
+    path: str,
+    schema: pa.Schema,
+    keys: Sequence[str] | None,
+    filter: RowGroupFilter | None,
+    nested_digits: bool,
+) -> Iterator[pa.RecordBatch]:
+    found = None if keys is None else find_entries(storage, path, schema, keys)
+    if found is not None:
+        yield conform(found, schema)
+        return
+    other = open_other(storage, path, schema)
+    if other is None:
+        yield from iter_batches(
+            storage, path, columns=schema.names, schema=schema, filter=filter, nested_digits=nested_digits
+        )
+        return
+    try:
+        there = [n for n in schema.names if n in set(other.names)]
+        for batch in other.batches(there, 65536):
+            yield conform(batch, schema)
+    finally:
+        other.close()
+
+
+__all__ = ["LogRecords", "SliceMerge", "read_file_slice"]

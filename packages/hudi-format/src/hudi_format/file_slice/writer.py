@@ -1,0 +1,421 @@
+"""Write one base file of a file slice: new, or the old one with records merged into it.
+
+Rows come as Arrow tables whose first column is `_hoodie_record_key`, followed by the data columns;
+meta columns are made here.  A merge streams: it holds one row group of the result and a piece of the old file.
+
+Source: the create, merge and concat handles of Apache Hudi 0.15, compared with its files: row order of the
+old file is kept, updated rows stay in place, new ones follow; `_hoodie_file_name` is rewritten in every row.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_format.errors import MissingColumnError, SchemaError
+from hudi_format.file_names import base_file_name
+from hudi_format.keygen.key_generator import KeySpec
+from hudi_format.keygen.record_keys import record_keys
+from hudi_format.merge.key_index import KeyIndex
+from hudi_format.merge.memory_limit import MemoryLimit
+from hudi_format.merge.ordering import ordering_column
+from hudi_format.merge.payloads import MergeRule, Order, payload_rule
+from hudi_format.merge.record_merger import DATA_DELETED, DELETE, decide, merged_column, one_array
+from hudi_format.merge.spilled_table import gathered, is_large, pick
+from hudi_format.merge.user_merger import Folding
+from hudi_format.model import BaseFile, WriteStat, join_path
+from hudi_format.parquet.layout import NO_OBSERVER, KeyObserver, ParquetConfig
+from hudi_format.parquet.reader import Pieces
+from hudi_format.parquet.writer import BaseFileWriter
+from hudi_format.schema.evolution import conform
+from hudi_format.schema.meta_fields import (
+    COMMIT_SEQNO,
+    COMMIT_TIME,
+    FILE_NAME,
+    META_COLUMNS,
+    PARTITION_PATH,
+    RECORD_KEY,
+    with_meta,
+)
+from hudi_format.storage.protocol import Storage
+
+# Constant in a whole file or in long runs: kept as dictionaries between reading and writing.
+_RUN_COLUMNS = (COMMIT_TIME, PARTITION_PATH, FILE_NAME)
+_VIRTUAL = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH)
+# A file that takes more records than this share of its rows is sampled anew for columns worth a dictionary.
+_FEW = 0.25
+
+# From the old file's footer entries and its number of rows: an observer seeded with its keys, which then sees only
+# those that are appended; None where all keys are to be seen.
+Carry = Callable[[Mapping[str, str], int], KeyObserver | None]
+
+
+def _no_carry(_: Mapping[str, str], __: int) -> None:
+    return
+
+
+@dataclass(frozen=True, slots=True)
+class FileSpec:
+    """The base file to write.
+
+    Attributes:
+        schema: data columns, without meta columns.
+        sequence_prefix: what stands before the running number in `_hoodie_commit_seqno`.
+        entries: further footer entries, such as the Avro schema.
+        virtual: makes the keys of the old file's rows of their columns, where the meta columns are left empty.
+    """
+
+    partition: str
+    file_id: str
+    write_token: str
+    instant: str
+    schema: pa.Schema
+    config: ParquetConfig
+    sequence_prefix: str
+    entries: Mapping[str, str] = field(default_factory=dict)
+    virtual: KeySpec | None = None
+
+    @property
+    def name(self) -> str:
+        return base_file_name(self.file_id, self.write_token, self.instant)
+
+    @property
+    def path(self) -> str:
+        return join_path(self.partition, self.name)
+
+
+def _no_guard() -> None:
+    return
+
+
+def _none_observed() -> KeyObserver:
+    return NO_OBSERVER
+
+
+class RowCounter:
+    """The running number of `_hoodie_commit_seqno` within one task, which may write files on several threads."""
+
+    def __init__(self) -> None:
+        self._next = 0
+        self._lock = threading.Lock()
+
+    def take(self, n: int) -> range:
+        with self._lock:
+            start, self._next = self._next, self._next + n
+        return range(start, start + n)
+
+
+def _constant(text: str, n: int) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(n, dtype=np.int32)), pa.array([text], pa.string())
+    )
+
+
+def _sequence_numbers(prefix: str, numbers: range) -> pa.Array:
+    counts = pa.array(np.arange(numbers.start, numbers.stop)).cast(pa.string())
+    return pc.binary_join_element_wise(pa.scalar(prefix), counts, "")
+
+
+def stamp(rows: pa.Table, spec: FileSpec, counter: RowCounter) -> pa.Table:
+    """New rows with their five meta columns; `rows` has the record key and the data columns."""
+    n = rows.num_rows
+    columns = [
+        _constant(spec.instant, n),
+        _sequence_numbers(spec.sequence_prefix, counter.take(n)),
+        rows.column(RECORD_KEY),
+        _constant(spec.partition, n),
+        _constant(spec.name, n),
+        *(rows.column(f.name) for f in spec.schema),
+    ]
+    return _as_written(pa.table(columns, names=[*META_COLUMNS, *spec.schema.names]), spec)
+
+
+def _as_written(rows: pa.Table, spec: FileSpec) -> pa.Table:
+    """The rows as the file gets them: with virtual keys only the file's name of the meta columns."""
+    if spec.virtual is None:
+        return rows
+    empty = pa.nulls(rows.num_rows, pa.string())
+    columns = [empty if n in _VIRTUAL else rows.column(n) for n in rows.schema.names]
+    return pa.table(columns, names=rows.schema.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """Records to merge into one file: unique keys, but for a merge of the user's.
+
+    Attributes:
+        rows: record key and the data columns (no data columns where every record is a delete).
+        rule: how a record meets the stored row of its key.
+        kinds: per row, what it is (`hudi_format.merge.record_merger`); None where all are data.
+        ordering: per row, the ordering value; None where the incoming record always wins.
+        ordering_field: the column of the old file to compare it with, a nested one by dot path.
+        event_time: per row, its event time in milliseconds; the statistics say the range of updates.
+    """
+
+    rows: pa.Table
+    rule: MergeRule = field(default_factory=lambda: payload_rule(None))
+    kinds: np.ndarray | None = None
+    ordering: pa.Array | None = None
+    ordering_field: str | None = None
+    event_time: pa.Array | None = None
+
+    def deletes(self) -> np.ndarray | None:
+        """Which rows are deletes (bool); None where none is."""
+        if self.kinds is None:
+            return None
+        mask: np.ndarray = (self.kinds == DATA_DELETED) | (self.kinds >= DELETE)
+        return mask if mask.any() else None
+
+
+def merge_file(
+    storage: Storage,
+    spec: FileSpec,
+    old: BaseFile,
+    incoming: Incoming,
+    *,
+    observer: Callable[[], KeyObserver] = _none_observed,
+    carry: Carry = _no_carry,
+    guard: Callable[[], None] = _no_guard,
+    counter: RowCounter | None = None,
+    limit: MemoryLimit | None = None,
+) -> WriteStat:
+    """Rewrite a base file with records merged into it by key, and return its statistics.
+
+    A record that matches meets the old row as the rule says: it replaces it in place, fills it, removes it, or
+    is dropped because it is older.  Records that match nothing are appended, deletes not.
+
+    Args:
+        observer: makes the observer of a file's keys, which sees all of them.
+        carry: makes one that goes on from the old file's footer instead, where that can be.
+        limit: records that are more than it lets hold are handled piece by piece, apart from their keys.
+    """
+    began = time.monotonic()
+    counter = counter or RowCounter()
+    folding = None
+    if incoming.rule.custom:
+        folding = Folding(incoming.rows, incoming.rule, incoming.kinds, incoming.ordering_field)
+    index = KeyIndex(incoming.rows.column(RECORD_KEY))
+    rule = incoming.rule
+    compares = rule.against_stored != Order.LATER and incoming.ordering is not None
+    seen = np.zeros(incoming.rows.num_rows, dtype=bool)
+    updates = deletes = 0
+    times: list[pa.StructScalar] = []
+    with (
+        _stored(storage, old) as stored_file,
+        _rewriting(storage, spec, stored_file, incoming.rows.num_rows) as writer,
+    ):
+        appended = carry(stored_file.entries(), stored_file.num_rows)
+        if appended is None:
+            appended = writer.observer = observer()
+        for group in _old_groups(stored_file, old, spec):
+            if folding is not None:
+                rows, take, gone = folding.meet(group)
+                deletes += int(gone.sum())
+                updates += int((take[~gone] >= 0).sum())
+                kept = group.filter(pa.array(~gone)) if gone.any() else group
+                writer.write(_with_updates(kept, _Changes(rows, take[~gone]), spec, counter))
+                continue
+            found = index.find(group.column(RECORD_KEY))
+            seen[found[found >= 0]] = True
+            stored = _stored_ordering(group, incoming.ordering_field, rule) if compares else None
+            met = decide(
+                found, rule, stored_ordering=stored, ordering=incoming.ordering, kinds=incoming.kinds
+            )
+            take, stored_wins = met.take, met.stored_wins
+            if incoming.event_time is not None:
+                times.append(pc.min_max(incoming.event_time.take(pa.array(take[take >= 0]))))
+            if met.gone is not None:
+                deletes += int(met.gone.sum())
+                keep = ~met.gone
+                group, take = group.filter(pa.array(keep)), take[keep]
+                stored_wins = None if stored_wins is None else stored_wins[keep]
+            updates += int((take >= 0).sum())
+            rows = incoming.rows
+            if is_large(rows, limit):
+                rows, take = _only_taken(rows, take)
+            changes = _Changes(rows, take, rule, stored_wins)
+            writer.write(_with_updates(group, changes, spec, counter))
+        inserts = 0
+        for new in _new_rows(incoming, folding, seen, limit):
+            inserts += new.num_rows
+            writer.observer = appended
+            writer.write(stamp(new, spec, counter))
+        writer.observer = appended  # its entries go to the footer in either case
+        guard()
+        size = writer.close()
+        written = writer.num_rows
+    return WriteStat(
+        file_id=spec.file_id,
+        path=spec.path,
+        partition=spec.partition,
+        prev_commit=old.instant,
+        num_writes=written,
+        num_deletes=deletes,
+        num_update_writes=updates,
+        num_inserts=inserts,
+        min_event_time=min((t["min"].as_py() for t in times if t["min"].is_valid), default=None),
+        max_event_time=max((t["max"].as_py() for t in times if t["max"].is_valid), default=None),
+        total_write_bytes=size,
+        file_size_in_bytes=size,
+        upsert_time_ms=int((time.monotonic() - began) * 1000),
+    )
+
+
+def _new_rows(
+    incoming: Incoming, folding: Folding | None, seen: np.ndarray, limit: MemoryLimit | None
+) -> Iterator[pa.Table]:
+    """The records that met nothing, deletes left out, piece by piece."""
+    if folding is not None:
+        rest = folding.rest()
+        if rest.num_rows:
+            yield rest
+        return
+    deleted = incoming.deletes()
+    new = np.flatnonzero(~seen if deleted is None else ~seen & ~deleted)
+    if not len(new):
+        return
+    if limit is not None and is_large(incoming.rows, limit):
+        yield from gathered(incoming.rows, new, limit)
+    else:
+        yield incoming.rows.take(pa.array(new))
+
+
+def _only_taken(rows: pa.Table, take: np.ndarray) -> tuple[pa.Table, np.ndarray]:
+    """The rows that are taken, and where they are among them (-1: none, as before)."""
+    at = np.unique(take[take >= 0])
+    return pick(rows, at), np.where(take >= 0, np.searchsorted(at, take), -1)
+
+
+def concat_file(
+    storage: Storage,
+    spec: FileSpec,
+    old: BaseFile,
+    rows: Iterable[pa.Table],
+    *,
+    observer: Callable[[], KeyObserver] = _none_observed,
+    carry: Carry = _no_carry,
+    guard: Callable[[], None] = _no_guard,
+    counter: RowCounter | None = None,
+) -> WriteStat:
+    """Rewrite a base file with rows appended, whatever their keys, and return its statistics."""
+    began = time.monotonic()
+    counter = counter or RowCounter()
+    inserts = 0
+    with _stored(storage, old) as stored_file, _rewriting(storage, spec, stored_file) as writer:
+        appended = carry(stored_file.entries(), stored_file.num_rows)
+        if appended is None:
+            appended = writer.observer = observer()
+        for group in _old_groups(stored_file, old, spec):
+            writer.write(_with_updates(group, None, spec, counter))
+        writer.observer = appended
+        for part in rows:
+            inserts += part.num_rows
+            writer.write(stamp(part, spec, counter))
+        guard()
+        size = writer.close()
+        written = writer.num_rows
+    return WriteStat(
+        file_id=spec.file_id,
+        path=spec.path,
+        partition=spec.partition,
+        prev_commit=old.instant,
+        num_writes=written,
+        num_inserts=inserts,
+        total_write_bytes=size,
+        file_size_in_bytes=size,
+        upsert_time_ms=int((time.monotonic() - began) * 1000),
+    )
+
+
+def _stored(storage: Storage, old: BaseFile) -> Pieces:
+    return Pieces(storage, old.path, dictionary_columns=_RUN_COLUMNS, size=old.size)
+
+
+def _rewriting(storage: Storage, spec: FileSpec, old: Pieces, incoming: int | None = None) -> BaseFileWriter:
+    """The new file; its columns have dictionaries where the old one's have, if few records come (None: unknown)."""
+    alike = incoming is not None and incoming <= _FEW * old.num_rows
+    return BaseFileWriter(
+        storage, spec.path, with_meta(spec.schema), config=spec.config, entries=spec.entries,
+        dictionaries=old.dictionaries() if alike else None,
+    )  # fmt: skip
+
+
+def _old_groups(stored: Pieces, old: BaseFile, spec: FileSpec) -> Iterator[pa.Table]:
+    """The old file, piece by piece, in the schema to write, run columns as dictionaries."""
+    for group in stored:
+        columns = {}
+        for name in META_COLUMNS:
+            if group.schema.get_field_index(name) < 0:
+                raise SchemaError(
+                    f"the base file has no column {name}", file=old.path,
+                    remedy="tables without meta columns cannot be written by this version.",
+                )  # fmt: skip
+            columns[name] = group.column(name)
+        data = conform(group.select([n for n in group.schema.names if n not in columns]), spec.schema)
+        if spec.virtual is not None:
+            columns[RECORD_KEY] = record_keys(data, spec.virtual)
+        yield pa.table([*columns.values(), *data.columns], names=[*columns, *spec.schema.names])
+
+
+def _stored_ordering(group: pa.Table, name: str | None, rule: MergeRule) -> pa.Array | pa.ChunkedArray | None:
+    if name is None:
+        return None
+    stored = ordering_column(group, name, rule.sequence)
+    if stored is None:
+        raise MissingColumnError(f"the table has no ordering column {name!r}", column=name)
+    return stored
+
+
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """Rows that meet rows of the old file: `take` names one per old row, or is -1."""
+
+    rows: pa.Table
+    take: np.ndarray
+    rule: MergeRule | None = None  # of which values are filled; None: none
+    stored_wins: np.ndarray | None = None
+
+
+def _with_updates(group: pa.Table, changes: _Changes | None, spec: FileSpec, counter: RowCounter) -> pa.Table:
+    """The group with the changed rows, and the new file name everywhere."""
+    n = group.num_rows
+    names = group.schema.names
+    columns: list[pa.ChunkedArray | pa.Array] = list(group.columns)
+    columns[names.index(FILE_NAME)] = _constant(spec.name, n)
+    start = counter.take(n).start
+    if changes is None or not (changes.take >= 0).any():
+        return _as_written(pa.table(columns, names=names), spec)
+    changed, rule = changes.take >= 0, changes.rule
+    for i, name in enumerate(names):
+        if name in (FILE_NAME, RECORD_KEY, PARTITION_PATH):
+            continue
+        if name == COMMIT_TIME:
+            columns[i] = _put_constant(columns[i], changed, spec.instant)
+        elif name == COMMIT_SEQNO:
+            numbers = pa.array(np.flatnonzero(changed) + start).cast(pa.string())
+            texts = pc.binary_join_element_wise(pa.scalar(spec.sequence_prefix), numbers, "")
+            columns[i] = pc.replace_with_mask(one_array(columns[i]), pa.array(changed), texts)
+        else:
+            columns[i] = merged_column(
+                columns[i], changes.rows.column(name), changes.take,
+                fill=rule is not None and rule.fill_stored, stored_wins=changes.stored_wins,
+                gap=None if rule is None else rule.gap(name),
+            )  # fmt: skip
+    return _as_written(pa.table(columns, names=names), spec)
+
+
+def _put_constant(column: pa.ChunkedArray | pa.Array, mask: np.ndarray, text: str) -> pa.Array:
+    """A text column, as a dictionary, with `text` where mask is set."""
+    array = one_array(column)
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    values = pa.concat_arrays([array.dictionary.cast(pa.string()), pa.array([text], pa.string())])
+    codes = pc.fill_null(array.indices.cast(pa.int32()), -1).to_numpy(zero_copy_only=False)
+    codes = np.where(mask, np.int32(len(values) - 1), codes).astype(np.int32, copy=False)
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), values)

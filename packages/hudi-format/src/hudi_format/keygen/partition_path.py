@@ -1,0 +1,82 @@
+"""Partition paths: from values to text and back.
+
+Source: Apache Hudi 0.15's key generators and its reading of Spark-style partition paths, checked on
+the golden tables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from urllib.parse import unquote
+
+from hudi_format.errors import PartitionPathError
+from hudi_format.file_names import META_DIR
+from hudi_format.storage.safe_path import is_plain
+
+HIVE_DEFAULT = "__HIVE_DEFAULT_PARTITION__"
+
+# What Apache Hudi escapes with hoodie.datasource.write.partitionpath.urlencode; a space, "}" and
+# all that is not ASCII stay as they are.
+ESCAPED_CHARS = "".join(map(chr, range(0x20))) + "\"#%'*/:=?\\\x7f{[]^"
+_ESCAPE = re.compile(f"[{re.escape(ESCAPED_CHARS)}]")
+
+
+def escape(value: str) -> str:
+    """`value` with the characters of `ESCAPED_CHARS` as %XX, upper-case hexadecimal."""
+    return _ESCAPE.sub(lambda m: f"%{ord(m[0]):02X}", value)
+
+
+def segment(field: str, value: str | None, *, hive_style: bool, url_encode: bool) -> str:
+    """One level of a partition path; null and empty become Hive's default partition."""
+    text = HIVE_DEFAULT if value is None or value == "" else escape(value) if url_encode else value
+    return f"{field}={text}" if hive_style else text
+
+
+def split_values(path: str, fields: Sequence[str]) -> list[str | None] | None:
+    """The text values of a partition path, one for each field, or None where they cannot be told.
+
+    One field takes the whole path, so that an unescaped `2024/03/05` stays one value.  Several fields
+    over another number of segments can only be told apart in hive style.
+    """
+    if not fields:
+        return []
+    segments = path.split("/")
+    if len(fields) == 1 and len(segments) > 1:
+        return [_value(path, fields[0])]
+    if len(segments) == len(fields):
+        return [_value(s, f) for s, f in zip(segments, fields, strict=True)]
+    groups: list[str] = []
+    for s in segments:
+        nth = len(groups)
+        if nth < len(fields) and s.startswith(f"{fields[nth]}="):
+            groups.append(s)
+        elif groups:
+            groups[-1] += "/" + s
+        else:
+            return None
+    if len(groups) != len(fields):
+        return None
+    return [_value(g, f) for g, f in zip(groups, fields, strict=True)]
+
+
+def _value(text: str, field: str) -> str | None:
+    raw = text[len(field) + 1 :] if text.startswith(f"{field}=") else text
+    return None if raw == HIVE_DEFAULT else unquote(raw)
+
+
+def check_safe(path: str) -> str:
+    """`path` itself, if it is one that stays below the table and is not the table's own metadata.
+
+    Raises:
+        PartitionPathError: it leads out or is not plain (`safe_path`), or is below `.hoodie`.
+    """
+    if path == "":
+        return path
+    # Some file systems take upper and lower case for the same.
+    if not is_plain(path) or path.partition("/")[0].lower() == META_DIR:
+        raise PartitionPathError(
+            f"partition path {path!r} does not name a folder below the table",
+            remedy="correct the value, or set hoodie.datasource.write.partitionpath.urlencode=true.",
+        )
+    return path

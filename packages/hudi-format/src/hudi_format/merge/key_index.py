@@ -1,0 +1,172 @@
+"""Record keys against record keys: look them up, keep one row per key, decide which record wins.
+
+Rows are positions, counted from 0 over all chunks of a column.  The kernels release the GIL.
+
+Source: Apache Hudi 0.15: preCombine of OverwriteWithLatestAvroPayload and DefaultHoodieRecordPayload (greater
+ordering value, the later record among equals), combineAndGetUpdateValue of DefaultHoodieRecordPayload (the
+stored record stays only if its ordering value is not null and greater).
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_format.arrow.text_buffers import one_text_array, text_buffers, text_chunks
+from hudi_format.errors import OrderingValueError, RecordKeyError
+
+try:
+    from hudi_format.merge import _keymerge
+except ImportError as e:
+    raise ImportError(
+        "hudi_format.merge._keymerge, a compiled part of hudi-format, is missing; install a wheel, or build "
+        "it in a checkout: cd packages/hudi-format && python setup.py build_ext --inplace"
+    ) from e
+
+from hudi_format.merge.ordering import OrderingValues, ordering_values
+
+Keys: TypeAlias = pa.Array | pa.ChunkedArray
+
+# How many keys an error names.
+_SHOWN = 3
+
+
+class KeyIndex:
+    """Which row of a key column has a key.
+
+    Memory: 16 to 32 bytes per key, and the key column itself, which it keeps.  Looking up is read-only, so
+    threads may share an index.
+
+    Args:
+        keys: text, any number of chunks.  Null keys are never found.
+
+    Attributes:
+        rows: how many rows `keys` has.
+        duplicates: whether a key stands in more than one row.
+    """
+
+    __slots__ = ("_buffers", "_seed", "_slots", "duplicates", "keys", "rows")
+
+    def __init__(self, keys: Keys) -> None:
+        self.keys = one_text_array(keys)
+        self._buffers = text_buffers(self.keys)
+        self.rows = self._buffers.rows
+        # Another seed in each index: nobody can choose keys that collide.
+        self._seed = random.getrandbits(64)
+        self._slots = _slots(self.rows)
+        self.duplicates = _keymerge.build(self._buffers, self._slots, self._seed) > 0
+
+    def find(self, keys: Keys) -> np.ndarray:
+        """For each of `keys`, the last row of the index that has it; -1 for none and for null (int64)."""
+        chunks = text_chunks(keys)
+        rows = sum(len(c) for c in chunks)
+        # Arrow's pool keeps the pages of such sizes for the next call, which malloc gives back.
+        out = np.frombuffer(pa.allocate_buffer(8 * rows), np.int64) if rows else np.empty(0, np.int64)
+        start = 0
+        for chunk in chunks:
+            part = out[start : start + len(chunk)]
+            _keymerge.find(self._buffers, self._slots, self._seed, text_buffers(chunk, widen=False), part)
+            start += len(chunk)
+        return out
+
+
+def key_groups(keys: Keys) -> np.ndarray:
+    """For each row, the first row with its key; -1 for null (int64)."""
+    buffers = text_buffers(one_text_array(keys))
+    out = np.empty(buffers.rows, dtype=np.int64)
+    _keymerge.group(buffers, _slots(buffers.rows), random.getrandbits(64), out)
+    return out
+
+
+def precombine(keys: Keys, ordering: pa.Array | pa.ChunkedArray | None = None) -> np.ndarray:
+    """Rows that survive when one row per key is kept, ascending (int64).
+
+    Args:
+        keys: record keys; not null.
+        ordering: per row, the ordering value; the greatest wins, the later row among equals.  Without it
+            the later row wins.
+
+    Raises:
+        RecordKeyError: a null key.
+        OrderingValueError: a null ordering value.
+        SchemaError: an ordering column of a type without an order.
+    """
+    array = one_text_array(keys)
+    if array.null_count:
+        raise RecordKeyError(
+            f"the record key is null in {array.null_count} of {len(array)} rows", rows=array.null_count
+        )
+    buffers = text_buffers(array)
+    values = OrderingValues(None, None, None)
+    if ordering is not None:
+        _check_length(ordering, len(array), "one ordering value per key is needed")
+        _refuse_null_ordering(ordering, array)
+        (values,) = ordering_values(ordering)
+    dead = np.zeros(buffers.rows, dtype=np.uint8)
+    seed = random.getrandbits(64)
+    _keymerge.losers(buffers, _slots(buffers.rows), seed, values.numbers, values.text, dead)
+    return np.flatnonzero(dead == 0)
+
+
+def merge_positions(
+    old_keys: Keys,
+    old_ordering: pa.Array | pa.ChunkedArray | None,
+    new: KeyIndex,
+    new_ordering: pa.Array | pa.ChunkedArray | None,
+    *,
+    found: np.ndarray | None = None,
+) -> np.ndarray:
+    """For each old row, the incoming row that replaces it, or -1 where the old row stays (int64).
+
+    With ordering values, an old row whose value is not null and strictly greater stays.
+
+    Args:
+        old_keys, old_ordering: the stored rows, in file order.
+        new, new_ordering: the incoming rows.
+        found: what `new.find(old_keys)` gave, where the caller has it already.
+
+    Raises:
+        OrderingValueError: an incoming ordering value is null.
+        SchemaError: ordering columns that do not compare.
+    """
+    take = new.find(old_keys) if found is None else np.array(found, dtype=np.int64)
+    if old_ordering is None or new_ordering is None:
+        return take
+    _check_length(old_ordering, len(take), "one ordering value per stored row is needed")
+    _check_length(new_ordering, new.rows, "one ordering value per incoming row is needed")
+    _refuse_null_ordering(new_ordering, new.keys)
+    old, incoming = ordering_values(old_ordering, new_ordering)
+    _keymerge.keep_newer(
+        take, old.numbers, old.text, old.valid, incoming.numbers, incoming.text, len(new_ordering)
+    )
+    return take
+
+
+def _check_length(column: pa.Array | pa.ChunkedArray, rows: int, message: str) -> None:
+    if len(column) != rows:
+        raise ValueError(f"{message}: {len(column)} for {rows}")
+
+
+def _refuse_null_ordering(ordering: pa.Array | pa.ChunkedArray, keys: pa.Array) -> None:
+    if not ordering.null_count:
+        return
+    rows = np.flatnonzero(~ordering.is_valid().to_numpy(zero_copy_only=False).astype(bool))[:_SHOWN]
+    first = keys.take(pa.array(rows)).to_pylist()
+    raise OrderingValueError(
+        f"the ordering value is null in {ordering.null_count} of {len(ordering)} rows, first for the "
+        "record keys " + ", ".join(repr(k) for k in first),
+        remedy="fill the column, or choose another hoodie.datasource.write.precombine.field.",
+        rows=ordering.null_count,
+        first_keys=first,
+    )
+
+
+def _slots(rows: int) -> np.ndarray:
+    """An empty table for `rows` keys: a power of two, at most half full."""
+    return np.zeros(1 << max(2 * rows - 1, 1).bit_length(), dtype=np.uint64)
+
+
+__all__ = ["KeyIndex", "key_groups", "merge_positions", "precombine"]

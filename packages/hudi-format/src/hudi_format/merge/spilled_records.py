@@ -1,0 +1,418 @@
+"""Records that meet stored rows, kept on disk where they exceed the memory limit.
+
+They are parted by a hash of their keys.  The stored rows pass twice: first their keys alone, which are parted the
+same way, so that each part's records find the places of the rows that they meet; these records are written down
+in the order of those places ("patches").  Then the rows themselves pass, and meet the patches of all parts side by
+side.  What met no row comes last, in the order in which it would have come from memory.
+
+A part that is still too large is parted again by other bits of the hash.  Everything is read and written once or
+twice, in order; memory holds one part, or one batch of each.
+"""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from types import TracebackType
+from typing import IO, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_format.arrow.sizes import size_of
+from hudi_format.arrow.text_buffers import one_text_array, text_buffers
+from hudi_format.errors import SpillError
+from hudi_format.merge import _keymerge
+from hudi_format.merge.key_index import KeyIndex, Keys
+from hudi_format.merge.log_entries import Entries, Patches, Resolved
+from hudi_format.merge.memory_limit import SPILL_PATH, MemoryLimit
+
+# A temporary file of Arrow batches, in any number of streams.
+#
+# The file has no name from its first moment on (where the system can do that; on Windows it goes when it is
+# closed), so that nothing is left of it however the process ends.
+
+
+def spill_failed(error: OSError, folder: str, written: int) -> SpillError:
+    """What to raise where records could not be kept; `written` bytes are there already."""
+    return SpillError(
+        f"records that do not fit into the memory limit could not be kept in {folder or tempfile.gettempdir()}: "
+        f"{error.strerror or error}",
+        remedy=f"free space there, name another folder with {SPILL_PATH}, or raise the memory limit.",
+        folder=folder or tempfile.gettempdir(),
+        written=written,
+    )
+
+
+class SpillFile:
+    """Batches of one schema, appended to numbered streams and read back stream by stream.
+
+    Raises:
+        SpillError: the folder is not there, is full or cannot be written.
+    """
+
+    def __init__(self, schema: pa.Schema, limit: MemoryLimit) -> None:
+        self.schema = schema
+        self._folder = limit.folder or tempfile.gettempdir()
+        self._options = pa.ipc.IpcWriteOptions(compression="lz4" if limit.compress else None)
+        self._parts: dict[int, list[tuple[int, int]]] = {}
+        self._bytes: dict[int, int] = {}
+        self._end = 0
+        self._file: IO[bytes]
+        try:
+            self._file = tempfile.TemporaryFile(dir=limit.folder or None, buffering=0)  # noqa: SIM115
+        except OSError as e:
+            raise self._failed(e) from e
+
+    def write(self, stream: int, rows: pa.Table) -> None:
+        """Append rows to a stream."""
+        if not rows.num_rows:
+            return
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self.schema, options=self._options) as writer:
+            writer.write_table(rows)
+        data = memoryview(sink.getvalue())
+        size = len(data)
+        try:
+            self._file.seek(self._end)
+            while len(data):
+                data = data[self._file.write(data) :]
+        except OSError as e:
+            raise self._failed(e) from e
+        self._parts.setdefault(stream, []).append((self._end, size))
+        self._bytes[stream] = self._bytes.get(stream, 0) + size_of(rows)
+        self._end += size
+
+    @property
+    def streams(self) -> list[int]:
+        """The streams that have rows, ascending."""
+        return sorted(self._parts)
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return self._end
+
+    def has(self, stream: int) -> bool:
+        """Whether a stream has rows."""
+        return stream in self._parts
+
+    def size_of(self, stream: int) -> int:
+        """Bytes in memory of a stream's rows."""
+        return self._bytes.get(stream, 0)
+
+    def read(self, stream: int) -> Iterator[pa.Table]:
+        """A stream's rows, in the pieces in which they were written."""
+        for start, size in self._parts.get(stream, ()):
+            data = bytearray(size)
+            view = memoryview(data)
+            try:
+                self._file.seek(start)
+                while len(view):
+                    got = self._file.readinto(view)  # type: ignore[attr-defined]
+                    if not got:
+                        raise OSError(f"{len(view)} of {size} bytes are not there")
+                    view = view[got:]
+            except OSError as e:
+                raise self._failed(e) from e
+            with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
+                yield reader.read_all()
+
+    def _failed(self, error: OSError) -> SpillError:
+        return spill_failed(error, self._folder, self._end)
+
+    def close(self) -> None:
+        """Give the disk space back."""
+        self._file.close()
+        self._parts.clear()
+
+    def __enter__(self) -> SpillFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+MOST_PARTS = 64
+_MOST_DEPTH = 4  # 64 parts, parted again so often: beyond it one key alone fills a part
+_BINS = 4096
+_FEWEST_ROWS = 1024
+_POSITIONS = pa.schema([("key", pa.string()), ("position", pa.int64())])
+
+
+class _Resolver(Protocol):
+    def resolve(self, entries: Entries) -> Resolved: ...
+
+    def alone(self, resolved: Resolved, unseen: np.ndarray) -> tuple[Entries, np.ndarray]: ...
+
+
+class SpilledRecords:
+    """Records on disk: `add` all, then `meet` the stored keys once, then `patches` and `rest`.
+
+    Args:
+        resolver: what becomes of records, in order, that are all there are of their keys.
+        columns, ordering: schema of the records' columns, and type of their ordering values (None for none).
+        expected: bytes of all records, roughly; decides into how many parts they go.
+
+    Raises:
+        SpillError: from every call.
+    """
+
+    def __init__(
+        self,
+        resolver: _Resolver,
+        columns: pa.Schema,
+        ordering: pa.DataType | None,
+        limit: MemoryLimit,
+        *,
+        expected: int = 0,
+    ) -> None:
+        self._resolver = resolver
+        self._limit = limit
+        self._columns = columns
+        self._ordering = ordering
+        extra = [pa.field("", pa.string()), pa.field("", pa.uint8()), pa.field("", pa.int64())]
+        if ordering is not None:
+            extra.append(pa.field("", ordering))
+        self._schema = pa.schema([*columns, *extra])
+        self._place = len(columns) + 2  # the column of positions
+        self._seed = random.getrandbits(64)
+        self._next = 0
+        self._stored = 0
+        self._parts = min(MOST_PARTS, max(4, -(-2 * expected // limit.held)))
+        self._streams = self._parts
+        self._stack = ExitStack()
+        try:
+            self._records = self._stack.enter_context(SpillFile(self._schema, limit))
+            self._keys = self._stack.enter_context(SpillFile(_POSITIONS, limit))
+            self._met = self._stack.enter_context(SpillFile(self._schema, limit))
+            self._rest = self._stack.enter_context(SpillFile(self._schema, limit))
+        except BaseException:
+            self._stack.close()
+            raise
+        self._cursors: list[_Cursor] = []
+        self._written = 0
+        self._bin = 1
+        self._left = np.zeros(0, np.int64)  # bytes of the rest, by bins of places
+
+    @property
+    def bytes_on_disk(self) -> int:
+        return self._records.size + self._keys.size + self._met.size + self._rest.size
+
+    @property
+    def rows_at_once(self) -> int:
+        """Stored rows that meet a part of the records that memory may hold."""
+        each = sum(self._met.size_of(s) for s in self._met.streams) // max(1, self._written)
+        return max(_FEWEST_ROWS, self._limit.held // (4 * max(1, each)))
+
+    def add(self, entries: Entries) -> None:
+        """More records, all later than those before."""
+        n = len(entries.kinds)
+        order = pa.array(np.arange(self._next, self._next + n))
+        self._next += n
+        rows = self._packed(entries, order)
+        step = _rows_of(rows, max(self._limit.step, self._limit.held // 2))
+        for start in range(0, n, step):
+            piece = rows.slice(start, step)
+            self._write(self._records, piece, piece.column(len(self._columns)), 0, 0, self._parts)
+
+    def meet(self, stored: Iterable[Keys]) -> None:
+        """Find the places of the records among the stored keys, given in the order of their rows."""
+        for keys in stored:
+            n = len(keys)
+            places = pa.array(np.arange(self._stored, self._stored + n))
+            self._stored += n
+            one = one_text_array(keys).cast(pa.string())
+            rows = pa.table([one, places], schema=_POSITIONS)
+            self._write(self._keys, rows, one, 0, 0, self._parts)
+        self._bin = -(-max(1, self._next) // _BINS)
+        self._left = np.zeros(_BINS, np.int64)
+        leaf = 0
+        todo = [(part, 0) for part in reversed(range(self._parts))]
+        while todo:
+            part, depth = todo.pop()
+            if not self._records.has(part):
+                continue
+            entries, order = self._load(part)
+            if entries is None:
+                if depth + 1 < _MOST_DEPTH:
+                    todo += [(p, depth + 1) for p in reversed(self._part_again(part, depth + 1))]
+                    continue
+                entries, order = self._load(part, whatever=True)
+                assert entries is not None
+            self._join(part, leaf, entries, order)
+            leaf += 1
+        self._cursors = [_Cursor(self._met, stream, self._place) for stream in self._met.streams]
+
+    def patches(self, start: int, stop: int) -> Patches:
+        """What the stored rows from `start` to before `stop` meet; to be asked in their order."""
+        parts = [c.until(stop) for c in self._cursors]
+        rows = pa.concat_tables([p for p in parts if p is not None] or [self._schema.empty_table()])
+        places = rows.column(self._place).to_numpy() - start
+        order = np.argsort(places, kind="stable")  # the records of one row come from one part, in order
+        entries, _ = self._unpacked(rows.take(pa.array(order)))
+        counts = np.bincount(places, minlength=stop - start)
+        firsts = np.cumsum(counts) - counts
+        found = np.where(counts > 0, firsts, -1)
+        return Patches(entries, found, counts if len(counts) and counts.max() > 1 else None)
+
+    def rest(self) -> Iterator[Entries]:
+        """The resolved records whose key no stored row had, in order; no deletes."""
+        cursors = [_Cursor(self._rest, stream, self._place) for stream in self._rest.streams]
+        for stop in self._windows():
+            parts = [p for p in (c.until(stop) for c in cursors) if p is not None]
+            if parts:
+                rows = pa.concat_tables(parts)
+                places = rows.column(self._place).to_numpy()
+                yield self._unpacked(rows.take(pa.array(np.argsort(places, kind="stable"))))[0]
+
+    def _windows(self) -> Iterator[int]:
+        """Places between which what is left of the records is a part of what memory may hold."""
+        size = 0
+        for number, of_bin in enumerate(self._left.tolist()):
+            size += of_bin
+            if size > self._limit.held // 4:
+                yield (number + 1) * self._bin
+                size = 0
+        yield self._next
+
+    def close(self) -> None:
+        self._stack.close()
+
+    # --- parts ---------------------------------------------------------------------------------------
+
+    def _packed(self, entries: Entries, order: pa.Array) -> pa.Table:
+        columns = [*entries.rows.columns, entries.keys, pa.array(entries.kinds), order]
+        if self._ordering is not None:
+            columns.append(entries.ordering)
+        return pa.table(columns, schema=self._schema)
+
+    def _unpacked(self, rows: pa.Table) -> tuple[Entries, np.ndarray]:
+        n = len(self._columns)
+        data = rows.select(range(n))
+        ordering = rows.column(n + 3) if self._ordering is not None else None
+        kinds = rows.column(n + 1).to_numpy()
+        return Entries(data, rows.column(n), ordering, kinds), rows.column(n + 2).to_numpy()
+
+    def _write(self, file: SpillFile, rows: pa.Table, keys: Keys, first: int, depth: int, parts: int) -> None:
+        """Append rows to the streams from `first` on, by the hash of their keys."""
+        one = one_text_array(keys)
+        out = np.empty(len(one), dtype=np.uint64)
+        _keymerge.hashes(text_buffers(one), (self._seed + depth) & 0xFFFFFFFFFFFFFFFF, out)
+        numbers = ((out >> np.uint64(32)) * np.uint64(parts)) >> np.uint64(32)
+        order = np.argsort(numbers.astype(np.uint8), kind="stable")
+        counts = np.bincount(numbers.astype(np.int64), minlength=parts)
+        sorted_rows = rows.take(pa.array(order))
+        start = 0
+        for number, count in enumerate(counts.tolist()):
+            file.write(first + number, sorted_rows.slice(start, count))
+            start += count
+
+    def _part_again(self, part: int, depth: int) -> list[int]:
+        """Part the records and keys of one part into new streams; gives their numbers."""
+        n = len(self._columns)
+        parts = min(MOST_PARTS, -(-2 * self._records.size_of(part) // self._limit.held))
+        first, self._streams = self._streams, self._streams + parts
+        for rows in _gathered(self._records.read(part), self._limit.step):
+            self._write(self._records, rows, rows.column(n), first, depth, parts)
+        for rows in _gathered(self._keys.read(part), self._limit.step):
+            self._write(self._keys, rows, rows.column(0), first, depth, parts)
+        return list(range(first, first + parts))
+
+    def _load(self, part: int, *, whatever: bool = False) -> tuple[Entries | None, np.ndarray]:
+        """The records of a part, and where in the order they are; None where they do not fit."""
+        if not whatever and self._records.size_of(part) > self._limit.held:
+            return None, np.empty(0, np.int64)
+        tables = list(self._records.read(part)) or [self._schema.empty_table()]
+        # In many chunks each of the takes to come would go through all of them.
+        return self._unpacked(pa.concat_tables(tables).combine_chunks())
+
+    def _join(self, part: int, leaf: int, entries: Entries, order: np.ndarray) -> None:
+        """Write down which records of a part meet which stored rows, and what is left."""
+        resolved = self._resolver.resolve(entries)
+        index = KeyIndex(resolved.keys)
+        seen = np.zeros(len(resolved.keys), dtype=bool)
+        width = _rows_of(resolved.entries.rows, self._limit.held // (2 * self._parts))
+        for rows in self._keys.read(part):
+            hits = index.find(rows.column(0))
+            met = hits >= 0
+            seen[hits[met]] = True
+            patches = resolved.patches(hits[met])
+            places, records = rows.column(1).to_numpy()[met], patches.found
+            if patches.counts is not None:
+                places = np.repeat(places, patches.counts)
+                records = _ranges(records, patches.counts)
+            for start in range(0, len(records), width):
+                picked = resolved.entries.take(records[start : start + width])
+                self._written += len(picked)
+                self._met.write(leaf, self._packed(picked, pa.array(places[start : start + width])))
+        rest, firsts = self._resolver.alone(resolved, ~seen)
+        if len(firsts):
+            each = -(-size_of(rest.rows) // len(firsts))
+            self._left += each * np.bincount(order[firsts] // self._bin, minlength=_BINS)
+        for start in range(0, len(firsts), width):
+            piece = rest.take(np.arange(start, min(start + width, len(firsts))))
+            self._rest.write(leaf, self._packed(piece, pa.array(order[firsts[start : start + width]])))
+
+
+class _Cursor:
+    """Reads a stream whose last columns say an ascending position, as far as it is asked for."""
+
+    def __init__(self, file: SpillFile, stream: int, place: int) -> None:
+        self._pieces = file.read(stream)
+        self._place = place
+        self._rows: pa.Table | None = None
+        self._at: np.ndarray = np.empty(0, np.int64)
+
+    def fill(self) -> bool:
+        """Whether there is another row."""
+        while not len(self._at):
+            self._rows = next(self._pieces, None)
+            if self._rows is None:
+                return False
+            self._at = self._rows.column(self._place).to_numpy()
+        return True
+
+    def until(self, stop: int) -> pa.Table | None:
+        """The rows of positions before `stop` that were not given before."""
+        out = []
+        while self.fill() and self._at[0] < stop:
+            assert self._rows is not None
+            count = int(np.searchsorted(self._at, stop))
+            out.append(self._rows.slice(0, count))
+            self._rows, self._at = self._rows.slice(count), self._at[count:]
+        return pa.concat_tables(out) if out else None
+
+
+def _gathered(pieces: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
+    """The pieces put together to about `size` bytes: what is parted again would come in ever smaller ones."""
+    some: list[pa.Table] = []
+    held = 0
+    for piece in pieces:
+        some.append(piece)
+        held += size_of(piece)
+        if held >= size:
+            yield pa.concat_tables(some).combine_chunks()
+            some, held = [], 0
+    if some:
+        yield pa.concat_tables(some).combine_chunks()
+
+
+def _ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The numbers from each start on, as many as its count says, end to end."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    out: np.ndarray = np.arange(total) + np.repeat(starts - (ends - counts), counts)
+    return out
+
+
+def _rows_of(rows: pa.Table, size: int) -> int:
+    """How many of these rows make `size` bytes."""
+    return max(1, int(size // max(1, size_of(rows) // max(1, rows.num_rows))))
+
+
+__all__ = ["SpilledRecords"]

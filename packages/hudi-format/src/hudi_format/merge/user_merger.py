@@ -1,0 +1,498 @@
+"""Merges of the user's: a Python function over Arrow batches, or one expression for each column.
+
+A function is named by `module:name`, so that executors and later readers of the table import the same one.  It
+gets two batches that are aligned row for row, the records so far and those that came after them, and gives the
+merged records back:
+
+    def add_up(old: pa.RecordBatch, new: pa.RecordBatch, context: MergeContext) -> pa.RecordBatch:
+        total = pc.add(old["count"], new["count"])
+        return new.set_column(new.schema.get_field_index("count"), "count", total)
+
+Expressions say the same of single columns without code: `{"count": "sum", "last_seen": "max"}`; see
+`hudi_format.merge.expressions`.
+
+Records of one key meet in the order in which they were written, each with what those before came to, first of
+all the stored row.  A delete ends what came before it; a record after it begins anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from types import FunctionType
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_format._checks import imported, loads
+from hudi_format.arrow.input import checked_table
+from hudi_format.errors import InvalidOptionError, MergeFunctionError, SchemaError
+from hudi_format.keygen.record_keys import nested_column
+from hudi_format.merge import record_merger
+from hudi_format.merge.expressions import NAMES, check_expression, combine_column, needs_ordering
+from hudi_format.merge.key_index import KeyIndex, key_groups
+from hudi_format.merge.log_entries import Entries, Resolved
+from hudi_format.merge.partial_update import is_has, with_lacking, with_marks
+from hudi_format.merge.payloads import MergeRule, Order
+from hudi_format.schema.meta_fields import META_COLUMNS, RECORD_KEY
+
+MERGE = "hudi.merge"
+# The payload class of a table whose merge is a function: no JVM has it, so that Apache Hudi fails by that name
+# where it would have to merge, and reads base files as ever.
+PAYLOAD = "io.hudi.python.MergeFunction"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeContext:
+    """What a merge function may know besides the records.
+
+    Attributes:
+        ordering_field: name of the table's ordering field, "" for none.
+        old_ordering, new_ordering: its values, row for row; None without one.
+        keys: the record keys, row for row.
+    """
+
+    ordering_field: str
+    old_ordering: pa.Array | None
+    new_ordering: pa.Array | None
+    keys: pa.Array
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What a merge function may give back where records can vanish.
+
+    Attributes:
+        rows: the merged records, one for each pair; columns that it lacks are those of the later record.
+        deleted: per pair, whether nothing is left of it (boolean, no nulls); None for nowhere.
+    """
+
+    rows: pa.RecordBatch | pa.Table
+    deleted: pa.Array | None = None
+
+
+MergeFunction: TypeAlias = Callable[
+    [pa.RecordBatch, pa.RecordBatch, MergeContext], pa.RecordBatch | pa.Table | Merged
+]
+
+
+@dataclass(frozen=True, slots=True)
+class CustomMerge:
+    """A merge of the user's.  Plain values: it crosses to executors, and stands in a table's properties.
+
+    Attributes:
+        function: `module:name`; "" where there are expressions.
+        columns: (column, expression) pairs.
+        fixed: columns that a merge must not change: those of the key and the partition path.
+    """
+
+    function: str = ""
+    columns: tuple[tuple[str, str], ...] = ()
+    fixed: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.function or "expressions for " + ", ".join(c for c, _ in self.columns)
+
+    @property
+    def text(self) -> str:
+        """What stands in the option `hudi.merge`: `parse_merge` gives the same merge back."""
+        return self.function or json.dumps(dict(self.columns), ensure_ascii=False)
+
+    def columns_for(self, wanted: Sequence[str], table: Sequence[str], ordering: str | None) -> list[str]:
+        """The columns that must be read to merge the wanted ones."""
+        if self.function:  # it may look at all of them
+            return [n for n in table if n not in META_COLUMNS]
+        return [ordering.partition(".")[0]] if ordering and self._ordered(wanted, ordering) else []
+
+    def _ordered(self, names: Sequence[str], ordering: str | None) -> bool:
+        by_name = dict(self.columns)
+        return any(needs_ordering(by_name.get(n, _rest(ordering))) for n in names if n not in META_COLUMNS)
+
+    def check(self, schema: pa.Schema, ordering: str | None = None) -> None:
+        """Make sure that it fits a table's columns.
+
+        Raises:
+            SchemaError: an expression for a column that is not there, or of a type that it does not take.
+            InvalidOptionError: a function that cannot be imported.
+        """
+        if self.function:
+            load_function(self.function)
+        for column, expression in self.columns:
+            if column not in schema.names:
+                raise SchemaError(
+                    f"{MERGE} names the column {column!r}, which the table does not have", column=column
+                )
+            if column in self.fixed:
+                raise SchemaError(
+                    f"{MERGE} names {column!r}, which the record key or partition path is made of; records with "
+                    "other values do not meet", column=column, remedy="leave it out.",
+                )  # fmt: skip
+            check_expression(column, expression, schema.field(column).type, ordering)
+
+    def merge(self, old: pa.Table, new: pa.Table, keys: pa.Array, ordering: str | None) -> Merged:
+        """Records brought together pair by pair; meta columns are those of `new`.
+
+        Args:
+            old, new: the same columns and number of rows.  Where expressions merge them, records of `new` may lack
+                columns (`hudi_format.merge.partial_update`), which then stay as they were.
+
+        Raises:
+            MergeFunctionError: the function raised, or gave what fits the rows in no way.
+            SchemaError: expressions for columns that do not take them.
+        """
+        marked = new
+        old, new = (t.select([n for n in t.column_names if not is_has(n)]) for t in (old, marked))
+        data = [n for n in new.column_names if n not in META_COLUMNS]
+        before = after = None
+        if ordering and ordering.partition(".")[0] in new.column_names:
+            before, after = (record_merger.one_array(_nested(t, ordering)) for t in (old, new))
+        if not self.function:
+            return Merged(with_lacking(self._by_column(old, new, data, before, after), old, marked))
+        context = MergeContext(ordering or "", before, after, keys)
+        function = load_function(self.function)
+        try:
+            given = function(_batch(old.select(data)), _batch(new.select(data)), context)
+        except Exception as e:
+            raise MergeFunctionError(
+                f"the merge function {self.function} raised {type(e).__name__}: {e}",
+                remedy="correct the function; nothing of this merge was kept.", function=self.function,
+            ) from e  # fmt: skip
+        return self._checked(given, new, data)
+
+    def _by_column(
+        self, old: pa.Table, new: pa.Table, data: Sequence[str], before: pa.Array, after: pa.Array
+    ) -> pa.Table:
+        by_name = dict(self.columns)
+        newer = None
+        if before is not None:
+            newer = record_merger.not_older(before, after)
+        rest = _rest("x" if before is not None else None)
+        out = []
+        for name in new.column_names:
+            if name in data and name not in self.fixed:
+                column = combine_column(
+                    by_name.get(name, rest), record_merger.one_array(old.column(name)),
+                    record_merger.one_array(new.column(name)), newer,
+                )  # fmt: skip
+                out.append(column)
+            else:
+                out.append(new.column(name))
+        return pa.table(out, schema=new.schema)
+
+    def _checked(self, given: object, new: pa.Table, data: Sequence[str]) -> Merged:
+        deleted = None
+        if isinstance(given, Merged):
+            given, deleted = given.rows, given.deleted
+        if isinstance(given, pa.RecordBatch):
+            given = pa.Table.from_batches([given])
+        if not isinstance(given, pa.Table):
+            raise self._wrong(f"gave a {type(given).__name__} and no RecordBatch, Table or Merged")
+        try:
+            rows = checked_table(given)
+        except SchemaError as e:
+            raise self._wrong(f"gave rows that no merge can go on with: {e.message}") from None
+        if rows.num_rows != new.num_rows:
+            raise self._wrong(f"gave {rows.num_rows} rows for {new.num_rows} pairs")
+        unknown = [n for n in rows.column_names if n not in data]
+        if unknown:
+            raise self._wrong(f"gave a column {unknown[0]!r}, which the records do not have")
+        if deleted is not None:
+            deleted = record_merger.one_array(deleted)
+            if not pa.types.is_boolean(deleted.type) or len(deleted) != new.num_rows or deleted.null_count:
+                raise self._wrong(
+                    "gave marks of deletion that are not one boolean for each pair, without nulls"
+                )
+        out = []
+        for field in new.schema:
+            if field.name not in rows.column_names:
+                out.append(new.column(field.name))
+                continue
+            column = rows.column(field.name)
+            if column.type != field.type:
+                try:
+                    column = column.cast(field.type)
+                except pa.ArrowException as e:
+                    raise self._wrong(
+                        f"gave {field.name!r} as {column.type}, which does not become {field.type}: {e}"
+                    ) from e
+            if field.name in self.fixed and not column.equals(new.column(field.name)):
+                raise self._wrong(
+                    f"changed {field.name!r}, which the record key or partition path is made of"
+                )
+            out.append(column)
+        return Merged(pa.table(out, schema=new.schema), deleted)
+
+    def _wrong(self, text: str) -> MergeFunctionError:
+        return MergeFunctionError(
+            f"the merge function {self.function} {text}",
+            remedy="see MergeFunction in hudi_format.merge.user_merger for what it must give.",
+            function=self.function,
+        )
+
+
+def _rest(ordering: str | None) -> str:
+    """The expression of columns that none is given for."""
+    return "latest" if ordering else "last"
+
+
+def _nested(rows: pa.Table, name: str) -> pa.Array | pa.ChunkedArray:
+    column = nested_column(rows, name)
+    if column is None:
+        raise SchemaError(f"the records have no ordering column {name!r}", column=name)
+    return column
+
+
+def _batch(rows: pa.Table) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([record_merger.one_array(c) for c in rows.columns], schema=rows.schema)
+
+
+def custom_rule(text: str, fixed: Sequence[str] = ()) -> MergeRule:
+    """The rule of a merge of the user's: `text` as the option `hudi.merge` has it.
+
+    The function will be imported and run where the rule is used, so `text` is what the caller trusts: what a table
+    says of itself goes through `hudi_timeline.options.allowed_functions` first.
+
+    Raises:
+        InvalidOptionError: as `parse_merge`.
+    """
+    parse_merge(text)
+    return MergeRule("CUSTOM", Order.LATER, Order.LATER, custom=text, fixed=tuple(fixed))
+
+
+@cache
+def custom_of(rule: MergeRule) -> CustomMerge | None:
+    """The user's merge of a rule; None where it is one of Apache Hudi's."""
+    if not rule.custom:
+        return None
+    merge = parse_merge(rule.custom)
+    return CustomMerge(merge.function, merge.columns, rule.fixed)
+
+
+# --- references ------------------------------------------------------------------------------------------
+
+
+def merge_text(merge: str | Mapping[str, str] | Callable[..., object]) -> str:
+    """What stands in the option `hudi.merge` for a merge given as text, as a mapping or as a function.
+
+    Raises:
+        InvalidOptionError: a function that others cannot import: a lambda, one inside another, one of a script.
+    """
+    if isinstance(merge, str):
+        return merge
+    if isinstance(merge, Mapping):
+        return json.dumps(dict(merge), ensure_ascii=False)
+    name = getattr(merge, "__qualname__", type(merge).__name__)
+    module = getattr(merge, "__module__", "")
+    what = "a lambda" if name.endswith("<lambda>") else f"{module}:{name}"
+    if not isinstance(merge, FunctionType) or "<" in name or module == "__main__":
+        raise InvalidOptionError(
+            f"{what} cannot be the merge of a table: executors and later readers could not import it",
+            remedy="define it with def in a module that is installed everywhere, and give the function or "
+            "'module:name'; or give expressions such as {'count': 'sum'}.",
+            option=MERGE,
+        )
+    return f"{module}:{name}"
+
+
+def parse_merge(text: str) -> CustomMerge:
+    """The merge that an option or property names: `module:name`, or a JSON object of expressions.
+
+    Raises:
+        InvalidOptionError: neither of these, or an expression that there is not.
+    """
+    text = text.strip()
+    if text.startswith("{"):
+        try:
+            given = loads(text)
+        except (ValueError, RecursionError) as e:
+            raise InvalidOptionError(f"{MERGE} is no JSON object: {e}", option=MERGE) from None
+        wrong = [v for v in given.values() if v not in NAMES]
+        if wrong or not given:
+            raise InvalidOptionError(
+                f"{MERGE} has no expression {wrong[0]!r}" if wrong else f"{MERGE} names no column",
+                remedy=f"use {', '.join(NAMES)}.", option=MERGE,
+            )  # fmt: skip
+        return CustomMerge(columns=tuple(sorted(given.items())))
+    module, colon, name = text.partition(":")
+    # Each part on its own: ".module" would be relative to whatever imports it.
+    if not colon or not all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
+        raise InvalidOptionError(
+            f"{MERGE}={text!r} names no function",
+            remedy='give \'module:name\' of a Python function, or a JSON object such as {"count": "sum"}.',
+            option=MERGE,
+        )
+    return CustomMerge(function=text)
+
+
+@cache
+def load_function(reference: str) -> MergeFunction:
+    """The function that `module:name` is.
+
+    Raises:
+        InvalidOptionError: it cannot be imported here.
+    """
+    return imported(reference, MERGE)
+
+
+# --- records of one key, one after the other -------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Chains:
+    """All records of a key, in order: they meet the stored row one after the other.
+
+    So a table gives the same rows whether records were merged when they were written or when they are read.
+    """
+
+    custom: CustomMerge
+    ordering: str | None
+
+    def resolve(self, entries: Entries) -> Resolved:
+        groups = key_groups(entries.keys)
+        order = np.argsort(groups, kind="stable")
+        order = order[np.searchsorted(groups[order], 0) :]  # rows without a key are dropped
+        one = entries if np.array_equal(order, np.arange(len(entries))) else entries.take(order)
+        sorted_groups = groups[order]
+        first = np.ones(len(order), dtype=bool)
+        first[1:] = sorted_groups[1:] != sorted_groups[:-1]
+        starts = np.flatnonzero(first)
+        counts = np.diff(np.append(starts, len(order)))
+        return Resolved(one, one.keys.take(pa.array(starts)), order[starts + counts - 1], starts, counts)
+
+    def alone(self, resolved: Resolved, unseen: np.ndarray) -> tuple[Entries, np.ndarray]:
+        assert resolved.starts is not None
+        assert resolved.counts is not None
+        chosen = np.flatnonzero(unseen)
+        chosen = chosen[np.argsort(resolved.places[chosen])]
+        rows, alive = self.fold(None, resolved.entries, resolved.starts[chosen], resolved.counts[chosen])
+        left, at = np.flatnonzero(alive), pa.array(chosen)
+        kinds = np.zeros(len(chosen), np.uint8)
+        lasts = pa.array(resolved.starts[chosen] + resolved.counts[chosen] - 1)
+        ordering = None if resolved.entries.ordering is None else resolved.entries.ordering.take(lasts)
+        all_of = Entries(rows, resolved.keys.take(at), ordering, kinds)
+        return all_of.take(left), resolved.places[chosen][left]
+
+    def fold(
+        self, stored: pa.Table | None, entries: Entries, starts: np.ndarray, counts: np.ndarray
+    ) -> tuple[pa.Table, np.ndarray]:
+        """What rows come to with the records of their keys, and which of them there are still.
+
+        Args:
+            stored: the rows that they begin with; None for nothing.
+            starts, counts: for each row its records, one at least.
+        """
+        n = len(starts)
+        schema = entries.rows.schema
+        pool = [schema.empty_table() if stored is None else with_marks(stored, schema, None)]
+        size = pool[0].num_rows
+        at = np.arange(n) if stored is not None else np.zeros(n, np.int64)  # the row of the pool that stands
+        alive = np.full(n, stored is not None)
+        deletes = (entries.kinds == record_merger.DATA_DELETED) | (entries.kinds >= record_merger.DELETE)
+        base = size
+        pool.append(entries.rows)
+        size += entries.rows.num_rows
+        for turn in range(int(counts.max()) if n else 0):
+            active = np.flatnonzero(counts > turn)
+            records = starts[active] + turn
+            gone = deletes[records]
+            alive[active[gone]] = False
+            active, records = active[~gone], records[~gone]
+            meets = alive[active]
+            fresh = active[~meets]
+            at[fresh] = base + records[~meets]
+            alive[fresh] = True
+            pairs, later = active[meets], records[meets]
+            if not len(pairs):
+                continue
+            old = pa.concat_tables(pool).take(pa.array(at[pairs]))
+            picked = pa.array(later)
+            keys = record_merger.one_array(entries.keys.take(picked))
+            merged = self.custom.merge(old, entries.rows.take(picked), keys, self.ordering)
+            at[pairs] = size + np.arange(len(pairs))
+            pool.append(merged.rows)
+            size += len(pairs)
+            if merged.deleted is not None:
+                alive[pairs] = ~merged.deleted.to_numpy(zero_copy_only=False)
+        if size == base + entries.rows.num_rows and stored is None and np.array_equal(at, np.arange(size)):
+            return entries.rows, alive
+        at = np.where(alive, at, 0) if size else at
+        table = pa.concat_tables(pool)
+        return (table.take(pa.array(at)) if size else entries.rows.slice(0, 0)), alive
+
+
+# Merges of the user's while base files are written.
+
+
+class Folding:
+    """Incoming rows, several of a key at times, that meet the rows of an old file by a merge of the user's.
+
+    Args:
+        rows: record key and data columns, in the order in which they came.
+        kinds: per row, what it is (`hudi_format.merge.record_merger`); None where all are data.
+    """
+
+    def __init__(
+        self, rows: pa.Table, rule: MergeRule, kinds: np.ndarray | None, ordering: str | None
+    ) -> None:
+        merge = custom_of(rule)
+        if merge is None:
+            raise ValueError(f"{rule.name} is no merge of the user's")
+        self._chains = Chains(merge, ordering)
+        kinds = np.zeros(rows.num_rows, np.uint8) if kinds is None else kinds
+        self._resolved = self._chains.resolve(Entries(rows, rows.column(RECORD_KEY), None, kinds))
+        self._index = KeyIndex(self._resolved.keys)
+        self._seen = np.zeros(self._index.rows, dtype=bool)
+
+    def meet(self, stored: pa.Table) -> tuple[pa.Table, np.ndarray, np.ndarray]:
+        """What stored rows come to.
+
+        Returns:
+            Merged rows; per stored row, which of them it becomes, -1 where it stays as it is; and per stored
+            row, whether it goes.
+        """
+        hits = self._index.find(stored.column(RECORD_KEY))
+        met = np.flatnonzero(hits >= 0)
+        numbers = hits[met]
+        self._seen[numbers] = True
+        entries, starts, counts = self._resolved.entries, self._resolved.starts, self._resolved.counts
+        assert starts is not None
+        assert counts is not None
+        columns = [stored.column(n) for n in entries.rows.column_names]
+        old = pa.table(columns, schema=entries.rows.schema).take(pa.array(met))
+        rows, alive = self._chains.fold(old, entries, starts[numbers], counts[numbers])
+        take = np.full(stored.num_rows, -1, dtype=np.int64)
+        take[met] = np.arange(len(met))
+        gone = np.zeros(stored.num_rows, dtype=bool)
+        gone[met] = ~alive
+        return rows, take, gone
+
+    def rest(self) -> pa.Table:
+        """What the keys come to that no stored row had."""
+        return self._chains.alone(self._resolved, ~self._seen)[0].rows
+
+
+def folded_alone(rows: pa.Table, rule: MergeRule, kinds: np.ndarray | None, ordering: str | None) -> pa.Table:
+    """One row per key, of rows that meet no stored ones; deletes are left out."""
+    return Folding(rows, rule, kinds, ordering).rest()
+
+
+__all__ = [
+    "MERGE",
+    "PAYLOAD",
+    "Chains",
+    "CustomMerge",
+    "Folding",
+    "MergeContext",
+    "MergeFunction",
+    "Merged",
+    "custom_of",
+    "custom_rule",
+    "folded_alone",
+    "load_function",
+    "merge_text",
+    "parse_merge",
+]

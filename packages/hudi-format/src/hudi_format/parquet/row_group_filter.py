@@ -1,0 +1,155 @@
+"""Which row groups of a Parquet file cannot hold a row that a filter keeps.
+
+The question is put to Arrow's own simplification of an expression under a guarantee (`3 <= ts <= 7`), so any filter
+that Arrow can evaluate prunes; what it cannot decide is kept.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_format.schema.casts import convert, promotes
+
+if TYPE_CHECKING:
+    from hudi_format.parquet.row_groups import ColumnChunk
+
+# Statistics leave NaN out, so each column of floats is asked for twice: within its range, and with NaN.
+_MOST_FLOATS = 4
+
+
+def may_match(
+    filter: pc.Expression, guarantees: Sequence[pc.Expression | None], schema: pa.Schema
+) -> list[bool]:
+    """For each guarantee: whether a row for which it holds may pass the filter; None guarantees nothing."""
+    # Its import takes as long as that of pyarrow, and brings pandas where that is installed.
+    import pyarrow.dataset as ds
+    import pyarrow.fs as pafs
+
+    # Fragments are never opened: only their partition expressions are looked at.
+    parquet, files = ds.ParquetFileFormat(), pafs.LocalFileSystem()
+    fragments = [
+        parquet.make_fragment(str(n), files, partition_expression=g)
+        for n, g in enumerate(guarantees)
+        if g is not None
+    ]
+    dataset = ds.FileSystemDataset(fragments, schema, parquet, files)
+    kept = {int(f.path) for f in dataset.get_fragments(filter=filter)}
+    return [g is None or n in kept for n, g in enumerate(guarantees)]
+
+
+def equals(name: str, value: pa.Scalar) -> pc.Expression:
+    """That a column has a value, which may be null."""
+    return pc.field(name) == pc.scalar(value) if value.is_valid else pc.field(name).is_null()
+
+
+def all_of(parts: Sequence[pc.Expression]) -> pc.Expression | None:
+    """That all of them hold; None of none."""
+    out: pc.Expression | None = None
+    for part in parts:
+        out = part if out is None else out & part
+    return out
+
+
+def matching_row_groups(
+    footer: memoryview,
+    stored: pa.Schema,
+    filter: pc.Expression,
+    columns: Sequence[str],
+    schema: pa.Schema,
+    constants: pa.RecordBatch | None = None,
+) -> list[int]:
+    """Numbers of the row groups that may hold a row which passes the filter, by the footer's statistics.
+
+    Args:
+        footer: bytes of the footer.
+        stored: the file's schema.
+        columns: columns that the filter needs.
+        schema: the schema that the filter is written for; statistics are compared in its types.
+        constants: one row with the columns whose value is the same in the whole file.
+    """
+    from hudi_format.parquet.row_groups import row_groups
+
+    fixed: list[pc.Expression] = []
+    if constants is not None:
+        fixed = [equals(n, constants.column(n)[0]) for n in constants.schema.names if n in columns]
+    moving = [n for n in columns if constants is None or n not in constants.schema.names]
+    # Two columns of one name: which of them a chunk is of is not known.
+    moving = [n for n in moving if stored.get_field_index(n) >= 0 and n in schema.names]
+    floats = [n for n in moving if pa.types.is_floating(stored.field(n).type)]
+    if len(floats) > _MOST_FLOATS:
+        moving = [n for n in moving if n not in floats]
+    numbers: list[int] = []
+    guarantees: list[pc.Expression | None] = []
+    for number, group in enumerate(row_groups(footer, moving)):
+        cases = []
+        for name in moving:
+            if name in group.columns:
+                kind = schema.field(name).type
+                found = _range(group.columns[name], stored.field(name).type, kind)
+                cases.append(
+                    [found, [equals(name, pa.scalar(math.nan, kind))]]
+                    if found and name in floats
+                    else [found]
+                )
+        for chosen in itertools.product(*cases):
+            numbers.append(number)
+            guarantees.append(all_of([*fixed, *itertools.chain(*chosen)]))
+    kept = may_match(filter, guarantees, schema)
+    return sorted({n for n, keep in zip(numbers, kept, strict=True) if keep})
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroupFilter:
+    """A filter over rows of a schema, which may have columns that a file lacks or that are not read.
+
+    Attributes:
+        expression: the filter.
+        schema: the columns that it may name, in the types in which it is meant.
+        by: the columns whose statistics may leave row groups out; None for all.
+    """
+
+    expression: pc.Expression
+    schema: pa.Schema
+    by: frozenset[str] | None = None
+
+    def matching(self, footer: memoryview, stored: pa.Schema) -> list[int]:
+        """As `matching_row_groups`."""
+        text = str(self.expression)
+        # An expression does not say its columns; a name that stands in its text by chance costs time only.
+        columns = [n for n in self.schema.names if n in text and (self.by is None or n in self.by)]
+        return matching_row_groups(footer, stored, self.expression, columns, self.schema)
+
+
+def _range(chunk: ColumnChunk, stored: pa.DataType, wanted: pa.DataType) -> list[pc.Expression]:
+    """What a column chunk's statistics say of its values."""
+    field = pc.field(chunk.path)
+    if chunk.nulls == chunk.num_values and chunk.nulls:
+        return [field.is_null()]
+    bounds = chunk.bounds(stored)
+    if bounds is None:
+        return []
+    if wanted != stored:
+        if not (_numeric(stored) and _numeric(wanted) and promotes(stored, wanted)):
+            return []
+        # Promotions keep the order of values, as those of the rows do.
+        found = convert(pa.array([b.as_py() for b in bounds], stored), wanted, chunk.path, float_digits=True)
+        bounds = (found[0], found[1])
+    at_least, at_most = field >= pc.scalar(bounds[0]), field <= pc.scalar(bounds[1])
+    if chunk.nulls == 0:
+        return [at_least, at_most]
+    # This form of a range with nulls is one that Arrow's simplification knows; an outer `or` is not.
+    return [at_least | field.is_null(), at_most | field.is_null()]
+
+
+def _numeric(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_signed_integer(kind) or pa.types.is_floating(kind))
+
+
+__all__ = ["RowGroupFilter", "all_of", "equals", "matching_row_groups", "may_match"]

@@ -1,0 +1,161 @@
+"""The door to storage: everything under a table's base path goes through a `Storage`; see `stores.protocol`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from hudi_format.errors import InvalidOptionError
+from hudi_format.storage.hadoop_options import (
+    hadoop_options,
+    storage_options_of,
+    with_given,
+    without_hadoop_options,
+)
+from hudi_format.storage.local import LocalStorage
+from hudi_format.storage.protocol import (
+    FileInfo,
+    FlushingStorage,
+    ObjectStorage,
+    ReplacingStorage,
+    Storage,
+    WrappingStorage,
+)
+from hudi_format.storage.schemes import local_path, normalised, scheme_of
+
+if TYPE_CHECKING:
+    from hudi_format.storage.remote import FsspecStorage
+
+__all__ = [
+    "FileInfo",
+    "FlushingStorage",
+    "FsspecStorage",
+    "LocalStorage",
+    "ObjectStorage",
+    "ReplacingStorage",
+    "Storage",
+    "as_durable_as_asked",
+    "flush",
+    "folder_and_name",
+    "hadoop_options",
+    "normalised_path",
+    "open_beside",
+    "open_sized",
+    "open_storage",
+    "without_hadoop_options",
+]
+
+
+def __getattr__(name: str) -> object:
+    """`FsspecStorage`, imported at its first use: fsspec takes a while, and local tables need none of it."""
+    if name != "FsspecStorage":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from hudi_format.storage.remote import FsspecStorage
+
+    return FsspecStorage
+
+
+def normalised_path(uri: str | os.PathLike[str]) -> str:
+    """A path or URL as `Storage.uri` has it.
+
+    Raises:
+        UnsupportedError: no URL of a store; see `stores.schemes.local_path`.
+        TypeError: neither text nor a path.
+    """
+    text = _text(uri)
+    path = local_path(text)
+    return normalised(text) if path is None else os.path.abspath(os.path.expanduser(path))
+
+
+def _text(uri: str | os.PathLike[str]) -> str:
+    if uri is None or isinstance(uri, bytes):
+        raise TypeError(f"a table's place must be a path or URL as text, not {uri!r}")
+    return str(uri)
+
+
+def open_storage(
+    uri: str | os.PathLike[str],
+    storage_options: Mapping[str, Any] | None = None,
+    *,
+    options: Mapping[str, str] | None = None,
+) -> Storage:
+    """The storage below `uri`: a local path, `file:` or any scheme that fsspec knows.
+
+    Args:
+        storage_options: for fsspec: credentials, endpoints.
+        options: a call's options; those of Hadoop's file systems among them (`fs.s3a.access.key` and so on)
+            are translated.
+
+    Raises:
+        UnsupportedError: the package for the scheme is missing; the message names it.  Or it is no URL: see
+            `stores.schemes.local_path`.
+        OptionError: options that contradict each other, or that the store does not take.
+        TypeError: neither text nor a path.
+    """
+    text = _text(uri)
+    if local_path(text) is not None:
+        return LocalStorage(normalised_path(text))
+    from hudi_format.storage.remote import FsspecStorage
+
+    translated = storage_options_of(text, options or {})
+    return FsspecStorage(text, with_given(translated, dict(storage_options or {}), text))
+
+
+def open_beside(storage: Storage, uri: str) -> Storage:
+    """The storage below another URL, of the same store with the same credentials where it is of that store."""
+    if isinstance(storage, WrappingStorage):
+        return storage.wrap(open_beside(storage.inner, uri))
+    if not storage.is_local:
+        from hudi_format.storage.remote import FsspecStorage
+
+        same = local_path(uri) is None and scheme_of(uri) == scheme_of(storage.uri)
+        if same and isinstance(storage, FsspecStorage):
+            return storage.beside(uri)
+    return open_storage(uri)
+
+
+def folder_and_name(uri: str) -> tuple[str, str]:
+    """The folder of a file that the user names, as `open_storage` takes it, and its name there.
+
+    A link to a local file is followed, which a storage does within its folder only.
+    """
+    path = local_path(uri)
+    if path is None:
+        folder, _, name = uri.rstrip("/").rpartition("/")
+        return folder, name
+    folder, _, name = os.path.realpath(os.path.expanduser(path)).rpartition("/")
+    return folder or "/", name
+
+
+DURABILITY = "hudi.durability"
+FLUSH, NONE = "flush", "none"
+
+
+def as_durable_as_asked(storage: Storage, options: Mapping[str, str]) -> Storage:
+    """The storage, which flushes what is published unless the option `hudi.durability` says `none`.
+
+    Raises:
+        InvalidOptionError: it says something else.
+    """
+    asked = options.get(DURABILITY, FLUSH).strip().lower()
+    if asked not in (FLUSH, NONE):
+        raise InvalidOptionError(
+            f"{DURABILITY}={options[DURABILITY]!r} is none of {FLUSH}, {NONE}", option=DURABILITY
+        )
+    return storage.unflushed() if asked == NONE and isinstance(storage, FlushingStorage) else storage
+
+
+def flush(storage: Storage, paths: Iterable[str], *, written: bool = True) -> None:
+    """As `FlushingStorage.flush`; nothing where what was written is stored already."""
+    if isinstance(storage, FlushingStorage):
+        storage.flush(paths, written=written)
+
+
+def open_sized(storage: Storage, path: str, size: int) -> pa.NativeFile:
+    """A file for Arrow's readers, without asking the store for a size that is known (bytes; -1: it is not)."""
+    if size >= 0 and isinstance(storage, ObjectStorage):
+        return storage.open_sized(path, size)
+    return storage.open_input(path)

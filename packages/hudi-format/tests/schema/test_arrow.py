@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+from hudi_format.errors import MissingColumnError, SchemaError
+from hudi_format.schema.arrow import equal_types, normalize_batch, normalize_schema
+from hudi_format.schema.casts import convert
+from hudi_format.schema.meta_fields import META_COLUMNS, META_SCHEMA, with_meta, without_meta
+
+# Types that the oldest Arrow we run on does not have yet.
+NEWER: list[tuple[pa.DataType, pa.DataType]] = []
+if hasattr(pa, "decimal32"):
+    NEWER = [
+        (pa.decimal32(5, 2), pa.decimal128(5, 2)),
+        (pa.decimal64(18, 0), pa.decimal128(18, 0)),
+        (pa.json_(), pa.string()),
+    ]
+
+
+def of(kind: pa.DataType) -> pa.Schema:
+    return pa.schema([pa.field("c", kind)])
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        (pa.int8(), pa.int32()),
+        (pa.int16(), pa.int32()),
+        (pa.uint8(), pa.int32()),
+        (pa.uint16(), pa.int32()),
+        (pa.uint32(), pa.int64()),
+        (pa.float16(), pa.float32()),
+        (pa.large_string(), pa.string()),
+        (pa.string_view(), pa.string()),
+        (pa.large_binary(), pa.binary()),
+        (pa.binary_view(), pa.binary()),
+        (pa.binary(4), pa.binary()),
+        (pa.dictionary(pa.int8(), pa.large_string()), pa.string()),
+        (pa.dictionary(pa.uint32(), pa.int16()), pa.int32()),
+        (pa.run_end_encoded(pa.int32(), pa.string_view()), pa.string()),
+        (pa.date64(), pa.date32()),
+        (pa.timestamp("s"), pa.timestamp("us")),
+        (pa.timestamp("ms", "Europe/Oslo"), pa.timestamp("us", "UTC")),
+        (pa.timestamp("ns", "+02:00"), pa.timestamp("us", "UTC")),
+        (pa.decimal256(38, 2), pa.decimal128(38, 2)),
+        (pa.list_(pa.int8()), pa.list_(pa.field("element", pa.int32()))),
+        (pa.large_list(pa.field("x", pa.string(), False)), pa.list_(pa.field("element", pa.string(), False))),
+        (pa.list_(pa.float32(), 3), pa.list_(pa.field("element", pa.float32()))),
+        (pa.list_view(pa.int32()), pa.list_(pa.field("element", pa.int32()))),
+        (pa.map_(pa.large_string(), pa.int8()), pa.map_(pa.string(), pa.int32())),
+        (pa.struct([("a", pa.uint8())]), pa.struct([("a", pa.int32())])),
+        *NEWER,
+    ],
+    ids=str,
+)
+def test_types_that_are_not_stored_become_ones_that_hold_every_value(
+    given: pa.DataType, stored: pa.DataType
+) -> None:
+    assert normalize_schema(of(given)) == of(stored)
+    assert normalize_schema(of(stored)) == of(stored)
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        (pa.uint64(), "unsigned"),
+        (pa.time32("ms"), "time of day"),
+        (pa.time64("us"), "time of day"),
+        (pa.duration("us"), "duration"),
+        (pa.month_day_nano_interval(), "duration"),
+        (pa.null(), "nulls"),
+        (pa.decimal256(39, 0), "38 digits"),
+        (pa.decimal128(5, -2), "scale"),
+        (pa.struct([]), "without fields"),
+        (pa.dense_union([pa.field("a", pa.int32())]), "no such type"),
+        (pa.map_(pa.int32(), pa.string()), "keys"),
+        (pa.opaque(pa.binary(16), "uuid", "any") if hasattr(pa, "opaque") else pa.uint64(), ""),
+    ],
+    ids=str,
+)
+def test_a_type_that_cannot_be_stored_is_refused_with_its_place_and_a_remedy(
+    kind: pa.DataType, says: str
+) -> None:
+    schema = pa.schema([pa.field("c", pa.list_(pa.struct([pa.field("d", kind)])))])
+    with pytest.raises(SchemaError) as e:
+        normalize_schema(schema)
+    assert e.value.details["column"] == "c.element.d"
+    assert says in str(e.value)
+    assert str(kind) in str(e.value)
+    assert e.value.remedy
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["a", "a"], ["a", "A"], ["_hoodie_record_key"], ["_HOODIE_commit_time"], [""], ["a b"], ["1a"], ["a.b"]],
+    ids=str,
+)
+def test_names_that_are_taken_twice_or_not_allowed_are_refused(names: list[str]) -> None:
+    with pytest.raises(SchemaError) as e:
+        normalize_schema(pa.schema([pa.field(n, pa.int32()) for n in names]))
+    assert names[-1] in str(e.value)
+
+
+def test_names_inside_a_struct_are_looked_at_too() -> None:
+    with pytest.raises(SchemaError, match=r"c\.x and c\.X differ in case"):
+        normalize_schema(of(pa.struct([("x", pa.int32()), ("X", pa.int32())])))
+
+
+def test_letters_of_any_script_are_allowed_as_in_java() -> None:
+    schema = pa.schema([pa.field("årsak", pa.string()), pa.field("_hoodie_is_deleted", pa.bool_())])
+    assert normalize_schema(schema) == schema
+
+
+def test_nullability_stays_and_metadata_goes() -> None:
+    field = pa.field("c", pa.int8(), nullable=False, metadata={"k": "v"})
+    found = normalize_schema(pa.schema([field], metadata={"pandas": "{}"}))
+    assert found.equals(pa.schema([pa.field("c", pa.int32(), nullable=False)]), check_metadata=True)
+
+
+def rows(array: pa.Array) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([array], names=["c"])
+
+
+@pytest.mark.parametrize(
+    ("array", "values"),
+    [
+        (pa.array([1, None], pa.uint32()), [1, None]),
+        (pa.array(["a", None], pa.string_view()), ["a", None]),
+        (pa.array(["a", "b", "a"]).dictionary_encode(), ["a", "b", "a"]),
+        (pa.array([[1], None, []], pa.large_list(pa.int8())), [[1], None, []]),
+        (pa.array([[1, 2], None], pa.list_(pa.int8(), 2)), [[1, 2], None]),
+        (pa.array([[1, 2], None], pa.list_view(pa.int8())), [[1, 2], None]),
+        (pa.array([[("k", 1)], None, []], pa.map_(pa.large_string(), pa.int16())), [[("k", 1)], None, []]),
+        (pa.array([1_500], pa.timestamp("ms")), [dt.datetime(1970, 1, 1, 0, 0, 1, 500_000)]),
+        (pa.array([1_000], pa.timestamp("ns")), [dt.datetime(1970, 1, 1, 0, 0, 0, 1)]),
+        (pa.array([{"a": 1}, None], pa.struct([("a", pa.uint16())])), [{"a": 1}, None]),
+        (pa.RunEndEncodedArray.from_arrays([2, 3], pa.array(["x", "y"])), ["x", "x", "y"]),
+    ],
+    ids=lambda v: str(v.type) if isinstance(v, pa.Array) else "",
+)
+def test_rows_keep_their_values_in_the_stored_types(array: pa.Array, values: list[object]) -> None:
+    batch = rows(array)
+    schema = normalize_schema(batch.schema)
+    found = normalize_batch(batch, schema)
+    assert isinstance(found, pa.RecordBatch)
+    assert found.schema == schema
+    assert found.column(0).to_pylist() == values
+    found.validate(full=True)
+    sliced = normalize_batch(batch.slice(1), schema)
+    assert sliced.column(0).to_pylist() == values[1:]
+    sliced.validate(full=True)
+
+
+def test_a_value_that_does_not_survive_is_an_error_that_names_the_column() -> None:
+    for array, kind in (
+        (pa.array([1], pa.timestamp("ns")), pa.timestamp("us")),
+        (pa.array([2**60], pa.timestamp("s")), pa.timestamp("us")),
+        (pa.array([[{"t": 1}]], pa.list_(pa.struct([("t", pa.timestamp("ns"))]))), None),
+    ):
+        schema = normalize_schema(rows(array).schema) if kind is None else of(kind)
+        with pytest.raises(SchemaError, match=r"column c(\.element\.t)? has type timestamp"):
+            normalize_batch(rows(array), schema)
+
+
+def test_rows_that_are_stored_already_are_not_copied() -> None:
+    batch = rows(pa.array(["a"]))
+    assert normalize_batch(batch, batch.schema) is batch
+
+
+def test_a_missing_column_and_a_forbidden_null_are_errors() -> None:
+    with pytest.raises(MissingColumnError):
+        normalize_batch(rows(pa.array([1])), pa.schema([pa.field("d", pa.int64())]))
+    required = pa.schema([pa.field("c", pa.int64(), nullable=False)])
+    with pytest.raises(SchemaError, match="must not be null, but 1"):
+        normalize_batch(rows(pa.array([1, None])), required)
+
+
+def test_long_text_is_cut_into_chunks_that_32_bit_offsets_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hudi_format.schema.casts._MAX_CHUNK_BYTES", 100)
+    text = ["x" * 30] * 20
+    for kind in (pa.large_string(), pa.string_view(), pa.large_list(pa.large_string())):
+        data = [[t] for t in text] if kind == pa.large_list(pa.large_string()) else text
+        column = pa.chunked_array([pa.array(data, kind)])
+        target = normalize_schema(of(kind)).field(0).type
+        found = convert(column, target, "c")
+        assert found.num_chunks > 1
+        assert found.to_pylist() == data
+
+
+def test_equal_types_look_at_values_only() -> None:
+    two_level = pa.list_(pa.field("array", pa.int32(), nullable=False))
+    assert equal_types(two_level, pa.list_(pa.field("element", pa.int32())))
+    assert equal_types(pa.struct([("l", two_level)]), pa.struct([("l", pa.list_(pa.int32()))]))
+    assert equal_types(pa.map_(pa.string(), two_level), pa.map_(pa.string(), pa.list_(pa.int32())))
+    assert not equal_types(pa.struct([("a", pa.int32())]), pa.struct([("b", pa.int32())]))
+    assert not equal_types(two_level, pa.list_(pa.int64()))
+    assert not equal_types(pa.int32(), two_level)
+
+
+def test_meta_columns_go_first_and_come_off_again() -> None:
+    data = pa.schema([pa.field("a", pa.int32())])
+    assert with_meta(data).names == [*META_COLUMNS, "a"]
+    assert with_meta(with_meta(data)) == with_meta(data)
+    assert without_meta(with_meta(data)) == data
+    assert all(f.nullable and f.type == pa.string() for f in META_SCHEMA)
+
+
+def test_what_lies_below_a_null_is_no_value() -> None:
+    # A null struct over a struct that is there, over a value that is not; and codes into an empty dictionary.
+    inner = pa.StructArray.from_arrays([pa.array([1, None], pa.int16())], ["x"])
+    outer = pa.StructArray.from_arrays([inner], ["i"], mask=pa.array([False, True]))
+    target = pa.struct([pa.field("i", pa.struct([pa.field("x", pa.int32(), False)]), False)])
+    found = convert(outer, target, "c")
+    found.validate(full=True)
+    assert found.to_pylist() == [{"i": {"x": 1}}, None]
+
+    codes = pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array([], pa.string()), safe=False)
+    above = pa.StructArray.from_arrays(
+        [codes], fields=[pa.field("d", codes.type, False)], mask=pa.array([True])
+    )
+    assert convert(above, pa.struct([pa.field("d", pa.string(), False)]), "c").to_pylist() == [None]
+
+    for values, kind in ((["12", "abc"], pa.decimal128(10, 2)), ([12, 1 << 40], pa.decimal128(5, 0))):
+        below = pa.StructArray.from_arrays([pa.array(values)], ["x"], mask=pa.array([False, True]))
+        for nullable in (True, False):
+            field = pa.field("x", kind, nullable)
+            assert convert(below, pa.struct([field]), "c").to_pylist() == [{"x": decimal.Decimal(12)}, None]
+
+
+@pytest.mark.parametrize("kind", [pa.list_, pa.large_list])
+def test_values_below_a_null_list_are_passed_over(kind: Callable[[pa.DataType], pa.DataType]) -> None:
+    lists = pa.ListArray if kind is pa.list_ else pa.LargeListArray
+    offsets = pa.array([0, 1, 2, 3], pa.int32() if kind is pa.list_ else pa.int64())
+    values = pa.array([1, None, 3], pa.int16())
+    column = lists.from_arrays(offsets, values, mask=pa.array([False, True, False]))
+    target = pa.list_(pa.field("element", pa.int32(), False))
+    for given, want in ((column, [[1], None, [3]]), (column.slice(1), [None, [3]])):
+        found = convert(given, target, "c")
+        found.validate(full=True)
+        assert found.to_pylist() == want
+
+
+def test_values_below_a_null_map_are_passed_over() -> None:
+    whole = pa.array([[("a", 1)], [("b", None)], [("c", 3)]], pa.map_(pa.string(), pa.int16()))
+    fields = [whole.type.key_field, whole.type.item_field]
+    children = [pa.StructArray.from_arrays([whole.keys, whole.items], fields=fields)]
+    column = pa.Array.from_buffers(
+        whole.type, 3, [pa.py_buffer(b"\x05"), whole.buffers()[1]], 1, children=children
+    )
+    target = pa.map_(pa.string(), pa.field("value", pa.int32(), False))
+    for given, want in ((column, [[("a", 1)], None, [("c", 3)]]), (column.slice(1), [None, [("c", 3)]])):
+        found = convert(given, target, "c")
+        found.validate(full=True)
+        assert found.to_pylist() == want

@@ -1,0 +1,101 @@
+import errno
+import os
+import pickle
+import uuid
+
+import pytest
+
+from hudi_format.errors import StorageError
+from hudi_format.storage.local import LocalStorage
+from hudi_format.storage.open import FsspecStorage, open_storage
+
+
+@pytest.fixture(params=["local", "memory"])
+def storage(request, tmp_path):
+    return open_storage(str(tmp_path) if request.param == "local" else f"memory://{uuid.uuid4().hex}")
+
+
+@pytest.mark.req("SS-01")
+def test_create_makes_a_file_once(storage):
+    storage.create("a/b", b"1")
+    with pytest.raises(FileExistsError):
+        storage.create("a/b", b"2")
+    assert storage.read("a/b") == b"1"
+    assert [e.name for e in storage.list("a")] == ["b"], "no temporary file is left"
+
+
+def test_publish_replaces(storage):
+    storage.publish("x/f", b"1")
+    storage.publish("x/f", b"22")
+    assert storage.read("x/f") == b"22"
+    assert storage.info("x/f").size == 2
+
+
+def test_what_is_not_there(storage):
+    assert storage.info("no") is None
+    assert storage.list("no") == []
+    assert storage.delete("no") is False
+    storage.delete_dir("no")
+    with pytest.raises(FileNotFoundError):
+        storage.read("no")
+
+
+def test_listing_tells_files_from_folders(storage):
+    storage.publish("d/f", b"123")
+    storage.publish("d/sub/g", b"")
+    entries = {e.name: e for e in storage.list("d")}
+    assert set(entries) == {"f", "sub"}
+    assert entries["sub"].is_dir
+    assert (entries["f"].is_dir, entries["f"].size) == (False, 3)
+
+
+def test_streams_and_random_access(storage):
+    with storage.open_output("p/q") as out:
+        out.write(b"hello world")
+    with storage.open_input("p/q") as f:
+        assert f.read_at(5, 6) == b"world"
+
+
+def test_a_range_is_read_up_to_the_end(storage):
+    storage.publish("p/q", b"hello world")
+    assert storage.read_range("p/q", 6, 3) == b"wor"
+    assert storage.read_range("p/q", 6, 100) == b"world"
+    assert storage.read_range("p/q", 6, 0) == b""
+    with pytest.raises(FileNotFoundError):
+        storage.read_range("p/none", 0, 1)
+
+
+def test_rename_moves_folders(storage):
+    storage.publish("from/a", b"1")
+    storage.rename("from", "to")
+    assert storage.read("to/a") == b"1"
+    assert storage.info("from/a") is None
+
+
+def test_storage_crosses_processes(storage):
+    storage.publish("f", b"1")
+    copy = pickle.loads(pickle.dumps(storage))
+    assert copy.uri == storage.uri
+    assert type(copy) is type(storage)
+
+
+@pytest.mark.req("NEW-36")
+@pytest.mark.parametrize(("number", "word"), [(errno.ENOSPC, "space"), (errno.EACCES, "access")])
+def test_a_refusal_of_the_system_names_file_and_remedy(tmp_path, monkeypatch, number, word):
+    def refuse(*args, **kwargs):
+        raise OSError(number, os.strerror(number))
+
+    storage = LocalStorage(str(tmp_path))
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(StorageError) as caught:
+        storage.create("f", b"1")
+    assert caught.value.file == "f"
+    assert word in caught.value.remedy
+    assert os.listdir(tmp_path) == []
+
+
+def test_schemes_are_normalised(tmp_path):
+    assert isinstance(open_storage(f"file://{tmp_path}/a%20b"), LocalStorage)
+    assert open_storage(f"file://{tmp_path}/a%20b").uri == f"{tmp_path}/a b"
+    assert isinstance(open_storage("memory://x/"), FsspecStorage)
+    assert open_storage("memory://x/").uri == "memory://x"

@@ -1,0 +1,254 @@
+"""Where incoming keys are: the look-up of the SIMPLE and BLOOM indexes and of their global kinds.
+
+SIMPLE reads the keys of every file that may hold one; BLOOM first asks the files' footers.  Both then compare
+the keys themselves, so they find the same.  The global kinds look in all partitions.
+
+Runs on threads of the local engine and in Spark's executors.
+
+Source: HoodieSimpleIndex, HoodieBloomIndex and their global kinds of Apache Hudi 0.15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_format.errors import HudiError, MissingColumnError
+from hudi_format.keygen.key_generator import KeySpec
+from hudi_format.keygen.record_keys import nested_column
+from hudi_format.merge.key_index import KeyIndex, precombine
+from hudi_format.merge.memory_limit import MemoryLimit
+from hudi_format.merge.payloads import MergeRule, Order, payload_rule
+from hudi_format.merge.record_merger import combine, decide
+from hudi_format.model import BaseFile
+from hudi_format.parquet.footer import read_entries
+from hudi_format.parquet.reader import read_keys, read_table
+from hudi_format.schema.meta_fields import RECORD_KEY
+from hudi_format.storage.protocol import Storage
+from hudi_index.bloom.footer_index import FILTER, MAYBE, RANGE, BloomIndex
+
+SIMPLE, BLOOM = "SIMPLE", "BLOOM"
+GLOBAL_SIMPLE, GLOBAL_BLOOM = "GLOBAL_SIMPLE", "GLOBAL_BLOOM"
+GLOBAL_KINDS = (GLOBAL_SIMPLE, GLOBAL_BLOOM)
+KINDS = (SIMPLE, BLOOM, *GLOBAL_KINDS)
+
+
+@dataclass(frozen=True, slots=True)
+class LookupTask:
+    """How keys are looked up, and what is done with a key that is in another partition.
+
+    Attributes:
+        index: one of `KINDS`.
+        prune_by_ranges: whether BLOOM believes the key ranges of footers.
+        update_partition: global kinds: a record whose partition changed moves there; else it is updated where
+            it is.
+        combine: global kinds: of incoming records with one key in several partitions one is kept.
+        ordering_field: column that decides between records of one key, a nested one by dot path.
+        ordering_column: the top-level column that it is in, in the type to write.
+        rule: how records of one key meet: the payload's.
+        delete_all, delete_field, delete_marker: which records are deletes, as in `WriteContext`: they find
+            the stored record wherever it is, and do not move it.
+        virtual: makes the keys of the files' columns, where they hold none; only with SIMPLE.
+        prepped: nothing is looked up: rows say the file that they stand in (`hudi_timeline.writing.tagging`).
+        memory: of the rows; None: they are held.
+    """
+
+    index: str = SIMPLE
+    prune_by_ranges: bool = True
+    update_partition: bool = True
+    combine: bool = True
+    ordering_field: str | None = None
+    ordering_column: pa.Field | None = None
+    rule: MergeRule = field(default_factory=lambda: payload_rule(None))
+    delete_all: bool = False
+    delete_field: str = ""
+    delete_marker: str = ""
+    virtual: KeySpec | None = None
+    prepped: bool = False
+    memory: MemoryLimit | None = None
+
+    @property
+    def is_global(self) -> bool:
+        return self.index in GLOBAL_KINDS and not self.prepped
+
+    @property
+    def uses_filters(self) -> bool:
+        return self.index in (BLOOM, GLOBAL_BLOOM)
+
+    @property
+    def compares_stored(self) -> bool:
+        """Whether a record that is to move is first compared with the stored one, and stays if it is older.
+
+        With a payload that fills, it moves all the same, as in Apache Hudi: with the stored record's values.
+        """
+        return (
+            self.is_global
+            and self.update_partition
+            and self.rule.against_stored != Order.LATER
+            and not self.rule.fill_stored
+            and self.ordering_field is not None
+            and not self.delete_all
+        )
+
+    @property
+    def renews_stored(self) -> bool:
+        """Whether a stored record that wins over one of another partition is written again, as of this commit.
+
+        Apache Hudi merges the two, and updates the stored record's file by what comes out: of equal ordering values the
+        incoming one counts.
+        """
+        return self.compares_stored and self.rule.against_stored == Order.GREATEST
+
+    @property
+    def takes_values_along(self) -> bool:
+        """Whether a record that moves is filled from the stored one."""
+        return self.is_global and self.update_partition and self.rule.fill_stored and not self.delete_all
+
+    @property
+    def fills_within(self) -> bool:
+        """Whether incoming records of one key, whatever their partitions, make one."""
+        return self.is_global and self.combine and self.rule.fill_within and not self.delete_all
+
+
+def surviving(
+    keys: pa.Array | pa.ChunkedArray, task: LookupTask, ordering: pa.Array | pa.ChunkedArray | None
+) -> np.ndarray:
+    """Rows that are left when one is kept per key, ascending (int64)."""
+    if task.rule.within == Order.GREATEST:
+        return precombine(keys, ordering)
+    return combine(keys, task.rule, ordering=ordering).rows
+
+
+def with_equal_keys(rows: np.ndarray, same: np.ndarray | None) -> np.ndarray:
+    """All rows whose key one of `rows` stands for, ascending.
+
+    Args:
+        same: `FileLookup.same_keys`.
+    """
+    if same is None:
+        return rows
+    flags = np.zeros(len(same), dtype=bool)
+    flags[rows] = True
+    return np.flatnonzero(flags[same])
+
+
+@dataclass(frozen=True, slots=True)
+class LookupCount:
+    """How many files a look-up had to do with.
+
+    Attributes:
+        index: the index that was used.
+        files: latest base files of the partitions that it looked in.
+        by_range, by_filter: of these, ruled out by their footer's key range or bloom filter.
+        opened: those whose keys were read.
+    """
+
+    index: str
+    files: int = 0
+    by_range: int = 0
+    by_filter: int = 0
+    opened: int = 0
+
+    @classmethod
+    def of(cls, index: str, verdicts: Iterable[str]) -> LookupCount:
+        found = list(verdicts)
+        return cls(index, len(found), found.count(RANGE), found.count(FILTER), found.count(MAYBE))
+
+    def __str__(self) -> str:
+        ruled_out = f", {self.by_range} ruled out by key range, {self.by_filter} by bloom filter"
+        return f"{self.index}: keys of {self.opened} of {self.files} files read" + (
+            ruled_out if self.by_range or self.by_filter else ""
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class KeyMatches:
+    """What one file holds of the keys.
+
+    Attributes:
+        verdict: MAYBE if its keys were read, else what ruled it out.
+        rows: the keys that are in it, each as its last row among the incoming ones, ascending.
+        stays: per row, whether a stored record with that key has a greater ordering value; only where that
+            was asked for.
+    """
+
+    verdict: str
+    rows: np.ndarray
+    stays: np.ndarray | None = None
+
+
+@dataclass
+class FileLookup:
+    """Incoming keys, ready to be found in files.  Threads may share it.
+
+    Args:
+        keys: record keys; not null.
+        ordering: their ordering values, where stored records are compared with them.
+    """
+
+    storage: Storage
+    keys: pa.Array | pa.ChunkedArray
+    task: LookupTask
+    ordering: pa.Array | pa.ChunkedArray | None = None
+    index: KeyIndex = field(init=False)
+    _bloom: BloomIndex | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self.index = KeyIndex(self.keys)
+        if self.task.uses_filters:
+            self._bloom = BloomIndex(self.index.keys, prune_by_ranges=self.task.prune_by_ranges)
+
+    @cached_property
+    def same_keys(self) -> np.ndarray | None:
+        """Per row, the row that stands for its key; None where no key stands twice."""
+        return self.index.find(self.index.keys) if self.index.duplicates else None
+
+    def find(self, file: BaseFile, compare: np.ndarray | None = None) -> KeyMatches:
+        """The keys that are in a file; of its columns only the keys are read, and the ordering field where needed.
+
+        Args:
+            compare: per incoming row, whether it moves if it is in this file: such rows are compared with the
+                stored ones.
+
+        Raises:
+            MissingFileError, CorruptFileError, UnsupportedError, StorageError: reading the file.
+        """
+        none = np.empty(0, dtype=np.int64)
+        if not self.index.rows:
+            return KeyMatches(MAYBE, none)
+        if self._bloom is not None:
+            footer = read_entries(self.storage, file.path, size=file.size)
+            try:
+                candidates = self._bloom.candidates(footer)
+            except HudiError as e:
+                raise e.at(table=self.storage.uri, file=file.path) from None
+            if candidates.verdict != MAYBE:
+                return KeyMatches(candidates.verdict, none)
+        at = self.index.find(read_keys(self.storage, file.path, self.task.virtual, size=file.size))
+        rows = np.unique(at[at >= 0])
+        if compare is None or self.ordering is None or not compare[rows].any():
+            return KeyMatches(MAYBE, rows)
+        return KeyMatches(MAYBE, rows, self._staying(file, rows))
+
+    def _staying(self, file: BaseFile, rows: np.ndarray) -> np.ndarray:
+        """Which of the rows meet a stored record with a greater ordering value."""
+        column, path = self.task.ordering_column, self.task.ordering_field
+        if column is None or path is None:
+            raise ValueError("stored records are compared, but there is no ordering column")
+        schema = pa.schema([pa.field(RECORD_KEY, pa.string()), column])
+        stored = read_table(self.storage, file.path, schema=schema, use_threads=False)
+        values = nested_column(stored, path)
+        if values is None:
+            raise MissingColumnError(
+                f"the table has no ordering column {path!r}", table=self.storage.uri, column=path
+            )
+        at = self.index.find(stored.column(RECORD_KEY))
+        decision = decide(at, self.task.rule, stored_ordering=values, ordering=self.ordering)
+        older = np.zeros(self.index.rows, dtype=bool)
+        older[at[(at >= 0) & (decision.take < 0)]] = True
+        staying: np.ndarray = older[rows]
+        return staying

@@ -1,0 +1,225 @@
+"""Footers of base files: against those that Apache Hudi wrote, and carried over from file to file."""
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hudi_format.errors import CorruptFileError
+from hudi_index.bloom.filter import BloomFilter, parse_filter
+from hudi_index.bloom.key_observer import (
+    BLOOM,
+    MAX_KEY,
+    MIN_KEY,
+    OLD_BLOOM,
+    TYPE_CODE,
+    BloomObserver,
+    MinMaxObserver,
+    footer_filter,
+    footer_range,
+    seeded_observer,
+)
+
+DATA = Path(__file__).parent.parent / "data"
+FPP = 0.000000001
+
+
+@cache
+def golden():
+    return pq.read_table(DATA / "golden_footers.parquet").to_pylist()
+
+
+@pytest.mark.req("IX-04", "IX-17", "IX-18", "IX-20")
+def test_every_golden_footer_is_built_again_bit_for_bit_from_its_keys():
+    kinds = set()
+    for row in golden():
+        observer = BloomObserver(row["type_code"], row["entries"], FPP)
+        keys = pa.array(row["keys"], pa.string())
+        middle = len(keys) // 3
+        observer.add(keys.slice(0, middle))
+        observer.add(pa.chunked_array([keys.slice(middle)]))
+        entries = observer.finish()
+        assert hashlib.sha256(entries[BLOOM].encode()).hexdigest() == row["bloom_sha256"], row["table"]
+        assert entries[TYPE_CODE] == row["type_code"] == "DYNAMIC_V0"
+        assert (entries.get(MIN_KEY), entries.get(MAX_KEY)) == (row["min"], row["max"])
+        kinds.add((row["entries"], len(keys) > row["entries"]))
+    assert kinds == {(60000, False), (1000, False), (1000, True), (10, False)}
+
+
+@pytest.mark.req("IX-04", "IX-19")
+def test_golden_filters_are_read_and_contain_their_keys():
+    whole = [row for row in golden() if row["bloom"] is not None]
+    assert len(whole) == 4
+    for row in whole:
+        f = footer_filter({BLOOM: row["bloom"], TYPE_CODE: row["type_code"]})
+        assert f.to_base64() == row["bloom"]
+        assert f.total == len(row["keys"])
+        assert all(f.might_contain(pa.array(row["keys"], pa.string())).to_pylist())
+        assert not any(f.might_contain(pa.array([f"absent-{i}" for i in range(1000)])).to_pylist())
+
+
+@pytest.mark.req("IX-04")
+def test_a_golden_file_is_carried_over_as_if_written_anew():
+    row = max(golden(), key=lambda r: len(r["keys"]))  # two rows of bits
+    keys = row["keys"]
+    for split in (1, 999, 1000, 1001, len(keys) - 1):
+        first = BloomObserver("DYNAMIC_V0", 1000, FPP)
+        first.add(pa.array(keys[:split]))
+        second = seeded_observer(first.finish(), "DYNAMIC_V0", 1000, FPP, num_rows=split)
+        second.add(pa.array(keys[split:]))
+        assert hashlib.sha256(second.finish()[BLOOM].encode()).hexdigest() == row["bloom_sha256"]
+
+
+def entries_of(keys, settings):
+    observer = BloomObserver(*settings)
+    observer.add(pa.array(keys, pa.string()))
+    return dict(observer.finish())
+
+
+key_lists = st.lists(st.text(min_size=1, max_size=6), max_size=30)
+all_settings = st.tuples(
+    st.sampled_from(["SIMPLE", "DYNAMIC_V0"]), st.integers(1, 8), st.just(0.1), st.integers(0, 25)
+)
+
+
+@pytest.mark.req("IX-04", "IX-16", "IX-18")
+@given(key_lists, st.lists(key_lists, max_size=3), all_settings)
+def test_carried_over_without_deletes_equals_built_anew(first, later, settings):
+    keys = list(first)
+    entries = entries_of(keys, settings)
+    for more in later:
+        observer = seeded_observer(entries, *settings, num_rows=len(keys))
+        if observer is None:  # only because of the order of keys
+            assert any(c >= "\ue000" for k in keys for c in k)
+            observer = BloomObserver(*settings)
+            observer.add(pa.array(keys, pa.string()))
+        observer.add(pa.array(more, pa.string()))
+        keys += more
+        entries = dict(observer.finish())
+        assert entries == entries_of(keys, settings)
+
+
+def test_the_seed_itself_is_not_changed():
+    seed = BloomFilter.create("SIMPLE", 10, 0.1)
+    before = seed.to_base64()
+    BloomObserver("SIMPLE", 10, 0.1, seed=seed, seed_range=("a", "b")).add(pa.array(["x"]))
+    assert seed.to_base64() == before
+
+
+def test_a_seed_without_further_keys_is_written_as_it_stands(monkeypatch):
+    entries = entries_of(KEYS, SETTINGS)
+    monkeypatch.setattr(BloomFilter, "to_base64", lambda self: pytest.fail("it was encoded again"))
+    observer = seeded_observer(entries, *SETTINGS, num_rows=len(KEYS))
+    assert observer is not None
+    assert dict(observer.finish()) == entries
+
+
+SETTINGS = ("DYNAMIC_V0", 5, 0.1, 10)
+KEYS = [f"k{i}" for i in range(7)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "rows"),
+    [
+        (("SIMPLE", 5, 0.1, 10), 7),  # another type
+        (("DYNAMIC_V0", 6, 0.1, 10), 7),  # another number of entries
+        (("DYNAMIC_V0", 5, 0.2, 10), 7),  # another rate
+        (("DYNAMIC_V0", 5, 0.1, 5), 7),  # it would not have grown
+        (SETTINGS, 8),  # a key that it was not given
+        (SETTINGS, 6),  # a key that is gone
+        (SETTINGS, 0),
+    ],
+)
+def test_a_filter_that_would_differ_from_one_built_anew_is_not_carried_over(settings, rows):
+    assert seeded_observer(entries_of(KEYS, SETTINGS), *SETTINGS, num_rows=7) is not None
+    assert seeded_observer(entries_of(KEYS, SETTINGS), *settings, num_rows=rows) is None
+
+
+def test_a_full_filter_is_carried_over_only_where_it_may_not_grow_further():
+    full = entries_of([f"k{i}" for i in range(30)], SETTINGS)
+    assert seeded_observer(full, *SETTINGS, num_rows=30) is not None
+    assert seeded_observer(full, "DYNAMIC_V0", 5, 0.1, 15, num_rows=30) is None
+    assert seeded_observer(full, "DYNAMIC_V0", 5, 0.1, 6, num_rows=30) is not None  # two rows as well
+
+
+def test_keys_that_are_gone_are_carried_up_to_the_share_allowed():
+    entries = entries_of([f"k{i}" for i in range(100)], ("DYNAMIC_V0", 1000, 0.1, 1000))
+
+    def carried(num_rows, most_deleted):
+        settings = ("DYNAMIC_V0", 1000, 0.1, 1000)
+        observer = seeded_observer(
+            entries, *settings, num_rows=num_rows, most_deleted=most_deleted, stale_allowed=0.1
+        )
+        return observer is not None
+
+    assert carried(100, 0)
+    assert carried(100, 10)
+    assert not carried(100, 11)
+    assert carried(95, 4)  # five gone before
+    assert not carried(95, 5)
+    assert not carried(101, 0)
+
+
+def test_a_simple_filter_does_not_count_and_is_carried_only_without_deletes():
+    settings = ("SIMPLE", 10, 0.1, 0)
+    entries = entries_of(KEYS, settings)
+    assert seeded_observer(entries, *settings, num_rows=7) is not None
+    assert seeded_observer(entries, *settings, num_rows=7, most_deleted=1, stale_allowed=0.5) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {BLOOM: "junk"},
+        {BLOOM: ""},
+        {TYPE_CODE: "OTHER"},
+        {MIN_KEY: None},
+        {MAX_KEY: None},
+        {BLOOM: None},
+        # A range taken by bytes, which Java's order may see otherwise.
+        {MAX_KEY: "😀"},
+        {MIN_KEY: "\ue000"},
+    ],
+)
+def test_a_footer_that_cannot_be_relied_on_is_built_anew(change):
+    entries = entries_of(KEYS, SETTINGS)
+    entries = {k: v for k, v in {**entries, **change}.items() if v is not None}
+    assert seeded_observer(entries, *SETTINGS, num_rows=7) is None
+
+
+def test_a_file_without_rows_is_carried_over_too():
+    entries = entries_of([], SETTINGS)
+    assert set(entries) == {BLOOM, TYPE_CODE}
+    observer = seeded_observer(entries, *SETTINGS, num_rows=0)
+    observer.add(pa.array(["a"]))
+    assert dict(observer.finish()) == entries_of(["a"], SETTINGS)
+
+
+def test_simple_filters_have_no_type_code():
+    assert set(entries_of(["a"], ("SIMPLE", 10, 0.1, 0))) == {BLOOM, MIN_KEY, MAX_KEY}
+
+
+@given(st.lists(st.lists(st.one_of(st.none(), st.text(max_size=4)), max_size=8), max_size=4))
+def test_the_range_is_javas_order_over_all_batches(batches):
+    observer = MinMaxObserver()
+    for batch in batches:
+        observer.add(pa.array(batch, pa.string()))
+    texts = sorted((t for b in batches for t in b if t is not None), key=lambda t: t.encode("utf-16-be"))
+    assert dict(observer.finish()) == ({MIN_KEY: texts[0], MAX_KEY: texts[-1]} if texts else {})
+
+
+def test_the_filter_and_range_of_a_footer_are_read():
+    entries = entries_of(KEYS, SETTINGS)
+    assert footer_range(entries) == ("k0", "k6")
+    assert footer_range({MIN_KEY: "a"}) is None
+    assert footer_filter({}) is None
+    old = {OLD_BLOOM: entries_of(KEYS, ("SIMPLE", 10, 0.1, 0))[BLOOM]}
+    assert footer_filter(old).might_contain(pa.array(["k0"])).to_pylist() == [True]
+    with pytest.raises(CorruptFileError):
+        footer_filter({BLOOM: "junk"})
+    assert parse_filter(entries[BLOOM], entries[TYPE_CODE]).total == 7

@@ -1,0 +1,382 @@
+"""Divert `format("hudi")` of classic readers and writers to this package, and leave every other format alone.
+
+The methods that configure a reader or writer are wrapped to note what they are told, and still tell the JVM's
+object.  The methods that act look at the notes: for Hudi they run ours, else the original.  The JVM's objects keep
+format and mode to themselves, which is why notes are taken.
+
+Source: spec "What PySpark lets a Python-only package do", section 5.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import SparkSession, readwriter
+from pyspark.sql.streaming import readwriter as streams
+
+from hudi_format.errors import UnsupportedError
+from hudi_spark.reading.reader import load_frame
+from hudi_spark.reading.sql import query_by_path, temporary_view
+from hudi_spark.runtime.options import add_option, has_bundle, is_hudi, take_option
+from hudi_spark.runtime.settings import HAS_DATA_SOURCES
+from hudi_spark.streaming.spark35_stream import CHECKPOINT, following, load_stream
+from hudi_spark.streaming.table_stream import with_allowed_merge
+from hudi_spark.writing.writer import save_frame
+from hudi_timeline.options.implemented import MERGE
+
+DEFAULT_FORMAT = "spark.sql.sources.default"
+_NOTES = "_hudi_notes"
+
+Method = Callable[..., Any]
+
+
+@dataclass
+class Notes:
+    """What a reader or writer was told."""
+
+    format: str | None = None
+    mode: str | None = None
+    schema: Any = None
+    options: dict[str, str] = field(default_factory=dict)
+    partition_by: list[str] = field(default_factory=list)
+    name: str | None = None
+    layout: list[str] = field(default_factory=list)  # bucketBy and the like, which Hudi has no meaning for
+
+
+def notes_of(target: Any) -> Notes:
+    found = target.__dict__.get(_NOTES)
+    if not isinstance(found, Notes):
+        found = target.__dict__[_NOTES] = Notes()
+    return found
+
+
+# --- methods that configure ------------------------------------------------------------------------------
+
+
+def _noting(take: Callable[..., None]) -> Callable[[Method], Method]:
+    """A wrapper that takes a note once the original has accepted the call."""
+
+    def wrap(original: Method) -> Method:
+        @functools.wraps(original)
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(self, *args, **kwargs)
+            take(notes_of(self), *args, **kwargs)
+            return result
+
+        return method
+
+    return wrap
+
+
+def _note_format(notes: Notes, source: str) -> None:
+    notes.format = source
+
+
+def _note_mode(notes: Notes, saveMode: str | None) -> None:
+    if saveMode is not None:
+        notes.mode = saveMode
+
+
+def _note_name(notes: Notes, queryName: str) -> None:
+    notes.name = queryName
+
+
+def _note_schema(notes: Notes, schema: Any) -> None:
+    notes.schema = schema
+
+
+def _note_option(notes: Notes, key: str, value: Any) -> None:
+    add_option(notes.options, key, value)
+
+
+def _note_options(notes: Notes, **options: Any) -> None:
+    for name, value in options.items():
+        add_option(notes.options, name, value)
+
+
+def _note_partition_by(notes: Notes, *cols: Any) -> None:
+    names = cols[0] if len(cols) == 1 and isinstance(cols[0], (list, tuple)) else cols
+    notes.partition_by = list(names)
+
+
+def _note_layout(name: str) -> Callable[..., None]:
+    def take(notes: Notes, *args: Any, **kwargs: Any) -> None:
+        notes.layout.append(name)
+
+    return take
+
+
+# --- methods that act ------------------------------------------------------------------------------------
+
+
+def _wants_hudi(target: Any, format: str | None) -> bool:
+    named = format if format is not None else notes_of(target).format
+    if named is not None:
+        return is_hudi(named)
+    return is_hudi(target._spark.conf.get(DEFAULT_FORMAT, None))
+
+
+def _save(original: Method) -> Method:
+    @functools.wraps(original)
+    def save(
+        self: Any,
+        path: str | None = None,
+        format: str | None = None,
+        mode: str | None = None,
+        partitionBy: Any = None,
+        **options: Any,
+    ) -> None:
+        if not _wants_hudi(self, format):
+            original(self, path, format, mode, partitionBy, **options)
+            return
+        _note_mode(notes_of(self), mode)
+        _note_options(notes_of(self), **options)
+        if partitionBy is not None:
+            _note_partition_by(
+                notes_of(self), *([partitionBy] if isinstance(partitionBy, str) else partitionBy)
+            )
+        notes = notes_of(self)
+        given = dict(notes.options)
+        path_option = take_option(given, "path")
+        save_frame(
+            self._df, path or path_option, given,
+            mode=notes.mode, partition_by=notes.partition_by, layout=notes.layout,
+        )  # fmt: skip
+
+    return save
+
+
+def _load(original: Method) -> Method:
+    @functools.wraps(original)
+    def load(
+        self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: Any
+    ) -> Any:
+        if not _wants_hudi(self, format):
+            return original(self, path, format, schema, **options)
+        _note_options(notes_of(self), **options)
+        notes = notes_of(self)
+        given = dict(notes.options)
+        path_option = take_option(given, "path")
+        chosen = schema if schema is not None else notes.schema
+        return load_frame(self._spark, path or path_option, given, schema=chosen)
+
+    return load
+
+
+def _load_stream(original: Method) -> Method:
+    @functools.wraps(original)
+    def load(
+        self: Any, path: str | None = None, format: str | None = None, schema: Any = None, **options: Any
+    ) -> Any:
+        if not _wants_hudi(self, format) or has_bundle(self._spark):
+            return original(self, path, format, schema, **options)
+        _note_options(notes_of(self), **options)
+        notes = notes_of(self)
+        given = dict(notes.options)
+        path_option = take_option(given, "path")
+        if HAS_DATA_SOURCES:  # Spark finds our data source by itself, which streams too
+            where = path or path_option
+            merge = with_allowed_merge(str(where), given).get(MERGE) if where else None
+            return original(self, path, format, schema, **{**options, **({MERGE: merge} if merge else {})})
+        chosen = schema if schema is not None else notes.schema
+        return load_stream(self._spark, path or path_option, given, schema=chosen)
+
+    return load
+
+
+def _start(what: str, remedy: str) -> Callable[[Method], Method]:
+    """A wrapper of what starts a query: refuses Hudi as its sink, and lets streams of tables follow them."""
+
+    def wrap(original: Method) -> Method:
+        @functools.wraps(original)
+        def start(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if _wants_hudi(self, args[1] if len(args) > 1 else kwargs.get("format")):
+                _refuse(self._spark, what, remedy)
+            _note_options(
+                notes_of(self),
+                **{k: v for k, v in kwargs.items() if k.lower() == CHECKPOINT and v is not None},
+            )
+            name = args[4] if len(args) > 4 else kwargs.get("queryName") or notes_of(self).name
+            frame = getattr(self, "_df", None)
+            if frame is None or HAS_DATA_SOURCES:
+                return original(self, *args, **kwargs)
+            return following(lambda: original(self, *args, **kwargs), frame, notes_of(self).options, name)
+
+        return start
+
+    return wrap
+
+
+def _refusing(what: str, remedy: str) -> Callable[[Method], Method]:
+    """A wrapper that refuses the call for Hudi, unless Apache Hudi's bundle is there to answer it."""
+
+    def wrap(original: Method) -> Method:
+        @functools.wraps(original)
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            # All of these take the format second, where it comes with the call.
+            if _wants_hudi(self, args[1] if len(args) > 1 else kwargs.get("format")):
+                _refuse(self._spark, what, remedy)
+            return original(self, *args, **kwargs)
+
+        return method
+
+    return wrap
+
+
+def _refuse(spark: SparkSession, what: str, remedy: str) -> None:
+    if not has_bundle(spark):
+        raise UnsupportedError(f"{what} is not provided yet", remedy=remedy)
+
+
+def _refusing_by_name(what: str, remedy: str) -> Callable[[Method], Method]:
+    """As `_refusing`, for calls that name a table: the default format says nothing about that."""
+
+    def wrap(original: Method) -> Method:
+        @functools.wraps(original)
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if is_hudi(notes_of(self).format):
+                _refuse(self._spark, what, remedy)
+            return original(self, *args, **kwargs)
+
+        return method
+
+    return wrap
+
+
+def _using(original: Method) -> Method:
+    @functools.wraps(original)
+    def using(self: Any, provider: str) -> Any:
+        if is_hudi(provider):
+            _refuse(self._spark, "writeTo().using('hudi')", _SAVE)
+        return original(self, provider)
+
+    return using
+
+
+_SAVE = "use df.write.format('hudi').options(...).mode(...).save(path)."
+_LOAD = "use spark.read.format('hudi').load(path), and createOrReplaceTempView(name) for SQL on it."
+_STREAM_WRITE = (
+    "use writeStream.foreachBatch(f), where f(df, id) does df.write.format('hudi').options(...)"
+    ".mode('append').save(path)."
+)
+
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_SQL_TABLE = re.compile(r"\busing\s+`?(?:org\.apache\.)?hudi`?(?!\w)", re.IGNORECASE)
+_SQL_VIEW = re.compile(
+    r"\A\s*create\s+(?:or\s+replace\s+)?(?:global\s+)?temp(?:orary)?\s+view\b", re.IGNORECASE
+)
+_SQL_PATH = re.compile(r"\b(?:hudi\s*\.\s*`|hudi_table_changes\s*\(|hudi_query\s*\()", re.IGNORECASE)
+
+
+def _sql(original: Method) -> Method:
+    @functools.wraps(original)
+    def sql(self: Any, sqlQuery: str, *args: Any, **kwargs: Any) -> Any:
+        if "hudi" in sqlQuery.lower() and not has_bundle(self):
+            if not HAS_DATA_SOURCES:  # from 4.0 on Spark makes such views itself
+                made = temporary_view(self, sqlQuery)
+                if made is not None:
+                    return made
+            found = query_by_path(self, sqlQuery, lambda text: original(self, text, *args, **kwargs))
+            if found is not None:
+                return found
+            refuse_sql(self, sqlQuery)
+        return original(self, sqlQuery, *args, **kwargs)
+
+    return sql
+
+
+def refuse_sql(spark: SparkSession, text: str) -> None:
+    """Refuse statements that name Hudi as a table's format.
+
+    Raises:
+        UnsupportedError: unless Apache Hudi's bundle is there to run it.
+    """
+    bare = _QUOTED.sub("''", text)
+    if _SQL_TABLE.search(bare) and not (HAS_DATA_SOURCES and _SQL_VIEW.match(bare)):
+        _refuse(spark, "SQL on tables USING hudi", f"{_SAVE} For queries {_LOAD}")
+    elif _SQL_PATH.search(bare):
+        _refuse(spark, "SQL on Hudi tables by path", _LOAD)
+
+
+# --- installing ------------------------------------------------------------------------------------------
+
+_PATCHES: tuple[tuple[type, str, Callable[[Method], Method]], ...] = (
+    (readwriter.DataFrameReader, "format", _noting(_note_format)),
+    (readwriter.DataFrameReader, "schema", _noting(_note_schema)),
+    (readwriter.DataFrameReader, "option", _noting(_note_option)),
+    (readwriter.DataFrameReader, "options", _noting(_note_options)),
+    (readwriter.DataFrameReader, "load", _load),
+    (readwriter.DataFrameReader, "table", _refusing_by_name("read.format('hudi').table()", _LOAD)),
+    (readwriter.DataFrameWriter, "format", _noting(_note_format)),
+    (readwriter.DataFrameWriter, "mode", _noting(_note_mode)),
+    (readwriter.DataFrameWriter, "option", _noting(_note_option)),
+    (readwriter.DataFrameWriter, "options", _noting(_note_options)),
+    (readwriter.DataFrameWriter, "partitionBy", _noting(_note_partition_by)),
+    (readwriter.DataFrameWriter, "bucketBy", _noting(_note_layout("bucketBy"))),
+    (readwriter.DataFrameWriter, "sortBy", _noting(_note_layout("sortBy"))),
+    (readwriter.DataFrameWriter, "clusterBy", _noting(_note_layout("clusterBy"))),
+    (readwriter.DataFrameWriter, "save", _save),
+    (readwriter.DataFrameWriter, "saveAsTable", _refusing("saveAsTable() with format('hudi')", _SAVE)),
+    (readwriter.DataFrameWriter, "insertInto", _refusing_by_name("insertInto() with format('hudi')", _SAVE)),
+    (readwriter.DataFrameWriterV2, "using", _using),
+    (streams.DataStreamReader, "format", _noting(_note_format)),
+    (streams.DataStreamReader, "schema", _noting(_note_schema)),
+    (streams.DataStreamReader, "option", _noting(_note_option)),
+    (streams.DataStreamReader, "options", _noting(_note_options)),
+    (streams.DataStreamReader, "load", _load_stream),
+    (streams.DataStreamWriter, "format", _noting(_note_format)),
+    (streams.DataStreamWriter, "option", _noting(_note_option)),
+    (streams.DataStreamWriter, "options", _noting(_note_options)),
+    (streams.DataStreamWriter, "queryName", _noting(_note_name)),
+    (streams.DataStreamWriter, "start", _start("writeStream.format('hudi')", _STREAM_WRITE)),
+    (
+        streams.DataStreamWriter,
+        "toTable",
+        _start("writeStream.format('hudi').toTable()", _STREAM_WRITE),
+    ),
+    (SparkSession, "sql", _sql),
+)
+
+_originals: dict[tuple[type, str], tuple[Method, Method]] = {}
+_active = False
+
+
+def installed() -> bool:
+    return _active
+
+
+def install() -> None:
+    """Wrap the methods; nothing happens where they are wrapped already."""
+    global _active
+    _active = True
+    for cls, name, wrap in _PATCHES:
+        original = cls.__dict__.get(name)
+        if original is None or (cls, name) in _originals:  # clusterBy exists from 4.0 on
+            continue
+        ours = _switched(original, wrap(original))
+        _originals[cls, name] = (original, ours)
+        setattr(cls, name, ours)
+
+
+def _switched(original: Method, ours: Method) -> Method:
+    """Ours while installed, else the original: another package may have wrapped ours meanwhile."""
+
+    @functools.wraps(original)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return (ours if _active else original)(self, *args, **kwargs)
+
+    return method
+
+
+def uninstall() -> None:
+    """Put the original methods back; where others have wrapped ours since, ours only step aside."""
+    global _active
+    _active = False
+    for (cls, name), (original, ours) in list(_originals.items()):
+        if cls.__dict__.get(name) is ours:
+            setattr(cls, name, original)
+            del _originals[cls, name]

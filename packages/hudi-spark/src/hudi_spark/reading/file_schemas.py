@@ -1,0 +1,93 @@
+"""Which files of a scan have other column types than the table has now.
+
+A column may have been widened since (int to long and the like).  Spark's vectorised reader takes no wider type than
+the file's, so such files are read in their own types and cast.
+
+Source: a file has the schema of the commit that wrote it (spec "Timeline", section 4.4).
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+
+from hudi_format.parquet.footer import read_footer
+from hudi_format.schema.avro import from_avro
+from hudi_spark.types import to_spark_type
+from hudi_timeline.reading.plan import ScanPlan
+from hudi_timeline.table import HudiTable
+
+THREADS = 8
+
+
+def files_by_schema(table: HudiTable, plan: ScanPlan, wanted: pa.Schema) -> list[tuple[pa.Schema, list[str]]]:
+    """The plan's files in sets, each with the types in which to read `wanted` columns of it.
+
+    Args:
+        wanted: columns that come from the files, in the scan's types.
+    """
+    files = plan.files.select(["path", "instant"]).to_pydict()
+    paths: dict[str, list[str]] = {}
+    for path, instant in zip(files["path"], files["instant"], strict=True):
+        paths.setdefault(instant, []).append(path)
+    sets: list[tuple[pa.Schema, list[str]]] = []
+    schemas = _schemas(table, {instant: of[0] for instant, of in paths.items()})
+    for instant, of in paths.items():
+        types = _types(wanted, schemas[instant])
+        for known, members in sets:
+            if known.equals(types):
+                members += of
+                break
+        else:
+            sets.append((types, list(of)))
+    return sets
+
+
+def _schemas(table: HudiTable, sample: dict[str, str]) -> dict[str, pa.Schema]:
+    """The schema that each instant wrote: its commit says so, or, where it is archived, one of its files."""
+    completed = {i.time: i for i in table.timeline.completed_writes()}
+    parsed: dict[str, pa.Schema] = {}
+    out: dict[str, pa.Schema] = {}
+    unknown: list[str] = []
+    for instant in sample:
+        text = table.commits.get(completed[instant]).schema_text if instant in completed else None
+        if text:
+            if text not in parsed:
+                parsed[text] = from_avro(text)
+            out[instant] = parsed[text]
+        else:
+            unknown.append(instant)
+    if unknown:
+        with ThreadPoolExecutor(THREADS, thread_name_prefix="hudi-footers") as pool:
+            footers = pool.map(lambda i: read_footer(table.storage, sample[i]).schema, unknown)
+            out.update(zip(unknown, footers, strict=True))
+    return out
+
+
+def _types(wanted: pa.Schema, stored: pa.Schema) -> pa.Schema:
+    names = set(stored.names)
+    return pa.schema([pa.field(f.name, _type(f, stored)) if f.name in names else f for f in wanted])
+
+
+def _type(wanted: pa.Field, stored: pa.Schema) -> pa.DataType:
+    return read_type(wanted.type, stored.field(wanted.name).type)
+
+
+def read_type(wanted: pa.DataType, stored: pa.DataType) -> pa.DataType:
+    """`wanted` with the stored type wherever Spark would see another one; its nested fields stay as they are."""
+    if pa.types.is_struct(wanted) and pa.types.is_struct(stored):
+        return pa.struct([_nested(f, stored) for f in wanted])
+    if pa.types.is_list(wanted) and pa.types.is_list(stored):
+        return pa.list_(wanted.value_field.with_type(read_type(wanted.value_type, stored.value_type)))
+    if pa.types.is_map(wanted) and pa.types.is_map(stored):
+        return pa.map_(
+            read_type(wanted.key_type, stored.key_type),
+            wanted.item_field.with_type(read_type(wanted.item_type, stored.item_type)),
+        )
+    return wanted if to_spark_type(wanted) == to_spark_type(stored) else stored
+
+
+def _nested(field: pa.Field, stored: pa.StructType) -> pa.Field:
+    index = stored.get_field_index(field.name)
+    return field if index < 0 else field.with_type(read_type(field.type, stored.field(index).type))

@@ -1,0 +1,70 @@
+"""Native Parquet scans of a list of base files.
+
+Spark is kept from listing the files once more in a job of its own, and from reading partition values off their
+paths.  Names are taken as they are: no character of theirs is a wildcard.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from hudi_format.storage.protocol import Storage
+from hudi_spark.runtime.settings import setting
+
+DISCOVERY_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+_NEVER = str(1 << 30)
+_SPARK_DEFAULT = "32"
+# Old dates are stored in today's calendar; Spark 3.5 refuses them where a file does not say so.
+_AS_STORED = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
+# A session may be set to pass over files that are gone or damaged: rows would be lost without a word.
+WHOLE = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
+_WILDCARDS = re.compile(r"([\\*?\[\]{}])")
+
+
+_NO_FILE_SYSTEM = (
+    "No FileSystem for scheme",
+    "fs.s3a.S3AFileSystem not found",
+    "UnsupportedFileSystemException",
+    "FileSystem not found",
+)
+
+
+def lacks_file_system(error: Exception) -> bool:
+    """Whether Spark refused a path because the JVM has no file system for its scheme."""
+    return any(text in str(error) for text in _NO_FILE_SYSTEM)
+
+
+def file_uri(storage: Storage, path: str) -> str:
+    """A file's path as Hadoop's Path takes it: not encoded, with its scheme."""
+    if storage.is_local:
+        return f"file://{storage.uri}/{path}"
+    # Hadoop's own file system of S3 has this scheme; "s3" has none in it.
+    uri = "s3a" + storage.uri[2:] if storage.uri.startswith("s3:") else storage.uri
+    return f"{uri}/{path}"
+
+
+def base_files(
+    spark: SparkSession,
+    storage: Storage,
+    paths: Sequence[str],
+    schema: T.StructType,
+    hadoop: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """The rows of base files, in this schema, with Spark's `_metadata` column.
+
+    Args:
+        paths: relative to the table; one at least.
+        hadoop: `fs.*` options of the call, for Hadoop's own file system.
+    """
+    uris = [_WILDCARDS.sub(r"\\\1", file_uri(storage, p)) for p in paths]
+    with setting(spark, DISCOVERY_THRESHOLD, _NEVER):
+        reader = (
+            spark.read.schema(schema)
+            .option("recursiveFileLookup", "true")
+            .options(**_AS_STORED, **WHOLE, **(hadoop or {}))
+        )
+        return reader.format("parquet").load(uris)

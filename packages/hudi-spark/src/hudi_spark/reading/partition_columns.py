@@ -1,0 +1,165 @@
+"""Partition columns of a native scan, as expressions over the path that each row's file has.
+
+Spark evaluates a filter on such an expression once per file when it plans, so that only the files of matching
+partitions are read.  What the paths look like is known when the scan is planned: ordinary ones are cut and cast,
+others decoded, and what no cast gives (dates as day numbers and the like) is looked up.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from hudi_format.keygen.partition_path import HIVE_DEFAULT
+from hudi_spark.types import to_spark_type
+from hudi_timeline.file_system_view.partition_values import FROM_PATH, PARTITION
+from hudi_timeline.reading.plan import ScanPlan
+
+# What java.net.URI leaves alone in a path, besides letters, digits and most of what is not ASCII.
+_URI_SAFE = "/;:@&=+$,_-!.~'()*"
+_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
+
+
+def java_path(path: str) -> str:
+    """A path the way `java.net.URI` writes it, which is how Spark shows a file's path."""
+    return "".join(c if ord(c) >= 0x80 and not _blank(c) else quote(c, safe=_URI_SAFE) for c in path)
+
+
+def _blank(char: str) -> bool:
+    return char.isspace() or 0x80 <= ord(char) < 0xA0
+
+
+@dataclass(frozen=True)
+class _Text:
+    """One column's text in every partition of the plan, raw as in the paths, and as an expression."""
+
+    raw: list[str]
+    column: Column
+
+
+def partition_columns(plan: ScanPlan) -> dict[str, Column]:
+    """The partition columns of a plan that come from the path, by name."""
+    wanted = {c.name: n for n, c in enumerate(plan.partition_columns) if c.source == FROM_PATH}
+    paths: list[str] = plan.partition_values.column(PARTITION).to_pylist()
+    out = {}
+    for name, nth in wanted.items():
+        kind = plan.partition_columns[nth].type
+        values = plan.partition_values.column(name).to_pylist()
+        text = _text(plan, paths, name, nth)
+        made = None if text is None else _converted(text, name, kind, values)
+        if made is None:
+            made = _looked_up(plan.uri, paths, kind, values)
+        # A value that no partition is without today, one may be without tomorrow: nullable, as Apache Hudi's.
+        out[name] = F.when(F.lit(True), made.cast(to_spark_type(kind, name))).alias(name)
+    return out
+
+
+def _file_path() -> Column:
+    return F.col("_metadata.file_path")
+
+
+def _text(plan: ScanPlan, paths: Sequence[str], name: str, nth: int) -> _Text | None:
+    """The level or levels of the path that hold the column, or None where that differs between partitions."""
+    depths = {p.count("/") + 1 for p in paths}
+    fields = len(plan.partition_columns)
+    if len(depths) != 1:
+        return None
+    depth = depths.pop()
+    below = F.substring_index(_file_path(), "/", -(depth + 1))
+    if fields == 1:
+        return _Text(list(paths), F.substring_index(below, "/", depth))
+    if fields != depth:
+        return None
+    level = F.substring_index(F.substring_index(_file_path(), "/", -(depth + 1 - nth)), "/", 1)
+    return _Text([p.split("/")[nth] for p in paths], level)
+
+
+def _converted(text: _Text, name: str, kind: pa.DataType, values: Sequence[object]) -> Column | None:
+    """The column's values cut, decoded and cast from the path; None where that does not give `values`."""
+    column = text.column
+    if any(java_path(raw) != raw for raw in text.raw):
+        column = _decoded(column)
+    prefix = f"{name}="
+    styled = [raw.startswith(prefix) for raw in text.raw]
+    bare = [raw[len(prefix) :] if is_styled else raw for raw, is_styled in zip(text.raw, styled, strict=True)]
+    if all(styled):
+        column = column.substr(F.lit(len(prefix) + 1), F.length(column))
+    elif any(styled):
+        cut = column.substr(F.lit(len(prefix) + 1), F.length(column))
+        column = F.when(column.startswith(prefix), cut).otherwise(column)
+    null = column == HIVE_DEFAULT
+    if any("%" in b for b in bare):
+        if any(_ESCAPE.search(b) for b in bare):
+            return None  # Java refuses such escapes, Hudi's reader takes them as they are
+        column = _decoded(column)
+    texts = [None if b == HIVE_DEFAULT else unquote(b) for b in bare]
+    is_value = _checker(kind)
+    if is_value is None:
+        return None
+    for shown, value in zip(texts, values, strict=True):
+        if (shown is None) != (value is None) or (shown is not None and not is_value(shown, value)):
+            return None
+    if any(t is None for t in texts):
+        column = F.when(~null, column)
+    if pa.types.is_timestamp(kind):
+        column = F.timestamp_micros(column.cast("long"))
+    return column
+
+
+def _decoded(column: Column) -> Column:
+    # Java's decoder takes "+" for a space, which in a path it is not.
+    return F.url_decode(F.regexp_replace(column, r"\+", "%2B"))
+
+
+def _checker(kind: pa.DataType) -> Callable[[str, object], bool] | None:
+    """Whether Spark's cast of a text gives the value; None for types that have no safe cast."""
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return lambda text, value: text == value
+    if pa.types.is_integer(kind):
+        return lambda text, value: text == str(value)
+    if pa.types.is_boolean(kind):
+        return lambda text, value: text == str(value).lower()
+    if pa.types.is_date(kind):
+        return lambda text, value: isinstance(value, date) and text == value.isoformat()
+    if pa.types.is_decimal(kind):
+        return _is_decimal
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return lambda text, value: re.fullmatch("-?[0-9]{5,18}", text) is not None
+    return None
+
+
+def _is_decimal(text: str, value: object) -> bool:
+    try:
+        return "e" not in text.lower() and Decimal(text) == value
+    except InvalidOperation:
+        return False
+
+
+def _looked_up(uri: str, paths: Sequence[str], kind: pa.DataType, values: Sequence[object]) -> Column:
+    """The values by partition, looked up in a constant map: any path, any type."""
+    array = pa.array(values, kind)
+    numeric = pa.types.is_timestamp(kind) and kind.tz is not None
+    if numeric:
+        texts = array.cast(pa.timestamp("us", tz="UTC")).view(pa.int64()).cast(pa.string()).to_pylist()
+    elif pa.types.is_binary(kind):
+        texts = [None if v is None else v.hex() for v in array.to_pylist()]
+    else:
+        texts = array.cast(pa.string()).to_pylist()
+    table = json.dumps({java_path(p): t for p, t in zip(paths, texts, strict=True) if t is not None})
+    base = java_path(uri.partition("://")[2] or uri) + "/"
+    path = _file_path()
+    below = path.substr(F.locate(base, path) + len(base), F.length(path))
+    folder = below.substr(F.lit(1), F.length(below) - F.length(F.substring_index(below, "/", -1)) - 1)
+    found = F.element_at(F.from_json(F.lit(table), "map<string,string>"), folder)
+    if numeric:
+        return F.timestamp_micros(found.cast("long"))
+    return F.unhex(found) if pa.types.is_binary(kind) else found

@@ -1,0 +1,236 @@
+"""`spark.read.format("hudi").load(path)`: planned here once, read by Spark's own Parquet scan.
+
+The driver plans with `hudi_timeline`; base files then make one native scan, vectorised, column-pruned, filters
+pushed down, whose partition columns prune files.  Where the JVM has no file system for the table's scheme, Python
+workers read the files.
+
+Source: design, "Spark: where the work runs"; spec "Queries".
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from hudi_format.errors import OptionError
+from hudi_format.schema.extension_types import may_be_vector
+from hudi_format.schema.meta_fields import COMMIT_TIME
+from hudi_format.storage.hadoop_options import hadoop_options, without_hadoop_options
+from hudi_format.storage.open import open_storage
+from hudi_spark.reading.file_schemas import files_by_schema
+from hudi_spark.reading.parquet_scan import base_files, lacks_file_system
+from hudi_spark.reading.partition_columns import partition_columns
+from hudi_spark.reading.read_tasks import ReadFiles, grouped
+from hudi_spark.runtime.options import merged, session_options, table_path, take_option
+from hudi_spark.runtime.python_workers import in_workers
+from hudi_spark.types import promoted, to_spark_schema, to_spark_type
+from hudi_timeline.file_system_view.partition_values import FROM_PATH
+from hudi_timeline.options import ReadConfig, parse_read_options
+from hudi_timeline.options.read_config import CDC, INCREMENTAL, PATHS
+from hudi_timeline.reading.path_globs import base_of, has_wildcard
+from hudi_timeline.reading.plan import CHANGES, ScanPlan
+from hudi_timeline.reading.scan import Scan
+from hudi_timeline.reading.task import ReadTask
+from hudi_timeline.table import HudiTable
+from hudi_timeline.table_config import PROPERTIES_FILE
+
+# The scan that read options mean, whichever door they came through.
+
+
+def scan_for(table: HudiTable, config: ReadConfig, columns: Sequence[str] | None = None) -> Scan:
+    """A snapshot, incremental or change query of a table.
+
+    Raises:
+        HudiError: as `HudiTable.read`, `.read_incremental` and `.read_changes`.
+    """
+    options = dict(config.raw)
+    if config.query_type != INCREMENTAL:
+        return table.read(columns, query=config.query_type, as_of=config.as_of, options=options)
+    if config.incremental_format == CDC:
+        return table.read_changes(config.begin or "", config.end, columns=columns, options=options)
+    return table.read_incremental(config.begin or "", config.end, columns=columns, options=options)
+
+
+log = logging.getLogger("hudi")
+
+GROUPS_PER_CORE = 3
+PARQUET = ".parquet"
+
+_said: set[str] = set()
+
+
+def load_frame(
+    spark: SparkSession, path: str | Sequence[str] | None, options: Mapping[str, str], *, schema: Any = None
+) -> DataFrame:
+    """The rows that a read with these options gives.
+
+    Args:
+        path: the table's base path, or paths and patterns below it.
+        options: of the call; the session's `hoodie.*` settings are added below them.
+        schema: columns and types to give instead of the table's: StructType or DDL text.
+
+    Raises:
+        NotAHudiTableError, UnsupportedError, OptionError ...: the errors of `HudiTable.read`.
+    """
+    uri, given = _base_path(spark, path, merged(session_options(spark), options))
+    config = parse_read_options(without_hadoop_options(given))
+    table = HudiTable.open(uri, options=hadoop_options(given))
+    wanted = None if schema is None else _struct_type(spark, schema)
+    scan = _scan(table, config, wanted)
+    frame = frame_of(spark, table, scan, config.filter, hadoop_options(given))
+    return frame if wanted is None else frame.select(*_chosen(frame.schema, wanted))
+
+
+def _base_path(
+    spark: SparkSession, path: str | Sequence[str] | None, options: dict[str, str]
+) -> tuple[str, dict[str, str]]:
+    """The table's base path, and the options with what lies below it that is to be read.
+
+    A path may be a pattern, as scripts for older releases have it (`base/*/*`), and there may be several.
+
+    Raises:
+        OptionError, NotAHudiTableError: no path, or paths of no table or of several.
+    """
+
+    def is_table(folder: str) -> bool:
+        return open_storage(folder, options=options).info(PROPERTIES_FILE) is not None
+
+    given = [table_path(spark, p, what="load") for p in ([path] if isinstance(path, str) else path or ())]
+    listed = [p.strip() for p in (take_option(options, PATHS) or "").split(",") if p.strip()]
+    main = None
+    # A table's own path may look like a pattern.
+    if len(given) == 1 and (not has_wildcard(given[0]) or is_table(given[0])):
+        main = given[0]
+    paths = listed if main is not None else [*given, *listed]
+    if main is not None and not paths and (is_table(main) or base_of(main, is_table) is None):
+        return main, options
+    if main is None and not paths:
+        return table_path(spark, None, what="load"), options
+    paths = paths or [main or ""]
+    bases = {base_of(p, is_table) for p in ([main] if main else paths)}
+    base = bases.pop()
+    if bases or base is None:
+        raise OptionError(
+            f"the paths {', '.join(paths)} are not below one Hudi table",
+            remedy="give the table's base path; the partitions are found by themselves.",
+            option="path",
+        )
+    return base, {**options, PATHS: ",".join(paths)}
+
+
+def _struct_type(spark: SparkSession, schema: Any) -> T.StructType:
+    return schema if isinstance(schema, T.StructType) else spark.createDataFrame([], schema).schema
+
+
+def _scan(table: HudiTable, config: ReadConfig, wanted: T.StructType | None) -> Scan:
+    """The scan that the options mean; with a schema of the user's only its columns are read."""
+    scan = scan_for(table, config)
+    if wanted is None:
+        return scan
+    return scan_for(table, config, [f.name for f in wanted.fields if f.name in scan.schema.names])
+
+
+def _chosen(have: T.StructType, wanted: T.StructType) -> list[Column]:
+    out = []
+    for field in wanted.fields:
+        if field.name in have.names:
+            column = promoted(F.col(f"`{field.name}`"), have[field.name].dataType, field.dataType)
+        else:
+            column = F.lit(None).cast(field.dataType)
+        out.append(column.alias(field.name))
+    return out
+
+
+def frame_of(
+    spark: SparkSession, table: HudiTable, scan: Scan, condition: str | None, hadoop: Mapping[str, str]
+) -> DataFrame:
+    """A scan's rows as a frame.
+
+    Args:
+        condition: Spark SQL; only rows that meet it.
+        hadoop: `fs.*` options of the call.
+    """
+    plan = scan.plan
+    # Python workers merge logs and find columns by id; files without either could be a scan of Spark's.
+    by_id = plan.evolution is not None and any(
+        isinstance(t, ReadTask) and t.reading is not None for t in scan.plan_files()
+    )
+    if (
+        plan.logs
+        or plan.sources
+        or by_id
+        or any(may_be_vector(f.type) for f in plan.schema)  # Spark takes them for bytes
+        or not pc.all(pc.ends_with(plan.files.column("path"), PARQUET)).as_py()
+    ):
+        return _by_workers(spark, scan)
+    if not plan.files.num_rows:
+        return spark.createDataFrame([], to_spark_schema(scan.schema))
+    if plan.kind == CHANGES:
+        return _by_workers(spark, scan)
+    try:
+        frame = _native(spark, table, plan, hadoop)
+        frame = frame.where(condition) if condition else frame
+        return frame.select(*(F.col(f"`{n}`") for n in scan.schema.names))
+    except (Py4JJavaError, PySparkException) as e:
+        if not lacks_file_system(e):
+            raise
+    scheme = table.uri.partition("://")[0]
+    if scheme not in _said:
+        _said.add(scheme)
+        log.warning(
+            "this Spark has no file system for %s://, so Python workers read the table: slower than Spark's own "
+            "scan; select columns early with .schema(...), or add the file system's jar to Spark",
+            scheme,
+        )
+    return _by_workers(spark, scan)
+
+
+# --- Spark's own scan ------------------------------------------------------------------------------------
+
+
+def _native(spark: SparkSession, table: HudiTable, plan: ScanPlan, hadoop: Mapping[str, str]) -> DataFrame:
+    """One scan for each set of files of the same column types; the union has the plan's columns."""
+    from_path = {c.name for c in plan.partition_columns if c.source == FROM_PATH}
+    stored = pa.schema([f for f in plan.schema if f.name not in from_path])
+    placed = partition_columns(plan)
+    parts = []
+    for types, paths in files_by_schema(table, plan, stored):
+        rows = base_files(spark, table.storage, paths, to_spark_schema(types), hadoop)
+        if plan.commit_time_range is not None:
+            first, last = plan.commit_time_range
+            rows = rows.where((F.col(COMMIT_TIME) >= first) & (F.col(COMMIT_TIME) <= last))
+        if plan.commit_times is not None:
+            rows = rows.where(F.col(COMMIT_TIME).isin(list(plan.commit_times)))
+        columns = []
+        for field in plan.schema:
+            if field.name in placed:
+                columns.append(placed[field.name])
+                continue
+            column = F.col(f"`{field.name}`")
+            wanted = to_spark_type(field.type, field.name)
+            own = to_spark_type(types.field(field.name).type, field.name)
+            if own != wanted:
+                column = promoted(column, own, wanted).alias(field.name)
+            columns.append(column)
+        parts.append(rows.select(*columns))
+    return reduce(DataFrame.union, parts)
+
+
+# --- Python workers --------------------------------------------------------------------------------------
+
+
+def _by_workers(spark: SparkSession, scan: Scan) -> DataFrame:
+    # Some groups for each core, so that none waits for the longest.
+    groups = grouped(scan.plan_files(), least=GROUPS_PER_CORE * spark.sparkContext.defaultParallelism)
+    numbers = spark.range(0, len(groups), 1, len(groups))
+    return in_workers(numbers, ReadFiles(groups), to_spark_schema(scan.schema))

@@ -1,0 +1,52 @@
+"""Our functions in Spark's Python workers, without what each task of PySpark costs.
+
+At the start of every task PySpark's worker calls `importlib.invalidate_caches()`, which makes Python 3.11 read the
+directories of PySpark's zips and of Spark's core jar again, once for each package in them: 65 to 70 ms of CPU where
+that was measured, and later Pythons do it at the next import.  These archives never change while an application runs,
+so their finders are forgotten at the end of a task; the next import makes them anew from what is known.
+"""
+
+from __future__ import annotations
+
+import sys
+import zipimport
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from hudi_format.arrow.input import whole_batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+Work = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
+
+_OF_SPARK = ("pyspark.zip", "py4j-", "spark-core_")
+
+
+def in_workers(rows: DataFrame, work: Work, schema: StructType | str) -> DataFrame:
+    """What `work` makes of the rows' batches, task by task."""
+    return rows.mapInArrow(_InWorker(work), schema)
+
+
+def forget_archives() -> None:
+    """Forget the finders of the archives that are Spark's own; those that a user has added stay."""
+    for path, finder in list(sys.path_importer_cache.items()):
+        if isinstance(finder, zipimport.zipimporter):
+            name = finder.archive.replace("\\", "/").rpartition("/")[2]
+            if name.startswith(_OF_SPARK):
+                sys.path_importer_cache.pop(path, None)
+
+
+@dataclass(frozen=True)
+class _InWorker:
+    work: Work
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self.work(map(whole_batch, batches))
+        finally:
+            forget_archives()

@@ -1,0 +1,259 @@
+"""`spark.readStream.format("hudi").load(path)` where Spark has no Python data sources, that is before 4.0.
+
+The frame follows a folder of markers (`streaming.markers`) with Spark's own file source, plans each step in one task
+and reads it in many.  A thread on the driver looks at the table while the query runs, and makes the markers.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import pickle
+import tempfile
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from hudi_format.errors import (
+    HudiError,
+    InvalidOptionError,
+    OptionError,
+    StorageError,
+    UnsupportedError,
+)
+from hudi_format.schema.evolution import conform
+from hudi_format.storage.open import open_storage
+from hudi_spark.reading.parquet_scan import WHOLE
+from hudi_spark.reading.read_tasks import grouped
+from hudi_spark.runtime.options import merged, session_options, table_path, take_option
+from hudi_spark.runtime.python_workers import in_workers
+from hudi_spark.streaming.offset_files import ERROR, OffsetFile, create, finished, given_out, stream_id
+from hudi_spark.streaming.table_stream import START, TableStream, with_allowed_merge
+from hudi_spark.types import to_spark_schema
+
+log = logging.getLogger("hudi")
+
+FOLDER_OPTION = "hudi.streaming.folder"
+POLL_OPTION = "hudi.streaming.poll.seconds"
+MOST_FAILURES = 10
+CHECKPOINT = "checkpointlocation"
+_DEFAULT_CHECKPOINT = "spark.sql.streaming.checkpointLocation"
+
+
+@dataclass(frozen=True)
+class PlanMarkers:
+    """Names of markers to groups of read tasks, pickled."""
+
+    stream: TableStream
+    columns: tuple[str, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for name in batch.column(0).to_pylist():
+                if name.startswith(ERROR):
+                    raise StorageError(
+                        f"the table cannot be followed: {name.removeprefix(ERROR)}",
+                        table=self.stream.uri,
+                        remedy="start the query again with the same checkpoint; no change is lost.",
+                    )
+                marker = OffsetFile.parse(name.strip())
+                if marker is None:
+                    raise UnsupportedError(f"{name!r} is no marker of a stream")
+                scan = self.stream.scan(marker.begin, marker.end)
+                columns = [n for n in self.columns if n in scan.schema.names]
+                scan = self.stream.scan(marker.begin, marker.end, columns)
+                groups = [pickle.dumps(g) for g in grouped(scan.plan_files())]
+                yield pa.RecordBatch.from_arrays([pa.array(groups, pa.binary())], names=["tasks"])
+
+
+@dataclass(frozen=True)
+class ReadPlanned:
+    """Groups of read tasks to their rows."""
+
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for group in batch.column(0).to_pylist():
+                for task in pickle.loads(group):
+                    for rows in task.to_batches():
+                        yield conform(rows, self.schema)
+
+
+@dataclass
+class Follower:
+    """A stream that was loaded, and its folder of markers."""
+
+    stream: TableStream
+    id: str
+    folder: str
+    poll_s: float
+    last: str = ""
+    stopped: threading.Event = field(default_factory=threading.Event)
+
+    def begin(self, checkpoint: str | None) -> None:
+        """Learn from the query's checkpoint where to go on, and make the markers of its unfinished batches again."""
+        self.last = ""
+        if checkpoint:
+            storage = open_storage(checkpoint, options=dict(self.stream.options))
+            found = [g for g in given_out(storage) if g.marker.stream == self.id]
+            if len({g.source for g in found}) > 1:
+                raise UnsupportedError(
+                    "one query reads the same stream of a table twice",
+                    table=self.stream.uri,
+                    remedy="load it once and use that frame twice.",
+                )
+            done = finished(storage)
+            for given in found:
+                # Spark looks at the last finished batch once more before it goes on.
+                if given.batch >= done.get(given.source, -1):
+                    create(given.path.rpartition("/")[0], given.marker.name)
+            self.last = max((g.marker.end for g in found), default="")
+        if not self.last:
+            # The checkpoint is to know where the stream began, though nothing may come for a while.
+            self.last = self.stream.initial()
+            create(self.folder, OffsetFile(self.id, self.last, self.last).name)
+
+    def step(self) -> None:
+        """A marker for what came since the last one."""
+        latest = self.stream.latest()
+        if latest > self.last:
+            create(self.folder, OffsetFile(self.id, self.last, latest).name)
+            self.last = latest
+
+    def follow(self, query: StreamingQuery) -> None:
+        """Make markers until the query ends; where the table cannot be looked at for long it fails."""
+
+        def run() -> None:
+            failed = 0
+            while not self.stopped.wait(self.poll_s) and query.isActive:
+                try:
+                    self.step()
+                    failed = 0
+                except HudiError as e:
+                    failed += 1
+                    log.warning("the table %s cannot be looked at: %s", self.stream.uri, e)
+                    if failed == MOST_FAILURES:  # now the query is to fail too
+                        self._fail(e)
+                        return
+                except BaseException as e:  # without the thread the query would go on and give nothing
+                    self._fail(e)
+                    raise
+
+        threading.Thread(target=run, name=f"hudi-stream-{self.id}", daemon=True).start()
+
+    def _fail(self, error: BaseException) -> None:
+        """Make the query fail, with an error's text."""
+        create(self.folder, OffsetFile(self.id, f"{self.last}0", self.last).name, str(error) or repr(error))
+
+
+_followers: dict[str, Follower] = {}
+_lock = threading.Lock()
+
+
+def load_stream(
+    spark: SparkSession, path: str | None, options: Mapping[str, str], *, schema: Any = None
+) -> DataFrame:
+    """The streaming frame that a read with these options gives.
+
+    Args:
+        schema: columns to give instead of the table's: StructType or DDL text.
+
+    Raises:
+        NotAHudiTableError, UnsupportedError, OptionError: as `load_frame`.
+    """
+    given = merged(session_options(spark), options)
+    folder, poll = take_option(given, FOLDER_OPTION), take_option(given, POLL_OPTION)
+    uri = table_path(spark, path, what="load")
+    stream = TableStream.of(uri, with_allowed_merge(uri, given))
+    full = stream.scan(START, START).schema
+    if schema is not None:
+        names = spark.createDataFrame([], schema).schema.names
+        full = pa.schema([full.field(n) for n in names if n in full.names])
+    id = stream_id(stream.open().uri, stream.config.incremental_format)
+    folder = _folder(spark, folder)
+    with _lock:
+        _followers[folder] = Follower(stream, id, folder, _seconds(poll))
+    marks = (
+        spark.readStream.format("text")
+        .option("maxFileAge", "3650d")
+        .option("fileNameOnly", "true")
+        .options(**WHOLE)
+        .load(f"{folder}/*.hudi")
+    )
+    planned = in_workers(marks, PlanMarkers(stream, tuple(full.names)), "tasks binary")
+    spread = planned.repartition(max(2, spark.sparkContext.defaultParallelism))
+    return in_workers(spread, ReadPlanned(full), to_spark_schema(full))
+
+
+def _folder(spark: SparkSession, given: str | None) -> str:
+    if given is None:
+        if not str(spark.sparkContext.master).startswith("local"):
+            raise OptionError(
+                f"a stream of this version of Spark on a cluster needs {FOLDER_OPTION}",
+                remedy="name a folder that the driver and all executors reach; it may be empty at each start.",
+                option=FOLDER_OPTION,
+            )
+        return tempfile.mkdtemp(prefix="hudi-stream-")
+    folder = f"{given.rstrip('/')}/{uuid.uuid4().hex}"
+    open_storage(folder).make_dir("")
+    return folder
+
+
+def _seconds(text: str | None) -> float:
+    try:
+        seconds = float(text) if text is not None else 1.0
+    except ValueError:
+        seconds = 0.0
+    if seconds <= 0:
+        raise InvalidOptionError(
+            f"{POLL_OPTION}={text!r} is no number of seconds",
+            remedy="give a number above 0.",
+            option=POLL_OPTION,
+        )
+    return seconds
+
+
+def following(
+    start: Callable[[], StreamingQuery], frame: DataFrame, options: Mapping[str, str], name: str | None
+) -> StreamingQuery:
+    """Start a query, and the followers of the streams of tables that it reads.
+
+    Args:
+        options: of the stream's writer; they name the checkpoint.
+        name: of the query.
+    """
+    checkpoint = take_option(dict(options), CHECKPOINT)
+    folder = frame.sparkSession.conf.get(_DEFAULT_CHECKPOINT, None)
+    if checkpoint is None and folder and name:
+        checkpoint = f"{folder}/{name}"
+    followers = _of(frame)
+    for follower in followers:
+        follower.begin(checkpoint)
+        follower.step()
+    query = start()
+    for follower in followers:
+        follower.follow(query)
+    return query
+
+
+def _of(frame: DataFrame) -> list[Follower]:
+    """The streams that a frame reads: their folders stand in its plan."""
+    with _lock:
+        known = list(_followers.values())
+    if not known:
+        return []
+    text = io.StringIO()
+    with redirect_stdout(text):
+        frame.explain(True)
+    return [f for f in known if f.folder in text.getvalue()]
+
+
+__all__ = ["CHECKPOINT", "FOLDER_OPTION", "POLL_OPTION", "following", "load_stream"]

@@ -1,0 +1,388 @@
+"""The engine on Spark: evaluates, tags and routes with native plans, and writes in Python workers.
+
+The incoming rows cross from the JVM to Python once, as Arrow, in the task that writes them.  Base files are read
+where they are merged.  The driver sees counts, routing and statistics, never rows.
+
+Source: design, "Spark: where the work runs".
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from hudi_format.errors import OrderingValueError, RecordKeyError
+from hudi_format.model import BaseFile, WriteStat
+from hudi_format.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from hudi_format.storage.protocol import Storage
+from hudi_index.lookup import LookupCount, LookupTask
+from hudi_spark.reading.reader import frame_of
+from hudi_spark.runtime.jobs import run_job
+from hudi_spark.runtime.python_workers import in_workers
+from hudi_spark.runtime.settings import setting
+from hudi_spark.types import (
+    promoted,
+    to_arrow_schema,
+    to_arrow_type,
+    to_spark_schema,
+    to_spark_type,
+    without_void,
+)
+from hudi_spark.writing import key_columns as expressions
+from hudi_spark.writing.bucket_partitioner import place, slots, spread
+from hudi_spark.writing.bulk_insert_sort import ordered
+from hudi_spark.writing.key_lookup import ROW_ID, Lookup, one_per_key
+from hudi_spark.writing.stored_keys import FILE_ID, file_id, stored_keys
+from hudi_spark.writing.validation import SparkQueries, SparkScreened, spark_queries
+from hudi_spark.writing.write_tasks import (
+    STATUS_DDL,
+    AddKeys,
+    WriteBuckets,
+    WriteStream,
+    key_columns,
+    statuses,
+)
+from hudi_timeline.progress import AUTO, OFF
+from hudi_timeline.reading.scan import Scan
+from hudi_timeline.table import HudiTable
+from hudi_timeline.validation.row_rules import Screening
+from hudi_timeline.writing.engine import DATA, PrepareTask
+from hudi_timeline.writing.local_engine import LocalEngine
+from hudi_timeline.writing.tagging import check_files
+from hudi_timeline.writing.tasks import MOVED, STORED_IN, ProfileRow, Routing, WriteContext
+
+CACHE_COMPRESSED = "spark.sql.inMemoryColumnarStorage.compressed"
+CONSOLE_PROGRESS = "spark.ui.showConsoleProgress"
+ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+# Spark's default of 10,000 rows a batch costs a third of the crossing; a user's own setting stays.
+BATCH_ROWS = "65536"
+_SPARK_DEFAULT_ROWS = "10000"
+Worker: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
+# Key sets up to this size go to every task as a broadcast; above it Spark chooses the join.
+BROADCAST_ROWS = 500_000
+# SIMPLE: up to so many keys are sent to the workers that read those of the files, which is several times as fast
+# as Spark's scan and join, but sends the keys of a partition to each task that has files of it.
+SENT_KEYS = 2_000_000
+
+
+@dataclass(frozen=True)
+class SparkFrame:
+    """Evaluated rows: record key, partition path, data columns, `ROW_ID`; when tagged, `FILE_ID` too ("": none).
+
+    `tasks` are those that the user asked for; None leaves them to the engine.
+    """
+
+    rows: DataFrame
+    counts: Mapping[str, int]
+    tagged: bool = False
+    tasks: int | None = None
+
+
+class SparkEngine:
+    """Runs one write on the session of its input."""
+
+    name = "spark"
+    types = DATA
+
+    def __init__(self, data: DataFrame, hadoop: Mapping[str, str] | None = None) -> None:
+        """Args: hadoop: `fs.*` options of the call, for Spark's own scans."""
+        self._hadoop = dict(hadoop or {})
+        self._spark = data.sparkSession
+        self.parallelism = self._spark.sparkContext.defaultParallelism
+        self._kept: list[DataFrame] = []
+        self._lookup: Lookup | None = None
+        self._counted: LookupCount | None = None
+        self.on_progress: Callable[[int, int], None] = lambda done, total: None
+
+    def progress(self, asked: str) -> str:
+        # Spark draws bars of its own on a terminal; two would overwrite each other.
+        own = self._spark.conf.get(CONSOLE_PROGRESS, "false") == "true" and sys.stderr.isatty()
+        return OFF if asked == AUTO and own else asked
+
+    def schema(self, data: DataFrame) -> pa.Schema:
+        return to_arrow_schema(data.schema)
+
+    # --- check -----------------------------------------------------------------------------------------
+
+    def fitted(self, data: DataFrame, schema: pa.Schema, *, exact: bool) -> DataFrame:
+        """Frames declare their types: only void has none."""
+        if data is None:
+            return data
+        wanted = to_spark_schema(schema)
+        out, changed = [], False
+        for field in data.schema.fields:
+            kind = field.dataType
+            if field.name in wanted.names:
+                kind = without_void(kind, wanted[field.name].dataType)
+            column = _quoted(field.name)
+            same = kind == field.dataType
+            out.append(column if same else column.cast(kind).alias(field.name))
+            changed = changed or not same
+        return data.select(*out) if changed else data
+
+    def screen(self, data: DataFrame, screening: Screening) -> SparkScreened:
+        level = _storage_level(screening.task.storage_level)
+        try:
+            return SparkScreened(data, screening, lambda rows: self._keep(rows, level))
+        except BaseException:
+            self._give_up()
+            raise
+
+    def another(self, data: DataFrame | None) -> tuple[LocalEngine | SparkEngine, DataFrame | None]:
+        if data is None:  # nothing to evaluate
+            return LocalEngine(), None
+        return SparkEngine(data, self._hadoop), data
+
+    def queries(
+        self, before: Scan | pa.Table, after: Scan | pa.Table
+    ) -> AbstractContextManager[SparkQueries]:
+        return spark_queries(self._spark, before, after, self.frame_of)
+
+    def frame_of(self, scan: Scan) -> DataFrame:
+        return frame_of(self._spark, HudiTable(scan.storage), scan, None, self._hadoop)
+
+    # --- evaluate ------------------------------------------------------------------------------------
+
+    def prepare(self, data: DataFrame, task: PrepareTask) -> SparkFrame:
+        by_kernels = False
+        while True:
+            rows = _keyed(data, task, by_kernels=by_kernels).withColumn(
+                ROW_ID, F.monotonically_increasing_id()
+            )
+            rows = self._keep(rows, _storage_level(task.storage_level))
+            try:
+                counts = self._count(rows, task, all_paths=by_kernels or task.stored_keys)
+            except BaseException:
+                self._give_up()
+                raise
+            if counts is not None:
+                return SparkFrame(rows, counts, tasks=task.order.tasks)
+            self._give_up()  # a date of a year that Spark's expression does not write
+            by_kernels = True
+
+    def _keep(self, rows: DataFrame, level: StorageLevel) -> DataFrame:
+        # Choosing an encoding for each column takes longer than all else that is done with the rows.
+        with setting(self._spark, CACHE_COMPRESSED, "false"):
+            self._kept.append(rows)  # first: an interrupt may come once it is kept
+            return rows.persist(level)
+
+    def _give_up(self) -> None:
+        # What was made last goes first: Spark re-makes a cache whose source is given up before it.
+        while self._kept:
+            self._kept.pop().unpersist()
+
+    def _count(self, rows: DataFrame, task: PrepareTask, *, all_paths: bool) -> dict[str, int] | None:
+        """One pass that fills the cache, counts by partition, and finds rows that cannot be written.
+
+        None where the path of a row is left to the kernels, which is not so with `all_paths`.
+        """
+        no_key = F.sum(F.when(F.col(RECORD_KEY).isNull(), 1).otherwise(0))
+        no_order = F.lit(0)
+        if task.check_ordering and task.ordering_field:
+            no_order = F.sum(F.when(_by_path(rows, task.ordering_field).isNull(), 1).otherwise(0))
+        grouped = rows.groupBy(PARTITION_PATH).agg(F.count(F.lit(1)), no_key, no_order)
+        found = self._run(grouped.collect, "evaluate")
+        if not all_paths and any(r[0] is None for r in found):
+            return None
+        keyless = sum(r[2] if r[0] is not None else r[1] for r in found)
+        orderless = sum(r[3] for r in found)
+        total = sum(r[1] for r in found)
+        if keyless:
+            fields = ", ".join(repr(f) for f in task.key_spec.key_fields) or RECORD_KEY
+            raise RecordKeyError(
+                f"the record key, made of {fields}, is null or empty in {keyless:,} of {total:,} rows",
+                remedy="fill the column(s), or leave such rows out.",
+                columns=list(task.key_spec.key_fields),
+            )
+        if orderless:
+            raise OrderingValueError(
+                f"ordering field {task.ordering_field!r} is null in {orderless:,} of {total:,} rows",
+                remedy="fill the column, or choose another hoodie.datasource.write.precombine.field.",
+                column=task.ordering_field,
+            )
+        return {r[0]: r[1] for r in found}
+
+    def partition_counts(self, frame: SparkFrame) -> dict[str, int]:
+        return dict(frame.counts)
+
+    # --- tag -----------------------------------------------------------------------------------------
+
+    def tag(
+        self, frame: SparkFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]], task: LookupTask
+    ) -> SparkFrame:
+        latest = [f for of in files.values() for f in of]
+        if frame.tagged:  # only to keep one row per key: what was said of their places does not count
+            frame = replace(frame, rows=frame.rows.drop(FILE_ID, MOVED, STORED_IN), tagged=False)
+        if task.prepped:
+            return self._located(frame, storage, files)
+        if task.fills_within:
+            frame = replace(
+                frame, rows=self._keep(one_per_key(frame.rows, task, frame.tasks), frame.rows.storageLevel)
+            )
+        given = sum(frame.counts.values())
+        few = given <= BROADCAST_ROWS
+        sent = given * min(self.parallelism, len(latest))
+        if task.is_global or (latest and (task.uses_filters or sent <= SENT_KEYS)):
+            self._lookup = Lookup(self._spark, storage, task, self.parallelism)
+            tags = self._keep(self._lookup.find(frame.rows, files), frame.rows.storageLevel)
+            joined = frame.rows.join(F.broadcast(tags) if few else tags, ROW_ID, "left")
+            return replace(frame, rows=self._lookup.placed(joined), tagged=True)
+        self._counted = LookupCount(task.index, len(latest), opened=len(latest))
+        if not latest:
+            return frame
+        stored = stored_keys(self._spark, storage, latest, self._hadoop, task.virtual)
+        on = [RECORD_KEY, PARTITION_PATH]
+        keys = frame.rows.select(*on, ROW_ID)
+        found = stored.join(F.broadcast(keys) if few else keys, on).select(ROW_ID, file_id())
+        # Kept, because it is used twice, for the profile and for the write; the joined rows are made twice
+        # instead, the first time without their columns.
+        tags = self._keep(found, frame.rows.storageLevel)
+        rows = frame.rows.join(F.broadcast(tags) if few else tags, ROW_ID, "left")
+        rows = rows.withColumn(FILE_ID, F.coalesce(F.col(FILE_ID), F.lit("")))
+        return replace(frame, rows=rows, tagged=True)
+
+    def _located(
+        self, frame: SparkFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]]
+    ) -> SparkFrame:
+        """The frame with each row in the file that it says it stands in."""
+        counted = frame.rows.where(F.col(FILE_NAME).isNotNull()).groupBy(PARTITION_PATH, FILE_NAME).count()
+        found = {(r[0], r[1]): r[2] for r in self._run(counted.collect, "tag")}
+        check_files(found, files, table=storage.uri)
+        file = F.coalesce(F.substring_index(FILE_NAME, "_", 1), F.lit(""))
+        return replace(frame, rows=frame.rows.withColumn(FILE_ID, file), tagged=True)
+
+    @property
+    def looked_up(self) -> LookupCount | None:
+        return self._counted if self._lookup is None else self._lookup.count
+
+    def profile(self, frame: SparkFrame) -> list[ProfileRow]:
+        if not frame.tagged:
+            return [ProfileRow(p, "", n) for p, n in frame.counts.items()]
+        counted = frame.rows.groupBy(PARTITION_PATH, FILE_ID).count()
+        return [ProfileRow(r[0], r[1], r[2]) for r in self._run(counted.collect, "tag")]
+
+    # --- write ---------------------------------------------------------------------------------------
+
+    def write(self, frame: SparkFrame, context: WriteContext, routing: Routing) -> list[WriteStat]:
+        if not routing.buckets:
+            return []
+        task_of = spread(routing.buckets, self.parallelism, frame.tasks)
+        tasks = max(task_of) + 1
+        number = slots(tasks)
+        rows = frame.rows if frame.tagged else frame.rows.withColumn(FILE_ID, F.lit(""))
+        placed = place(
+            self._spark, rows, routing, [number[t] for t in task_of], tasks,
+            [n for n in (*context.row_schema().names, MOVED, STORED_IN) if n in rows.columns],
+            # Tagged rows without places for them are dropped: inserts whose key is there already.
+            all_placed=set(frame.counts) <= set(routing.inserts) and not (frame.tagged and not routing.located),
+        )  # fmt: skip
+        return self._write(placed, WriteBuckets(context, routing.buckets))
+
+    def write_stream(self, data: DataFrame, task: PrepareTask, context: WriteContext) -> list[WriteStat]:
+        stored = (RECORD_KEY, PARTITION_PATH) if task.stored_keys else ()
+        present = [n for n in (*task.schema.names, *stored) if n in data.columns]
+        rows = ordered(data.select(*(_quoted(n) for n in present)), task)
+        return self._write(rows, WriteStream(context, task))
+
+    def _write(self, rows: DataFrame, worker: Worker) -> list[WriteStat]:
+        with self._large_batches():
+            status = in_workers(rows, worker, STATUS_DDL)
+            found = self._run(status.collect, "write", settle=True)
+        return statuses([(r[0], bytes(r[1])) for r in found])
+
+    def _run(self, action: Callable[[], list[T.Row]], what: str, *, settle: bool = False) -> list[T.Row]:
+        return run_job(self._spark, action, f"hudi: {what}", settle=settle)
+
+    def _large_batches(self) -> AbstractContextManager[None]:
+        if self._spark.conf.get(ARROW_ROWS) in (_SPARK_DEFAULT_ROWS, BATCH_ROWS):
+            return setting(self._spark, ARROW_ROWS, BATCH_ROWS)
+        return nullcontext()
+
+    def release(self, frame: SparkFrame | None) -> None:
+        # All that was kept for the write: the caller has the frame of before the tagging.
+        self._give_up()
+
+
+def _by_path(rows: DataFrame, path: str) -> Column:
+    found = expressions.column(path, rows.schema)
+    return _quoted(path) if found is None else found[0]
+
+
+def _quoted(name: str) -> Column:
+    return F.col(f"`{name}`")
+
+
+def _keyed(data: DataFrame, task: PrepareTask, *, by_kernels: bool = False) -> DataFrame:
+    """Record key, partition path and the wanted columns.
+
+    Args:
+        by_kernels: not by Spark's expressions, even if there are any.
+    """
+    meta = [RECORD_KEY, PARTITION_PATH] if task.stored_keys else []
+    meta += [FILE_NAME] if task.stored_files else []
+    stored = [_quoted(n).cast("string").alias(f"_hudi{n}") for n in meta]
+    data = data.select(*stored, *_as_stored(data.schema, task.schema))
+    present = [_quoted(n) for n in data.columns[len(stored) :]]
+    if stored:
+        return data.select(*(F.col(f"_hudi{n}").alias(n) for n in meta), *present)
+    key = expressions.record_key(task.key_spec, data.schema)
+    path = expressions.partition_path(task.key_spec, data.schema)
+    if key is not None and path is not None and not by_kernels and _keys_as_stored(data.schema, task):
+        return data.select(key.alias(RECORD_KEY), path.alias(PARTITION_PATH), *present)
+    fields = [T.StructField(RECORD_KEY, T.StringType()), T.StructField(PARTITION_PATH, T.StringType())]
+    schema = T.StructType([*fields, *data.schema.fields])
+    return in_workers(data, AddKeys(task, to_arrow_schema(schema)), schema)
+
+
+def _as_stored(schema: T.StructType, wanted: pa.Schema) -> list[Column]:
+    """The wanted columns that are there; numbers that fit in the table's own type.
+
+    Keys are made of the stored value: 1.5 of a narrower decimal is 1.50 in a table that keeps two digits.
+    """
+    out = []
+    for target in to_spark_schema(wanted):
+        if target.name not in schema.names:
+            continue
+        column = _quoted(target.name)
+        kind = schema[target.name].dataType
+        if kind != target.dataType and _always_fits(kind, target.dataType):
+            column = promoted(column, kind, target.dataType).alias(target.name)
+        out.append(column)
+    return out
+
+
+_RANK = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType)
+
+
+def _always_fits(kind: T.DataType, wanted: T.DataType) -> bool:
+    """Whether Spark's cast gives what the worker's conversion gives, for every value and without a null."""
+    if isinstance(kind, T.DecimalType) and isinstance(wanted, T.DecimalType):
+        whole = kind.precision - kind.scale
+        return whole <= wanted.precision - wanted.scale and kind.scale <= wanted.scale
+    if isinstance(kind, _RANK) and isinstance(wanted, _RANK):
+        return _RANK.index(type(kind)) < _RANK.index(type(wanted))
+    return False
+
+
+def _keys_as_stored(schema: T.StructType, task: PrepareTask) -> bool:
+    """Whether the columns that make keys have the types to write."""
+    wanted = to_spark_schema(task.schema)
+    return all(
+        to_spark_type(to_arrow_type(schema[name].dataType, name), name) == wanted[name].dataType
+        for name in key_columns(task)
+        if name in wanted.names
+    )
+
+
+def _storage_level(name: str) -> StorageLevel:
+    level: StorageLevel = getattr(StorageLevel, name)
+    return level

@@ -1,0 +1,371 @@
+"""The look-ups of BLOOM and of the global indexes on Spark.
+
+The latest files are dealt out to as many tasks as run side by side.  A task gets the keys of its files'
+partitions (for a global index: all keys), asks the footers, reads the keys of the files that are left, and hands
+back the keys that it found with their places.  Of the incoming rows only keys cross to Python for that, of the
+files only footers and key columns are read, and nothing passes through the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark.accumulators import Accumulator, AccumulatorParam
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from hudi_format.keygen.record_keys import nested_column
+from hudi_format.merge.record_merger import IS_DELETED, combine
+from hudi_format.model import BaseFile
+from hudi_format.schema.evolution import conform
+from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from hudi_format.storage.protocol import Storage
+from hudi_index.lookup import FileLookup, LookupCount, LookupTask, surviving, with_equal_keys
+from hudi_spark.runtime.python_workers import in_workers
+from hudi_spark.writing.bucket_partitioner import slots, small_frame, text_sql
+from hudi_spark.writing.stored_keys import FILE_ID
+from hudi_timeline.writing.tasks import MOVED, STORED_IN
+from hudi_timeline.writing.workers import record_kinds
+
+# Tells the rows of one evaluation apart, also those of one key.
+ROW_ID = "_hudi_row"
+_SLOT, _STAYS, _PLACES, _GOES = "_hudi_slot", "_hudi_stays", "_hudi_places", "_hudi_goes"
+_PATH = "_hudi_path"
+_FOUND = T.StructType([T.StructField(ROW_ID, T.LongType()), T.StructField(FILE_ID, T.StringType())])
+_FOUND_GLOBAL = T.StructType(
+    [*_FOUND.fields, T.StructField(PARTITION_PATH, T.StringType()), T.StructField(_STAYS, T.BooleanType())]
+)
+# Where stored records are needed, also the file.
+_FOUND_FILES = T.StructType([*_FOUND_GLOBAL.fields, T.StructField(_PATH, T.StringType())])
+# What opening one more file costs, in bytes of reading.
+_FILE_COST = 1 << 20
+# Up to this many partitions are written into the plan; above it they are joined.
+_LITERAL_PARTITIONS = 256
+
+
+class _Verdicts(AccumulatorParam[dict[str, str]]):
+    """What was said of each file; a task that runs twice says the same twice."""
+
+    def zero(self, value: dict[str, str]) -> dict[str, str]:
+        return {}
+
+    def addInPlace(self, value1: dict[str, str], value2: dict[str, str]) -> dict[str, str]:
+        value1.update(value2)
+        return value1
+
+
+class Lookup:
+    """One look-up: the rows with their places, and what it had to do with once they were computed."""
+
+    def __init__(self, spark: SparkSession, storage: Storage, task: LookupTask, parallelism: int) -> None:
+        self._spark = spark
+        self._storage = storage
+        self._task = task
+        self._parallelism = parallelism
+        self._verdicts: Accumulator[dict[str, str]] = spark.sparkContext.accumulator({}, _Verdicts())
+
+    @property
+    def count(self) -> LookupCount:
+        return LookupCount.of(self._task.index, self._verdicts.value.values())
+
+    def find(self, rows: DataFrame, files: Mapping[str, Sequence[BaseFile]]) -> DataFrame:
+        """What was found, by `ROW_ID`: to be joined to the rows on the left side of `placed`."""
+        return self._over_all(rows, files) if self._task.is_global else self._within(rows, files)
+
+    def placed(self, joined: DataFrame) -> DataFrame:
+        """The rows with `FILE_ID`, "" for none, each as often as it goes somewhere.
+
+        With a global index also with `MOVED`, and with the partition that they go to.
+        """
+        if self._task.is_global:
+            return _sent_on(joined, self._task)
+        return joined.withColumn(FILE_ID, F.coalesce(F.col(FILE_ID), F.lit("")))
+
+    def _within(self, rows: DataFrame, files: Mapping[str, Sequence[BaseFile]]) -> DataFrame:
+        groups = deal(files, self._parallelism)
+        number = slots(len(groups))
+        of_partition: dict[str, list[int]] = {}
+        for slot, group in zip(number, groups, strict=True):
+            for partition in dict.fromkeys(f.partition for f in group):
+                of_partition.setdefault(partition, []).append(slot)
+        keys = rows.select(RECORD_KEY, PARTITION_PATH, ROW_ID)
+        sent = self._with_slots(keys, of_partition).repartition(len(groups), _SLOT)
+        worker = FindInPartitions(
+            self._storage, self._task, dict(zip(number, groups, strict=True)), self._verdicts
+        )
+        return in_workers(sent, worker, _FOUND)
+
+    def _with_slots(self, keys: DataFrame, of_partition: Mapping[str, list[int]]) -> DataFrame:
+        """Each key once for every task that has files of its partition."""
+        if len(of_partition) > _LITERAL_PARTITIONS:
+            kinds = (
+                T.StructType().add(PARTITION_PATH, T.StringType()).add(_SLOT, T.ArrayType(T.IntegerType()))
+            )
+            table = small_frame(self._spark, of_partition.items(), kinds)
+            joined = keys.join(F.broadcast(table), PARTITION_PATH)
+            return joined.select(*keys.columns, F.explode(_SLOT).alias(_SLOT))
+        cases = "".join(
+            f" WHEN {text_sql(p)} THEN array({','.join(map(str, numbers))})"
+            for p, numbers in of_partition.items()
+        )
+        return keys.select("*", F.explode(F.expr(f"CASE {PARTITION_PATH}{cases} END")).alias(_SLOT))
+
+    def _over_all(self, rows: DataFrame, files: Mapping[str, Sequence[BaseFile]]) -> DataFrame:
+        task = self._task
+        groups = deal(files, self._parallelism)
+        wanted = [RECORD_KEY, PARTITION_PATH, ROW_ID]
+        if task.ordering_column is not None and (task.combine or task.compares_stored):
+            wanted.append(f"`{task.ordering_column.name}`")
+        number = slots(len(groups))
+        every = F.explode(F.array(*map(F.lit, number))).alias(_SLOT)
+        sent = rows.select(*wanted, every).repartition(len(groups), _SLOT)
+        worker = FindEverywhere(
+            self._storage, task, dict(zip(number, groups, strict=True)), self._verdicts, number[0]
+        )
+        found = _found(task)
+        place = F.struct(*(n for n in found.names if n != ROW_ID))
+        return in_workers(sent, worker, found).groupBy(ROW_ID).agg(F.collect_list(place).alias(_PLACES))
+
+
+def _found(task: LookupTask) -> T.StructType:
+    return _FOUND_FILES if _needs_stored(task) else _FOUND_GLOBAL
+
+
+def _needs_stored(task: LookupTask) -> bool:
+    """Whether rows may have to be merged with the stored ones before they are written (`STORED_IN`)."""
+    return task.takes_values_along or task.renews_stored
+
+
+def _sent_on(rows: DataFrame, task: LookupTask) -> DataFrame:
+    """Rows with what was found of their key, each as often as it goes somewhere."""
+    place_type = T.StructType([f for f in _found(task).fields if f.name != ROW_ID])
+    places = F.coalesce(F.col(_PLACES), F.array().cast(T.ArrayType(place_type)))
+    # A place without a file: another row of the key is kept.
+    kept = rows.where(~F.exists(places, lambda p: p[FILE_ID].isNull()))
+    here = F.col(PARTITION_PATH)
+    may_move = ~_is_delete(rows, task) if task.update_partition else F.lit(False)
+    nowhere = F.lit(None).cast("string")
+
+    def goes(p: Column) -> Column:
+        elsewhere = may_move & (p[PARTITION_PATH] != here)
+        moved = elsewhere & ~p[_STAYS]
+        here_again = F.when(elsewhere & p[_STAYS], p[_PATH]) if task.renews_stored else nowhere
+        return F.struct(
+            p[PARTITION_PATH].alias(PARTITION_PATH),
+            p[FILE_ID].alias(FILE_ID),
+            moved.alias(MOVED),
+            *([here_again.alias(STORED_IN)] if _needs_stored(task) else []),
+        )
+
+    found = F.transform(places, goes)
+    stored: list[Column] = []
+    if _needs_stored(task):
+        filled = F.array_min(F.transform(places, lambda p: p[_PATH])) if task.takes_values_along else nowhere
+        stored = [filled.alias(STORED_IN)]
+    fresh = F.array(
+        F.struct(here.alias(PARTITION_PATH), F.lit("").alias(FILE_ID), F.lit(False).alias(MOVED), *stored)
+    )
+    # A record that leaves every file that it is in goes to its own partition as a new one.
+    stays = F.exists(found, lambda g: ~g[MOVED])
+    goals = F.when(stays, found).otherwise(F.concat(found, fresh))
+    data = [F.col(f"`{n}`") for n in rows.columns if n not in (RECORD_KEY, PARTITION_PATH, _PLACES)]
+    spread = kept.select(RECORD_KEY, F.explode(goals).alias(_GOES), *data)
+    return spread.select(
+        RECORD_KEY,
+        F.col(f"{_GOES}.{PARTITION_PATH}").alias(PARTITION_PATH),
+        *data,
+        F.col(f"{_GOES}.{FILE_ID}").alias(FILE_ID),
+        *(F.col(f"{_GOES}.{n}").alias(n) for n in (MOVED, STORED_IN)[: 1 + len(stored)]),
+    )
+
+
+def one_per_key(rows: DataFrame, task: LookupTask, tasks: int | None = None) -> DataFrame:
+    """The rows of `task.fills_within`: one per key, its nulls filled, in the partition of the last that counted."""
+    together = rows.repartition(tasks, RECORD_KEY) if tasks else rows.repartition(RECORD_KEY)
+    return in_workers(together, FillByKey(task), rows.schema)
+
+
+@dataclass(frozen=True)
+class FillByKey:
+    """Makes one row of those of a key, which are all in one task.  Runs in Python workers."""
+
+    task: LookupTask
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        parts = [b for b in batches if b.num_rows]
+        if not parts:
+            return
+        rows = pa.Table.from_batches(parts).sort_by(ROW_ID)
+        kinds = record_kinds(self.task, rows)
+        keys = rows.column(RECORD_KEY)
+        yield from (
+            combine(keys, self.task.rule, ordering=_ordering(rows, self.task), kinds=kinds)
+            .take(rows)
+            .to_batches()
+        )
+
+
+def _ordering(rows: pa.Table, task: LookupTask) -> pa.ChunkedArray | pa.Array | None:
+    """The ordering values of rows that have them, in the type to write."""
+    if task.ordering_column is None or task.ordering_column.name not in rows.schema.names:
+        return None
+    column = rows.select([task.ordering_column.name])
+    path = task.ordering_field or task.ordering_column.name
+    return nested_column(conform(column, pa.schema([task.ordering_column])), path)
+
+
+def _is_delete(rows: DataFrame, task: LookupTask) -> Column:
+    """Whether a row is a delete, as `hudi_format.merge.record_merger.deleted_kinds` says it."""
+    rule = task.rule
+    if task.delete_all:
+        return F.lit(True)
+    if task.delete_field and rule.delete_fields:
+        if task.delete_field not in rows.columns:
+            return F.lit(False)
+        text = F.col(f"`{task.delete_field}`").cast("string")
+        return F.coalesce(text == F.lit(task.delete_marker), F.lit(False))
+    out = F.lit(False)
+    if IS_DELETED in rows.columns:
+        out = out | F.coalesce(F.col(IS_DELETED), F.lit(False))
+    if rule.delete_field and rule.delete_field in rows.columns:
+        text = F.lower(F.col(f"`{rule.delete_field}`").cast("string"))
+        out = out | F.coalesce(text == F.lit(rule.delete_marker.lower()), F.lit(False))
+    return out
+
+
+def deal(files: Mapping[str, Sequence[BaseFile]], tasks: int) -> list[tuple[BaseFile, ...]]:
+    """The files in as many groups of about equal work, those of a partition in few of them; one group at least."""
+    all_files = [f for partition in sorted(files) for f in files[partition]]
+    total = sum(max(f.size, 0) + _FILE_COST for f in all_files)
+    share = -(-total // max(1, min(tasks, len(all_files))))
+    groups: list[list[BaseFile]] = [[]]
+    room = share
+    for file in all_files:
+        if room <= 0:
+            groups.append([])
+            room += share
+        groups[-1].append(file)
+        room -= max(file.size, 0) + _FILE_COST
+    return [tuple(g) for g in groups]
+
+
+@dataclass(frozen=True)
+class FindInPartitions:
+    """The keys of a task's partitions in its files.  Runs in Python workers.
+
+    Attributes:
+        groups: files by slot number, which is the last column of the rows.
+    """
+
+    storage: Storage
+    task: LookupTask
+    groups: Mapping[int, tuple[BaseFile, ...]]
+    verdicts: Accumulator[dict[str, str]]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for slot, rows in _by_slot(batches):
+            yield from self._find(slot, rows)
+
+    def _find(self, slot: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        ids = rows.column(ROW_ID).to_numpy()
+        codes, known = _codes(rows)
+        lookups: dict[int, tuple[FileLookup, np.ndarray]] = {}
+        verdicts: dict[str, str] = {}
+        for file in self.groups[slot]:
+            code = known.get(file.partition)
+            if code is None:
+                continue
+            if code not in lookups:
+                mine = np.flatnonzero(codes == code)
+                keys = rows.column(RECORD_KEY).take(pa.array(mine))
+                lookups[code] = FileLookup(self.storage, keys, self.task), ids[mine]
+            lookup, mine_ids = lookups[code]
+            found = lookup.find(file)
+            verdicts[file.path] = found.verdict
+            if len(found.rows):
+                at = mine_ids[with_equal_keys(found.rows, lookup.same_keys)]
+                columns = [pa.array(at), pa.repeat(pa.scalar(file.file_id), len(at))]
+                yield pa.RecordBatch.from_arrays(columns, names=_FOUND.names)
+        self.verdicts.add(verdicts)
+
+
+@dataclass(frozen=True)
+class FindEverywhere:
+    """All keys in a task's files; the task with slot `first` also says which rows go nowhere because another row
+    of their key is kept: they get a place without a file."""
+
+    storage: Storage
+    task: LookupTask
+    groups: Mapping[int, tuple[BaseFile, ...]]
+    verdicts: Accumulator[dict[str, str]]
+    first: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for slot, rows in _by_slot(batches):
+            yield from self._find(slot, rows)
+
+    def _find(self, slot: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        task = self.task
+        rows = rows.sort_by(ROW_ID)
+        ordering = _ordering(rows, task)
+        if task.combine and not task.fills_within:
+            keep = surviving(rows.column(RECORD_KEY), task, ordering)
+            if len(keep) < rows.num_rows:
+                if slot == self.first:
+                    lost = np.ones(rows.num_rows, dtype=bool)
+                    lost[keep] = False
+                    yield self._places(rows.column(ROW_ID).to_numpy()[lost], None, None)
+                rows = rows.take(pa.array(keep))
+                ordering = None if ordering is None else ordering.take(pa.array(keep))
+        compares = task.compares_stored and ordering is not None
+        lookup = FileLookup(self.storage, rows.column(RECORD_KEY), task, ordering if compares else None)
+        ids = rows.column(ROW_ID).to_numpy()
+        codes, known = _codes(rows)
+        verdicts: dict[str, str] = {}
+        for file in self.groups[slot]:
+            found = lookup.find(file, codes != known.get(file.partition, -1) if compares else None)
+            verdicts[file.path] = found.verdict
+            if not len(found.rows):
+                continue
+            at = with_equal_keys(found.rows, lookup.same_keys)
+            stays = None
+            if found.stays is not None:
+                stays = np.isin(at, with_equal_keys(found.rows[found.stays], lookup.same_keys))
+            yield self._places(ids[at], file, stays)
+        self.verdicts.add(verdicts)
+
+    def _places(self, ids: np.ndarray, file: BaseFile | None, stays: np.ndarray | None) -> pa.RecordBatch:
+        """A place for each of the rows; without a file they go nowhere."""
+        n = len(ids)
+        columns = [
+            pa.array(ids),
+            pa.repeat(pa.scalar(None if file is None else file.file_id, pa.string()), n),
+            pa.repeat(pa.scalar(None if file is None else file.partition, pa.string()), n),
+            pa.array(np.zeros(n, dtype=bool) if stays is None else stays),
+        ]
+        if _needs_stored(self.task):
+            columns.append(pa.repeat(pa.scalar(None if file is None else file.path, pa.string()), n))
+        return pa.RecordBatch.from_arrays(columns, names=_found(self.task).names)
+
+
+def _codes(rows: pa.Table) -> tuple[np.ndarray, dict[str, int]]:
+    """Per row, the number of its partition, and the numbers of the partitions."""
+    paths = rows.column(PARTITION_PATH).combine_chunks().dictionary_encode()
+    known = {p: n for n, p in enumerate(paths.dictionary.to_pylist())}
+    return paths.indices.to_numpy(zero_copy_only=False), known
+
+
+def _by_slot(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
+    """All rows of a task by slot number; a task has one of them, as `slots` deals them."""
+    parts = [b for b in batches if b.num_rows]
+    if not parts:
+        return
+    table = pa.Table.from_batches(parts)
+    numbers = pa.compute.unique(table.column(_SLOT)).to_pylist()
+    for number in numbers:
+        mine = table if len(numbers) == 1 else table.filter(pa.compute.equal(table.column(_SLOT), number))
+        yield number, mine

@@ -1,0 +1,176 @@
+"""What runs in Spark's Python workers: the workers of the lower packages, fed with Arrow batches.
+
+Only importable, picklable callables live here.  A task gives back rows of (kind, payload): write statistics, or
+an error of ours that no retry would mend.  Other failures are raised, so that Spark tries the task again.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from hudi_format.errors import (
+    HudiError,
+    InvalidOptionError,
+    MergeFunctionError,
+    OrderingValueError,
+    PartitionPathError,
+    RecordKeyError,
+    SchemaError,
+    UnsupportedError,
+)
+from hudi_format.file_slice.writer import RowCounter
+from hudi_format.keygen.record_keys import made_up_keys, partition_paths, record_keys
+from hudi_format.model import WriteStat
+from hudi_format.schema.evolution import conform
+from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from hudi_timeline.writing.bulk_insert import write_stream
+from hudi_timeline.writing.engine import PrepareTask
+from hudi_timeline.writing.local_engine import check_ordering
+from hudi_timeline.writing.tasks import Bucket, TaskToken, WriteContext, as_written
+from hudi_timeline.writing.workers import write_bucket
+
+BUCKET = "_hudi_bucket"
+STATUS_DDL = "kind string, payload binary"
+STATUS_SCHEMA = pa.schema([("kind", pa.string()), ("payload", pa.binary())])
+STATS, ERROR = "stats", "error"
+
+# The data is at fault: running the task again gives the same.
+_FINAL = (
+    RecordKeyError,
+    OrderingValueError,
+    PartitionPathError,
+    SchemaError,
+    UnsupportedError,
+    MergeFunctionError,
+    InvalidOptionError,
+)
+
+
+def _status(kind: str, value: object) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [pa.array([kind]), pa.array([pickle.dumps(value)], pa.binary())], schema=STATUS_SCHEMA
+    )
+
+
+def statuses(rows: list[tuple[str, bytes]]) -> list[WriteStat]:
+    """The statistics in collected rows.
+
+    Raises:
+        HudiError: the first error that a task gave back.
+    """
+    values = [(kind, pickle.loads(payload)) for kind, payload in rows]
+    for kind, value in values:
+        if kind == ERROR:
+            raise value
+    return [s for kind, value in values if kind == STATS for s in value]
+
+
+def current_token() -> TaskToken:
+    """The token of the attempt that runs this."""
+    task = TaskContext.get()
+    if task is None:
+        return TaskToken()
+    return TaskToken(task.partitionId(), task.stageId(), int(task.taskAttemptId()))
+
+
+@dataclass(frozen=True)
+class WriteBuckets:
+    """Write the buckets whose rows come in, bucket by bucket: rows of one bucket are adjacent."""
+
+    context: WriteContext
+    buckets: tuple[Bucket, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        token, counter = current_token(), RowCounter()
+        schema = self.context.row_schema()
+        number, parts = -1, list[pa.Table]()
+        try:
+            for batch in batches:
+                for bucket, rows in _runs(batch):
+                    if bucket != number:
+                        if parts:
+                            yield self._write(number, parts, token, counter)
+                        number, parts = bucket, []
+                    parts.append(as_written(rows, schema))
+            if parts:
+                yield self._write(number, parts, token, counter)
+        except _FINAL as e:
+            yield _status(ERROR, e.at(table=self.context.storage.uri, instant=self.context.instant))
+
+    def _write(
+        self, number: int, parts: list[pa.Table], token: TaskToken, counter: RowCounter
+    ) -> pa.RecordBatch:
+        rows = pa.concat_tables(parts)
+        return _status(STATS, write_bucket(self.context, self.buckets[number], rows, token, counter))
+
+
+def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of a batch by runs of the same bucket, without the bucket column."""
+    if batch.num_rows == 0:
+        return
+    index = batch.schema.get_field_index(BUCKET)
+    ends = pa.compute.run_end_encode(batch.column(index))
+    table = pa.Table.from_batches([batch]).remove_column(index)
+    start = 0
+    for bucket, end in zip(ends.values.to_pylist(), ends.run_ends.to_pylist(), strict=True):
+        yield bucket, table.slice(start, end - start)
+        start = end
+
+
+@dataclass(frozen=True)
+class WriteStream:
+    """bulk_insert: all rows of a task into new files, by partition."""
+
+    context: WriteContext
+    task: PrepareTask
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def checked() -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                check_ordering(batch, self.task)
+                yield batch
+
+        try:
+            yield _status(STATS, write_stream(self.context, checked(), current_token()))
+        except _FINAL as e:
+            yield _status(ERROR, e)
+
+
+def key_columns(task: PrepareTask) -> list[str]:
+    """The top-level columns of the rows that record keys and partition paths are made of."""
+    names = task.schema.names
+    fields = (*task.key_spec.key_fields, *task.key_spec.partition_fields)
+    return list(dict.fromkeys(f if f in names else f.partition(".")[0] for f in fields))
+
+
+@dataclass(frozen=True)
+class AddKeys:
+    """Record key and partition path in front of the rows, for key types that Spark writes as other text.
+
+    They are made of the values as they will be stored.
+    """
+
+    task: PrepareTask
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        stored = pa.schema([self.task.schema.field(n) for n in key_columns(self.task)])
+        spec, counter, number = self.task.key_spec, RowCounter(), current_token().partition_id
+        for batch in batches:
+            made_of = conform(batch.select(stored.names), stored)
+            if spec.auto:
+                keys = made_up_keys("", number, counter.take(batch.num_rows))
+            else:
+                keys = record_keys(made_of, spec)
+            paths = partition_paths(made_of, self.task.key_spec).cast(pa.string())
+            columns = [keys, paths, *batch.columns]
+            names = [RECORD_KEY, PARTITION_PATH, *batch.schema.names]
+            yield pa.RecordBatch.from_arrays(columns, names=names).cast(self.schema)
+
+
+__all__ = ["AddKeys", "HudiError", "WriteBuckets", "WriteStream", "current_token", "statuses"]

@@ -1,0 +1,59 @@
+"""`df.write.format("hudi").save(path)`: options to one write operation on the Spark engine."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame
+
+from hudi_format.errors import UnsupportedError
+from hudi_format.storage.hadoop_options import hadoop_options, without_hadoop_options
+from hudi_format.storage.open import open_storage
+from hudi_spark.runtime.options import merged, session_options, table_path, with_partition_by
+from hudi_spark.writing.engine import SparkEngine
+from hudi_timeline.writing.operation import execute
+from hudi_timeline.writing.result import CommitResult
+from hudi_timeline.writing.write_plan import ERROR
+
+_last = threading.local()
+
+
+def save_frame(
+    frame: DataFrame,
+    path: str | None,
+    options: Mapping[str, str],
+    *,
+    mode: str | None = None,
+    partition_by: Sequence[str] = (),
+    layout: Sequence[str] = (),
+) -> CommitResult:
+    """Write a frame and return what the commit did; `last_commit()` gives it too.
+
+    Args:
+        options: of the call; the session's `hoodie.*` settings are added below them.
+        mode: append, overwrite, ignore, error or errorifexists, which is the default.
+        partition_by: columns of `partitionBy`.
+        layout: further layout calls that were made, such as `bucketBy`.
+
+    Raises:
+        HudiError: see `hudi_timeline.writing.operation.execute`.
+    """
+    if layout:
+        raise UnsupportedError(
+            f"{', '.join(dict.fromkeys(layout))} means nothing for Hudi tables",
+            remedy="leave it out; hoodie.bulkinsert.sort.mode and the table's partitions give the layout.",
+        )
+    spark = frame.sparkSession
+    given = merged(session_options(spark), with_partition_by(options, partition_by))
+    storage = open_storage(table_path(spark, path, what="save"), options=given)
+    engine = SparkEngine(frame, hadoop_options(given))
+    result = execute(engine, storage, frame, without_hadoop_options(given), mode=mode or ERROR)
+    _last.result = result
+    return result
+
+
+def last_commit() -> CommitResult | None:
+    """What this thread's last write through Spark did; None before the first."""
+    found: CommitResult | None = getattr(_last, "result", None)
+    return found

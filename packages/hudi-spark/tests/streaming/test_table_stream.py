@@ -1,0 +1,176 @@
+"""Tables as streams: every change once, across restarts, from where the options say."""
+
+import json
+import shutil
+import tempfile
+import warnings
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hudi_format.errors import ConflictingOptionError, NotAHudiTableError
+from hudi_spark.runtime.settings import HAS_DATA_SOURCES
+from hudi_timeline.table import HudiTable
+from hudi_timeline.timeline.instant import next_instant
+
+pytestmark = [pytest.mark.spark, pytest.mark.req("IN-14", "IN-15")]
+
+START = "hoodie.datasource.streaming.startOffset"
+CDC = {"hoodie.datasource.query.incremental.format": "cdc"}
+POLL = {} if HAS_DATA_SOURCES else {"hudi.streaming.poll.seconds": "0.2"}
+SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
+
+
+def rows(*ids, ts=1, city="oslo"):
+    return pa.table({"id": list(ids), "city": [city] * len(ids), "ts": [ts] * len(ids)}, schema=SCHEMA)
+
+
+@pytest.fixture
+def table(path):
+    return HudiTable.create(
+        path, SCHEMA, name="t", record_keys=["id"], partition_fields=["city"], ordering_fields=["ts"]
+    )
+
+
+@pytest.fixture
+def spool(tmp_path, monkeypatch):
+    """Where folders of marker files go, before Spark 4."""
+    folder = tmp_path / "spool"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+@pytest.fixture
+def drain(spark, path, tmp_path):
+    """Read what there is now, on from the checkpoint; gives the rows of each run."""
+
+    def run(checkpoint="checkpoint", **options):
+        got = []
+
+        def take(frame, number):
+            got.extend(r.asDict() for r in frame.collect())
+
+        stream = spark.readStream.format("hudi").options(**POLL, **options).load(path)
+        assert stream.isStreaming
+        query = (
+            stream.writeStream.foreachBatch(take)
+            .option("checkpointLocation", str(tmp_path / checkpoint))
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(400), "the query came to its end"
+        assert query.exception() is None
+        return got
+
+    return run
+
+
+def ids(found):
+    return sorted((r["id"], r["ts"]) for r in found)
+
+
+def test_each_change_comes_once_across_restarts(table, drain, spool):
+    table.upsert(rows("1", "2"))
+    table.upsert(rows("3"))
+    assert ids(drain()) == [("1", 1), ("2", 1), ("3", 1)]
+    assert drain() == []
+    table.upsert(rows("1", "4", ts=2))
+    for folder in spool.iterdir():  # may be lost between runs
+        shutil.rmtree(folder)
+    assert ids(drain()) == [("1", 2), ("4", 2)]
+    assert drain() == []
+
+
+def test_start_positions(table, drain):
+    table.upsert(rows("1"))
+    second = table.upsert(rows("2")).instant
+    table.upsert(rows("3"))
+    assert ids(drain("a", **{START: "earliest"})) == [("1", 1), ("2", 1), ("3", 1)]
+    assert ids(drain("b", **{START: second})) == [("3", 1)]
+    assert drain("c", **{START: "latest"}) == []
+    table.upsert(rows("4"))
+    assert ids(drain("c", **{START: "latest"})) == [("4", 1)]
+    assert ids(drain("b", **{START: second})) == [("4", 1)]
+
+
+@pytest.mark.req("IN-09")
+@pytest.mark.parametrize("order", ["fenced", "start", "completion"])
+def test_a_stream_goes_on_from_what_a_commit_published(table, drain, order):
+    """The checkpoint of a job that read in another order than the stream does."""
+    table.upsert(rows("1"))
+    second = table.upsert(rows("2"))
+    table.upsert(rows("3"))
+    published = second.completion if order == "completion" else second.instant
+    for number, own in enumerate(("fenced", "completion")):
+        given = {START: published, "hudi.streaming.start.order": order, "hudi.read.incremental.order": own}
+        assert ids(drain(f"c{number}", **given)) == [("3", 1)]
+
+
+def test_a_stream_of_changes(table, drain):
+    table.upsert(rows("1", "2"))
+    table.upsert(rows("1", ts=2))
+    table.delete(rows("2"))
+    found = [(r["op"], json.loads(r["after"] or r["before"])["id"]) for r in drain(**CDC)]
+    assert sorted(found) == [("d", "2"), ("i", "1"), ("i", "2"), ("u", "1")]
+    table.upsert(rows("5"))
+    assert [r["op"] for r in drain(**CDC)] == ["i"]
+
+
+def test_a_running_query_follows_the_table(spark, table, path, tmp_path):
+    table.upsert(rows("0"))
+    seen = []
+
+    def take(frame, number):
+        seen.extend(r["id"] for r in frame.select("id").collect())
+
+    stream = spark.readStream.format("hudi").options(**POLL).load(path).where("ts > 0")
+    query = (
+        stream.writeStream.foreachBatch(take)
+        .option("checkpointLocation", str(tmp_path / "c"))
+        .trigger(processingTime="200 milliseconds")
+        .start()
+    )
+    try:
+        for n in range(1, 4):
+            table.upsert(rows(str(n)))
+        for _ in range(1500):
+            if len(seen) >= 4:
+                break
+            query.awaitTermination(0.2)
+        assert sorted(seen) == ["0", "1", "2", "3"]
+    finally:
+        query.stop()
+
+
+def test_what_no_stream_is_refused(spark, path, table):
+    for options in (
+        {"as.of.instant": "20260101000000000"},
+        {"hoodie.datasource.read.begin.instanttime": "000"},
+    ):
+        with pytest.raises(
+            (ConflictingOptionError, Exception), match=r"is given|exclude each other|as\.of\.instant"
+        ):
+            spark.readStream.format("hudi").options(**options).load(path).writeStream.format("noop").option(
+                "checkpointLocation", path + "-c"
+            ).start().processAllAvailable()
+    with pytest.raises((NotAHudiTableError, Exception), match="no Hudi table"):
+        spark.readStream.format("hudi").load(path + "-not")
+
+
+def test_open_commits_are_waited_for(table, drain, path):
+    first = table.upsert(rows("1")).instant
+    hole = Path(path) / ".hoodie" / f"{next_instant(first)}.commit.requested"
+    hole.touch()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        stats = table.inspect
+    assert stats is not None
+    assert ids(drain()) == [("1", 1)]
+    later = next_instant(next_instant(first))
+    for file in list((Path(path) / ".hoodie").glob(f"{first}*")):  # a later commit, by another writer
+        shutil.copy(file, file.with_name(file.name.replace(first, later)))
+    assert drain() == []
+    hole.unlink()
+    assert HudiTable.open(path).latest_offset() == later

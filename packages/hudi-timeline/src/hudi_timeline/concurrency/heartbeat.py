@@ -1,0 +1,377 @@
+"""Heartbeats: a file that a running write renews, so that others know that it lives.
+
+`.hoodie/.heartbeat/<instant>`; Apache Hudi looks at its modification time only.  Ours says in JSON who
+writes it, so that the write of a process that died on this machine counts as dead at once.
+
+Source: HoodieHeartbeatClient of Apache Hudi 0.15.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+from hudi_format._checks import loads
+from hudi_format.errors import ConcurrentWriterError, StorageError
+from hudi_format.fork_safe import Owned, ProcessLock
+from hudi_format.storage.protocol import Storage
+from hudi_timeline.concurrency.running_call import RunningCall
+
+FOLDER = ".hoodie/.heartbeat"
+DEFAULT_INTERVAL_MS = 60_000
+DEFAULT_MISSES = 2
+
+# Below this, a late beat of the own thread says more about a busy machine than about the writer.  What
+# another writer did meanwhile shows in the files, which are looked at too.
+_LEAST_TOLERANCE_S = 5.0
+_LONGEST_PID = 18  # digits; longer ones are no number of a process
+
+# Writes of this process that are running; a heartbeat file of this process that is not here is left over.
+_running: dict[str, Heartbeat] = {}
+_running_lock = ProcessLock()
+if hasattr(os, "register_at_fork"):  # the writes of the process that forked are not the child's
+    os.register_at_fork(after_in_child=_running.clear)
+
+
+def heartbeat_path(instant: str) -> str:
+    return f"{FOLDER}/{instant}"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The process behind a heartbeat, and what tells it from every other.
+
+    `boot` and `namespace` say in which numbering `pid` counts, `started` (kernel ticks since boot)
+    tells two processes with one number apart; they are "" where the system does not say.
+    """
+
+    host: str = ""
+    boot: str = ""
+    namespace: str = ""
+    pid: int = 0
+    started: str = ""
+    token: str = ""
+    interval_ms: int = 0
+    misses: int = 0
+
+    def text(self) -> str:
+        """The process in one word."""
+        return "|".join((self.host, self.boot, self.namespace, str(self.pid), self.started))
+
+    @classmethod
+    def of_text(cls, text: str) -> Owner | None:
+        """The process of such a word; None where it is none."""
+        parts = text.split("|")
+        if (
+            len(parts) != 5
+            or not (parts[3].isascii() and parts[3].isdecimal())
+            or len(parts[3]) > _LONGEST_PID
+        ):
+            return None
+        return cls(parts[0], parts[1], parts[2], int(parts[3]), parts[4])
+
+
+@dataclass(frozen=True, slots=True)
+class Liveness:
+    """Whether the writer of an instant is at work.
+
+    `age_ms` is the time since the last beat, None without a heartbeat file; `reason` says in words why
+    the writer counts as dead or alive.
+    """
+
+    alive: bool
+    age_ms: int | None
+    reason: str
+    owner: Owner | None = None
+
+
+def this_process() -> Owner:
+    """What tells this process from every other."""
+    return Owner(
+        host=socket.gethostname(),
+        boot=_text("/proc/sys/kernel/random/boot_id"),
+        namespace=_link("/proc/self/ns/pid"),
+        pid=os.getpid(),
+        started=_start_and_state(os.getpid())[0],
+    )
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="ascii", errors="replace") as f:
+            return f.read().strip()
+    except OSError:  # not Linux, or hidden by the container
+        return ""
+
+
+def _link(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
+
+
+def _start_and_state(pid: int) -> tuple[str, str]:
+    """Start time and state letter of a process, ("", "") where the system does not tell."""
+    # The second field is the command in parentheses, which may hold anything.
+    fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return (fields[19], fields[0]) if len(fields) > 19 else ("", "")
+
+
+def has_ended(owner: Owner) -> bool:
+    """Whether the owner was a process of this machine that is no more."""
+    here = this_process()
+    if not owner.boot or (owner.boot, owner.namespace) != (here.boot, here.namespace) or owner.pid <= 0:
+        return False
+    if owner.pid == here.pid and owner.started == here.started:
+        return not _is_at_work(owner.token)
+    try:
+        os.kill(owner.pid, 0)
+    except (ProcessLookupError, OverflowError):  # no system has such numbers
+        return True
+    except PermissionError:  # another user's process: it exists
+        pass
+    started, state = _start_and_state(owner.pid)
+    if not started or not owner.started:  # not told: its age decides
+        return False
+    return started != owner.started or state in "ZX"
+
+
+def _is_at_work(token: str) -> bool:
+    """Whether a heartbeat of this process stands for a write that goes on; one that an interrupt cut off is ended."""
+    with _running_lock:
+        beat = _running.get(token)
+    if beat is None:
+        return False
+    if beat.call is None or not beat.call.is_over:
+        return True
+    beat.give_up()
+    return False
+
+
+class Heartbeat:
+    """A heartbeat that is kept up by a thread from its making until `stop`.
+
+    Attributes:
+        call: who writes; once that call is over without `stop`, as by an interrupt, the heartbeat counts as dead.
+            None: it counts until `stop`.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        instant: str,
+        interval_ms: int,
+        misses: int,
+        clock: Callable[[], float],
+        call: RunningCall | None = None,
+    ) -> None:
+        self.call = call
+        self._owned = Owned()
+        self._storage = storage
+        self.instant = instant
+        self._tolerance_s = max(interval_ms * misses / 1000, _LEAST_TOLERANCE_S)
+        self._interval_s = interval_ms / 1000
+        self._clock = clock
+        self._stopping = threading.Event()
+        self._lost = ""
+        self._problem = ""
+        # Stores without an atomic replacement show a file half written while it is renewed.
+        self._renewing = threading.Lock()
+        me = this_process()
+        self.owner = Owner(
+            me.host, me.boot, me.namespace, me.pid, me.started, uuid.uuid4().hex, interval_ms, misses
+        )
+        self._content = json.dumps(asdict(self.owner)).encode()
+        self._last_beat = clock()
+        self._thread = threading.Thread(target=self._run, name=f"hudi-heartbeat-{instant}", daemon=True)
+        try:
+            with _running_lock:
+                _running[self.owner.token] = self
+            # Not published: an instant that another writer has taken must stay its own.
+            storage.create(heartbeat_path(instant), self._content)
+            self._last_beat = clock()
+            self._thread.start()
+        except BaseException:
+            self._stopping.set()
+            self._forget()
+            raise
+
+    @property
+    def is_own(self) -> bool:
+        """Whether this process began it, and not one that forked this one."""
+        return self._owned.here
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self._interval_s):
+            if self.call is not None and self.call.is_over:
+                self._forget()
+                return
+            self.beat()
+
+    def beat(self) -> None:
+        """Renew the heartbeat; a file that is gone is not made again, because another writer took it away."""
+        try:
+            if self._storage.info(heartbeat_path(self.instant)) is None:
+                self._lost = "its heartbeat file was removed"
+                self._stopping.set()
+                return
+            with self._renewing:
+                self._storage.publish(heartbeat_path(self.instant), self._content)
+            self._last_beat = self._clock()
+            self._problem = ""
+        except StorageError as e:
+            # The storage may come back; `check` counts the missed beats.
+            self._problem = str(e)
+
+    def check(self) -> None:
+        """Make sure that no other writer can have taken this write for dead.
+
+        Raises:
+            ConcurrentWriterError: beats were missed, or the heartbeat is gone or another's.
+        """
+        late_s = self._clock() - self._last_beat
+        reason = self._lost
+        if not self._owned.here:
+            reason = "it belongs to the process that this one was forked from"
+        if not reason and late_s > self._tolerance_s:
+            reason = f"its last heartbeat was {late_s:.0f} s ago, more than {self._tolerance_s:.0f} s"
+            reason += f" ({self._problem})" if self._problem else ""
+        if not reason:
+            with self._renewing:
+                owner = _read_owner(self._storage, self.instant)
+            if owner is None or owner.token != self.owner.token:
+                reason = "its heartbeat file was removed" if owner is None else "another writer holds it"
+        if reason:
+            raise ConcurrentWriterError(
+                f"this write may have been rolled back by another writer: {reason}",
+                table=self._storage.uri,
+                instant=self.instant,
+                remedy="run the write again; where beats come late, raise "
+                "hoodie.client.heartbeat.interval_in_ms.",
+            )
+
+    def stop(self) -> None:
+        """End the thread and remove the file.  May be called again; a forked child leaves both to its parent."""
+        if not self._owned.here:
+            return
+        try:
+            self.halt()
+            self._storage.delete(heartbeat_path(self.instant))
+        finally:
+            self._forget()
+
+    def give_up(self) -> None:
+        """End the thread and leave the file, as the end of the process does."""
+        if not self._owned.here:
+            return
+        try:
+            self.halt()
+        finally:
+            self._forget()
+
+    def halt(self) -> None:
+        """End the thread: the file is left as it is, and counts for as long as it is not too old."""
+        self._stopping.set()
+        if self._thread.ident is not None and self._thread is not threading.current_thread():
+            # A beat that hangs in the storage must not hang the writer; its file expires by itself.
+            self._thread.join(timeout=10)
+
+    def _forget(self) -> None:
+        with _running_lock:
+            _running.pop(self.owner.token, None)
+
+
+def start(
+    storage: Storage,
+    instant: str,
+    interval_ms: int = DEFAULT_INTERVAL_MS,
+    misses: int = DEFAULT_MISSES,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    call: RunningCall | None = None,
+) -> Heartbeat:
+    """Begin the heartbeat of a write; done before its requested file is made.
+
+    Args:
+        clock: seconds that only grow, to tell missed beats.
+        call: who writes, see `Heartbeat`.
+
+    Raises:
+        FileExistsError: there is a heartbeat of this instant.
+        StorageError: the first beat cannot be written.
+    """
+    return Heartbeat(storage, instant, interval_ms, misses, clock, call)
+
+
+def abandon(storage: Storage) -> None:
+    """End the heartbeats that were begun through this object, and leave their files, as the end of a process does."""
+    with _running_lock:
+        begun = [beat for beat in _running.values() if beat._storage is storage]
+    for beat in begun:
+        beat.give_up()
+
+
+def _read_owner(storage: Storage, instant: str) -> Owner | None:
+    """Who keeps the heartbeat up: None without a file, an empty Owner where it does not say."""
+    try:
+        data = storage.read(heartbeat_path(instant))
+    except FileNotFoundError:
+        return None
+    try:
+        value = loads(data)
+        owner = Owner(**value)
+        return Owner(
+            str(owner.host),
+            str(owner.boot),
+            str(owner.namespace),
+            int(owner.pid),
+            str(owner.started),
+            str(owner.token),
+            int(owner.interval_ms),
+            int(owner.misses),
+        )
+    except (ValueError, TypeError, RecursionError, OverflowError):  # Apache Hudi's empty ones, and any other
+        return Owner()
+
+
+def liveness(
+    storage: Storage,
+    instant: str,
+    interval_ms: int = DEFAULT_INTERVAL_MS,
+    misses: int = DEFAULT_MISSES,
+    *,
+    now: Callable[[], float] = time.time,
+) -> Liveness:
+    """Whether the writer of `instant` is at work.
+
+    It is not without a heartbeat file, with one older than interval times misses (the longer of the
+    writer's own and the given ones), or when its process is known to have ended.
+    """
+    info = storage.info(heartbeat_path(instant))
+    owner = _read_owner(storage, instant) if info is not None else None
+    if info is None or owner is None:
+        return Liveness(False, None, "it has no heartbeat")
+    age_ms = int(now() * 1000) - info.mtime_ms
+    if has_ended(owner):
+        return Liveness(False, age_ms, f"process {owner.pid} on {owner.host} has ended", owner)
+    limit_ms = max(interval_ms * misses, owner.interval_ms * owner.misses)
+    if age_ms > limit_ms:
+        return Liveness(False, age_ms, f"its last heartbeat is {age_ms // 1000} s old", owner)
+    return Liveness(True, age_ms, f"its last heartbeat is {max(age_ms, 0) // 1000} s old", owner)
+
+
+def list_instants(storage: Storage) -> list[str]:
+    """The instants that have a heartbeat file, in order."""
+    return sorted(e.name for e in storage.list(FOLDER) if not e.is_dir and e.name.isdigit())
+
+
+def delete(storage: Storage, instant: str) -> None:
+    """Remove the heartbeat file of a write that is over."""
+    storage.delete(heartbeat_path(instant))

@@ -1,0 +1,110 @@
+"""The lock file of Apache Hudi's FileSystemBasedLockProvider: `<path>/lock`, made if absent.
+
+Writers of Apache Hudi that are configured with the same provider are locked out by it, and the other
+way round.  A lock file survives the death of its writer; it is taken away by hand, or by the next
+contender once it is older than the configured expiry.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from datetime import datetime
+
+from hudi_format._checks import loads
+from hudi_format.errors import LockError
+from hudi_format.fork_safe import Owned
+from hudi_format.storage.protocol import Storage
+
+FILE_NAME = "lock"
+UNREADABLE = (ArithmeticError, LookupError, RecursionError, TypeError, ValueError)
+"""What a lock file of somebody else's may raise."""
+
+
+class FileSystemLock:
+    """A lock file in a folder of a storage.
+
+    Args:
+        storage: where the lock file lies; of the table itself unless a lock path is configured.
+        folder: below the storage's base path.
+        expire_minutes: age after which a lock file is taken for left over; 0 means never.
+        now: seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        folder: str = ".hoodie",
+        *,
+        expire_minutes: int = 0,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._storage = storage
+        self._path = f"{folder}/{FILE_NAME}" if folder else FILE_NAME
+        self._expire_ms = expire_minutes * 60_000
+        self._now = now
+        self._content = b""
+        self._owned = Owned()
+
+    @property
+    def name(self) -> str:
+        return f"lock file {self._storage.uri}/{self._path}"
+
+    def try_acquire(self) -> bool:
+        if self._content and self._owned.here:
+            raise LockError(f"the lock is held already: {self.name}")
+        self._remove_expired()
+        content = json.dumps(
+            {
+                "lockCreateTime": datetime.now().strftime("%Y-%m-%d %H:%M:%S.%f")[:-3],
+                "lockThreadName": f"{threading.current_thread().name} {uuid.uuid4().hex}",
+                "lockStacksInfo": [],
+            }
+        ).encode()
+        self._owned = Owned()
+        self._content = content  # before it is made: what is there decides on release
+        try:
+            self._storage.create(self._path, content)
+        except FileExistsError:
+            self._content = b""
+            return False
+        return True
+
+    def _remove_expired(self) -> None:
+        if self._expire_ms <= 0:
+            return
+        info = self._storage.info(self._path)
+        if info is not None and self._now() * 1000 - info.mtime_ms > self._expire_ms:
+            self._storage.delete(self._path)
+
+    def _is_mine(self) -> bool:
+        try:
+            # What is held belongs to the process that took it, not to one that was forked from it.
+            return (
+                bool(self._content) and self._owned.here and self._storage.read(self._path) == self._content
+            )
+        except FileNotFoundError:
+            return False
+
+    def verify(self) -> None:
+        if not self._is_mine():
+            raise LockError(
+                f"the lock was taken away by another writer: {self.name}",
+                remedy="raise hoodie.write.lock.filesystem.expire, then run the write again.",
+            )
+
+    def release(self) -> None:
+        # Another's file must stay: ours had expired and was replaced.
+        if self._is_mine():
+            self._storage.delete(self._path)
+        self._content = b""
+
+    def holder(self) -> str:
+        try:
+            value = loads(self._storage.read(self._path))
+            return f"{value['lockThreadName']} since {value['lockCreateTime']}"
+        except (FileNotFoundError, *UNREADABLE):  # gone, or Apache Hudi's empty one
+            return ""

@@ -1,0 +1,164 @@
+"""What a table lock can do, and how it is waited for."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from hudi_format.errors import HudiError, LockError
+from hudi_timeline.concurrency.running_call import RunningCall
+
+log = logging.getLogger("hudi")
+
+# Critical sections take milliseconds to seconds: look again soon, then less often.
+_FIRST_PAUSE_S = 0.005
+_LONGEST_PAUSE_S = 0.25
+
+DEFAULT_WAIT_MS = 60_000
+
+# What blocks of this process hold or are about to, so that it can be given back for one that an interrupt kept from
+# doing so.
+_held: dict[int, tuple[Lock, RunningCall]] = {}
+
+
+class Lock(Protocol):
+    """One process's handle on the lock of one table.  Not re-entrant.
+
+    `release` may come at any time, also after an interrupt in the middle of `try_acquire` or `release`.
+    """
+
+    @property
+    def name(self) -> str:
+        """What is locked, for messages."""
+        ...
+
+    def try_acquire(self) -> bool:
+        """Take the lock if nobody has it.
+
+        Raises:
+            LockError: this thread holds it already, or the lock cannot work here.
+        """
+        ...
+
+    def verify(self) -> None:
+        """Make sure, while holding it, that the lock is still this holder's.
+
+        Raises:
+            LockError: it was lost.
+        """
+        ...
+
+    def release(self) -> None:
+        """Give the lock back; nothing happens where it is not held."""
+        ...
+
+    def holder(self) -> str:
+        """Who seems to hold the lock, for messages; "" where that is unknown."""
+        ...
+
+
+@contextmanager
+def hold(
+    lock: Lock,
+    wait_ms: int = DEFAULT_WAIT_MS,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> Iterator[None]:
+    """Hold the lock for a block.
+
+    Raises:
+        LockError: the lock was not free within `wait_ms`.
+    """
+    give_back_abandoned()
+    held = (lock, RunningCall.here())
+    try:
+        _held[id(held)] = held  # before it is taken: an interrupt may come before we know that it is
+        deadline = clock() + wait_ms / 1000
+        wait_s = _FIRST_PAUSE_S
+        while not lock.try_acquire():
+            if clock() >= deadline:
+                holder = lock.holder()
+                raise LockError(
+                    f"the table's lock was not free within {wait_ms} ms: {lock.name}"
+                    + (f", held by {holder}" if holder else ""),
+                    remedy="run the write again later, or raise hoodie.write.lock.wait_time_ms; if a file-system "
+                    "lock is left over from a writer that died, delete its lock file.",
+                )
+            pause(wait_s)
+            wait_s = min(2 * wait_s, _LONGEST_PAUSE_S)
+        yield
+    finally:
+        try:
+            _give_back(held)
+        except KeyboardInterrupt:
+            _give_back(held)
+            raise
+
+
+def give_back_abandoned() -> None:
+    """Give back the locks of this process whose blocks ended without doing so, as an interrupt makes them."""
+    for held in list(_held.values()):
+        if held[1].is_over:
+            try:
+                _give_back(held)
+            except (HudiError, OSError) as e:
+                log.warning("%s could not be given back: %s", held[0].name, e)
+
+
+def _give_back(held: tuple[Lock, RunningCall]) -> None:
+    # A block that was given up ends a second time when its traceback goes: the lock may be held anew by then.
+    if _held.get(id(held)) is held:
+        held[0].release()
+        _held.pop(id(held), None)
+
+
+# The lock between threads of one process: what Apache Hudi's InProcessLockProvider does.
+
+# The handle that holds the lock of a key.  Each change is one step of the dictionary, so that no interrupt leaves a
+# handle in doubt whether it holds.
+_holders: dict[str, InProcessLock] = {}
+if hasattr(os, "register_at_fork"):  # a child has none of the threads that hold, nor their locks
+    os.register_at_fork(after_in_child=_holders.clear)
+
+
+class InProcessLock:
+    """A lock by name, e.g. by the table's base path; each handle locks against all others of the name."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._thread = 0
+
+    @property
+    def name(self) -> str:
+        return f"in-process lock of {self._key}"
+
+    def try_acquire(self) -> bool:
+        me = threading.get_ident()
+        holder = _holders.get(self._key)
+        if holder is None:
+            self._thread = me
+            holder = _holders.setdefault(self._key, self)
+            if holder is self:
+                return True
+        if holder._thread == me:
+            raise LockError(f"this thread holds the lock already: {self.name}", table=self._key)
+        return False
+
+    def verify(self) -> None:
+        if _holders.get(self._key) is not self:
+            raise LockError(f"the lock is not held: {self.name}", table=self._key)
+
+    def release(self) -> None:
+        if _holders.get(self._key) is self:
+            _holders.pop(self._key, None)
+
+    def holder(self) -> str:
+        holder = _holders.get(self._key)
+        names = {t.ident: t.name for t in threading.enumerate()}
+        return "" if holder is None else f"thread {names.get(holder._thread, holder._thread)} of this process"

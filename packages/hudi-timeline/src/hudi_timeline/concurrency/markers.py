@@ -1,0 +1,151 @@
+"""Markers: one small file for each data file that a write begins, so that a failed one can be undone.
+
+`.hoodie/.temp/<instant>/<partition>/<data file>.marker.<CREATE|MERGE|APPEND>`, written before the data
+file.  Apache Hudi's timeline server batches the same lines into `MARKERS<n>` files; both are read.
+
+Source: DirectWriteMarkers and TimelineServerBasedWriteMarkers of Apache Hudi 0.15.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hudi_format.errors import CorruptFileError, PartitionPathError
+from hudi_format.file_names import parse_base_file
+from hudi_format.keygen.partition_path import check_safe
+from hudi_format.model import join_path
+from hudi_format.storage.protocol import ObjectStorage, Storage
+
+TEMP_FOLDER = ".hoodie/.temp"
+CREATE = "CREATE"
+MERGE = "MERGE"
+APPEND = "APPEND"
+IO_TYPES = (CREATE, MERGE, APPEND)
+
+_MARKER = re.compile(r"(.+)\.marker\.(CREATE|MERGE|APPEND)\Z", re.DOTALL)
+_BATCH_FILE = re.compile(r"MARKERS\d+\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A data file that a write announced; nothing says whether it was written."""
+
+    partition: str
+    file_name: str
+    io_type: str
+
+    @property
+    def path(self) -> str:
+        """The data file's path below the table."""
+        return join_path(self.partition, self.file_name)
+
+
+def marker_folder(instant: str) -> str:
+    return f"{TEMP_FOLDER}/{instant}"
+
+
+def marker_path(instant: str, partition: str, data_file: str, io_type: str) -> str:
+    """The path of a marker below the table."""
+    if io_type not in IO_TYPES:
+        raise ValueError(f"io_type is one of {', '.join(IO_TYPES)}, not {io_type!r}")
+    return join_path(marker_folder(instant), join_path(partition, f"{data_file}.marker.{io_type}"))
+
+
+def create(storage: Storage, instant: str, partition: str, data_file: str, io_type: str) -> None:
+    """Announce a data file; done before its first byte is written."""
+    storage.touch(marker_path(instant, partition, data_file, io_type))
+
+
+def exists(storage: Storage, instant: str, partition: str, data_file: str, io_type: str) -> bool:
+    """Whether the marker is still there: it is gone once the write was rolled back or completed."""
+    return storage.info(marker_path(instant, partition, data_file, io_type)) is not None
+
+
+def list_instants(storage: Storage) -> list[str]:
+    """The instants that have a marker folder, in order."""
+    return sorted(e.name for e in storage.list(TEMP_FOLDER) if e.is_dir and e.name.isdigit())
+
+
+def has_markers(storage: Storage, instant: str) -> bool:
+    """Whether the instant has a marker folder, even an empty one."""
+    folder = storage.info(marker_folder(instant))
+    return folder is not None and folder.is_dir
+
+
+def list_markers(storage: Storage, instant: str) -> list[Marker]:
+    """The data files that the write announced, in order of path; [] without a marker folder.
+
+    Raises:
+        CorruptFileError: a marker that names a path outside the table or below `.hoodie`.
+    """
+    root = marker_folder(instant)
+    found: set[Marker] = set()
+    if isinstance(storage, ObjectStorage):
+        for relative in storage.files_below(root):
+            if _BATCH_FILE.match(relative):
+                found.update(_batch(storage, f"{root}/{relative}"))
+            elif (marker := _parse(relative, f"{root}/{relative}")) is not None:
+                found.add(marker)
+        return _in_order(found)
+    pending = [""]
+    while pending:
+        partition = pending.pop()
+        for entry in storage.list(join_path(root, partition)):
+            relative = join_path(partition, entry.name)
+            if entry.is_dir:
+                pending.append(relative)
+            elif partition == "" and _BATCH_FILE.match(entry.name):
+                found.update(_batch(storage, f"{root}/{entry.name}"))
+            elif (marker := _parse(relative, f"{root}/{relative}")) is not None:
+                found.add(marker)
+    return _in_order(found)
+
+
+def _in_order(found: Iterable[Marker]) -> list[Marker]:
+    return sorted(found, key=lambda m: (m.partition, m.file_name, m.io_type))
+
+
+def _batch(storage: Storage, path: str) -> list[Marker]:
+    lines = storage.read(path).decode("utf-8", "replace").splitlines()
+    # A line cut off by a crash of the server has no marker suffix; its data file was not begun.
+    return [m for m in (_parse(line.strip(), path) for line in lines) if m is not None]
+
+
+def _parse(relative: str, path: str) -> Marker | None:
+    match = _MARKER.match(relative)
+    if match is None:
+        return None
+    partition, _, name = match[1].rpartition("/")
+    try:
+        check_safe(partition)
+    except PartitionPathError:
+        raise _unsafe(match[1], path) from None
+    # The pattern allows a leading slash, which would leave an empty partition.
+    if match[1].startswith("/") or name in ("", ".", "..") or "\x00" in name or name == ".hoodie":
+        raise _unsafe(match[1], path)
+    return Marker(partition, name, match[2])
+
+
+def _unsafe(target: str, path: str) -> CorruptFileError:
+    return CorruptFileError(
+        f"a marker names {target!r}, which is no data file of the table",
+        file=path,
+        remedy=f"delete {path}; nothing outside the table was touched.",
+    )
+
+
+def base_files(markers: list[Marker], instant: str) -> list[Marker]:
+    """Those markers whose base file belongs to `instant`: the only files that undoing it may delete."""
+    out = []
+    for marker in markers:
+        base = parse_base_file(marker.partition, marker.file_name)
+        if marker.io_type != APPEND and base is not None and base.instant == instant:
+            out.append(marker)
+    return out
+
+
+def delete(storage: Storage, instant: str) -> None:
+    """Remove the marker folder of an instant; nothing happens where there is none."""
+    storage.delete_dir(marker_folder(instant))

@@ -1,0 +1,411 @@
+"""The feature gate: what a table may have so that this version reads or writes it without damage.
+
+One table of entries.  An entry finds its feature in a table and says what to do instead; a later version
+that handles the feature removes the entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from hudi_format.errors import HudiError, NotAHudiTableError, UnsupportedError
+from hudi_format.file_names import looks_bucketed
+from hudi_format.keygen.key_generator import kind_of
+from hudi_format.storage.open import open_beside
+from hudi_format.storage.protocol import Storage
+from hudi_timeline import metadata_table
+from hudi_timeline.table_config import META_FOLDER, PROPERTIES_FILE, TableConfig
+from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
+from hudi_timeline.timeline.commit_metadata import read_commit
+from hudi_timeline.timeline.instant import COMPACTION, LOG_COMPACTION, RESTORE
+
+READ = "read"
+WRITE = "write"
+BOTH = (READ, WRITE)
+
+READ_VERSIONS = (5, 6, 8, 9)
+"""Table versions that can be read."""
+
+METADATA_ENABLE = "hoodie.metadata.enable"
+METADATA_BOOTSTRAP_INSTANT = "00000000000001"
+
+# Above this many groups, numbers below `looks_bucketed`'s bound cannot be chance; for fewer, only small ones
+# count: a random id would pass for a bucket's in one of 400,000 tables of one file group.
+_FEW_GROUPS = 3
+_SMALL_BUCKET = 10_000
+
+
+class RawOptions(Protocol):
+    """Parsed options that still know what the user gave."""
+
+    @property
+    def raw(self) -> Mapping[str, str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TableFeatures:
+    """What entries may look at.  `timeline` is empty where only the configuration is checked."""
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+    options: Mapping[str, str]
+    operation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One feature.  `detect` gives "" where the table does not have it, else words that show it.
+
+    `reason` says why a table that has it is not read here; "" where it only is not written.
+    """
+
+    feature: str
+    applies: tuple[str, ...]
+    detect: Callable[[TableFeatures], str]
+    remedy: str
+    reason: str = ""
+
+
+def _version(*versions: int) -> Callable[[TableFeatures], str]:
+    def detect(facts: TableFeatures) -> str:
+        return f"table version {facts.config.version}" if facts.config.version in versions else ""
+
+    return detect
+
+
+def _unknown_version(facts: TableFeatures) -> str:
+    if facts.config.version in READ_VERSIONS:
+        return ""
+    if not facts.config.version:  # tables of 2020, and files that are cut short
+        return ".hoodie/hoodie.properties has no hoodie.table.version (table version 0)"
+    return f"table version {facts.config.version}"
+
+
+def _layout(facts: TableFeatures) -> str:
+    layout, version = facts.config.layout_version, facts.config.version
+    if version not in READ_VERSIONS or layout == (2 if version >= 8 else 1):
+        return ""
+    return f"timeline layout version {layout}"
+
+
+def _table_format(facts: TableFeatures) -> str:
+    found = facts.config.table_format
+    return "" if found == "native" else f"a table of the format {found}, which keeps its state elsewhere"
+
+
+def _table_type(facts: TableFeatures) -> str:
+    known = ("COPY_ON_WRITE", "MERGE_ON_READ")
+    return "" if facts.config.table_type in known else f"table type {facts.config.table_type}"
+
+
+def _merge_on_read(facts: TableFeatures) -> str:
+    return "a merge-on-read table" if facts.config.table_type == "MERGE_ON_READ" else ""
+
+
+def _base_format(facts: TableFeatures) -> str:
+    return "" if facts.config.base_file_format == "PARQUET" else f"{facts.config.base_file_format} base files"
+
+
+def _unknown_base_format(facts: TableFeatures) -> str:
+    known = facts.config.base_file_format in ("PARQUET", "ORC", "HFILE")
+    return "" if known else f"{facts.config.base_file_format} base files"
+
+
+def _cdc(facts: TableFeatures) -> str:
+    return "change data capture (hoodie.table.cdc.enabled)" if facts.config.cdc_enabled else ""
+
+
+def _key_generator(facts: TableFeatures) -> str:
+    name = facts.config.keygen_class
+    if name is None or name.endswith(".SqlKeyGenerator"):
+        return ""
+    try:
+        kind_of(name)
+    except UnsupportedError as e:
+        return e.message
+    return ""
+
+
+def _bootstrap(facts: TableFeatures) -> str:
+    return "a bootstrapped table" if facts.config.bootstrap_base_path else ""
+
+
+def _metadata_bootstrap(facts: TableFeatures) -> str:
+    has_instant = facts.timeline.find(METADATA_BOOTSTRAP_INSTANT) is not None
+    if has_instant or (
+        facts.config.bootstrap_base_path and facts.storage.list(".hoodie/.aux/.bootstrap/.partitions")
+    ):
+        return "a metadata-only bootstrap: data columns lie in the source files"
+    return ""
+
+
+def _schema_history(facts: TableFeatures) -> str:
+    if any(e.name.endswith(".schemacommit") for e in facts.storage.list(".hoodie/.schema")):
+        return "a schema-on-read history (.hoodie/.schema)"
+    return ""
+
+
+def _bucket_index(facts: TableFeatures) -> str:
+    if facts.storage.list(".hoodie/.bucket_index"):
+        return "a consistent-hashing bucket index (.hoodie/.bucket_index)"
+    ids: list[str] = []
+    for instant in reversed(facts.timeline.completed_writes()):
+        ids = sorted({s.file_id for s in read_commit(facts.storage, instant).stats if s.file_id})
+        if ids:
+            break
+    small = len(ids) > _FEW_GROUPS or all(i[:8].isdecimal() and int(i[:8]) < _SMALL_BUCKET for i in ids)
+    return f"file ids of a bucket index, such as {ids[0]}" if small and looks_bucketed(ids) else ""
+
+
+def _pending_restore(facts: TableFeatures) -> str:
+    pending = facts.timeline.pending(RESTORE)
+    return f"a restore that is not finished ({pending[0].time})" if pending else ""
+
+
+def _pending_compaction(facts: TableFeatures) -> str:
+    pending = (*facts.timeline.pending(COMPACTION), *facts.timeline.pending(LOG_COMPACTION))
+    return f"a compaction that is not finished ({pending[0].time})" if pending else ""
+
+
+def _pending_clustering(facts: TableFeatures) -> str:
+    for instant in facts.timeline.pending_writes():
+        if is_clustering(facts.storage, facts.timeline, instant):
+            return f"a clustering that is not finished ({instant.time})"
+    return ""
+
+
+def _metadata_indexes(facts: TableFeatures) -> str:
+    if facts.options.get(METADATA_ENABLE, "").strip().lower() == "false":
+        return ""
+    others = [p for p in metadata_table.built(facts.config) if p != metadata_table.FILES]
+    return f"a metadata table with {', '.join(others)}" if others else ""
+
+
+_APACHE_WRITE = "write to it with Apache Hudi."
+_APACHE_READ = "read it with Apache Hudi."
+
+GATE: tuple[Entry, ...] = (
+    Entry(
+        "timeline layout",
+        BOTH,
+        _layout,
+        "upgrade the table with Apache Hudi: layout 1 goes with the versions 5 and 6, layout 2 with 8 and 9.",
+        "no release writes such a pair: one of the two properties is wrong, and instants would be looked for in the "
+        "wrong folder",
+    ),
+    Entry(
+        "table version 5",
+        (WRITE,),
+        _version(5),
+        "upgrade its readers, then take it up to version 6: `hudi upgrade PATH` or HudiTable.upgrade().",
+    ),
+    Entry(
+        "table version 8",
+        (WRITE,),
+        _version(8),
+        "use Apache Hudi 1.0, or take the table down to version 6 with its downgrade procedure "
+        "(upgrade_or_downgrade, hoodie.write.table.version=6).",
+    ),
+    Entry(
+        "table version 9",
+        (WRITE,),
+        _version(9),
+        "use Apache Hudi 1.1 or later, or take the table down to version 6 with its downgrade procedure "
+        "(upgrade_or_downgrade, hoodie.write.table.version=6).",
+    ),
+    Entry(
+        "unknown table version",
+        BOTH,
+        _unknown_version,
+        "tables of versions 5, 6, 8 and 9 can be read, of version 6 written; upgrade an older table with "
+        "Apache Hudi 0.15.",
+        "versions 0 to 4 are of releases before 0.12, which no table that is still written has; 7 is a step of an "
+        "upgrade that is not finished; what comes after 9 is not known",
+    ),
+    Entry(
+        "table format",
+        BOTH,
+        _table_format,
+        "use Apache Hudi 1.1 or later with that format's plug-in.",
+        "its commits are kept by the plug-in, in another format's metadata",
+    ),
+    Entry(
+        "table type",
+        BOTH,
+        _table_type,
+        "correct hoodie.table.type in .hoodie/hoodie.properties.",
+        "Apache Hudi has two types of tables and reads no other either",
+    ),
+    Entry(
+        "merge on read",
+        (WRITE,),
+        _merge_on_read,
+        "write to it with Apache Hudi; every query of the table can be read here.",
+    ),
+    Entry(
+        "base file format",
+        (READ,),
+        _unknown_base_format,
+        "use Apache Hudi for this table.",
+        "Parquet, ORC and HFile are read; Lance and Vortex of later releases need readers of their own",
+    ),
+    Entry(
+        "base file format",
+        (WRITE,),
+        _base_format,
+        "write to it with Apache Hudi: the ORC writer at hand keeps no metadata in a file's footer, where readers look "
+        "for schema and keys, and HFiles are the metadata table's, which is written along with its table.",
+    ),
+    Entry("change data capture", (WRITE,), _cdc, _APACHE_WRITE),
+    Entry("key generator", (WRITE,), _key_generator, _APACHE_WRITE),
+    Entry("metadata-only bootstrap", (WRITE,), _metadata_bootstrap, _APACHE_WRITE),
+    Entry("bootstrap", (WRITE,), _bootstrap, _APACHE_WRITE),
+    Entry("schema on read", (WRITE,), _schema_history, _APACHE_WRITE),
+    Entry("bucket index", (WRITE,), _bucket_index, _APACHE_WRITE),
+    Entry(
+        "pending restore",
+        (WRITE,),
+        _pending_restore,
+        "finish the restore with Apache Hudi (run the same restore again), then write.",
+    ),
+    Entry(
+        "pending compaction",
+        (WRITE,),
+        _pending_compaction,
+        "run or unschedule the compaction with Apache Hudi, then write.",
+    ),
+    Entry(
+        "pending clustering",
+        (WRITE,),
+        _pending_clustering,
+        "run the clustering with Apache Hudi, or roll it back there, then write.",
+    ),
+    Entry(
+        "metadata table indexes",
+        (WRITE,),
+        _metadata_indexes,
+        f"set {METADATA_ENABLE}=false to let the metadata table be removed (Apache Hudi builds it again), "
+        "or write with Apache Hudi.",
+    ),
+)
+
+
+def check_write(
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline | None = None,
+    options: Mapping[str, str] | RawOptions | None = None,
+    operation: str = "",
+) -> None:
+    """Make sure that a write does the table no harm.
+
+    Args:
+        timeline: None to look at what needs no timeline only, before one can be loaded.
+        options: what the user gave, as a mapping or as parsed options that keep it in `raw`.
+
+    Raises:
+        UnsupportedError: the table has a feature that a write would damage; `details["feature"]`.
+    """
+    given = options if isinstance(options, Mapping) else options.raw if options is not None else {}
+    _check(WRITE, TableFeatures(storage, config, timeline or Timeline(), given, operation=operation))
+
+
+# What cleaning, archival and savepoints would do harm to, or would not understand.
+_SERVICE_FEATURES = frozenset(
+    {
+        "table version 5",
+        "table version 8",
+        "table version 9",
+        "unknown table version",
+        "timeline layout",
+        "table type",
+        "metadata-only bootstrap",
+        "pending restore",
+        "metadata table indexes",
+    }
+)
+
+
+def check_service(
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    options: Mapping[str, str] | None,
+    *,
+    allowed: Collection[str] = (),
+) -> None:
+    """Make sure that a table service does the table no harm.
+
+    Args:
+        allowed: features that the service is made for: "pending restore" for the restore that another process did not
+            finish, a table version for its upgrade.
+
+    Raises:
+        UnsupportedError: the table has a feature that it would damage.
+    """
+    facts = TableFeatures(storage, config, timeline, options or {})
+    features = _SERVICE_FEATURES.difference(allowed)
+    _check("change", facts, [e for e in GATE if e.feature in features])
+
+
+def check_read(storage: Storage, config: TableConfig, timeline: Timeline | None = None) -> None:
+    """Make sure that a read gives the right rows.
+
+    Raises:
+        UnsupportedError: the table has a feature that this version would read wrong.
+    """
+    _check(READ, TableFeatures(storage, config, timeline or Timeline(), {}))
+
+
+def _check(access: str, facts: TableFeatures, entries: Sequence[Entry] | None = None) -> None:
+    for entry in [e for e in GATE if access in e.applies] if entries is None else entries:
+        found = entry.detect(facts)
+        if found:
+            raise UnsupportedError(
+                f"cannot {access} this table yet: {found}",
+                table=facts.storage.uri,
+                remedy=entry.remedy,
+                feature=entry.feature,
+            )
+
+
+# Where a table was asked for and is none: what lies there instead.
+
+
+def with_what_is_there(storage: Storage, error: NotAHudiTableError) -> NotAHudiTableError:
+    """The error, with what lies at the path instead."""
+    entries = storage.list("")
+    names = {e.name for e in entries}
+    if META_FOLDER in names:
+        return error
+    if "_delta_log" in names:
+        found = "it is a Delta Lake table"
+    elif "metadata" in names and "data" in names:
+        found = "it looks like an Iceberg table"
+    elif names:
+        found = f"it holds other data, such as {min(names)!r}"
+        above = _table_above(storage)
+        if above:
+            found, error.remedy = "it is a folder of one", f"open the table itself, {above}."
+    elif storage.info("") is not None:
+        found = "the folder is empty"
+    else:
+        found = "there is nothing"
+    return NotAHudiTableError(f"no Hudi table: {found}", table=error.table, remedy=error.remedy, found=found)
+
+
+def _table_above(storage: Storage) -> str:
+    """The base path of the table that a folder is part of; "" where it is of none."""
+    scheme, mark, path = storage.uri.rpartition("://")
+    while "/" in path.strip("/"):
+        path = path.rstrip("/").rpartition("/")[0]
+        above = f"{scheme}{mark}{path}"
+        try:
+            if open_beside(storage, above).info(PROPERTIES_FILE) is not None:
+                return above
+        except HudiError:  # nobody asked for that folder
+            break
+    return ""

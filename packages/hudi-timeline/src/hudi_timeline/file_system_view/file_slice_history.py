@@ -1,0 +1,157 @@
+"""The file slices of some partitions at any earlier instant, from one listing.
+
+Table versions up to 6: the name of a log file says which slice it belongs to.  From version 8 on the time at which
+its commit was completed does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from hudi_format.file_names import parse_base_file, parse_cdc_file, parse_log_file
+from hudi_format.log.corruption import CommittedRange
+from hudi_format.model import BaseFile, FileSlice, LogFile
+from hudi_format.storage.protocol import FileInfo
+from hudi_timeline.file_system_view.base_files import Group
+from hudi_timeline.file_system_view.file_slices import (
+    Completions,
+    committed_logs,
+    newest_slice,
+    pending_compactions,
+    slice_instants,
+    slice_of,
+)
+from hudi_timeline.file_system_view.listing import list_partition_files
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.timeline.instant import COMPACTION, LOG_COMPACTION
+
+
+class FileHistory:
+    """Every committed file of some partitions, by file group.
+
+    Attributes:
+        compactions: those that are pending; they begin slices that have no base file yet.
+        sizes: bytes of each file as listed, by path.
+        committed: what completed instants say that they wrote, by path of a log file.
+    """
+
+    def __init__(self, snapshot: TableSnapshot, partitions: Iterable[str], *, logs: bool) -> None:
+        """
+        Args:
+            logs: whether log files matter.
+        """
+        visible = snapshot.visible()
+        config, timeline = snapshot.config, snapshot.timeline
+        by_completion = config.layout_version == 2
+        self._completions = Completions(snapshot.storage, config, timeline) if by_completion else None
+        known = snapshot.written().paths
+        self.compactions = frozenset(i.time for i in snapshot.timeline.pending(COMPACTION))
+        self._bases: dict[Group, dict[str, BaseFile]] = {}
+        self._logs: dict[Group, dict[str, list[LogFile]]] = {}
+        self._pending = pending_compactions(snapshot) if logs else {}
+        self.sizes: dict[str, int] = {}
+        ranges = committed_logs(snapshot)[0] if logs else {}
+        self.committed: Mapping[str, tuple[CommittedRange, ...]] = {
+            p: tuple(r) for p, r in ranges.items() if r
+        }
+        for partition, found in list_partition_files(snapshot.storage, partitions).items():
+            for entry in found:
+                base = parse_base_file(partition, entry.name, entry.size)
+                log = None if base is not None else parse_log_file(partition, entry.name, entry.size)
+                file = base or log
+                if file is None:
+                    self.sizes[f"{partition}/{entry.name}" if partition else entry.name] = entry.size
+                    continue
+                self.sizes[file.path] = entry.size
+                if base is not None:
+                    # A file of an active commit that the commit does not name is a leftover of a task.
+                    stray = base.instant in visible.completed and base.path not in known
+                    if base.instant in visible and not stray:
+                        self._bases.setdefault((partition, base.file_id), {})[base.instant] = base
+                elif log is not None and logs and (log.instant in visible or log.instant in self.compactions):
+                    by_instant = self._logs.setdefault((partition, log.file_id), {})
+                    by_instant.setdefault(log.instant, []).append(log)
+
+    def before(self, group: Group, instant: str) -> FileSlice | None:
+        """The newest slice of a group before an instant; None where there is none.
+
+        Before means that it was begun earlier, and its log files may hold blocks of later instants; from table
+        version 8 on that all of it was completed earlier.
+        """
+        if self._completions is not None:
+            return self._completed_before(group, instant, self._completions)
+        bases = {i: b for i, b in self._bases.get(group, {}).items() if i < instant}
+        logs: Mapping[str, Sequence[LogFile]] = {
+            i: f for i, f in self._logs.get(group, {}).items() if i < instant
+        }
+        if not bases and not logs:
+            return None
+        base = bases[max(bases)] if bases else None
+        return slice_of(group, base, logs, self._pending.get(group, ""))
+
+    def _completed_before(self, group: Group, instant: str, completions: Completions) -> FileSlice | None:
+        at = completions.of(instant)
+        bases = {i: b for i, b in self._bases.get(group, {}).items() if completions.of(i) < at}
+        logs = [
+            f
+            for i, files in self._logs.get(group, {}).items()
+            if completions.is_completed(i) and completions.of(i) < at
+            for f in files
+        ]
+        pending = self._pending.get(group, "")
+        begun = {*bases, *([pending] if pending and pending < instant else [])}
+        newest = newest_slice(group, slice_instants(begun, logs, completions), pending, None)
+        if newest is None:
+            return None
+        first, files = newest
+        base = bases.get(first)
+        return FileSlice(*group, first, base, tuple(files)) if base is not None or files else None
+
+
+# Every file slice of every file group, of completed instants: what the cleaner and savepoints choose among.
+
+COMPACTIONS = (COMPACTION, LOG_COMPACTION)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One slice: `instant` began it; `names` are its base files, log files and files of changes."""
+
+    instant: str
+    names: tuple[str, ...]
+    has_base: bool
+
+
+def file_groups(
+    snapshot: TableSnapshot, listing: Mapping[str, Sequence[FileInfo]]
+) -> tuple[dict[Group, list[Slice]], set[str]]:
+    """The slices of each file group, newest first; and the partitions that hold files of open instants."""
+    visible = snapshot.visible()
+    pending = {i.time for kind in COMPACTIONS for i in snapshot.timeline.pending(kind)}
+    found: dict[Group, dict[str, list[str]]] = {}
+    bases: set[tuple[str, str, str]] = set()
+    open_partitions: set[str] = set()
+    for partition, entries in listing.items():
+        for entry in entries:
+            base = parse_base_file(partition, entry.name)
+            file = base or parse_log_file(partition, entry.name) or parse_cdc_file(partition, entry.name)
+            if file is None:
+                continue
+            if file.instant not in visible and file.instant not in pending:
+                open_partitions.add(partition)
+                continue
+            if base is not None:
+                bases.add((partition, base.file_id, base.instant))
+            found.setdefault((partition, file.file_id), {}).setdefault(file.instant, []).append(entry.name)
+    groups = {
+        group: [
+            Slice(instant, tuple(sorted(names)), (*group, instant) in bases)
+            for instant, names in sorted(by_instant.items(), reverse=True)
+        ]
+        for group, by_instant in found.items()
+    }
+    return groups, open_partitions
+
+
+__all__ = ["FileHistory"]

@@ -1,0 +1,276 @@
+"""Whether a state of the table that was read earlier still has its files: what cleanings and rollbacks took from it.
+
+A snapshot's timeline is read before its folders are listed.  A cleaning in between takes files of that state, and an
+archival after it takes what the timeline says of the cleaning: file groups would be left out and nobody would know.  So
+the timeline is listed once more after the folders; where it is still the same, as it is nearly always, that is all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from hudi_format.errors import CorruptFileError, StaleSnapshotError
+from hudi_format.file_names import parse_base_file, parse_log_file
+from hudi_format.model import BaseFile, LogFile
+from hudi_format.storage.cached_listing import as_it_is
+from hudi_format.storage.local import LocalStorage
+from hudi_timeline.file_system_view.base_files import Group
+from hudi_timeline.table_config import DEFAULT_TIMELINE, META_FOLDER, load
+from hudi_timeline.timeline.active_timeline import Timeline
+from hudi_timeline.timeline.instant import CLEAN, REPLACE_COMMIT, REQUESTED, Instant, file_name, zone_of
+
+if TYPE_CHECKING:
+    from hudi_timeline.file_system_view.listing import PartitionFilter
+    from hudi_timeline.file_system_view.snapshot import CommittedFileGroups, TableSnapshot
+    from hudi_timeline.timeline.action_metadata import Action
+
+# How often the timeline is listed where what it names is archived in the meantime.
+_TRIES = 5
+
+
+class Found(NamedTuple):
+    """What was found of a file group: the instant of its newest base file, "" for none, and that slice's log files."""
+
+    base: str = ""
+    logs: Collection[str] = ()
+
+
+def refuse_outlived(
+    snapshot: TableSnapshot,
+    written: CommittedFileGroups,
+    found: Callable[[], Mapping[Group, Found]],
+    *,
+    logs: bool = False,
+    partitions: Collection[str] | None = None,
+    wanted: PartitionFilter | None = None,
+    missed: str = "",
+) -> None:
+    """Raise where a file group of the snapshot had files that are deleted since.  Called after its folders were listed.
+
+    Args:
+        written: what the snapshot's commits say.
+        found: gives what was found, by file group.
+        logs: whether log files count.
+        partitions: the only ones that were looked at; None for all.
+        wanted: what was looked at of these; None for all.
+        missed: the path of a file that was not found, which alone is asked for.
+
+    Raises:
+        StaleSnapshotError: files were cleaned, or commits undone.
+        CorruptFileError, MissingFileError, UnsupportedError: what a cleaning did cannot be read.
+    """
+    now = _listed_again(snapshot)
+    if _is_as_before(snapshot, now):
+        return
+    _refuse_undone(snapshot, now)
+    slices: Mapping[Group, Found] | None = None
+    before: Mapping[Group, str] | None = None
+    looked_at: dict[str, bool] = {}
+    for clean, partition, name in _deleted_since(snapshot, now):
+        file: BaseFile | LogFile | None = parse_base_file(partition, name)
+        if file is None and logs:
+            file = parse_log_file(partition, name)
+        if file is None or not _counts(snapshot, file.instant) or (missed and file.path != missed):
+            continue
+        if partition not in looked_at:
+            looked_at[partition] = (partitions is None or partition in partitions) and (
+                wanted is None or bool(wanted.keep([partition])[0])
+            )
+        if not looked_at[partition]:
+            continue
+        group = (partition, file.file_id)
+        if group in written.replaced:
+            continue
+        slices = found() if slices is None else slices
+        if group in slices and _is_old(file, slices[group]):
+            continue
+        before = replaced_in_archive(snapshot) if before is None else before
+        if group in before:
+            continue
+        since = "since" if snapshot.as_of is None else f"after {snapshot.as_of}"
+        raise _stale(snapshot, f"files of that state were cleaned {since}", clean, file.path)
+
+
+def _is_old(file: BaseFile | LogFile, found: Found) -> bool:
+    """Whether a file is of an older slice than was found, or not gone.
+
+    Without a base file there is one slice: the next ones are begun by compactions, which make one.
+    """
+    if isinstance(file, BaseFile):  # that another attempt may have written too
+        return file.instant <= found.base
+    return file.instant < found.base or file.path in found.logs
+
+
+def replaced_in_archive(snapshot: TableSnapshot) -> dict[Group, str]:
+    """The archived instant of the snapshot that replaced a file group.
+
+    Apache Hudi's consistent hashing goes on writing into such groups for a while.
+
+    Raises:
+        CorruptFileError, MissingFileError, UnsupportedError: the archive cannot be read.
+    """
+    from hudi_timeline.timeline.archived_timeline import archived_actions  # few reads need the archive
+    from hudi_timeline.timeline.commit_metadata import CommitMetadata
+
+    storage = as_it_is(snapshot.storage)
+    found: dict[Group, str] = {}
+    for instant, did in archived_actions(storage, snapshot.config, frozenset({REPLACE_COMMIT})):
+        if isinstance(did, CommitMetadata) and _counts(snapshot, instant.time):
+            found.update(((p, file_id), instant.time) for p, ids in did.replaced.items() for file_id in ids)
+    return found
+
+
+def _counts(snapshot: TableSnapshot, instant: str) -> bool:
+    """Whether what an instant wrote is part of the snapshot's state, or was before."""
+    return instant in snapshot.visible() and (snapshot.as_of is None or instant <= snapshot.as_of)
+
+
+def _stale(snapshot: TableSnapshot, why: str, instant: str, file: str = "") -> StaleSnapshotError:
+    what = f"the table as of {snapshot.as_of}" if snapshot.as_of else f"the state of {snapshot.instant}"
+    return StaleSnapshotError(
+        f"{what} cannot be read: {why}",
+        table=snapshot.storage.uri,
+        instant=instant,
+        file=file,
+        remedy="keep more commits with hoodie.cleaner.commits.retained, and read the table as of a later instant."
+        if snapshot.as_of
+        else "read the table again: a new read gives its newest state; for reads that take long keep more commits "
+        "with hoodie.cleaner.commits.retained.",
+    )
+
+
+def _listed_again(snapshot: TableSnapshot) -> Timeline:
+    """The timeline as it is now; sizes and times of its files are not asked for."""
+    folder = snapshot.config.timeline_folder
+    now = _listed(snapshot, folder)
+    if not _gone(snapshot, now):
+        return now
+    # An upgrade or downgrade moves instants from one folder to another.
+    others = {META_FOLDER, f"{META_FOLDER}/{DEFAULT_TIMELINE}"} - {folder}
+    more = [i for other in sorted(others) for i in _listed(snapshot, other).instants]
+    return Timeline.of_files([*now.instants, *more]) if more else now
+
+
+def _listed(snapshot: TableSnapshot, folder: str) -> Timeline:
+    storage = as_it_is(snapshot.storage)
+    # On a local disk to ask for each file's size takes most of the time of a listing.
+    entries = storage.list(folder, unless=("",)) if type(storage) is LocalStorage else storage.list(folder)
+    return Timeline.of_listing(entries, folder, zone_of(snapshot.config.timezone))
+
+
+def _new_cleans(snapshot: TableSnapshot, now: Timeline) -> list[Instant]:
+    """Cleanings on the timeline that may have taken files of the snapshot's state.
+
+    Of the newest state those that were completed when it was read took nothing; of an earlier one any later may have.
+    """
+    as_of = snapshot.as_of
+    known = {
+        i.time for i in snapshot.timeline.of(CLEAN) if i.completed and (as_of is None or i.time <= as_of)
+    }
+    return [i for i in now.of(CLEAN) if i.state != REQUESTED and i.time not in known]
+
+
+def _is_as_before(snapshot: TableSnapshot, now: Timeline) -> bool:
+    """Whether nothing went on that takes files or instants away."""
+    return not (_new_cleans(snapshot, now) or _gone(snapshot, now) or _cleans_archived(snapshot, now))
+
+
+def _gone(snapshot: TableSnapshot, now: Timeline) -> list[Instant]:
+    """The snapshot's commits that are not on the timeline any more."""
+    there = {i.time for i in now.completed_writes()}
+    return [i for i in snapshot.instants if i.time not in there and i.time != snapshot.announced]
+
+
+def _cleans_archived(snapshot: TableSnapshot, now: Timeline) -> bool:
+    """Whether a cleaning after the snapshot may be in the archive by now.  Cleanings are archived oldest first."""
+    before = [i.time for i in snapshot.timeline.of(CLEAN) if i.completed]
+    return bool(before) and max(before) not in {i.time for i in now.of(CLEAN)}
+
+
+def _refuse_undone(snapshot: TableSnapshot, now: Timeline) -> None:
+    """Raise where commits of the snapshot were taken back, or their table is no more."""
+    gone = _gone(snapshot, now)
+    # What is archived goes oldest first.
+    undone = [i for i in gone if not now.first_active or i.time >= now.first_active]
+    if not undone and len(gone) == len(snapshot.instants):
+        archived = {i.time for i, _ in _archive(snapshot)}
+        undone = [i for i in gone if i.time not in archived]
+    if undone:
+        raise _stale(snapshot, "a commit of it was undone since", undone[-1].time)
+
+
+def _archive(snapshot: TableSnapshot) -> list[tuple[Instant, Action | None]]:
+    """The completed instants of the archive, with what cleanings did."""
+    from hudi_timeline.timeline.archived_timeline import archived_actions  # few reads need the archive
+
+    storage = as_it_is(snapshot.storage)
+    # The table may have been upgraded since, and its archive with it.
+    found = archived_actions(storage, load(storage), frozenset({CLEAN}))
+    return [(i, did) for i, did in found if i.completed]
+
+
+def _deleted_since(snapshot: TableSnapshot, now: Timeline) -> list[tuple[str, str, str]]:
+    """Instant of the cleaning, partition and name of each file that was deleted, or is being deleted."""
+    seen: set[str] = set()
+    out: list[tuple[str, str, str]] | None = None
+    for _ in range(_TRIES):
+        cleans = _new_cleans(snapshot, now)
+        try:
+            out = [(c.time, *file) for c in cleans for file in _files_of(snapshot, c)]
+            break
+        except FileNotFoundError:  # completed or archived since
+            seen |= {c.time for c in cleans}
+            now = _listed_again(snapshot)
+    if out is None:
+        raise _stale(snapshot, "its timeline is cleaned and archived faster than it can be read", max(seen))
+    there = {c.time for c in now.of(CLEAN)}
+    if _gone(snapshot, now) or _cleans_archived(snapshot, now) or seen - there:
+        since = max((i.time for i in snapshot.timeline.instants if i.completed), default="")
+        since = since if snapshot.as_of is None else snapshot.as_of
+        pending = {i.time for i in snapshot.timeline.pending(CLEAN)}
+        for clean, did in _archive(snapshot):
+            if (
+                clean.action == CLEAN
+                and clean.time not in there
+                and (clean.time > since or clean.time in pending)
+            ):
+                out += [(clean.time, *file) for file in _files_in(did)]
+    return out
+
+
+def _files_of(snapshot: TableSnapshot, clean: Instant) -> list[tuple[str, str]]:
+    """Partitions and names of the files of a cleaning that was begun.
+
+    Raises:
+        FileNotFoundError: its file is not there any more.
+        CorruptFileError: it cannot be read.
+    """
+    from hudi_timeline.timeline.action_metadata import parse_action
+
+    storage, state, path = as_it_is(snapshot.storage), clean.state, clean.path
+    data = storage.read(path)
+    if not data:  # of Apache Hudi's; what is to be deleted stands in the requested file
+        state, path = REQUESTED, f"{clean.folder}/{file_name(clean.time, CLEAN, REQUESTED)}"
+        data = storage.read(path)
+    try:
+        return _files_in(parse_action(CLEAN, state, data))
+    except CorruptFileError as e:
+        raise e.at(table=storage.uri, instant=clean.time, file=path) from None
+
+
+def _files_in(did: Action | None) -> list[tuple[str, str]]:
+    from hudi_timeline.timeline.action_metadata import CleanerPlan, CleanMetadata
+
+    out: list[tuple[str, str]] = []
+    if isinstance(did, CleanerPlan):
+        for partition, files in did.files.items():
+            out += [(partition, f.path) for f in files]
+        out += [(partition, path) for partition, paths in did.old_files.items() for path in paths]
+    elif isinstance(did, CleanMetadata):
+        for partition, cleaned in did.partitions.items():
+            out += [(partition, path) for path in (*cleaned.deleted, *cleaned.patterns)]
+    return [(partition, path.rpartition("/")[2]) for partition, path in dict.fromkeys(out)]
+
+
+__all__ = ["Found", "refuse_outlived", "replaced_in_archive"]

@@ -1,0 +1,203 @@
+"""Typed values of partition columns, from partition paths.
+
+Source: HoodieSparkUtils.parsePartitionColumnValues of Apache Hudi 0.15 and Spark's reading of partition
+paths with given types; checked on the golden tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_format.arrow.arrays import texts
+from hudi_format.errors import PartitionPathError
+from hudi_format.keygen.partition_path import split_values
+from hudi_format.schema.decimals import decimals_of
+from hudi_timeline.table_config import TableConfig
+
+PARTITION = "partition"
+
+_TIMESTAMP = {"TimestampBasedKeyGenerator", "TimestampBasedAvroKeyGenerator", "TIMESTAMP", "TIMESTAMP_AVRO"}
+_COPYING = {
+    *("SimpleKeyGenerator", "SimpleAvroKeyGenerator", "SIMPLE", "SIMPLE_AVRO"),
+    *("ComplexKeyGenerator", "ComplexAvroKeyGenerator", "COMPLEX", "COMPLEX_AVRO"),
+}
+_CUSTOM = {"CustomKeyGenerator", "CustomAvroKeyGenerator", "CUSTOM", "CUSTOM_AVRO"}
+
+
+def path_type(config: TableConfig, declared: pa.DataType) -> pa.DataType:
+    """The type that a partition column has when its value comes from the path."""
+    generator = (config.keygen_class or "").rpartition(".")[2]
+    if generator in _TIMESTAMP:
+        return pa.string()  # the path holds a formatted date, whatever the column's own type is
+    return declared
+
+
+def partition_columns(
+    config: TableConfig, schema: pa.Schema, *, from_path: bool
+) -> tuple[PartitionColumn, ...]:
+    """The table's partition columns as a scan gives them.
+
+    Args:
+        schema: the table's schema; a partition field that it lacks is text.
+    """
+    out = []
+    read = set[str]() if config.drop_partition_columns else _never_of_paths(config)
+    for name in config.partition_fields:
+        index = schema.get_field_index(name)
+        declared = schema.field(index).type if index >= 0 else pa.string()
+        # A nested field (`address.city`) is part of a struct, which only the files hold.
+        if from_path and name not in read and (index >= 0 or "." not in name):
+            out.append(PartitionColumn(name, FROM_PATH, path_type(config, declared)))
+        elif from_path and index >= 0 and name in read:
+            # Of a timestamp Apache Hudi 1.x makes text that it then fails to read.
+            text = not pa.types.is_timestamp(declared)
+            out.append(PartitionColumn(name, FROM_FILE, path_type(config, declared) if text else declared))
+        else:
+            out.append(PartitionColumn(name, FROM_FILE, declared))
+    return tuple(out)
+
+
+def with_times_as_text(config: TableConfig, schema: pa.Schema) -> pa.Schema:
+    """The schema of a table's rows from version 8 on: columns whose paths hold formatted times are text.
+
+    Values stay those of the files.  So Apache Hudi 1.x types them.
+    """
+    for column in partition_columns(config, schema, from_path=True):
+        index = schema.get_field_index(column.name)
+        if column.source == FROM_FILE and index >= 0 and schema.field(index).type != column.type:
+            schema = schema.set(index, schema.field(index).with_type(column.type))
+    return schema
+
+
+def with_path_types(config: TableConfig, schema: pa.Schema) -> pa.Schema:
+    """The schema of rows whose partition columns are those of paths, in their places."""
+    for column in partition_columns(config, schema, from_path=True):
+        index = schema.get_field_index(column.name)
+        if column.source == FROM_PATH and index >= 0:
+            schema = schema.set(index, schema.field(index).with_type(column.type))
+    return schema
+
+
+def copied_columns(config: TableConfig, schema: pa.Schema) -> tuple[PartitionColumn, ...]:
+    """The table's partition columns; those FROM_PATH whose text in the path says the value that the files hold.
+
+    That is so of the plain key generators, and of types that have one text.
+    """
+    generator = (config.keygen_class or "").rpartition(".")[2]
+    found = partition_columns(config, schema, from_path=generator in _COPYING)
+    return tuple(
+        c if c.source == FROM_FILE or _has_one_text(c.type) else PartitionColumn(c.name, FROM_FILE, c.type)
+        for c in found
+    )
+
+
+def _has_one_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind))
+
+
+def _never_of_paths(config: TableConfig) -> set[str]:
+    """Partition columns that Apache Hudi 1.x reads from the files, because their paths hold formatted times."""
+    # A class of the user's may stand there, which only its writers need.
+    generator = (config.keygen_class or "").rpartition(".")[2]
+    if config.version < 8:
+        return set()
+    if generator in _TIMESTAMP:
+        return set(config.partition_fields)
+    if generator in _CUSTOM:
+        kinds = zip(config.partition_fields, config.partition_kinds, strict=True)
+        return {name for name, kind in kinds if kind in ("", "TIMESTAMP")}
+    return set()
+
+
+def partition_table(paths: Sequence[str], columns: Sequence[PartitionColumn], *, uri: str = "") -> pa.Table:
+    """One row for each path: `partition`, then a column for each of `columns` with source FROM_PATH.
+
+    Args:
+        columns: all partition columns, in the order of the path's segments.
+
+    Raises:
+        PartitionPathError: a path that does not say all values, or a value that is not of its type.
+    """
+    fields = [c.name for c in columns]
+    values: list[list[str | None]] = []
+    for path in paths:
+        found = split_values(path, fields)
+        if found is None:
+            raise PartitionPathError(
+                f"cannot tell the values of {', '.join(fields)} from the partition path {path!r}",
+                table=uri,
+                remedy="the values probably hold slashes: write the table with "
+                "hoodie.datasource.write.partitionpath.urlencode=true.",
+            )
+        values.append(found)
+    arrays: list[pa.Array] = [texts(paths)]
+    names = [PARTITION]
+    for nth, column in enumerate(columns):
+        if column.source == FROM_PATH:
+            names.append(column.name)
+            text = texts([row[nth] for row in values])
+            arrays.append(_typed(text, column, paths, uri))
+    return pa.table(arrays, names=names)
+
+
+def _typed(text: pa.Array, column: PartitionColumn, paths: Sequence[str], uri: str) -> pa.Array:
+    try:
+        return cast_text(text, column.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as whole:
+        for path, value in zip(paths, text, strict=True):
+            try:
+                cast_text(texts([value.as_py()]), column.type)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
+                raise PartitionPathError(
+                    f"the partition path {path!r} says {value.as_py()!r} for column {column.name}, "
+                    f"which is no {column.type}: {str(e).splitlines()[0]}",
+                    table=uri,
+                    remedy="check the table's key generator; rename the folder if it is not the table's.",
+                ) from None
+        raise PartitionPathError(f"column {column.name}: {whole}", table=uri) from None
+
+
+def cast_text(text: pa.Array, to: pa.DataType) -> pa.Array:
+    """Text as values of a type.
+
+    Dates and timestamps are ISO text, or what Apache Hudi's key generators make of them: the days and
+    the microseconds since 1970.  Timestamps of a zone are UTC, in which Hudi keeps them.
+    """
+    if pa.types.is_timestamp(to):
+        plain = pa.timestamp("us")
+        numeric = pc.match_substring_regex(text, "^-?[0-9]{5,}$")
+        micros = pc.if_else(numeric, text, pa.NA).cast(pa.int64()).cast(plain)
+        iso = pc.if_else(numeric, pa.NA, pc.replace_substring_regex(text, "(Z|[+]00:?00)$", ""))
+        value = pc.coalesce(micros, iso.cast(plain))
+        return pc.assume_timezone(value, "UTC").cast(to) if to.tz is not None else value.cast(to)
+    if pa.types.is_date(to):
+        numeric = pc.match_substring_regex(text, "^-?[0-9]+$")
+        days = pc.if_else(numeric, text, pa.NA).cast(pa.int32()).cast(pa.date32())
+        return pc.coalesce(days, pc.if_else(numeric, pa.NA, text).cast(pa.date32())).cast(to)
+    return decimals_of(text, to) if pa.types.is_decimal128(to) else text.cast(to)
+
+
+FROM_PATH = "path"
+
+
+FROM_FILE = "file"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionColumn:
+    """One field of `hoodie.table.partition.fields`, in their order.
+
+    Attributes:
+        source: `FROM_PATH`: the value is the one that the partition path says, whatever the files hold
+            (snapshot and time travel of copy-on-write tables); `FROM_FILE`: read like any other column.
+        type: its type in the result.  A path value may have another one than the table's schema declares:
+            a TimestampBasedKeyGenerator's column is text.
+    """
+
+    name: str
+    source: str
+    type: pa.DataType

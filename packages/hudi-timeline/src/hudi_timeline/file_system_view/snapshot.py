@@ -1,0 +1,403 @@
+"""A table at one moment: configuration, timeline and schema read once, files listed on demand.
+
+A snapshot never refreshes itself: a new state of the table is a new snapshot.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from hudi_format.errors import ConcurrentWriterError, MissingFileError
+from hudi_format.file_names import is_base_file_name
+from hudi_format.model import FileSlice, VisibleInstants
+from hudi_format.storage import stable_reads
+from hudi_format.storage.cached_listing import look_again
+from hudi_format.storage.protocol import FileInfo, Storage
+from hudi_timeline import feature_gate
+from hudi_timeline.file_system_view.base_files import (
+    CommittedBaseFile,
+    FileView,
+    Group,
+    check_written,
+    file_slices,
+)
+from hudi_timeline.file_system_view.listing import Listing, PartitionFilter, list_partition_files, list_table
+from hudi_timeline.file_system_view.outlived_snapshot import Found, refuse_outlived, replaced_in_archive
+from hudi_timeline.table_config import TableConfig, load
+from hudi_timeline.timeline.active_timeline import Timeline, latest_schema, load_timeline
+from hudi_timeline.timeline.commit_files import CommitFiles, read_commit_files
+from hudi_timeline.timeline.commit_metadata import CommitMetadata, read_commit
+from hudi_timeline.timeline.instant import Instant
+
+if TYPE_CHECKING:
+    from hudi_format.schema.internal_schema import ReadEvolution
+
+# Of all commits together: some 100 MB.
+MOST_CACHED_STATS = 200_000
+# How long a read waits for an upgrade that moves the timeline, instant by instant.
+MOVING_S = 5.0
+
+
+class CommitCache:
+    """Commit metadata by instant file, read once.  A completed instant's file never changes.
+
+    It is found in the archive too, where it was moved to after the timeline was listed.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._read: dict[tuple[str, int], CommitMetadata] = {}
+        self._stats = 0
+        self._files: dict[tuple[str, int], CommitFiles] = {}
+        self._kept: dict[tuple[str, int], CommitFiles] = {}
+
+    def get(self, instant: Instant) -> CommitMetadata:
+        """Raises CorruptFileError, MissingFileError: see `read_commit`."""
+        key = (instant.file_name, instant.mtime_ms)
+        found = self._read.get(key)
+        if found is None:
+            try:
+                found = read_commit(self._storage, instant)
+            except MissingFileError:
+                from hudi_timeline.timeline.archived_timeline import (
+                    read_moved,  # few reads need the decoders of archives
+                )
+
+                moved = read_moved(self._storage, instant) if instant.completed else None
+                if not isinstance(moved, CommitMetadata):
+                    raise
+                found = moved
+            if self._stats > MOST_CACHED_STATS:
+                self._read.clear()
+                self._stats = 0
+            self._read[key] = found
+            self._stats += len(found.stats)
+        return found
+
+    def keep(self, instant: Instant, files: CommitFiles) -> None:
+        """What an archived instant says of files, which cannot be read from a file of its own."""
+        self._kept[instant.file_name, instant.mtime_ms] = files
+
+    def files(self, instants: Sequence[Instant]) -> list[CommitFiles]:
+        """What instants say of files, each read once.  Errors as `get`."""
+        keys = [(i.file_name, i.mtime_ms) for i in instants]
+        # Not read again where the whole metadata is there already.
+        self._files.update(
+            (k, CommitFiles.of(self._read[k])) for k in keys if k not in self._files and k in self._read
+        )
+        self._files.update((k, self._kept[k]) for k in keys if k in self._kept)
+        new = [(k, i) for k, i in zip(keys, instants, strict=True) if k not in self._files]
+        found = read_commit_files(self._storage, [i for _, i in new], self.get)
+        if sum(len(f.files) for f in self._files.values()) > MOST_CACHED_STATS:
+            self._files = {k: f for k, f in self._files.items() if k in set(keys)}
+        self._files.update(zip((k for k, _ in new), found, strict=True))
+        return [self._files[k] for k in keys]
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedFileGroups:
+    """What the active commits up to an instant say about file groups.
+
+    Attributes:
+        newest: the newest base file of each file group that is not replaced.
+        replaced: the instant that replaced a file group.
+        paths: every base file that these commits wrote.
+        partitions: where the newest base files lie, and log files.
+    """
+
+    newest: Mapping[Group, CommittedBaseFile]
+    replaced: Mapping[Group, str]
+    paths: frozenset[str]
+    partitions: frozenset[str]
+
+
+class Lister(Protocol):
+    """Says which files a table has."""
+
+    def listing(self, wanted: PartitionFilter | None, also: Iterable[str]) -> Listing:
+        """As `list_table`; partitions of `also` that the table does not have are given without files."""
+        ...
+
+    def view(self, wanted: PartitionFilter | None, also: Iterable[str]) -> tuple[FileView, list[str]]:
+        """The base files, and the partitions that were looked at, those of `also` among them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TableSnapshot:
+    """The table as of an instant.
+
+    Attributes:
+        schema: the table's schema at that instant, without meta columns; empty where the table says nothing.
+        as_of: files and replacements of later instants do not count; None for all completed ones.
+        evolution: how older files are read by column id, where the table has a schema history and the read goes
+            by it; see `schema_history.with_history`.
+        lenient: committed files that are not there are passed over, as Apache Hudi does it.
+        lister: what lists the table's files; None for storage itself.
+        announced: a write that is shown as completed before it is, to those who check it.
+    """
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+    schema: pa.Schema
+    as_of: str | None = None
+    commits: CommitCache = field(compare=False, repr=False, default=None)  # type: ignore[assignment]
+    evolution: ReadEvolution | None = field(compare=False, repr=False, default=None)
+    lenient: bool = False
+    lister: Lister | None = field(compare=False, repr=False, default=None)
+    announced: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.commits is None:
+            object.__setattr__(self, "commits", CommitCache(self.storage))
+
+    @property
+    def instants(self) -> tuple[Instant, ...]:
+        """The completed writes that count, oldest first."""
+        writes = self.timeline.completed_writes()
+        return writes if self.as_of is None else tuple(i for i in writes if i.time <= self.as_of)
+
+    @property
+    def instant(self) -> str:
+        """The newest completed write that counts; "" where there is none."""
+        instants = self.instants
+        return instants[-1].time if instants else ""
+
+    def visible(self) -> VisibleInstants:
+        return self.timeline.visible()
+
+    def written(self, without: Collection[str] = ()) -> CommittedFileGroups:
+        """What the active commits say about file groups; reads each once.
+
+        Args:
+            without: partitions of which nobody asks for the files.
+        """
+        newest: dict[Group, CommittedBaseFile] = {}
+        replaced: dict[Group, str] = {}
+        paths: set[str] = set()
+        with_logs: set[str] = set()
+        instants = self.instants
+        for instant, commit in zip(instants, self.commits.files(instants), strict=True):
+            for partition, file_id, path, size, _ in commit.files:
+                # A commit that names a file of another partition than it lies in is not left out by either.
+                if partition in without and path.startswith(f"{partition}/"):
+                    continue
+                if is_base_file(path):
+                    newest[partition, file_id] = CommittedBaseFile(path, size, instant.time)
+                    paths.add(path)
+                else:
+                    with_logs.add(partition)
+            for partition, file_ids in commit.replaced.items():
+                for file_id in file_ids:
+                    replaced[partition, file_id] = instant.time
+                    newest.pop((partition, file_id), None)
+        partitions = with_logs.union(p for p, _ in newest)
+        return CommittedFileGroups(newest, replaced, frozenset(paths), frozenset(partitions))
+
+    def _written_partitions(self) -> set[str]:
+        """The partitions that active commits wrote to: they are looked for, whatever a metadata table lists."""
+        return {f.partition for c in self.commits.files(self.instants) for f in c.files}
+
+    def _not_wanted(self, wanted: PartitionFilter | None) -> set[str]:
+        """Those of the partitions that active commits wrote to that a filter drops."""
+        if wanted is None:
+            return set()
+        partitions = sorted(self._written_partitions())
+        return {p for p, keep in zip(partitions, wanted.keep(partitions), strict=True) if not keep}
+
+    def listing(
+        self, wanted: PartitionFilter | None = None, *, written: CommittedFileGroups | None = None
+    ) -> Listing:
+        """The files in the table's partitions, or in those that are wanted, now."""
+        written = written or self.written()
+        if self.lister is not None:
+            return self.lister.listing(wanted, self._written_partitions())
+        return list_table(self.storage, self.config, wanted=wanted, also=written.partitions)
+
+    def files(
+        self, partitions: Iterable[str] | None = None, *, wanted: PartitionFilter | None = None
+    ) -> pa.Table:
+        """The base file of each file slice: a table of `view.SCHEMA`.
+
+        Args:
+            partitions: paths of the partitions to look at; None for all.
+            wanted: or those that a filter admits.
+
+        Raises:
+            MissingFileError, CorruptFileError: a committed file is not there, or not as it was written.
+        """
+        written = self.written(self._not_wanted(wanted) if partitions is None else ())
+        looked_at: Sequence[str]
+        if partitions is None and self.lister is not None:
+            view, looked_at = self.lister.view(wanted, self._written_partitions())
+        else:
+            files: Mapping[str, Sequence[FileInfo]]
+            if partitions is None:
+                files = self.listing(wanted, written=written).files
+            else:
+                files = list_partition_files(self.storage, partitions)
+            view, looked_at = FileView.of_listing(files), list(files)
+        only = None if partitions is None else looked_at
+        return self.checked_latest_of(view, looked_at, written, partitions=only, wanted=wanted)
+
+    def checked_latest_of(
+        self,
+        view: FileView,
+        looked_at: Sequence[str],
+        written: CommittedFileGroups,
+        *,
+        partitions: Collection[str] | None = None,
+        wanted: PartitionFilter | None = None,
+    ) -> pa.Table:
+        """As `latest_of`, of folders that were just listed; `partitions` and `wanted` as in `checked`."""
+        latest = pa.table({})
+
+        def find() -> Mapping[Group, Found]:
+            nonlocal latest
+            latest = self.latest_of(view, looked_at, written=written)
+            return BaseFiles(latest)
+
+        self.checked(written, find, partitions=partitions, wanted=wanted)
+        return latest
+
+    def checked(
+        self,
+        written: CommittedFileGroups,
+        find: Callable[[], Mapping[Group, Found]],
+        *,
+        logs: bool = False,
+        partitions: Collection[str] | None = None,
+        wanted: PartitionFilter | None = None,
+    ) -> None:
+        """Find file slices in folders that were listed, and make sure that they were all still there.
+
+        Args:
+            find: gives what was found of each file group.
+            logs: whether log files count.
+            partitions: those that were listed; None for all.
+            wanted: or those that a filter admits.
+
+        Raises:
+            StaleSnapshotError: files of this state were cleaned, or commits undone, since its timeline was read.
+            MissingFileError, CorruptFileError: as `find`.
+        """
+        try:
+            found = find()
+        except MissingFileError as e:
+            if not self.lenient:
+                refuse_outlived(
+                    self, written, dict, logs=logs, partitions=partitions, wanted=wanted, missed=e.file
+                )
+            raise
+        if not self.lenient:
+            refuse_outlived(self, written, lambda: found, logs=logs, partitions=partitions, wanted=wanted)
+
+    def latest_of(
+        self, view: FileView, partitions: Sequence[str], *, written: CommittedFileGroups | None = None
+    ) -> pa.Table:
+        """The newest files of a view of some partitions, checked against the commits."""
+        written = written or self.written()
+        latest = view.latest(
+            self.visible(), as_of=self.as_of, replaced=written.replaced, committed=written.paths
+        )
+        if not self.lenient:
+            check_written(
+                latest, written.newest, partitions, self.storage.uri, lambda: replaced_in_archive(self)
+            )
+        return latest
+
+    def slices(self, partitions: Iterable[str] | None = None) -> list[FileSlice]:
+        """The file slices of the table, or of some partitions, sorted by partition and file id."""
+        return file_slices(self.files(partitions))
+
+
+class BaseFiles(Mapping[Group, Found]):
+    """What a table of `view.SCHEMA` says of each file group, made where it is asked for."""
+
+    def __init__(self, files: pa.Table) -> None:
+        self._files = files
+
+    @cached_property
+    def _instants(self) -> dict[Group, str]:
+        columns = (self._files.column(n).to_pylist() for n in ("partition", "file_id", "instant"))
+        return {(partition, file_id): instant for partition, file_id, instant in zip(*columns, strict=True)}
+
+    def __getitem__(self, group: Group) -> Found:
+        return Found(self._instants[group])
+
+    def __iter__(self) -> Iterator[Group]:
+        return iter(self._instants)
+
+    def __len__(self) -> int:
+        return len(self._instants)
+
+
+def is_base_file(path: str) -> bool:
+    """Whether the path in a write statistic names a base file."""
+    return is_base_file_name(path[path.rfind("/") + 1 :])
+
+
+def open_snapshot(
+    storage: Storage,
+    as_of: str | None = None,
+    *,
+    commits: CommitCache | None = None,
+) -> TableSnapshot:
+    """The table as it is now, or as of an instant.
+
+    Args:
+        as_of: an instant time (digits); whether it can be answered is not checked here.
+
+    Raises:
+        NotAHudiTableError, CorruptFileError: as `table_config.load`.
+        UnsupportedError: a table that this version would read wrong.
+        ConcurrentWriterError: its timeline is being moved by an upgrade or a downgrade, for longer than a moment.
+    """
+    config, timeline = load_both(storage)
+    feature_gate.check_read(storage, config, timeline)
+    return snapshot_of(storage, config, timeline, as_of, commits=commits)
+
+
+def load_both(storage: Storage) -> tuple[TableConfig, Timeline]:
+    """Configuration and timeline that go together.  Errors as `open_snapshot`."""
+    until = time.monotonic() + MOVING_S
+    while True:
+        config = load(storage)
+        try:
+            return config, load_timeline(storage, config)
+        except ConcurrentWriterError:
+            if time.monotonic() > until:
+                raise
+        time.sleep(stable_reads.PAUSE_S)
+        look_again(storage)
+
+
+def snapshot_of(
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    as_of: str | None = None,
+    *,
+    commits: CommitCache | None = None,
+) -> TableSnapshot:
+    """The snapshot of a configuration and a timeline that were read already."""
+    cache = commits or CommitCache(storage)
+    schema = latest_schema(storage, timeline, config, as_of, read=cache.get)
+    if schema is None and as_of is not None:
+        # Before the first commit there were no rows, of the table's later schema.
+        schema = latest_schema(storage, timeline, config, read=cache.get)
+    return TableSnapshot(
+        storage,
+        config,
+        timeline,
+        pa.schema([]) if schema is None else schema,
+        as_of,
+        cache,
+    )

@@ -1,0 +1,288 @@
+"""The schema history of a table with schema on read, as far as a read needs it.
+
+The commits say whether there is one (`latest_schema`); `.hoodie/.schema/` holds all versions.
+
+Source: TableSchemaResolver, InternalSchemaCache and FileBasedInternalSchemaStorageManager of Apache Hudi 0.15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hudi_format._checks import loads
+from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedError
+from hudi_format.merge.payloads import Default, MergeRule
+from hudi_format.merge.record_merger import IS_DELETED
+from hudi_format.schema.avro import union_columns
+from hudi_format.schema.extension_types import own_types
+from hudi_format.storage.stable_reads import read_whole
+from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot
+from hudi_timeline.table_config import META_FOLDER
+from hudi_timeline.timeline.active_timeline import SCHEMA_NEUTRAL, Timeline
+from hudi_timeline.timeline.commit_files import HISTORY_KEY as LATEST_SCHEMA
+from hudi_timeline.timeline.instant import Instant
+
+if TYPE_CHECKING:
+    from hudi_format.schema.internal_schema import SchemaVersion
+
+FOLDER = f"{META_FOLDER}/.schema"
+SUFFIX = ".schemacommit"
+OPTION = "hoodie.schema.on.read.enable"
+
+
+def with_history(snapshot: TableSnapshot, enabled: bool | None) -> TableSnapshot:
+    """The snapshot with how its files are read by column id, where the table has a history.
+
+    Args:
+        enabled: what the user says; False reads files by name, as Apache Hudi does where it is not asked
+            otherwise; None reads by id where there is a history.
+
+    Raises:
+        CorruptFileError, MissingFileError: the history cannot be read.
+        UnsupportedError: the newest schema was written by someone who did not keep the history.
+    """
+    if enabled is False:
+        return snapshot
+    text, newest = _latest(snapshot)
+    if newest is None:
+        return snapshot
+    from hudi_format.schema.internal_schema import ReadEvolution
+
+    wanted = _parsed(snapshot, text, newest)
+    versions = {v.version: v for v in _history(snapshot)}
+    of_instant: dict[str, int] = {}
+    seen = {text: wanted}
+    for instant in snapshot.instants:
+        own = snapshot.commits.get(instant).extra.get(LATEST_SCHEMA)
+        if own:
+            if own not in seen:
+                seen[own] = _parsed(snapshot, own, instant)
+            of_instant[instant.time] = seen[own].version
+    for version in seen.values():
+        versions.setdefault(version.version, version)
+    ordered = tuple(versions[n] for n in sorted(versions))
+    return replace(snapshot, evolution=ReadEvolution(wanted, ordered, of_instant))
+
+
+def _latest(snapshot: TableSnapshot) -> tuple[str, Instant | None]:
+    """The history's entry of the newest commit that decides about the schema, and that commit; None without one."""
+    for instant in reversed(snapshot.instants):
+        metadata = snapshot.commits.get(instant)
+        if metadata.operation in SCHEMA_NEUTRAL or not metadata.schema_text:
+            continue
+        text = metadata.extra.get(LATEST_SCHEMA) or ""
+        if not text and _named_before(snapshot, instant):
+            raise UnsupportedError(
+                f"the commit {instant.time} does not go on with the table's schema history",
+                table=snapshot.storage.uri,
+                instant=instant.time,
+                remedy=f"read with {OPTION}=false, which goes by column names, or with Apache Hudi.",
+            )
+        return text, instant if text else None
+    return "", None
+
+
+def _named_before(snapshot: TableSnapshot, instant: Instant) -> bool:
+    """Whether an older commit says something of a history."""
+    older = [i for i in snapshot.instants if i.time < instant.time]
+    named = (i for i, f in zip(older, snapshot.commits.files(older), strict=True) if f.names_history)
+    return any(snapshot.commits.get(i).extra.get(LATEST_SCHEMA) for i in named)
+
+
+def _history(snapshot: TableSnapshot) -> tuple[SchemaVersion, ...]:
+    """All versions that the newest valid schemacommit has."""
+    from hudi_format.schema.internal_schema import parse_versions
+
+    storage, visible = snapshot.storage, snapshot.visible()
+    names = sorted(e.name for e in storage.list(FOLDER) if not e.is_dir and e.name.endswith(SUFFIX))
+    # From table version 8 on a name has the completion time too: `<requested>_<completed>.schemacommit`.
+    valid = [n for n in names if n.removesuffix(SUFFIX).partition("_")[0] in visible]
+    if not valid:
+        return ()
+    path = f"{FOLDER}/{valid[-1]}"
+    try:
+        return read_whole(storage, path, parse_versions)
+    except FileNotFoundError:
+        raise MissingFileError(
+            "a file of the schema history is gone",
+            table=storage.uri,
+            file=path,
+            remedy="read the table again: a cleaner may have removed it meanwhile.",
+        ) from None
+    except CorruptFileError as e:
+        e.advise(f"restore it from a copy, or read with {OPTION}=false, which goes by column names.")
+        raise e.at(table=storage.uri, file=path) from None
+
+
+def _parsed(snapshot: TableSnapshot, text: str, instant: Instant) -> SchemaVersion:
+    from hudi_format.schema.internal_schema import parse_version
+
+    try:
+        return parse_version(text)
+    except CorruptFileError as e:
+        raise e.at(table=snapshot.storage.uri, instant=instant.time, file=instant.path) from None
+
+
+# Merges that look at the defaults of a table's schema.
+#
+# OverwriteNonDefaultsWithLatestAvroPayload, and partial updates of the mode IGNORE_DEFAULTS, leave the stored value
+# where a record has the default of its column.  Schemas that Spark makes have no default but null; those of a schema
+# registry, which Apache Hudi's streamer and its Flink writer keep, may.
+#
+# What is "the default" is decided by Java: the payload compares with `equals`, in which a text of a record (Avro's
+# Utf8) is never a default (a String), nor are bytes, records or decimals; numbers, booleans and empty lists and maps
+# may be.  IGNORE_DEFAULTS compares references, which are the same for null, booleans and the whole numbers of -128 to
+# 127 that the JVM keeps.  Apache Hudi's compaction writes the rows so, so they are read so.
+#
+# Source: OverwriteWithLatestAvroPayload.overwriteField and PartialUpdateHandler.reconcileDefaultValues of Apache Hudi
+# 0.15, 1.0.2 and 1.2.0; the golden tables `defaults_overwrite` and `defaults_partial`.
+
+_KEPT_BY_JVM = range(-128, 128)
+
+
+def with_defaults(
+    rule: MergeRule, writes: Iterable[Instant], commits: CommitCache, create_schema: str | None, table: str
+) -> MergeRule:
+    """The rule with the defaults that are not null, of the newest schema.
+
+    Args:
+        writes: the completed writes that count, oldest first.
+        create_schema: the schema of a table whose writes name none.
+
+    Raises:
+        CorruptFileError: the schema is no JSON.
+        UnsupportedError: a default that is a list with elements.
+    """
+    if not rule.by_defaults:
+        return rule
+    by_reference = rule.name in ("COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING")
+    defaults = _defaults(writes, commits, create_schema, table)
+    return replace(
+        rule, defaults=tuple((n, _gap(n, t, d, by_reference, table)) for n, (t, d) in defaults.items())
+    )
+
+
+def refuse_defaults(rule: MergeRule, timeline: Timeline, commits: CommitCache, table: str) -> None:
+    """Refuse to write by such a merge where the newest schema has a default that is not null.
+
+    The schema of the rows that are written has none: the table's would lose it, and all later merges would go by null.
+
+    Raises:
+        UnsupportedError: naming the columns.
+        CorruptFileError: the schema is no JSON.
+    """
+    if not rule.by_defaults:
+        return
+    names = list(_defaults(timeline.completed_writes(), commits, None, table))
+    if names:
+        raise UnsupportedError(
+            f"{rule.name} leaves stored values where a record has its column's default, and the defaults other than "
+            f"null of {', '.join(names)} would be lost by a write of rows that have none",
+            table=table,
+            remedy="write the table with Apache Hudi's streamer, or choose another payload.",
+            columns=names,
+        )
+
+
+def refuse_unwritable(
+    writes: Iterable[Instant], commits: CommitCache, create_schema: str | None, table: str
+) -> None:
+    """Refuse to write where the newest schema has columns that are unions of several types, vectors, blobs or variants.
+
+    They are structs and lists in Arrow, and would be in the table from then on.  Apache Hudi itself inserts and logs
+    records with unions, and fails to rewrite a file that has them (`Not in union`, `Union is malformed`).
+
+    Raises:
+        UnsupportedError: naming the columns.
+        CorruptFileError: the schema is no Avro schema.
+    """
+    text, instant, file = _newest_schema(writes, commits, create_schema)
+    if text is None:
+        return
+    try:
+        names = union_columns(text)
+        own = own_types(text)
+    except CorruptFileError as e:
+        raise e.at(table=table, instant=instant, file=file) from None
+    if own:
+        shown = ", ".join(f"{name} ({kind})" for name, kind in own.items())
+        raise UnsupportedError(
+            f"columns of Apache Hudi's own types are read, not written: {shown}",
+            table=table,
+            remedy="write the table with Apache Hudi 1.2 or later.",
+            columns=list(own),
+        )
+    if names:
+        raise UnsupportedError(
+            f"columns {', '.join(names)} are Avro unions of several types, which are read, not written",
+            table=table,
+            remedy="write the table with the job that made it, or into a new table with one type for each column.",
+            columns=names,
+        )
+
+
+def _newest_schema(
+    writes: Iterable[Instant], commits: CommitCache, create_schema: str | None
+) -> tuple[str | None, str, str]:
+    """The newest schema's text, and the instant and file that have it."""
+    for instant in reversed(list(writes)):
+        metadata = commits.get(instant)
+        if metadata.operation not in SCHEMA_NEUTRAL and metadata.schema_text:
+            return metadata.schema_text, instant.time, instant.path
+    return create_schema or None, "", ""
+
+
+def _defaults(
+    writes: Iterable[Instant], commits: CommitCache, create_schema: str | None, table: str
+) -> dict[str, tuple[Any, Any]]:
+    """Columns with a default that is not null: type and default."""
+    text, instant, file = _newest_schema(writes, commits, create_schema)
+    return {} if text is None else _of_schema(text, table, instant, file)
+
+
+def _of_schema(text: str, table: str, instant: str, file: str) -> dict[str, tuple[Any, Any]]:
+    try:
+        fields = loads(text)["fields"]
+        # The default of the mark of deletes is false, which changes nothing: a stored row is not deleted.
+        return {
+            f["name"]: (f["type"], f["default"])
+            for f in fields
+            if f.get("default") is not None and f["name"] != IS_DELETED
+        }
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as e:
+        raise CorruptFileError(
+            f"the commit's schema is none: {e}", table=table, instant=instant, file=file
+        ) from None
+
+
+def _gap(column: str, kind: Any, default: Any, by_reference: bool, table: str) -> Default:
+    """What is filled in a column.  A default belongs to the first type of a union."""
+    if isinstance(kind, list):
+        kind = kind[0] if kind else None
+    logical = isinstance(kind, dict) and kind.get("logicalType")
+    name = kind.get("type") if isinstance(kind, dict) else kind
+    if isinstance(default, bool):
+        return Default(default if name == "boolean" else None)
+    if name in ("int", "long") and isinstance(default, int):
+        return Default(default if not by_reference or default in _KEPT_BY_JVM else None)
+    if by_reference or logical == "decimal":
+        return Default(None)
+    if name in ("float", "double") and isinstance(default, (int, float)):
+        return Default(float(np.float32(default)) if name == "float" else float(default))
+    if default in ([], {}) and name in ("array", "map"):
+        return Default(())
+    if name == "array":
+        raise UnsupportedError(
+            f"the column {column} has a list with elements as its default, and the merge goes by defaults",
+            table=table,
+            remedy="read the table with Apache Hudi.",
+            columns=[column],
+        )
+    return Default(None)
+
+
+__all__ = ["refuse_defaults", "refuse_unwritable", "with_defaults"]

@@ -1,0 +1,28 @@
+"""Options of reads and writes: Apache Hudi's names, parsed once, none ignored without a word."""
+
+from hudi_format._lazy import at_first_use
+
+__all__ = [
+    "OptionFact",
+    "ReadConfig",
+    "WriteConfig",
+    "check_against_table",
+    "describe",
+    "explain",
+    "parse_read_options",
+    "parse_write_options",
+]
+
+__getattr__, __dir__ = at_first_use(
+    __name__,
+    {
+        "OptionFact": "describe",
+        "ReadConfig": "read_config",
+        "WriteConfig": "write_config",
+        "check_against_table": "table_conflicts",
+        "describe": "describe",
+        "explain": "describe",
+        "parse_read_options": "read_config",
+        "parse_write_options": "write_config",
+    },
+)

@@ -1,0 +1,89 @@
+"""What each option means here: for `hudi config explain` and for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hudi_format.errors import OptionError
+from hudi_timeline.options.implemented import DOCS, HEEDED
+from hudi_timeline.options.registry import canonical, known_options, main_name, nearest, shown
+from hudi_timeline.options.unsupported import effects_by_key
+
+MEANING, TUNING, EFFECT, UNKNOWN = "meaning", "tuning", "effect", "unknown"
+GIVEN, DEFAULT = "given", "default"
+# Apache Hudi's default where ours differs, see the design's decisions.
+_OUR_DEFAULTS = {"hoodie.parquet.compression.codec": "zstd"}
+
+
+@dataclass(frozen=True, slots=True)
+class OptionFact:
+    """One option.
+
+    Attributes:
+        key: main name, or the name that was given where none knows it.
+        value: what was given, None for nothing; secrets are masked.
+        origin: "given", "given as NAME", or "default".
+        default: its default text, None for none.
+        taken_as: meaning, tuning (accepted without effect), effect (it asks for what is not provided),
+            or unknown.
+        allowed: what it takes.
+        note: what it is for, or what to do instead.
+    """
+
+    key: str
+    value: str | None
+    origin: str
+    default: str | None
+    taken_as: str
+    allowed: str
+    note: str
+
+
+def describe(key: str, value: str | None = None) -> OptionFact:
+    """What an option means here, with a value or with its default."""
+    main = main_name(key)
+    if main is None:
+        near = nearest(key)
+        note = f"No release of Apache Hudi knows it{f'; did you mean {near}?' if near else '.'}"
+        return OptionFact(key, value, "" if value is None else GIVEN, None, UNKNOWN, "", note)
+    option = known_options().get(main)
+    default = _OUR_DEFAULTS.get(main, option.default if option else None)
+    origin = DEFAULT if value is None else GIVEN if key == main else f"given as {key}"
+    taken_as, note = _class_of(main, value)
+    return OptionFact(
+        main,
+        None if value is None else shown(main, value),
+        origin,
+        default,
+        taken_as,
+        option.kind.allowed if option else "text",
+        note,
+    )
+
+
+def _class_of(main: str, value: str | None) -> tuple[str, str]:
+    option = known_options().get(main)
+    effect = effects_by_key().get(main)
+    if effect is not None and option is not None and value is not None:
+        try:
+            asks = effect.asks(canonical({main: value}).parsed[main])
+        except OptionError as e:
+            return MEANING, e.message
+        if asks:
+            return EFFECT, f"Asks for {effect.what}, which is not provided: {effect.way_round}."
+    if main in HEEDED:
+        return MEANING, DOCS[main]
+    if effect is not None:
+        return MEANING, f"Other values ask for {effect.what}, which is not provided: {effect.way_round}."
+    group = option.group if option is not None else "another tool"
+    return TUNING, f"Accepted without effect here ({group})."
+
+
+def explain(options: Mapping[str, str], *, with_defaults: bool = True) -> list[OptionFact]:
+    """What each of the options means here, in their order; then the others with a meaning, at defaults."""
+    facts = [describe(key, value) for key, value in options.items()]
+    if with_defaults:
+        known = {fact.key for fact in facts}
+        facts += [describe(key) for key in DOCS if key not in known]
+    return facts

@@ -1,0 +1,105 @@
+"""Options from a properties file, as Apache Hudi's streamer takes them with `--props`.
+
+    trips.upsert(rows, options=options_from("s3://bucket/jobs/trips.properties"))
+    frame.write.format("hudi").options(**options_from("trips.properties")).mode("append").save(path)
+
+Source: DFSPropertiesConfiguration of Apache Hudi 0.15: `include=<path>` stands for that file's options.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from typing import Any
+
+from hudi_format.errors import ConflictingOptionError, MissingFileError, OptionError
+from hudi_format.properties import parse
+from hudi_format.storage.hadoop_options import hadoop_options
+from hudi_format.storage.open import folder_and_name, open_storage
+from hudi_timeline.options.implemented import MERGE
+
+INCLUDE = "include"
+
+
+def options_from(
+    path: str,
+    storage_options: Mapping[str, Any] | None = None,
+    *,
+    options: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """The options that a properties file gives, those of the file that it includes first.
+
+    Args:
+        path: of the file, on any store; the path of an included one counts from its folder.
+        storage_options: for fsspec.
+        options: what counts more than the file.
+
+    Raises:
+        MissingFileError: there is no such file.
+        CorruptFileError: it is no properties file.
+        ConflictingOptionError: files that include each other.
+    """
+    return {**_read(_plain(path), storage_options, ()), **(options or {})}
+
+
+def _plain(path: str) -> str:
+    """A path without `.` and `..`."""
+    scheme, mark, rest = path.rpartition("://")
+    return scheme + mark + posixpath.normpath(rest)
+
+
+def _read(path: str, storage_options: Mapping[str, Any] | None, within: tuple[str, ...]) -> dict[str, str]:
+    if path in within:
+        raise ConflictingOptionError(
+            f"{path} includes itself", file=path, remedy="take one of the `include` lines out."
+        )
+    folder = path.rpartition("/")[0]
+    where, name = folder_and_name(path)
+    try:
+        data = open_storage(where, storage_options).read(name)
+    except FileNotFoundError:
+        raise MissingFileError(
+            "there is no such properties file", file=path, remedy="correct the path."
+        ) from None
+    found = parse(data, path=path)
+    more = found.pop(INCLUDE, "")
+    if not more:
+        return found
+    inner = more if "://" in more or more.startswith("/") else f"{folder}/{more}" if folder else more
+    return {**_read(_plain(inner), storage_options, (*within, path)), **found}
+
+
+# Options as callers give them, as text.
+
+
+def as_options(options: Mapping[str, object] | None) -> dict[str, str]:
+    """Options as text: True and False as Java writes them, a merge given as a function or mapping by its name.
+
+    Raises:
+        InvalidOptionError: a merge function that nobody else can import.
+    """
+    return {k: _as_text(k, v) for k, v in (options or {}).items()}
+
+
+def _as_text(key: str, value: object) -> str:
+    if key == MERGE and (callable(value) or isinstance(value, Mapping)):
+        from hudi_format.merge.user_merger import merge_text
+
+        return merge_text(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def call_options(table: Mapping[str, str], options: Mapping[str, object] | None, uri: str) -> dict[str, str]:
+    """The options of one call, over those of the table's object.
+
+    Raises:
+        OptionError: options of the store, which is open already.
+    """
+    given = as_options(options)
+    if hadoop_options(given):
+        raise OptionError(
+            f"{min(hadoop_options(given))} is an option of the store, which is open already",
+            table=uri,
+            remedy="give it to HudiTable.open() or HudiTable.create().",
+        )
+    return {**table, **given}

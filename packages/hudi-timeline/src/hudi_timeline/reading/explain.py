@@ -1,0 +1,142 @@
+"""What a scan reads and leaves out, and why: as a table and as text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from hudi_timeline.reading.cdc_task import ChangeTask
+from hudi_timeline.reading.plan import ScanSource
+from hudi_timeline.reading.task import ReadTask, SliceFile
+
+Task: TypeAlias = ReadTask | ChangeTask
+
+MOST_LINES = 200
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explanation:
+    """
+    Attributes:
+        title: the question.
+        files: one row for each file: path, partition, size (bytes), read (bool), reason, and of the files
+            that are read row_groups and row_groups_read (null where there is no filter); missed, how many rows of
+            what was left out for the filter's sake pass it after all: always 0, or data skipping is at fault
+            (null where nothing was left out, or no proof was asked for).
+    """
+
+    title: str
+    files: pa.Table
+
+    def __str__(self) -> str:
+        rows = self.files.to_pylist()
+        read = [r for r in rows if r["read"]]
+        size = sum(max(r["size"], 0) for r in read)
+        lines = [
+            f"{self.title}",
+            f"reads {len(read)} of {len(rows)} files, {size:,} bytes",
+        ]
+        for r in sorted(rows, key=lambda r: not r["read"])[:MOST_LINES]:
+            groups = (
+                "" if r["row_groups"] is None else f"; row groups {r['row_groups_read']}/{r['row_groups']}"
+            )
+            proof = "" if r["missed"] is None else f"; proved, {r['missed']} rows missed"
+            lines.append(f"  {'read' if r['read'] else 'skip'}  {r['path']}  {r['reason']}{groups}{proof}")
+        if len(rows) > MOST_LINES:
+            lines.append(f"  ... and {len(rows) - MOST_LINES} more, see .files")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def missed_rows(source: ScanSource, tasks: Sequence[Task], every: Sequence[Task]) -> dict[str, int]:
+    """By path, the rows that pass the filter in what a scan leaves out for the filter's sake; each should be 0.
+
+    Args:
+        tasks: of the scan.
+        every: of the same question without the filter, with at least the filter's columns.
+    """
+    predicate = source.predicate
+    if predicate is None:
+        return {}
+    given = {_key(t): t for t in tasks}
+    out = {}
+    for whole in every:
+        task = given.get(_key(whole))
+        if isinstance(whole, ChangeTask) or (task is not None and not _leaves_out(task)):
+            continue
+        match = whole.to_table().filter(predicate.expression).num_rows
+        out[whole.path] = match - (0 if task is None else task.to_table().num_rows)
+    return out
+
+
+def _key(task: Task) -> tuple[str, str, str]:
+    if isinstance(task, ChangeTask):
+        return task.unit.partition, task.unit.file_id, task.unit.instant
+    return task.partition, task.file_id, ""
+
+
+def _leaves_out(task: Task) -> bool:
+    """Whether row groups of a file are not read."""
+    if isinstance(task, ChangeTask) or task.filter is None or not task.path:
+        return False
+    if task.logs is not None:
+        by = task.merge.skipped_by if task.merge is not None else frozenset()
+        return by is None or not by.isdisjoint(task.filter_columns)
+    file = SliceFile(task)
+    try:
+        return len(file.row_groups) < file.num_row_groups
+    finally:
+        file.close()
+
+
+def explain(
+    source: ScanSource, tasks: Sequence[Task], missed: Mapping[str, int] | None = None
+) -> Explanation:
+    """Every file that the question concerns.  With a filter, the footers of the files to read are read.
+
+    Args:
+        missed: what `missed_rows` found.
+    """
+    groups: dict[str, tuple[int, int]] = {}
+    planned: set[str] = set()
+    for task in tasks:
+        if isinstance(task, ChangeTask):
+            planned |= {f.path for f, _ in task.unit.told_by()}
+            continue
+        planned.add(task.path)
+        if task.logs is not None:
+            planned |= {f.path for f in task.logs.slice.log_files}
+        elif task.filter is not None:
+            file = SliceFile(task)
+            groups[task.path] = (file.num_row_groups, len(file.row_groups))
+            file.close()
+    rows = []
+    for fate in source.fates():
+        total, read = groups.get(fate.file.path, (None, None))
+        reason = fate.reason
+        if read == 0 and total:
+            reason = "no row group can hold a row that passes the filter"
+        rows.append(
+            {
+                "path": fate.file.path,
+                "partition": fate.file.partition,
+                "size": fate.file.size,
+                "read": fate.read and fate.file.path in planned and not (read == 0 and total),
+                "reason": reason,
+                "row_groups": total,
+                "row_groups_read": read,
+                "missed": None if missed is None else missed.get(fate.file.path),
+            }
+        )
+    schema = pa.schema(
+        [
+            ("path", pa.string()), ("partition", pa.string()), ("size", pa.int64()), ("read", pa.bool_()),
+            ("reason", pa.string()), ("row_groups", pa.int64()), ("row_groups_read", pa.int64()),
+            ("missed", pa.int64()),
+        ]
+    )  # fmt: skip
+    return Explanation(source.title, pa.Table.from_pylist(rows, schema))

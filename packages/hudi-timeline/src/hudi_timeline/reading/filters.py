@@ -1,0 +1,514 @@
+"""Row filters: a pyarrow expression, or text like SQL's WHERE, checked against the columns they name.
+
+Text: comparisons (`=`, `==`, `<>`, `!=`, `<`, `<=`, `>`, `>=`), `[NOT] IN (...)`, `[NOT] BETWEEN a AND b`,
+`[NOT] LIKE 'a%'`, `IS [NOT] NULL`, a boolean column, `AND`, `OR`, `NOT`, parentheses.  Text literals stand in
+single quotes (`''` is one quote), names bare or in backticks, fields of structs after dots; `DATE '...'` and
+`TIMESTAMP '...'` are allowed and not needed: a literal takes the type of the column beside it.  A comparison
+with a null is not true, as in SQL.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import operator
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_format.arrow.arrays import doubles, filtered, flags, integers, text, texts
+from hudi_format.errors import InvalidOptionError, MissingColumnError, SchemaError
+from hudi_timeline.file_system_view.partition_values import cast_text
+from hudi_timeline.reading.plan import Predicate
+
+_HELP = "write e.g. \"city = 'sf' and ts > 5\"; see hudi_timeline.reading.filters for all that is understood."
+
+
+def make_predicate(filter: str | pc.Expression, schema: pa.Schema) -> Predicate:
+    """The filter as a predicate over columns of `schema`.
+
+    Raises:
+        MissingColumnError: a column that the schema lacks, with the nearest name.
+        InvalidOptionError: the text cannot be parsed, or a value is not of its column's type.
+        SchemaError: an expression does not fit the columns' types.
+        TypeError: neither text nor a pyarrow expression.
+    """
+    if isinstance(filter, str):
+        parts, text = parse_parts(filter, schema), filter
+        expression = _all(parts)
+    elif isinstance(filter, pc.Expression):
+        parts, expression, text = [filter], filter, str(filter)
+    else:
+        raise TypeError(f"filter must be text or a pyarrow.compute.Expression, not {type(filter).__name__}")
+    _check_length(expression)
+    try:
+        filtered(pa.Table.from_batches([], schema), expression)
+    except pa.ArrowInvalid as e:
+        missing = re.search(r"No match for FieldRef\.(?:Name|Nested)\((.*)\) in", str(e))
+        if missing is not None:
+            raise missing_column(missing[1], schema) from None
+        raise _misfit(text, e) from None
+    except (pa.ArrowNotImplementedError, pa.ArrowTypeError) as e:
+        raise _misfit(text, e) from None
+    inner = tuple(Predicate(p, _columns_of(p, schema), str(p)) for p in parts) if len(parts) > 1 else ()
+    return Predicate(expression, _columns_of(expression, schema), text, inner)
+
+
+def _all(parts: Sequence[pc.Expression]) -> pc.Expression:
+    return _paired(operator.and_, parts)
+
+
+def _paired(
+    join: Callable[[pc.Expression, pc.Expression], pc.Expression], parts: Sequence[pc.Expression]
+) -> pc.Expression:
+    """The parts joined two by two: Arrow goes down an expression by recursion, and a chain is as deep as it is long."""
+    while len(parts) > 1:
+        pairs = [join(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
+        parts = [*pairs, *parts[2 * len(pairs) :]]
+    return parts[0]
+
+
+def all_of(predicates: Sequence[Predicate], schema: pa.Schema) -> Predicate | None:
+    """The predicate of the rows that pass every one of them; None for none."""
+    if not predicates:
+        return None
+    first, *rest = predicates
+    if not rest:
+        return first
+    expression = _all([p.expression for p in predicates])
+    columns = {c for p in predicates for c in p.columns}
+    text = " and ".join(f"({p.text})" for p in predicates)
+    parts = tuple(part for p in predicates for part in p.parts or (p,))
+    return Predicate(expression, tuple(n for n in schema.names if n in columns), text, parts)
+
+
+def _check_length(expression: pc.Expression) -> None:
+    """Refuse what Arrow takes the square of its length for, and from some 10,000 parts on all of the stack."""
+    text = str(expression)
+    if len(_JOINS.findall(text)) <= _MOST_PARTS:
+        return
+    joins = len(_JOINS.findall(_QUOTED.sub("", text)))
+    if joins > _MOST_PARTS:
+        raise InvalidOptionError(
+            f"the filter joins {joins + 1} conditions, more than {_MOST_PARTS}",
+            remedy="write many values of one column as `column in (...)`, or read and filter in parts.",
+        )
+
+
+_MOST_PARTS = 4000
+_JOINS = re.compile(" (?:and|or) ")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
+def _misfit(text: str, error: Exception) -> SchemaError:
+    return SchemaError(
+        f"the filter {text!r} does not fit the columns' types: {str(error).splitlines()[0]}",
+        remedy="compare a column with a value of its own type; the filter as a whole must be true or false.",
+    )
+
+
+def missing_column(name: str, schema: pa.Schema) -> MissingColumnError:
+    """The error for a column that is not there: it names the nearest one that is."""
+    near = difflib.get_close_matches(name.lower(), [n.lower() for n in schema.names], 1, 0.5)
+    nearest = next((n for n in schema.names if near and n.lower() == near[0]), "")
+    remedy = f"did you mean {nearest!r}?" if nearest else f"columns are: {', '.join(schema.names)}."
+    return MissingColumnError(f"there is no column {name!r}", remedy=remedy, column=name)
+
+
+def _columns_of(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:
+    # Expressions do not tell their fields; their text names each.  A name inside a literal is read in vain.
+    text = str(expression)
+    if "FieldPath(" in text:  # a field by number may be any
+        return tuple(schema.names)
+    words = set(_WORD.findall(text))
+    return tuple(n for n in schema.names if (n in words if _WORD.fullmatch(n) else _names(text, n)))
+
+
+def _names(text: str, name: str) -> bool:
+    if _IS_WORD(name) is None:
+        return name in text
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
+
+
+_WORD = re.compile(r"\w+")
+# What stands around a name in such a text is no part of a word.
+_IS_WORD = re.compile(r"\w(?:.*\w)?", re.DOTALL).fullmatch
+
+
+# --- the text form: tokens -> tree -> expression
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str
+    text: str
+    start: int
+
+
+_TOKEN = re.compile(
+    r"""(?:
+      (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
+    | (?P<string>'(?:[^']|'')*')
+    | (?P<name>(?:[^\W\d]\w*|`[^`]+`)(?:\s*\.\s*(?:[^\W\d]\w*|`[^`]+`))*)
+    | (?P<op><=>|<=|>=|<>|!=|==|=|<|>|\(|\)|,|-|\+)
+    )""",
+    re.VERBOSE,
+)
+_SPACE = re.compile(r"\s*")
+_NEGATED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+_FLIPPED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+_COMPARE: dict[str, Callable[[pc.Expression, pc.Expression], pc.Expression]] = {
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+}
+_OPERATORS = {"=": "==", "<>": "!=", **{o: o for o in _COMPARE}}
+_KEYWORDS = frozenset(
+    ["and", "or", "not", "in", "between", "like", "is", "null", "true", "false", "date", "timestamp"]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column; the type of a nested field is that of the field."""
+
+    path: tuple[str, ...]
+    type: pa.DataType
+
+    @property
+    def expression(self) -> pc.Expression:
+        return pc.field(*self.path)
+
+    def __str__(self) -> str:
+        return ".".join(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Literal:
+    value: str | int | float | Decimal | bool | None
+    text: str
+
+
+# A node makes its expression, or that of its negation.  Negations are pushed down to the comparisons, so that
+# `not (a in (1))` leaves out rows with a null, as SQL does.
+_Node = Callable[[bool], pc.Expression]
+
+
+def parse(text: str, schema: pa.Schema) -> pc.Expression:
+    """The expression that a filter text means.
+
+    Raises:
+        InvalidOptionError: with the place at fault; `details["offset"]` counts characters from 0.
+        MissingColumnError: see `make_predicate`.
+    """
+    return _all(parse_parts(text, schema))
+
+
+def parse_parts(text: str, schema: pa.Schema) -> list[pc.Expression]:
+    """The expressions that all must hold where a filter text does, joined by AND in it; errors as `parse`."""
+    try:
+        return [node(False) for node in _Parser(text, schema).whole()]
+    except RecursionError:
+        raise InvalidOptionError(
+            f"cannot read the filter {text[:40]!r}...: it is nested too deeply", remedy=_HELP, offset=0
+        ) from None
+
+
+class _Parser:
+    def __init__(self, text: str, schema: pa.Schema) -> None:
+        self._text = text
+        self._schema = schema
+        self._tokens = self._tokenize()
+        self._at = 0
+
+    def _tokenize(self) -> list[_Token]:
+        out: list[_Token] = []
+        at = 0
+        while True:
+            at = _SPACE.match(self._text, at).end()  # type: ignore[union-attr]  # no space matches too
+            if at == len(self._text):
+                break
+            match = _TOKEN.match(self._text, at)
+            if match is None or match.lastgroup is None:
+                bad = self._text[at]
+                hint = {
+                    '"': "text stands in 'single quotes', names in `backticks`",
+                    "'": "the text has no closing quote",
+                    "`": "the name has no closing backtick",
+                }.get(bad, f"{bad!r} is not understood")
+                raise self._error(hint, at)
+            kind = match.lastgroup
+            word = match[kind]
+            if kind == "name" and word.lower() in _KEYWORDS:
+                kind, word = "word", word.lower()
+            out.append(_Token(kind, word, match.start(match.lastgroup)))
+            at = match.end()
+        out.append(_Token("end", "", len(self._text)))
+        return out
+
+    def _error(self, reason: str, offset: int) -> InvalidOptionError:
+        return InvalidOptionError(
+            f"cannot read the filter {self._text!r}: {reason}, at character {offset + 1}",
+            remedy=_HELP,
+            offset=offset,
+        )
+
+    @property
+    def _next(self) -> _Token:
+        return self._tokens[self._at]
+
+    def _take(self, *texts: str) -> _Token | None:
+        token = self._next
+        if token.kind in ("op", "word") and token.text in texts:
+            self._at += 1
+            return token
+        return None
+
+    def _expect(self, text: str, what: str) -> None:
+        if self._take(text) is None:
+            raise self._error(f"{what} is missing", self._next.start)
+
+    def whole(self) -> list[_Node]:
+        """What all must hold."""
+        if self._next.kind == "end":
+            raise self._error("it is empty", 0)
+        parts = self._parts()
+        if self._next.kind == "word" and self._next.text == "or":
+            parts = [self._either(_joined(parts, conjunction=True))]
+        if self._next.kind != "end":
+            raise self._error(f"{self._next.text!r} is one too many", self._next.start)
+        return parts
+
+    def _either(self, first: _Node | None = None) -> _Node:
+        parts = [self._both() if first is None else first]
+        while self._take("or"):
+            parts.append(self._both())
+        return _joined(parts, conjunction=False)
+
+    def _both(self) -> _Node:
+        return _joined(self._parts(), conjunction=True)
+
+    def _parts(self) -> list[_Node]:
+        parts = [self._single()]
+        while self._take("and"):
+            parts.append(self._single())
+        return parts
+
+    def _single(self) -> _Node:
+        if self._take("not"):
+            inner = self._single()
+            return lambda negated: inner(not negated)
+        if self._take("("):
+            inner = self._either()
+            self._expect(")", "a closing parenthesis")
+            return inner
+        return self._comparison()
+
+    def _comparison(self) -> _Node:
+        start = self._next.start
+        left = self._operand()
+        token = self._next
+        if token.kind == "op" and token.text in _OPERATORS:
+            self._at += 1
+            return self._compare(_OPERATORS[token.text], left, self._operand(), start)
+        if isinstance(left, _Literal):
+            raise self._error("a comparison must follow a value", token.start)
+        return self._about(left)
+
+    def _about(self, column: _Column) -> _Node:
+        """What is said of a column: IS NULL, IN, BETWEEN, LIKE, or nothing (a boolean column)."""
+        field = column.expression
+        if self._take("is"):
+            wanted = self._take("not") is None
+            self._expect("null", "NULL")
+            return lambda negated: field.is_null() if wanted != negated else field.is_valid()
+        flipped = self._take("not") is not None
+        token = self._next
+        if self._take("in"):
+            return _maybe_negated(self._among(column), flipped)
+        if self._take("between"):
+            low = self._operand()
+            self._expect("and", "AND")
+            high = self._operand()
+            both = [
+                self._compare(">=", column, low, token.start),
+                self._compare("<=", column, high, token.start),
+            ]
+            return _maybe_negated(_joined(both, conjunction=True), flipped)
+        if self._take("like"):
+            return _maybe_negated(self._like(column), flipped)
+        if flipped:
+            raise self._error("IN, BETWEEN or LIKE must follow NOT", token.start)
+        if not pa.types.is_boolean(column.type):
+            raise self._error(f"a comparison must follow {column}", token.start)
+        return lambda negated: ~field if negated else field
+
+    def _among(self, column: _Column) -> _Node:
+        self._expect("(", "an opening parenthesis")
+        values: list[pa.Scalar] = []
+        has_null = False
+        while True:
+            start = self._next.start
+            item = self._operand()
+            if isinstance(item, _Column):
+                raise self._error("IN takes values, not columns", start)
+            if item.value is None:
+                has_null = True
+            else:
+                values.append(self._scalar(item, column, start))
+            if self._take(",") is None:
+                break
+        self._expect(")", "a closing parenthesis")
+        equal: list[_Node] = [_comparison_node("==", column.expression, pc.scalar(v)) for v in values]
+        field = column.expression
+
+        def node(negated: bool) -> pc.Expression:
+            if negated and has_null:  # `x NOT IN (1, NULL)` is never true
+                return pc.scalar(flags([False])[0])
+            if not values:
+                return pc.scalar(flags([False])[0])
+            same = {v.type for v in values}
+            if len(same) == 1:
+                found = field.isin(pa.concat_arrays([pa.repeat(v, 1) for v in values]))
+                return ~found & field.is_valid() if negated else found
+            return _joined(equal, conjunction=False)(negated)
+
+        return node
+
+    def _like(self, column: _Column) -> _Node:
+        token = self._next
+        pattern = self._operand()
+        if isinstance(pattern, _Column) or not isinstance(pattern.value, str):
+            raise self._error("LIKE takes a text", token.start)
+        if not pa.types.is_string(column.type):
+            raise self._error(f"LIKE needs a text column, {column} is {column.type}", token.start)
+        matches = pc.match_like(column.expression, pattern.value)
+        return lambda negated: ~matches if negated else matches
+
+    def _compare(self, op: str, left: _Column | _Literal, right: _Column | _Literal, start: int) -> _Node:
+        if isinstance(left, _Literal):
+            left, right, op = right, left, _FLIPPED[op]
+        if isinstance(left, _Literal):
+            raise self._error("one side of a comparison must be a column", start)
+        if isinstance(right, _Column):
+            return _comparison_node(op, left.expression, right.expression)
+        if right.value is None:
+            raise self._error("a comparison with NULL is never true, use IS NULL", start)
+        return _comparison_node(op, left.expression, pc.scalar(self._scalar(right, left, start)))
+
+    def _operand(self) -> _Column | _Literal:
+        token = self._next
+        self._at += 1
+        if token.kind == "string":
+            return _Literal(token.text[1:-1].replace("''", "'"), token.text)
+        if token.kind == "number":
+            return _Literal(_number(token.text), token.text)
+        if token.kind == "op" and token.text in "+-" and self._next.kind == "number":
+            text = ("-" if token.text == "-" else "") + self._next.text
+            self._at += 1
+            return _Literal(_number(text), text)
+        if token.kind == "word":
+            if token.text in ("true", "false"):
+                return _Literal(token.text == "true", token.text)
+            if token.text == "null":
+                return _Literal(None, token.text)
+            if token.text in ("date", "timestamp"):
+                if self._next.kind == "string":
+                    return self._operand()
+                return self._column(token)
+        if token.kind == "name":
+            return self._column(token)
+        self._at -= 1
+        raise self._error("a column or a value is missing", token.start)
+
+    def _column(self, token: _Token) -> _Column:
+        written = self._text[token.start : token.start + len(token.text)]
+        parts = [a or b for a, b in re.findall(r"`([^`]+)`|([^\W\d]\w*)", written)]
+        # A dotted name may also be one column's whole name.
+        if ".".join(parts) in self._schema.names:
+            parts = [".".join(parts)]
+        index = self._schema.get_field_index(parts[0])
+        if index < 0:
+            raise missing_column(parts[0], self._schema)
+        kind = self._schema.field(index).type
+        for nth, part in enumerate(parts[1:], 1):
+            inner = kind.get_field_index(part) if pa.types.is_struct(kind) else -1
+            if inner < 0:
+                raise MissingColumnError(
+                    f"there is no field {part!r} in {'.'.join(parts[:nth])}, which is {kind}", column=part
+                )
+            kind = kind.field(inner).type
+        return _Column(tuple(parts), kind)
+
+    def _scalar(self, literal: _Literal, column: _Column, start: int) -> pa.Scalar:
+        """A literal in the type of the column that it is compared with."""
+        value, to = literal.value, column.type
+        numeric = pa.types.is_integer(to) or pa.types.is_floating(to) or pa.types.is_decimal(to)
+        try:
+            if isinstance(value, bool):
+                if pa.types.is_boolean(to):
+                    return flags([value])[0]
+            elif isinstance(value, str):
+                if pa.types.is_string(to) or pa.types.is_binary(to):
+                    return text(value).cast(to)
+                if numeric or pa.types.is_temporal(to) or pa.types.is_boolean(to):
+                    return cast_text(texts([value]), to)[0]
+            elif numeric:
+                return _number_scalar(value, to)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidOperation, UnicodeEncodeError) as e:
+            shown = literal.text.encode(errors="backslashreplace").decode()
+            reason = str(e).splitlines()[0]
+            raise self._error(f"{shown} is no {to}, the type of {column} ({reason})", start) from None
+        quote = "; put the value in single quotes" if pa.types.is_string(to) else ""
+        raise self._error(f"{literal.text} cannot be compared with {column}, which is {to}{quote}", start)
+
+
+_MOST_DIGITS = 100  # of an int; Python reads no more than 4,300 of them
+
+
+def _number(text: str) -> int | Decimal | float:
+    if re.fullmatch(r"-?\d+", text) and len(text) <= _MOST_DIGITS:
+        return int(text)
+    return float(text) if "e" in text.lower() else Decimal(text)
+
+
+def _number_scalar(value: int | float | Decimal | None, to: pa.DataType) -> pa.Scalar:
+    """A number in a type that compares with `to` without loss."""
+    if isinstance(value, float) and math.isinf(value) and not pa.types.is_floating(to):
+        raise InvalidOperation("it is infinite")
+    if pa.types.is_decimal(to):
+        # Of its own digits: `price > 1.005` must not be rounded to the column's scale.
+        return pa.scalar(Decimal(str(value)))
+    if pa.types.is_integer(to):
+        whole = Decimal(str(value))
+        if whole == whole.to_integral_value() and -(2**63) <= whole < 2**63:
+            return integers([int(whole)])[0]
+        # Arrow compares long columns with fractions as 32-bit floats, and fails on values beyond 2**24.
+        return pa.scalar(Decimal(f"{whole:f}"))
+    return doubles([float(value or 0)])[0]
+
+
+def _comparison_node(op: str, left: pc.Expression, right: pc.Expression) -> _Node:
+    return lambda negated: _COMPARE[_NEGATED[op] if negated else op](left, right)
+
+
+def _maybe_negated(node: _Node, flipped: bool) -> _Node:
+    return (lambda negated: node(not negated)) if flipped else node
+
+
+def _joined(parts: Sequence[_Node], *, conjunction: bool) -> _Node:
+    if len(parts) == 1:
+        return parts[0]
+
+    def node(negated: bool) -> pc.Expression:
+        join = operator.and_ if conjunction != negated else operator.or_
+        return _paired(join, [part(negated) for part in parts])
+
+    return node

@@ -1,0 +1,161 @@
+"""The table's files as its metadata table lists them, and where that differs from storage.
+
+A listing through the metadata table is as right as its writers were: one that some writer did not keep up hides
+files or names files that are gone.  `differences` finds that by listing storage too.
+
+Source: HoodieBackedTableMetadata of Apache Hudi 0.15 and 1.x; spec "Metadata table", section 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from hudi_format.errors import CorruptFileError, MissingFileError, NotAHudiTableError
+from hudi_format.file_names import META_DIR, PARTITION_METADATA
+from hudi_format.log.scanner import BlockScope
+from hudi_format.model import FileSlice
+from hudi_format.storage.open import open_beside
+from hudi_format.storage.protocol import FileInfo, Storage
+from hudi_index.metadata_table.files import TableFiles, read_partitions, read_table_files
+from hudi_timeline.file_system_view.base_files import FileView
+from hudi_timeline.file_system_view.file_slices import merged_slices
+from hudi_timeline.file_system_view.listing import Listing, PartitionFilter, list_partition_files, list_table
+from hudi_timeline.file_system_view.snapshot import TableSnapshot, open_snapshot
+from hudi_timeline.metadata_table import FILES, FOLDER
+from hudi_timeline.reading.snapshot_query import slice_merge
+from hudi_timeline.table_config import load
+from hudi_timeline.timeline.active_timeline import Timeline, load_timeline
+
+NOT_LISTED = "not listed"
+GONE = "gone"
+OTHER_SIZE = "of another size"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One file on which metadata table and storage disagree.
+
+    Attributes:
+        partition, name: the file; `name` is "" for a whole partition.
+        kind: NOT_LISTED: storage has it, the metadata table does not; GONE: the other way round; OTHER_SIZE.
+        listed, stored: sizes in bytes, None where it is not there.
+    """
+
+    partition: str
+    name: str
+    kind: str
+    listed: int | None = None
+    stored: int | None = None
+
+
+def has_listing(storage: Storage) -> bool:
+    """Whether the table's own properties say that its metadata table lists all files."""
+    return FILES in load(storage).metadata_partitions
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataFiles:
+    """A table's metadata table at one moment, asked for files; a `snapshot.Lister`.
+
+    What a write of the table that is not completed has put there does not count.  Records are looked up for the
+    partitions that are wanted alone.
+    """
+
+    storage: Storage
+    slices: tuple[FileSlice, ...]
+    scope: BlockScope
+
+    @classmethod
+    def of(cls, storage: Storage, timeline: Timeline) -> MetadataFiles:
+        """The metadata table of a table with this timeline.
+
+        Raises:
+            NotAHudiTableError: there is no metadata table.
+        """
+        own = open_beside(storage, f"{storage.uri}/{FOLDER}")
+        snapshot = open_snapshot(own)
+        slices, _ = merged_slices(snapshot, list_partition_files(own, [FILES]))
+        scope = slice_merge(snapshot).scope
+        pending = frozenset(i.time for i in timeline.pending_writes())
+        return cls(own, tuple(slices), replace(scope, rolled_back=scope.rolled_back | pending))
+
+    def files(self, partitions: Iterable[str] | None = None) -> TableFiles:
+        """The files of partitions; None for all.
+
+        Raises:
+            MissingFileError, CorruptFileError: a file of the metadata table is gone or damaged.
+        """
+        return read_table_files(self.storage, self.slices, self.scope, partitions)
+
+    def _wanted(
+        self, wanted: PartitionFilter | None, also: Iterable[str]
+    ) -> tuple[TableFiles, list[str], tuple[str, ...]]:
+        """The files of the partitions that a filter admits, paths of these and of such in `also`, and of the others."""
+        if wanted is None:
+            found = self.files()
+            return found, sorted({*found.partitions, *also}), ()
+        paths = sorted({*read_partitions(self.storage, self.slices, self.scope), *also})
+        kept = [p for p, k in zip(paths, wanted.keep(paths), strict=True) if k]
+        return self.files(kept), kept, tuple(sorted(set(paths) - set(kept)))
+
+    def listing(self, wanted: PartitionFilter | None, also: Iterable[str]) -> Listing:
+        """As `listing.list_table`; times of modification are not known."""
+        found, looked_at, dropped = self._wanted(wanted, also)
+        files: dict[str, list[FileInfo]] = {p: [] for p in looked_at}
+        for partition, name, size in zip(*(c.to_pylist() for c in found.entries.columns), strict=True):
+            files[partition].append(FileInfo(name, False, size))
+        return Listing(files, dropped)
+
+    def view(self, wanted: PartitionFilter | None, also: Iterable[str]) -> tuple[FileView, list[str]]:
+        """The base files as a view, and the partitions that were looked at."""
+        found, looked_at, _ = self._wanted(wanted, also)
+        return FileView.of_columns(*found.entries.columns), looked_at
+
+
+def through_metadata(snapshot: TableSnapshot, asked: bool | None) -> TableSnapshot:
+    """The snapshot, which lists files through its table's metadata table where that is asked for and lists them all."""
+    if not asked or FILES not in snapshot.config.metadata_partitions:
+        return snapshot
+    try:
+        lister = MetadataFiles.of(snapshot.storage, snapshot.timeline)
+    except (NotAHudiTableError, MissingFileError, CorruptFileError):
+        # A writer that is told to do without one says so in the properties, then deletes it.
+        if has_listing(snapshot.storage):
+            raise
+        return snapshot
+    return replace(snapshot, lister=lister)
+
+
+def list_by_metadata(storage: Storage) -> TableFiles:
+    """The table's files as the metadata table says; whether it may be asked says `has_listing`.
+
+    Raises:
+        NotAHudiTableError: there is no metadata table.
+        MissingFileError, CorruptFileError: a file of it is gone or damaged.
+    """
+    return MetadataFiles.of(storage, load_timeline(storage, load(storage))).files()
+
+
+def differences(storage: Storage) -> list[Difference]:
+    """Where metadata table and storage disagree, sorted; [] for a metadata table that tells the truth.
+
+    Files of a write that is under way are in storage only: ask while nobody writes.
+    """
+    listed = list_by_metadata(storage).files
+    stored = {
+        p: {f.name: f.size for f in files if not f.name.startswith(PARTITION_METADATA)}
+        for p, files in list_table(storage, load(storage)).files.items()
+        if p != META_DIR
+    }
+    out = []
+    for partition in sorted({*listed, *stored}):
+        if partition not in listed or partition not in stored:
+            out.append(Difference(partition, "", GONE if partition in listed else NOT_LISTED))
+        ours, theirs = stored.get(partition, {}), listed.get(partition, {})
+        for name in sorted({*ours, *theirs}):
+            size, said = ours.get(name), theirs.get(name)
+            if size != said:
+                kind = NOT_LISTED if said is None else GONE if size is None else OTHER_SIZE
+                out.append(Difference(partition, name, kind, said, size))
+    return out

@@ -1,0 +1,184 @@
+"""Rows by record key: files that cannot hold a key are told by their footers and not read.
+
+Source: spec "Base files", section 3: a file can be left out if a key is outside its key range or its bloom
+filter says no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from hudi_format._checks import text_list
+from hudi_format.errors import HudiError
+from hudi_format.keygen.record_keys import record_keys
+from hudi_format.parquet.footer import read_entries
+from hudi_format.schema.casts import convert, stored_leaf, unwrapped
+from hudi_format.schema.evolution import as_stored, conform
+from hudi_format.schema.exact import Exact
+from hudi_format.schema.fit import fit, in_table_types, stored_types
+from hudi_format.schema.meta_fields import RECORD_KEY
+from hudi_format.storage.protocol import Storage
+from hudi_index.bloom.footer_index import MAYBE, BloomIndex
+from hudi_timeline import metadata_table
+from hudi_timeline.reading.scan import Scan
+from hudi_timeline.reading.task import ReadTask, read_whole
+from hudi_timeline.table_config import TableConfig
+from hudi_timeline.writing.input_rows import as_reader
+
+Keys: TypeAlias = Sequence[Any] | pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch
+
+THREADS = 8
+
+
+def look_up(
+    scan_of: Callable[..., Scan],
+    storage: Storage,
+    config: TableConfig,
+    schema: pa.Schema,
+    keys: Keys,
+    partitions: Sequence[str] | None = None,
+) -> pa.Table:
+    """The newest rows with these record keys.
+
+    Args:
+        scan_of: `HudiTable.read`.
+        schema: the table's, without meta columns.
+        keys: record keys as text, values of the one key column, or rows with the key columns.
+        partitions: paths of the partitions to look in; None for all.
+
+    Raises:
+        MissingColumnError, RecordKeyError: `keys` are rows without key columns, or with a null in one.
+        SchemaError: values that the key column does not hold.
+        TypeError: keys or partitions that are no texts.
+    """
+    wanted = _key_texts(keys, config, schema).drop_null()
+    find = _finder(scan_of, storage, config, schema, wanted)
+    tasks = find.tasks
+    if partitions is not None:
+        asked = {p.strip("/") for p in text_list("partitions", partitions)}
+        tasks = [t for t in tasks if t.partition in asked]
+    if not len(wanted) or not tasks:
+        return find.schema.empty_table()
+    with ThreadPoolExecutor(THREADS, thread_name_prefix="hudi-get") as pool:
+        found = [t for t in pool.map(find.rows, tasks) if t is not None and t.num_rows]
+    return pa.concat_tables(found) if found else find.schema.empty_table()
+
+
+@dataclass(frozen=True)
+class _Finder:
+    """What is read, all of one state of the table, and how the rows of a task are found."""
+
+    schema: pa.Schema
+    tasks: list[ReadTask]
+    rows: Callable[[ReadTask], pa.Table | None]
+
+
+def _finder(
+    scan_of: Callable[..., Scan], storage: Storage, config: TableConfig, schema: pa.Schema, wanted: pa.Array
+) -> _Finder:
+    if config.populate_meta_fields:
+        index = BloomIndex(wanted)
+
+        def rows(task: ReadTask) -> pa.Table | None:
+            # Footers of ORC files say nothing that can be read here.
+            if task.path.endswith(".parquet") and not _may_hold(storage, task.path, index):
+                if task.logs is None:
+                    return None
+                # The footer says nothing about the keys in a slice's logs; without the base file they are cheap.
+                task = replace(task, path="")
+            return read_whole(task)
+
+        scan = scan_of(filter=pc.field(RECORD_KEY).isin(wanted))
+        return _Finder(scan.schema, _read_tasks(scan), rows)
+
+    # Virtual keys: the key columns alone say which files to read.
+    spec = metadata_table.key_spec(config) if metadata_table.is_one(config) else config.record_key_spec()
+    fields = list(dict.fromkeys(f.partition(".")[0] for f in config.record_key_fields))
+    condition = _typed_condition(config, schema, wanted)
+    scan = scan_of()
+    of_keys = pa.schema([scan.schema.field(n) for n in fields])
+
+    def rows_of(task: ReadTask) -> pa.Table | None:
+        probe = read_whole(
+            replace(task, schema=of_keys, needed=of_keys, filter=condition, filter_columns=tuple(fields))
+        )
+        if not pc.any(pc.is_in(record_keys(probe, spec), wanted)).as_py():
+            return None
+        every = read_whole(task)
+        return every.filter(pc.is_in(record_keys(every, spec), wanted))
+
+    return _Finder(scan.schema, _read_tasks(scan), rows_of)
+
+
+def _typed_condition(config: TableConfig, schema: pa.Schema, wanted: pa.Array) -> pc.Expression | None:
+    """A filter of the one key column, so that row groups are told by their statistics; None where there is none."""
+    if len(config.record_key_fields) != 1 or config.record_key_fields[0] not in schema.names:
+        return None
+    name = config.record_key_fields[0]
+    kind = schema.field(name).type
+    if not (pa.types.is_integer(kind) or pa.types.is_string(kind)):
+        return None  # other types have several texts
+    try:
+        return pc.field(name).isin(wanted.cast(kind))
+    except pa.ArrowInvalid:  # a key that is no number is not there, but the others may be
+        return None
+
+
+def _read_tasks(scan: Scan) -> list[ReadTask]:
+    return [t for t in scan.plan_files() if isinstance(t, ReadTask)]
+
+
+def _as_in_table(
+    rows: pa.Table | pa.RecordBatch, config: TableConfig, schema: pa.Schema, exact: Exact
+) -> pa.Table:
+    """The key columns in the table's types: 1.5 is 1.50 in a table that keeps two digits."""
+    roots = dict.fromkeys(name.partition(".")[0] for name in config.record_key_fields)
+    there = [n for n in roots if n in rows.schema.names]
+    table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+    table = table.select(there)
+    # Texts may be keys as `_hoodie_record_key` has them.
+    typed = pa.schema([f for f in table.schema if stored_leaf(unwrapped(f.type)) != pa.string()])
+    table = fit(table, in_table_types(typed, schema), exact=exact)
+    return conform(table, pa.schema([as_stored(f, schema) for f in stored_types(table.schema)]))
+
+
+def _key_texts(keys: Keys, config: TableConfig, schema: pa.Schema) -> pa.Array:
+    rows, exact = keys, Exact()
+    if not isinstance(keys, (pa.Table, pa.RecordBatch, pa.Array, pa.ChunkedArray)):
+        given = keys if isinstance(keys, (str, bytes)) else list(keys)
+        if given and isinstance(given, list) and all(isinstance(k, dict) for k in given):
+            rows, exact = as_reader(given), Exact(rounds=True)
+        elif isinstance(given, list) and not any(k is None or isinstance(k, str) for k in given):
+            rows, exact = as_reader({"keys": given})["keys"], Exact(rounds=True)
+        else:
+            texts = text_list("keys", cast("list[str | None]", given))
+            return pc.unique(pa.array(texts, pa.string()))
+    if isinstance(rows, (pa.Array, pa.ChunkedArray)):
+        fields = config.record_key_fields
+        if stored_leaf(unwrapped(rows.type)) == pa.string() or pt.is_null(rows.type):
+            return pc.unique(convert(rows, pa.string(), RECORD_KEY))
+        if len(fields) != 1 or "." in fields[0]:
+            raise TypeError(
+                f"keys of the columns {', '.join(fields) or RECORD_KEY} are texts, or rows with these columns, not "
+                f"{rows.type}"
+            )
+        rows = pa.table({fields[0]: rows})
+    made = record_keys(_as_in_table(rows, config, schema, exact), config.record_key_spec())
+    return pc.unique(made.cast(pa.string()))
+
+
+def _may_hold(storage: Storage, path: str, index: BloomIndex) -> bool:
+    """Whether a file's footer leaves it open that one of the keys is in it."""
+    if not index.probe.rows:
+        return False
+    try:
+        return index.candidates(read_entries(storage, path)).verdict == MAYBE
+    except HudiError as e:
+        raise e.at(table=storage.uri, file=path) from None

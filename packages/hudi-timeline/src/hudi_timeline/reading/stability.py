@@ -1,0 +1,155 @@
+"""Whether a result can still change: the mark that every scan has, and the commits that stand in the way.
+
+A commit that is open when a table is read may be completed later, with a time that lies within what was read.  The
+same question would then have another answer, and a reader that went on from there would miss its rows.
+
+Source: RFC-22, "Incremental reads".
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from hudi_format.fork_safe import ProcessLock
+from hudi_format.storage.protocol import Storage
+from hudi_timeline.concurrency.heartbeat import liveness
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
+from hudi_timeline.timeline.instant import Instant, format_instant, zone_of
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWrite:
+    """A write that is not completed.
+
+    Attributes:
+        instant, action, state: of the timeline.
+        alive: whether its writer is at work, by its heartbeat.
+        heartbeat_age_s: seconds since the last one; None where it has none.
+        owner: host and process, "" where nobody said.
+        why: why it counts as alive or dead.
+    """
+
+    instant: str
+    action: str
+    state: str
+    alive: bool
+    heartbeat_age_s: float | None
+    owner: str
+    why: str
+
+    def __str__(self) -> str:
+        by = f" by {self.owner}" if self.owner else ""
+        return f"the {self.action} {self.instant} is {self.state.lower()}{by}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Stability:
+    """Whether the same question can be answered otherwise later on.
+
+    Attributes:
+        stable: it cannot; cleaning apart, after which it has no answer.
+        upto: the time up to which the answer is final: an instant, of reads by completion a time of completion.
+        changed_by: the open writes that would change it.
+        reason: in words, "" where it is stable.
+    """
+
+    stable: bool
+    upto: str
+    changed_by: tuple[OpenWrite, ...] = ()
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return f"final up to {self.upto}" if self.stable else f"not final: {self.reason}"
+
+
+class _Source(Protocol):
+    """What is asked of a scan's source."""
+
+    @property
+    def snapshot(self) -> TableSnapshot: ...
+
+    @property
+    def bounds(self) -> tuple[str, str, bool]: ...
+
+
+def open_writes(
+    storage: Storage, timeline: Timeline, *, since: str = "", until: str = "~"
+) -> tuple[OpenWrite, ...]:
+    """The open writes in (since, until], oldest first.  A pending clustering changes no rows and is none."""
+    found = (
+        i
+        for i in timeline.pending_writes()
+        if since < i.time <= until and not is_clustering(storage, timeline, i)
+    )
+    return tuple(_described(storage, i) for i in found)
+
+
+def _described(storage: Storage, instant: Instant) -> OpenWrite:
+    seen = liveness(storage, instant.time)
+    owner = seen.owner
+    return OpenWrite(
+        instant.time,
+        instant.action,
+        instant.state,
+        seen.alive,
+        None if seen.age_ms is None else seen.age_ms / 1000,
+        f"process {owner.pid} on {owner.host}" if owner is not None and owner.pid else "",
+        seen.reason,
+    )
+
+
+def stability_of(source: _Source) -> Stability:
+    """The mark of a scan."""
+    snapshot = source.snapshot
+    since, until, by_completion = source.bounds
+    zone = zone_of(snapshot.config.timezone)
+    now = format_instant(datetime.fromtimestamp(time.time(), zone))
+    if until > now and until.isdigit():
+        return Stability(False, min(until, now), (), f"{until} lies in the future")
+    if by_completion:
+        # What is completed from now on is completed later than anything that was read.
+        return Stability(True, until)
+    blocking = open_writes(snapshot.storage, snapshot.timeline, since=since, until=until)
+    if not blocking:
+        return Stability(True, until)
+    final = max((i.time for i in snapshot.instants if i.time < blocking[0].instant), default=since)
+    return Stability(False, final, blocking, "; ".join(str(b) for b in blocking))
+
+
+# Which states of which tables reads of this process stand for, so that the cleaner leaves their files alone.
+#
+# A read counts from when it is made until the object is dropped.
+
+
+class Read(Protocol):
+    """A read that knows its table's address and the instant whose state it gives ("" before the first)."""
+
+    @property
+    def table_uri(self) -> str: ...
+
+    @property
+    def as_of(self) -> str: ...
+
+
+_open: weakref.WeakSet[Read] = weakref.WeakSet()
+_lock = ProcessLock()
+
+
+def register(read: Read) -> None:
+    """Count a read, for as long as the object lives."""
+    with _lock:
+        _open.add(read)
+
+
+def instants(table_uri: str) -> list[str]:
+    """The instants that reads of a table stand for."""
+    with _lock:
+        return [r.as_of for r in _open if r.table_uri == table_uri and r.as_of]
+
+
+__all__ = ["OpenWrite", "Stability", "open_writes", "stability_of"]

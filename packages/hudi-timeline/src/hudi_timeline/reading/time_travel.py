@@ -1,0 +1,173 @@
+"""Whether the table can be read as of an instant, and where open commits make an answer unsteady.
+
+Source: TimelineUtils.validateTimestampAsOf and handleHollowCommitIfNeeded of Apache Hudi 0.15.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hudi_format.errors import CorruptFileError, HollowCommitError, InstantNotFoundError, UnsupportedError
+from hudi_format.storage.protocol import Storage
+from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot
+from hudi_timeline.reading.stability import open_writes
+from hudi_timeline.table_config import META_FOLDER, TableConfig
+from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.action_metadata import Action, CleanMetadata
+from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
+from hudi_timeline.timeline.commit_files import CommitFiles
+from hudi_timeline.timeline.commit_metadata import parse_commit
+from hudi_timeline.timeline.instant import CLEAN, INFLIGHT, WRITE_ACTIONS, Instant, gone_since
+from hudi_timeline.timeline.lsm_timeline import history_files, history_instants, history_metadata
+
+
+def first_open_write(storage: Storage, timeline: Timeline) -> Instant | None:
+    """The oldest write that is not completed.  A pending clustering changes no rows and does not count."""
+    return next((i for i in timeline.pending_writes() if not is_clustering(storage, timeline, i)), None)
+
+
+def has_archive(storage: Storage, config: TableConfig) -> bool:
+    """Whether instants were ever moved from the active timeline to the archive."""
+    if config.layout_version == 2:
+        return bool(history_files(storage, config))
+    folder = f"{META_FOLDER}/{config.archive_folder}"
+    return any(not e.is_dir and "archive" in e.name for e in storage.list(folder))
+
+
+def earliest_retained(storage: Storage, timeline: Timeline) -> str:
+    """The oldest instant whose files the last clean kept; "" where no clean says."""
+    completed = [i for i in timeline.of(CLEAN) if i.completed and i.size != 0]
+    if not completed:
+        return ""
+    last = completed[-1]
+    try:
+        record = avro_files.read_record(storage, "HoodieCleanMetadata", last.path, last.time)
+    except FileNotFoundError:
+        from hudi_timeline.timeline.archived_timeline import read_moved  # as most reads need no archive
+
+        cleaned = read_moved(storage, last)
+        if isinstance(cleaned, CleanMetadata):
+            return cleaned.earliest_to_retain
+        raise gone_since(last, storage.uri) from None
+    return str(record.get("earliestCommitToRetain") or "")
+
+
+def oldest_whole(storage: Storage, config: TableConfig, timeline: Timeline, instant: str) -> str:
+    """The oldest time whose files are all there, as far as cleans say so; "" where that of `instant` are.
+
+    Raises:
+        CorruptFileError, MissingFileError, UnsupportedError: the archive cannot be read, which is opened only for times
+            before the active timeline's.
+    """
+    oldest = earliest_retained(storage, timeline)
+    writes = timeline.completed_writes()
+    if oldest or not writes or instant >= writes[0].time:
+        return oldest if instant < oldest else ""
+    if any(i.completed for i in timeline.of(CLEAN)):
+        # A clean that keeps file versions does not say from when on all files are there.
+        return writes[0].time
+    return _retained_before(storage, config, writes[0].time)
+
+
+def _retained_before(storage: Storage, config: TableConfig, first: str) -> str:
+    """The oldest instant whose files the last archived clean kept; "" where no clean was ever archived.
+
+    Archival does not wait for cleaning: a table that nobody cleans has the files of its archived instants.
+
+    Args:
+        first: the oldest active write, which stands for what a clean does not say.
+    """
+    if not has_archive(storage, config):
+        return ""
+    from hudi_timeline.timeline.archived_timeline import archived_actions  # as most reads need no archive
+
+    cleans: dict[str, Action | None] = {}
+    empty = True
+    for instant, action in archived_actions(storage, config, frozenset({CLEAN})):
+        empty = False
+        if instant.action == CLEAN and instant.completed:
+            cleans[instant.time] = action
+    if empty:  # an archive that says nothing
+        return first
+    if not cleans:
+        return ""
+    last = cleans[max(cleans)]
+    return (last.earliest_to_retain if isinstance(last, CleanMetadata) else "") or first
+
+
+def check_as_of(storage: Storage, config: TableConfig, timeline: Timeline, instant: str) -> None:
+    """Make sure that the table as of `instant` is still there, and will not change.
+
+    Raises:
+        HollowCommitError: a commit at or before that time is still open.
+        InstantNotFoundError: files of that time were cleaned; the message names the oldest readable instant.
+    """
+    pending = first_open_write(storage, timeline)
+    if pending is not None and instant >= pending.time:
+        blocking = open_writes(storage, timeline, until=instant)
+        raise HollowCommitError(
+            f"cannot read as of {instant}: " + "; ".join(str(b) for b in blocking),
+            table=storage.uri,
+            instant=pending.time,
+            remedy=f"read as of an instant before {pending.time}, or wait until its writer ends; "
+            "the next write rolls it back if its writer is dead.",
+            blocked_by=blocking,
+        )
+    oldest = oldest_whole(storage, config, timeline, instant)
+    if instant < oldest:
+        raise InstantNotFoundError(
+            f"cannot read as of {instant}: files of that time were cleaned",
+            table=storage.uri,
+            instant=instant,
+            remedy=f"the oldest instant that can be read is {oldest}; keep more commits with "
+            "hoodie.cleaner.commits.retained.",
+            oldest=oldest,
+        )
+
+
+# A table of version 8 or later as its commits up to a time of completion made it.
+#
+# Commits completed later do not count, archived ones neither: a timeline that just leaves them out would take their
+# files for those of older commits.
+#
+# Source: completed instants of the history, spec "v8 and v9 differences", sections 2 and 3.
+
+
+def completed_by(snapshot: TableSnapshot, end: str) -> TableSnapshot:
+    """The snapshot of the commits that were completed at `end` or before.
+
+    Raises:
+        CorruptFileError, MissingFileError, UnsupportedError: the history cannot be read.
+    """
+    storage, config, timeline = snapshot.storage, snapshot.config, snapshot.timeline
+    files = [i for i in timeline.files if not i.completed or i.completion <= end]
+    active = {i.time for i in timeline.completed_writes()}
+    history = history_instants(storage, config, until=timeline.first_active or None)
+    past = [i for i in history if i.action in WRITE_ACTIONS and i.time not in active]
+    later = [replace(i, state=INFLIGHT, completion="") for i in past if i.completion > end]
+    if not later:
+        return replace(snapshot, timeline=Timeline.of_files(files))
+    # Those before every later one are older than the timeline then, as archived ones are.  All are added, so that
+    # files of theirs that the cleaner has removed are missed.
+    commits = CommitCache(storage)
+    known = _contents(snapshot, {i.time for i in past if i.completion <= end})
+    for instant, content in known.items():
+        commits.keep(instant, content)
+    return replace(snapshot, timeline=Timeline.of_files([*files, *known, *later]), commits=commits)
+
+
+def _contents(snapshot: TableSnapshot, times: set[str]) -> dict[Instant, CommitFiles]:
+    """What archived commits say of files."""
+    out: dict[Instant, CommitFiles] = {}
+    for instant, data in history_metadata(snapshot.storage, snapshot.config):
+        if instant.action not in WRITE_ACTIONS or instant.time not in times or not data:
+            continue
+        try:
+            named = replace(instant, file_name=f"{instant.time}_{instant.completion}.{instant.action}")
+            out[named] = CommitFiles.of(parse_commit(data))
+        except (CorruptFileError, UnsupportedError) as e:
+            raise e.at(table=snapshot.storage.uri, instant=instant.time) from None
+    return out
+
+
+__all__ = ["completed_by"]

@@ -1,0 +1,296 @@
+"""Which instants leave the active timeline: the bounds follow from the options and the timeline as it is now.
+
+    cleanings, rollbacks   each by itself: where there are more than `most`, all but the newest `least`
+    commits                where there are more than `most`: all but `least`, of those that nothing holds back
+
+Commits are held back by a write that is open, a savepoint, a replacement whose files are there still, and the count for
+the next compaction.  What the policy of cleaning retains raises `least` and `most`, so that a commit that can be
+read as of its time stays on the timeline, and one more.  It is asked of the policy and not of the last cleaning: where
+writes leave nothing to clean, the last one may be long ago.
+
+Source: HoodieTimelineArchiver and ArchivalUtils of Apache Hudi 0.15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from hudi_format._checks import loads
+from hudi_format.errors import CorruptFileError
+from hudi_format.file_names import parse_base_file, parse_log_file
+from hudi_format.storage.protocol import Storage
+from hudi_timeline.file_system_view.listing import list_partition_files
+from hudi_timeline.options.service_config import KEEP_HOURS, ServiceConfig
+from hudi_timeline.services.clean_planner import before_pending, retained_by_policy
+from hudi_timeline.services.clean_records import last_clean
+from hudi_timeline.services.savepoints import savepoints
+from hudi_timeline.table_config import TableConfig
+from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.active_timeline import Timeline, read_commit
+from hudi_timeline.timeline.archived_schema import WRITE_STAT
+from hudi_timeline.timeline.instant import (
+    CLEAN,
+    CLUSTERING,
+    COMMIT,
+    COMPACTION,
+    COMPLETED,
+    DELTA_COMMIT,
+    LOG_COMPACTION,
+    REPLACE_COMMIT,
+    REQUESTED,
+    ROLLBACK,
+    SAVEPOINT,
+    WRITE_ACTIONS,
+    Instant,
+    format_instant,
+    parse_instant,
+    zone_of,
+)
+
+_BY_THEMSELVES = (CLEAN, ROLLBACK)
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivePlan:
+    """The instants to archive, oldest first, each with the files of all its states.
+
+    Attributes:
+        warning: what keeps commits on the timeline that nothing else holds back; "" where nothing does.
+    """
+
+    instants: tuple[Instant, ...] = ()
+    files: tuple[Instant, ...] = ()
+    warning: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.instants)
+
+
+def wants_archive(timeline: Timeline, config: ServiceConfig, fresh_cleans: int = 0) -> bool:
+    """Whether the timeline is so long that there may be something to archive.
+
+    Args:
+        fresh_cleans: cleanings that were completed since it was loaded.
+    """
+    cleans, rollbacks = (len(_completed(timeline, a)) for a in _BY_THEMSELVES)
+    return (
+        max(len(timeline.completed_writes()), cleans + fresh_cleans, rollbacks) > config.archive_max_commits
+    )
+
+
+def make_plan(storage: Storage, table: TableConfig, timeline: Timeline, config: ServiceConfig) -> ArchivePlan:
+    """What may be archived now.
+
+    Raises:
+        CorruptFileError: the last cleaning or a replacement cannot be read.
+    """
+    if not wants_archive(timeline, config):
+        return ArchivePlan()
+    least, most = limits(timeline, config)
+    chosen: list[Instant] = []
+    for action in _BY_THEMSELVES:
+        done = _completed(timeline, action)
+        if len(done) > most:
+            chosen += done[: len(done) - least]
+    warning = ""
+    if len(timeline.completed_writes()) > most:
+        commits = _commits(storage, table, timeline, config)[: len(timeline.completed_writes()) - least]
+        commits, warning = _before_files_left(storage, commits)
+        chosen += commits
+    chosen.sort()
+    keys = {(i.time, i.comparable_action) for i in chosen}
+    files = tuple(f for f in timeline.files if (f.time, f.comparable_action) in keys)
+    return ArchivePlan(tuple(chosen), files, warning)
+
+
+def limits(timeline: Timeline, config: ServiceConfig) -> tuple[int, int]:
+    """How many commits stay, and how many there may be before archival begins."""
+    least, most = config.archive_min_commits, config.archive_max_commits
+    retained = _retained(timeline, config)
+    if retained is None:
+        return least, most
+    needed = sum(i.time > retained.time for i in timeline.completed_writes()) + 2
+    more = max(0, needed - least)
+    return least + more, most + more
+
+
+def _retained(timeline: Timeline, config: ServiceConfig) -> Instant | None:
+    """The oldest commit that the policy of cleaning retains; hours count back from the newest commit."""
+    commits = timeline.completed_writes()
+    try:
+        newest = parse_instant(commits[-1].time)
+    except (IndexError, ValueError):  # no commit, or a bootstrap's
+        return None
+    chosen = retained_by_policy(commits, config, newest)
+    return chosen if config.clean_policy == KEEP_HOURS else before_pending(timeline, chosen, WRITE_ACTIONS)
+
+
+def _commits(
+    storage: Storage, table: TableConfig, timeline: Timeline, config: ServiceConfig
+) -> list[Instant]:
+    """The commits that nothing holds back, oldest first."""
+    saved = savepoints(timeline)
+    bounds = _bounds(storage, timeline)
+    if table.table_type == "MERGE_ON_READ":
+        bounds += _for_next_compaction(timeline, config.compaction_delta_commits)
+    if saved and not config.archive_beyond_savepoint:
+        bounds.append(saved[0])
+    # Savepointed commits count among those that stay: with several of them the count alone would take newer ones away
+    # (Apache Hudi does), up to the newest.
+    retained = _retained(timeline, config) or timeline.completed_writes()[-1]
+    bound = min([*bounds, retained.time])
+    return [i for i in timeline.completed_writes() if i.time < bound and i.time not in saved]
+
+
+def _bounds(storage: Storage, timeline: Timeline) -> list[str]:
+    """Times of instants that must stay, with all after them, whatever the options are."""
+    bounds = []
+    commits = timeline.completed_writes()
+    kinds = WRITE_ACTIONS | {COMPACTION, LOG_COMPACTION, CLUSTERING}
+    pending = next((i for i in timeline.instants if not i.completed and i.action in kinds), None)
+    if pending is not None:
+        # A writer that is open may have planned on the commit before it.
+        bounds.append(max((i.time for i in commits if i.time < pending.time), default=pending.time))
+    replaced = _completed(timeline, REPLACE_COMMIT)
+    if replaced:
+        # Until the cleaner has been past a replacement, the timeline alone knows of the replaced groups.
+        cleaned = last_clean(storage, timeline)
+        covered = "" if cleaned is None else cleaned.earliest or cleaned.instant
+        bounds += [i.time for i in replaced if i.time >= covered][:1]
+    return bounds
+
+
+def _before_files_left(storage: Storage, commits: list[Instant]) -> tuple[list[Instant], str]:
+    """The commits before the first replacement of which files are left that it replaced; and what is to be said of it.
+
+    The cleaner may have been past it and have left them: to a savepoint, where a store would not delete them, or where
+    it was planned before the replacement was completed.  Without the replacement their rows would be the table's again.
+    """
+    replaced = {
+        i.time: {(p, file_id) for p, ids in read_commit(storage, i).replaced.items() for file_id in ids}
+        for i in commits
+        if i.action == REPLACE_COMMIT
+    }
+    if not replaced:
+        return commits, ""
+    listing = list_partition_files(storage, {p for groups in replaced.values() for p, _ in groups})
+    left: dict[tuple[str, str], str] = {}
+    for partition, entries in listing.items():
+        for entry in entries:
+            file = parse_base_file(partition, entry.name) or parse_log_file(partition, entry.name)
+            if file is not None:
+                left[partition, file.file_id] = file.path
+    for at, groups in replaced.items():
+        path = next((left[g] for g in sorted(groups & left.keys())), None)
+        if path is not None:
+            return [i for i in commits if i.time < at], (
+                f"instants from {at} on are not archived: {path}, which that write replaced, is still there; "
+                "delete the savepoint that keeps it, or clean with hoodie.cleaner.incremental.mode=false"
+            )
+    return commits, ""
+
+
+def _for_next_compaction(timeline: Timeline, delta_commits: int) -> list[str]:
+    """The oldest instant that tells when the next compaction is due."""
+    deltas = [i.time for i in timeline.of(DELTA_COMMIT)]
+    last = max((i.time for i in _completed(timeline, COMMIT)), default=None)
+    since = [t for t in deltas if last is None or t > last]
+    if len(since) >= delta_commits:
+        return [since[len(since) - delta_commits]]
+    if last is not None:
+        return [last]
+    return deltas[:1]
+
+
+def _completed(timeline: Timeline, action: str) -> tuple[Instant, ...]:
+    return tuple(i for i in timeline.of(action) if i.completed)
+
+
+# Instants as entries of the archive: one for each state, with what the instant's file held.
+#
+# Source: MetadataConversionUtils of Apache Hudi 0.15; real archive files.
+
+_STAT_FIELDS = tuple(f["name"] for f in WRITE_STAT["fields"])
+_ROLLING = "ROLLING_STAT"
+
+
+def archive_entry(storage: Storage, table: TableConfig, instant: Instant) -> dict[str, Any]:
+    """The entry of one state of an instant, as a record of `archived_schema.ARCHIVED_ENTRY`.
+
+    Raises:
+        CorruptFileError: the instant's file cannot be read; it is then left on the timeline.
+    """
+    data = storage.read(instant.path)
+    moment = datetime.fromtimestamp(instant.mtime_ms / 1000, zone_of(table.timezone))
+    entry: dict[str, Any] = {
+        "commitTime": instant.time,
+        "actionType": instant.action,
+        "actionState": instant.state,
+        "stateTransitionTime": format_instant(moment.replace(tzinfo=None)),
+    }
+    try:
+        name, value = _content(instant, data)
+    except CorruptFileError as e:
+        raise e.at(table=storage.uri, instant=instant.time, file=instant.path) from None
+    if name:
+        entry[name] = value
+    return entry
+
+
+def _content(instant: Instant, data: bytes) -> tuple[str, Any]:
+    """The field of the entry that holds the file's content, and the content."""
+    action, completed = instant.action, instant.state == COMPLETED
+    path = instant.path
+    if action == REPLACE_COMMIT and instant.state == REQUESTED:
+        return "hoodieRequestedReplaceMetadata", _record("HoodieRequestedReplaceMetadata", data, path)
+    if action == REPLACE_COMMIT:
+        name = "hoodieReplaceCommitMetadata" if completed else "HoodieInflightReplaceMetadata"
+        return name, _commit(data, path, replaced=completed)
+    if action in WRITE_ACTIONS:
+        return "hoodieCommitMetadata", _commit(data, path, replaced=False)
+    if action == CLEAN:
+        if completed:
+            return "hoodieCleanMetadata", _record("HoodieCleanMetadata", data, path)
+        return "hoodieCleanerPlan", _record("HoodieCleanerPlan", data, path)
+    if action == ROLLBACK and completed:
+        return "hoodieRollbackMetadata", _record("HoodieRollbackMetadata", data, path)
+    if action == SAVEPOINT and completed:
+        return "hoodieSavePointMetadata", _record("HoodieSavepointMetadata", data, path)
+    if action in (COMPACTION, LOG_COMPACTION) and instant.state == REQUESTED:
+        return "hoodieCompactionPlan", _record("HoodieCompactionPlan", data, path)
+    return "", None
+
+
+def _record(name: str, data: bytes, path: str) -> Any:
+    # Empty files of cleanings and overwrites say nothing; Apache Hudi's readers take them so.
+    return avro_files.parse(name, data, path=path) if data else None
+
+
+def _commit(data: bytes, path: str, *, replaced: bool) -> dict[str, Any]:
+    """Commit metadata out of its JSON: the fields that the archive knows."""
+    try:
+        value = loads(data) if data else {}
+        extra: Mapping[str, Any] = value.get("extraMetadata") or {}
+        stats = {
+            partition: [{name: stat.get(name) for name in _STAT_FIELDS} for stat in of]
+            for partition, of in (value.get("partitionToWriteStats") or {}).items()
+        }
+    except (ValueError, AttributeError, TypeError, RecursionError) as e:
+        raise CorruptFileError(
+            f"no commit metadata: {e}",
+            file=path,
+            remedy="restore the file from a backup; nothing is archived before it can be read.",
+        ) from None
+    operation = value.get("operationType") or "UNKNOWN"
+    out: dict[str, Any] = {
+        "partitionToWriteStats": stats,
+        "extraMetadata": {**extra, _ROLLING: ""},
+        "version": None,
+        "operationType": "COMPACT" if value.get("compacted") is True else operation,
+    }
+    if replaced:
+        out["partitionToReplaceFileIds"] = value.get("partitionToReplaceFileIds") or {}
+    return out

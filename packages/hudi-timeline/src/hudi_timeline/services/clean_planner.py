@@ -1,0 +1,308 @@
+"""Which files a cleaning takes away: planned from the timeline and a listing, nothing is changed.
+
+Kept are: of each file group the newest slice; with a policy of commits or hours all slices since the earliest
+instant to retain and the one before it, so that a query at that instant can be answered; with the policy of
+versions the newest few.  Whatever the policy: files of savepoints, slices that a pending compaction needs, and
+what reads of this process that were begun before are made of.
+
+Source: CleanPlanner and CleanerUtils of Apache Hudi 0.15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from hudi_format.errors import CorruptFileError, PartitionPathError
+from hudi_format.file_names import parse_base_file, parse_cdc_file, parse_log_file
+from hudi_format.keygen.partition_path import check_safe
+from hudi_format.model import join_path
+from hudi_format.storage.protocol import FileInfo
+from hudi_timeline.file_system_view.base_files import Group
+from hudi_timeline.file_system_view.file_slice_history import Slice, file_groups
+from hudi_timeline.file_system_view.file_slices import pending_compactions
+from hudi_timeline.file_system_view.listing import list_partition_files, list_table
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.options.service_config import KEEP_COMMITS, KEEP_HOURS, KEEP_VERSIONS, ServiceConfig
+from hudi_timeline.services.clean_records import SAVEPOINTED, LastClean, last_clean
+from hudi_timeline.services.savepoints import savepointed_files, savepoints
+from hudi_timeline.timeline.active_timeline import Timeline
+from hudi_timeline.timeline.avro_files import Record
+from hudi_timeline.timeline.instant import COMPACTION, REPLACE_COMMIT, WRITE_ACTIONS, Instant, format_instant
+
+_VERSION = 2
+
+
+@dataclass(frozen=True, slots=True)
+class CleanPlan:
+    """What a cleaning deletes.
+
+    Attributes:
+        policy: KEEP_LATEST_COMMITS, KEEP_LATEST_BY_HOURS or KEEP_LATEST_FILE_VERSIONS.
+        earliest: the oldest instant that stays readable; None with the policy of versions, or where all do.
+        last_commit: the newest completed commit when it was planned.
+        files: names of the files by partition.
+        partitions: partitions whose folder goes too, because nothing is left in them.
+        savepoints: the savepoints that it spares.
+    """
+
+    policy: str = KEEP_COMMITS
+    earliest: Instant | None = None
+    last_commit: str = ""
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    partitions: tuple[str, ...] = ()
+    savepoints: tuple[str, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many files it deletes."""
+        return sum(map(len, self.files.values()))
+
+    def __bool__(self) -> bool:
+        return bool(self.count or self.partitions)
+
+    def to_record(self, uri: str) -> Record:
+        """As it is written into `<t>.clean.requested`: with absolute paths."""
+        at = self.earliest
+        return {
+            "earliestInstantToRetain": None
+            if at is None
+            else {"timestamp": at.time, "action": at.action, "state": at.state},
+            "lastCompletedCommitTimestamp": self.last_commit,
+            "policy": self.policy,
+            "filesToBeDeletedPerPartition": {},
+            "version": _VERSION,
+            "filePathsToBeDeletedPerPartition": {
+                p: [{"filePath": f"{uri}/{join_path(p, n)}", "isBootstrapBaseFile": False} for n in names]
+                for p, names in self.files.items()
+            },
+            "partitionsToBeDeleted": list(self.partitions),
+            "extraMetadata": {SAVEPOINTED: ",".join(self.savepoints)} if self.savepoints else {},
+        }
+
+    @classmethod
+    def of_record(cls, record: Record, instant: str) -> CleanPlan:
+        """The plan that a file holds, also one of Apache Hudi.
+
+        Paths are absolute, which are stale once a table was moved: partition and name count.
+
+        Raises:
+            CorruptFileError: a path outside the table, or that is no data file's.
+        """
+        files: dict[str, tuple[str, ...]] = {}
+        for partition, entries in (record.get("filePathsToBeDeletedPerPartition") or {}).items():
+            if any(e.get("isBootstrapBaseFile") for e in entries):
+                raise _unsafe(f"the source file {entries[0].get('filePath')} of a bootstrap", instant)
+            files[partition] = tuple(str(e.get("filePath") or "").rpartition("/")[2] for e in entries)
+        for partition, paths in (record.get("filesToBeDeletedPerPartition") or {}).items():
+            names = tuple(str(path).rpartition("/")[2] for path in paths)
+            files[partition] = (*files.get(partition, ()), *names)
+        partitions = tuple(record.get("partitionsToBeDeleted") or ())
+        for partition in (*files, *partitions):
+            try:
+                check_safe(partition)
+            except PartitionPathError:
+                raise _unsafe(f"the partition {partition!r}, which is not below the table", instant) from None
+        if "" in partitions:
+            raise _unsafe("the table's own folder", instant)
+        for partition, names in files.items():
+            for name in names:
+                known = (f(partition, name) for f in (parse_base_file, parse_log_file, parse_cdc_file))
+                if not any(known):
+                    raise _unsafe(f"{name!r}, which is no data file", instant)
+        at = record.get("earliestInstantToRetain")
+        spared = str((record.get("extraMetadata") or {}).get(SAVEPOINTED) or "")
+        return cls(
+            str(record.get("policy") or KEEP_COMMITS),
+            None if at is None else Instant(str(at["timestamp"]), str(at["action"]), str(at["state"])),
+            str(record.get("lastCompletedCommitTimestamp") or ""),
+            files,
+            partitions,
+            tuple(t for t in spared.split(",") if t),
+        )
+
+
+def _unsafe(what: str, instant: str) -> CorruptFileError:
+    return CorruptFileError(
+        f"a plan of the cleaner names {what}",
+        instant=instant,
+        remedy="delete the cleaning's requested and inflight files; it is then planned anew.",
+    )
+
+
+def is_due(last: LastClean | None, timeline: Timeline, config: ServiceConfig) -> bool:
+    """Whether there were enough commits since the last cleaning was planned."""
+    since = "" if last is None else last.last_commit
+    fresh = [i for i in timeline.completed_writes() if i.time > since]
+    return len(fresh) >= config.clean_max_commits
+
+
+def make_plan(
+    snapshot: TableSnapshot, config: ServiceConfig, *, now: datetime, open_reads: Iterable[str] = ()
+) -> CleanPlan:
+    """The plan of a cleaning; it is empty (false) where nothing can go.
+
+    Args:
+        snapshot: the table now.
+        now: the wall clock in the table's time zone.
+        open_reads: instants that reads of this process stand for.
+
+    Raises:
+        CorruptFileError, MissingFileError: what it must know cannot be read; nothing may be deleted then.
+    """
+    timeline, storage = snapshot.timeline, snapshot.storage
+    commits = timeline.completed_writes()
+    by_versions = config.clean_policy == KEEP_VERSIONS
+    earliest = None if by_versions else earliest_to_retain(timeline, config, now, open_reads)
+    spared = tuple(savepoints(timeline))
+    empty = CleanPlan(config.clean_policy, earliest, commits[-1].time if commits else "", savepoints=spared)
+    if not commits or (earliest is None and not by_versions):
+        return empty
+    last = last_clean(storage, timeline)
+    touched = None if earliest is None else _touched(snapshot, config, last, earliest)
+    if touched is not None and not touched:
+        return empty
+    listing = (
+        list_table(storage, snapshot.config).files
+        if touched is None
+        else list_partition_files(storage, touched)
+    )
+    saved = savepointed_files(storage, timeline)
+    oldest_read = min(open_reads, default="") if by_versions else ""
+    chooser = _Chooser(snapshot, config, earliest, saved, oldest_read)
+    files, partitions = chooser.choose(listing)
+    return CleanPlan(config.clean_policy, earliest, empty.last_commit, files, partitions, spared)
+
+
+def earliest_to_retain(
+    timeline: Timeline, config: ServiceConfig, now: datetime, open_reads: Iterable[str] = ()
+) -> Instant | None:
+    """The oldest commit that must stay readable by the policy; None where all must.
+
+    It is never later than the commit before the oldest pending write, nor than what an open read stands for.
+    """
+    commits = timeline.completed_writes()
+    kinds = WRITE_ACTIONS | {COMPACTION}
+    chosen = before_pending(timeline, retained_by_policy(commits, config, now), kinds)
+    oldest = min(open_reads, default=None)
+    if chosen is not None and oldest is not None and chosen.time > oldest:
+        chosen = max((i for i in commits if i.time <= oldest), default=None)
+    return chosen
+
+
+def retained_by_policy(commits: Sequence[Instant], config: ServiceConfig, now: datetime) -> Instant | None:
+    """The oldest of the completed commits that a policy of commits or hours keeps; None where it keeps all of them."""
+    if config.clean_policy == KEEP_HOURS:
+        since = format_instant(now - timedelta(hours=config.clean_hours_retained))
+        return next((i for i in commits if i.time >= since), None)
+    if config.clean_policy == KEEP_COMMITS and len(commits) > config.clean_commits_retained:
+        return commits[len(commits) - config.clean_commits_retained]
+    return None
+
+
+def before_pending(timeline: Timeline, chosen: Instant | None, kinds: Set[str]) -> Instant | None:
+    """The commit, or where a pending instant of these actions is older, the last completed one before that."""
+    pending = next((i for i in timeline.instants if not i.completed and i.action in kinds), None)
+    if chosen is None or pending is None or chosen <= pending:
+        return chosen
+    return max((i for i in timeline.completed_writes() if i.time < pending.time), default=None)
+
+
+def _touched(
+    snapshot: TableSnapshot, config: ServiceConfig, last: LastClean | None, earliest: Instant
+) -> set[str] | None:
+    """The partitions in which something may be left to clean since the last cleaning; None for all."""
+    timeline = snapshot.timeline
+    if not config.clean_incremental or last is None or not last.earliest:
+        return None
+    if last.earliest < timeline.first_active:
+        return None
+    if set(last.savepoints) - set(savepoints(timeline)):
+        return None  # what the savepoint kept may lie in any partition, not only in those of its commit
+    found: set[str] = set()
+    for instant in timeline.completed_writes():
+        if last.earliest <= instant.time < earliest.time:
+            metadata = snapshot.commits.get(instant)
+            found.update(metadata.partition_to_stats, metadata.replaced)
+    return found
+
+
+class _Chooser:
+    """The rules of one policy over the slices of each file group."""
+
+    def __init__(
+        self,
+        snapshot: TableSnapshot,
+        config: ServiceConfig,
+        earliest: Instant | None,
+        saved: set[tuple[str, str]],
+        oldest_read: str,
+    ) -> None:
+        self._snapshot, self._config, self._earliest, self._saved = snapshot, config, earliest, saved
+        self._oldest_read = oldest_read
+        self._compacting = pending_compactions(snapshot)
+
+    def choose(
+        self, listing: Mapping[str, Sequence[FileInfo]]
+    ) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
+        """Names by partition, and the partitions that go."""
+        replaced = self._snapshot.written().replaced
+        groups, open_partitions = file_groups(self._snapshot, listing)
+        files: dict[str, list[str]] = {}
+        alive: set[str] = set()
+        for group, slices in groups.items():
+            partition = group[0]
+            gone = replaced.get(group)
+            if gone is None:
+                alive.add(partition)
+                chosen = self._old(group, slices)
+            elif self._may_go(gone):
+                chosen = slices
+            else:
+                chosen = []
+            names = [n for s in chosen if not self._is_saved(partition, s) for n in s.names]
+            if names:
+                files.setdefault(partition, []).extend(names)
+        kept = self._replaced_lately() | alive | open_partitions | {p for p, _ in self._saved}
+        partitions = (
+            [p for p in listing if p and p not in kept] if self._snapshot.config.partition_fields else []
+        )
+        return {p: tuple(sorted(names)) for p, names in sorted(files.items())}, tuple(sorted(partitions))
+
+    def _old(self, group: Group, slices: list[Slice]) -> list[Slice]:
+        """The slices of a live file group that may go, newest first."""
+        if self._earliest is not None:
+            # A pending compaction is not before the bound: what it reads is the newest slice, or the one before.
+            bound = self._earliest.time
+            before = next((s.instant for s in slices if s.instant < bound), None)
+            spared = {slices[0].instant, before}
+            return [s for s in slices if s.instant < bound and s.instant not in spared]
+        if group in self._compacting:
+            return []
+        keep = self._config.clean_versions_retained
+        read = self._oldest_read
+        if read:  # the slice that the read sees, and newer ones
+            seen = next((k for k, s in enumerate(slices) if s.instant <= read), len(slices) - 1)
+            keep = max(keep, seen + 1)
+        return slices[keep:]
+
+    def _may_go(self, replaced_at: str) -> bool:
+        if self._earliest is not None:
+            return replaced_at < self._earliest.time
+        return not self._oldest_read or replaced_at <= self._oldest_read
+
+    def _is_saved(self, partition: str, slice_: Slice) -> bool:
+        return any((partition, name) in self._saved for name in slice_.names)
+
+    def _replaced_lately(self) -> set[str]:
+        """Partitions that an overwrite or deletion concerns which must stay readable."""
+        found: set[str] = set()
+        bound = "" if self._earliest is None else self._earliest.time
+        for instant in self._snapshot.timeline.completed_writes():
+            if instant.action == REPLACE_COMMIT and bound and instant.time >= bound:
+                found.update(self._snapshot.commits.get(instant).replaced)
+        for group, at in self._snapshot.written().replaced.items():
+            if not self._may_go(at):
+                found.add(group[0])
+        return found

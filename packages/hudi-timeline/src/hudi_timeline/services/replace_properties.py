@@ -1,0 +1,199 @@
+"""hoodie.properties replaced from a file: what `repair overwrite-hoodie-props` of hudi-cli does, with a look before.
+
+The way from copy on write to merge on read is a property; back it goes only where no log file and no delta commit would
+be lost by it: readers of a copy-on-write table see base files of commits and nothing else.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hudi_format import properties as props
+from hudi_format.errors import OptionError, UnsupportedError
+from hudi_timeline import table_config as keys
+from hudi_timeline.file_system_view.file_slices import merged_slices
+from hudi_timeline.file_system_view.snapshot import snapshot_of
+from hudi_timeline.options import describe
+from hudi_timeline.services.table_service import ServiceContext
+from hudi_timeline.timeline.active_timeline import Timeline, load_timeline
+from hudi_timeline.timeline.instant import COMPACTION, DELTA_COMMIT, LOG_COMPACTION
+
+COPY_ON_WRITE, MERGE_ON_READ = "COPY_ON_WRITE", "MERGE_ON_READ"
+
+# Every table has them, and none has a default that fits each table.
+REQUIRED = (keys.NAME, keys.TYPE, keys.VERSION, keys.LAYOUT_VERSION)
+# Changed by what changes the table along with them.
+_FIXED = {
+    keys.VERSION: "`hudi upgrade` and `hudi downgrade` change it.",
+    keys.LAYOUT_VERSION: "the upgrade of a table changes it.",
+    keys.METADATA_PARTITIONS: "what builds or deletes the metadata table changes it.",
+    keys.METADATA_PARTITIONS_INFLIGHT: "what builds or deletes the metadata table changes it.",
+}
+# What the files of the table were written by: another value contradicts them.
+_MEANING = (
+    keys.RECORD_KEY_FIELDS, keys.PARTITION_FIELDS, keys.KEYGEN_CLASS, keys.KEYGEN_TYPE, keys.BASE_FILE_FORMAT,
+    keys.POPULATE_META_FIELDS, keys.HIVE_STYLE, keys.URL_ENCODE, keys.DROP_PARTITION_COLUMNS, keys.TIMEZONE,
+    keys.BOOTSTRAP_BASE_PATH, keys.ARCHIVE_FOLDER,
+)  # fmt: skip
+# What Apache Hudi 0.15 writes into a merge-on-read table that it makes, and its log reader cannot do without.
+_OF_MERGE_ON_READ = {
+    keys.PAYLOAD_CLASS: "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
+    "hoodie.compaction.record.merger.strategy": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+}
+_KNOWN = frozenset(
+    v for k, v in vars(keys).items() if k.isupper() and isinstance(v, str) and v.startswith("hoodie.")
+)
+
+
+@dataclass(frozen=True)
+class PropertiesChange:
+    """Entries that change: before and after, None where there is none.
+
+    Attributes:
+        changes: by key, in order.
+        executed: whether they were written.
+        warnings: what the user should know.
+    """
+
+    changes: Mapping[str, tuple[str | None, str | None]]
+    executed: bool = False
+    warnings: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        lines = []
+        for key, (before, after) in self.changes.items():
+            lines += [f"- {key}={before}"] if before is not None else []
+            lines += [f"+ {key}={after}"] if after is not None else []
+        return "\n".join(lines)
+
+
+def overwrite_properties(
+    context: ServiceContext, new: Mapping[str, str], *, dry_run: bool = False, force: bool = False
+) -> PropertiesChange:
+    """Put `new` in the place of all of the table's properties; the checksum is computed.
+
+    Args:
+        new: every entry that the table is to have.
+        force: also entries that contradict the files which were written by the old ones, or that nobody knows.
+
+    Raises:
+        OptionError: unknown or lost keys, or values that contradict the table's files; `errors` in its details.
+        UnsupportedError: the table would lose rows by it.
+    """
+    if dry_run:
+        change = _check(context, load_timeline(context.storage, context.table), new, force)
+        return change
+    with context.locked(keep_metadata=True, allowed={"metadata table indexes"}):
+        change = _check(context, load_timeline(context.storage, context.table), new, force)
+        if change.changes:
+            gone = [k for k, (_, after) in change.changes.items() if after is None]
+            keys.update(
+                context.storage, {k: v for k, (_, v) in change.changes.items() if v is not None}, gone
+            )
+    return PropertiesChange(change.changes, bool(change.changes), change.warnings)
+
+
+def parse_file(data: bytes, path: str) -> dict[str, str]:
+    """The entries of a properties file.  Raises CorruptFileError."""
+    return dict(props.parse(data, path=path))
+
+
+def _check(
+    context: ServiceContext, timeline: Timeline, given: Mapping[str, str], force: bool
+) -> PropertiesChange:
+    old = dict(context.table.properties)
+    new = {**given, keys.CHECKSUM: keys.checksum(given)}
+    if new.get(keys.TYPE) == MERGE_ON_READ:
+        new = {**_OF_MERGE_ON_READ, **new}
+    changes = {
+        k: (old.get(k), new.get(k)) for k in sorted({*old, *new}) if old.get(k) != new.get(k)
+    }  # fmt: skip
+    errors = [f"{k} is missing" for k in REQUIRED if not new.get(k)]
+    errors += [
+        f"{k}: {old.get(k)!r} -> {new.get(k)!r}: {reason}"
+        for k, reason in _FIXED.items()
+        if k in changes and k in old
+    ]
+    doubtful = []
+    for key, (before, after) in changes.items():
+        if key in REQUIRED or key in _FIXED or key == keys.CHECKSUM:
+            continue
+        if after is None and before == _OF_MERGE_ON_READ.get(key):
+            continue
+        if after is None:
+            doubtful.append(f"{key}={before} is lost")
+        elif key in _MEANING and before is not None and timeline.instants:
+            doubtful.append(f"{key}: {before!r} -> {after!r} contradicts the files that are there")
+        elif before is None and not _is_known(key):
+            near = difflib.get_close_matches(key, _KNOWN, 1)
+            doubtful.append(f"{key} is unknown{f', is {near[0]} meant?' if near else ''}")
+    kind = new.get(keys.TYPE)
+    if kind not in (COPY_ON_WRITE, MERGE_ON_READ):
+        errors.append(f"{keys.TYPE} is {COPY_ON_WRITE} or {MERGE_ON_READ}, not {kind!r}")
+    if errors or (doubtful and not force):
+        found = errors + ([] if force else doubtful)
+        raise OptionError(
+            f"the properties do not fit the table: {'; '.join(found)}",
+            table=context.storage.uri,
+            remedy="correct the file"
+            + ("." if errors else "; --force takes lost, unknown and contradicting entries."),
+            errors=tuple(found),
+        )
+    if changes.get(keys.TYPE) is not None:
+        _check_type(context, timeline, str(kind))
+    return PropertiesChange(changes, warnings=tuple(doubtful))
+
+
+def _is_known(key: str) -> bool:
+    return (
+        key in (*_KNOWN, keys.INDEX)
+        or key.startswith(keys.MERGE_PROPERTY)
+        or describe(key).taken_as != "unknown"
+    )
+
+
+def _check_type(context: ServiceContext, timeline: Timeline, kind: str) -> None:
+    """Refuse a change of the table type that would hide rows or plans."""
+    storage = context.storage
+    pending = [str(i) for i in timeline.pending_writes()]
+    if pending:
+        raise UnsupportedError(
+            f"{len(pending)} writes are not finished, such as {pending[0]}",
+            table=storage.uri,
+            remedy="let them be finished, or roll them back (`hudi rollback PATH`), then change the type.",
+        )
+    if kind != COPY_ON_WRITE:
+        return
+    plans = [str(i) for a in (COMPACTION, LOG_COMPACTION) for i in timeline.pending(a)]
+    if plans:
+        raise UnsupportedError(
+            f"{plans[0]} is not finished",
+            table=storage.uri,
+            remedy="run the compaction, then change the type.",
+        )
+    snapshot = snapshot_of(storage, context.table, timeline)
+    slices, _ = merged_slices(snapshot, snapshot.listing().files)
+    logs = [f for s in slices for f in s.log_files]
+    if logs:
+        raise UnsupportedError(
+            f"{len(logs):,} log files ({sum(f.size for f in logs):,} bytes) of "
+            f"{sum(1 for s in slices if s.log_files):,} file groups hold rows that are in no base file; "
+            "a copy-on-write table would not show them",
+            table=storage.uri,
+            file=logs[0].path,
+            remedy="compact all file groups with Apache Hudi (hoodie.compact.inline.max.delta.commits=1), then change "
+            "the type.",
+        )
+    deltas = {i.time for i in timeline.completed_writes() if i.action == DELTA_COMMIT}
+    hidden = [s.base_file.path for s in slices if s.base_file is not None and s.base_file.instant in deltas]
+    if hidden:
+        raise UnsupportedError(
+            f"{len(hidden):,} file groups have base files that a delta commit wrote, such as {hidden[0]}; Apache Hudi "
+            "does not see delta commits of a copy-on-write table",
+            table=storage.uri,
+            file=hidden[0],
+            remedy="rewrite them by a clustering with Apache Hudi, or wait until those delta commits are archived, "
+            "then change the type.",
+        )

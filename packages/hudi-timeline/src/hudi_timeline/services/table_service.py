@@ -1,0 +1,87 @@
+"""What every service needs: the table, its lock, and the right to change it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from hudi_format.storage.open import as_durable_as_asked
+from hudi_format.storage.protocol import Storage
+from hudi_timeline import feature_gate, metadata_table, table_config
+from hudi_timeline.concurrency import heartbeat
+from hudi_timeline.concurrency.locks import provider as locks
+from hudi_timeline.table_config import TableConfig
+from hudi_timeline.timeline.active_timeline import load_timeline
+from hudi_timeline.timeline.instant import Instant
+from hudi_timeline.transaction import orphans
+from hudi_timeline.transaction.commit_options import CommitOptions
+
+
+class ServiceContext:
+    """One service's hold on a table.
+
+    Attributes:
+        storage: the table's.
+        table: its configuration, read again whenever the lock is taken.
+        warnings: what the user should know.
+    """
+
+    def __init__(self, storage: Storage, options: Mapping[str, str]) -> None:
+        """Raises InvalidOptionError, NotAHudiTableError."""
+        self.storage = storage = as_durable_as_asked(storage, options)
+        self.options = CommitOptions.from_options(options)
+        self.table: TableConfig = table_config.load(storage)
+        self.warnings: list[str] = []
+        self._lock = self.options.lock_of(storage)
+
+    def is_alive(self, instant: Instant) -> bool:
+        """Whether the writer of a pending instant is at work, by its heartbeat."""
+        options = self.options
+        return heartbeat.liveness(
+            self.storage, instant.time, options.heartbeat_interval_ms, options.heartbeat_misses
+        ).alive
+
+    @contextmanager
+    def locked(
+        self, *, while_restoring: bool = False, allowed: Collection[str] = (), keep_metadata: bool = False
+    ) -> Iterator[None]:
+        """Hold the table's lock to change the table.
+
+        What a change would harm is refused, and a metadata table that would not be kept up to date is taken away.
+
+        Args:
+            while_restoring: also where a restore is not finished.
+            allowed: features of the gate that this change is made for.
+            keep_metadata: files stay as they are, so that the metadata table stays right.
+
+        Raises:
+            LockError; UnsupportedError: the feature gate.
+        """
+        with locks.hold(self._lock, self.options.lock_wait_ms):
+            table_config.recover(self.storage)
+            self.table = table_config.load(self.storage)
+            timeline = load_timeline(self.storage, self.table)
+            handled = {*allowed, "pending restore"} if while_restoring else allowed
+            feature_gate.check_service(self.storage, self.table, timeline, self.options.raw, allowed=handled)
+            if not keep_metadata:
+                self.drop_metadata_table()
+            yield
+
+    def drop_metadata_table(self) -> None:
+        """Take the metadata table away, under the lock; `warnings` says so."""
+        self.table, warning = metadata_table.drop(self.storage, self.table)
+        if warning:
+            self.warnings.append(warning)
+
+    def sweep(self, marked: Sequence[str], beating: Sequence[str]) -> None:
+        """Remove the markers and heartbeats of writes that are over.  The lock is held.
+
+        Args:
+            marked, beating: instants that had any before the timeline was looked at.
+        """
+        timeline = load_timeline(self.storage, self.table)
+        orphans.remove_marks(self.storage, timeline, marked)
+        orphans.remove_heartbeats(
+            self.storage, timeline, beating, self.options.heartbeat_interval_ms, self.options.heartbeat_misses
+        )
+        orphans.remove_temporaries(self.storage)

@@ -1,0 +1,387 @@
+"""The active timeline of a table at one moment, and what follows from it.
+
+One listing of `.hoodie`, or in layout 2 of `.hoodie/timeline`, makes a `Timeline`; it never refreshes itself.
+Reading the files of instants is left to the functions below and to `hudi_timeline.timeline`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime, tzinfo
+
+import pyarrow as pa
+
+from hudi_format.errors import ConcurrentWriterError, CorruptFileError, HudiError, UnsupportedError
+from hudi_format.model import VisibleInstants
+from hudi_format.schema.avro import from_avro
+from hudi_format.schema.meta_fields import without_meta
+from hudi_format.storage import stable_reads
+from hudi_format.storage.cached_listing import look_again
+from hudi_format.storage.local import LocalStorage, list_at_once
+from hudi_format.storage.protocol import FileInfo, Storage
+from hudi_timeline.table_config import (
+    BACKUP_FILE,
+    DEFAULT_TIMELINE,
+    META_FOLDER,
+    PROPERTIES_FILE,
+    TIMELINE_PATH,
+    TableConfig,
+)
+from hudi_timeline.timeline.commit_metadata import CommitMetadata, read_commit
+from hudi_timeline.timeline.instant import (
+    ACTIONS,
+    CLUSTERING,
+    COMPACTION,
+    COMPLETED,
+    REPLACE_COMMIT,
+    REQUESTED,
+    SAVEPOINT,
+    WRITE_ACTIONS,
+    Instant,
+    empty_file_error,
+    format_instant,
+    instant_key,
+    parse_instant,
+    parse_instant_file,
+    parse_instant_file_2,
+    unknown_action,
+    zone_of,
+)
+
+_log = logging.getLogger("hudi")
+
+__all__ = [
+    "CommitMetadata",
+    "Timeline",
+    "is_clustering",
+    "latest_schema",
+    "load_timeline",
+    "read_commit",
+]
+
+# How files of instants end that are requested or inflight.
+_LOWER = (".requested", ".inflight")
+
+_KNOWN_ENDINGS = frozenset(f"{a}{s}" for a in (*ACTIONS, CLUSTERING) for s in ("", *_LOWER)) | {"inflight"}
+
+# The metadata table's: its records hold unions of several types.
+HFILE = "HFILE"
+
+SCHEMA_NEUTRAL = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
+"""Operations whose `schema` is a copy of the one before, so they say nothing about the table's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The instants of a table, oldest first.
+
+    `instants` has one entry for each (time, action), in the highest state whose file is there.
+    """
+
+    instants: tuple[Instant, ...] = ()
+    _files: tuple[Instant, ...] = ()
+    # Files of lower states of completed instants, which few ask for: most of what a long timeline lists.
+    _lower: tuple[FileInfo, ...] = ()
+    _folder: str = field(default="", compare=False)
+    _writes: tuple[Instant, ...] = field(default=(), compare=False, repr=False)
+    # Where sizes and times of `_lower` are still to be asked for.
+    _storage: Storage | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def files(self) -> tuple[Instant, ...]:
+        """Every file that is an instant's, oldest first."""
+        if not self._lower:
+            return self._files
+        lower = (_parsed(_known(e, self._folder, self._storage), self._folder) for e in self._lower)
+        return tuple(sorted((*self._files, *(i for i in lower if i is not None)), key=Instant.order))
+
+    @classmethod
+    def of_listing(
+        cls, entries: Iterable[FileInfo], folder: str, zone: tzinfo | None, storage: Storage | None = None
+    ) -> Timeline:
+        """The timeline that a folder's files make.
+
+        Args:
+            folder: the timeline's, below the table; `.hoodie` itself is one of layout 1.
+            zone: the table's.
+            storage: what says size and time of requested and inflight files, where the listing does not.
+        """
+        found: list[Instant] = []
+        lower: list[FileInfo] = []
+        waiting: list[FileInfo] = []
+        for entry in entries:
+            if entry.is_dir:
+                continue
+            if entry.name.endswith(_LOWER):
+                waiting.append(entry)
+                continue
+            instant = _parsed(entry, folder)
+            if instant is not None and folder != META_FOLDER and not instant.completion:
+                # Left by the table's upgrade from version 6, where the modification time is all there is.
+                instant = replace(instant, completion=modified_at(instant, zone))
+            if instant is not None:
+                found.append(instant)
+        done = {(i.time, i.comparable_action) for i in found}
+        for entry in waiting:
+            if instant_key(entry.name) in done:
+                lower.append(entry)
+            else:
+                pending = _parsed(_known(entry, folder, storage), folder)
+                if pending is not None:
+                    found.append(pending)
+        return replace(cls.of_files(found), _lower=tuple(lower), _folder=folder, _storage=storage)
+
+    @classmethod
+    def of_files(cls, files: Iterable[Instant]) -> Timeline:
+        """The timeline that these files make."""
+        ordered = tuple(sorted(files, key=Instant.order))
+        highest: dict[tuple[str, str], Instant] = {}
+        for instant in ordered:  # ascending states: the last one of a group is the highest
+            highest[instant.time, instant.comparable_action] = instant
+        instants = tuple(highest.values())
+        writes = tuple(i for i in instants if i.state == COMPLETED and i.action in WRITE_ACTIONS)
+        return cls(instants, ordered, _writes=writes)
+
+    def completed_writes(self) -> tuple[Instant, ...]:
+        """Completed commit, deltacommit and replacecommit instants."""
+        return self._writes
+
+    def pending_writes(self) -> tuple[Instant, ...]:
+        """Pending commit, deltacommit and replacecommit instants; clusterings are among them."""
+        return tuple(
+            i
+            for i in self.instants
+            if not i.completed and (i.action in WRITE_ACTIONS or i.action == CLUSTERING)
+        )
+
+    def of(self, action: str) -> tuple[Instant, ...]:
+        """Instants of one action, in any state."""
+        return tuple(i for i in self.instants if i.action == action)
+
+    def pending(self, action: str) -> tuple[Instant, ...]:
+        """Instants of one action that are not completed."""
+        return tuple(i for i in self.instants if i.action == action and not i.completed)
+
+    def find(self, time: str) -> Instant | None:
+        """The instant at a time, writes before others, or None."""
+        found = [i for i in self.instants if i.time == time]
+        return next((i for i in found if i.action in WRITE_ACTIONS), found[0] if found else None)
+
+    def has_file(self, file_name: str) -> bool:
+        return any(f.file_name == file_name for f in self.files)
+
+    @property
+    def first_active(self) -> str:
+        """The time before which everything was archived, hence completed; "" where that is unknown.
+
+        It is the oldest write in any state: archival stops before the oldest pending one.  A
+        savepointed commit may have stayed while later ones were archived, so it does not count; where there
+        are no others, as after a restore to it, the newest of them does.
+        """
+        saved = {i.time for i in self.instants if i.action == SAVEPOINT}
+        writes = WRITE_ACTIONS | {COMPACTION, CLUSTERING}
+        times = [i.time for i in self.instants if i.action in writes]
+        return next((t for t in times if t not in saved), times[-1] if times else "")
+
+    @property
+    def newest_time(self) -> str:
+        """The greatest time of any instant, of any action, in any state; "" for an empty timeline."""
+        return max((i.time for i in self.instants), default="")
+
+    def visible(self) -> VisibleInstants:
+        """The instants whose files a read may see."""
+        return VisibleInstants(frozenset(i.time for i in self.completed_writes()), self.first_active)
+
+
+def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
+    """The active timeline as it is now, from one listing.
+
+    Raises:
+        CorruptFileError: a completed write whose file is empty; a table of version 8 or later whose timeline's
+            folder is not there.
+        UnsupportedError: a layout that this release does not know.
+        ConcurrentWriterError: the timeline is being moved by an upgrade or a downgrade of the table.
+    """
+    if config.layout_version > 2 or (config.layout_version == 2) != (config.version >= 8):
+        raise UnsupportedError(
+            f"table version {config.version} with timeline layout {config.layout_version} cannot be read",
+            table=storage.uri,
+            remedy="correct hoodie.table.version or hoodie.timeline.layout.version: layout 1 goes with the versions "
+            "up to 6, layout 2 with 8 and 9.",
+        )
+    folder = config.timeline_folder
+    entries, asked = _listed(storage, folder)
+    _refuse_half_moved(storage, config, entries)
+    if folder == META_FOLDER and not any(e.name in _PROPERTIES for e in entries):
+        raise ConcurrentWriterError(
+            "the table went while it was looked at: it is being overwritten or deleted",
+            table=storage.uri,
+            remedy="try again when that is done.",
+        )
+    if not entries and config.layout_version == 2 and storage.is_local and storage.info(folder) is None:
+        # Object stores have no empty folders: there nothing is told from nothing.
+        raise CorruptFileError(
+            f"the timeline's folder {folder} is not there",
+            table=storage.uri,
+            file=folder,
+            remedy=f"restore the folder from a backup, or correct {TIMELINE_PATH} in hoodie.properties.",
+        )
+    for name in _unknown(e.name for e in entries if not e.is_dir):
+        _log.warning(
+            "%s: %s is of an action that this release does not know, and is passed over", storage.uri, name
+        )
+    timeline = Timeline.of_listing(entries, folder, zone_of(config.timezone), asked)
+    # Apache Hudi makes the file of a completed instant and then fills it: where renaming is not its way, a listing may
+    # fall in between.
+    until, is_last = time.monotonic() + stable_reads.PATIENCE_S, False
+    while (empty := next((i for i in timeline.completed_writes() if i.size == 0), None)) is not None:
+        if is_last or not stable_reads.may_be_filled(storage, empty.path):
+            raise empty_file_error(empty, storage.uri)
+        is_last = time.monotonic() > until  # this process may have been held up too
+        time.sleep(stable_reads.PAUSE_S)
+        look_again(storage)
+        entries, asked = _listed(storage, folder)
+        timeline = Timeline.of_listing(entries, folder, zone_of(config.timezone), asked)
+    return timeline
+
+
+_PROPERTIES = {p.rpartition("/")[2] for p in (PROPERTIES_FILE, BACKUP_FILE)}
+
+
+def _refuse_half_moved(storage: Storage, config: TableConfig, entries: Iterable[FileInfo]) -> None:
+    """Raise where the timeline is on its way from one layout's folder to the other's.
+
+    An upgrade to version 8, or a downgrade from it, moves instants one by one and says the new version last: a table
+    with half a timeline, or none, would lack rows.
+    """
+    if config.layout_version < 2:
+        other = f"{META_FOLDER}/{DEFAULT_TIMELINE}"
+        if not any(e.is_dir and e.name == DEFAULT_TIMELINE for e in entries):
+            return
+        moved = (_parsed(e, other) for e in storage.list(other) if not e.is_dir)
+    elif storage.is_local:  # on an object store that is another request of each read
+        other = META_FOLDER
+        moved = (_parsed(e, other) for e in storage.list(other) if not e.is_dir)
+    else:
+        return
+    if any(i is not None and i.completed for i in moved):
+        raise ConcurrentWriterError(
+            f"an upgrade or downgrade is under way: the version is {config.version}, and instants are in {other}",
+            table=storage.uri,
+            file=other,
+            remedy="try again when it is done; if its writer died, let Apache Hudi do the upgrade or downgrade again.",
+        )
+
+
+def _unknown(names: Iterable[str]) -> Iterator[str]:
+    """Names of files of actions that are not known."""
+    return (n for n in names if n.partition(".")[2] not in _KNOWN_ENDINGS and unknown_action(n))
+
+
+def _listed(storage: Storage, folder: str) -> tuple[list[FileInfo], Storage | None]:
+    """A folder's entries; and what to ask for sizes and times that they do not say.
+
+    Two of three files are of lower states of completed instants, and asking a local disk for each takes most of the
+    time of a listing.
+    """
+    if type(storage) is LocalStorage:
+        return list_at_once(storage, folder, unless=_LOWER), storage
+    return storage.list(folder), None
+
+
+def _known(entry: FileInfo, folder: str, storage: Storage | None) -> FileInfo:
+    """The entry with its size and time; as it was listed where the file is gone since."""
+    return entry if storage is None else storage.info(f"{folder}/{entry.name}") or entry
+
+
+def _parsed(entry: FileInfo, folder: str) -> Instant | None:
+    if folder == META_FOLDER:
+        return parse_instant_file(entry.name, mtime_ms=entry.mtime_ms, size=entry.size)
+    return parse_instant_file_2(entry.name, folder, mtime_ms=entry.mtime_ms, size=entry.size)
+
+
+def modified_at(instant: Instant, zone: tzinfo | None) -> str:
+    """The modification time of the instant's file, as an instant time of that zone."""
+    return format_instant(datetime.fromtimestamp(instant.mtime_ms / 1000, zone))
+
+
+def completion_ms(instant: Instant, zone: tzinfo | None) -> int:
+    """When the instant was completed, in milliseconds since 1970.  `zone` is the table's, None the machine's."""
+    try:
+        moment = parse_instant(instant.completion)
+    except ValueError:
+        return instant.mtime_ms
+    return round(moment.replace(tzinfo=zone).timestamp() * 1000)
+
+
+def is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> bool:
+    """Whether a pending replacecommit is a clustering; its requested file says so, in layout 2 its name."""
+    if instant.action == CLUSTERING:
+        return True
+    if instant.action != REPLACE_COMMIT:
+        return False
+    name = f"{instant.time}.{REPLACE_COMMIT}.{REQUESTED.lower()}"
+    requested = next((f for f in timeline.files if f.file_name == name), None)
+    if requested is None or requested.size == 0:
+        return False
+    from hudi_timeline.timeline.avro_files import plans_clustering, read_record
+
+    try:
+        request = read_record(storage, "HoodieRequestedReplaceMetadata", requested.path, instant.time)
+    except FileNotFoundError:  # rolled back since the listing
+        return False
+    return plans_clustering(request)
+
+
+def latest_schema(
+    storage: Storage,
+    timeline: Timeline,
+    config: TableConfig,
+    as_of: str | None = None,
+    *,
+    read: Callable[[Instant], CommitMetadata] | None = None,
+) -> pa.Schema | None:
+    """The table's schema without meta columns, or None where the table says nothing about it.
+
+    Args:
+        read: gives a commit's metadata, for callers that keep them; `read_commit` otherwise.
+
+    The newest completed write (up to `as_of`) that carries a schema decides, then
+    `hoodie.table.create.schema`, then the footer of the newest base file.
+
+    Source: TableSchemaResolver of 0.15.
+    """
+    writes = [i for i in timeline.completed_writes() if as_of is None or i.time <= as_of]
+    newest_file = ""
+    for instant in reversed(writes):
+        metadata = read_commit(storage, instant) if read is None else read(instant)
+        if metadata.operation not in SCHEMA_NEUTRAL and metadata.schema_text:
+            try:
+                return _table_schema(
+                    from_avro(metadata.schema_text, times_as_numbers=config.base_file_format == HFILE), config
+                )
+            except HudiError as e:
+                raise e.at(table=storage.uri, instant=instant.time, file=instant.path) from None
+        if not newest_file:
+            paths = (s.path for stats in metadata.partition_to_stats.values() for s in stats)
+            newest_file = next((p for p in paths if p.endswith(".parquet")), "")
+    if config.create_schema:
+        return _table_schema(from_avro(config.create_schema), config)
+    if newest_file:
+        from hudi_format.parquet.footer import read_footer
+
+        footer = read_footer(storage, newest_file)
+        return _table_schema(from_avro(footer.avro_schema) if footer.avro_schema else footer.schema, config)
+    return None
+
+
+def _table_schema(schema: pa.Schema, config: TableConfig) -> pa.Schema:
+    schema = without_meta(schema)
+    if config.drop_partition_columns:  # then the commits' schema lacks them; they read back as text
+        for name in config.partition_fields:
+            if name not in schema.names:
+                schema = schema.append(pa.field(name, pa.string()))
+    return schema

@@ -1,0 +1,320 @@
+"""Instants that were moved from the active timeline to the archive; see `history` for layout 2.
+
+`.hoodie/<archive folder>/.commits_.archive.<n>_<token>` are log files of Avro blocks; a record for each state of
+an instant.  What a reader asks of them is which writes there were, and what an instant did.
+
+Source: HoodieArchivedTimeline of Apache Hudi 0.15; spec "Timeline", section 8.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import fastavro
+
+from hudi_format.avro.container import DECODING_ERRORS, checked_schema
+from hudi_format.errors import (
+    CorruptFileError,
+    HudiError,
+    InstantNotFoundError,
+    MissingFileError,
+    UnsupportedError,
+)
+from hudi_format.file_names import parse_log_file
+from hudi_format.log.block import BlockType
+from hudi_format.log.data_block import read_avro
+from hudi_format.log.reader import LogFileReader
+from hudi_format.storage.protocol import Storage
+from hudi_timeline.table_config import META_FOLDER, TableConfig, load
+from hudi_timeline.timeline.action_metadata import Action, action_of_record, parse_action, read_action
+from hudi_timeline.timeline.active_timeline import load_timeline
+from hudi_timeline.timeline.commit_metadata import CommitMetadata, commit_of_record, parse_commit
+from hudi_timeline.timeline.instant import (
+    ACTIONS,
+    CLEAN,
+    COMMIT,
+    COMPLETED,
+    DELTA_COMMIT,
+    REPLACE_COMMIT,
+    ROLLBACK,
+    SAVEPOINT,
+    WRITE_ACTIONS,
+    Instant,
+)
+from hudi_timeline.timeline.lsm_timeline import history_contents, history_instants, history_metadata
+
+_FILE = re.compile(r"\.commits_\.archive\.(\d+)_.*\Z")
+
+
+def archive_files(storage: Storage, config: TableConfig, *, written_since_ms: int = 0) -> list[str]:
+    """Paths of the archive's files below the table, oldest first.
+
+    Args:
+        written_since_ms: files that were written before this time, in milliseconds since 1970, are left out.
+    """
+    folder = f"{META_FOLDER}/{config.archive_folder}"
+    found = []
+    for entry in storage.list(folder):
+        match = None if entry.is_dir or entry.size == 0 else _FILE.match(entry.name)
+        if match is not None and not 0 < entry.mtime_ms < written_since_ms:
+            found.append((int(match[1]), f"{folder}/{entry.name}"))
+    return [path for _, path in sorted(found)]
+
+
+def archived_instants(storage: Storage, config: TableConfig) -> tuple[Instant, ...]:
+    """Every archived instant in its highest archived state, oldest first.
+
+    Raises:
+        CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
+    """
+    if config.layout_version == 2:
+        return history_instants(storage, config)
+    found: dict[tuple[str, str], Instant] = {}
+    for path in archive_files(storage, config):
+        for record in _records(storage, path):
+            instant = _instant(record)
+            if instant is None:
+                continue
+            known = found.get((instant.time, instant.comparable_action))
+            if known is None or known < instant:
+                found[instant.time, instant.comparable_action] = instant
+    return tuple(sorted(found.values()))
+
+
+def archived_actions(
+    storage: Storage, config: TableConfig, actions: frozenset[str]
+) -> Iterator[tuple[Instant, Action | None]]:
+    """Every state of every archived instant, in one pass; with what it did where it is completed and one of `actions`.
+
+    Raises:
+        CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
+    """
+    if config.layout_version == 2:
+        for instant, data in history_metadata(storage, config):
+            wanted = instant.action in actions and bool(data)
+            yield instant, _parsed(instant.action, data) if wanted and data else None
+        return
+    for path in archive_files(storage, config):
+        for record in _records(storage, path):
+            found = _instant(record)
+            if found is None:
+                continue
+            content = record.get(_CONTENT.get(found.action, ""))
+            if content and found.completed and found.action in actions:
+                yield found, _parsed(found.action, content)
+            else:
+                yield found, None
+
+
+# The field of an archive's record that holds what a completed instant's file did.
+_CONTENT = {
+    COMMIT: "hoodieCommitMetadata",
+    DELTA_COMMIT: "hoodieCommitMetadata",
+    REPLACE_COMMIT: "hoodieReplaceCommitMetadata",
+    CLEAN: "hoodieCleanMetadata",
+    ROLLBACK: "hoodieRollbackMetadata",
+    SAVEPOINT: "hoodieSavePointMetadata",
+}
+
+
+def read_archived(storage: Storage, config: TableConfig, instant: Instant) -> Action:
+    """What the file of a completed instant said before it was archived, typed as `read_action` gives it.
+
+    Args:
+        instant: one of `archived_instants`.
+
+    Raises:
+        InstantNotFoundError: the archive does not have it, or not what it did.
+        CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
+    """
+    content = _content(storage, config, instant)
+    if content is None:
+        raise InstantNotFoundError(
+            f"the archive does not say what the {instant.action} did",
+            table=storage.uri,
+            instant=instant.time,
+            remedy="only completed instants of the archived timeline can be read.",
+        )
+    try:
+        return _parsed(instant.action, content)
+    except (CorruptFileError, UnsupportedError) as e:
+        raise e.at(table=storage.uri, instant=instant.time) from None
+
+
+def _parsed(action: str, content: bytes | dict[str, Any]) -> Action:
+    """What the file of a completed instant said: bytes of layout 2, a decoded record of layout 1."""
+    if isinstance(content, bytes):
+        return parse_commit(content) if action in WRITE_ACTIONS else parse_action(action, COMPLETED, content)
+    if action in WRITE_ACTIONS:
+        return commit_of_record(content)
+    return action_of_record(action, COMPLETED, content)
+
+
+def _content(storage: Storage, config: TableConfig, instant: Instant) -> bytes | dict[str, Any] | None:
+    """Bytes of the file in layout 2, a decoded record in layout 1."""
+    if config.layout_version == 2:
+        return history_contents(storage, config, instant.time).get(instant.action, (None, None))[0]
+    found = None
+    for path in archive_files(storage, config):
+        for record in _records(storage, path):
+            known = _instant(record)
+            if (
+                known is not None
+                and known.completed
+                and (known.time, known.action) == (instant.time, instant.action)
+            ):
+                found = record.get(_CONTENT.get(instant.action, "")) or found
+    return found
+
+
+def archived_write_between(
+    storage: Storage,
+    config: TableConfig,
+    begin: str,
+    end: str | None,
+    *,
+    by_completion: bool = False,
+    without: Collection[str] = (),
+    written_since_ms: int = 0,
+) -> Instant | None:
+    """The newest completed write in (begin, end] of the newest archive file that has one; None where none has.
+
+    Args:
+        by_completion: compare with the times at which instants were completed, and not their own.
+        without: times of instants that do not count: an archival first writes its archive, then removes files.
+        written_since_ms: files of the archive that were written before this time are not opened.
+
+    Raises:
+        CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
+    """
+    if config.layout_version == 2:
+        past = history_instants(storage, config, written_since_ms=written_since_ms)
+        writes = (i for i in past if i.action in WRITE_ACTIONS and i.time not in without)
+        times = ((i.completion if by_completion else i.time, i) for i in writes)
+        return max((i for at, i in times if begin < at and (end is None or at <= end)), default=None)
+    for path in reversed(archive_files(storage, config, written_since_ms=written_since_ms)):
+        hit = []
+        for record in _records(storage, path):
+            instant = _instant(record)
+            if instant is None or not instant.completed or instant.action not in WRITE_ACTIONS:
+                continue
+            if instant.time in without:
+                continue
+            at = str(record.get("stateTransitionTime") or instant.time) if by_completion else instant.time
+            if begin < at and (end is None or at <= end):
+                hit.append(instant)
+        if hit:
+            return max(hit)
+    return None
+
+
+def archived_extra(storage: Storage, config: TableConfig) -> Iterator[Mapping[str, str]]:
+    """What archived writes say beside files (`CommitMetadata.extra`), newest first; of layout 1.
+
+    Raises:
+        CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
+    """
+    for path in reversed(archive_files(storage, config)):
+        found = []
+        for record in _records(storage, path):
+            instant = _instant(record)
+            if instant is None or not instant.completed or instant.action not in WRITE_ACTIONS:
+                continue
+            extra = (record.get(_CONTENT[instant.action]) or {}).get("extraMetadata")
+            if extra:
+                found.append((instant, extra))
+        found.sort(key=lambda of: of[0], reverse=True)
+        yield from (extra for _, extra in found)
+
+
+def _records(storage: Storage, path: str) -> Iterator[dict[str, Any]]:
+    with LogFileReader.open(storage, path) as log:
+        for block in log.blocks:
+            if block.type != BlockType.AVRO_DATA:
+                # A writer that died while it appended leaves such a stretch; the next one wrote all of it again.
+                if block.type == BlockType.CORRUPT and block.damage.may_be_cut_off:
+                    continue
+                what = block.damage.text if block.type == BlockType.CORRUPT else f"{block.type.name} block"
+                raise block.broken(f"a {what} in the archived timeline").at(table=storage.uri)
+            try:
+                schema = checked_schema(block.schema)
+                rows = read_avro(block, log.content(block))
+            except HudiError as e:
+                raise e.at(table=storage.uri, file=path) from None
+            for at, length in zip(rows.offsets.tolist(), rows.lengths.tolist(), strict=True):
+                data = io.BytesIO(rows.data.slice(at, length).to_pybytes())
+                try:
+                    yield _whole_record(fastavro.schemaless_reader(data, schema, None), data)
+                except DECODING_ERRORS as e:
+                    raise CorruptFileError(
+                        f"a record of the archived timeline cannot be decoded: {type(e).__name__}: {e}",
+                        table=storage.uri,
+                        file=path,
+                        offset=block.content_offset + at,
+                        remedy="restore the file from a backup.",
+                    ) from None
+
+
+def _whole_record(value: object, data: io.BytesIO) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError("it is no record")
+    if data.read(1):
+        raise ValueError("bytes follow its last field")
+    return value
+
+
+def _instant(record: dict[str, Any]) -> Instant | None:
+    time, action = record.get("commitTime"), record.get("actionType")
+    if not isinstance(time, str) or not time.isdigit():
+        return None
+    if not isinstance(action, str) or action not in ACTIONS:
+        return None
+    # Releases before 0.6 archived completed instants only, and gave no state.
+    state = record.get("actionState") or COMPLETED
+    return Instant(time, str(action), str(state)) if state in ("REQUESTED", "INFLIGHT", COMPLETED) else None
+
+
+# Completed instants whose file is not where it was listed: archived meanwhile, or moved by the table's upgrade.
+#
+# A state of the table that was read stays what it was: archiving removes no data, and what a commit said is in the
+# archive before its file goes.
+
+
+def read_moved(storage: Storage, instant: Instant) -> Action | None:
+    """What the file of a completed instant said, from where it is now; None where nobody has it any more.
+
+    Log files of archived delta commits have no size: archives of table version 6 do not say where in a file the bytes
+    of a commit begin.
+    """
+    config = load(storage)
+    try:
+        if config.timeline_folder != instant.folder:
+            there = load_timeline(storage, config).instants
+            found = (i for i in there if i.completed and (i.time, i.action) == (instant.time, instant.action))
+            moved = next(found, None)
+            if moved is not None:
+                return read_action(storage, moved)
+        action = read_archived(storage, config, instant)
+    except (InstantNotFoundError, MissingFileError, CorruptFileError, UnsupportedError):
+        return None  # the caller's error says what is missed
+    return _without_log_sizes(action) if isinstance(action, CommitMetadata) else action
+
+
+def _without_log_sizes(metadata: CommitMetadata) -> CommitMetadata:
+    stats = {
+        partition: tuple(
+            replace(s, file_size_in_bytes=0)
+            if parse_log_file(partition, s.path.rpartition("/")[2]) is not None and "logOffset" not in s.extra
+            else s
+            for s in found
+        )
+        for partition, found in metadata.partition_to_stats.items()
+    }
+    return replace(metadata, partition_to_stats=stats)
+
+
+__all__ = ["read_moved"]

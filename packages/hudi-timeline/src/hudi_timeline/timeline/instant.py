@@ -1,0 +1,310 @@
+"""Instants: one action on the table in one state, and the names of their files.
+
+Layout 1 (table versions 5 and 6): `.hoodie/<requested>.<action>[.<state>]`.  Layout 2 (8 and 9): in a folder of
+their own, and the name of a completed one says when it was: `<requested>_<completion>.<action>`.
+
+Source: HoodieInstant of Apache Hudi 0.15, InstantFileNameParserV2 of 1.x.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import total_ordering
+from typing import TypeVar
+
+from hudi_format.errors import CorruptFileError, InstantNotFoundError, MissingFileError, UnsupportedError
+from hudi_format.file_names import META_DIR
+from hudi_format.storage.protocol import Storage
+from hudi_format.storage.stable_reads import read_whole
+
+REQUESTED = "REQUESTED"
+INFLIGHT = "INFLIGHT"
+COMPLETED = "COMPLETED"
+_RANK = {REQUESTED: 0, INFLIGHT: 1, COMPLETED: 2}
+
+COMMIT = "commit"
+DELTA_COMMIT = "deltacommit"
+REPLACE_COMMIT = "replacecommit"
+CLUSTERING = "clustering"  # layout 2 only, while it is pending
+COMPACTION = "compaction"
+LOG_COMPACTION = "logcompaction"
+CLEAN = "clean"
+ROLLBACK = "rollback"
+RESTORE = "restore"
+SAVEPOINT = "savepoint"
+INDEXING = "indexing"
+
+WRITE_ACTIONS = frozenset({COMMIT, DELTA_COMMIT, REPLACE_COMMIT})
+ACTIONS = WRITE_ACTIONS | {COMPACTION, LOG_COMPACTION, CLEAN, ROLLBACK, RESTORE, SAVEPOINT, INDEXING}
+
+# A compaction ends as a commit, a log compaction as a delta commit, in layout 2 a clustering as a
+# replacecommit: one instant, two actions.
+_COMPARABLE = {COMPACTION: COMMIT, LOG_COMPACTION: DELTA_COMMIT, CLUSTERING: REPLACE_COMMIT}
+
+_UNKNOWN = re.compile(r"[0-9]{14,17}(?:_[0-9]{14,17})?\.([a-z]+)(?:\.(?:requested|inflight))?\Z")
+# ASCII only: int() and the order of text must agree on what a digit is.
+_NAME = re.compile(r"([0-9]+)\.([a-z]+)(?:\.([a-z]+))?\Z")
+_NAME_2 = re.compile(r"([0-9]+)(?:_([0-9]+))?\.([a-z]+)(?:\.([a-z]+))?\Z")
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """One state of one action.
+
+    Ordered by time, then action (a compaction counts as the commit that it becomes), then state.
+    `file_name` is the name in `folder`; `mtime_ms` its modification time, which version 6 uses
+    as the completion time; `size` in bytes, -1 where it was not listed.  `completion` is the time of completion that
+    a table of layout 2 says, in the table's time zone; "" elsewhere, and while the instant is pending.
+    """
+
+    time: str
+    action: str
+    state: str
+    file_name: str = ""
+    mtime_ms: int = 0
+    size: int = -1
+    completion: str = ""
+    folder: str = META_DIR
+
+    @property
+    def completed(self) -> bool:
+        return self.state == COMPLETED
+
+    @property
+    def comparable_action(self) -> str:
+        return _COMPARABLE.get(self.action, self.action)
+
+    @property
+    def path(self) -> str:
+        """The file's path below the table."""
+        return f"{self.folder}/{self.file_name}"
+
+    def order(self) -> tuple[str, str, int, str]:
+        """What instants are sorted by."""
+        return self.time, self.comparable_action, _RANK[self.state], self.completion
+
+    def __lt__(self, other: object) -> bool:
+        return self.order() < other.order() if isinstance(other, Instant) else NotImplemented
+
+    def __str__(self) -> str:
+        return f"{self.time} {self.action} {self.state.lower()}"
+
+
+def parse_instant_file(name: str, *, mtime_ms: int = 0, size: int = -1) -> Instant | None:
+    """The instant that a file of `.hoodie` stands for, or None where it is none.
+
+    Names with unknown words are no instants: leftovers of writers' temporary files, and what later
+    versions add.
+    """
+    match = _NAME.match(name)
+    if match is None:
+        return None
+    time, word, state_word = match.groups()
+    if word == "inflight" and state_word is None:
+        return Instant(time, COMMIT, INFLIGHT, name, mtime_ms, size)
+    if word not in ACTIONS:
+        return None
+    state = _state(word, state_word)
+    if state is None:
+        return None
+    return Instant(time, word, state, name, mtime_ms, size)
+
+
+def parse_instant_file_2(name: str, folder: str, *, mtime_ms: int = 0, size: int = -1) -> Instant | None:
+    """The instant that a file of a timeline of layout 2 stands for, or None where it is none.
+
+    Args:
+        folder: the timeline's, below the table.
+    """
+    match = _NAME_2.match(name)
+    if match is None:
+        return None
+    time, completion, word, state_word = match.groups()
+    if word == "inflight" and state_word is None and completion is None:
+        return Instant(time, COMMIT, INFLIGHT, name, mtime_ms, size, folder=folder)
+    if word not in ACTIONS and word != CLUSTERING:
+        return None
+    state = _state(word, state_word)
+    if state is None:
+        return None
+    if state != COMPLETED:
+        if completion is not None:
+            return None
+        return Instant(time, word, state, name, mtime_ms, size, folder=folder)
+    return Instant(time, word, state, name, mtime_ms, size, completion or "", folder)
+
+
+def _state(action: str, word: str | None) -> str | None:
+    """What the second word of a name says of an instant; None where no writer gives an action's file such a name."""
+    state = {None: COMPLETED, "inflight": INFLIGHT, "requested": REQUESTED}.get(word)
+    if state == COMPLETED and action in _COMPARABLE:
+        return None
+    # Apache Hudi's is `<time>.inflight`, and its timelines leave out the other name.
+    return None if state == INFLIGHT and action == COMMIT else state
+
+
+def unknown_action(name: str) -> bool:
+    """Whether a file has the name of an instant of an action that is not known."""
+    match = _UNKNOWN.match(name)
+    return match is not None and match[1] not in ACTIONS | {CLUSTERING, "inflight", "tmp"}
+
+
+def instant_key(name: str) -> tuple[str, str]:
+    """The time and comparable action of the file of a requested or inflight instant."""
+    time, _, rest = name.partition(".")
+    word = rest.partition(".")[0]
+    action = COMMIT if rest == "inflight" else word
+    return time, _COMPARABLE.get(action, action)
+
+
+def file_name(time: str, action: str, state: str) -> str:
+    """The name of an instant's file below `.hoodie`."""
+    if state == COMPLETED:
+        return f"{time}.{_COMPARABLE.get(action, action)}"
+    if state == INFLIGHT and action == COMMIT:
+        return f"{time}.inflight"
+    return f"{time}.{action}.{state.lower()}"
+
+
+def instant_path(time: str, action: str, state: str) -> str:
+    """The path of an instant's file below the table."""
+    return f".hoodie/{file_name(time, action, state)}"
+
+
+def empty_file_error(instant: Instant, table: str) -> CorruptFileError:
+    """The error for a completed write whose file holds nothing.
+
+    No conforming writer publishes one; what it wrote or replaced cannot be known, so it is neither
+    read as a commit nor passed over.
+    """
+    return CorruptFileError(
+        f"the file of the completed {instant.action} is empty",
+        table=table,
+        instant=instant.time,
+        file=instant.path,
+        remedy="restore the file from a backup; if the write is known to have failed, delete "
+        f"{instant.path} alone, and the next write rolls the instant back.",
+    )
+
+
+# Instant times: text of 17 digits, `yyyyMMddHHmmssSSS`, wall clock of the table's time zone.
+#
+# Old tables have 14 digits, read as if the milliseconds were 999; metadata tables append a suffix of
+# three digits.  Instants are compared as text.
+
+LENGTH = 17
+_DIGITS = re.compile(r"\d+\Z")
+
+
+def format_instant(moment: datetime) -> str:
+    """The instant of a wall-clock moment; what is below a millisecond is cut off."""
+    return moment.strftime("%Y%m%d%H%M%S") + f"{moment.microsecond // 1000:03d}"
+
+
+def parse_instant(instant: str) -> datetime:
+    """The wall-clock moment of an instant, without zone.
+
+    Raises:
+        ValueError: not an instant time, such as the bootstrap instants `00000000000001`.
+    """
+    if not _DIGITS.match(instant) or len(instant) < 14:
+        raise ValueError(f"not an instant time: {instant!r}")
+    base = datetime.strptime(instant[:14], "%Y%m%d%H%M%S")
+    millis = int(instant[14:LENGTH]) if len(instant) >= LENGTH else 999
+    return base + timedelta(milliseconds=millis)
+
+
+def next_instant(instant: str) -> str:
+    """The smallest instant time after `instant`."""
+    return format_instant(parse_instant(instant) + timedelta(milliseconds=1))
+
+
+def zone_of(timezone_property: str) -> tzinfo | None:
+    """The zone that `hoodie.table.timeline.timezone` names: None is this machine's local zone."""
+    return UTC if timezone_property.upper() == "UTC" else None
+
+
+def parse_query_instant(value: str | datetime, zone: tzinfo | None = None) -> str:
+    """The instant that a user's time means: digits, `yyyy-MM-dd`, with time, with milliseconds.
+
+    A datetime with a zone, and an ISO text that ends in one (`Z`, `+02:00`), is turned into the table's zone.
+
+    Raises:
+        InstantNotFoundError: another form; the message lists the forms that are accepted.
+    """
+    if isinstance(value, datetime):
+        try:
+            return format_instant(value.astimezone(zone).replace(tzinfo=None) if value.tzinfo else value)
+        except OverflowError:  # the year 10000, or that before 1, in the table's zone
+            raise InstantNotFoundError(
+                f"{value} is not within the years 1 to 9999 of the table's time zone",
+                remedy="give a time within them.",
+            ) from None
+    text = value.strip() if isinstance(value, str) else ""
+    if _DIGITS.match(text) and len(text) in (14, LENGTH):
+        return text
+    for pattern, length in (("%Y-%m-%d", 10), ("%Y-%m-%d %H:%M:%S", 19), ("%Y-%m-%d %H:%M:%S.%f", 23)):
+        normal = text.replace("T", " ", 1)
+        if len(normal) != length:
+            continue
+        try:
+            moment = datetime.strptime(normal, pattern)
+        except ValueError:
+            break
+        # Seconds without a fraction mean the whole second, as for instants of 14 digits.
+        return format_instant(moment)[:14] + "999" if length == 19 else format_instant(moment)
+    with_zone = _with_zone(text)
+    if with_zone is not None:
+        instant = parse_query_instant(with_zone, zone)
+        return instant if "." in text else instant[:14] + "999"
+    raise InstantNotFoundError(
+        f"cannot read {value!r} as a point in time",
+        remedy="give an instant (14 or 17 digits), 'yyyy-MM-dd', 'yyyy-MM-dd HH:mm:ss' "
+        "or 'yyyy-MM-dd HH:mm:ss.SSS', the latter two also with a zone such as +02:00.",
+    )
+
+
+def _with_zone(text: str) -> datetime | None:
+    """The moment of an ISO text that names its zone; None for any other text."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else None
+
+
+_T = TypeVar("_T")
+
+
+def read_instant(storage: Storage, instant: Instant, parse: Callable[[bytes], _T]) -> _T:
+    """What `parse` makes of an instant's file; that of a completed one is awaited.
+
+    What others left in lower states is read as it is: by who undoes it, when its writer is gone.
+
+    Raises:
+        MissingFileError: the file is not there (any more).
+        CorruptFileError, UnsupportedError: as `parse` raised them, with table, instant and file.
+    """
+    try:
+        if instant.completed:
+            return read_whole(storage, instant.path, parse)
+        return parse(storage.read(instant.path))
+    except FileNotFoundError:
+        raise gone_since(instant, storage.uri) from None
+    except (CorruptFileError, UnsupportedError) as e:
+        raise e.at(table=storage.uri, instant=instant.time, file=instant.path) from None
+
+
+def gone_since(instant: Instant, table: str) -> MissingFileError:
+    """The error for an instant whose file was listed and is not there."""
+    return MissingFileError(
+        "the instant's file is not there",
+        table=table,
+        instant=instant.time,
+        file=instant.path,
+        remedy="read the table again: the instant was archived or rolled back meanwhile.",
+    )

@@ -1,0 +1,85 @@
+"""New instant times: wall clock of the table's zone, greater than all that the table has.
+
+Instants are compared as text, so a clock that is behind (another zone, the end of summer time, a
+machine set wrong) would hide a write behind older ones.  A small difference is stepped over, a greater
+one is an error.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from hudi_format.errors import ClockError
+from hudi_format.fork_safe import ProcessLock
+from hudi_format.storage.local import TICK_MS
+from hudi_timeline.table_config import TIMEZONE, TableConfig
+from hudi_timeline.timeline.active_timeline import Timeline
+from hudi_timeline.timeline.instant import format_instant, next_instant, parse_instant, zone_of
+
+# Within this, an instant in the future comes from a clock that is a little ahead, or from another
+# instant of the same millisecond.
+TOLERANCE = timedelta(seconds=1)
+
+_lock = ProcessLock()
+_last_given: dict[str, str] = {}  # by time zone property
+
+
+def new_instant(
+    timeline: Timeline, config: TableConfig, now: Callable[[], float] = time.time, *, table: str = ""
+) -> str:
+    """An instant greater than every instant of the timeline, in any state, and than those given before.
+
+    Args:
+        now: seconds since the epoch.
+        table: for error messages only.
+
+    Raises:
+        ClockError: the clock is more than a second behind an instant of the table.
+
+    The caller holds the table's lock from loading `timeline` until the requested file is there.
+    """
+    with _lock:
+        moment = datetime.fromtimestamp(now(), zone_of(config.timezone)).replace(tzinfo=None)
+        newest = timeline.newest_time
+        instant = format_instant(moment)
+        if instant <= newest:
+            instant = _step_over(newest, moment, config, table)
+        last = _last_given.get(config.timezone, "")
+        # Where the process's own memory is far ahead, the clock was set back or summer time ended; the
+        # table's instants alone decide then.
+        if instant <= last and parse_instant(last) - parse_instant(instant) <= TOLERANCE:
+            instant = next_instant(last)
+        _last_given[config.timezone] = instant
+        return instant
+
+
+def wait_for_next_tick(written_ms: int) -> None:
+    """Return when a file that is made now gets a later time than one that was written at `written_ms`.
+
+    A time that lies ahead, of another machine's clock, is not waited for.
+    """
+    passed_ms = time.time() * 1000 - written_ms
+    if 0 <= passed_ms < TICK_MS:
+        time.sleep((TICK_MS - passed_ms) / 1000)
+
+
+def _step_over(newest: str, moment: datetime, config: TableConfig, table: str) -> str:
+    try:
+        ahead = parse_instant(newest) - moment
+    except ValueError:
+        ahead = timedelta.max
+    if ahead <= TOLERANCE:
+        return next_instant(newest)
+    by = "" if ahead == timedelta.max else f" {ahead.total_seconds():,.1f} s"
+    raise ClockError(
+        f"the clock says {format_instant(moment)} ({TIMEZONE}={config.timezone}), which is{by} "
+        f"before the table's instant {newest}",
+        table=table,
+        instant=newest,
+        remedy="set this machine's clock and time zone (TZ) to those of the table's other writers, "
+        "or wait until the clock has passed that instant.",
+        timezone=config.timezone,
+        clock=format_instant(moment),
+    )

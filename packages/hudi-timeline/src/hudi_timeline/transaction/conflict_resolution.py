@@ -1,0 +1,133 @@
+"""Whether a write may still be completed: what others did to what it goes by since it began.
+
+Source: SimpleConcurrentFileWritesConflictResolutionStrategy of Apache Hudi 0.15.  New file groups never
+collide, so two writes that insert one key into new files are not seen here (a stated limit of Hudi).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from hudi_format.errors import ConcurrentWriterError, WriteConflictError
+from hudi_format.storage.protocol import Storage
+from hudi_timeline.table_config import INDEX, TableConfig
+from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
+from hudi_timeline.timeline.commit_metadata import CommitMetadata, read_commit
+from hudi_timeline.timeline.instant import REPLACE_COMMIT, REQUESTED, RESTORE, Instant, instant_path
+from hudi_timeline.transaction.write_basis import Changes
+
+FileGroup = tuple[str, str]  # partition path, file id
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Rivals:
+    """What others did to the table while a write was running.
+
+    Attributes:
+        changes: since the write began.
+        commits: what the completed writes among them say, oldest first.
+        config: the table's, now.
+    """
+
+    changes: Changes
+    commits: Mapping[Instant, CommitMetadata]
+    config: TableConfig
+
+
+def check(
+    storage: Storage,
+    instant: str,
+    metadata: CommitMetadata,
+    changes: Changes,
+    before: Timeline,
+    config: TableConfig,
+    now: Timeline,
+) -> Rivals:
+    """Make sure that nobody changed the files, the properties or the past of what this write is based on.
+
+    Args:
+        instant: of this write.
+        metadata: what this write is about to publish.
+        changes: since the write began.
+        before: the timeline when the write began.
+        config, now: the table's configuration and timeline under the lock.
+
+    Raises:
+        WriteConflictError: another write completed a change to a file group that this one changes, or
+            planned to rewrite one; or hoodie.properties changed, or a write was undone.
+        ConcurrentWriterError: the table was restored meanwhile.
+    """
+    known = {i.time for i in before.of(RESTORE)}
+    for restore in now.of(RESTORE):
+        if restore.time not in known:
+            raise ConcurrentWriterError(
+                f"the table was restored by {restore.time} while this write was running",
+                table=storage.uri,
+                instant=instant,
+                remedy="run the write again.",
+            )
+    # Whether the table's index matters is for who looked for keys to say.
+    if changes.undone or set(changes.properties) - {INDEX}:
+        raise changes.conflict("its files were written for what was there before", table=storage.uri,
+                               instant=instant)  # fmt: skip
+    commits = {rival: read_commit(storage, rival) for rival in changes.written}
+    _check_groups(storage, instant, metadata, _groups(storage, instant, commits, before, now))
+    return Rivals(changes, commits, config)
+
+
+def _check_groups(
+    storage: Storage,
+    instant: str,
+    metadata: CommitMetadata,
+    rivals: Iterator[tuple[str, str, frozenset[FileGroup]]],
+) -> None:
+    own = metadata.file_groups()
+    if not own:
+        return
+    for rival, what, groups in rivals:
+        shared = sorted(own & groups)
+        if shared:
+            names = [f"{partition or '.'}/{file_id}" for partition, file_id in shared]
+            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+            raise WriteConflictError(
+                f"{what} {rival} changed {len(shared)} of the same file groups first: "
+                f"{', '.join(names[:_SHOWN])}{more}",
+                table=storage.uri,
+                instant=instant,
+                remedy="run the write again; it then builds on the other one's result.  A long write that loses "
+                "to small ones again and again needs a time without them, or a lock around both.",
+                rival=rival,
+                file_groups=names,
+            )
+
+
+def _groups(
+    storage: Storage,
+    instant: str,
+    commits: Mapping[Instant, CommitMetadata],
+    before: Timeline,
+    now: Timeline,
+) -> Iterator[tuple[str, str, frozenset[FileGroup]]]:
+    """Those of writes that completed since then (whenever they began), and of clusterings planned since then."""
+    for rival, commit in commits.items():
+        yield rival.time, rival.action, commit.file_groups()
+    planned = {i.time for i in before.pending_writes()}
+    for rival in now.pending_writes():
+        if rival.time not in planned and rival.time != instant and is_clustering(storage, now, rival):
+            yield rival.time, "clustering", clustered_groups(storage, rival.time)
+
+
+def clustered_groups(storage: Storage, instant: str) -> frozenset[FileGroup]:
+    """The file groups that a planned clustering rewrites."""
+    path = instant_path(instant, REPLACE_COMMIT, REQUESTED)
+    record = avro_files.read_record(storage, "HoodieRequestedReplaceMetadata", path, instant)
+    plan = record.get("clusteringPlan") or {}
+    return frozenset(
+        (piece.get("partitionPath") or "", piece.get("fileId") or "")
+        for group in plan.get("inputGroups") or ()
+        for piece in group.get("slices") or ()
+    )

@@ -1,0 +1,131 @@
+"""What killed writers leave that never counts as anything: taken away by the next writer, so that it does not add up.
+
+Markers and heartbeats of writes that are over; temporary files, of writers killed between writing a file and giving it
+its name; and folders of staged rows, of Spark's Python data source.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+
+from hudi_format.file_names import META_DIR, PARTITION_METADATA
+from hudi_format.storage.protocol import Storage
+from hudi_timeline.concurrency import heartbeat, markers
+from hudi_timeline.timeline.active_timeline import Timeline
+from hudi_timeline.transaction import rollback_executor
+
+# `LocalStorage` names them so; other stores write in one step.
+_TEMPORARY = re.compile(r"^\.(?P<name>.+)\.[0-9a-f]{32}\.tmp$")
+STAGING = ".hoodie_staging_"
+"""Beginning of the name of a folder in which a write stages rows before they are committed; 32 hex digits follow."""
+_STAGING = re.compile(re.escape(STAGING) + r"[0-9a-f]{32}\Z")
+STAGING_AGE_MS = 24 * 3_600_000
+"""A folder of staged rows into which nothing came for so long belongs to no write any more."""
+TEMPORARY_AGE_MS = 24 * 3_600_000
+"""Nor does a temporary file of that age: to write one and to name it takes moments."""
+_INSTANT = re.compile(r"^\d{14,17}(?!\d)")
+
+
+def remove_marks(storage: Storage, timeline: Timeline, marked: Sequence[str]) -> None:
+    """Remove markers of instants that are completed, and markers with their files of instants that are nowhere.
+
+    Called under the table's lock.
+
+    Args:
+        marked: instants that had markers before the timeline was loaded.
+    """
+    there = {f.time for f in timeline.files}
+    for time_ in marked:
+        if time_ in there:
+            found = timeline.find(time_)
+            if found is not None and found.completed:
+                markers.delete(storage, time_)
+        elif time_ > timeline.first_active:
+            # Files of an instant that is nowhere, left by tasks that outlived its rollback.  Older ones than
+            # the timeline may belong to commits that were archived.
+            rollback_executor.remove_leftovers(storage, time_)
+        else:
+            markers.delete(storage, time_)
+
+
+def remove_heartbeats(
+    storage: Storage, timeline: Timeline, beating: Sequence[str], interval_ms: int, misses: int
+) -> None:
+    """Remove heartbeats that stand for no pending instant and do not beat any more.
+
+    Args:
+        beating: instants that had a heartbeat before the timeline was loaded.
+        interval_ms, misses: as `heartbeat.liveness`.
+    """
+    for time_ in beating:
+        pending = any(i.time == time_ and not i.completed for i in timeline.instants)
+        if not pending and not heartbeat.liveness(storage, time_, interval_ms, misses).alive:
+            heartbeat.delete(storage, time_)
+
+
+def remove_temporaries(storage: Storage, *, now: Callable[[], float] = time.time) -> None:
+    """Remove the temporary files of the timeline and of heartbeats whose writers are gone.
+
+    Called under the table's lock, after dead writes were rolled back: what begins, commits or is rolled back does
+    so under that lock, and what runs meanwhile has a heartbeat.  Files of no instant (hoodie.properties) may be
+    those of a caller that holds no lock, and stay for a day.
+
+    Args:
+        now: seconds since the epoch.
+    """
+    if not storage.is_local:
+        return
+    at_work = set(heartbeat.list_instants(storage))
+    for folder in (META_DIR, heartbeat.FOLDER):
+        for entry in storage.list(folder):
+            found = None if entry.is_dir else _TEMPORARY.match(entry.name)
+            if found is None:
+                continue
+            instant = _INSTANT.match(found["name"])
+            if instant is not None:
+                gone = instant[0] not in at_work
+            else:
+                gone = now() * 1000 - entry.mtime_ms > TEMPORARY_AGE_MS
+            if gone:
+                storage.delete(f"{folder}/{entry.name}")
+
+
+def remove_staging(storage: Storage, *, now: Callable[[], float] = time.time) -> None:
+    """Remove folders of staged rows to which nothing was added for a day.
+
+    Args:
+        now: seconds since the epoch.
+    """
+    for entry in storage.list(""):
+        if not entry.is_dir or not _STAGING.match(entry.name):
+            continue
+        # Object stores have no time of a folder; the youngest of its files says as much.
+        youngest = max((f.mtime_ms for f in storage.list(entry.name)), default=0)
+        if now() * 1000 - max(youngest, entry.mtime_ms) > STAGING_AGE_MS:
+            storage.delete_dir(entry.name)
+
+
+def remove_bare_partitions(storage: Storage) -> bool:
+    """Remove the folders of partitions in which there are no data files.
+
+    Returns:
+        False where some folder holds other files; then nothing is removed.
+    """
+    top = [e for e in storage.list("") if not e.name.startswith(META_DIR)]
+    if not all(e.is_dir and _is_bare(storage, e.name) for e in top):
+        return False
+    for entry in top:
+        storage.delete_dir(entry.name)
+    storage.delete(PARTITION_METADATA)
+    return True
+
+
+def _is_bare(storage: Storage, folder: str) -> bool:
+    return all(
+        _is_bare(storage, f"{folder}/{e.name}")
+        if e.is_dir
+        else e.name.startswith((PARTITION_METADATA, f".{PARTITION_METADATA}"))
+        for e in storage.list(folder)
+    )

@@ -1,0 +1,391 @@
+"""Undo a write: its files, then its instants, on record as a rollback instant.
+
+    plan -> <r>.rollback.requested -> .inflight -> the target's completed file, if there is one -> delete data files,
+    command blocks into log files -> delete the target's other instant files -> <r>.rollback -> delete its markers and
+    heartbeat
+
+Every step may be the last one of a process: the plan says what is left to do, each step may be repeated, and
+markers go last.  A write is no more from the moment at which its completed file is gone.  The caller holds the
+table's lock.
+
+Source: BaseRollbackActionExecutor and BaseRollbackHelper of Apache Hudi 0.15.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from hudi_format import properties
+from hudi_format.errors import UnsupportedError
+from hudi_format.file_names import PARTITION_METADATA, log_file_name, parse_base_file, parse_log_file
+from hudi_format.log.reader import LogFileReader
+from hudi_format.log.writer import LogWriter
+from hudi_format.model import LogFile, join_path
+from hudi_format.storage.open import flush
+from hudi_format.storage.protocol import Storage
+from hudi_timeline.concurrency import heartbeat, markers
+from hudi_timeline.table_config import TableConfig
+from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.active_timeline import Timeline, load_timeline
+from hudi_timeline.timeline.avro_files import Record
+from hudi_timeline.timeline.instant import (
+    COMMIT,
+    COMPACTION,
+    COMPLETED,
+    INFLIGHT,
+    LOG_COMPACTION,
+    REQUESTED,
+    ROLLBACK,
+    WRITE_ACTIONS,
+    Instant,
+    instant_path,
+    parse_instant_file,
+)
+from hudi_timeline.timeline.instant_generator import new_instant
+from hudi_timeline.transaction.rollback_guard import refuse_needed
+from hudi_timeline.transaction.rollback_plan import (
+    LogRequest,
+    Work,
+    by_markers,
+    make_plan,
+    read_plan,
+    target_of,
+    work_of,
+)
+
+# Deletes are round trips on object stores; few are not worth a pool of threads.
+_POOL_FROM = 64
+_POOL_SIZE = 16
+
+ROLLBACK_TOKEN = "1-0-1"
+"""Write token of log files that hold command blocks, as in Apache Hudi's."""
+
+_COMPACTIONS = (COMPACTION, LOG_COMPACTION)
+
+
+def rollback_instant(
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    instant: Instant,
+    *,
+    now: Callable[[], float] = time.time,
+) -> str:
+    """Undo a write and return the rollback's instant time.
+
+    A rollback of the same write that was begun and not finished is finished under its own time.  A compaction that is
+    inflight goes back to its plan, which stays requested.
+
+    Args:
+        timeline: loaded under the lock.
+
+    Raises:
+        UnsupportedError: no write or inflight compaction, or one that others depend on.
+        OptionError: a completed write that is savepointed.
+        CorruptFileError: a marker or plan names files outside the table.
+    """
+    refuse_kind(storage, instant)
+    for pending in timeline.pending(ROLLBACK):
+        plan = read_plan(storage, pending)
+        if plan is not None and target_of(plan)[0] == instant.time:
+            if instant.completed:
+                refuse_needed(storage, config, timeline, instant)
+            execute(storage, pending.time, plan)
+            return pending.time
+    if instant.completed:
+        refuse_needed(storage, config, timeline, instant)
+    plan = make_plan(storage, timeline, instant)
+    content = avro_files.render("HoodieRollbackPlan", plan)
+    while True:
+        time_ = new_instant(timeline, config, now, table=storage.uri)
+        try:
+            storage.create(instant_path(time_, ROLLBACK, REQUESTED), content)
+        except FileExistsError:  # taken by a writer without our lock; the next millisecond is free
+            continue
+        execute(storage, time_, plan)
+        return time_
+
+
+def refuse_kind(storage: Storage, instant: Instant) -> None:
+    """Raise UnsupportedError for what is no write."""
+    if instant.action in WRITE_ACTIONS or (instant.action in _COMPACTIONS and instant.state == INFLIGHT):
+        return
+    remedy = "`hudi timeline` lists the writes."
+    if instant.action in _COMPACTIONS:
+        remedy = "nothing was done by it yet: run it, or unschedule it (hudi-cli: compaction unschedule)."
+    raise UnsupportedError(
+        f"a write or an inflight compaction can be rolled back, not {instant}",
+        table=storage.uri,
+        instant=instant.time,
+        remedy=remedy,
+    )
+
+
+def finish_pending(storage: Storage, config: TableConfig, timeline: Timeline) -> Timeline:
+    """Finish every rollback that a process left half done, and return the timeline afterwards.
+
+    One whose plan cannot be read is withdrawn: its target, if it is still there, is rolled back anew.
+
+    Raises:
+        UnsupportedError, OptionError: a completed write is to be undone, on which others depend.
+    """
+    pending = timeline.pending(ROLLBACK)
+    for rollback in pending:
+        plan = read_plan(storage, rollback)
+        if plan is None:
+            storage.delete(instant_path(rollback.time, ROLLBACK, INFLIGHT))
+            storage.delete(instant_path(rollback.time, ROLLBACK, REQUESTED))
+            continue
+        time_, action = target_of(plan)
+        done = [i for i in timeline.completed_writes() if (i.time, i.action) == (time_, action)]
+        if done:
+            refuse_needed(storage, config, timeline, done[0], rollback=rollback.time)
+        execute(storage, rollback.time, plan)
+        timeline = load_timeline(storage, config)
+    return load_timeline(storage, config) if pending else timeline
+
+
+def remove_leftovers(storage: Storage, instant: str) -> None:
+    """Take back what markers say of an instant that is not on the timeline: files of tasks that outlived it.
+
+    A block that such a task appended to another write's log file gets a command block after it: nobody reads it now,
+    but instants that the timeline was archived past count as completed.
+    """
+    if markers.has_markers(storage, instant):
+        requests = by_markers(storage, instant)
+        info = {"commitTime": instant, "action": COMMIT}
+        work = work_of({"instantToRollback": info, "RollbackRequests": requests})
+        delete_files(storage, work.paths)
+        for request in work.logs:
+            names = (path.rpartition("/")[2] for path in request.logs)
+            if any(_holds_block_of(storage, join_path(request.partition, n), instant) for n in names):
+                append_command(storage, request, instant, instant)
+        markers.delete(storage, instant)
+    heartbeat.delete(storage, instant)
+
+
+def _holds_block_of(storage: Storage, path: str, instant: str) -> bool:
+    if storage.info(path) is None:
+        return False
+    with LogFileReader.open(storage, path) as reader:
+        return any(b.instant == instant for b in reader.blocks)
+
+
+def withdraw(storage: Storage, instant: Instant) -> bool:
+    """Take back a write of this process that is to leave no trace, and say whether that was possible.
+
+    Its data files, the folders that it made for them, its instant files, its markers: in this order, so that a crash
+    on the way leaves what the next writer rolls back.  Not for writes to log files, whose readers need the record.
+    """
+    found = markers.list_markers(storage, instant.time)
+    if any(m.io_type == markers.APPEND for m in found):
+        return False
+    files = markers.base_files(found, instant.time)
+    delete_files(storage, [m.path for m in files])
+    for partition in sorted({m.partition for m in files}, reverse=True):
+        _remove_own_folder(storage, partition, instant.time)
+    storage.delete(instant_path(instant.time, instant.comparable_action, INFLIGHT))
+    storage.delete(instant_path(instant.time, instant.comparable_action, REQUESTED))
+    markers.delete(storage, instant.time)
+    heartbeat.delete(storage, instant.time)
+    return True
+
+
+def _remove_own_folder(storage: Storage, partition: str, instant: str) -> None:
+    """Remove a partition's folder if the instant made it and nothing else is in it, and parents left empty by that."""
+    path = join_path(partition, PARTITION_METADATA)
+    try:
+        made_by = properties.parse(storage.read(path), path=path).get("commitTime")
+    except FileNotFoundError:
+        return
+    others = [e for e in storage.list(partition) if e.name != PARTITION_METADATA]
+    if made_by != instant or others:
+        return
+    storage.delete(path)
+    folder = partition
+    while folder and not storage.list(folder):
+        storage.delete_dir(folder)
+        folder = folder.rpartition("/")[0]
+
+
+# --- execution -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class InstantRollback:
+    """What was done to undo a write.
+
+    Attributes:
+        files: names of the files that were deleted, by partition.
+        commands: sizes of the log files with command blocks, by partition and path.
+        logs: what the plan said of the log files whose blocks were taken back, by partition.
+    """
+
+    files: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    commands: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    logs: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    @property
+    def deleted(self) -> int:
+        return sum(map(len, self.files.values()))
+
+
+def execute(storage: Storage, rollback: str, plan: Record) -> InstantRollback:
+    """Carry out a requested plan, from wherever an earlier run of it stopped.
+
+    Raises:
+        CorruptFileError: the plan leads out of the table; nothing was changed.
+    """
+    began = time.monotonic()
+    work = work_of(plan)
+    _create_if_absent(storage, instant_path(rollback, ROLLBACK, INFLIGHT), b"")
+    undone = undo(storage, work, rollback, keep_request=work.action in _COMPACTIONS)
+    took_ms = int((time.monotonic() - began) * 1000)
+    metadata = rollback_record(storage, rollback, (work.time, work.action), undone, took_ms)
+    content = avro_files.render("HoodieRollbackMetadata", metadata)
+    completed = instant_path(rollback, ROLLBACK, COMPLETED)
+    _create_if_absent(storage, completed, content)
+    flush(storage, [completed], written=False)
+    tidy(storage, work.time, rollback)
+    return undone
+
+
+def undo(storage: Storage, work: Work, at: str, *, keep_request: bool = False) -> InstantRollback:
+    """Undo one write up to its instant files.  Each step may be repeated.
+
+    Args:
+        at: the instant that does it: of a rollback or a restore.
+        keep_request: the target's requested file stays, because it is a plan to run again.
+    """
+    states = _instant_files(storage, work)
+    for name in states.get(COMPLETED, ()):
+        storage.delete(f".hoodie/{name}")
+        flush(storage, [f".hoodie/{name}"], written=False)  # else it might come back without its files
+    delete_files(storage, work.paths)
+    commands: dict[str, dict[str, int]] = {}
+    logs: dict[str, dict[str, int]] = {}
+    for request in work.logs:
+        logs.setdefault(request.partition, {}).update(request.logs)
+        for path, size in append_command(storage, request, work.time, at).items():
+            commands.setdefault(request.partition, {})[path] = size
+    for state in (INFLIGHT, REQUESTED):
+        if state == REQUESTED and keep_request:
+            continue
+        for name in states.get(state, ()):
+            storage.delete(f".hoodie/{name}")
+    return InstantRollback(work.files, commands, logs)
+
+
+def _instant_files(storage: Storage, work: Work) -> dict[str, list[str]]:
+    """Names of the target's own instant files by state; a completed compaction's plan is among them."""
+    wanted = Instant(work.time, work.action, COMPLETED).comparable_action
+    found: dict[str, list[str]] = {}
+    for entry in storage.list(".hoodie"):
+        if entry.is_dir or not entry.name.startswith(work.time):
+            continue
+        instant = parse_instant_file(entry.name)
+        if instant is not None and (instant.time, instant.comparable_action) == (work.time, wanted):
+            found.setdefault(instant.state, []).append(entry.name)
+    return found
+
+
+def append_command(storage: Storage, request: LogRequest, target: str, at: str) -> dict[str, int]:
+    """Put a block after a slice's logs that takes the target's blocks back; size by path of the files that have one.
+
+    A slice of which nothing is there needs none: the writer died between its marker and its file.
+    """
+    there: list[LogFile] = []
+    has_base = False
+    for entry in storage.list(request.partition):
+        log = parse_log_file(request.partition, entry.name, entry.size)
+        if log is not None and (log.file_id, log.instant) == (request.file_id, request.base_instant):
+            there.append(log)
+        base = parse_base_file(request.partition, entry.name)
+        if base is not None and (base.file_id, base.instant) == (request.file_id, request.base_instant):
+            has_base = True
+    if not there and not has_base:
+        return {}
+    announced = {m.path for m in markers.list_markers(storage, at) if m.io_type == markers.APPEND}
+    earlier = [f for f in there if f.path in announced and _takes_back(storage, f, target)]
+    if earlier:  # an earlier run of the same rollback came this far
+        return {_uri(storage, f.path): f.size for f in earlier}
+    version = max((f.version for f in there), default=0) + 1
+    name = log_file_name(request.file_id, request.base_instant, version, ROLLBACK_TOKEN)
+    markers.create(storage, at, request.partition, name, markers.APPEND)
+    with LogWriter(
+        storage, request.partition, request.file_id, request.base_instant,
+        instant=at, schema="", write_token=ROLLBACK_TOKEN, version=version,
+    ) as writer:  # fmt: skip
+        writer.append_rollback(target)
+        written = writer.close()
+    flush(storage, [w.file.path for w in written])
+    return {_uri(storage, w.file.path): w.file.size for w in written}
+
+
+def _takes_back(storage: Storage, file: LogFile, target: str) -> bool:
+    with LogFileReader.open(storage, file.path) as reader:
+        return any(b.is_rollback and b.target_instant == target for b in reader.blocks)
+
+
+def _uri(storage: Storage, path: str) -> str:
+    return f"{'file:' if storage.is_local else ''}{storage.uri}/{path}"
+
+
+def tidy(storage: Storage, target: str, at: str) -> None:
+    """Remove markers and heartbeat of a write that is no more, and the markers of what undid it."""
+    markers.delete(storage, target)
+    markers.delete(storage, at)
+    heartbeat.delete(storage, target)
+
+
+def rollback_record(
+    storage: Storage, at: str, target: tuple[str, str], undone: InstantRollback, took_ms: int
+) -> Record:
+    """HoodieRollbackMetadata: what was done.
+
+    Args:
+        at: the instant of the rollback, or of the restore that it belongs to.
+        target: time and action of the write that is no more.
+    """
+    time_, action = target
+    partitions = sorted({*undone.files, *undone.commands, *undone.logs})
+    return {
+        "startRollbackTime": at,
+        "timeTakenInMillis": took_ms,
+        "totalFilesDeleted": undone.deleted,
+        "commitsRollback": [time_],
+        "partitionMetadata": {
+            p: {
+                "partitionPath": p,
+                "successDeleteFiles": [f"{storage.uri}/{join_path(p, n)}" for n in undone.files.get(p, ())],
+                "failedDeleteFiles": [],
+                "rollbackLogFiles": dict(undone.commands.get(p, {})),
+                "logFilesFromFailedCommit": dict(undone.logs.get(p, {})),
+            }
+            for p in partitions
+        },
+        "version": 1,
+        "instantsRollback": [{"commitTime": time_, "action": action}],
+    }
+
+
+def _create_if_absent(storage: Storage, path: str, data: bytes) -> None:
+    try:
+        storage.create(path, data)
+    except FileExistsError:  # an earlier run of the same rollback came this far
+        return
+
+
+def delete_files(storage: Storage, paths: Iterable[str]) -> None:
+    """Delete data files; one that is gone already counts as deleted."""
+    ordered = sorted(set(paths))
+    if len(ordered) < _POOL_FROM:
+        for path in ordered:
+            storage.delete(path)
+    else:
+        with ThreadPoolExecutor(_POOL_SIZE, thread_name_prefix="hudi-rollback") as pool:
+            list(pool.map(storage.delete, ordered))
+    flush(storage, ordered, written=False)  # before the timeline forgets why nobody reads them

@@ -1,0 +1,122 @@
+"""Whether a completed write may be undone: nothing that is left may depend on it.
+
+Source: validateSavepointRollbacks and validateRollbackCommitSequence of Apache Hudi 0.15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hudi_format.errors import MissingFileError, OptionError, UnsupportedError
+from hudi_format.file_names import parse_base_file, parse_log_file
+from hudi_format.model import WriteStat
+from hudi_format.storage.protocol import FileInfo, Storage
+from hudi_timeline.file_system_view.base_files import FileView
+from hudi_timeline.file_system_view.file_slices import merged_slices
+from hudi_timeline.file_system_view.snapshot import snapshot_of
+from hudi_timeline.table_config import TableConfig
+from hudi_timeline.timeline.active_timeline import Timeline
+from hudi_timeline.timeline.commit_metadata import CommitMetadata, read_commit
+from hudi_timeline.timeline.instant import (
+    COMPACTION,
+    LOG_COMPACTION,
+    RESTORE,
+    SAVEPOINT,
+    Instant,
+    instant_path,
+)
+
+
+def refuse_needed(
+    storage: Storage, config: TableConfig, timeline: Timeline, instant: Instant, *, rollback: str = ""
+) -> None:
+    """Raise where a completed write may not be undone.
+
+    Args:
+        rollback: the pending rollback that asks for it, for messages.
+
+    Raises:
+        OptionError: it is savepointed.
+        UnsupportedError: later writes or plans stand on it.
+        MissingFileError: files of the state before it were cleaned away.
+    """
+    asked = (
+        f"rollback {rollback} of the completed {instant.action} {instant.time} was begun, but "
+        if rollback
+        else ""
+    )
+    withdraw = (
+        f"; or delete {instant_path(rollback, 'rollback', 'REQUESTED')} to give it up" if rollback else ""
+    )
+    if any(i.time == instant.time for i in timeline.of(SAVEPOINT)):
+        raise OptionError(
+            f"{asked}the commit {instant.time} is savepointed",
+            table=storage.uri,
+            instant=instant.time,
+            remedy=f"delete the savepoint first{withdraw}.",
+        )
+    later = [i for i in timeline.completed_writes() if i.time > instant.time]
+    if later:
+        raise UnsupportedError(
+            f"{asked}{len(later)} completed writes came after {instant.time}, the newest {later[-1]}",
+            table=storage.uri,
+            instant=instant.time,
+            remedy=f"roll back {later[-1].time} and so on down to it, newest first, or restore to an earlier "
+            f"commit{withdraw}.",
+        )
+    pending = [
+        i
+        for kind in (COMPACTION, LOG_COMPACTION, RESTORE)
+        for i in timeline.pending(kind)
+        if i.time > instant.time
+    ] + [i for i in timeline.pending_writes() if i.time > instant.time]
+    if pending:
+        raise UnsupportedError(
+            f"{asked}{pending[0]} was begun after {instant.time}",
+            table=storage.uri,
+            instant=instant.time,
+            remedy=f"roll {pending[0].time} back first, or let it be finished{withdraw}.",
+        )
+    # The state before: a cleaner may have taken what the write replaced.
+    before = Timeline.of_files(
+        f
+        for f in timeline.files
+        if (f.time, f.comparable_action) != (instant.time, instant.comparable_action)
+    )
+    snapshot = snapshot_of(storage, config, before)
+    try:
+        listing = snapshot.listing().files
+        if config.table_type == "MERGE_ON_READ":
+            merged_slices(snapshot, listing)
+        else:
+            snapshot.latest_of(FileView.of_listing(listing), list(listing))
+        _check_earlier_slices(read_commit(storage, instant), listing, instant)
+    except MissingFileError as e:
+        e.remedy = f"the state before {instant.time} was cleaned away, so that it cannot come back{withdraw}."
+        raise e.at(table=storage.uri, instant=instant.time) from None
+
+
+def _check_earlier_slices(
+    commit: CommitMetadata, listing: Mapping[str, Sequence[FileInfo]], instant: Instant
+) -> None:
+    """Raise MissingFileError where nothing is left of a group before the write, also if archived commits made it."""
+    changed = {
+        (p, s.file_id) for p, stats in commit.partition_to_stats.items() for s in stats if _is_update(s)
+    }
+    changed |= {(p, file_id) for p, ids in commit.replaced.items() for file_id in ids}
+    there = set()
+    for partition in {p for p, _ in changed}:
+        for entry in listing.get(partition, ()):
+            file = parse_base_file(partition, entry.name) or parse_log_file(partition, entry.name)
+            if file is not None and file.instant < instant.time:
+                there.add((partition, file.file_id))
+    gone = sorted(changed - there)
+    if gone:
+        raise MissingFileError(
+            f"{len(gone)} file groups that {instant} changed have no earlier files, such as {gone[0][1]} in "
+            f"{gone[0][0] or 'the table'}"
+        )
+
+
+def _is_update(stat: WriteStat) -> bool:
+    return stat.prev_commit not in ("", "null")

@@ -1,0 +1,185 @@
+"""The schema that a commit says, once writes that overlapped with it have said theirs.
+
+A commit's schema becomes the table's.  One that was decided before another writer added a column, or widened one,
+would take that back without a word, though the two have no file group in common.  So the two are merged: what either
+added stays.  The files need nothing: a reader finds null for a column that a file lacks, and takes its narrower values
+for the table's type, as for all files from before a change.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from hudi_format.errors import HudiError, SchemaError
+from hudi_format.schema.avro import from_avro, to_avro, union_columns
+from hudi_format.schema.changes import ADDED, DROPPED, RELAXED, WIDENED, SchemaChange, schema_changes
+from hudi_format.schema.evolution import reconcile
+from hudi_format.schema.extension_types import own_types
+from hudi_format.schema.meta_fields import without_meta
+from hudi_format.storage.protocol import Storage
+from hudi_timeline.table_config import TableConfig
+from hudi_timeline.timeline.active_timeline import SCHEMA_NEUTRAL, Timeline
+from hudi_timeline.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, read_commit
+from hudi_timeline.timeline.instant import Instant
+from hudi_timeline.transaction import conflict_resolution
+from hudi_timeline.transaction.conflict_resolution import Rivals
+from hudi_timeline.transaction.write_basis import Basis
+
+# In the commit's extraMetadata: the columns that its writer dropped because its options said so, as a JSON list.
+ON_PURPOSE = "hudi.schema.dropped"
+
+Recheck: TypeAlias = Callable[[Rivals], Mapping[str, str]]
+"""Looks at what others did since a write began: raises, or gives entries for the commit's metadata."""
+
+
+def beside_others(
+    storage: Storage,
+    instant: str,
+    metadata: CommitMetadata,
+    before: tuple[TableConfig, Timeline],
+    now: tuple[TableConfig, Timeline],
+    recheck: Recheck | None = None,
+) -> tuple[CommitMetadata, tuple[str, ...]]:
+    """What a write is to publish, and what to say about it.
+
+    Args:
+        instant: of the write.
+        metadata: what it is about to publish.
+        before, now: the table when it began, and under the lock.
+        recheck: called where others have changed anything in between.
+
+    Raises:
+        WriteConflictError: it does not go with what others did in between.
+        ConcurrentWriterError: the table was restored.
+    """
+    changes = Basis.of(*before).changes(*now)
+    rivals = conflict_resolution.check(storage, instant, metadata, changes, before[1], *now)
+    if not changes:
+        return metadata, ()
+    if recheck is not None:
+        metadata = replace(metadata, extra={**metadata.extra, **recheck(rivals)})
+    metadata, warning = _rebased(storage, now[0], instant, metadata, rivals, before[1], now[1])
+    return metadata, (warning,) if warning else ()
+
+
+def _rebased(
+    storage: Storage,
+    config: TableConfig,
+    instant: str,
+    metadata: CommitMetadata,
+    rivals: Rivals,
+    before: Timeline,
+    now: Timeline,
+) -> tuple[CommitMetadata, str]:
+    """What to publish beside writes that completed since this one began, and what to say about it.
+
+    Args:
+        instant: of this write.
+        rivals: what these writes did; they share no file group with this one.
+        before: the timeline when this write began.
+        now: the timeline under the lock.
+
+    Raises:
+        WriteConflictError: schemas that do not go together; or the newest commit is, and stays, one that lacks what
+            this write adds.
+    """
+    own_text = metadata.schema_text
+    texts = {i: text for i, c in rivals.commits.items() if (text := _schema_text(c)) and text != own_text}
+    if not texts or not own_text:
+        return metadata, ""
+
+    def refuse(why: str) -> HudiError:
+        return rivals.changes.conflict(why, table=storage.uri, instant=instant)
+
+    def read(rival: Instant) -> CommitMetadata:
+        return rivals.commits.get(rival) or read_commit(storage, rival)
+
+    ours = without_meta(from_avro(own_text))
+    base = without_meta(from_avro(text)) if (text := _newest(before, read, config)) else pa.schema([])
+    merged = ours
+    for rival, text in texts.items():
+        if union_columns(text) or own_types(text):
+            raise refuse(f"{rival.time} brought columns that are read here, not written")
+        theirs = without_meta(from_avro(text))
+        try:
+            merged = _merged(merged, theirs, base)
+        except SchemaError as e:
+            raise refuse(f"the schema of {rival.time} does not go with this write's: {e.message}") from None
+    _check_fixed(config, ours, merged, refuse)
+    last = now.completed_writes()[-1] if now.completed_writes() else None
+    if last is not None and last.time > instant:
+        # The newest instant's schema is the table's, whenever it was completed.
+        stays = _newest(now, read, config)
+        there = without_meta(from_avro(stays)) if stays else pa.schema([])
+        lost = [
+            c.column for c in schema_changes(merged, there, merged) if c.kind in (ADDED, WIDENED, RELAXED)
+        ]
+        if lost:
+            raise refuse(
+                f"a commit after this one has been completed, whose schema lacks {', '.join(lost)} as this write has it"
+            )
+    if merged.equals(ours):
+        return metadata, ""
+    text = to_avro(merged, config.name)
+    added = [c.column for c in schema_changes(merged, ours, merged) if c.kind == ADDED]
+    warning = f"{rivals.changes} while this write was running: its schema was merged with theirs"
+    if added:
+        warning += f", and its rows have null in {', '.join(added)}"
+    return replace(metadata, extra={**metadata.extra, SCHEMA_KEY: text}), warning
+
+
+def dropped_on_purpose(changes: Iterable[SchemaChange]) -> dict[str, str]:
+    """What a commit says of columns that it drops, so that nobody takes them for lost."""
+    names = sorted(c.column for c in changes if c.kind == DROPPED)
+    return {ON_PURPOSE: json.dumps(names)} if names else {}
+
+
+def _schema_text(commit: CommitMetadata) -> str:
+    """The schema that a commit gives the table; "" for one that repeats another's."""
+    return "" if commit.operation in SCHEMA_NEUTRAL else commit.schema_text
+
+
+def _newest(timeline: Timeline, read: Callable[[Instant], CommitMetadata], config: TableConfig) -> str:
+    """The text of the table's schema at that time, "" where it had none."""
+    found = (_schema_text(read(i)) for i in reversed(timeline.completed_writes()))
+    return next((text for text in found if text), config.create_schema or "")
+
+
+def _merged(ours: pa.Schema, theirs: pa.Schema, base: pa.Schema) -> pa.Schema:
+    """What either side has; a column of before that only one of them has left out stays so.
+
+    Raises:
+        SchemaError: both have a column, in types that do not go together.
+    """
+    dropped = {n for n in base.names if n not in ours.names}
+    wanted = pa.schema([f for f in theirs if f.name not in dropped])
+    if not _lost(wanted, ours) and all(ours.field(f.name).nullable or not f.nullable for f in wanted):
+        return ours
+    return reconcile(ours, wanted, set_null_for_missing=True)
+
+
+def _lost(before: pa.Schema, after: pa.Schema) -> list[str]:
+    """Columns and members that `after` has not, or not in the same type."""
+    changes = schema_changes(after, before, after)
+    return [c.column for c in changes if c.kind in (DROPPED, WIDENED)]
+
+
+def _check_fixed(
+    config: TableConfig, ours: pa.Schema, merged: pa.Schema, refuse: Callable[[str], HudiError]
+) -> None:
+    """Refuse other types of columns that make keys, partition paths or the order of records."""
+    fields: Iterable[str] = (*config.record_key_fields, *config.partition_fields, *config.ordering_fields)
+    for name in dict.fromkeys(f.partition(".")[0] for f in fields):
+        if name in ours.names and name in merged.names and ours.field(name).type != merged.field(name).type:
+            raise refuse(
+                f"column {name} is {merged.field(name).type} now, and this write made keys, paths or an order of it as "
+                f"{ours.field(name).type}"
+            )
+
+
+__all__ = ["ON_PURPOSE", "Recheck", "beside_others", "dropped_on_purpose"]

@@ -1,0 +1,522 @@
+"""Transactions: the only way in which a write changes a table's timeline.
+
+    begin:  lock { repair what died, new instant, heartbeat, requested }
+    write:  inflight; data files with markers, by the engine, without the lock
+    commit: lock { still ours? conflict? participants prepare, files of failed attempts deleted,
+                   completed file = the commit, participants publish, markers deleted } heartbeat ends
+
+Until the completed file is there, nothing of the write is visible and everything can be found and undone;
+afterwards every step left may be repeated or left to the next writer.
+
+Source: HoodieWriteClient of Apache Hudi 0.15, "Commit protocol".
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Protocol
+
+from hudi_format.errors import (
+    ConcurrentWriterError,
+    HudiError,
+    StorageError,
+    ValidationError,
+    WriteFailedError,
+)
+from hudi_format.model import WriteStat
+from hudi_format.storage.cached_listing import look_again, one_moment
+from hudi_format.storage.open import flush
+from hudi_format.storage.protocol import Storage
+from hudi_timeline import feature_gate, metadata_table, table_config
+from hudi_timeline.concurrency import heartbeat, markers
+from hudi_timeline.concurrency.heartbeat import Heartbeat
+from hudi_timeline.concurrency.locks import provider as locks
+from hudi_timeline.concurrency.running_call import RunningCall
+from hudi_timeline.table_config import TableConfig
+from hudi_timeline.timeline.active_timeline import Timeline, is_clustering, load_timeline
+from hudi_timeline.timeline.avro_files import empty_replace_request
+from hudi_timeline.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
+from hudi_timeline.timeline.instant import (
+    COMMIT,
+    COMPLETED,
+    INFLIGHT,
+    REPLACE_COMMIT,
+    REQUESTED,
+    Instant,
+    file_name,
+    instant_path,
+)
+from hudi_timeline.timeline.instant_generator import new_instant, wait_for_next_tick
+from hudi_timeline.transaction import consistency_guard, orphans, overwrite, rollback_executor, schema_rebase
+from hudi_timeline.transaction.commit_options import EAGER as EAGER
+from hudi_timeline.transaction.commit_options import LAZY as LAZY
+from hudi_timeline.transaction.commit_options import CommitOptions as CommitOptions
+from hudi_timeline.transaction.commit_options import refuse_alive as refuse_alive
+
+log = logging.getLogger("hudi")
+
+# A requested file that is there already belongs to a writer that does not take our lock; the next
+# millisecond is free.
+_TRIES_FOR_INSTANT = 5
+
+
+class Participant(Protocol):
+    """Something that is committed together with the data, such as an index or a callback."""
+
+    @property
+    def name(self) -> str: ...
+
+    def prepare(self, transaction: Transaction, metadata: CommitMetadata) -> None:
+        """Do what may fail, so that nothing of it counts unless the commit's completed file appears."""
+        ...
+
+    def publish(self) -> None:
+        """Called once the commit is visible; may be missed by a crash."""
+        ...
+
+    def undo(self) -> None:
+        """Take back what `prepare` did, also when it failed half way."""
+        ...
+
+
+def begin(
+    storage: Storage,
+    table: TableConfig,
+    *,
+    operation: str,
+    action: str = COMMIT,
+    options: CommitOptions | None = None,
+    config: feature_gate.RawOptions | None = None,
+    now: Callable[[], float] = time.time,
+    caller: RunningCall | None = None,
+) -> Transaction:
+    """Begin a write: repair what died before, take an instant, announce it.
+
+    Args:
+        table: as the caller knows it; it is read again under the lock.
+        operation: Apache Hudi's name of the operation, e.g. UPSERT.
+        action: `commit` or `replacecommit`.
+        options: how the transaction behaves; made from `config.raw` where it is not given.
+        config: the write's parsed options.
+        now: seconds since the epoch.
+        caller: the call that ends the write; where it is over and the write is not ended, because of an interrupt,
+            the next write rolls it back.  Without it the write goes on until it is ended.
+
+    Raises:
+        UnsupportedError: the feature gate, see `hudi_timeline.feature_gate`.
+        ConcurrentWriterError: another write is running (policy EAGER).
+        LockError, ClockError, CorruptFileError, StorageError.
+    """
+    if action not in (COMMIT, REPLACE_COMMIT):
+        raise ValueError(f"a copy-on-write table takes commit or replacecommit, not {action!r}")
+    if options is None:
+        options = CommitOptions.from_options(config.raw) if config is not None else CommitOptions()
+    lock = options.lock_of(storage)
+    with locks.hold(lock, options.lock_wait_ms):
+        now_there = one_moment(storage)
+        overwrite.settle(now_there, beside_others=options.failed_writes != EAGER)
+        marked = markers.list_instants(now_there)
+        beating = heartbeat.list_instants(now_there)
+        if marked or beating:
+            # The timeline is looked at after them: a marker folder that was seen had its instant before that.
+            look_again(now_there)
+        table_config.recover(now_there)
+        table = table_config.load(now_there)
+        timeline = load_timeline(now_there, table)
+        feature_gate.check_write(now_there, table, timeline, options.raw, operation)
+        dead: list[Instant] = []
+        if options.failed_writes == EAGER:
+            dead = _dead_writes(storage, timeline, options)
+        table, warning = metadata_table.drop(now_there, table)
+        if options.failed_writes == EAGER:
+            timeline = _repair(storage, table, timeline, dead, marked, beating, options)
+        instant, beat = _announce(storage, table, timeline, action, options, now, RunningCall.here())
+    warnings = (warning,) if warning else ()
+    transaction = Transaction(
+        storage, table, timeline, instant, action, operation, options, lock, beat, warnings
+    )
+    beat.call = caller
+    return transaction
+
+
+def _dead_writes(storage: Storage, timeline: Timeline, options: CommitOptions) -> list[Instant]:
+    """The pending writes to roll back, newest first.
+
+    Raises:
+        ConcurrentWriterError: the writer of one of them is alive.
+    """
+    dead = []
+    for pending in reversed(timeline.pending_writes()):
+        if is_clustering(storage, timeline, pending):
+            continue
+        refuse_alive(storage, pending, options)
+        dead.append(pending)
+    return dead
+
+
+def _repair(
+    storage: Storage,
+    table: TableConfig,
+    timeline: Timeline,
+    dead: list[Instant],
+    marked: list[str],
+    beating: list[str],
+    options: CommitOptions,
+) -> Timeline:
+    """Finish or undo what dead writers left, and give the timeline afterwards."""
+    timeline = rollback_executor.finish_pending(storage, table, timeline)
+    for instant in dead:
+        if timeline.find(instant.time) is not None:  # else a pending rollback has undone it just now
+            rollback_executor.rollback_instant(storage, table, timeline, instant)
+            timeline = load_timeline(storage, table)
+    orphans.remove_marks(storage, timeline, marked)
+    orphans.remove_heartbeats(
+        storage, timeline, beating, options.heartbeat_interval_ms, options.heartbeat_misses
+    )
+    orphans.remove_temporaries(storage)
+    orphans.remove_staging(storage)
+    return timeline
+
+
+def _announce(
+    storage: Storage,
+    table: TableConfig,
+    timeline: Timeline,
+    action: str,
+    options: CommitOptions,
+    now: Callable[[], float],
+    call: RunningCall,
+) -> tuple[str, Heartbeat]:
+    """Take an instant: its heartbeat first, so that it is never pending without one."""
+    content = empty_replace_request() if action == REPLACE_COMMIT else b""
+    for _ in range(_TRIES_FOR_INSTANT):
+        instant = new_instant(timeline, table, now, table=storage.uri)
+        try:
+            beat = heartbeat.start(
+                storage, instant, options.heartbeat_interval_ms, options.heartbeat_misses, call=call
+            )
+        except FileExistsError:
+            continue
+        try:
+            storage.create(instant_path(instant, action, REQUESTED), content)
+        except FileExistsError:
+            beat.stop()
+            continue
+        except BaseException:
+            beat.stop()
+            raise
+        return instant, beat
+    raise ConcurrentWriterError(
+        "other writers took each of the instants tried",
+        table=storage.uri,
+        remedy="run the write again; configure the same lock provider for all writers.",
+    )
+
+
+class Transaction:
+    """One write between its announcement and its commit or rollback.
+
+    As a context manager it is rolled back when the block ends without `commit`.
+
+    Attributes:
+        storage, config: the table; `config` as it was read under the lock.
+        instant, action, operation: of this write.
+        snapshot_timeline: the timeline as of the beginning, without this write.
+        warnings: what the user should know, one sentence each.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        config: TableConfig,
+        timeline: Timeline,
+        instant: str,
+        action: str,
+        operation: str,
+        options: CommitOptions,
+        lock: locks.Lock,
+        beat: Heartbeat,
+        warnings: tuple[str, ...] = (),
+    ) -> None:
+        self.storage = storage
+        self.config = config
+        self.snapshot_timeline = timeline
+        self.instant = instant
+        self.action = action
+        self.operation = operation
+        self.warnings = list(warnings)
+        self._options = options
+        self._lock = lock
+        self._heartbeat = beat
+        self._open = True
+        self.committed = False
+        self._undoing: list[Callable[[], None]] = []
+
+    def when_undone(self, act: Callable[[], None]) -> None:
+        """Do something before the write is rolled back, if it is: what is beside it goes first."""
+        self._undoing.append(act)
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._open:
+            return
+        try:
+            self.abort(
+                repr(error) if error is not None else "it ended without a commit",
+                without_trace=isinstance(error, ValidationError),
+            )
+        except (HudiError, OSError) as e:
+            if error is None:
+                raise
+            if self.committed:
+                error.add_note(f"The write itself is completed and visible as {self.instant}.")
+                return
+            error.add_note(
+                f"The failed write {self.instant} could not be rolled back at once ({e}); nothing of it is "
+                "visible, and the next write rolls it back."
+            )
+
+    def inflight(self, profile: Mapping[str, Sequence[WriteStat]] | None) -> None:
+        """Say that the write goes on to its data files.
+
+        Args:
+            profile: planned inserts and updates by partition, as in Apache Hudi's inflight files; None
+                for an empty file, as its bulk_insert makes.
+
+        Raises:
+            ConcurrentWriterError: another writer rolled this write back.
+        """
+        content = b""
+        if profile is not None:
+            planned = {p: tuple(stats) for p, stats in profile.items()}
+            content = CommitMetadata(planned, operation=self.operation).to_json()
+        if self.storage.info(instant_path(self.instant, self.action, REQUESTED)) is None:
+            raise self._taken_away("its requested file is gone")
+        try:
+            self.storage.create(instant_path(self.instant, self.action, INFLIGHT), content)
+        except FileExistsError:
+            raise self._taken_away("it is inflight already") from None
+
+    def metadata_of(
+        self,
+        stats: Iterable[WriteStat],
+        *,
+        replaced: Mapping[str, Sequence[str]] | None = None,
+        schema_text: str,
+        extra: Mapping[str, str] | None = None,
+    ) -> CommitMetadata:
+        """What a commit of these files would publish; arguments as `commit`."""
+        by_partition: dict[str, list[WriteStat]] = {}
+        for stat in stats:
+            by_partition.setdefault(stat.partition, []).append(stat)
+        return CommitMetadata(
+            partition_to_stats={p: tuple(of) for p, of in by_partition.items()},
+            replaced={p: tuple(ids) for p, ids in (replaced or {}).items()},
+            extra={**(extra or {}), SCHEMA_KEY: schema_text},
+            operation=self.operation,
+            is_replace=self.action == REPLACE_COMMIT,
+        )
+
+    def commit(
+        self,
+        stats: Iterable[WriteStat],
+        *,
+        replaced: Mapping[str, Sequence[str]] | None = None,
+        schema_text: str,
+        extra: Mapping[str, str] | None = None,
+        participants: Sequence[Participant] = (),
+        even_if_empty: bool = False,
+        recheck: schema_rebase.Recheck | None = None,
+    ) -> CommitMetadata:
+        """Make the write visible, all of it at once.
+
+        Args:
+            stats: one for each file that belongs to the write; files of other attempts are deleted.
+            replaced: file ids that the write replaces, by partition (replacecommit only).
+            schema_text: the writer's Avro schema without meta columns.
+            extra: further entries of the commit's metadata.
+            participants: prepared in this order before the commit, undone in reverse if it fails.
+            even_if_empty: commit a write of nothing whatever the options say.
+            recheck: called under the lock where others have changed anything since this one began.
+
+        Returns what was published: its schema is merged with what others did to the table's since this write began.
+
+        Raises:
+            WriteConflictError: another write changed the same file groups first, or what else this one goes by.
+            ConcurrentWriterError: this write was taken for dead by another writer.
+            MissingFileError: files of the write do not show up (hoodie.consistency.check.enabled).
+            LockError, StorageError: before the commit; nothing is visible.
+
+        An exception after the commit, from a participant's `publish`, has a note that says so.
+        """
+        if not self._open:
+            raise ValueError(f"transaction {self.instant} has ended")
+        metadata = self.metadata_of(stats, replaced=replaced, schema_text=schema_text, extra=extra)
+        if metadata.replaced and self.action != REPLACE_COMMIT:
+            raise ValueError("only a replacecommit replaces file groups")
+        empty = not metadata.partition_to_stats and not metadata.replaced
+        if empty and not self._options.allow_empty and not even_if_empty:
+            self.abort("hoodie.allow.empty.commit=false")
+            return metadata
+        looks = consistency_guard.looks_of(self._options.raw or {})
+        if looks is not None:
+            consistency_guard.wait_for_files(self.storage, metadata.stats, looks)
+        with locks.hold(self._lock, self._options.lock_wait_ms):
+            return self._commit_locked(metadata, participants, recheck)
+
+    def _commit_locked(
+        self,
+        metadata: CommitMetadata,
+        participants: Sequence[Participant],
+        recheck: schema_rebase.Recheck | None,
+    ) -> CommitMetadata:
+        metadata = self._check_ours(metadata, recheck)
+        prepared: list[Participant] = []
+        try:
+            for participant in participants:
+                prepared.append(participant)
+                participant.prepare(self, metadata)
+            self._delete_other_attempts(metadata)
+            # The last moment: preparing may have taken long.
+            self._lock.verify()
+            self._heartbeat.check()
+            self._publish(metadata)
+        except BaseException as e:
+            for participant in reversed(prepared):
+                try:
+                    participant.undo()
+                except (HudiError, OSError) as undo_error:
+                    e.add_note(f"{participant.name} could not be undone: {undo_error}")
+            raise
+        self._open = False
+        self.committed = True
+        try:
+            for participant in participants:
+                participant.publish()
+        except BaseException as e:
+            e.add_note(f"The write itself is completed and visible as {self.instant}.")
+            raise
+        finally:
+            self._tidy()
+        return metadata
+
+    def _check_ours(self, metadata: CommitMetadata, recheck: schema_rebase.Recheck | None) -> CommitMetadata:
+        """Make sure that the write may be completed, and give what it is to publish."""
+        self._lock.verify()
+        self._heartbeat.check()
+        timeline = load_timeline(self.storage, config := table_config.load(self.storage))
+        for state in (REQUESTED, INFLIGHT):
+            if not timeline.has_file(file_name(self.instant, self.action, state)):
+                raise self._taken_away(f"its {state.lower()} file is gone")
+        metadata, warnings = schema_rebase.beside_others(
+            self.storage,
+            self.instant,
+            metadata,
+            (self.config, self.snapshot_timeline),
+            (config, timeline),
+            recheck,
+        )
+        self.warnings += warnings
+        if metadata_table.built(config):
+            # Another writer built it since this one took it away.
+            feature_gate.check_write(self.storage, config, timeline, self._options.raw, self.operation)
+            self.config, warning = metadata_table.drop(self.storage, config)
+            self.warnings.append(warning)
+        if self.storage.is_local:
+            # Version 6 notes the time of completion as that of the file: readers in the order of completion that went
+            # up to the newest commit would miss one of the same time.
+            wait_for_next_tick(max((i.mtime_ms for i in timeline.completed_writes()), default=0))
+        return metadata
+
+    def _delete_other_attempts(self, metadata: CommitMetadata) -> None:
+        """Delete files that markers announce and the commit does not name: failed and repeated attempts."""
+        kept = {s.path for s in metadata.stats}
+        found = markers.list_markers(self.storage, self.instant)
+        for marker in markers.base_files(found, self.instant):
+            if marker.path not in kept:
+                self.storage.delete(marker.path)
+                flush(self.storage, [marker.path], written=False)
+
+    def _publish(self, metadata: CommitMetadata) -> None:
+        path = instant_path(self.instant, self.action, COMPLETED)
+        content = metadata.to_json()
+        try:
+            self.storage.create(path, content)
+        except (FileExistsError, StorageError) as e:
+            # A store may report a failure after it has done the work (a repeated conditional request).
+            if not self._is_published(path, content):
+                if isinstance(e, StorageError):
+                    raise
+                raise self._taken_away("another completed file is there") from None
+        flush(self.storage, [path], written=False)
+
+    def _is_published(self, path: str, content: bytes) -> bool:
+        try:
+            return self.storage.read(path) == content
+        except (FileNotFoundError, StorageError):
+            return False
+
+    def _tidy(self) -> None:
+        """Remove what a completed write no longer needs; what stays is removed by the next writer."""
+        try:
+            markers.delete(self.storage, self.instant)
+            self._heartbeat.stop()
+        except (StorageError, OSError) as e:
+            self.warnings.append(f"leftovers of the completed write {self.instant} could not be removed: {e}")
+
+    def abort(self, reason: str = "", *, without_trace: bool = False) -> None:
+        """Roll the write back; nothing happens if it has ended.
+
+        Args:
+            reason: for the log.
+            without_trace: leave no rollback instant and no new folder, so that the table is byte for byte as before;
+                only where no other writer is at work (policy EAGER).
+
+        Raises:
+            HudiError: it could not be undone now; the next writer does it.
+        """
+        if not self._open:
+            return
+        self._open = False
+        if not self._heartbeat.is_own:  # a forked child that ends does not end the write of its parent
+            return
+        log.info("%s: write %s is rolled back: %s", self.storage.uri, self.instant, reason or "it failed")
+        try:
+            with locks.hold(self._lock, self._options.lock_wait_ms):
+                timeline = load_timeline(self.storage, self.config)
+                own = next(
+                    (i for i in timeline.instants if i.time == self.instant and i.action == self.action), None
+                )
+                if own is None:  # rolled back by another writer
+                    rollback_executor.remove_leftovers(self.storage, self.instant)
+                elif own.completed:
+                    self.committed = True
+                    raise WriteFailedError(
+                        "the write was completed although its commit reported a failure",
+                        table=self.storage.uri,
+                        instant=self.instant,
+                        remedy="read the table: the write is visible; do not run it again.",
+                    )
+                else:
+                    for act in self._undoing:
+                        act()
+                    alone = self._options.failed_writes == EAGER
+                    if not (without_trace and alone and rollback_executor.withdraw(self.storage, own)):
+                        rollback_executor.rollback_instant(self.storage, self.config, timeline, own)
+        finally:
+            self._heartbeat.stop()
+
+    def _taken_away(self, what: str) -> ConcurrentWriterError:
+        return ConcurrentWriterError(
+            f"this write was rolled back, or completed, by another writer: {what}",
+            table=self.storage.uri,
+            instant=self.instant,
+            remedy="run the write again; configure the same lock provider for all writers.",
+        )

@@ -1,0 +1,145 @@
+"""The quarantine: a table of its own for rows that a write did not take, with the reason.
+
+One partition holds the bad rows of one write; its value is that write's instant.  The rows are committed there before
+the write itself is.  If the write then fails, its rows are taken out again; if its process dies, the next write with
+the same quarantine does so, because the table's timeline says that the instant was rolled back.  So the rows of a
+batch that is tried again stand there once, and none is lost.
+
+    _hudi_quarantine_id (record key) | _instant (partition) | _operation | _rule | _reason | the columns of the rows
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from hudi_format.errors import ConcurrentWriterError, InvalidOptionError, NotAHudiTableError
+from hudi_format.storage.open import normalised_path, open_beside
+from hudi_format.storage.protocol import Storage
+from hudi_timeline import table_config
+from hudi_timeline.file_system_view.listing import list_partitions
+from hudi_timeline.file_system_view.snapshot import snapshot_of
+from hudi_timeline.options import WriteConfig
+from hudi_timeline.options.implemented import QUARANTINE
+from hudi_timeline.timeline.active_timeline import Timeline, load_timeline
+from hudi_timeline.timeline.avro_files import parse
+from hudi_timeline.timeline.instant import ROLLBACK
+from hudi_timeline.validation.row_rules import ID, INSTANT
+
+R = TypeVar("R")
+EXTRA = "hudi.quarantine"
+_WRITE = "hoodie.datasource.write."
+_HEARTBEAT = "hoodie.client.heartbeat."
+_WAIT_S, _BETWEEN_S = 60.0, 0.2
+
+
+def open_quarantine(storage: Storage, config: WriteConfig) -> Storage | None:
+    """The storage of the quarantine that the options name.
+
+    Raises:
+        InvalidOptionError: a path that is the table's, below it or above it.
+    """
+    if not config.quarantine_path:
+        return None
+    path, own = normalised_path(config.quarantine_path).rstrip("/"), storage.uri.rstrip("/")
+    if path == own or path.startswith(own + "/") or own.startswith(path + "/"):
+        raise InvalidOptionError(
+            f"{QUARANTINE}={config.quarantine_path} and the table's path lie one in the other",
+            table=storage.uri,
+            remedy="give the quarantine a folder of its own.",
+            option=QUARANTINE,
+        )
+    return open_beside(storage, path)
+
+
+def _options(config: WriteConfig, name: str) -> dict[str, str]:
+    """What any write to the quarantine of a table has; its writers count as dead when those of the table do."""
+    given = {k: v for k, v in config.raw.items() if k.startswith(_HEARTBEAT)}
+    return {"hoodie.table.name": f"{name}_quarantine", **given}
+
+
+def write_options(config: WriteConfig, name: str, tasks: int) -> dict[str, str]:
+    """The options of a write of bad rows of a table."""
+    return {
+        **_options(config, name),
+        _WRITE + "operation": "bulk_insert",
+        _WRITE + "recordkey.field": ID,
+        _WRITE + "partitionpath.field": INSTANT,
+        _WRITE + "precombine.field": "",
+        _WRITE + "hive_style_partitioning": "true",
+        _WRITE + "reconcile.schema": "true",
+        "hoodie.bulkinsert.shuffle.parallelism": str(tasks),
+    }
+
+
+def removal_options(config: WriteConfig, name: str, instants: Sequence[str]) -> dict[str, str]:
+    """The options of a delete_partition of the rows of some writes."""
+    return {
+        **_options(config, name),
+        _WRITE + "operation": "delete_partition",
+        _WRITE + "partitions.to.delete": ",".join(f"{INSTANT}={i}" for i in instants),
+    }
+
+
+def abandoned(table: Storage, timeline: Timeline, quarantine: Storage) -> list[str]:
+    """The instants of rows in the quarantine whose write was rolled back.
+
+    Args:
+        timeline: of the table.
+    """
+    try:
+        config = table_config.load(quarantine)
+    except NotAHudiTableError:
+        return []
+    there = {i.time for i in timeline.instants if i.action != ROLLBACK}
+    partitions = {
+        p: p.removeprefix(f"{INSTANT}=")
+        for p in list_partitions(quarantine, config)
+        if p.startswith(f"{INSTANT}=")
+    }
+    unknown = {p: i for p, i in partitions.items() if i not in there}
+    if not unknown:
+        return []
+    undone = rolled_back(table, timeline)
+    dead = {p: i for p, i in unknown.items() if i in undone}
+    if not dead:
+        return []
+    # A partition whose rows were taken out already is still a folder.
+    snapshot = snapshot_of(quarantine, config, load_timeline(quarantine, config))
+    return sorted({dead[s.partition] for s in snapshot.slices(sorted(dead))})
+
+
+def rolled_back(storage: Storage, timeline: Timeline) -> set[str]:
+    """The instants that completed rollbacks of the active timeline undid."""
+    found: set[str] = set()
+    for instant in timeline.of(ROLLBACK):
+        if instant.completed:
+            record = parse("HoodieRollbackMetadata", storage.read(instant.path), path=instant.path)
+            found.update(str(i) for i in record.get("commitsRollback") or ())
+    return found
+
+
+def patiently(act: Callable[[], R]) -> R:
+    """Write to the quarantine, waiting for a writer of another table's rows to end.
+
+    Raises:
+        ConcurrentWriterError: it did not end within a minute.
+    """
+    until = time.monotonic() + _WAIT_S
+    while True:
+        try:
+            return act()
+        except ConcurrentWriterError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_BETWEEN_S)
+
+
+def extra_of(path: str, counts: Mapping[str, int]) -> dict[str, str]:
+    """What the commit's metadata says of the rows that the write did not take."""
+    if not sum(counts.values()):
+        return {}
+    said = {"path": path, "rows": sum(counts.values()), "rules": dict(sorted(counts.items()))}
+    return {EXTRA: json.dumps(said, sort_keys=True)}

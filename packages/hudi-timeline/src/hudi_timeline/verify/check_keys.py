@@ -1,0 +1,116 @@
+"""Deep checks of the newest state's rows: keys that are there twice, and the record index against them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_format.errors import FunctionNotAllowedError, HudiError
+from hudi_format.keygen.record_keys import record_keys
+from hudi_format.schema.meta_fields import RECORD_KEY
+from hudi_timeline.reading.scan import Scan
+from hudi_timeline.reading.task import ReadTask, read_whole
+from hudi_timeline.table_config import PROPERTIES_FILE
+from hudi_timeline.verify.findings import VerifyReport
+from hudi_timeline.verify.table_state import TableState
+
+ScanOf = Callable[..., Scan]
+"""`HudiTable.read`."""
+
+
+@dataclass(frozen=True)
+class SliceKeys:
+    """The record keys of the newest slice of one file group."""
+
+    partition: str
+    file_id: str
+    path: str
+    keys: pa.ChunkedArray
+
+
+def read_keys(facts: TableState, scan_of: ScanOf, report: VerifyReport) -> list[SliceKeys] | None:
+    """The keys of all slices; None where the newest state cannot be read."""
+    config = facts.config
+    try:
+        columns = (
+            [RECORD_KEY]
+            if config.populate_meta_fields
+            else list(dict.fromkeys(f.partition(".")[0] for f in config.record_key_fields))
+        )
+        scan = scan_of(columns)
+        spec = None if config.populate_meta_fields else config.record_key_spec()
+
+        def one(task: ReadTask) -> SliceKeys | HudiError:
+            try:
+                rows = read_whole(task)
+            except HudiError as e:
+                return e
+            keys = rows.column(0) if spec is None else pa.chunked_array([record_keys(rows, spec)])
+            part = task.logs.slice if task.logs is not None else None
+            partition, file_id = (
+                (part.partition, part.file_id) if part is not None else (task.partition, task.file_id)
+            )
+            logs = part.log_files if part is not None else ()
+            path = task.path or (logs[0].path if logs else "")
+            return SliceKeys(partition, file_id, path, keys.cast(pa.string()))
+
+        found = facts.each(one, [t for t in scan.plan_files() if isinstance(t, ReadTask)])
+    except HudiError as e:
+        _add_error(e, report)
+        return None
+    for error in found:
+        if isinstance(error, HudiError):
+            _add_error(error, report)
+    sound = [f for f in found if isinstance(f, SliceKeys)]
+    return sound if len(sound) == len(found) else None
+
+
+def _add_error(error: HudiError, report: VerifyReport) -> None:
+    if isinstance(error, FunctionNotAllowedError):  # no fault of the table
+        report.add("merge-not-allowed", PROPERTIES_FILE, error.message)
+        return
+    if not report.names(error.file) and not any(f.severity == "error" for f in report.findings()):
+        report.add(
+            "unreadable", error.file, f"the newest state cannot be read: {error.message}", error.instant
+        )
+
+
+def check_duplicates(slices: list[SliceKeys], report: VerifyReport) -> None:
+    """A key may be in a partition once."""
+    by_partition: dict[str, list[SliceKeys]] = defaultdict(list)
+    for part in slices:
+        by_partition[part.partition].append(part)
+    for partition, parts in by_partition.items():
+        for key, paths in _duplicates(parts):
+            where = f"in {paths[0]}" if len(set(paths)) == 1 else f"in {' and '.join(sorted(set(paths)))}"
+            report.add("duplicate-key", paths[-1], f"the key {key!r} is there {len(paths)} times, {where}",
+                       partition=partition, key=key)  # fmt: skip
+
+
+def _duplicates(parts: list[SliceKeys]) -> Iterator[tuple[str, list[str]]]:
+    """One key for each pair of files that share some, with the paths of all that have it."""
+    every = (
+        pa.concat_arrays([c for p in parts for c in p.keys.chunks])
+        if any(len(p.keys) for p in parts)
+        else None
+    )
+    if every is None:
+        return
+    counts = pc.value_counts(every.drop_null())
+    twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+    if not len(twice):
+        return
+    seen: set[tuple[str, ...]] = set()
+    homes: dict[str, list[str]] = defaultdict(list)
+    for part in parts:
+        for key in part.keys.filter(pc.is_in(part.keys, twice)).to_pylist():
+            homes[key].append(part.path)
+    for key in sorted(homes):
+        paths = tuple(sorted(homes[key]))
+        if paths not in seen:
+            seen.add(paths)
+            yield key, list(paths)

@@ -1,0 +1,88 @@
+"""Whether a table's merge, or one that is thought of, keeps the laws that late and repeated writes ask for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from hudi_format.errors import SchemaError
+from hudi_format.merge.laws import LawReport, check_laws
+from hudi_format.merge.payloads import MergeRule, payload_rule
+from hudi_format.merge.user_merger import MERGE, custom_rule
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.options.registry import canonical
+from hudi_timeline.reading.scan import Scan
+from hudi_timeline.reading.snapshot_query import slice_merge
+
+PAYLOAD = "hoodie.datasource.write.payload.class"
+
+
+def check_merge(
+    snapshot: TableSnapshot,
+    scan: Scan | None,
+    *,
+    merge: str | None = None,
+    payload: str | None = None,
+    deletes: bool = False,
+    cases: int = 2000,
+    seed: int = 0,
+) -> LawReport:
+    """What holds for the merge of a table.
+
+    Args:
+        scan: gives rows to try; None for records that are made up.
+        merge, payload: another merge than the table's, as the options `hudi.merge` and
+            `hoodie.datasource.write.payload.class` say it.
+
+    Raises:
+        InvalidOptionError, UnsupportedError, SchemaError: no such merge, or one that does not fit the table.
+    """
+    config = snapshot.config
+    fixed = tuple(
+        sorted({n.partition(".")[0] for n in (*config.record_key_fields, *config.partition_fields)})
+    )
+    rule: MergeRule
+    if merge:
+        rule = custom_rule(merge, fixed)
+    elif payload:
+        rule = payload_rule(canonical({PAYLOAD: payload}).text[PAYLOAD])
+    else:
+        rule = slice_merge(snapshot).rule
+    if not rule.custom:
+        rule = replace(rule, fixed=fixed)
+    if config.ordering_field and "." in config.ordering_field:
+        raise SchemaError(
+            f"laws are not checked with the nested ordering field {config.ordering_field!r}",
+            remedy="use hudi_format.merge.laws.check_laws on records whose ordering field is a column.",
+        )
+    schema = snapshot.schema
+    records = None
+    if scan is not None:
+        records = _first(scan, cases)
+        made = [n for n in config.partition_fields if n in records.column_names]
+        for name in made:
+            if name in schema.names and records.schema.field(name).type != schema.field(name).type:
+                raise SchemaError(
+                    f"laws are not checked with the table's rows where {name!r} comes from partition paths as "
+                    f"{records.schema.field(name).type}, and is {schema.field(name).type} in the table",
+                    column=name,
+                    remedy="check with records that are made up: real=False, on the command line --made-up.",
+                )
+    return check_laws(
+        rule, schema, ordering=config.ordering_field, records=records, deletes=deletes, cases=cases, seed=seed
+    )
+
+
+def _first(scan: Scan, rows: int) -> pa.Table:
+    """Rows of a scan, about so many."""
+    batches = []
+    with scan.to_batches() as reader:
+        for batch in reader:
+            batches.append(batch)
+            if sum(b.num_rows for b in batches) >= 4 * rows:
+                break
+    return pa.Table.from_batches(batches, scan.schema)
+
+
+__all__ = ["MERGE", "check_merge"]

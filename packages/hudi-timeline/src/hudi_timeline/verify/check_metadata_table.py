@@ -1,0 +1,322 @@
+"""Checks of the metadata table: is it there, does it list what is there; deep: do its indexes say what is so.
+
+Source: spec "Metadata table", sections 1, 4, 5 and 10.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_format.errors import (
+    CorruptFileError,
+    HudiError,
+    MissingFileError,
+    NotAHudiTableError,
+    UnsupportedError,
+)
+from hudi_format.file_names import parse_base_file, parse_cdc_file, parse_log_file
+from hudi_format.file_slice.reader import read_file_slice
+from hudi_format.model import join_path
+from hudi_format.parquet.footer import Footer, read_footer
+from hudi_format.parquet.row_groups import RowGroup, read_row_groups
+from hudi_format.storage.open import open_beside
+from hudi_index.bloom.key_observer import BLOOM
+from hudi_index.metadata_table.files import metadata_merge
+from hudi_timeline.file_system_view.file_slices import merged_slices
+from hudi_timeline.file_system_view.listing import list_partition_files
+from hudi_timeline.file_system_view.snapshot import open_snapshot
+from hudi_timeline.metadata_table import FILES, FOLDER, built
+from hudi_timeline.reading.metadata_listing import GONE, NOT_LISTED, OTHER_SIZE, differences
+from hudi_timeline.reading.snapshot_query import slice_merge
+from hudi_timeline.table_config import META_FOLDER
+from hudi_timeline.verify.check_keys import SliceKeys
+from hudi_timeline.verify.findings import VerifyReport
+from hudi_timeline.verify.table_state import Removed, TableState
+
+_CODES = {NOT_LISTED: "mdt-not-listed", GONE: "mdt-gone", OTHER_SIZE: "mdt-size"}
+_TEXTS = {
+    NOT_LISTED: "the file is there, and the metadata table does not list it",
+    GONE: "the metadata table lists the file, and it is not there",
+    OTHER_SIZE: "it has another size than the metadata table says",
+}
+
+
+def check_presence(facts: TableState, report: VerifyReport) -> bool:
+    """Whether there is a metadata table that readers ask."""
+    storage, config = facts.storage, facts.config
+    there = {e.name for e in storage.list(FOLDER)}
+    if not built(config):
+        if there:
+            report.add(
+                "mdt-not-used", FOLDER, "a metadata table lies here, and hoodie.properties does not name it"
+            )
+        return False
+    if META_FOLDER not in there or storage.info(f"{FOLDER}/{META_FOLDER}/hoodie.properties") is None:
+        report.add("mdt-missing", FOLDER, "hoodie.properties names a metadata table, which is not there")
+        return False
+    sound = True
+    for partition in config.metadata_partitions:
+        if not any(not e.is_dir for e in storage.list(f"{FOLDER}/{partition}")):
+            report.add("mdt-missing", f"{FOLDER}/{partition}",
+                       f"hoodie.properties names the metadata partition {partition}, which is not there")  # fmt: skip
+            sound = False
+    return sound and FILES in config.metadata_partitions
+
+
+def check_listing(facts: TableState, report: VerifyReport) -> None:
+    """The metadata table's listing against storage.  What open writes put there does not count."""
+    try:
+        found = differences(facts.storage)
+    except UnsupportedError:
+        return  # of a kind that is not read; its own checks have been
+    except (CorruptFileError, MissingFileError, NotAHudiTableError) as e:
+        if not any(f.path.startswith(FOLDER) and f.severity == "error" for f in report.findings()):
+            report.add("mdt-unreadable", e.file or FOLDER, f"it cannot be read: {e.message}", e.instant)
+        return
+    going = Removed()
+    for pending in facts.timeline.files:
+        if pending.time in facts.pending_times:
+            going.take(facts.contents.get(pending.path))
+    for difference in found:
+        path = join_path(difference.partition, difference.name)
+        file = (
+            parse_base_file(difference.partition, difference.name)
+            or parse_log_file(difference.partition, difference.name)
+            or parse_cdc_file(difference.partition, difference.name)
+        )
+        if difference.name and (file is None or report.names(path)):
+            continue  # no file of the table; or found already, and the metadata table says what should be
+        if not difference.name and not _counts(facts, difference.partition):
+            continue
+        instant = file.instant if file is not None else ""
+        if difference.kind == GONE and going.has(difference.partition, difference.name):
+            continue  # an open clean or rollback has come so far
+        grows = difference.kind == OTHER_SIZE and (difference.stored or 0) > (difference.listed or 0)
+        if instant in facts.pending_times or (grows and facts.pending_times):
+            continue
+        sizes = (
+            f" ({difference.stored} bytes, it says {difference.listed})"
+            if difference.kind == OTHER_SIZE
+            else ""
+        )
+        what = (
+            _TEXTS[difference.kind]
+            if difference.name
+            else _TEXTS[difference.kind].replace("file", "partition")
+        )
+        report.add(_CODES[difference.kind], path, what + sizes, instant)
+
+
+def _counts(facts: TableState, partition: str) -> bool:
+    """Whether a partition that one of the two lacks is more than an empty folder, or than one of an open write."""
+    files = facts.partitions.get(partition, ())
+    hudi = [parse_base_file(partition, f.name) or parse_log_file(partition, f.name) for f in files]
+    return any(f is not None and f.instant not in facts.pending_times for f in hudi)
+
+
+# Deep checks of the metadata table's indexes: column statistics and bloom filters against footers, keys against rows.
+#
+# Source: spec "Metadata table", sections 4 and 5.
+
+COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX = "column_stats", "bloom_filters", "record_index"
+_FIELDS = {
+    COLUMN_STATS: "ColumnStatsMetadata",
+    BLOOM_FILTERS: "BloomFilterMetadata",
+    RECORD_INDEX: "recordIndexMetadata",
+}
+_FILE_ID_DIGITS = 24  # of base64, the last of a bloom filter's key
+
+
+def check_indexes(facts: TableState, slices: list[SliceKeys] | None, report: VerifyReport) -> None:
+    """All checks of this module.
+
+    Args:
+        slices: the keys of the newest state; None where they are not known.
+
+    Raises:
+        HudiError: the metadata table cannot be read.
+    """
+    partitions = facts.config.metadata_partitions
+    paths: list[str] = []
+    if COLUMN_STATS in partitions or BLOOM_FILTERS in partitions:
+        paths = [p for p in _base_paths(facts) if p.endswith(".parquet")]
+    if COLUMN_STATS in partitions:
+        groups = dict(zip(paths, facts.each(lambda p: _groups(facts, p), paths), strict=True))
+        _check_column_stats(facts, groups, report)
+    if BLOOM_FILTERS in partitions:
+        footers = dict(zip(paths, facts.each(lambda p: _footer(facts, p), paths), strict=True))
+        _check_blooms(facts, footers, report)
+    if RECORD_INDEX in partitions and slices is not None:
+        _check_record_index(facts, slices, report)
+
+
+def _base_paths(facts: TableState) -> list[str]:
+    return [
+        base.path
+        for partition, files in facts.partitions.items()
+        for f in files
+        if (base := parse_base_file(partition, f.name)) is not None
+        and base.instant not in facts.pending_times
+    ]
+
+
+def _footer(facts: TableState, path: str) -> Footer | None:
+    try:
+        return read_footer(facts.storage, path)
+    except HudiError:
+        return None  # found by its own check
+
+
+def _groups(facts: TableState, path: str) -> list[RowGroup] | None:
+    try:
+        return read_row_groups(facts.storage, path)
+    except HudiError:
+        return None  # found by its own check
+
+
+def _records(facts: TableState, partition: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Key and payload of the records of one metadata partition that count."""
+    own = open_beside(facts.storage, f"{facts.storage.uri}/{FOLDER}")
+    snapshot = open_snapshot(own)
+    slices, _ = merged_slices(snapshot, list_partition_files(own, [partition]))
+    scope = slice_merge(snapshot).scope
+    scope = replace(scope, rolled_back=scope.rolled_back | facts.pending_times)
+    name = _FIELDS[partition]
+    schema = pa.schema(
+        [pa.field("key", pa.string()), pa.field("type", pa.int32()), snapshot.schema.field(name)]
+    )
+    for part in slices:
+        for batch in read_file_slice(own, part, metadata_merge(scope), schema):
+            for row in batch.to_pylist():
+                if row[name] is not None and not row[name].get("isDeleted"):
+                    yield row["key"], row[name]
+
+
+def _check_column_stats(
+    facts: TableState, groups: Mapping[str, list[RowGroup] | None], report: VerifyReport
+) -> None:
+    by_name = {path.rpartition("/")[2]: (path, found) for path, found in groups.items()}
+    covered: set[str] = set()
+    for _, record in _records(facts, COLUMN_STATS):
+        name = record["fileName"]
+        path, found = by_name.get(name, ("", None))
+        if found is None:
+            continue  # of a log file, of a file that a clean took away, or damaged
+        covered.add(path)
+        wrong = _differs(record, found)
+        if wrong:
+            instant = name.rpartition("_")[2].partition(".")[0]
+            report.add("mdt-column-stats", path, f"column {record['columnName']}: {wrong}", instant,
+                       column=record["columnName"])  # fmt: skip
+    if not covered:
+        return
+    for path in sorted(groups.keys() - covered):
+        left = groups[path]
+        has_rows = left is not None and any(g.num_rows for g in left)  # a file without rows has no record
+        # Said once where the metadata table does not list the file at all.
+        if has_rows and not report.names(path):
+            report.add("mdt-column-stats", path, "column_stats has no record of the file")
+
+
+def _differs(record: Mapping[str, Any], groups: list[RowGroup]) -> str:
+    """What a record says that the footer does not; "" where they agree or cannot be compared."""
+    name = record["columnName"]
+    num_rows = sum(g.num_rows for g in groups)
+    nulls = 0
+    least: Any = None
+    greatest: Any = None
+    for group in groups:
+        said = group.columns.get(name)
+        if said is None or said.nulls is None:
+            return ""
+        nulls += said.nulls
+        if said.low is not None and said.high is not None:
+            least = said.low if least is None else min(least, said.low)
+            greatest = said.high if greatest is None else max(greatest, said.high)
+    if record["nullCount"] is not None and record["nullCount"] != nulls:
+        return f"{record['nullCount']} nulls, the footer says {nulls}"
+    if record["valueCount"] is not None and record["valueCount"] != num_rows:
+        return f"{record['valueCount']} values, the file has {num_rows} rows"
+    low, high = _value(record["minValue"]), _value(record["maxValue"])
+    if nulls == num_rows or low is None or high is None or least is None:
+        return ""
+    if not (type(low) is type(least) or (isinstance(low, (int, float)) and isinstance(least, (int, float)))):
+        return ""
+    if _narrower(low, least) or _narrower(greatest, high):
+        return f"bounds {low!r} to {high!r}, the footer's are {least!r} to {greatest!r}"
+    return ""
+
+
+def _narrower(a: Any, b: Any) -> bool:
+    """Whether a > b, floats as floats of 32 bits may be."""
+    if isinstance(a, float) or isinstance(b, float):
+        return bool(a > b and abs(a - b) > 1e-6 * max(abs(a), abs(b)))
+    return bool(a > b)
+
+
+def _value(bound: Mapping[str, Any] | None) -> Any:
+    """The one member of the union that is set, where it is stored as the footer stores it; else None."""
+    for member in (bound or {}).values():
+        value = None if member is None else member["value"]
+        if isinstance(value, str):
+            return value.encode()
+        if isinstance(value, (bool, int, float)):  # dates, decimals and bytes have other forms
+            return value
+    return None
+
+
+def _check_blooms(facts: TableState, footers: Mapping[str, Footer | None], report: VerifyReport) -> None:
+    found = {key[-_FILE_ID_DIGITS:]: record["bloomFilter"] for key, record in _records(facts, BLOOM_FILTERS)}
+    if not found:
+        return
+    for path, footer in footers.items():
+        if footer is None or BLOOM not in footer.entries:
+            continue
+        name = path.rpartition("/")[2]
+        file_id = base64.b64encode(hashlib.md5(name.encode(), usedforsecurity=False).digest()).decode()
+        said = found.get(file_id)
+        if said is None and not report.names(path):
+            report.add("mdt-bloom", path, "bloom_filters has no record of the file")
+        elif said is not None and bytes(said) != footer.entries[BLOOM].encode():
+            report.add("mdt-bloom", path, "bloom_filters has another filter than the file's footer")
+
+
+def _check_record_index(facts: TableState, slices: list[SliceKeys], report: VerifyReport) -> None:
+    places = {
+        key: (record["partitionName"], _file_id(record)) for key, record in _records(facts, RECORD_INDEX)
+    }
+    seen: set[str] = set()
+    for part in slices:
+        for key in part.keys.to_pylist():
+            seen.add(key)
+            said = places.get(key)
+            if said is None:
+                report.add(
+                    "mdt-record-index",
+                    part.path,
+                    f"record_index does not have the key {key!r} of the file",
+                    key=key,
+                )
+            elif said != (part.partition, part.file_id):
+                report.add("mdt-record-index", part.path,
+                           f"record_index says that the key {key!r} is in {said[0]}/{said[1]}", key=key)  # fmt: skip
+    extra = sorted(places.keys() - seen)
+    if extra:
+        report.add("mdt-record-index", f"{FOLDER}/{RECORD_INDEX}",
+                   f"record_index has {len(extra)} keys that no row has, such as {extra[0]!r}",
+                   key=extra[0])  # fmt: skip
+
+
+def _file_id(record: Mapping[str, Any]) -> str:
+    if record["fileIdEncoding"] == 1:
+        return str(record["fileId"])
+    high, low = record["fileIdHighBits"], record["fileIdLowBits"]
+    text = str(uuid.UUID(int=((high & (2**64 - 1)) << 64) | (low & (2**64 - 1))))
+    return text if record["fileIndex"] == -1 else f"{text}-{record['fileIndex']}"

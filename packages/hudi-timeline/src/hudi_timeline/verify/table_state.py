@@ -1,0 +1,349 @@
+"""What the checks look at, collected once, from a table in any state: damage is a finding here and no error."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
+
+from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, UnsupportedError
+from hudi_format.file_names import PARTITION_METADATA, parse_base_file, parse_log_file
+from hudi_format.model import join_path
+from hudi_format.storage.protocol import FileInfo, Storage
+from hudi_timeline import metadata_table
+from hudi_timeline.file_system_view.listing import walk
+from hudi_timeline.table_config import TableConfig
+from hudi_timeline.timeline.action_metadata import (
+    Action,
+    CleanerPlan,
+    CleanMetadata,
+    RestoreMetadata,
+    RollbackMetadata,
+    RollbackPlan,
+    SavepointMetadata,
+    read_action,
+)
+from hudi_timeline.timeline.active_timeline import Timeline
+from hudi_timeline.timeline.archived_timeline import archived_actions
+from hudi_timeline.timeline.commit_files import CommitFiles
+from hudi_timeline.timeline.commit_metadata import CommitMetadata
+from hudi_timeline.timeline.instant import (
+    CLEAN,
+    CLUSTERING,
+    COMPACTION,
+    LOG_COMPACTION,
+    REQUESTED,
+    RESTORE,
+    ROLLBACK,
+    SAVEPOINT,
+    WRITE_ACTIONS,
+    Instant,
+    zone_of,
+)
+from hudi_timeline.verify.findings import VerifyReport
+
+# What the archive says, as far as the checks need it: which instants there were, which files were deleted.
+
+
+@dataclass
+class Removed:
+    """What instants deleted on purpose.
+
+    Attributes:
+        files: partition path and file name.
+        partitions: whole partitions.
+    """
+
+    files: set[tuple[str, str]] = field(default_factory=set)
+    partitions: set[str] = field(default_factory=set)
+    targets: set[str] = field(default_factory=set)
+
+    def has(self, partition: str, name: str) -> bool:
+        return partition in self.partitions or (partition, name) in self.files
+
+    def take(self, action: Action | None) -> None:
+        """Add what a clean, a rollback or a restore deleted, or is about to delete."""
+        if isinstance(action, CleanMetadata):
+            for partition, cleaned in action.partitions.items():
+                self._names(partition, (*cleaned.deleted, *cleaned.failed, *cleaned.patterns))
+                if cleaned.is_partition_deleted:
+                    self.partitions.add(partition)
+        elif isinstance(action, CleanerPlan):
+            for partition, planned in action.files.items():
+                self._names(partition, [f.path for f in planned])
+            for partition, names in action.old_files.items():
+                self._names(partition, names)
+            self.partitions |= set(action.partitions)
+        elif isinstance(action, RollbackMetadata):
+            self.targets |= {*action.commits, *(i.time for i in action.instants)}
+            for partition, back in action.partitions.items():
+                self._names(partition, (*back.deleted, *back.failed))
+        elif isinstance(action, RollbackPlan):
+            if action.target is not None:
+                self.targets.add(action.target.time)
+            for request in action.requests:
+                self._names(request.partition, request.files)
+        elif isinstance(action, RestoreMetadata):
+            self.targets |= {*action.commits, *(i.time for i in action.instants)}
+            for rollback in (r for several in action.rollbacks.values() for r in several):
+                self.take(rollback)
+
+    def _names(self, partition: str, paths: Iterable[str]) -> None:
+        self.files |= {(partition, p.rpartition("/")[2]) for p in paths}
+
+
+@dataclass
+class Archived:
+    """The archived timeline.
+
+    Attributes:
+        writes: times of completed writes in it.
+        times: of all instants in it.
+        problem: why it could not be read, "" where it could.
+    """
+
+    removed: Removed
+    writes: frozenset[str] = frozenset()
+    times: frozenset[str] = frozenset()
+    problem: HudiError | None = None
+
+    @property
+    def oldest(self) -> str:
+        """The oldest write in it, "" for none: what was before it is not known, archives may be thrown away."""
+        return min(self.writes, default="")
+
+
+def read_archived_facts(storage: Storage, config: TableConfig) -> Archived:
+    """One pass over the whole archive."""
+    out = Archived(Removed())
+    writes, times = set(), set()
+    try:
+        for instant, action in archived_actions(storage, config, frozenset({CLEAN, ROLLBACK, RESTORE})):
+            times.add(instant.time)
+            if instant.completed:
+                if instant.action in WRITE_ACTIONS:
+                    writes.add(instant.time)
+                out.removed.take(action)
+    except HudiError as e:
+        out.problem = e
+    out.writes, out.times = frozenset(writes), frozenset(times)
+    return out
+
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+REMOTE_THREADS = 32
+TEMPORARY_AGE_MS = 60_000
+WRITES = WRITE_ACTIONS | {COMPACTION, LOG_COMPACTION, CLUSTERING}
+
+
+def is_old(entry: FileInfo) -> bool:
+    """Whether a temporary file is no more that of a writer at work, which keeps one for moments."""
+    return time.time() * 1000 - entry.mtime_ms > TEMPORARY_AGE_MS
+
+
+@dataclass(frozen=True)
+class TableState:
+    """A table as it was read.
+
+    Attributes:
+        entries: what lies in the timeline's folder.
+        timeline: the instants that these make, whatever their files hold.
+        contents: what the files of instants say, by path; None for an empty file.
+        unreadable: paths of instants' files that could not be read.
+        folders: the files of every folder of the table but `.hoodie`, by path below the table.
+        workers: how many files are looked at at once.
+    """
+
+    storage: Storage
+    config: TableConfig
+    entries: tuple[FileInfo, ...]
+    timeline: Timeline
+    contents: Mapping[str, Action | None]
+    unreadable: frozenset[str]
+    folders: Mapping[str, Sequence[FileInfo]]
+    workers: int = 1
+    is_metadata: bool = field(default=False)
+
+    @cached_property
+    def commits(self) -> dict[Instant, CommitMetadata]:
+        """Completed writes that can be read, oldest first."""
+        found = ((i, self.contents.get(i.path)) for i in self.timeline.completed_writes())
+        return {i: c for i, c in found if isinstance(c, CommitMetadata)}
+
+    @cached_property
+    def written(self) -> dict[Instant, CommitFiles]:
+        """What completed writes say of files."""
+        return {i: CommitFiles.of(c) for i, c in self.commits.items()}
+
+    @cached_property
+    def unreadable_times(self) -> frozenset[str]:
+        """Times of completed writes of which nothing is known."""
+        return frozenset(i.time for i in self.timeline.completed_writes() if i not in self.commits)
+
+    @cached_property
+    def partitions(self) -> dict[str, Sequence[FileInfo]]:
+        """The files of the folders that are marked as partitions."""
+        return {
+            p: files
+            for p, files in self.folders.items()
+            if any(f.name.startswith(PARTITION_METADATA) for f in files)
+        }
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Size of each file by path, without what is below `.hoodie`."""
+        return {join_path(p, f.name): f.size for p, files in self.folders.items() for f in files}
+
+    @cached_property
+    def archived(self) -> Archived:
+        """What the archive says; read where it is asked for."""
+        return read_archived_facts(self.storage, self.config)
+
+    @cached_property
+    def known_times(self) -> frozenset[str]:
+        """The times of the instants on the active timeline that write files, in any state."""
+        return frozenset(i.time for i in self.timeline.instants if i.action in WRITES)
+
+    @cached_property
+    def pending_times(self) -> frozenset[str]:
+        return frozenset(i.time for i in self.timeline.instants if not i.completed)
+
+    def each(self, call: Callable[[_T], _R], items: Iterable[_T]) -> list[_R]:
+        """`call` of each item, several at once, in order."""
+        given = list(items)
+        if self.workers < 2 or len(given) < 2:
+            return [call(i) for i in given]
+        with ThreadPoolExecutor(min(self.workers, len(given)), thread_name_prefix="hudi-verify") as pool:
+            return list(pool.map(call, given))
+
+
+def gather(
+    storage: Storage, config: TableConfig, report: VerifyReport, workers: int | None = None
+) -> TableState | None:
+    """The facts of a table; None where it has no timeline that could be looked at.
+
+    Args:
+        workers: how many files to look at at once; None for a number that fits the machine and the store.
+    """
+    at_once = workers or ((os.cpu_count() or 1) if storage.is_local else REMOTE_THREADS)
+    folder = config.timeline_folder
+    entries = storage.list(folder)
+    if not entries and config.layout_version == 2 and storage.is_local and storage.info(folder) is None:
+        report.add("timeline-folder", folder, "the timeline's folder is not there")
+        return None
+    timeline = Timeline.of_listing(entries, folder, zone_of(config.timezone))
+    contents: dict[str, Action | None] = {}
+    unreadable: set[str] = set()
+    found = _each(at_once, lambda i: _content(storage, i), timeline.files)
+    for instant, content in zip(timeline.files, found, strict=True):
+        if isinstance(content, Exception):
+            unreadable.add(instant.path)
+            empty = instant.completed and instant.size == 0
+            code = "timeline-empty" if empty else "timeline-unreadable"
+            message = getattr(content, "message", str(content))
+            report.add(code, instant.path, message, instant.time, action=instant.action, state=instant.state)
+        else:
+            contents[instant.path] = content
+    return TableState(
+        storage,
+        config,
+        tuple(entries),
+        timeline,
+        contents,
+        frozenset(unreadable),
+        walk(storage),
+        at_once,
+        metadata_table.is_one(config),
+    )
+
+
+def _each(workers: int, call: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
+    with ThreadPoolExecutor(max(1, workers), thread_name_prefix="hudi-verify") as pool:
+        return list(pool.map(call, items))
+
+
+def _content(storage: Storage, instant: Instant) -> Action | CorruptFileError | None:
+    try:
+        return read_action(storage, instant)
+    except CorruptFileError as e:
+        return e
+    except MissingFileError:  # archived or rolled back since the listing; the run is repeated then
+        return None
+    except UnsupportedError as e:
+        # Nothing that any state needs: releases put their own notes into inflight files.
+        return None if not instant.completed and instant.state != REQUESTED else _as_corrupt(e)
+
+
+def _as_corrupt(error: UnsupportedError) -> CorruptFileError:
+    return CorruptFileError(error.message, file=error.file, instant=error.instant)
+
+
+# Which files the newest state of a table and its savepoints need, by what commits say.
+
+Group = tuple[str, str]
+
+
+def newest_base(facts: TableState) -> dict[Group, tuple[str, str]]:
+    """By file group that is not replaced, the instant and path of its newest base file; listed or written."""
+    newest: dict[Group, tuple[str, str]] = {}
+    gone = replaced_at(facts)
+    for instant, commit in facts.written.items():
+        for stat in commit.files:
+            group = (stat.partition, stat.file_id)
+            if parse_base_file(stat.partition, stat.path.rpartition("/")[2]) and group not in gone:
+                newest[group] = max(newest.get(group, ("", "")), (instant.time, stat.path))
+    first = facts.timeline.first_active
+    for partition, files in facts.partitions.items():
+        for file in files:
+            base = parse_base_file(partition, file.name)
+            if base is not None and base.instant < first and (partition, base.file_id) not in gone:
+                group = (partition, base.file_id)
+                newest[group] = max(newest.get(group, ("", "")), (base.instant, base.path))
+    return newest
+
+
+def replaced_at(facts: TableState) -> dict[Group, str]:
+    """The instant that replaced a file group."""
+    return {
+        (partition, file_id): instant.time
+        for instant, commit in facts.written.items()
+        for partition, ids in commit.replaced.items()
+        for file_id in ids
+    }
+
+
+def live_files(facts: TableState) -> set[str]:
+    """Paths of the files that a snapshot of the newest state reads."""
+    newest = newest_base(facts)
+    out = {path for _, path in newest.values()}
+    gone = replaced_at(facts)
+    completion = {i.time: i.completion for i in facts.timeline.completed_writes()}
+    for instant, commit in facts.written.items():
+        for stat in commit.files:
+            log = parse_log_file(stat.partition, stat.path.rpartition("/")[2])
+            group = (stat.partition, stat.file_id)
+            if log is None or group in gone:
+                continue
+            base = newest.get(group, ("", ""))[0]
+            # From version 8 on a log file belongs to the slice that was begun before its commit was completed.
+            at = completion.get(instant.time) or log.instant
+            if (at if facts.config.layout_version == 2 else log.instant) >= base:
+                out.add(stat.path)
+    return out
+
+
+def saved_files(facts: TableState) -> dict[str, str]:
+    """Paths of the files that savepoints keep, with the savepoint's time."""
+    out: dict[str, str] = {}
+    for instant in facts.timeline.of(SAVEPOINT):
+        saved = facts.contents.get(instant.path)
+        if instant.completed and isinstance(saved, SavepointMetadata):
+            for partition, kept in saved.partitions.items():
+                out.update((join_path(partition, n.rpartition("/")[2]), instant.time) for n in kept.files)
+    return out

@@ -1,0 +1,209 @@
+"""All checks in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hudi_format.errors import CorruptFileError, HudiError, MissingFileError
+from hudi_format.storage.open import open_beside
+from hudi_format.storage.protocol import Storage
+from hudi_timeline import metadata_table
+from hudi_timeline.options.user_options import call_options
+from hudi_timeline.table_config import META_FOLDER, TableConfig
+from hudi_timeline.verify import (
+    check_base_files,
+    check_files,
+    check_keys,
+    check_logs,
+    check_metadata_table,
+    check_timeline,
+    lost_columns,
+)
+from hudi_timeline.verify.check_keys import ScanOf
+from hudi_timeline.verify.findings import Finding, VerifyReport
+from hudi_timeline.verify.table_state import TableState, gather
+
+if TYPE_CHECKING:
+    from hudi_timeline.verify.check_keys import ScanOf
+    from hudi_timeline.verify.findings import Finding
+    from hudi_timeline.verify.repair import RepairPlan, RepairResult
+
+_TRIES = 3
+
+
+def verify(
+    storage: Storage, *, deep: bool = False, workers: int | None = None, scan_of: ScanOf | None = None
+) -> list[Finding]:
+    """Everything that is wrong with a table; [] for a sound one.  Nothing is changed.
+
+    A write that is open is no fault, nor what a dead one left that the next write rolls back.  Where the timeline
+    moves while it runs, it runs again, three times at most; what then counts is what every run found.
+
+    Args:
+        deep: also read all data: rows against statistics, key ranges and bloom filters, blocks decoded, duplicates,
+            the metadata table's indexes.
+        workers: how many files are looked at at once; None for a number that fits the machine and the store.
+        scan_of: `HudiTable.read`, for the checks of the newest state's rows; None to leave them out.
+
+    Raises:
+        StorageError: the storage refused.
+    """
+    return examine(storage, deep=deep, workers=workers, scan_of=scan_of)[0]
+
+
+def examine(
+    storage: Storage, *, deep: bool = False, workers: int | None = None, scan_of: ScanOf | None = None
+) -> tuple[list[Finding], TableState | None]:
+    """As `verify`, with what was read of the table; None for one that could not be looked at."""
+    found: list[Finding] | None = None
+    facts: TableState | None = None
+    for _ in range(_TRIES):
+        before = _state(storage)
+        report = VerifyReport()
+        facts = _verify(storage, report, deep=deep, workers=workers, scan_of=scan_of)
+        now = report.findings()
+        if _state(storage) == before:
+            return now, facts
+        # What a look between two steps of a writer saw is gone at the next look.
+        found = now if found is None else [f for f in now if f in found]
+    return found or [], facts
+
+
+def _state(storage: Storage) -> frozenset[tuple[str, int]]:
+    folders = (META_FOLDER, f"{META_FOLDER}/timeline")
+    return frozenset((e.name, e.size) for folder in folders for e in storage.list(folder) if not e.is_dir)
+
+
+def _verify(
+    storage: Storage, report: VerifyReport, *, deep: bool, workers: int | None, scan_of: ScanOf | None
+) -> TableState | None:
+    config = check_timeline.check_properties(storage, report)
+    if config is None:
+        return None
+    facts = _check_table(storage, config, report, deep=deep, workers=workers)
+    if facts is None:
+        return None
+    slices = None
+    if deep and scan_of is not None and not facts.unreadable_times:
+        slices = check_keys.read_keys(facts, scan_of, report)
+        if slices is not None and not facts.is_metadata:
+            check_keys.check_duplicates(slices, report)
+    if not facts.is_metadata:
+        _check_metadata_table(facts, report, slices, deep=deep, workers=workers)
+    return facts
+
+
+def _check_table(
+    storage: Storage, config: TableConfig, report: VerifyReport, *, deep: bool, workers: int | None
+) -> TableState | None:
+    """The checks that a table and its metadata table share."""
+    facts = gather(storage, config, report, workers)
+    if facts is None:
+        return None
+    try:
+        check_timeline.check_timeline(facts, report)
+        check_timeline.check_plans(facts, report)
+        check_files.check_names(facts, report, deep=deep)
+        check_files.check_files(facts, report)
+        check_logs.check_logs(facts, report, deep=deep)
+        sound = check_base_files.check_base_files(facts, report)
+        lost_columns.check_lost_columns(facts, sound, report)
+        if deep:
+            check_base_files.check_data(facts, sound, report)
+        check_timeline.check_leftovers(facts, report)
+        check_timeline.check_archive(facts, report)
+    except (CorruptFileError, MissingFileError) as e:
+        if not report.names(e.file):
+            report.add("unreadable", e.file, e.message, e.instant)
+    return facts
+
+
+def _check_metadata_table(
+    facts: TableState,
+    report: VerifyReport,
+    slices: list[check_keys.SliceKeys] | None,
+    *,
+    deep: bool,
+    workers: int | None,
+) -> None:
+    listed = check_metadata_table.check_presence(facts, report)
+    if not metadata_table.built(facts.config) or report.names(metadata_table.FOLDER):
+        return
+    own = open_beside(facts.storage, f"{facts.storage.uri}/{metadata_table.FOLDER}")
+    inner = VerifyReport()
+    config = check_timeline.check_properties(own, inner)
+    if config is not None:
+        _check_table(own, config, inner, deep=deep, workers=workers)
+    report.take(replace(f, path=f"{metadata_table.FOLDER}/{f.path}") for f in inner.findings())
+    if not listed or facts.unreadable_times:
+        return
+    check_metadata_table.check_listing(facts, report)
+    damaged = any(f.severity == "error" for f in inner.findings())
+    if deep and not damaged and not report.names(metadata_table.FOLDER):
+        try:
+            check_metadata_table.check_indexes(facts, slices, report)
+        except HudiError as e:
+            report.add("mdt-unreadable", e.file or metadata_table.FOLDER, e.message, e.instant)
+
+
+# `verify` and `repair` of `HudiTable`.
+
+
+class VerifyMethods:
+    """Mixed into `HudiTable`.  Both import what they do: a process that only reads needs none of it."""
+
+    if TYPE_CHECKING:  # what HudiTable has
+        _storage: Storage
+        _options: Mapping[str, str]
+        read: ScanOf
+
+    def verify(self, *, deep: bool = False, workers: int | None = None) -> list[Finding]:
+        """Everything that is wrong with the table, worst first; [] for a sound one.  Nothing is changed.
+
+        The timeline's states and files, names, block framing, sizes and counts against commits, checksums of
+        hoodie.properties, the metadata table against storage, plans, the archive, and what writers left behind.
+        What a dead write left that the next one rolls back is no fault.
+
+        Args:
+            deep: also read all data: rows against statistics, key ranges and bloom filters, every log block decoded,
+                keys that are there twice, the metadata table's indexes against rows.
+            workers: how many files to look at at once; None for a number that fits the machine and the store.
+        """
+
+        return verify(self._storage, deep=deep, workers=workers, scan_of=self.read)
+
+    def repair(
+        self,
+        *,
+        plan: RepairPlan | None = None,
+        dry_run: bool = False,
+        deep: bool = False,
+        only: Collection[str] | None = None,
+        keep: bool = True,
+        options: Mapping[str, object] | None = None,
+    ) -> RepairResult:
+        """Put right what `verify` finds, as far as there is a safe way; the plan says where there is none, and why.
+
+        Under the table's lock, and not while a writer is at work.  What is taken away or replaced is kept in
+        `.hoodie/.repair_backup_<time>/`, with the plan.  After a crash run it again.
+
+        Args:
+            plan: of an earlier dry run: only what is in it is done, and only what is still so.
+            dry_run: give the plan (files to create, to replace, to move away) and change nothing.
+            deep: also by what a deep verification finds.
+            only: codes of findings, or paths, to repair; None for all.
+            keep: False to delete what is taken away.
+            options: of the lock: `hoodie.write.lock.*`.
+
+        Raises:
+            ConcurrentWriterError: a writer is at work.
+            LockError; OptionError: a code that there is not.
+        """
+        from hudi_timeline.verify.repair import repair
+
+        return repair(
+            self._storage, plan=plan, dry_run=dry_run, deep=deep, only=only, keep=keep, scan_of=self.read,
+            options=call_options(self._options, options, self._storage.uri),
+        )  # fmt: skip

@@ -1,0 +1,119 @@
+"""Rows to the buckets that they go to, in memory or, beyond its limit, through a file with a stream for each."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_format.arrow.input import no_rows
+from hudi_format.arrow.sizes import size_of
+from hudi_format.merge.memory_limit import MemoryLimit
+from hudi_format.merge.spilled_records import SpillFile
+from hudi_format.merge.spilled_table import is_large, keep_if_large, windows
+
+
+class Buckets(Protocol):
+    def of(self, number: int) -> pa.Table:
+        """The rows of a bucket, in the order in which they came; from any thread."""
+        ...
+
+
+@contextmanager
+def buckets_of(
+    rows: pa.Table, numbers: np.ndarray, by_bucket: Sequence[np.ndarray], limit: MemoryLimit | None
+) -> Iterator[Buckets]:
+    """The rows by bucket.
+
+    Args:
+        numbers: per row, its bucket; -1: it goes nowhere.
+        by_bucket: the same, as the rows of each bucket, ascending.
+        limit: of the rows of one bucket; None: all rows are held.
+
+    Raises:
+        SpillError: they could not be kept on disk.
+    """
+    if limit is None or not is_large(rows, limit):
+        # One chunk: a take from many chunks puts them together anew for every bucket.
+        yield _Held(rows.combine_chunks(), by_bucket)
+        return
+    with SpillFile(rows.schema, limit) as file:
+        _part(rows, numbers, file, limit)
+        yield _OnDisk(file, limit)
+
+
+class _Held:
+    def __init__(self, rows: pa.Table, by_bucket: Sequence[np.ndarray]) -> None:
+        self._rows = rows
+        self._by_bucket = by_bucket
+
+    def of(self, number: int) -> pa.Table:
+        return self._rows.take(pa.array(self._by_bucket[number]))
+
+
+class _OnDisk:
+    def __init__(self, file: SpillFile, limit: MemoryLimit) -> None:
+        self._file = file
+        self._limit = limit
+        self._reading = threading.Lock()  # the file has one position
+
+    def of(self, number: int) -> pa.Table:
+        rows = keep_if_large(self._pieces(number), self._file.schema, self._limit)
+        return rows if is_large(rows, self._limit) else rows.combine_chunks()
+
+    def _pieces(self, number: int) -> Iterator[pa.Table]:
+        pieces = self._file.read(number)
+        while True:
+            with self._reading:
+                piece = next(pieces, None)
+            if piece is None:
+                return
+            yield piece
+
+
+def _part(rows: pa.Table, numbers: np.ndarray, file: SpillFile, limit: MemoryLimit) -> None:
+    """Write each row to its bucket's stream; small parts are gathered first."""
+    waiting: dict[int, list[pa.Table]] = {}
+    size = 0
+
+    def flush() -> None:
+        nonlocal size
+        for bucket, parts in waiting.items():
+            file.write(bucket, pa.concat_tables(parts))
+        waiting.clear()
+        size = 0
+
+    for start, piece in windows(rows, limit):
+        for bucket, part in split(piece, numbers[start : start + piece.num_rows]):
+            waiting.setdefault(bucket, []).append(part)
+            size += size_of(part)
+        if size >= limit.held:
+            flush()
+    flush()
+
+
+def split(rows: pa.Table, numbers: np.ndarray) -> Iterator[tuple[int, pa.Table]]:
+    """Rows by their number, each number's in the order in which they came; those of -1 are left out."""
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    rows = rows.take(pa.array(order))
+    starts = np.flatnonzero(np.diff(ordered, prepend=-2))
+    for start, end in zip(starts, [*starts[1:], len(ordered)], strict=True):
+        if ordered[start] >= 0:
+            yield int(ordered[start]), rows.slice(start, end - start)
+
+
+def pieces_of(data: pa.RecordBatchReader | pa.Table, limit: MemoryLimit) -> Iterator[pa.Table]:
+    """The incoming rows, so many at a time as are handled at once; at least one piece."""
+    source = [data] if isinstance(data, pa.Table) else (pa.Table.from_batches([b]) for b in data)
+    none = True
+    for rows in source:
+        for _, piece in windows(rows, limit):
+            none = False
+            yield piece
+    if none:
+        yield no_rows(data.schema)

@@ -1,0 +1,171 @@
+"""What an engine does for a write: the distributed part, and nothing else.
+
+`hudi_timeline.writing.operation` decides what happens; an engine evaluates the incoming data, finds where its
+keys are, and runs workers (`hudi_timeline.writing.workers`) on it.  The frame `F` is opaque to the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import pyarrow as pa
+
+from hudi_format.keygen.record_keys import KeySpec
+from hudi_format.merge.memory_limit import MemoryLimit
+from hudi_format.model import BaseFile, WriteStat
+from hudi_format.storage.protocol import Storage
+from hudi_index.lookup import LookupCount, LookupTask
+from hudi_timeline.writing.tasks import ProfileRow, Routing, WriteContext
+
+if TYPE_CHECKING:
+    from hudi_timeline.reading.scan import Scan
+    from hudi_timeline.validation.row_rules import Screened, Screening
+    from hudi_timeline.validation.sql_validators import Queries
+
+D = TypeVar("D", contravariant=True)
+F = TypeVar("F")
+
+# Whose types count.
+TABLE, DATA = "table", "data"
+
+
+@dataclass(frozen=True, slots=True)
+class BulkOrder:
+    """How bulk_insert orders rows before they are written.
+
+    Attributes:
+        mode: Apache Hudi's name of the sort mode.
+        columns: sort by them within each partition instead.
+        function: of the user, as `module:function`, orders them instead.
+        tasks: writing tasks; None leaves it to the engine.
+    """
+
+    mode: str = "NONE"
+    columns: tuple[str, ...] = ()
+    function: str | None = None
+    tasks: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareTask:
+    """What is wanted of the incoming rows.
+
+    Attributes:
+        schema: the columns to hand on, in order, in the types to write (without meta columns); the
+            engine conforms the data to it.  For deletes: the key and partition columns.
+        key_spec: record key and partition path.
+        ordering_field: must not be null in any row when `check_ordering`.
+        stored_keys: the rows were read from the table with their meta columns, which say key and partition path.
+        stored_files: they also say the base file that each row stands in; null for new rows.
+        storage_level: Spark's name of the level at which the evaluated input is kept.
+        order: of the rows of a bulk_insert.
+        memory: of the rows; None: they are held.
+    """
+
+    schema: pa.Schema
+    key_spec: KeySpec
+    ordering_field: str | None
+    check_ordering: bool
+    storage_level: str = "MEMORY_AND_DISK_SER"
+    stored_keys: bool = False
+    stored_files: bool = False
+    order: BulkOrder = BulkOrder()
+    memory: MemoryLimit | None = None
+
+
+class Engine(Protocol[D, F]):
+    """Evaluates, tags, routes and writes.  One instance serves one write."""
+
+    name: str
+    parallelism: int
+    types: str
+    """Whose types of known columns count where no option says it, `TABLE` or `DATA`: those of rows that declare their
+    types may change the table's as in Apache Hudi, those that were guessed from values may not."""
+    on_progress: Callable[[int, int], None]
+    """Told how much of a phase is done, and of how much, where the engine knows; from any thread."""
+
+    def progress(self, asked: str) -> str:
+        """What `progress.reporter` is asked, given what the options ask: an engine may show its own."""
+        ...
+
+    def schema(self, data: D) -> pa.Schema:
+        """The incoming data's schema as it is, meta columns included if it has them."""
+        ...
+
+    def fitted(self, data: Any, schema: pa.Schema, *, exact: bool) -> Any:
+        """The rows with what has no type of its own, and is null, in the types of `schema`.
+
+        Args:
+            exact: values of other types too, where nothing is lost.
+
+        Raises:
+            SchemaError: with `exact`, the first value that does not fit; of a stream only once it is read.
+        """
+        ...
+
+    def screen(self, data: D, screening: Screening) -> Screened:
+        """Good rows apart from bad ones.
+
+        Raises:
+            ValidationError: bad rows that are not to be kept; of a stream only once it is read.
+            InvalidOptionError, MissingColumnError, SchemaError: a rule that cannot be understood.
+        """
+        ...
+
+    def another(self, data: Any) -> tuple[Any, Any]:
+        """An engine of the same kind for a write of other rows of its own kind, None among them, and the rows."""
+        ...
+
+    def queries(self, before: Scan | pa.Table, after: Scan | pa.Table) -> AbstractContextManager[Queries]:
+        """SQL over two states; tables stand for their schema only."""
+        ...
+
+    def frame_of(self, scan: Scan) -> Any:
+        """A scan in the engine's own form."""
+        ...
+
+    def prepare(self, data: D, task: PrepareTask) -> F:
+        """The rows, evaluated exactly once, with record key and partition path.
+
+        Raises:
+            RecordKeyError, OrderingValueError, PartitionPathError: naming column and first rows.
+        """
+        ...
+
+    def partition_counts(self, frame: F) -> dict[str, int]:
+        """Rows by partition path."""
+        ...
+
+    def tag(self, frame: F, storage: Storage, files: Mapping[str, Sequence[BaseFile]], task: LookupTask) -> F:
+        """The frame with each row's file group: `files` are the latest base files by partition.
+
+        A key that is in several files of its partition gives a row for each.  With a global index `files` are
+        those of all partitions, and rows may come back with another partition, see `LookupTask`.
+        """
+        ...
+
+    @property
+    def looked_up(self) -> LookupCount | None:
+        """What the look-up of this write had to do with, once its rows are written; None where unknown."""
+        ...
+
+    def profile(self, frame: F) -> list[ProfileRow]:
+        """Rows by (partition, file group); of an untagged frame all have file id ""."""
+        ...
+
+    def write(self, frame: F, context: WriteContext, routing: Routing) -> list[WriteStat]:
+        """Send every row to its bucket and run `write_bucket` there.  Rows without a bucket are dropped
+        (deletes of keys that are not in the table)."""
+        ...
+
+    def write_stream(self, data: D, task: PrepareTask, context: WriteContext) -> list[WriteStat]:
+        """bulk_insert: evaluate, key and write in one pass, no index, one open file per partition and
+        task, in `task.order`.  Frees nothing and keeps nothing."""
+        ...
+
+    def release(self, frame: F | None) -> None:
+        """Free what `screen` and `prepare` kept."""
+        ...

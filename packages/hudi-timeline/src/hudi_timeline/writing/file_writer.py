@@ -1,0 +1,221 @@
+"""New base files of a write: their marker, their name, their end where they are large enough.
+
+Every file gets a marker before its first byte, and the marker is looked at again before the file is closed, and after.
+
+Source: Apache Hudi 0.15 ends a file when the bytes that its Parquet writer has encoded pass
+`hoodie.parquet.max.file.size` (and a tenth), and looks at every hundredth record at the earliest.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hudi_format.arrow.sizes import size_of
+from hudi_format.errors import ConcurrentWriterError
+from hudi_format.file_slice.writer import FileSpec, RowCounter, stamp
+from hudi_format.model import WriteStat, join_path
+from hudi_format.parquet.layout import NO_OBSERVER, KeyObserver
+from hudi_format.parquet.writer import BaseFileWriter
+from hudi_format.partition_metadata import write_if_absent
+from hudi_format.schema.meta_fields import with_meta
+from hudi_format.storage.open import flush
+from hudi_index.bloom.key_observer import BloomObserver, MinMaxObserver
+from hudi_timeline.concurrency.markers import marker_path
+from hudi_timeline.writing.tasks import CREATE, TaskToken, WriteContext
+
+# A file has at least so many records, however large they are.
+MIN_ROWS = 100
+# A file that is so full gets no further row group: it would be a very small one.
+_FULL = 0.95
+# Columns that are made for each row: the sequence number, and the codes of the constant ones.
+_STAMP_BYTES = 48
+
+
+def start_file(context: WriteContext, partition: str, name: str, kind: str) -> Callable[[], None]:
+    """Leave the marker of a file about to be written, and give the check to make before it is closed.
+
+    Raises:
+        ConcurrentWriterError: the write is over: completed without this attempt, or rolled back.
+    """
+    marker = marker_path(context.instant, partition, name, kind)
+
+    def check(path: str) -> None:
+        if context.storage.info(path) is None:
+            raise ConcurrentWriterError(
+                f"{path} is gone: the write was completed without this attempt, or rolled back by another writer",
+                table=context.storage.uri, instant=context.instant, file=join_path(partition, name),
+                remedy="run the write again if it failed; nothing of this attempt is visible.",
+            )  # fmt: skip
+
+    # A task that outlives its write must not even begin: what it leaves would have no instant to belong to.
+    check(context.inflight)
+    context.storage.touch(marker)
+    # And with it the write's instant: a file whose write nobody remembers would be taken for one of an archived commit.
+    flush(context.storage, [marker], written=False)
+    return lambda: check(marker)
+
+
+def confirm(context: WriteContext, guard: Callable[[], None], path: str) -> None:
+    """Make sure that a complete file still belongs to the write, or remove it, and that it is on the disk.
+
+    Between the check before the file is closed and its end the write may have been completed without it: it would
+    count as one of the commit's.
+
+    Raises:
+        ConcurrentWriterError: as `start_file`.
+    """
+    try:
+        guard()
+    except ConcurrentWriterError:
+        context.storage.delete(path)
+        raise
+    # By who wrote it, and before it is reported: a commit that outlives a power failure names no file that does not.
+    flush(context.storage, [path])
+
+
+def new_observer(context: WriteContext) -> KeyObserver:
+    """What collects the footer's filter and key range of a new file."""
+    bloom = context.bloom
+    if context.virtual:
+        return NO_OBSERVER  # as Apache Hudi: such a footer says nothing of keys
+    if bloom is None:
+        return MinMaxObserver()
+    return BloomObserver(bloom.type_code, bloom.entries, bloom.fpp, bloom.max_entries)
+
+
+def file_spec(context: WriteContext, partition: str, file_id: str, token: TaskToken) -> FileSpec:
+    return FileSpec(
+        partition=partition,
+        file_id=file_id,
+        write_token=token.text,
+        instant=context.instant,
+        schema=context.schema,
+        config=context.parquet,
+        sequence_prefix=f"{context.instant}_{token.partition_id}_",
+        entries={"parquet.avro.schema": context.avro_schema, "writer.model.name": "avro"},
+        virtual=context.key_spec if context.virtual else None,
+    )
+
+
+@dataclass
+class _OpenFile:
+    spec: FileSpec
+    writer: BaseFileWriter
+    guard: Callable[[], None]
+    began: float
+
+
+class SizedFiles:
+    """Rows of one partition into as many new files as their encoded size makes, in the order they come.
+
+    How much smaller rows become is measured on each row group that reaches the file, and foretells the next; the
+    first is taken for as large as it is in memory.  A file so ends within a few per cent of
+    `hoodie.parquet.max.file.size`; its footer, with the bloom filter, comes on top.
+
+    Args:
+        prefix: of the file ids, which are `<prefix>-0`, `<prefix>-1` ...
+
+    Attributes:
+        stats: of the files that are closed.
+    """
+
+    def __init__(
+        self, context: WriteContext, partition: str, prefix: str, token: TaskToken, counter: RowCounter
+    ) -> None:
+        self.stats: list[WriteStat] = []
+        self._context = context
+        self._partition = partition
+        self._prefix = prefix
+        self._token = token
+        self._counter = counter
+        self._open: _OpenFile | None = None
+        self._shrink = 1.0  # encoded bytes per byte in memory
+
+    def write(self, rows: pa.Table) -> None:
+        """Take rows: record key and data columns.
+
+        Raises:
+            StorageError: the storage refused; the open file is removed.
+            ConcurrentWriterError: the write is over.
+        """
+        if not rows.num_rows:
+            return
+        row_bytes = max(1.0, size_of(rows) / rows.num_rows) + _STAMP_BYTES
+        start = 0
+        while start < rows.num_rows:
+            file = self._open or self._begin()
+            least = MIN_ROWS - file.writer.num_rows
+            n = min(max(int(self._room(file.writer) / row_bytes), least, 1), rows.num_rows - start)
+            file.writer.write(stamp(rows.slice(start, n), file.spec, self._counter))
+            start += n
+            self._measure(file.writer)
+            if file.writer.num_rows < MIN_ROWS or self._room(file.writer) >= row_bytes:
+                continue
+            file.writer.flush()
+            self._measure(file.writer)
+            if file.writer.bytes_written >= _FULL * self._context.parquet.max_file_bytes:
+                self.close()
+
+    def _room(self, writer: BaseFileWriter) -> float:
+        """Bytes in memory that the file still takes."""
+        left = self._context.parquet.max_file_bytes - writer.bytes_written
+        return left / self._shrink - writer.bytes_pending
+
+    def _measure(self, writer: BaseFileWriter) -> None:
+        encoded = writer.bytes_taken - writer.bytes_pending
+        if encoded > 0:
+            self._shrink = max(writer.bytes_written / encoded, 1e-4)
+
+    def _begin(self) -> _OpenFile:
+        context = self._context
+        if not self.stats:
+            write_if_absent(context.storage, self._partition, context.instant)
+        spec = file_spec(context, self._partition, f"{self._prefix}-{len(self.stats)}", self._token)
+        began = time.monotonic()
+        guard = start_file(context, self._partition, spec.name, CREATE)
+        writer = BaseFileWriter(
+            context.storage, spec.path, with_meta(spec.schema),
+            config=spec.config, observer=new_observer(context), entries=spec.entries,
+        )  # fmt: skip
+        self._open = _OpenFile(spec, writer, guard, began)
+        return self._open
+
+    def close(self) -> None:
+        """Complete the open file, if there is one.
+
+        Raises:
+            StorageError, ConcurrentWriterError: as `write`.
+        """
+        if self._open is None:
+            return
+        file, self._open = self._open, None
+        try:
+            file.guard()
+            size = file.writer.close()
+        except BaseException:
+            file.writer.abort()
+            raise
+        confirm(self._context, file.guard, file.spec.path)
+        n = file.writer.num_rows
+        self.stats.append(
+            WriteStat(
+                file_id=file.spec.file_id,
+                path=file.spec.path,
+                partition=self._partition,
+                num_writes=n,
+                num_inserts=n,
+                total_write_bytes=size,
+                file_size_in_bytes=size,
+                create_time_ms=int((time.monotonic() - file.began) * 1000),
+            )
+        )
+
+    def abort(self) -> None:
+        """Drop the open file; those that are closed stay for the rollback to remove."""
+        if self._open is not None:
+            file, self._open = self._open, None
+            file.writer.abort()

@@ -1,0 +1,213 @@
+"""Which index a write uses, and what the table remembers of it.
+
+A table whose keys are unique over all partitions stays so only if every upsert looks in all of them.  So a global
+index stands in hoodie.properties, which Apache Hudi's writes, upgrades and metadata tables leave alone; and each
+commit says its index, for where the properties were made anew (by Apache Hudi 0.15's CREATE TABLE over a table that
+is there): then the newest commit that says one counts, an archived one too.  A write that names no index goes on with
+the global one; one that names an index within partitions is refused.  A table that never said any is written with
+SIMPLE, as Apache Hudi on Spark does it.
+
+Source: FAQ, "Can I switch from one index type to another"; apache/hudi#13241 for what silence about it costs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from hudi_format.errors import (
+    ConflictingOptionError,
+    CorruptFileError,
+    HudiError,
+    MissingFileError,
+    UnsupportedError,
+)
+from hudi_format.storage.protocol import Storage
+from hudi_index.lookup import GLOBAL_KINDS, KINDS, SIMPLE
+from hudi_timeline import table_config
+from hudi_timeline.file_system_view.snapshot import CommitCache
+from hudi_timeline.options import WriteConfig
+from hudi_timeline.table_config import INDEX, PROPERTIES_FILE, TableConfig
+from hudi_timeline.timeline.active_timeline import Timeline
+from hudi_timeline.timeline.commit_metadata import CommitMetadata
+from hudi_timeline.transaction.transaction import Transaction
+
+log = logging.getLogger("hudi")
+
+INDEX_TYPE = "hoodie.index.type"
+INDEX_SWITCH = "hudi.index.allow.switch"
+# In the commit's extraMetadata.
+RECORDED = INDEX
+
+_LOOKS_UP = ("upsert", "delete")
+
+
+def recorded_index(properties: Mapping[str, str], commits: Iterable[Mapping[str, str]] = ()) -> str | None:
+    """The index that a table remembers, None where nothing says one.
+
+    Args:
+        properties: of the table.
+        commits: what its commits say beside files (`CommitMetadata.extra`), newest first; asked only as far as needed,
+            and not at all where the properties say the index.
+    """
+    said = properties.get(INDEX, "").strip().upper()
+    if said:
+        return said
+    return next((extra[RECORDED] for extra in commits if extra.get(RECORDED) in KINDS), None)
+
+
+def remembered_index(
+    storage: Storage, table: TableConfig, timeline: Timeline, commits: CommitCache, *, far: bool
+) -> tuple[str | None, bool]:
+    """What `recorded_index` says of a table, and whether archived commits had to be asked for it.
+
+    Args:
+        far: go back beyond the newest commit, where neither it nor the properties say an index.
+
+    Raises:
+        CorruptFileError, MissingFileError: of an active commit; an archive that cannot be read is passed over.
+    """
+    newest_first = timeline.completed_writes()[::-1]
+    asked = newest_first if far else newest_first[:1]
+    found = recorded_index(table.properties, (commits.get(i).extra for i in asked))
+    if found is not None or not far:
+        return found, False
+    from hudi_timeline.timeline.archived_timeline import (  # few writes need its decoders
+        archive_files,
+        archived_extra,
+    )
+
+    if not archive_files(storage, table):
+        return None, False
+    try:
+        return recorded_index({}, archived_extra(storage, table)), True
+    except (CorruptFileError, MissingFileError, UnsupportedError) as e:
+        log.warning("%s: archived commits are not asked for the table's index: %s", storage.uri, e)
+        return None, True
+
+
+def choose_index(
+    config: WriteConfig, recorded: str | None, *, new_table: bool, table: str
+) -> tuple[str, tuple[str, ...]]:
+    """The index of a write, and what to say about it.
+
+    Args:
+        recorded: what `recorded_index` says.
+        new_table: whether nothing was written to it yet.
+        table: for messages.
+
+    Raises:
+        ConflictingOptionError: an index within partitions is named for a table of a global one.
+        UnsupportedError: the table remembers an index that this version does not know.
+    """
+    named = config.index_type
+    if recorded is not None and recorded not in KINDS and not (named and config.index_switch):
+        raise UnsupportedError(
+            f"the table is written with the index {recorded}, which this version does not know",
+            table=table,
+            file=PROPERTIES_FILE,
+            remedy=f"write it with the version that made it so; if its keys need not be unique over all partitions, "
+            f"set {INDEX_TYPE} and {INDEX_SWITCH}=true.",
+            option=INDEX_TYPE,
+        )
+    if recorded is None or recorded not in GLOBAL_KINDS:
+        kind = named or SIMPLE
+        if kind in GLOBAL_KINDS and not new_table and config.operation in _LOOKS_UP:
+            return kind, (
+                f"the last commit was not written with a global index: a key that stands in several partitions is "
+                f"changed in each of them by {kind}",
+            )
+        return kind, ()
+    if named is None:
+        return recorded, ()
+    if named in GLOBAL_KINDS or config.operation not in _LOOKS_UP:
+        return named, ()
+    if not config.index_switch:
+        raise ConflictingOptionError(
+            f"the table is written with {recorded}, whose keys are unique over all partitions; {named} would not "
+            "find a key in another partition and write it a second time",
+            table=table,
+            remedy=f"set {INDEX_TYPE}={recorded} or leave it out; to give up unique keys, set {INDEX_SWITCH}=true.",
+            option=INDEX_TYPE,
+        )
+    return named, (
+        f"keys were unique over all partitions with {recorded}; with {named} they no longer need be",
+    )
+
+
+def index_to_record(kind: str, recorded: str | None, operation: str, *, new_table: bool) -> str | None:
+    """What a table remembers after a write, None for what it did before.
+
+    An operation that looks nothing up gives no global index up, and does not say that there is none.
+    """
+    return kind if new_table or operation in _LOOKS_UP or kind in GLOBAL_KINDS else recorded
+
+
+def in_commit(kind: str | None) -> dict[str, str]:
+    """What a commit says of what `index_to_record` gives."""
+    return {} if kind is None else {RECORDED: kind}
+
+
+def in_properties(
+    kind: str | None, table: TableConfig, *, asked_archive: bool
+) -> tuple[RememberedIndex, ...]:
+    """What puts the index into hoodie.properties together with a commit; () where that is not needed.
+
+    Args:
+        kind: what `index_to_record` gives.
+        table: as it was read when the write began.
+        asked_archive: the archived commits were asked; the next write need not do it again.
+    """
+    said = recorded_index(table.properties)
+    within = said is None or (said in KINDS and said not in GLOBAL_KINDS)
+    if said == kind or (within and kind not in GLOBAL_KINDS and (said or not asked_archive)):
+        return ()
+    return (RememberedIndex(kind or SIMPLE, table.properties.get(INDEX)),)
+
+
+@dataclass
+class RememberedIndex:
+    """The index in hoodie.properties, as a participant of a commit.
+
+    A global one is there before the commit is visible, and one within partitions after it: whatever a crash leaves,
+    nothing is forgotten.  Nor is a global one that another writer has put there since this write began.
+
+    Attributes:
+        kind: what the table is to remember.
+        was: what it remembered when the write began.
+    """
+
+    kind: str
+    was: str | None = None
+    name: str = "the index in hoodie.properties"
+    _before: str | None = None
+    _changed: bool = False
+    _transaction: Transaction | None = None
+
+    def prepare(self, transaction: Transaction, metadata: CommitMetadata) -> None:
+        self._transaction = transaction
+        if self.kind in GLOBAL_KINDS:
+            self._before = table_config.load(transaction.storage).properties.get(INDEX)
+            self._changed = True
+            table_config.update(transaction.storage, {INDEX: self.kind})
+
+    def publish(self) -> None:
+        transaction = self._transaction
+        if transaction is None or self.kind in GLOBAL_KINDS:
+            return
+        try:
+            now = table_config.load(transaction.storage).properties.get(INDEX)
+            if now == self.was or now not in GLOBAL_KINDS:
+                table_config.update(transaction.storage, {INDEX: self.kind})
+        except (HudiError, OSError) as e:
+            transaction.warnings.append(f"{self.name} could not be changed to {self.kind}: {e}")
+
+    def undo(self) -> None:
+        transaction = self._transaction
+        if transaction is None or not self._changed:
+            return
+        if self._before is None:
+            table_config.update(transaction.storage, {}, [INDEX])
+        else:
+            table_config.update(transaction.storage, {INDEX: self._before})

@@ -1,0 +1,172 @@
+"""Rows in whatever form callers have them, as Arrow data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from hudi_format.arrow.input import checked_reader, checked_table
+from hudi_format.errors import SchemaError
+from hudi_format.schema.casts import is_any_list
+
+_REFUSALS = (pa.ArrowException, OSError, TypeError, ValueError, OverflowError)
+
+
+def types_are_guessed(data: object) -> bool:
+    """Whether the types of rows were made up from Python's values, which know one kind of float."""
+    return isinstance(data, (list, dict)) or type(data).__module__.partition(".")[0] == "pandas"
+
+
+def as_reader(
+    data: object, known: Callable[[], pa.Schema | None] | None = None
+) -> pa.RecordBatchReader | pa.Table:
+    """Arrow's view of whatever the user gave, checked: what is no valid Arrow data is refused, not written.
+
+    Args:
+        known: the table's schema, which is asked for only where values do not say what they are: dicts may be structs
+            or maps.
+
+    Raises:
+        SchemaError: no tabular data, or invalid; of a stream also when it is read.
+    """
+    given = _as_arrow(data, known)
+    return checked_table(given) if isinstance(given, pa.Table) else checked_reader(given)
+
+
+def _as_arrow(data: object, known: Callable[[], pa.Schema | None] | None) -> pa.RecordBatchReader | pa.Table:
+    if isinstance(data, (pa.Table, pa.RecordBatchReader)):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    try:
+        # Before its stream, which would have the index as a column.
+        if type(data).__module__.partition(".")[0] == "pandas":
+            return _frame(data, known)
+        if hasattr(data, "__arrow_c_stream__"):
+            return pa.RecordBatchReader.from_stream(data)
+        if isinstance(data, list) and data and all(isinstance(r, dict) for r in data):
+            # Arrow's own way knows the columns of the first row only.
+            names = dict.fromkeys(name for row in data for name in row)
+            data = {name: [row.get(name) for row in data] for name in names}
+        if isinstance(data, dict):
+            return pa.table({name: _column(name, values, known) for name, values in data.items()})
+    except _REFUSALS as e:
+        raise SchemaError(
+            f"the rows do not make a table: {'; '.join(map(str, e.args))}",
+            remedy="give each column values of one type, and all columns the same number of them.",
+        ) from e
+    raise SchemaError(
+        f"cannot read rows from {type(data).__name__}",
+        remedy="give a pyarrow Table or RecordBatchReader, a pandas or polars DataFrame, anything else with "
+        "__arrow_c_stream__, or a list of dicts.",
+    )
+
+
+def _frame(frame: Any, known: Callable[[], pa.Schema | None] | None) -> pa.Table:
+    """A pandas DataFrame's columns without its index."""
+    objects = [n for n, kind in frame.dtypes.items() if str(kind) == "object" and isinstance(n, str)]
+    odd = [n for n in objects if isinstance(_first(frame[n]), (list, tuple, Mapping))]
+    if not odd:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    table = pa.Table.from_pandas(frame.drop(columns=odd), preserve_index=False)
+    for name in odd:
+        values = [None if _is_nan(v) else v for v in frame[name]]
+        table = table.append_column(name, _column(name, values, known))
+    return table.select([str(n) for n in frame.columns])
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and value != value
+
+
+def _first(values: Iterable[object]) -> object:
+    """The first value of an iterable that is none of pandas' nulls."""
+    return next((v for v in values if v is not None and not _is_nan(v)), None)
+
+
+def _column(name: str, values: Any, known: Callable[[], pa.Schema | None] | None) -> Any:
+    if not isinstance(values, (list, tuple)):
+        return values
+    kind = guess = None
+    try:
+        guess = pa.array(values)
+    except _REFUSALS:
+        if not any(isinstance(v, (list, tuple, Mapping)) for v in values):
+            raise _mixed(name, values, None) from None
+    if guess is None or _has_struct(guess.type):
+        schema = known() if known is not None else None
+        if schema is not None and schema.get_field_index(name) >= 0:
+            stored = schema.field(name).type
+            kind = (stored if _has_map(stored) else None) if guess is None else _with_maps(guess.type, stored)
+    if kind is None and guess is not None:
+        return guess
+    try:
+        return pa.array(values, kind)
+    except _REFUSALS:
+        raise _mixed(name, values, kind) from None
+
+
+def _mixed(name: str, values: Sequence[Any], kind: pa.DataType | None) -> SchemaError:
+    """The error for the first value that does not go with those before it, or with the table's type."""
+    good, bad = 0, len(values)
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        try:
+            pa.array(values[:middle], kind)
+            good = middle
+        except _REFUSALS:
+            bad = middle
+    shown = repr(values[good])
+    shown = f"{shown[:57]}..." if len(shown) > 60 else shown
+    what = (
+        f"is no {kind}"
+        if kind is not None
+        else "does not go with the values before it"
+        if good
+        else "has no type"
+    )
+    return SchemaError(
+        f"the rows do not make a table: column {name}: {shown} in row {good:,} (counted from 0) {what}",
+        remedy="give each column values of one type.",
+        column=name,
+        row=good,
+        value=values[good],
+    )
+
+
+def _has_struct(kind: pa.DataType) -> bool:
+    if pt.is_struct(kind):
+        return True
+    return (
+        any(_has_struct(kind.field(n).type) for n in range(kind.num_fields)) if pt.is_nested(kind) else False
+    )
+
+
+def _has_map(kind: pa.DataType) -> bool:
+    if pt.is_map(kind):
+        return True
+    return any(_has_map(kind.field(n).type) for n in range(kind.num_fields)) if pt.is_nested(kind) else False
+
+
+def _with_maps(kind: pa.DataType, table: pa.DataType) -> pa.DataType | None:
+    """The guessed type with the table's maps in the places of structs; None where there are none."""
+    if pt.is_struct(kind) and pt.is_map(table):
+        return table
+    if is_any_list(kind) and pt.is_list(table):
+        inner = _with_maps(kind.value_type, table.value_type)
+        return None if inner is None else pa.list_(inner)
+    if pt.is_struct(kind) and pt.is_struct(table):
+        found = {
+            f.name: _with_maps(f.type, table.field(f.name).type)
+            for f in kind
+            if table.get_field_index(f.name) >= 0
+        }
+        if any(t is not None for t in found.values()):
+            return pa.struct([f.with_type(found.get(f.name) or f.type) for f in kind])
+    return None
+
+
+__all__ = ["as_reader", "types_are_guessed"]

@@ -1,0 +1,369 @@
+"""Which keys a write makes, and whether they go together with those that the table holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from hudi_format.errors import ConflictingOptionError, MissingColumnError, SchemaError
+from hudi_format.keygen.key_generator import KEY_OPTION, SIMPLE, KeySpec
+from hudi_format.keygen.partition_path import split_values
+from hudi_format.keygen.timestamp_based import CONSISTENT
+from hudi_format.model import BaseFile
+from hudi_format.parquet.footer import read_footer
+from hudi_format.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from hudi_format.storage.protocol import Storage
+from hudi_index.bloom.key_observer import MAX_KEY, MIN_KEY
+from hudi_index.lookup import BLOOM, GLOBAL_BLOOM, LookupCount
+from hudi_timeline.file_system_view.snapshot import snapshot_of
+from hudi_timeline.options import WriteConfig
+from hudi_timeline.table_config import DROP_PARTITION_COLUMNS, POPULATE_META_FIELDS, TableConfig
+from hudi_timeline.timeline.active_timeline import load_timeline
+
+# Files whose keys are looked at for the form of timestamps.
+_SAMPLE = 16
+_NOT_FOR_MADE_UP = {
+    "hoodie.combine.before.insert": "true",
+    "hoodie.datasource.write.insert.drop.duplicates": "true",
+    "hoodie.populate.meta.fields": "false",
+}
+_TEXT = re.compile(r"[0-9]{4,}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]+")
+_NUMBER = re.compile(r"-?[0-9]+")
+
+
+def key_spec_of(config: WriteConfig, table: TableConfig | None, *, no_rows: bool = False) -> KeySpec:
+    """The key generator of a write: the table's, or of the options for a table that is to be made.
+
+    Args:
+        no_rows: nothing is to be keyed; what only partition paths need may be missing.
+
+    Raises:
+        UnsupportedError, OptionError: as `KeySpec.from_class`.
+    """
+    if table is not None:
+        return table.record_key_spec() if no_rows else table.key_spec(config.raw)
+    return KeySpec.from_options(
+        key_fields=config.record_key_fields or (),
+        partition_fields=config.partition_fields or (),
+        class_name=config.keygen_class,
+        type_name=config.keygen_type,
+        hive_style=bool(config.hive_style),
+        url_encode=bool(config.url_encode),
+        options=config.raw,
+    )
+
+
+def with_made_up_keys(
+    config: WriteConfig, spec: KeySpec, names: Sequence[str], storage: Storage
+) -> tuple[WriteConfig, bool]:
+    """The write's options where keys are made up, and whether its rows come with their stored keys.
+
+    As in Apache Hudi 0.15: without an operation rows are added by bulk_insert; upsert and delete work on rows that
+    were read from the table with their meta columns, and an upsert of others adds them.
+
+    Args:
+        names: columns of the data; none where there is no data.
+
+    Raises:
+        ConflictingOptionError: an option that looks for equal keys.
+        MissingColumnError: rows to delete that do not say their key.
+    """
+    if not spec.auto:
+        return config, False
+    for option, wrong in _NOT_FOR_MADE_UP.items():
+        if config.raw.get(option, "").strip().lower() == wrong:
+            raise ConflictingOptionError(
+                f"{option}={wrong} does not go with made-up record keys, which are all different",
+                table=storage.uri,
+                remedy=f"leave it out, or set {KEY_OPTION} to the column(s) that identify a record.",
+                option=option,
+            )
+    stored = RECORD_KEY in names and PARTITION_PATH in names
+    operation = config.operation
+    if not config.operation_given:
+        operation = "insert" if RECORD_KEY in names else "bulk_insert"
+    if operation == "delete" and not stored:
+        raise MissingColumnError(
+            f"the table's record keys are made up, so rows to delete need {RECORD_KEY} and {PARTITION_PATH}",
+            table=storage.uri,
+            remedy="read the rows from the table with their meta columns, or delete by a filter.",
+            column=RECORD_KEY,
+        )
+    return replace(config, operation=operation, combine_before_upsert=False), stored and operation in (
+        "upsert",
+        "delete",
+    )
+
+
+def require_stored(names: Sequence[str], operation: str, storage: Storage) -> None:
+    """Refuse rows for a prepped operation that do not say where they are.
+
+    Raises:
+        MissingColumnError: a meta column that the operation goes by.
+    """
+    wanted = (RECORD_KEY, PARTITION_PATH, *((FILE_NAME,) if operation in ("upsert", "delete") else ()))
+    for name in wanted:
+        if name not in names:
+            raise MissingColumnError(
+                f"the operation {operation}_prepped goes by {', '.join(wanted)}, and the rows have no {name}",
+                table=storage.uri,
+                remedy="read the rows from the table with their meta columns (in new ones the file name is null), "
+                f"or use the operation {operation}.",
+                column=name,
+            )
+
+
+def check_partition_columns(spec: KeySpec, schema: pa.Schema, storage: Storage) -> None:
+    """Refuse partition columns whose values cannot be read back from a path.
+
+    Raises:
+        SchemaError: a binary column.
+    """
+    for name in spec.partition_fields:
+        kind = type_of(schema, name)
+        if kind is not None and (
+            pt.is_binary(kind) or pt.is_large_binary(kind) or pt.is_fixed_size_binary(kind)
+        ):
+            raise SchemaError(
+                f"partition column {name!r} is binary: its bytes cannot be read back from a partition path",
+                table=storage.uri,
+                remedy="partition by another column, or by the bytes as text.",
+                column=name,
+            )
+
+
+def dropped_columns(config: WriteConfig, table: TableConfig | None, spec: KeySpec) -> frozenset[str]:
+    """Partition columns that only the partition path keeps."""
+    drops = table.drop_partition_columns if table is not None else config.drop_partition_columns
+    return frozenset(spec.partition_fields) if drops else frozenset()
+
+
+def has_virtual_keys(
+    config: WriteConfig, table: TableConfig | None, spec: KeySpec, index: str, storage: Storage
+) -> bool:
+    """Whether the files hold no keys, so that keys are made of their columns.
+
+    Raises:
+        ConflictingOptionError: a key generator that Apache Hudi refuses for it; an index that lives in the footers.
+    """
+    virtual = not (config.populate_meta_fields if table is None else table.populate_meta_fields)
+    if not virtual:
+        return False
+    why = ""
+    if spec.kind not in ("SIMPLE", "COMPLEX", "NON_PARTITION") or spec.auto:
+        why = f"{spec.class_name.rpartition('.')[2]} does not go with it"
+    elif index != "SIMPLE":
+        why = f"the index {index} looks for keys in the files, which hold none then"
+    if why:
+        raise ConflictingOptionError(
+            f"{POPULATE_META_FIELDS}=false: {why}", table=storage.uri,
+            remedy="use SimpleKeyGenerator, ComplexKeyGenerator or NonpartitionedKeyGenerator and the index SIMPLE.",
+            option=POPULATE_META_FIELDS,
+        )  # fmt: skip
+    return True
+
+
+def without(schema: pa.Schema, columns: frozenset[str]) -> pa.Schema:
+    return pa.schema([f for f in schema if f.name not in columns]) if columns else schema
+
+
+def check_dropped_columns(
+    spec: KeySpec, ordering: str | None, schema: pa.Schema, dropped: frozenset[str], storage: Storage
+) -> None:
+    """Refuse to leave out columns that are needed again.
+
+    Args:
+        schema: of the files, without the columns.
+
+    Raises:
+        ConflictingOptionError: a record key or ordering field among them, dates in a pattern, or no other column.
+    """
+    if not dropped:
+        return
+    needed = [n for n in (*spec.key_fields, ordering) if n in dropped]
+    dates = [n for n, kind in zip(spec.partition_fields, spec.field_kinds, strict=True) if kind != SIMPLE]
+    if needed:
+        why = f"column {needed[0]!r} is needed in the files too"
+    elif dates:
+        why = f"the path does not give back the values of column {dates[0]!r}, which it holds as dates in a pattern"
+    elif not len(schema):
+        why = "the files would have no column"
+    else:
+        return
+    raise ConflictingOptionError(
+        f"{DROP_PARTITION_COLUMNS}: {why}", table=storage.uri,
+        remedy="set it to false, or partition by another column.", option=DROP_PARTITION_COLUMNS,
+    )  # fmt: skip
+
+
+def type_of(schema: pa.Schema, path: str) -> pa.DataType | None:
+    """The type of a column by name or dot path; None where there is none."""
+    if path in schema.names:
+        return schema.field(path).type
+    name, *rest = path.split(".")
+    if name not in schema.names:
+        return None
+    kind = schema.field(name).type
+    for step in rest:
+        index = kind.get_field_index(step) if pt.is_struct(kind) else -1
+        if index < 0:
+            return None
+        kind = kind.field(index).type
+    return kind
+
+
+# --- timestamps in keys ----------------------------------------------------------------------------------
+
+
+def check_timestamps(storage: Storage, table: TableConfig, spec: KeySpec, schema: pa.Schema) -> None:
+    """Refuse to write timestamps in another form than the table's keys hold.
+
+    Apache Hudi 0.15 writes microseconds by upsert, insert and delete, and text by its bulk_insert, or text by all
+    where `CONSISTENT` is set, which hoodie.properties does not keep.
+
+    Raises:
+        ConflictingOptionError: naming the option, and what to set it to.
+    """
+    keys = [n for n in spec.key_fields if _is_timestamp(schema, n)]
+    paths = [
+        n
+        for n, kind in zip(spec.partition_fields, spec.field_kinds, strict=True)
+        if kind == SIMPLE and _is_timestamp(schema, n)
+    ]
+    if not keys and not paths:
+        return
+    slices = list(snapshot_of(storage, table, load_timeline(storage, table)).slices())
+    forms: dict[str, str] = {}
+    for text, place in _stored_texts(
+        storage, spec, keys, paths, [s for s in slices if s.base_file is not None]
+    ):
+        form = "text" if _TEXT.fullmatch(text) else "microseconds" if _NUMBER.fullmatch(text) else ""
+        if form:
+            forms.setdefault(form, place)
+    wanted = "microseconds" if spec.timestamp_zone is None else "text"
+    other = "text" if wanted == "microseconds" else "microseconds"
+    if other not in forms:
+        return
+    both = "; other records hold the wanted form" if wanted in forms else ""
+    raise ConflictingOptionError(
+        f"the table's keys hold timestamps as {other} ({forms[other]}){both}, this write would make them as {wanted}: "
+        "its records would not be found again",
+        table=storage.uri,
+        remedy=f"set {CONSISTENT}={str(other == 'text').lower()} with every write"
+        + (", after the table was written anew in one form." if both else "."),
+        option=CONSISTENT,
+    )
+
+
+def _is_timestamp(schema: pa.Schema, name: str) -> bool:
+    kind = type_of(schema, name)
+    return kind is not None and bool(pt.is_timestamp(kind))
+
+
+def _stored_texts(
+    storage: Storage, spec: KeySpec, keys: Sequence[str], paths: Sequence[str], slices: Sequence[object]
+) -> Iterator[tuple[str, str]]:
+    """Texts of timestamps in stored keys and paths, each with where it is."""
+    files = [f for f in (getattr(s, "base_file", None) for s in slices) if f is not None]
+    if paths:
+        for partition in sorted({f.partition for f in files}):
+            values = split_values(partition, spec.partition_fields) or []
+            for name, value in zip(spec.partition_fields, values, strict=False):
+                if name in paths and value:
+                    yield value, f"partition {partition!r}"
+    if not keys:
+        return
+    for file in files[:: max(1, len(files) // _SAMPLE)]:
+        entries = read_footer(storage, file.path).entries
+        for key in (entries.get(MIN_KEY), entries.get(MAX_KEY)):
+            for name in keys if key else ():
+                yield _part(key or "", name, spec), f"record key {key!r} in {file.path}"
+
+
+def _part(key: str, name: str, spec: KeySpec) -> str:
+    """The value of one field in a record key."""
+    if len(spec.key_fields) == 1 and spec.kind != "GLOBAL_DELETE":
+        return key
+    found = re.search(rf"(?:^|,){re.escape(name)}:([0-9:. -]+)(?:,|$)", key)
+    return found[1] if found else ""
+
+
+# Advice where keys make an index slow: BLOOM with random keys opens every file.
+#
+# Told by the key ranges in the footers: where those of most files overlap, none is ruled out by range.
+
+# Fewer files are opened quickly whatever their ranges are.
+FEW_FILES = 8
+_ADVICE_SAMPLE = 16
+_OVERLAP = 0.5
+_UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-([1-8])[0-9a-fA-F]{3}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\Z")
+_said: set[str] = set()
+
+
+def advice(
+    storage: Storage, files: Mapping[str, Sequence[BaseFile]], lookup: LookupCount | None
+) -> tuple[str, ...]:
+    """What to say about the keys, once per table and process.
+
+    Args:
+        files: latest base files by partition, as the look-up saw them.
+    """
+    if lookup is None or lookup.index not in (BLOOM, GLOBAL_BLOOM) or storage.uri in _said:
+        return ()
+    # A range that rules most files out is worth its while.
+    if lookup.files < FEW_FILES or 2 * lookup.by_range > lookup.files:
+        return ()
+    candidates = [f for of in files.values() for f in of] if lookup.index == GLOBAL_BLOOM else _largest(files)
+    sample = _sampled(candidates)
+    ranges = [r for r in (_range(storage, f) for f in sample) if r is not None]
+    share = overlapping(ranges)
+    if len(ranges) < 2 or share < _OVERLAP:
+        return ()
+    _said.add(storage.uri)
+    return (
+        f"index {lookup.index}: the key ranges of {share:.0%} of the pairs of files overlap, so ranges rule out few "
+        f"files: {_kind([low for low, _ in ranges])}; hudi_format.keygen.ordered_keys makes keys that grow with "
+        "time, or use the index SIMPLE",
+    )
+
+
+def _largest(files: Mapping[str, Sequence[BaseFile]]) -> list[BaseFile]:
+    """The files of the partition that has most: ranges matter within one."""
+    most: Sequence[BaseFile] = ()
+    for found in files.values():
+        most = found if len(found) > len(most) else most
+    return list(most)
+
+
+def _sampled(files: Sequence[BaseFile]) -> list[BaseFile]:
+    step = max(1, len(files) // _ADVICE_SAMPLE)
+    return list(files[::step][:_ADVICE_SAMPLE])
+
+
+def _range(storage: Storage, file: BaseFile) -> tuple[str, str] | None:
+    try:
+        entries = read_footer(storage, file.path).entries
+    except FileNotFoundError:  # cleaned by another writer meanwhile
+        return None
+    low, high = entries.get(MIN_KEY), entries.get(MAX_KEY)
+    return (low, high) if low is not None and high is not None else None
+
+
+def overlapping(ranges: Sequence[tuple[str, str]]) -> float:
+    """The share of pairs of key ranges (both bounds inclusive) that overlap."""
+    pairs = len(ranges) * (len(ranges) - 1) // 2
+    met = sum(a[0] <= b[1] and b[0] <= a[1] for i, a in enumerate(ranges) for b in ranges[i + 1 :])
+    return met / pairs if pairs else 0.0
+
+
+def _kind(keys: Sequence[str]) -> str:
+    versions = {m[1] for m in (_UUID.search(k) for k in keys) if m}
+    if versions == {"4"}:
+        return "the keys are random (UUIDs of version 4)"
+    if versions == {"1"}:
+        return "the keys are UUIDs of version 1, which do not sort by time"
+    return "the keys do not grow with time"

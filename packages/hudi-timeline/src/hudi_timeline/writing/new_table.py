@@ -1,0 +1,150 @@
+"""hoodie.properties of a table that a first write makes: what the options say, in Apache Hudi's keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+from hudi_format.errors import MissingColumnError, UnknownPartitionError, UnsupportedError
+from hudi_format.keygen.key_generator import KeySpec
+from hudi_format.keygen.timestamp_based import STORED
+from hudi_format.merge.user_merger import MERGE, PAYLOAD
+from hudi_format.storage.protocol import Storage
+from hudi_index.lookup import GLOBAL_KINDS
+from hudi_timeline import table_config as keys
+from hudi_timeline.options import WriteConfig
+
+
+def table_properties(
+    config: WriteConfig,
+    key_spec: KeySpec,
+    ordering_field: str | None,
+    storage: Storage,
+    index: str | None = None,
+) -> dict[str, str]:
+    """The properties to create the table with; defaults that are not named here are `table_config`'s.
+
+    Args:
+        index: that the first write uses; one within partitions need not be remembered.
+
+    Raises:
+        MissingColumnError: no table name.
+        UnsupportedError: a table type that cannot be written yet.
+    """
+    if not config.table_name:
+        raise MissingColumnError(
+            "the table does not exist yet and has no name",
+            table=storage.uri,
+            remedy="set hoodie.table.name.",
+            option="hoodie.table.name",
+        )
+    table_type = (config.table_type or "COPY_ON_WRITE").upper()
+    if table_type != "COPY_ON_WRITE":
+        raise UnsupportedError(
+            f"tables of type {table_type} cannot be written yet",
+            table=storage.uri,
+            remedy="set hoodie.datasource.write.table.type=COPY_ON_WRITE, or leave it out.",
+        )
+    out = {
+        keys.NAME: config.table_name,
+        keys.DATABASE: config.database or "",
+        keys.TYPE: table_type,
+        keys.PARTITION_FIELDS: ",".join(key_spec.partition_fields),
+        keys.KEYGEN_CLASS: key_spec.class_name,
+        keys.POPULATE_META_FIELDS: str(config.populate_meta_fields).lower(),
+        keys.DROP_PARTITION_COLUMNS: str(config.drop_partition_columns).lower(),
+        keys.HIVE_STYLE: str(key_spec.hive_style).lower(),
+        keys.URL_ENCODE: str(key_spec.url_encode).lower(),
+    }
+    if not key_spec.auto:
+        out[keys.RECORD_KEY_FIELDS] = ",".join(key_spec.key_fields)
+    if key_spec.kind == "TIMESTAMP":  # not for a custom generator's dates, as Apache Hudi
+        out |= {k: v for k, v in config.raw.items() if k in STORED}
+    if ordering_field:
+        out[keys.PRECOMBINE_FIELD] = ordering_field
+    if config.merge:
+        # As a payload no JVM has: where Apache Hudi would merge, in logs or in a write, it fails by that name.
+        out[MERGE], out[keys.PAYLOAD_CLASS] = config.merge, PAYLOAD
+    if config.payload_class:
+        out[keys.PAYLOAD_CLASS] = config.payload_class
+    if index in GLOBAL_KINDS:
+        out[keys.INDEX] = index
+    if config.table_timezone:
+        out[keys.TIMEZONE] = config.table_timezone
+    return out
+
+
+# Which partitions a write replaces or deletes, by the names, patterns and rows that it was given.
+#
+# Source: Apache Hudi 0.15.0, tried: only `*` (also written `%2A`) is a wildcard; given names count, and the rows
+# only where no names are given; a name that is not there is no error, and stands in the commit with no files.
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsToDelete:
+    """Partitions to delete.
+
+    Attributes:
+        found: partitions of the table, sorted.
+        unknown: names and patterns that no partition of the table answers to, as given.
+    """
+
+    found: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """What Apache Hudi lists in the commit: also plain names that are not there."""
+        return tuple(sorted({*self.found, *(n for n in self.unknown if "*" not in n)}))
+
+    def warnings(self) -> tuple[str, ...]:
+        if not self.unknown:
+            return ()
+        names = ", ".join(self.unknown[:5]) + (" ..." if len(self.unknown) > 5 else "")
+        verb = "is no partition" if len(self.unknown) == 1 else "are no partitions"
+        return (f"{names} {verb} of the table: nothing was deleted there",)
+
+
+def choose(names: Sequence[str], of_rows: Iterable[str], existing: Iterable[str]) -> PartitionsToDelete:
+    """The partitions that are meant.
+
+    Args:
+        names: names and patterns of the user's.
+        of_rows: partitions that the rows fall into; they count where no names are given.
+        existing: the table's.
+    """
+    there = sorted(existing)
+    found: set[str] = set()
+    unknown: list[str] = []
+    for name in names or of_rows:
+        pattern = name.replace("%2A", "*").strip("/") if names else name
+        if names and "*" in pattern:
+            # Only "*" is a wildcard; brackets and question marks stand for themselves.
+            literal = pattern.replace("[", "[[]").replace("?", "[?]")
+            hits = [p for p in there if fnmatchcase(p, literal)]
+        else:
+            hits = [p for p in there if p == pattern]
+        found.update(hits)
+        if not hits:
+            unknown.append(pattern)
+    return PartitionsToDelete(tuple(sorted(found)), tuple(unknown))
+
+
+def require_all(chosen: PartitionsToDelete, existing: Iterable[str], *, table: str) -> None:
+    """Refuse names that are no partitions.
+
+    Raises:
+        UnknownPartitionError: the names, and those that were probably meant.
+    """
+    if not chosen.unknown:
+        return
+    near = get_close_matches(chosen.unknown[0], sorted(existing), n=3, cutoff=0.5)
+    meant = f"did you mean {', '.join(near)}? " if near else ""
+    raise UnknownPartitionError(
+        f"{', '.join(chosen.unknown[:5])}: no such partition in the table",
+        table=table,
+        remedy=f"{meant}inspect.partitions() lists them; missing_ok=True passes over unknown names.",
+        partitions=list(chosen.unknown),
+    )

@@ -1,0 +1,578 @@
+"""Every write operation, from options to commit, on any engine.
+
+    options -> checks -> frame -> transaction (instant) -> tag -> profile -> assign -> write -> commit
+
+What can be refused is refused before the transaction begins, so that the table stays as it was.  What fails
+after that is rolled back.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow.compute as pc
+
+from hudi_format.errors import DuplicateKeyError, HudiError, SchemaError, TableExistsError
+from hudi_format.file_names import META_DIR
+from hudi_format.keygen.partition_path import check_safe
+from hudi_format.model import BaseFile, FileSlice, WriteStat
+from hudi_format.schema.avro import to_avro
+from hudi_format.schema.changes import SchemaChange
+from hudi_format.storage.open import as_durable_as_asked
+from hudi_format.storage.protocol import Storage
+from hudi_index.lookup import LookupCount, LookupTask
+from hudi_timeline import table_config
+from hudi_timeline.concurrency.running_call import RunningCall
+from hudi_timeline.file_system_view.listing import list_partitions
+from hudi_timeline.file_system_view.snapshot import TableSnapshot, snapshot_of
+from hudi_timeline.options import parse_write_options
+from hudi_timeline.options.implemented import DUP_POLICY
+from hudi_timeline.progress import Reporter, Silent, reporter
+from hudi_timeline.services import inline_services
+from hudi_timeline.table_config import TableConfig
+from hudi_timeline.timeline.active_timeline import Timeline, load_timeline, modified_at, read_commit
+from hudi_timeline.timeline.instant import zone_of
+from hudi_timeline.transaction import orphans, overwrite
+from hudi_timeline.transaction import transaction as commit
+from hudi_timeline.transaction.commit_callback import Callback, CommitNotice, callback_of, tell
+from hudi_timeline.transaction.schema_rebase import dropped_on_purpose
+from hudi_timeline.transaction.write_basis import Basis
+from hudi_timeline.validation.checks import Checks
+from hudi_timeline.validation.precommit import Validator
+from hudi_timeline.writing.engine import Engine
+from hudi_timeline.writing.index_choice import in_commit, in_properties
+from hudi_timeline.writing.keys import advice
+from hudi_timeline.writing.new_table import choose
+from hudi_timeline.writing.null_elements import about_null_elements
+from hudi_timeline.writing.quarantine_writer import QuarantineWriter
+from hudi_timeline.writing.replanning import Replanner, recheck
+from hudi_timeline.writing.result import CommitResult
+from hudi_timeline.writing.tasks import ProfileRow, WriteContext
+from hudi_timeline.writing.upsert_partitioner import AssignPolicy, SizingRules, assign, average_record_size
+from hudi_timeline.writing.write_plan import (
+    APPEND,
+    IGNORE,
+    Plan,
+    combines,
+    drops_duplicates,
+    fails_on_known_keys,
+    lookup_task,
+    plan_write,
+    prepare_task,
+    write_context,
+)
+
+log = logging.getLogger("hudi")
+
+_LOOKS_UP = ("upsert", "delete")
+_REPLACING = ("insert_overwrite", "insert_overwrite_table", "delete_partition")
+
+
+@dataclass
+class _Phases:
+    """Seconds by phase, in the order in which the phases ran."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    shown: Reporter = field(default_factory=Silent)
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        began = time.monotonic()
+        self.shown.phase(name)
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - began
+
+
+@dataclass
+class _Run:
+    """One write: what it is to do, to check and to set aside, how long its phases took, and whom to tell.
+
+    `plan` is another one from the beginning of the transaction on, where the table has changed by then.
+    """
+
+    plan: Plan
+    again: Replanner
+    mode: str
+    phases: _Phases
+    checks: Checks
+    aside: QuarantineWriter
+    engine: Engine[Any, Any]
+    callback: Callback | None
+    replacement: overwrite.Replacement | None = None
+
+    def screened(self, data: Any) -> Any:
+        """The rows without bad ones."""
+        return self.aside.screened(data, self.checks.rules)
+
+    def switching(self, transaction: commit.Transaction) -> AbstractContextManager[None]:
+        """Around the commit: a new table that is to replace the old one does so."""
+        if self.replacement is None:
+            return nullcontext()
+        return self.replacement.switching(lambda: transaction.committed)
+
+
+def execute(
+    engine: Engine[Any, Any],
+    storage: Storage,
+    data: Any,
+    options: Mapping[str, str],
+    *,
+    mode: str = APPEND,
+    validators: Sequence[Validator] = (),
+    rules: Mapping[str, str | pc.Expression] | None = None,
+    read_from: Basis | None = None,
+) -> CommitResult:
+    """Run one write and return what it did.
+
+    Args:
+        engine: evaluates `data` and runs the workers.
+        data: what the engine takes; None only for `delete_partition` with partitions given.
+        options: Apache Hudi's write options.
+        mode: append, overwrite, ignore or errorifexists.
+        validators: functions that are asked before the commit, see `hudi_timeline.validation.precommit`.
+        rules: conditions of rows by name, see `hudi_timeline.validation.row_rules`; those of the options count too.
+        read_from: of rows that were read from the table itself, what of it they were read from: where that has changed
+            when the write begins, it is a WriteConflictError with `details["read_again"]`.
+
+    Raises:
+        OptionError, SchemaError, UnsupportedError, RecordKeyError ...: before anything is written.
+        ValidationError: a rule, function or query says no; the table is as it was.
+        ConcurrentWriterError: another writer is at work, or changed the same file groups first.
+        WriteFailedError and others: the write failed and was rolled back.
+    """
+    phases = _Phases()
+    with phases("plan"):
+        config = parse_write_options(options)
+        checks = Checks.of(config, validators, rules)
+        storage = as_durable_as_asked(storage, config.raw)
+
+        def understood(plan: Plan) -> None:
+            checks.understood(engine, plan.schema, populate_meta_fields=not plan.virtual)
+
+        plan = plan_write(engine, storage, data, config, mode)
+        if plan is not None:
+            aside = QuarantineWriter.of(plan, engine)
+            understood(plan)
+            callback = callback_of(config.callback)
+    if plan is None:
+        return CommitResult("", "", config.operation, storage.uri)
+    again = Replanner(engine, data, config, understood, read_from)
+    run = _Run(plan, again, mode.lower(), phases, checks, aside, engine, callback)
+    name = plan.storage.uri.rpartition("/")[2]
+    with reporter(f"{plan.operation} {name}", engine.progress(config.progress)) as phases.shown:
+        engine.on_progress = phases.shown.advance
+        frame = None
+        try:
+            if data is not None:
+                with phases("evaluate"):
+                    data = run.screened(engine.fitted(data, plan.input_schema, exact=plan.exact))
+            if plan.operation == "bulk_insert" and not plan.config.combine_before_insert:
+                return _bulk_insert(engine, data, run)
+            if data is not None:
+                with phases("evaluate"):
+                    frame = engine.prepare(data, prepare_task(plan))
+            return _keyed_write(engine, frame, run)
+        except TableExistsError:
+            if run.mode != IGNORE:
+                raise
+            return CommitResult("", "", config.operation, storage.uri)  # another writer was first
+        except HudiError as e:
+            e.at(table=plan.storage.uri)
+            raise
+        finally:
+            engine.release(frame)
+
+
+def check(
+    engine: Engine[Any, Any], storage: Storage, data: Any, options: Mapping[str, str], *, mode: str = APPEND
+) -> tuple[SchemaChange, ...]:
+    """Raise what `execute` would refuse by options, schema and table, for callers that have no rows yet.
+
+    Args:
+        data: what the engine takes; only its schema is looked at.
+
+    Returns:
+        What the write would change in the table's schema.
+    """
+    config = parse_write_options(options)
+    plan = plan_write(engine, storage, data, config, mode)
+    if plan is None:
+        return ()
+    Checks.of(config).understood(engine, plan.schema, populate_meta_fields=not plan.virtual)
+    callback_of(config.callback)
+    try:
+        engine.fitted(data, plan.input_schema, exact=plan.exact)
+    except SchemaError as e:
+        raise e.at(table=storage.uri) from None
+    return plan.schema_changes
+
+
+@contextmanager
+def _transaction(run: _Run) -> Iterator[tuple[commit.Transaction, TableConfig]]:
+    """A begun transaction on the table, which is made first where it is new."""
+    plan = run.plan
+    action = "replacecommit" if plan.operation in _REPLACING else "commit"
+    options = commit.CommitOptions.from_options(plan.config.raw)
+    caller = RunningCall.here()
+    with overwrite.replacing(plan.storage, options, caller) if plan.recreate else nullcontext() as new:
+        run.replacement = new
+        storage = plan.storage
+        if new is not None:
+            storage, options = new.storage, new.options
+        table, made = (plan.table, False) if plan.table is not None else _made(run, storage)
+        if made:
+            run.plan = plan = replace(plan, basis=Basis.of(table, Timeline()))
+        try:
+            with commit.begin(
+                storage, table, action=action, operation=plan.operation_name.upper(), options=options,
+                config=plan.config, caller=caller,
+            ) as transaction:  # fmt: skip
+                _plan_again(run, transaction)
+                run.aside.settle(transaction)
+                yield transaction, transaction.config
+        except BaseException:
+            # One that is to replace another goes with its room, or takes its place yet.
+            if made and new is None:
+                _remove_unborn(storage)
+            raise
+
+
+def _plan_again(run: _Run, transaction: commit.Transaction) -> None:
+    """Take the plan for the table as the transaction finds it.  Errors as `Replanner`; the table is as it was."""
+    try:
+        run.plan = run.aside.plan = run.again(run.plan, transaction)
+    except HudiError as e:
+        try:
+            transaction.abort(e.message, without_trace=True)
+        except (HudiError, OSError) as undo:
+            e.add_note(f"The instant {transaction.instant} is left to the next write to roll back: {undo}")
+        raise
+
+
+def _made(run: _Run, storage: Storage) -> tuple[TableConfig, bool]:
+    """The new table, and whether this write made it: another one may have been first.
+
+    Raises:
+        TableExistsError: it was, and this one is only to write a table of its own.
+    """
+    try:
+        return table_config.create(storage, run.plan.properties), True
+    except TableExistsError:
+        if run.mode != APPEND:
+            raise
+        return table_config.load(storage), False
+
+
+def _remove_unborn(storage: Storage) -> None:
+    """Take away a table that a failed first write made, so that the path is as it was."""
+    try:
+        timeline = load_timeline(storage, table_config.load(storage))
+    except HudiError:
+        return  # half made or damaged: left for the user to see
+    if timeline.completed_writes() or timeline.pending_writes():
+        return
+    # Without its metadata a table with a file left over would be no table, and could not be written to again.
+    if orphans.remove_bare_partitions(storage):
+        storage.delete_dir(META_DIR)
+
+
+def _finish(
+    run: _Run,
+    transaction: commit.Transaction,
+    table: TableConfig,
+    stats: Sequence[WriteStat],
+    replaced: Mapping[str, Sequence[str]] | None = None,
+    lookup: LookupCount | None = None,
+    dropped_rows: int | None = None,
+) -> CommitResult:
+    plan, phases = run.plan, run.phases
+    gone = None if replaced is None else {p: tuple(ids) for p, ids in replaced.items()}
+    schema = to_avro(plan.schema, table.name)
+    extra = {
+        **plan.config.extra_metadata,
+        **in_commit(plan.index_to_record),
+        **dropped_on_purpose(plan.schema_changes),
+        **run.aside.extra(),
+    }
+    if run.checks.functions or run.checks.queries:
+        with phases("validate"):
+            metadata = transaction.metadata_of(stats, replaced=gone, schema_text=schema, extra=extra)
+            run.checks.run(run.engine, transaction, table, metadata)
+    if run.aside.rows:
+        with phases("quarantine"):
+            run.aside.store(transaction, table.name)
+    with phases("commit"), run.switching(transaction):
+        metadata = transaction.commit(
+            stats, replaced=gone, schema_text=schema, extra=extra, even_if_empty=run.aside.rows > 0,
+            participants=in_properties(plan.index_to_record, table, asked_archive=plan.asked_archive),
+            recheck=recheck(plan, transaction.instant),
+        )  # fmt: skip
+    if not transaction.committed:  # empty, and hoodie.allow.empty.commit=false
+        return _nothing(run, tuple(transaction.warnings))
+    with phases("services"):
+        after = inline_services.run(plan.storage, plan.config.services, plan.config.raw)
+    completion = _completion(plan.storage, transaction.instant, table, after.timeline)
+    message = CommitNotice(
+        transaction.instant,
+        completion,
+        table.name,
+        plan.storage.uri,
+        transaction.action,
+        tuple(stats),
+        metadata.extra,
+    )
+    more = (*after.warnings, *tell(run.callback, message))
+    result = CommitResult(
+        instant=transaction.instant,
+        action=transaction.action,
+        operation=plan.operation_name,
+        table=plan.storage.uri,
+        write_stats=tuple(stats),
+        replaced={p: tuple(ids) for p, ids in (replaced or {}).items() if ids},
+        timings=dict(phases.seconds),
+        warnings=(*plan.warnings, *about_null_elements(stats), *transaction.warnings, *more),
+        ordering_field=plan.ordering_field,
+        schema_changes=plan.schema_changes,
+        lookup=lookup,
+        quarantined=dict(run.aside.counts),
+        quarantine=run.aside.uri,
+        completion=completion,
+        dropped_rows=dropped_rows,
+    )
+    for warning in result.warnings:
+        log.warning("%s: %s", plan.storage.uri, warning)
+    log.info("%r", result)
+    return result
+
+
+def _completion(storage: Storage, instant: str, table: TableConfig, timeline: Timeline | None) -> str:
+    """When the write was completed, as an instant time; "" where the storage does not say."""
+    try:
+        timeline = timeline or load_timeline(storage, table)
+    except (HudiError, OSError):
+        log.warning("%s: the timeline cannot be read after the commit", storage.uri, exc_info=True)
+        return ""
+    found = timeline.find(instant)
+    return "" if found is None else found.completion or modified_at(found, zone_of(table.timezone))
+
+
+def _nothing(run: _Run, warnings: tuple[str, ...] = ()) -> CommitResult:
+    """The result of a write without rows where no empty commit is wanted."""
+    plan, phases = run.plan, run.phases
+    return CommitResult(
+        "", "", plan.operation_name, plan.storage.uri,
+        timings=dict(phases.seconds), warnings=warnings, ordering_field=plan.ordering_field,
+    )  # fmt: skip
+
+
+def _bulk_insert(engine: Engine[Any, Any], data: Any, run: _Run) -> CommitResult:
+    with _transaction(run) as (transaction, table):
+        plan = run.plan
+        context = write_context(plan, transaction, table)
+        transaction.inflight(None)  # Apache Hudi's row writer leaves it empty too
+        with run.phases("write"):
+            stats = engine.write_stream(data, prepare_task(plan), context)
+        return _finish(run, transaction, table, stats)
+
+
+def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResult:
+    plan, phases = run.plan, run.phases
+    with phases("evaluate"):
+        counts = engine.partition_counts(frame) if frame is not None else {}
+        for partition in counts:
+            check_safe(partition)
+    empty = not counts and not run.aside.rows
+    if empty and not plan.config.allow_empty_commit and plan.operation not in _REPLACING:
+        return _nothing(run)
+    if plan.table is not None and fails_on_known_keys(plan):
+        with phases("tag"):
+            task = lookup_task(plan)
+            now = snapshot_of(plan.storage, plan.table, load_timeline(plan.storage, plan.table))
+            files = _latest_base_files(now, None if task.is_global else sorted(counts))
+            _refuse_known_keys(engine, frame, plan, files, task)
+    if plan.table is not None and plan.config.prepped and plan.operation in _LOOKS_UP:
+        with phases("tag"):  # to refuse it before it begins
+            now = snapshot_of(plan.storage, plan.table, load_timeline(plan.storage, plan.table))
+            engine.tag(frame, plan.storage, _latest_base_files(now, sorted(counts)), lookup_task(plan))
+    with _transaction(run) as (transaction, table):
+        plan = run.plan
+        context = write_context(plan, transaction, table)
+        snapshot = snapshot_of(transaction.storage, table, transaction.snapshot_timeline)
+        if (
+            combines(plan)
+            and lookup_task(plan).is_global
+            and plan.operation not in (*_LOOKS_UP, "delete_partition")
+        ):
+            # One record per key in the whole input: an empty table holds none of them.
+            frame = engine.tag(frame, plan.storage, {}, lookup_task(plan))
+        if plan.operation in _REPLACING:
+            return _replace(engine, frame, counts, run, transaction, table, context, snapshot)
+        task = lookup_task(plan)
+        looks_up = plan.operation in _LOOKS_UP or drops_duplicates(plan) or fails_on_known_keys(plan)
+        with phases("list"):
+            files = _latest_base_files(snapshot, None if looks_up and task.is_global else sorted(counts))
+        if fails_on_known_keys(plan):
+            with phases("tag"):  # again: another writer may have been there
+                frame = _refuse_known_keys(engine, frame, plan, files, task)
+        elif looks_up:
+            with phases("tag"):
+                frame = engine.tag(frame, plan.storage, files, task)
+        stats = _route_and_write(engine, frame, files, plan, phases, transaction, context)
+        looked_up = engine.looked_up if looks_up else None
+        transaction.warnings += advice(plan.storage, files, looked_up)
+        return _finish(run, transaction, table, stats, lookup=looked_up)
+
+
+def _refuse_known_keys(
+    engine: Engine[Any, Any],
+    frame: Any,
+    plan: Plan,
+    files: Mapping[str, Sequence[BaseFile]],
+    task: LookupTask,
+) -> Any:
+    """The tagged frame, none of whose keys is in the table.
+
+    Raises:
+        DuplicateKeyError: how many rows have a key that is, by partition.
+    """
+    tagged = engine.tag(frame, plan.storage, files, task)
+    known: dict[str, int] = {}
+    for row in engine.profile(tagged):
+        if row.file_id:
+            known[row.partition] = known.get(row.partition, 0) + row.rows
+    if known:
+        most = sorted(known, key=lambda p: -known[p])
+        shown = ", ".join(f"{known[p]:,} in {p or 'the table'}" for p in most[:3])
+        raise DuplicateKeyError(
+            f"{sum(known.values()):,} rows have a key that is in the table already: {shown}"
+            + (f" and {len(most) - 3} more partitions" if len(most) > 3 else ""),
+            table=plan.storage.uri,
+            remedy=f"use the operation upsert to update them, or set {DUP_POLICY}=drop to leave them out.",
+            rows=sum(known.values()),
+            partitions=most,
+        )
+    return tagged
+
+
+def _latest_base_files(
+    snapshot: TableSnapshot, partitions: Sequence[str] | None
+) -> dict[str, list[BaseFile]]:
+    """By partition, of some or (None) of all."""
+    out: dict[str, list[BaseFile]] = {p: [] for p in partitions or ()}
+    for file_slice in snapshot.slices(partitions):
+        if file_slice.base_file is not None:
+            out.setdefault(file_slice.partition, []).append(file_slice.base_file)
+    return out
+
+
+def _route_and_write(
+    engine: Engine[Any, Any],
+    frame: Any,
+    files: Mapping[str, Sequence[BaseFile]],
+    plan: Plan,
+    phases: _Phases,
+    transaction: commit.Transaction,
+    context: WriteContext,
+    *,
+    new_files_only: bool = False,
+) -> list[WriteStat]:
+    with phases("profile"):
+        profile = engine.profile(frame)
+        if drops_duplicates(plan):
+            profile = [row for row in profile if not row.file_id]
+    c = plan.config
+    rules = SizingRules(
+        c.parquet_max_file_bytes, c.small_file_limit_bytes, c.insert_split_size, c.auto_split,
+        c.record_size_estimate, c.record_size_threshold,
+    )  # fmt: skip
+    policy = AssignPolicy(
+        drop_unlocated=plan.operation == "delete",
+        drop_located=drops_duplicates(plan),
+        small_files=not new_files_only and plan.operation in ("upsert", "insert"),
+        append=plan.operation == "insert" and c.allow_duplicate_on_inserts,
+    )
+    routing = assign(profile, files, _record_size(plan, transaction, rules), rules, policy)
+    transaction.inflight(_profile_stats(profile, files))
+    with phases("write"):
+        return list(engine.write(frame, context, routing))
+
+
+def _record_size(plan: Plan, transaction: commit.Transaction, rules: SizingRules) -> Callable[[], int]:
+    def commits() -> Iterator[tuple[int, int]]:
+        for instant in reversed(transaction.snapshot_timeline.completed_writes()):
+            stats = [s for of in read_commit(plan.storage, instant).partition_to_stats.values() for s in of]
+            yield sum(s.total_write_bytes for s in stats), sum(s.num_writes for s in stats)
+
+    return lambda: average_record_size(commits(), rules)
+
+
+def _profile_stats(
+    profile: Sequence[ProfileRow], files: Mapping[str, Sequence[BaseFile]]
+) -> dict[str, tuple[WriteStat, ...]]:
+    """The workload profile as Apache Hudi keeps it in the inflight file."""
+    base = {(p, f.file_id): f.instant for p, of in files.items() for f in of}
+    fresh = {row.partition: row.rows for row in profile if not row.file_id}
+    out: dict[str, list[WriteStat]] = {}
+    for partition in dict.fromkeys(row.partition for row in profile):
+        out[partition] = [WriteStat("", "", partition, num_inserts=fresh.get(partition, 0))]
+    for row in profile:
+        if row.file_id:
+            prev = base[row.partition, row.file_id]
+            out[row.partition].append(
+                WriteStat(row.file_id, "", row.partition, prev_commit=prev, num_update_writes=row.rows)
+            )
+    return {p: tuple(stats) for p, stats in out.items()}
+
+
+def _replace(
+    engine: Engine[Any, Any],
+    frame: Any,
+    counts: Mapping[str, int],
+    run: _Run,
+    transaction: commit.Transaction,
+    table: TableConfig,
+    context: WriteContext,
+    snapshot: TableSnapshot,
+) -> CommitResult:
+    plan, phases = run.plan, run.phases
+    with phases("list"):
+        partitions: Sequence[str] | None
+        warnings: tuple[str, ...] = ()
+        replaced: dict[str, list[str]] = {}
+        if plan.operation == "insert_overwrite_table":
+            partitions = None
+        elif plan.operation == "insert_overwrite":
+            partitions = sorted(plan.config.static_overwrite_partitions or counts)
+        else:
+            existing = list_partitions(plan.storage, snapshot.config)
+            chosen = choose(plan.config.partitions_to_delete, counts, existing)
+            partitions, warnings = chosen.found, chosen.warnings()
+            replaced = {p: [] for p in chosen.listed}
+        slices = snapshot.slices(partitions)
+        for file_slice in slices:
+            replaced.setdefault(file_slice.partition, []).append(file_slice.file_id)
+    transaction.warnings += warnings
+    stats: list[WriteStat] = []
+    if plan.operation == "delete_partition":
+        transaction.inflight({})
+    else:
+        stats = _route_and_write(engine, frame, {}, plan, phases, transaction, context, new_files_only=True)
+    dropped = None if stats else _rows_of(slices, snapshot)
+    return _finish(run, transaction, table, stats, replaced, dropped_rows=dropped)
+
+
+def _rows_of(slices: Sequence[FileSlice], snapshot: TableSnapshot) -> int | None:
+    """The rows of base files by the commits that wrote them; None where one of these is not active any more."""
+    paths = {s.base_file.path for s in slices if s.base_file is not None}
+    wrote = {s.base_file.instant for s in slices if s.base_file is not None}
+    stats = [s for i in snapshot.instants if i.time in wrote for s in snapshot.commits.get(i).stats]
+    written = {s.path.lstrip("/"): s.num_writes for s in stats}
+    rows = {p: n for p, n in written.items() if p in paths}
+    return sum(rows.values()) if rows.keys() == paths else None

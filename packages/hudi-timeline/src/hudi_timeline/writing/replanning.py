@@ -1,0 +1,191 @@
+"""A write that is planned again, because the table is not what it was when the write was planned.
+
+Between the plan and the instant other writers may commit: on Spark the rows are evaluated in between, for minutes.
+The rows are not evaluated a second time.  A new plan counts where they can be written by it as they are: workers give
+them null for columns that they lack, and wider types.  Where they cannot, the write is a conflict, before any file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_format.errors import HudiError, MissingColumnError, OptionError, SchemaError, UnsupportedError
+from hudi_format.schema.changes import DROPPED, schema_changes
+from hudi_format.schema.evolution import reconcile
+from hudi_index.lookup import GLOBAL_KINDS, KINDS
+from hudi_timeline.options import WriteConfig
+from hudi_timeline.transaction import transaction as commit
+from hudi_timeline.transaction.conflict_resolution import Rivals
+from hudi_timeline.transaction.write_basis import Basis, Changes
+from hudi_timeline.writing.engine import Engine
+from hudi_timeline.writing.index_choice import in_commit, index_to_record, recorded_index
+from hudi_timeline.writing.write_plan import APPEND, Plan, plan_for, prepare_task
+
+# Rows are only added: what another writer has added to the schema meanwhile has no value in them.
+_ADDS_ROWS = ("insert", "bulk_insert")
+_LOOKS_UP = ("upsert", "delete")
+
+
+@dataclass(frozen=True)
+class Replanner:
+    """What a plan is made of besides the table.
+
+    Attributes:
+        data: its schema is looked at, nothing else; it may be used up.
+        check: raises where a schema does not go with what else was asked of the write.
+        read_from: what of the table the rows themselves were read from; None where they come from elsewhere.
+    """
+
+    engine: Engine[Any, Any]
+    data: Any
+    config: WriteConfig
+    check: Callable[[Plan], None]
+    read_from: Basis | None = None
+
+    def __call__(self, plan: Plan, transaction: commit.Transaction) -> Plan:
+        """The plan for the table as it was when the write took its instant; `plan` where that is what it was made for.
+
+        Raises:
+            WriteConflictError: the rows that were evaluated cannot be written by a plan for that table.
+        """
+        now = (transaction.config, transaction.snapshot_timeline)
+        if self.read_from is not None and (stale := self.read_from.changes(*now)):
+            raise stale.conflict(
+                "its rows were read from the table before that",
+                table=plan.storage.uri,
+                instant=transaction.instant,
+                read_again=True,
+            )
+        since = plan.basis.changes(*now)
+        if not since:
+            return plan
+
+        def refuse(why: str, remedy: str = "") -> HudiError:
+            return since.conflict(why, table=plan.storage.uri, instant=transaction.instant, remedy=remedy)
+
+        def planned(config: WriteConfig) -> Plan:
+            new = plan_for(
+                self.engine, plan.storage, self.data, config, transaction.config, APPEND,
+                transaction.snapshot_timeline,
+            )  # fmt: skip
+            self.check(new)
+            return new
+
+        try:
+            try:
+                new = planned(self.config)
+            except MissingColumnError as e:
+                if not self._may_fill(plan, e):
+                    raise
+                new = planned(replace(self.config, set_null_for_missing_columns=True))
+        except (SchemaError, OptionError, UnsupportedError) as e:
+            raise refuse(f"what it writes no longer goes with the table: {e.message}", e.remedy) from None
+        why = _cannot_follow(plan, new)
+        if why:
+            raise refuse(why)
+        return replace(new, warnings=(*new.warnings, *_about(since, plan, new)))
+
+    def _may_fill(self, plan: Plan, error: MissingColumnError) -> bool:
+        """Whether the rows may have null in what they lack: others' new columns, as if the rows had come first."""
+        missing = error.details.get("columns")
+        return (
+            plan.operation in _ADDS_ROWS
+            and not self.config.validate_schema
+            and isinstance(missing, list)
+            and not any(_has(plan.schema, name) for name in missing)
+        )
+
+
+def recheck(plan: Plan, instant: str) -> Callable[[Rivals], Mapping[str, str]]:
+    """What a write asks under the lock of commits that were completed since it began.
+
+    Args:
+        instant: of the write.
+    """
+
+    def look(rivals: Rivals) -> Mapping[str, str]:
+        newest_first = [c.extra for c in rivals.commits.values()][::-1]
+        recorded = recorded_index(rivals.config.properties, newest_first)
+        within = recorded in KINDS and recorded not in GLOBAL_KINDS
+        if recorded is None or recorded == plan.recorded_index or within:
+            return {}
+        if plan.operation in _LOOKS_UP and plan.index not in GLOBAL_KINDS:
+            raise rivals.changes.conflict(
+                f"the table's keys are unique over all partitions with {recorded} now, and this write looked for its "
+                f"keys with {plan.index}",
+                table=plan.storage.uri,
+                instant=instant,
+            )
+        return in_commit(index_to_record(plan.index, recorded, plan.operation, new_table=False))
+
+    return look
+
+
+def _cannot_follow(plan: Plan, new: Plan) -> str:
+    """Why rows that were evaluated for one plan cannot be written by another; "" where they can."""
+    if new.operation_name != plan.operation_name:
+        return f"the operation would be {new.operation_name}, and was {plan.operation_name}"
+    was, now = prepare_task(plan), prepare_task(new)
+    if replace(now, schema=was.schema) != was:
+        parts = [n for n in ("key_spec", "ordering_field") if getattr(was, n) != getattr(now, n)]
+        what = {"key_spec": "keys and partition paths", "ordering_field": "order"}
+        return f"the rows' {' and '.join(what[n] for n in parts) or 'preparation'} would be another"
+    fields = (*now.key_spec.key_fields, *now.key_spec.partition_fields, *filter(None, (now.ordering_field,)))
+    fixed = {f.partition(".")[0] for f in fields}
+    for column in was.schema:
+        index = now.schema.get_field_index(column.name)
+        if index < 0:
+            return f"column {column.name} is no more"
+        kind = now.schema.field(index).type
+        if kind != column.type and (column.name in fixed or not _widens(column, now.schema.field(index))):
+            return f"column {column.name} is {kind} now, and the rows have it as {column.type}"
+    return ""
+
+
+def _widens(column: pa.Field, wanted: pa.Field) -> bool:
+    """Whether values of a column's type become those of another without loss."""
+    try:
+        fits = reconcile(pa.schema([column]), pa.schema([wanted]), set_null_for_missing=True)
+    except SchemaError:
+        return False
+    return bool(fits.field(0).type == wanted.type)
+
+
+def _has(schema: pa.Schema, path: str) -> bool:
+    """Whether a schema has a column or member."""
+    return path in _members(pa.struct(list(schema)), "")
+
+
+def _members(kind: pa.DataType, prefix: str) -> set[str]:
+    """Paths of all that lies inside a column."""
+    if pa.types.is_struct(kind):
+        children = [(f"{prefix}{f.name}", f.type) for f in kind]
+    elif pa.types.is_map(kind):
+        children = [(f"{prefix}value", kind.item_type)]
+    elif pa.types.is_list(kind):
+        children = [(f"{prefix}element", kind.value_type)]
+    else:
+        return set()
+    return {p for p, _ in children}.union(*(_members(k, f"{p}.") for p, k in children))
+
+
+def _about(since: Changes, plan: Plan, new: Plan) -> tuple[str, ...]:
+    """What to say of a plan that was made again."""
+    changes = schema_changes(plan.input_schema, new.input_schema, new.input_schema)
+    filled = [c.column for c in changes if c.kind == "filled"]
+    dropped = [c.column for c in new.schema_changes if c.kind == DROPPED and not _has(plan.schema, c.column)]
+    text = (
+        f"{since} after this write had been planned: it was planned again, without evaluating its rows again"
+    )
+    if filled and new.operation not in ("delete", "delete_partition"):
+        text += f"; they have null in {', '.join(filled)}"
+    if dropped:
+        text += f"; {', '.join(dropped)} left the schema"
+    return (text,)
+
+
+__all__ = ["Replanner", "recheck"]

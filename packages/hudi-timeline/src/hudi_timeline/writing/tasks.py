@@ -1,0 +1,174 @@
+"""What travels to workers: everything a writing task may know, as plain frozen values.
+
+A worker gets a `WriteContext`, its `Bucket` and its rows; it opens no table, reads no option and keeps
+no state, so that the same worker runs on threads and in Spark executors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from hudi_format.keygen.record_keys import KeySpec
+from hudi_format.merge.memory_limit import MemoryLimit
+from hudi_format.merge.payloads import MergeRule, payload_rule
+from hudi_format.model import BaseFile
+from hudi_format.parquet.layout import ParquetConfig
+from hudi_format.schema.evolution import conform
+from hudi_format.storage.protocol import Storage
+
+# A further column of rows that go to a bucket: true for a record that moves to another partition, and is to be
+# deleted in this one.
+MOVED = "_hudi_moved"
+# Another: the path of the base file that holds the stored record, for a record that moves, where its values are to
+# fill those of the new one, and for one that does not, because the stored one is newer; null for all others.
+STORED_IN = "_hudi_stored_in"
+
+CREATE = "CREATE"
+MERGE = "MERGE"
+CONCAT = "CONCAT"
+
+
+@dataclass(frozen=True, slots=True)
+class BloomSettings:
+    """How footers' bloom filters are made; the defaults are Apache Hudi's."""
+
+    type_code: str = "DYNAMIC_V0"
+    entries: int = 60000
+    fpp: float = 0.000000001
+    max_entries: int = 100000
+
+
+@dataclass(frozen=True, slots=True)
+class WriteContext:
+    """What every file of one write has in common.
+
+    Attributes:
+        storage: the table's storage.
+        instant: this write's instant time.
+        inflight: path of its inflight file; without it no file is begun.
+        schema: columns of the data files without meta columns, in order.
+        input_schema: columns of the rows before those that only the partition path keeps are left out; None for
+            `schema`.
+        stored_keys: the rows of a bulk_insert come with record key and partition path in their meta columns.
+        virtual: the files' meta columns are left empty; keys are made of the key columns.
+        avro_schema: the Avro text of `schema` with meta columns, for the footers.
+        parquet: codec, sizes.
+        bloom: footer filters, None for none.
+        key_spec: how record key and partition path come from a row.
+        ordering_field: column that decides between records of one key, None for "the later one".
+        combine: whether records of one key are reduced to one before they are written.
+        rule: how records of one key meet: the payload's.
+        delete_all: the rows are keys to delete (operation `delete`).
+        event_time_field: column whose range over the updated records goes into the commit, where the rule has it.
+        delete_field, delete_marker: rows in which this column has this text are deletes.
+        memory: of the rows of all workers that run side by side; None: they are held.
+    """
+
+    storage: Storage
+    instant: str
+    inflight: str
+    schema: pa.Schema
+    avro_schema: str
+    parquet: ParquetConfig
+    bloom: BloomSettings | None
+    key_spec: KeySpec
+    ordering_field: str | None = None
+    combine: bool = True
+    rule: MergeRule = field(default_factory=lambda: payload_rule(None))
+    delete_all: bool = False
+    event_time_field: str = ""
+    delete_field: str = ""
+    delete_marker: str = ""
+    input_schema: pa.Schema | None = None
+    virtual: bool = False
+    stored_keys: bool = False
+    memory: MemoryLimit | None = None
+
+    def row_schema(self) -> pa.Schema:
+        """Columns of the rows that a worker gets: record key, then the data columns it needs.
+
+        A delete needs no data columns but the ordering field's, and that only to choose between
+        equal keys, which for deletes makes no difference.
+        """
+        key = pa.field("_hoodie_record_key", pa.string())
+        return pa.schema([key] if self.delete_all else [key, *self.schema])
+
+
+def as_written(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows in the types to write, null in columns that they lack, with what is said of records that move."""
+    out = conform(rows, schema)
+    for name in (MOVED, STORED_IN):
+        if name in rows.schema.names:
+            out = out.append_column(name, rows.column(name))
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """The rows that go to one file group.  `number` is dense from 0 within a write.
+
+    CREATE makes new files `<file_id_prefix>-0`, `-1` ...; MERGE rewrites `base_file` with the rows merged
+    into it by key; CONCAT rewrites it with the rows appended.
+    """
+
+    number: int
+    partition: str
+    kind: str
+    file_id: str
+    base_file: BaseFile | None = None
+    expected_rows: int = 0
+
+    @property
+    def expected_bytes(self) -> int:
+        """What this bucket costs, roughly: used to spread buckets over tasks."""
+        size = self.base_file.size if self.base_file is not None else 0
+        return max(size, 0) + 100 * self.expected_rows
+
+
+@dataclass(frozen=True, slots=True)
+class InsertShare:
+    """The part of a partition's new records that goes to one bucket: `upto` is a cumulative share.
+
+    A record goes to the first bucket with crc32(record key) < upto * 2**32.
+    """
+
+    upto: float
+    bucket: int
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """Which bucket every row goes to.
+
+    `located[(partition, file_id)]` for rows whose key is in that file group; `inserts[partition]` for the
+    others, shares ascending, the last with `upto` 1.0.
+    """
+
+    buckets: tuple[Bucket, ...]
+    located: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    inserts: Mapping[str, tuple[InsertShare, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRow:
+    """How many incoming rows go to a file group; `file_id` "" counts rows with a key not in the table."""
+
+    partition: str
+    file_id: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskToken:
+    """Which attempt of which task writes; makes the write token of file names and sequence numbers."""
+
+    partition_id: int = 0
+    stage_id: int = 0
+    attempt_id: int = 0
+
+    @property
+    def text(self) -> str:
+        return f"{self.partition_id}-{self.stage_id}-{self.attempt_id}"

@@ -1,0 +1,340 @@
+"""The worker of one bucket: reduce its records to one per key, then write the file group.
+
+Runs on a thread or in a Spark executor, from a `WriteContext`, a `Bucket` and rows.  An attempt whose write was
+rolled back, or committed without it, removes its file and fails (`hudi_timeline.writing.file_writer`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_format.errors import HudiError
+from hudi_format.file_slice.writer import Carry, Incoming, RowCounter, concat_file, merge_file
+from hudi_format.keygen.record_keys import nested_column, with_instant
+from hudi_format.merge.key_index import KeyIndex, precombine
+from hudi_format.merge.ordering import ordering_column
+from hudi_format.merge.payloads import MergeRule, Order
+from hudi_format.merge.record_merger import (
+    DATA,
+    DATA_DELETED,
+    DELETE,
+    DELETE_DEFAULT,
+    combine,
+    decide,
+    deleted_kinds,
+    event_times,
+    merged_column,
+)
+from hudi_format.merge.spilled_table import gather, is_large, windows
+from hudi_format.merge.user_merger import folded_alone
+from hudi_format.model import BaseFile, WriteStat
+from hudi_format.parquet.layout import KeyObserver
+from hudi_format.parquet.reader import iter_row_groups
+from hudi_format.schema.evolution import conform
+from hudi_format.schema.meta_fields import META_COLUMNS, RECORD_KEY
+from hudi_index.bloom.key_observer import (
+    BLOOM,
+    MAX_KEY,
+    MIN_KEY,
+    OLD_BLOOM,
+    TYPE_CODE,
+    seeded_observer,
+)
+from hudi_timeline.writing.file_writer import SizedFiles, confirm, file_spec, new_observer, start_file
+from hudi_timeline.writing.null_elements import with_null_elements
+from hudi_timeline.writing.tasks import (
+    CONCAT,
+    CREATE,
+    MERGE,
+    MOVED,
+    STORED_IN,
+    Bucket,
+    TaskToken,
+    WriteContext,
+)
+
+# Records that meet a stored one of another partition, under payloads that do not just take the later one.
+#
+# Where the payload fills values, a record that moves leaves the stored one behind as a delete, so what that fills is
+# taken along: the worker of the record's new place reads it from the file that holds it.  Where the stored record is
+# newer and wins, it stays in its place, and is written again with the values that it has.
+#
+# Source: HoodieIndexUtils.mergeForPartitionUpdatesIfNeeded of Apache Hudi 0.15, and what it did with the same rows
+# (tests/interop/test_index.py).
+
+
+def with_stored_values(context: WriteContext, rows: pa.Table) -> pa.Table:
+    """The rows without `STORED_IN`, those that have one merged with the stored record of their key.
+
+    Raises:
+        MissingFileError, CorruptFileError, UnsupportedError, StorageError: reading the files.
+    """
+    if STORED_IN not in rows.schema.names:
+        return rows
+    files = rows.column(STORED_IN).combine_chunks().dictionary_encode()
+    rows = rows.drop_columns([STORED_IN])
+    codes = files.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    source = np.arange(rows.num_rows, dtype=np.int64)
+    parts = [rows]
+    end = rows.num_rows
+    for code, path in enumerate(files.dictionary.to_pylist()):
+        mine = np.flatnonzero(codes == code)
+        for at, merged in _merged(context, path, rows.take(pa.array(mine))):
+            source[mine[at]] = end + np.arange(merged.num_rows)
+            end += merged.num_rows
+            parts.append(merged)
+    return pa.concat_tables(parts).take(pa.array(source)) if len(parts) > 1 else rows
+
+
+def _merged(context: WriteContext, path: str, rows: pa.Table) -> list[tuple[np.ndarray, pa.Table]]:
+    """Incoming rows merged with the stored ones of a file: which of `rows` they are, and what they become."""
+    index = KeyIndex(rows.column(RECORD_KEY))
+    name = context.ordering_field if context.rule.against_stored != Order.LATER else None
+    ordering = nested_column(rows, name) if name else None
+    out = []
+    for group in iter_row_groups(context.storage, path):
+        found = index.find(group.column(RECORD_KEY))
+        hits = np.flatnonzero(found >= 0)
+        if not len(hits):
+            continue
+        at = found[hits]
+        stored = group.take(pa.array(hits))
+        stored = conform(
+            stored.select([n for n in stored.schema.names if n not in META_COLUMNS]), context.schema
+        )
+        met = decide(
+            at, context.rule, stored_ordering=nested_column(stored, name) if name else None, ordering=ordering
+        )
+        # A payload that fills takes the incoming record's place whoever is newer: it moves.
+        wins = met.stored_wins if context.rule.fill_stored else met.take < 0
+        columns = [
+            merged_column(
+                stored.column(n), rows.column(n), at,
+                fill=context.rule.fill_stored, stored_wins=wins,
+            ) if n in context.schema.names else rows.column(n).take(pa.array(at))
+            for n in rows.schema.names
+        ]  # fmt: skip
+        out.append((at, pa.table(columns, schema=rows.schema)))
+    return out
+
+
+# What a footer says of the file's keys.
+_OF_KEYS = (BLOOM, OLD_BLOOM, TYPE_CODE, MIN_KEY, MAX_KEY)
+# The key may stay in a footer's filter after its record was deleted: the filter then answers "maybe" for
+# it.  Past this share of such keys a rewrite builds the filter anew.
+STALE_KEYS_ALLOWED = 0.1
+
+
+class DeleteRule(Protocol):
+    """Which rows are deletes, as `WriteContext` says it."""
+
+    @property
+    def rule(self) -> MergeRule: ...
+
+    @property
+    def delete_all(self) -> bool: ...
+
+    @property
+    def delete_field(self) -> str: ...
+
+    @property
+    def delete_marker(self) -> str: ...
+
+
+def write_bucket(
+    context: WriteContext,
+    bucket: Bucket,
+    rows: pa.Table,
+    token: TaskToken,
+    counter: RowCounter | None = None,
+) -> list[WriteStat]:
+    """Write a bucket's rows and return a statistic for each file; [] where nothing was to be written.
+
+    Args:
+        rows: the columns of `context.row_schema()`, and `MOVED` and `STORED_IN` where records move; any order
+            of rows, later rows are newer.
+        counter: numbers the rows; a task with several buckets gives the same to all.
+    """
+    counter = counter or RowCounter()
+    try:
+        if context.key_spec.auto:
+            rows = rows.set_column(0, RECORD_KEY, with_instant(rows.column(RECORD_KEY), context.instant))
+        rows = with_stored_values(context, rows)
+        rows = _one_per_key(context, bucket, rows) if context.combine or bucket.kind == MERGE else rows
+        stats = _written(context, bucket, rows, token, counter)
+        found = tuple(with_null_elements(rows))
+        return [replace(s, null_elements=found) for s in stats] if found else stats
+    except HudiError as e:
+        raise e.at(table=context.storage.uri, instant=context.instant) from e.__cause__
+
+
+def _written(
+    context: WriteContext, bucket: Bucket, rows: pa.Table, token: TaskToken, counter: RowCounter
+) -> list[WriteStat]:
+    deleted = deleted_rows(context, rows)
+    if bucket.kind == CREATE:
+        if deleted is not None:
+            rows = gather(rows, np.flatnonzero(~deleted), context.memory)
+        return _create(context, bucket, rows, token, counter)
+    assert_base(bucket)
+    if bucket.kind == CONCAT:
+        if deleted is not None:
+            rows = gather(rows, np.flatnonzero(~deleted), context.memory)
+        return [_concat(context, bucket, rows, token, counter)]
+    return [_merge(context, bucket, rows, token, counter)]
+
+
+def assert_base(bucket: Bucket) -> BaseFile:
+    """The base file that a bucket rewrites."""
+    if bucket.base_file is None:
+        raise ValueError(f"bucket {bucket.number} rewrites {bucket.file_id} but names no base file")
+    return bucket.base_file
+
+
+def _one_per_key(context: WriteContext, bucket: Bucket, rows: pa.Table) -> pa.Table:
+    keys = rows.column(RECORD_KEY)
+    rule = context.rule
+    if rule.custom and not context.delete_all:
+        if bucket.kind == MERGE:
+            return rows  # all of them meet the stored row, one after the other
+        return folded_alone(rows, rule, record_kinds(context, rows), context.ordering_field)
+    ordering = None
+    if context.combine and context.ordering_field and not context.delete_all:
+        ordering = ordering_column(rows, context.ordering_field, context.rule.sequence)
+    if not context.combine or context.delete_all or (rule.within == Order.GREATEST and not rule.fill_within):
+        survivors = precombine(keys, ordering)
+        return rows if len(survivors) == rows.num_rows else gather(rows, survivors, context.memory)
+    one = combine(keys, rule, ordering=ordering, kinds=record_kinds(context, rows))
+    return one.take(rows, context.memory)
+
+
+def _pieces(context: WriteContext, rows: pa.Table) -> Iterator[pa.Table]:
+    """The rows, in pieces where they are large."""
+    if context.memory is None or not is_large(rows, context.memory):
+        yield rows
+    else:
+        yield from (piece for _, piece in windows(rows, context.memory))
+
+
+def record_kinds(context: DeleteRule, rows: pa.Table) -> np.ndarray | None:
+    """What each row is (`hudi_format.merge.record_merger`); None where all are data."""
+    if context.delete_all:
+        return np.full(rows.num_rows, DELETE_DEFAULT, dtype=np.uint8)
+    kinds = deleted_kinds(rows, context.rule, context.delete_field, context.delete_marker)
+    if MOVED not in rows.schema.names:
+        return kinds
+    # That the record moves was decided by its ordering value already: here it only goes.
+    moved = pc.fill_null(rows.column(MOVED), False).to_numpy()
+    if kinds is None:
+        return np.where(moved, np.uint8(DELETE_DEFAULT), np.uint8(DATA)) if moved.any() else None
+    return np.where(moved, np.uint8(DELETE_DEFAULT), kinds)
+
+
+def deleted_rows(context: DeleteRule, rows: pa.Table) -> np.ndarray | None:
+    """Which rows are deletes (bool, one per row), None where none is."""
+    kinds = record_kinds(context, rows)
+    if kinds is None:
+        return None
+    mask: np.ndarray = (kinds == DATA_DELETED) | (kinds >= DELETE)
+    return mask if mask.any() else None
+
+
+def _create(
+    context: WriteContext, bucket: Bucket, rows: pa.Table, token: TaskToken, counter: RowCounter
+) -> list[WriteStat]:
+    files = SizedFiles(context, bucket.partition, bucket.file_id, token, counter)
+    try:
+        for piece in _pieces(context, rows):
+            files.write(piece)
+        files.close()
+    except BaseException:
+        files.abort()
+        raise
+    return files.stats
+
+
+def _concat(
+    context: WriteContext, bucket: Bucket, rows: pa.Table, token: TaskToken, counter: RowCounter
+) -> WriteStat:
+    old = assert_base(bucket)
+    spec = file_spec(context, bucket.partition, bucket.file_id, token)
+    guard = start_file(context, bucket.partition, spec.name, MERGE)
+    stat = concat_file(
+        context.storage, spec, old, _pieces(context, rows),
+        observer=partial(new_observer, context), carry=_carried(context, 0), guard=guard, counter=counter,
+    )  # fmt: skip
+    confirm(context, guard, spec.path)
+    return stat
+
+
+def _merge(
+    context: WriteContext,
+    bucket: Bucket,
+    rows: pa.Table,
+    token: TaskToken,
+    counter: RowCounter,
+) -> WriteStat:
+    old = assert_base(bucket)
+    spec = file_spec(context, bucket.partition, bucket.file_id, token)
+    guard = start_file(context, bucket.partition, spec.name, MERGE)
+    ordering = None
+    if context.rule.against_stored != Order.LATER and not context.delete_all and context.ordering_field:
+        ordering = ordering_column(rows, context.ordering_field, context.rule.sequence)
+    incoming = Incoming(
+        rows=rows,
+        rule=context.rule,
+        kinds=record_kinds(context, rows),
+        ordering=ordering.combine_chunks() if isinstance(ordering, pa.ChunkedArray) else ordering,
+        ordering_field=context.ordering_field,
+        event_time=_event_times(context, rows),
+    )
+    deleted = incoming.deletes()
+    most_deleted = 0 if deleted is None else int(deleted.sum())
+    if context.rule.custom:  # a function may delete any of them
+        most_deleted = rows.num_rows
+    stat = merge_file(
+        context.storage, spec, old, incoming,
+        observer=partial(new_observer, context), carry=_carried(context, most_deleted),
+        guard=guard, counter=counter, limit=context.memory,
+    )  # fmt: skip
+    confirm(context, guard, spec.path)
+    return stat
+
+
+def _event_times(context: WriteContext, rows: pa.Table) -> pa.Array | None:
+    if context.delete_all or not context.rule.event_time or not context.event_time_field:
+        return None
+    column = nested_column(rows, context.event_time_field)
+    return None if column is None else event_times(column)
+
+
+def _carried(context: WriteContext, most_deleted: int) -> Carry:
+    """What makes an observer that goes on from the old file's footer, where that is sound.
+
+    Keys of a file group are only ever added or deleted.  Without deletes the old filter is exactly that of
+    the old keys; with few, it holds some keys too many, which is allowed of a bloom filter.
+    """
+
+    def carry(footer: Mapping[str, str], num_rows: int) -> KeyObserver | None:
+        bloom = context.bloom
+        if bloom is None or context.virtual:
+            return None
+        return seeded_observer(
+            {name: footer[name] for name in _OF_KEYS if name in footer},
+            bloom.type_code,
+            bloom.entries,
+            bloom.fpp,
+            bloom.max_entries,
+            num_rows=num_rows,
+            most_deleted=most_deleted,
+            stale_allowed=STALE_KEYS_ALLOWED,
+        )
+
+    return carry

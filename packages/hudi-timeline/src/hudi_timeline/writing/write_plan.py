@@ -1,0 +1,553 @@
+"""What a write will do, decided from options, schema and table before the first row is read.
+
+What can be refused is refused here, so that the table stays as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_format.errors import (
+    InvalidOptionError,
+    MissingColumnError,
+    NotAHudiTableError,
+    OptionError,
+    SchemaError,
+    TableExistsError,
+    UnsupportedError,
+)
+from hudi_format.keygen.record_keys import KeySpec
+from hudi_format.merge.memory_limit import MemoryLimit
+from hudi_format.merge.payloads import MergeRule, Order, check_compared, payload_rule
+from hudi_format.merge.user_merger import MERGE, custom_of
+from hudi_format.parquet.layout import ParquetConfig
+from hudi_format.schema.arrow import normalize_schema
+from hudi_format.schema.avro import from_avro, to_avro
+from hudi_format.schema.changes import SchemaChange
+from hudi_format.schema.evolution import as_stored
+from hudi_format.schema.fit import in_table_types, stored_types, without_untyped
+from hudi_format.schema.meta_fields import with_meta, without_meta
+from hudi_format.storage.cached_listing import as_it_is, one_moment
+from hudi_format.storage.protocol import Storage
+from hudi_index.lookup import BLOOM, GLOBAL_BLOOM, GLOBAL_SIMPLE, SIMPLE, LookupTask
+from hudi_timeline import feature_gate, table_config
+from hudi_timeline.file_system_view.snapshot import CommitCache
+from hudi_timeline.file_system_view.table_schema import refuse_defaults, refuse_unwritable
+from hudi_timeline.options import WriteConfig, check_against_table
+from hudi_timeline.options.allowed_functions import table_merge_rule
+from hudi_timeline.options.option import PREPPED
+from hudi_timeline.table_config import TableConfig
+from hudi_timeline.timeline.active_timeline import Timeline, latest_schema, load_timeline, read_commit
+from hudi_timeline.timeline.instant import INFLIGHT, instant_path
+from hudi_timeline.transaction import overwrite
+from hudi_timeline.transaction import transaction as commit
+from hudi_timeline.transaction.write_basis import NOTHING, Basis
+from hudi_timeline.writing import keys
+from hudi_timeline.writing.bulk_insert_sort import user_function
+from hudi_timeline.writing.engine import TABLE, BulkOrder, Engine, PrepareTask
+from hudi_timeline.writing.index_choice import choose_index, index_to_record, remembered_index
+from hudi_timeline.writing.new_table import table_properties
+from hudi_timeline.writing.tasks import BloomSettings, WriteContext
+from hudi_timeline.writing.write_schema import (
+    GivenSchema,
+    check_former_types,
+    check_key_types,
+    evolve,
+    given_schema,
+    left_out,
+)
+
+APPEND, OVERWRITE, IGNORE, ERROR = "append", "overwrite", "ignore", "error"
+MODES = {"append": APPEND, "overwrite": OVERWRITE, "ignore": IGNORE, "error": ERROR, "errorifexists": ERROR}
+
+DEFAULT_ORDERING_FIELD = "ts"
+IS_DELETED = "_hoodie_is_deleted"
+_REPLACING = ("insert_overwrite", "insert_overwrite_table", "delete_partition")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that is decided before the first row is read."""
+
+    storage: Storage
+    config: WriteConfig
+    table: TableConfig | None  # None: to be created
+    properties: Mapping[str, str]  # of the table to be created
+    key_spec: KeySpec
+    ordering_field: str | None
+    schema: pa.Schema  # to write, without meta columns
+    input_schema: pa.Schema  # of the rows that the engine hands on
+    rule: MergeRule
+    warnings: tuple[str, ...]
+    recreate: bool  # mode "overwrite" over an existing table
+    schema_changes: tuple[SchemaChange, ...] = ()
+    stored_keys: bool = False  # rows come with the table's meta columns, which say key and partition path
+    index: str = SIMPLE
+    recorded_index: str | None = None  # what the table remembered when this was planned
+    index_to_record: str | None = None  # what it is to remember after the write
+    asked_archive: bool = False  # for the index
+    virtual: bool = False  # the files' meta columns are left empty
+    basis: Basis = NOTHING  # what of the table all this was decided from
+    exact: bool = False  # values of the rows are cast where nothing is lost, not promoted
+
+    @property
+    def operation_name(self) -> str:
+        """The operation as results and commits have it."""
+        return self.config.operation + (PREPPED if self.config.prepped else "")
+
+    @property
+    def operation(self) -> str:
+        return self.config.operation
+
+
+def plan_write(
+    engine: Engine[Any, Any], storage: Storage, data: Any, config: WriteConfig, mode: str
+) -> Plan | None:
+    """The plan; None where mode "ignore" leaves a table as it is."""
+    mode = _mode(mode)
+    storage = one_moment(storage)
+    table = _existing(storage, config.raw)
+    if table is not None and mode == ERROR:
+        raise TableExistsError(
+            "a table is already there", table=storage.uri,
+            remedy='use mode("append") to add to it, or mode("overwrite") to replace it.',
+        )  # fmt: skip
+    if table is not None and mode == IGNORE:
+        return None
+    return plan_for(engine, storage, data, config, table, mode)
+
+
+def _mode(mode: str) -> str:
+    known = MODES.get(mode.lower())
+    if known is None:
+        raise InvalidOptionError(
+            f"unknown save mode {mode!r}", remedy="use append, overwrite, ignore or errorifexists."
+        )
+    return known
+
+
+def _existing(storage: Storage, options: Mapping[str, str]) -> TableConfig | None:
+    """The table at the path, None where there is nothing.
+
+    Raises:
+        NotAHudiTableError: there is something, but no table.
+    """
+    try:
+        return table_config.load(storage)
+    except NotAHudiTableError:
+        if overwrite.finish(storage, commit.CommitOptions.from_options(options)):
+            return table_config.load(storage)
+        foreign = [e.name for e in storage.list("") if not e.name.startswith(".hoodie")]
+        if foreign:
+            raise NotAHudiTableError(
+                f"the path holds something else than a Hudi table: {', '.join(sorted(foreign)[:3])}",
+                table=storage.uri,
+                remedy="give an empty or new path; nothing was written.",
+            ) from None
+        return None
+
+
+# --- planning ------------------------------------------------------------------------------------------
+
+
+def plan_for(
+    engine: Engine[Any, Any],
+    storage: Storage,
+    data: Any,
+    config: WriteConfig,
+    table: TableConfig | None,
+    mode: str,
+    timeline: Timeline | None = None,
+) -> Plan:
+    """The plan for a table.
+
+    Args:
+        data: only its schema is looked at.
+        table: None where there is none yet.
+        timeline: the table's, where it was loaded together with `table`.
+    """
+    operation = config.operation
+    recreate = table is not None and mode == OVERWRITE and operation != "insert_overwrite_table"
+    if operation in ("delete", "delete_partition"):
+        if mode != APPEND:
+            raise OptionError(
+                f"operation {operation!r} works on an existing table, so its mode must be append, not {mode}",
+                table=storage.uri, remedy='use .mode("append").',
+            )  # fmt: skip
+        if table is None:
+            raise NotAHudiTableError("there is no table to delete from", table=storage.uri)
+    old = None if recreate else table
+    timeline = Timeline() if old is None else timeline or load_timeline(storage, old)
+    if old is not None:
+        check_against_table(config.raw, old.properties)
+        name = f"{operation}{PREPPED if config.prepped else ''}".upper()
+        feature_gate.check_write(storage, old, timeline, config.raw, name)
+    if data is None and not (operation == "delete_partition" and config.partitions_to_delete):
+        raise OptionError(
+            "no rows were given", table=storage.uri, remedy="give data, or the partitions to delete."
+        )
+
+    stored = recorded = None
+    asked_archive, unwritten = False, True
+    if old is not None:
+        commits = CommitCache(storage)
+        stored = latest_schema(storage, timeline, old, read=commits.get)
+        writes = timeline.completed_writes()
+        refuse_unwritable(writes, commits, old.create_schema, storage.uri)
+        looks_up = operation in ("upsert", "delete") or config.duplicate_policy != "none"
+        recorded, asked_archive = remembered_index(storage, old, timeline, commits, far=looks_up)
+        unwritten = not writes and not asked_archive
+    names = [] if data is None else engine.schema(data).names
+    key_spec = keys.key_spec_of(config, old, no_rows=data is None)
+    config, stored_keys = keys.with_made_up_keys(config, key_spec, names, storage)
+    operation = config.operation
+    if config.prepped:
+        keys.require_stored(names, operation, storage)
+        stored_keys = True
+    index, about_index = choose_index(config, recorded, new_table=unwritten, table=storage.uri)
+    to_record = index_to_record(index, recorded, operation, new_table=unwritten)
+    given = pa.schema([]) if data is None else without_meta(engine.schema(data))
+    if operation in ("delete", "delete_partition"):  # whatever else the rows have is not looked at
+        wanted = {n.partition(".")[0] for n in (*key_spec.key_fields, *key_spec.partition_fields)}
+        given = pa.schema([f for f in given if f.name in wanted])
+    declared = None
+    if operation not in ("delete", "delete_partition"):
+        declared = given_schema(config, storage)
+    types = config.types or engine.types
+    exact = types == TABLE and engine.types == TABLE
+    incoming, untyped = _incoming(given, stored, declared, config, key_spec, exact=exact)
+    dropped = keys.dropped_columns(config, old, key_spec)
+    virtual = keys.has_virtual_keys(config, old, key_spec, index, storage)
+    stored = None if stored is None else keys.without(stored, dropped)
+    columns = incoming if data is not None else (stored or incoming)
+    if data is not None:
+        require(columns, key_spec.key_fields, "record key", storage)
+        require(columns, key_spec.partition_fields, "partition", storage)
+    if IS_DELETED in incoming.names and not pa.types.is_boolean(incoming.field(IS_DELETED).type):
+        raise SchemaError(
+            f"column {IS_DELETED} must be boolean, not {incoming.field(IS_DELETED).type}",
+            table=storage.uri,
+            remedy="cast it: rows in which it is true are deletes.",
+            column=IS_DELETED,
+        )
+    changes: tuple[SchemaChange, ...] = ()
+    ordering, warnings = _ordering_field(config, old, columns, operation, storage)
+
+    if operation in ("delete", "delete_partition"):
+        if stored is None:
+            raise NotAHudiTableError(
+                "the table has no schema yet, so it has no rows to delete", table=storage.uri
+            )
+        schema = stored
+        roots = dict.fromkeys(n.partition(".")[0] for n in (*key_spec.key_fields, *key_spec.partition_fields))
+        input_schema = pa.schema([])
+        if data is not None:
+            input_schema = pa.schema([as_stored(incoming.field(n), stored) for n in roots])
+            try:
+                check_key_types(stored, input_schema, (*key_spec.key_fields, *key_spec.partition_fields))
+            except SchemaError as e:
+                raise e.at(table=storage.uri) from None
+    else:
+        if declared is not None:
+            declared.check(incoming, storage)
+            incoming = declared.schema
+        try:
+            evolution = evolve(
+                keys.without(incoming, dropped), stored, config, key_spec,
+                keeps_types=types == TABLE and declared is None,
+                own=_own(given, stored, incoming) if exact and declared is None else None,
+            )  # fmt: skip
+            check_former_types(evolution.changes, evolution.schema, _former_schemas(storage, timeline))
+        except SchemaError as e:
+            raise e.at(table=storage.uri) from None
+        schema = evolution.schema
+        input_schema = pa.schema([*schema, *(f for f in incoming if f.name in dropped)])
+        if operation == "bulk_insert":
+            if config.partitioner:
+                user_function(config.partitioner)
+            require(schema, config.bulk_insert_sort_columns, "sort", storage)
+        changes, warnings = evolution.changes, (*warnings, *left_out(untyped), *evolution.warnings)
+    keys.check_partition_columns(key_spec, input_schema, storage)
+    keys.check_dropped_columns(key_spec, ordering, schema, dropped, storage)
+    if old is not None:
+        keys.check_timestamps(storage, old, key_spec, input_schema)
+    rule = _rule(config, old, storage, key_spec, schema, ordering)
+    if old is not None:
+        refuse_defaults(rule, timeline, commits, storage.uri)
+    if (rule.custom or rule.compared) and index in (GLOBAL_SIMPLE, GLOBAL_BLOOM):
+        # A record that moves, or stands in the input for two partitions, would have to be merged on its way.
+        raise UnsupportedError(
+            f"the merge {rule.custom or rule.name} is not provided with {index}",
+            table=storage.uri,
+            remedy="use an index within partitions on a new table.",
+            option="hoodie.index.type",
+        )
+    if operation == "insert_overwrite" and config.overwrite_mode == "STATIC":
+        warnings = (
+            *warnings,
+            "hoodie.datasource.overwrite.mode=STATIC counts in SQL only, as in Apache Hudi: the partitions of the rows "
+            "are replaced; the operation insert_overwrite_table replaces all",
+        )
+    if operation in ("insert", "upsert") and config.small_file_limit_bytes > config.parquet_max_file_bytes:
+        # Not refused: Apache Hudi takes both, and whoever lowers the greatest size alone has them.
+        warnings = (
+            *warnings,
+            f"hoodie.parquet.small.file.limit ({config.small_file_limit_bytes:,} bytes) is above "
+            f"hoodie.parquet.max.file.size ({config.parquet_max_file_bytes:,}): each file below the latter takes new "
+            "records until it is full, so nearly full ones are written again for a few; set the limit lower",
+        )
+    properties = {} if old is not None else table_properties(config, key_spec, ordering, storage, index)
+    return Plan(
+        as_it_is(storage), config, old, properties, key_spec, ordering, schema, input_schema,
+        rule, (*warnings, *about_index), recreate, changes, stored_keys, index, recorded, to_record,
+        asked_archive, virtual, NOTHING if old is None else Basis.of(old, timeline), exact,
+    )  # fmt: skip
+
+
+def _incoming(
+    given: pa.Schema,
+    stored: pa.Schema | None,
+    declared: GivenSchema | None,
+    config: WriteConfig,
+    key_spec: KeySpec,
+    *,
+    exact: bool,
+) -> tuple[pa.Schema, list[str]]:
+    """The schema that rows are taken for, normalised, and columns that are left out as they have no type.
+
+    Args:
+        exact: values are cast to the table's types, so that the rows' own do not count where the table has some.
+    """
+    known = declared.schema if declared is not None else stored
+    if known is not None:
+        given = in_table_types(given, known, nulls_only=not exact)
+    needed = (*key_spec.key_fields, *key_spec.partition_fields, config.ordering_field or "")
+    given, untyped = without_untyped(given, {n.partition(".")[0] for n in needed})
+    return normalize_schema(given), untyped
+
+
+def _own(given: pa.Schema, stored: pa.Schema | None, incoming: pa.Schema) -> pa.Schema:
+    """The schema of rows as it came, as far as tables have such types: what a report on conversions is made of."""
+    return stored_types(given if stored is None else in_table_types(given, stored, nulls_only=True), incoming)
+
+
+def _former_schemas(storage: Storage, timeline: Timeline) -> Iterator[pa.Schema]:
+    """Each schema that the active timeline's commits wrote, newest first; read only as far as it is asked for."""
+    seen: set[str] = set()
+    for instant in reversed(timeline.completed_writes()):
+        text = read_commit(storage, instant).schema_text
+        if text and text not in seen:
+            seen.add(text)
+            yield from_avro(text)
+
+
+def require(schema: pa.Schema, fields: Sequence[str], what: str, storage: Storage) -> None:
+    for name in fields:
+        kind: pa.DataType | None = None
+        for part in name.split("."):
+            if kind is None:
+                index = schema.get_field_index(part)
+                found = schema.field(index) if index >= 0 else None
+            else:
+                index = kind.get_field_index(part) if pa.types.is_struct(kind) else -1
+                found = kind.field(index) if index >= 0 else None
+            if found is None:
+                raise MissingColumnError(
+                    f"{what} column {name!r} is not in the data, which has {', '.join(schema.names)}",
+                    table=storage.uri,
+                    remedy=f"add the column, or correct the option that names the {what} field.",
+                    column=name,
+                )
+            kind = found.type
+
+
+def _ordering_field(
+    config: WriteConfig, table: TableConfig | None, columns: pa.Schema, operation: str, storage: Storage
+) -> tuple[str | None, tuple[str, ...]]:
+    """The column that decides between records of one key, and what to say about it."""
+    field = (table.ordering_field if table is not None else None) or config.ordering_field
+    given = (table is not None and table.ordering_field is not None) or config.ordering_given
+    if operation in ("delete", "delete_partition"):
+        return None, ()
+    if given and field:
+        require(columns, (field,), "ordering", storage)
+        return field, ()
+    if config.ordering_given:  # given empty: none on purpose
+        return None, ()
+    if table is None and DEFAULT_ORDERING_FIELD in columns.names:
+        return DEFAULT_ORDERING_FIELD, (
+            f"no ordering field was given: column {DEFAULT_ORDERING_FIELD!r} is used, as Apache Hudi does; name it "
+            "with hoodie.datasource.write.precombine.field",
+        )
+    return None, ()
+
+
+def prepare_task(plan: Plan) -> PrepareTask:
+    combining = combines(plan) or plan.rule.against_stored != Order.LATER
+    return PrepareTask(
+        schema=plan.input_schema,
+        key_spec=plan.key_spec,
+        ordering_field=plan.ordering_field,
+        check_ordering=plan.ordering_field is not None and combining,
+        storage_level=plan.config.storage_level,
+        stored_keys=plan.stored_keys,
+        stored_files=plan.config.prepped and plan.operation in ("upsert", "delete"),
+        order=BulkOrder(
+            plan.config.bulk_insert_sort_mode,
+            plan.config.bulk_insert_sort_columns,
+            plan.config.partitioner,
+            plan.config.shuffle_parallelism,
+        ),
+        memory=memory_limit(plan.config),
+    )
+
+
+def memory_limit(config: WriteConfig) -> MemoryLimit | None:
+    """The memory for the rows of a write; None where the user gave none."""
+    if config.memory_max is None:
+        return None
+    return MemoryLimit(config.memory_max, config.spill_path, config.spill_compress, given=True)
+
+
+def combines(plan: Plan) -> bool:
+    return _combining(plan.config)
+
+
+def _combining(config: WriteConfig) -> bool:
+    if config.prepped:
+        return False
+    if config.operation == "upsert":
+        return config.combine_before_upsert
+    if config.operation == "delete":
+        return config.combine_before_delete
+    return config.combine_before_insert or (
+        config.operation == "insert" and config.duplicate_policy == "drop"
+    )
+
+
+def _rule(
+    config: WriteConfig,
+    table: TableConfig | None,
+    storage: Storage,
+    key_spec: KeySpec,
+    schema: pa.Schema,
+    ordering: str | None,
+) -> MergeRule:
+    """How records of one key meet: as the write's merge or payload says, else the table's.
+
+    Raises:
+        OptionError: a delete field that the payload does not look at.
+        UnsupportedError: a payload that is not built here.
+        SchemaError: a merge of the user's that does not fit the columns.
+        FunctionNotAllowedError: a merge function that only the table names.
+    """
+    if config.operation in ("delete", "delete_partition"):
+        return payload_rule(None)  # whatever is stored goes
+    stored = table.properties.get(MERGE) if table else None
+    if stored and config.payload_class:
+        raise OptionError(
+            f"the table merges by {stored}, and the write names the payload {config.payload_class}",
+            table=storage.uri,
+            remedy="leave hoodie.datasource.write.payload.class out.",
+        )
+    text = config.merge or stored
+    if text:
+        fixed = {n.partition(".")[0] for n in (*key_spec.key_fields, *key_spec.partition_fields)}
+        try:
+            rule = table_merge_rule(text, sorted(fixed), given=config.merge, storage=storage)
+            merge = custom_of(rule)
+            if merge is not None:
+                merge.check(schema, ordering)
+        except (SchemaError, OptionError) as e:
+            raise e.at(table=storage.uri) from None
+        return rule
+    try:
+        rule = payload_rule(config.payload_class or (table.payload_class if table else None))
+        check_compared(rule, (ordering,) if ordering else ())
+    except UnsupportedError as e:
+        raise e.at(table=storage.uri) from None
+    if config.delete_field and not rule.delete_fields:
+        raise OptionError(
+            f"hoodie.payload.delete.field has no meaning to the payload {rule.name}", table=storage.uri,
+            remedy="leave it out, or give DefaultHoodieRecordPayload as hoodie.datasource.write.payload.class.",
+        )  # fmt: skip
+    if rule.fill_within and not _combining(config):
+        # Apache Hudi takes the ordering value when it combines; without it nothing stored is newer.
+        return replace(rule, against_stored=Order.LATER)
+    return rule
+
+
+def fails_on_known_keys(plan: Plan) -> bool:
+    """Whether an insert is refused if a key of it is in the table."""
+    return plan.operation == "insert" and plan.config.duplicate_policy == "fail"
+
+
+def drops_duplicates(plan: Plan) -> bool:
+    """Whether an insert takes no key that is in the table or twice in the data."""
+    return plan.operation == "insert" and plan.config.duplicate_policy == "drop"
+
+
+def lookup_task(plan: Plan) -> LookupTask:
+    c = plan.config
+    column = None
+    if plan.ordering_field is not None:
+        column = plan.input_schema.field(plan.ordering_field.partition(".")[0])
+    moves = {GLOBAL_SIMPLE: c.simple_update_partition, GLOBAL_BLOOM: c.bloom_update_partition}
+    return LookupTask(
+        index=plan.index,
+        prune_by_ranges=c.bloom_prune_by_ranges,
+        # Without partitions there is nothing to move.
+        # An insert that takes no known key takes none of another partition either.
+        update_partition=moves.get(plan.index, False)
+        and bool(plan.key_spec.partition_fields)
+        and plan.operation != "insert",
+        combine=combines(plan),
+        ordering_field=plan.ordering_field,
+        ordering_column=column,
+        rule=plan.rule,
+        delete_all=plan.operation == "delete",
+        delete_field=c.delete_field or "",
+        delete_marker=c.delete_marker or "",
+        virtual=plan.key_spec if plan.virtual else None,
+        prepped=c.prepped,
+        memory=memory_limit(c),
+    )
+
+
+def write_context(plan: Plan, transaction: commit.Transaction, table: TableConfig) -> WriteContext:
+    c = plan.config
+    bloom = None
+    if c.bloom_enabled or plan.index in (BLOOM, GLOBAL_BLOOM):
+        bloom = BloomSettings(c.bloom_type, c.bloom_entries, c.bloom_fpp, c.bloom_max_entries)
+    return WriteContext(
+        storage=transaction.storage,
+        instant=transaction.instant,
+        inflight=instant_path(transaction.instant, transaction.action, INFLIGHT),
+        schema=plan.schema,
+        input_schema=plan.input_schema,
+        virtual=plan.virtual,
+        stored_keys=plan.stored_keys,
+        avro_schema=to_avro(with_meta(plan.schema), table.name),
+        parquet=ParquetConfig(
+            codec=c.codec,
+            level=c.codec_level if c.codec == "zstd" else None,
+            row_group_bytes=c.parquet_block_bytes,
+            page_bytes=c.parquet_page_bytes,
+            max_file_bytes=c.parquet_max_file_bytes,
+            dictionary=c.dictionary,
+        ),
+        bloom=bloom,
+        key_spec=plan.key_spec,
+        ordering_field=plan.ordering_field,
+        combine=combines(plan),
+        rule=plan.rule,
+        event_time_field=c.event_time_field,
+        delete_all=plan.operation == "delete",
+        delete_field=c.delete_field or "",
+        delete_marker=c.delete_marker or "",
+        memory=memory_limit(c),
+    )

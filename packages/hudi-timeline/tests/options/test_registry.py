@@ -1,0 +1,232 @@
+"""The registry of options: names, alternatives, kinds, and slips of the pen."""
+
+import dataclasses
+import logging
+import pickle
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hudi_format.errors import (
+    ConflictingOptionError,
+    InvalidOptionError,
+    OptionError,
+    UnknownOptionError,
+    UnsupportedError,
+)
+from hudi_timeline.options import (
+    ReadConfig,
+    WriteConfig,
+    describe,
+    explain,
+    parse_read_options,
+    parse_write_options,
+    unsupported,
+)
+from hudi_timeline.options.describe import EFFECT, MEANING, TUNING, UNKNOWN
+from hudi_timeline.options.implemented import HEEDED, READ_FIELDS, WRITE_FIELDS
+from hudi_timeline.options.registry import canonical, known_options, main_name, nearest
+from hudi_timeline.options.unsupported import effects_by_key
+
+OPTIONS = sorted(known_options())
+
+
+def test_every_default_is_a_value_that_its_option_takes():
+    for option in known_options().values():
+        if option.default is not None:
+            option.kind.parse(option.default)
+
+
+def test_every_name_leads_to_one_option():
+    for option in known_options().values():
+        for name in (option.key, *option.alternatives):
+            assert main_name(name) == option.key
+
+
+def test_every_heeded_option_and_every_refused_effect_is_a_known_option():
+    assert set(known_options()) >= {*HEEDED, *effects_by_key(), *WRITE_FIELDS.values(), *READ_FIELDS.values()}
+    assert set(WRITE_FIELDS) <= {f.name for f in dataclasses.fields(WriteConfig)}
+    assert set(READ_FIELDS) <= {f.name for f in dataclasses.fields(ReadConfig)}
+
+
+@pytest.mark.req("NEW-15")
+@pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [
+        ("hoodie.datasource.write.recordkey.fields", "hoodie.datasource.write.recordkey.field"),
+        ("hoodie.datasource.hive_sync.enabled", "hoodie.datasource.hive_sync.enable"),
+        ("hoodie.datasource.meta.sync.enabled", "hoodie.datasource.meta.sync.enable"),
+        ("datasource.write.operation", "hoodie.datasource.write.operation"),
+        ("hudi.datasource.write.operation", "hoodie.datasource.write.operation"),
+        ("hoodie.write.precombine.field", "hoodie.datasource.write.precombine.field"),
+        ("operation", "hoodie.datasource.write.operation"),
+        ("recordkey.field", "hoodie.datasource.write.recordkey.field"),
+        ("hoodie.upsert.parallelism", "hoodie.upsert.shuffle.parallelism"),
+        ("hoodie.cleaner.commit.retained", "hoodie.cleaner.commits.retained"),
+        ("hoodie.payload.odering.field", "hoodie.payload.ordering.field"),
+        ("primaryKey", "hoodie.datasource.write.recordkey.field"),
+        ("preCombineField", "hoodie.datasource.write.precombine.field"),
+        ("timestampAsOf", "as.of.instant"),
+        ("_hoodie.metadata.ignore.spurious.delete", "_hoodie.metadata.ignore.spurious.deletes"),
+    ],
+)
+def test_an_unknown_option_is_refused_with_the_name_that_was_meant(wrong, meant):
+    for parse in (parse_write_options, parse_read_options):
+        with pytest.raises(UnknownOptionError) as e:
+            parse({wrong: "x"})
+        assert e.value.details["nearest"] == meant
+        assert meant in str(e.value)
+        assert wrong in str(e.value)
+        assert str(pickle.loads(pickle.dumps(e.value))) == str(e.value)
+
+
+def test_a_name_like_no_other_is_refused_without_a_guess():
+    with pytest.raises(UnknownOptionError) as e:
+        parse_write_options({"qqqqqqqq": "1"})
+    assert e.value.remedy == "remove it."
+
+
+@pytest.mark.parametrize("key", ["hoodie.streamer.source.dfs.root", "fs.s3a.endpoint", "spark.sql.x", "path"])
+def test_keys_of_other_tools_pass(key):
+    assert canonical({key: "x"}).text == {key: "x"}
+
+
+def test_upper_and_lower_case_are_the_same_as_in_sparks_option_maps():
+    assert parse_write_options({"HOODIE.TABLE.NAME": "t"}).table_name == "t"
+
+
+@pytest.mark.req("IX-24")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("hoodie.datasource.write.storage.type", "hoodie.datasource.write.table.type"),
+        ("hoodie.datasource.view.type", "hoodie.datasource.query.type"),
+        ("hoodie.hash.index.bucket.num", "hoodie.bucket.index.num.buckets"),
+        ("hoodie.datasource.write.indexkey.field", "hoodie.bucket.index.hash.field"),
+        ("hoodie.clean.policy", "hoodie.cleaner.policy"),
+        ("hoodie.deltastreamer.keygen.timebased.timezone", "hoodie.keygen.timebased.timezone"),
+        ("hoodie.table.recordkey.fields", "hoodie.datasource.write.recordkey.field"),
+        ("hoodie.metadata.global.record.level.index.enable", "hoodie.metadata.record.index.enable"),
+    ],
+)
+def test_older_and_newer_names_are_taken(old, new):
+    assert main_name(old) == new
+
+
+def test_two_names_of_one_option_may_agree_but_not_differ():
+    both = {"hoodie.clean.async": "false", "hoodie.clean.async.enabled": "FALSE"}
+    assert canonical(both).parsed == {"hoodie.clean.async": False}
+    with pytest.raises(ConflictingOptionError) as e:
+        canonical({"hoodie.datasource.write.table.name": "a", "hoodie.table.name": "b"})
+    assert "hoodie.datasource.write.table.name=a and hoodie.table.name=b" in str(e.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("hoodie.combine.before.insert", "yes", "true or false"),
+        ("hoodie.combine.before.insert", "", "true or false"),
+        ("hoodie.datasource.hive_sync.enable", "1", "true or false"),
+        ("hoodie.parquet.max.file.size", "120MB", "a whole number of bytes from 1"),
+        ("hoodie.parquet.max.file.size", "0", "from 1"),
+        ("hoodie.parquet.max.file.size", "9223372036854775808", "from 1"),
+        ("hoodie.parquet.max.file.size", "1_000", "from 1"),
+        ("hoodie.parquet.max.file.size", "\u0661", "from 1"),
+        ("hoodie.index.bloom.fpp", "1", "below 1"),
+        ("hoodie.index.bloom.fpp", "nan", "a number"),
+        ("hoodie.parquet.compression.codec", "gzip2", "one of gzip, snappy"),
+        ("hoodie.datasource.write.operation", "merge", "one of upsert, insert"),
+        ("hoodie.cleaner.policy", "KEEP_ALL", "KEEP_LATEST_COMMITS"),
+        ("hoodie.keep.max.commits", "many", "a whole number"),
+        ("hoodie.datasource.write.payload.class", "not a class", "Java class"),
+        ("hoodie.table.name", "  ", "not empty"),
+        ("hoodie.datasource.write.recordkey.field", "a,b,a", "each once"),
+        ("parquet.compression.codec.zstd.level", "23", "from -7 to 22"),
+    ],
+)
+def test_a_value_that_an_option_does_not_take_is_refused_with_what_it_takes(key, value, says):
+    with pytest.raises(InvalidOptionError) as e:
+        parse_write_options({key: value})
+    assert key in str(e.value)
+    assert says in str(e.value)
+
+
+def test_values_that_are_not_text_are_refused():
+    with pytest.raises(InvalidOptionError, match="is a bool, not text"):
+        parse_write_options({"hoodie.combine.before.insert": True})
+
+
+def test_secrets_do_not_stand_in_errors():
+    fact = describe("hoodie.datasource.hive_sync.password", "hunter2")
+    assert fact.value == "***"
+    with pytest.raises(ConflictingOptionError) as e:
+        canonical(
+            {"hoodie.datasource.hive_sync.password": "a1b2", "HOODIE.DATASOURCE.HIVE_SYNC.PASSWORD": "c3d4"}
+        )
+    assert "a1b2" not in str(e.value)
+
+
+@given(st.dictionaries(st.sampled_from(OPTIONS) | st.text(max_size=12), st.text(max_size=8), max_size=4))
+def test_any_map_is_parsed_or_refused_by_a_typed_error(options):
+    for parse in (parse_write_options, parse_read_options):
+        with suppress(OptionError, UnsupportedError):
+            parse(options)
+
+
+@given(st.sampled_from(OPTIONS), st.integers(0, 200), st.sampled_from("abcxyz._"))
+def test_a_slip_of_one_letter_is_answered_with_a_name(key, at, letter):
+    at %= len(key)
+    slipped = key[:at] + letter + key[at + 1 :]
+    if main_name(slipped) is None:
+        assert nearest(slipped) is not None
+
+
+def test_options_without_effect_are_listed_once_per_process(caplog, monkeypatch):
+    monkeypatch.setattr(unsupported, "_said", set())
+    options = {"hoodie.cleaner.parallelism": "200", "hoodie.embed.timeline.server": "true"}
+    with caplog.at_level(logging.INFO, "hudi"):
+        parse_write_options({**options, "hoodie.table.name": "t"})
+        parse_write_options({**options, "hoodie.write.markers.type": "DIRECT"})
+    assert [r.getMessage() for r in caplog.records] == [
+        "options accepted without effect here: hoodie.cleaner.parallelism, hoodie.embed.timeline.server",
+        "options accepted without effect here: hoodie.write.markers.type",
+    ]
+
+
+def test_a_metadata_table_that_is_asked_for_is_warned_of_once(caplog, monkeypatch):
+    monkeypatch.setattr(unsupported, "_said", set())
+    with caplog.at_level(logging.WARNING, "hudi"):
+        assert parse_write_options({"hoodie.metadata.enable": "false"}).metadata_enable is False
+        assert not caplog.records
+        assert parse_write_options({"hoodie.metadata.enable": "true"}).metadata_enable is True
+        parse_read_options({"hoodie.metadata.enable": "true"})
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.req("NEW-15", "OP-08")
+def test_explain_tells_value_origin_default_and_class_of_each_option():
+    facts = {f.key: f for f in explain({
+        "hoodie.table.type": "COPY_ON_WRITE",
+        "hoodie.index.type": "BUCKET",
+        "hoodie.cleaner.parallelism": "200",
+        "hoodie.tabel.name": "t",
+    })}  # fmt: skip
+    table_type = facts["hoodie.datasource.write.table.type"]
+    assert (table_type.origin, table_type.taken_as) == ("given as hoodie.table.type", MEANING)
+    assert facts["hoodie.index.type"].taken_as == EFFECT
+    assert "set it to one of SIMPLE" in facts["hoodie.index.type"].note
+    assert facts["hoodie.cleaner.parallelism"].taken_as == TUNING
+    assert facts["hoodie.tabel.name"].taken_as == UNKNOWN
+    assert "hoodie.table.name" in facts["hoodie.tabel.name"].note
+    codec = facts["hoodie.parquet.compression.codec"]
+    assert (codec.value, codec.origin, codec.default) == (None, "default", "zstd")
+    assert set(HEEDED) <= set(facts)
+
+
+def test_describe_says_what_an_option_takes():
+    fact = describe("hoodie.parquet.max.file.size")
+    assert fact.allowed == "a whole number of bytes from 1"
+    assert fact.default == "125829120"
+    assert fact.note

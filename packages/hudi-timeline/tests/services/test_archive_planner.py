@@ -1,0 +1,281 @@
+"""Which instants leave the active timeline."""
+
+import pyarrow as pa
+import pytest
+
+from hudi_format.errors import StorageError
+from hudi_format.storage.local import LocalStorage
+from hudi_timeline import HudiTable, table_config
+from hudi_timeline.options.service_config import ServiceConfig
+from hudi_timeline.services.archive_planner import limits, make_plan
+from hudi_timeline.timeline.active_timeline import Timeline, load_timeline
+from hudi_timeline.timeline.archived_timeline import archived_instants
+from hudi_timeline.timeline.instant import WRITE_ACTIONS, parse_instant_file
+
+WORDS = {"c": "commit", "d": "deltacommit", "R": "replacecommit", "k": "compaction", "x": "clean",
+         "b": "rollback", "s": "savepoint"}  # fmt: skip
+STATES = {"": "", "?": ".inflight", "!": ".requested"}
+
+
+def names_of(text):
+    """`1c 2c? 2s`: time, action, and state of what is not completed, as names of files."""
+    for word in text.split():
+        state = word[-1] if word[-1] in "?!" else ""
+        body = word.rstrip("?!")
+        action = WORDS[body[-1]]
+        yield (
+            f"{body[:-1]}.inflight"
+            if (action, state) == ("commit", "?")
+            else f"{body[:-1]}.{action}{STATES[state]}"
+        )
+
+
+def instants_of(text):
+    return Timeline.of_files(filter(None, map(parse_instant_file, names_of(text))))
+
+
+def commits(count, word="c"):
+    return " ".join(f"2026010100{n:02d}00000{word}" for n in range(count))
+
+
+def at(n, word):
+    return f" 2026010100{n:02d}00000{word}"
+
+
+class Nowhere:
+    """No file is to be read."""
+
+    uri = "nowhere"
+
+
+def archived(text, kind="COPY_ON_WRITE", **options):
+    """Minutes of the instants that would leave."""
+    table = table_config.TableConfig(properties={"hoodie.table.type": kind})
+    plan = make_plan(Nowhere(), table, instants_of(text), ServiceConfig(**options))
+    return [int(i.time[10:12]) for i in plan.instants]
+
+
+def few(retained=1, least=2, most=4, **more):
+    return {
+        "clean_commits_retained": retained,
+        "archive_min_commits": least,
+        "archive_max_commits": most,
+        **more,
+    }
+
+
+@pytest.mark.req("TS-31", "TM-20")
+@pytest.mark.parametrize(
+    ("count", "options", "want"),
+    [
+        (5, few(1, 2, 4), (2, 4)),
+        (5, few(2, 2, 4), (3, 5)),
+        (5, few(4, 2, 4), (5, 7)),
+        (5, few(5, 2, 4), (2, 4)),  # nothing could be cleaned yet
+        (9, few(3, 4, 6), (4, 6)),
+        (9, few(3, 3, 5), (4, 6)),
+        (9, few(1, 3, 4), (3, 4)),
+        (9, few(9, 2, 3), (2, 3)),
+        (9, few(1, 2, 4, clean_policy="KEEP_LATEST_FILE_VERSIONS"), (2, 4)),
+        # Hours count back from the newest commit, which is at minute 8: all that are younger stay, and one more.
+        (9, few(1, 2, 4, clean_policy="KEEP_LATEST_BY_HOURS", clean_hours_retained=1), (10, 12)),
+        (70, {}, (20, 30)),
+    ],
+)
+def test_how_many_commits_stay_follows_from_the_policy_of_cleaning(count, options, want):
+    assert limits(instants_of(commits(count)), ServiceConfig(**options)) == want
+
+
+def test_hours_are_those_before_the_newest_commit_however_long_ago_it_was():
+    timeline = instants_of("20200101080000000c 20200101093000000c 20200101100000000c 20200101110000000c")
+    config = ServiceConfig(**few(1, 1, 2, clean_policy="KEEP_LATEST_BY_HOURS", clean_hours_retained=2))
+    assert limits(timeline, config) == (4, 5)
+
+
+def test_a_timeline_without_a_commit_or_with_a_bootstrap_has_the_limits_of_the_options():
+    for text in ("", "00000000000001c", "1x 2x 3x"):
+        for policy in ("KEEP_LATEST_COMMITS", "KEEP_LATEST_BY_HOURS"):
+            assert limits(instants_of(text), ServiceConfig(**few(1, 2, 4, clean_policy=policy))) == (2, 4)
+
+
+@pytest.mark.req("TS-31", "TM-20")
+@pytest.mark.parametrize(
+    ("timeline", "want"),
+    [
+        (commits(4), []),
+        (commits(5), [0, 1, 2]),
+        (commits(9), [0, 1, 2, 3, 4, 5, 6]),
+        # An open write holds back the commit before it, and itself where there is none.
+        (commits(9).replace("04", "99") + at(4, "c?"), [0, 1, 2]),
+        (commits(9).replace("04", "99") + at(4, "R!"), [0, 1, 2]),
+        ("20250101000000000c? " + commits(9), []),
+        # Cleanings and rollbacks have their own counts, and nothing holds them back.
+        (commits(2) + "".join(at(n, "x") for n in range(2, 7)), [2, 3, 4]),
+        (commits(2) + "".join(at(n, "b") for n in range(2, 6)), []),
+        ("20250101000000000c? " + commits(2) + "".join(at(n, "b") for n in range(2, 7)), [2, 3, 4]),
+        # A savepoint holds back all from its commit on.
+        (commits(9) + at(3, "s"), [0, 1, 2]),
+        (commits(9) + at(0, "s"), []),
+        # One that was begun, and whose writer died, is none.
+        (commits(9) + at(3, "s?"), [0, 1, 2, 3, 4, 5, 6]),
+    ],
+)
+def test_what_is_archived(timeline, want):
+    assert archived(timeline, **few()) == want
+
+
+def test_beyond_a_savepoint_the_limit_counts_what_may_go():
+    # Two stay, one of them the savepoint's: Apache Hudi takes as many as are too many, wherever they are.
+    assert archived(commits(9) + at(2, "s"), **few(archive_beyond_savepoint=True)) == [0, 1, 3, 4, 5, 6, 7]
+
+
+def test_savepoints_make_no_newer_commit_go():
+    """Apache Hudi counts those that stay and not which: it archives the newest commit here."""
+    saved = commits(9) + "".join(at(n, "s") for n in range(1, 7))
+    assert archived(saved, **few(archive_beyond_savepoint=True)) == [0, 7]
+    assert archived(saved, **few(3, archive_beyond_savepoint=True)) == [0]
+    versions = few(archive_beyond_savepoint=True, clean_policy="KEEP_LATEST_FILE_VERSIONS")
+    assert archived(saved, **versions) == [0, 7]
+
+
+@pytest.mark.parametrize(
+    ("timeline", "want"),
+    [
+        (commits(9, "d"), [0, 1, 2, 3, 4, 5]),
+        (commits(9, "d").replace("0000d", "0000c", 1), [0, 1, 2, 3, 4, 5]),
+        (commits(8, "d") + at(8, "c"), [0, 1, 2, 3, 4, 5, 6]),
+        (commits(7, "d") + at(7, "c") + at(8, "d"), [0, 1, 2, 3, 4, 5, 6]),
+    ],
+)
+def test_merge_on_read_tables_keep_what_the_next_compaction_counts(timeline, want):
+    assert archived(timeline, "MERGE_ON_READ", **few(compaction_delta_commits=3)) == want
+
+
+AGGRESSIVE = {
+    "hoodie.cleaner.commits.retained": "1",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "4",
+    "hoodie.archive.beyond.savepoint": "true",
+}
+ROWS = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64())])
+
+
+def row(key, partition, ts=0):
+    return pa.Table.from_pylist([{"id": key, "p": partition, "ts": ts}], ROWS)
+
+
+def replaced(path, meanwhile=lambda table: None):
+    """A table whose first row was overwritten, and what it held then."""
+    table = HudiTable.create(
+        str(path), ROWS, name="t", record_keys=["id"], partition_fields=["p"], ordering_fields=["ts"]
+    )
+    table.insert(row("old", "a"), options=AGGRESSIVE)
+    meanwhile(table)
+    return table, table.insert_overwrite(row("new", "a"), options=AGGRESSIVE).instant
+
+
+def go_on(table):
+    """Writes elsewhere, after which the table holds the same; the last one's warnings."""
+    for n in range(7):
+        result = table.upsert(row("other", "b", n), options=AGGRESSIVE)
+        assert sorted(table.read(columns=["id"]).to_arrow()["id"].to_pylist()) == ["new", "other"]
+    return result.warnings
+
+
+def writes_of(table):
+    return [i.time for i in HudiTable.open(table.uri).timeline.completed_writes()]
+
+
+@pytest.mark.req("TS-31", "RC-06")
+def test_rows_that_were_replaced_do_not_come_back_beyond_a_savepoint(tmp_path):
+    """Apache Hudi 0.15 archives the replacement: the savepoint's rows are the table's again, the new ones are gone."""
+    table, at = replaced(tmp_path / "t", lambda t: t.savepoint())
+    (warning,) = go_on(table)
+    assert at in warning
+    assert at in writes_of(table)
+    table.delete_savepoint(table.savepoints[0])
+    assert go_on(table) == ()
+    assert at not in writes_of(table)
+    assert len(writes_of(table)) <= 4
+
+
+@pytest.mark.req("TS-31", "TS-19")
+def test_rows_that_were_replaced_do_not_come_back_where_their_files_could_not_be_deleted(
+    tmp_path, monkeypatch
+):
+    delete = LocalStorage.delete
+
+    def refuses(self, path):
+        if path.startswith("a/"):
+            raise StorageError("access denied", file=path)
+        delete(self, path)
+
+    monkeypatch.setattr(LocalStorage, "delete", refuses)
+    table, at = replaced(tmp_path / "t")
+    assert any(at in w for w in go_on(table))
+    assert at in writes_of(table)
+    monkeypatch.undo()
+    table.clean(options={**AGGRESSIVE, "hoodie.cleaner.incremental.mode": "false"})
+    assert go_on(table) == ()
+    assert at not in writes_of(table)
+
+
+@pytest.mark.req("TS-31", "TM-20")
+def test_the_cleaning_that_a_write_began_counts_when_it_archives(tmp_path):
+    """After the eighth write Apache Hudi has three cleanings: it counts the seventh, which that write has run."""
+    options = {
+        "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
+        "hoodie.cleaner.fileversions.retained": "1",
+        "hoodie.keep.min.commits": "3",
+        "hoodie.keep.max.commits": "6",
+    }
+    table = HudiTable.create(
+        str(tmp_path / "t"),
+        ROWS,
+        name="t",
+        record_keys=["id"],
+        partition_fields=["p"],
+        ordering_fields=["ts"],
+    )
+    counts = []
+    for n in range(9):
+        table.upsert(row("a", "b", n), options=options)
+        timeline = HudiTable.open(table.uri).timeline
+        counts.append((len(timeline.completed_writes()), sum(i.completed for i in timeline.of("clean"))))
+    assert counts == [(1, 0), (2, 1), (3, 2), (4, 3), (5, 4), (6, 5), (3, 6), (4, 3), (5, 4)]
+
+
+POLICIES = {
+    "commits": {"hoodie.cleaner.commits.retained": "2"},
+    "versions": {
+        "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
+        "hoodie.cleaner.fileversions.retained": "1",
+    },
+    "hours": {"hoodie.cleaner.policy": "KEEP_LATEST_BY_HOURS", "hoodie.cleaner.hours.retained": "1"},
+}
+
+
+@pytest.mark.req("TS-31", "TM-20", "OP-10")
+@pytest.mark.parametrize("policy", POLICIES)
+def test_archival_goes_on_where_writes_leave_nothing_to_clean(tmp_path, policy):
+    options = {
+        **POLICIES[policy],
+        "hoodie.keep.min.commits": "4",
+        "hoodie.keep.max.commits": "6",
+        "hoodie.parquet.small.file.limit": "0",
+    }
+    schema = pa.schema([("id", pa.string()), ("ts", pa.int64())])
+    table = HudiTable.create(
+        str(tmp_path / "t"), schema, name="t", record_keys=["id"], ordering_fields=["ts"]
+    )
+    for n in range(5):
+        table.upsert([{"id": "1", "ts": n}], options=options)
+    for n in range(25):
+        table.bulk_insert([{"id": f"x{n}", "ts": n}], options=options)
+    storage = LocalStorage(str(tmp_path / "t"))
+    active = load_timeline(storage, table.config).completed_writes()
+    gone = [i for i in archived_instants(storage, table.config) if i.action in WRITE_ACTIONS]
+    assert len(active) + len(gone) == 30
+    # Hours keep what is younger than an hour, which is all of it.
+    assert (len(active) <= 6) == (policy != "hours")
+    assert table.read(columns=["id"]).to_arrow().num_rows == 26

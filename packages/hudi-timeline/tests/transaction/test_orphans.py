@@ -1,0 +1,97 @@
+"""Temporary files of killed writers go with the next write; those of writers at work stay."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hudi_timeline import HudiTable
+from hudi_timeline.concurrency import heartbeat
+from hudi_timeline.transaction.orphans import remove_temporaries
+
+HEX = "0123456789abcdef" * 2
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> HudiTable:
+    made = HudiTable.create(
+        str(tmp_path / "t"), pa.schema([("id", pa.string()), ("v", pa.int64())]), name="t", record_keys=["id"]
+    )
+    made.insert(pa.table({"id": ["a"], "v": [1]}))
+    return made
+
+
+@pytest.mark.req("RC-01")
+def test_the_next_write_removes_what_killed_writers_left(table: HudiTable, tmp_path: Path) -> None:
+    meta = tmp_path / "t" / ".hoodie"
+    (meta / ".heartbeat").mkdir(exist_ok=True)
+    left = [
+        meta / ".heartbeat" / f".20250101000000000.{HEX}.tmp",
+        meta / f".20250101000000000.commit.requested.{HEX}.tmp",
+        meta / f".20250101000000000.inflight.{HEX}.tmp",
+    ]
+    others = [
+        meta / f".hoodie.properties.{HEX}.tmp",
+        meta / f".2025.commit.{HEX}.tmp",
+        meta / ".20250101000000000.commit.requested.tmp",
+    ]
+    for path in (*left, *others):
+        path.write_bytes(b"half")
+    table.upsert(pa.table({"id": ["b"], "v": [2]}))
+    assert [p for p in left if p.exists()] == []
+    assert [p for p in others if not p.exists()] == []
+    assert table.read().to_arrow().num_rows == 2
+
+
+@pytest.mark.req("RC-01")
+def test_half_written_properties_of_a_killed_writer_go_after_a_day(table: HudiTable, tmp_path: Path) -> None:
+    meta = tmp_path / "t" / ".hoodie"
+    old, young = (meta / f".hoodie.properties.{digit * 32}.tmp" for digit in "ab")
+    for path, hours in ((old, 25), (young, 1)):
+        path.write_bytes(b"half")
+        os.utime(path, (time.time() - hours * 3600,) * 2)
+    table.upsert(pa.table({"id": ["b"], "v": [2]}))
+    assert (old.exists(), young.exists()) == (False, True)
+    assert table.read().to_arrow().num_rows == 2
+
+
+@pytest.mark.req("RC-01")
+def test_a_writer_at_work_keeps_its_files(table: HudiTable, tmp_path: Path) -> None:
+    instant = "20250101000000000"
+    beat = heartbeat.start(table.storage, instant)
+    try:
+        mine = tmp_path / "t" / ".hoodie" / f".{instant}.inflight.{HEX}.tmp"
+        mine.write_bytes(b"half")
+        remove_temporaries(table.storage)
+        assert mine.exists()
+    finally:
+        beat.stop()
+    remove_temporaries(table.storage)
+    assert not mine.exists()
+
+
+def test_staged_rows_of_a_killed_write_go_a_day_after_the_last_of_them(
+    table: HudiTable, tmp_path: Path
+) -> None:
+    root = tmp_path / "t"
+    names = {n: f".hoodie_staging_{n}{HEX[1:]}" for n in "012"}
+    for n, age_h in (("0", 25), ("1", 23), ("2", 25)):
+        folder = root / names[n]
+        folder.mkdir()
+        (folder / "0-1.arrow").write_bytes(b"rows")
+        then = time.time() - age_h * 3600
+        os.utime(folder / "0-1.arrow", (then, then))
+        os.utime(folder, (then, then))
+    (root / names["2"] / "1-2.arrow").write_bytes(b"rows of a task that has just ended")
+    (root / ".hoodie_staging_mine").mkdir()  # not a name of ours
+    os.utime(root / ".hoodie_staging_mine", (0, 0))
+    table.upsert(pa.table({"id": ["b"], "v": [2]}))
+    assert not (root / names["0"]).exists()
+    assert (root / names["1"]).exists()
+    assert (root / names["2"]).exists()
+    assert (root / ".hoodie_staging_mine").exists()
+    assert table.read().to_arrow().num_rows == 2

@@ -1,0 +1,159 @@
+"""Parquet data sets become tables: in one commit, in part, or into a table that is there."""
+
+import datetime
+import json
+import sys
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_format.errors import (
+    CorruptFileError,
+    MissingColumnError,
+    MissingFileError,
+    OptionError,
+    SchemaError,
+    TableExistsError,
+)
+from hudi_timeline import HudiTable
+from hudi_timeline.cli.main import main
+from hudi_timeline.writing.parquet_import import import_parquet
+
+WRITE = "hoodie.datasource.write."
+OPTIONS = {
+    "hoodie.table.name": "orders",
+    WRITE + "recordkey.field": "id",
+    WRITE + "partitionpath.field": "month",
+    WRITE + "hive_style_partitioning": "true",
+}
+DAY = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
+
+
+def rows(month, first=0):
+    ids = [f"{month}-{n}" for n in range(first, first + 5)]
+    return pa.table(
+        {"id": ids, "n": pa.array(range(5), pa.int32()), "at": pa.array([DAY] * 5, pa.timestamp("us", "UTC"))}
+    )
+
+
+@pytest.fixture
+def source(tmp_path):
+    """Three months, one of them written with a new column and a wider type; and what other tools leave behind."""
+    base = tmp_path / "orders"
+    for month in ("01", "02", "03"):
+        table = rows(month)
+        if month == "03":
+            table = table.set_column(1, "n", table["n"].cast(pa.int64())).append_column(
+                "note", pa.array(["x"] * 5)
+            )
+        folder = base / "year=2024" / f"month={month}"
+        folder.mkdir(parents=True)
+        pq.write_table(table.slice(0, 3), folder / "part-0.parquet")
+        pq.write_table(table.slice(3), folder / "part-1.parquet", use_deprecated_int96_timestamps=True)
+        (folder / ".part-0.parquet.crc").write_bytes(b"crc")
+    (base / "_SUCCESS").touch()
+    return str(base)
+
+
+def read(path):
+    return HudiTable.open(path).read(meta_columns=False).to_arrow().sort_by("id")
+
+
+@pytest.mark.req("MG-02")
+def test_a_whole_data_set_is_rewritten_once(source, tmp_path):
+    path = str(tmp_path / "table")
+    result = import_parquet(source, path, OPTIONS)
+    assert (result.operation, result.inserted) == ("bulk_insert", 15)
+    assert result.partitions == ("month=01", "month=02", "month=03")
+    got = read(path)
+    assert got.schema.names[:3] == ["id", "n", "at"]
+    assert got.schema.field("n").type == pa.int64()
+    assert got["at"].unique().to_pylist() == [DAY]
+    plain = ds.dataset(
+        source,
+        partitioning=ds.partitioning(
+            pa.schema([("year", pa.string()), ("month", pa.string())]), flavor="hive"
+        ),
+    )
+    wanted = plain.to_table(columns=["id", "n", "year", "month"]).sort_by("id")
+    assert got.select(wanted.column_names).to_pylist() == wanted.to_pylist()
+    assert got["note"].to_pylist() == [None] * 10 + ["x"] * 5
+    with pytest.raises(TableExistsError):
+        import_parquet(source, path, OPTIONS)
+    assert read(path).num_rows == 15
+
+
+@pytest.mark.req("MG-03", "MG-01")
+def test_parts_are_imported_one_by_one_and_upserted(source, tmp_path):
+    path = str(tmp_path / "table")
+    # Of other months nothing but footers is read: this one's rows are damaged.
+    damaged = tmp_path / "orders/year=2024/month=01/part-0.parquet"
+    good = damaged.read_bytes()
+    damaged.write_bytes(good[:4] + bytes(200) + good[204:])
+    first = import_parquet(source, path, OPTIONS, where="month = '02'")
+    assert (first.inserted, first.partitions) == (5, ("month=02",))
+    damaged.write_bytes(good)
+    second = import_parquet(source, path, OPTIONS, where="month > '02' and n < 2", upsert=True)
+    assert (second.inserted, second.updated, second.partitions) == (2, 0, ("month=03",))
+    third = import_parquet(source, path, OPTIONS, where="month > '02'", upsert=True)
+    assert (third.inserted, third.updated) == (3, 2)
+    assert read(path)["id"].to_pylist() == [f"{m}-{n}" for m in ("02", "03") for n in range(5)]
+
+
+@pytest.mark.req("MG-02")
+def test_the_command_imports(source, tmp_path, monkeypatch, capsys):
+    path = str(tmp_path / "table")
+    given = ["--key", "id", "--partition", "month", "--ordering", "n", "-w", "month < '03'", "-o", "json"]
+    monkeypatch.setattr(sys, "argv", ["hudi", "import", source, path, *given])
+    with pytest.raises(SystemExit) as e:
+        main()
+    assert not e.value.code
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["inserted"], facts["partitions"], facts["files"]) == (10, 2, 2)
+    config = HudiTable.open(path).config
+    assert (config.name, config.ordering_field, config.partition_fields) == ("table", "n", ("month",))
+
+
+def _other_folders(base):
+    pq.write_table(rows("x"), base / "at-the-top.parquet")
+
+
+def _text(base):
+    (base / "year=2024/month=01/readme.txt").write_text("no Parquet")
+
+
+def _type(base):
+    pq.write_table(rows("01").set_column(1, "n", pa.array([[1]] * 5)), base / "year=2024/month=01/z.parquet")
+
+
+def _twice(base):
+    pq.write_table(
+        rows("01").append_column("year", pa.array(["2024"] * 5)), base / "year=2024/month=01/z.parquet"
+    )
+
+
+def _hudi(base):
+    (base / ".hoodie").mkdir()
+    (base / ".hoodie/hoodie.properties").touch()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "where", "error"),
+    [
+        (_other_folders, None, SchemaError),
+        (_text, None, CorruptFileError),
+        (_type, None, SchemaError),
+        (_twice, None, SchemaError),
+        (_hudi, None, OptionError),
+        (lambda base: None, "moth = '1'", MissingColumnError),
+    ],
+)
+def test_what_is_no_data_set_is_refused_before_anything_is_written(source, tmp_path, spoil, where, error):
+    spoil(tmp_path / "orders")
+    with pytest.raises(error):
+        import_parquet(source, str(tmp_path / "table"), OPTIONS, where=where)
+    assert not (tmp_path / "table").exists()
+    with pytest.raises(MissingFileError):
+        import_parquet(str(tmp_path / "none"), str(tmp_path / "table"), OPTIONS)
