@@ -285,7 +285,8 @@ def test_archived_entries_hold_what_the_instants_said(table, path):
     archived = archived_instants(storage, table_config.load(storage))
     assert [i.action for i in archived][:4] == ["commit", "commit", "commit", "replacecommit"]
     active = load_timeline(storage, table.config)
-    assert max(archived).time < active.first_active
+    # Cleanings are archived by their own number, as in Apache Hudi: one may be newer than the first active write.
+    assert max(i for i in archived if i.action != "clean").time < active.completed_writes()[0].time
     changes = table.read_incremental("000").to_arrow()  # into the archived past: with a warning, not wrong
     assert changes.num_rows == 6
 
