@@ -1,46 +1,163 @@
-"""Imports go leftward: hudi_format <- hudi_index <- hudi_timeline <- hudi_spark, and pyspark only in the last.
+"""The order of packages and rooms: imports go leftward between packages, and downward between the folders of one.
 
-Read from the sources, so that Cython modules and indented imports count too.  Also: `__init__.py` holds names
-only, and a module has at most 600 lines.
+    hudi_format <- hudi_index <- hudi_timeline <- hudi_spark, and pyspark only in the last.
+
+Read from the sources, so that Cython modules and indented imports count too.  Also: how many modules a room holds, that
+a module has one subject, that `__init__.py` holds names only, that a name tells one module from another, and that
+READMEs and examples import the roots of packages only.  What is left out stands below, each with its reason.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 ORDER = ("hudi_format", "hudi_index", "hudi_timeline", "hudi_spark")
-# At any indentation: an import moved into a function is still an import.
-IMPORT = re.compile(r"^\s*(?:from|c?import)\s+(hudi_\w+|pyspark\w*)", re.MULTILINE)
+
+# The folders and top modules of each package, floor by floor: a room imports from floors below its own only.
+FLOORS: dict[str, tuple[set[str], ...]] = {
+    "hudi_format": (
+        {"errors", "model", "_lazy", "fork_safe", "_commit_json"},
+        {"arrow", "file_names", "_checks", "commit_json"},
+        {"storage", "properties"},
+        {"keygen", "partition_metadata"},
+        {"schema"},
+        {"avro"},
+        {"parquet"},
+        {"hfile"},
+        {"log"},
+        {"merge"},
+        {"file_slice", "inspect"},
+        {"__main__"},
+    ),
+    "hudi_index": ({"hashing"}, {"bloom"}, {"lookup", "metadata_table"}),
+    "hudi_timeline": (
+        {"options", "concurrency"},
+        {"table_config", "progress"},
+        {"timeline", "metadata_table"},
+        {"feature_gate"},
+        {"file_system_view"},
+        {"reading", "transaction"},
+        {"services", "validation", "bug_capsule", "inspector"},
+        {"writing", "verify"},
+        {"table"},
+        {"cli", "testing"},
+    ),
+    "hudi_spark": (
+        {"types", "runtime"},
+        {"functions", "reading"},
+        {"writing", "streaming"},
+        {"patches", "datasource"},
+        {"session"},
+    ),
+}
+# (room, what it imports): why it may.
+UPWARD: dict[tuple[str, str], str] = {}
+
 MOST_LINES = 600
+MOST_AT_THE_TOP, MOST_IN_A_FOLDER = 8, 24
+# Names that several rooms have, because each room has one: a stranger looks in the room first.
+COMMON_STEMS = {"reader", "writer", "protocol", "errors", "block", "encoder", "verify"}
+
+# At any indentation: an import moved into a function is still an import.
+IMPORT = re.compile(
+    r"^\s*(?:from|c?import)\s+(hudi_\w+|pyspark\w*)((?:\.\w+)*)(?: import ([\w, ]+))?", re.MULTILINE
+)
+# READMEs and examples: names of package roots are the public ones; these rooms are public as a whole.
+PUBLIC_ROOMS = {"hudi_timeline.testing", "hudi_spark.functions"}
+DOCUMENTS = ("README.md", "packages/*/README.md", "docs/**/*.md", "examples/*.py")
+DEEP = re.compile(r"^(?:>>> )?\s*(?:from|import) (hudi_\w+(?:\.\w+)+)", re.MULTILINE)
 
 
-def violations(root: Path) -> list[str]:
-    found = []
+def modules(root: Path, package: str) -> Iterator[Path]:
+    """The sources of a package."""
+    src = root / "packages" / package.replace("_", "-") / "src"
+    for path in sorted(src.rglob("*.p*")):
+        if path.suffix in {".py", ".pyx", ".pxd", ".pyi"}:
+            yield path
+
+
+def between_packages(root: Path) -> Iterator[str]:
     for package in ORDER:
         refused = {*ORDER[ORDER.index(package) + 1 :]}
         if package != "hudi_spark":
             refused |= {"pyspark", "pyspark_hudi"}
-        src = root / "packages" / package.replace("_", "-") / "src"
-        for path in sorted(src.rglob("*.p*")):
-            if path.suffix not in {".py", ".pyx", ".pxd", ".pyi"}:
-                continue
+        for path in modules(root, package):
             text = path.read_text(encoding="utf-8")
-            name = path.relative_to(root)
-            found += [f"{name}: {package} imports {m[1]}" for m in IMPORT.finditer(text) if m[1] in refused]
+            for match in IMPORT.finditer(text):
+                if match[1] in refused:
+                    yield f"{path.relative_to(root)}: {package} imports {match[1]}"
+
+
+def between_rooms(root: Path) -> Iterator[str]:
+    for package, floors in FLOORS.items():
+        floor = {room: n for n, rooms in enumerate(floors) for room in rooms}
+        used = set()
+        for path in modules(root, package):
+            inner = path.relative_to(root / "packages" / package.replace("_", "-") / "src").parts
+            own = inner[1].partition(".")[0] if inner[0] == package else "__init__"
+            if own == "__init__":
+                continue
+            if own not in floor:
+                yield f"{path.relative_to(root)}: the room {own} has no floor in tools/check_layers.py"
+                continue
+            for match in IMPORT.finditer(path.read_text(encoding="utf-8")):
+                if match[1] != package:
+                    continue
+                named = match[2].split(".")[1:2] or re.findall(r"\w+", match[3] or "")
+                for room in named:
+                    if room == own or room not in floor or floor[room] < floor[own]:
+                        continue
+                    used.add((own, room))
+                    if (own, room) not in UPWARD:
+                        yield f"{path.relative_to(root)}: {own} imports {room}, which is not below it"
+        for own, room in UPWARD.keys() - used:
+            if own in floor and room in floor:
+                yield f"tools/check_layers.py: nothing of {own} imports {room} any more"
+
+
+def of_modules(root: Path) -> Iterator[str]:
+    for package in ORDER:
+        folders: Counter[Path] = Counter()
+        stems: Counter[str] = Counter()
+        for path in modules(root, package):
+            text, name = path.read_text(encoding="utf-8"), path.relative_to(root)
             lines = text.count("\n")
             if lines > MOST_LINES:
-                found.append(f"{name}: {lines} lines; past {MOST_LINES} a module has two subjects")
-            if path.name == "__init__.py" and re.search(r"^(?:def|class|for|if|while)\b", text, re.MULTILINE) \
-                    and path.parent.name != "pyspark_hudi":  # fmt: skip
-                found.append(f"{name}: __init__ holds names only")
-    return found
+                yield f"{name}: {lines} lines; past {MOST_LINES} a module has two subjects"
+            if path.name == "__init__.py" and path.parent.name != "pyspark_hudi":
+                if re.search(r"^(?:def|class|for|if|while)\b", text, re.MULTILINE):
+                    yield f"{name}: __init__ holds names only"
+            elif path.suffix == ".py" and not path.stem.startswith("_"):
+                folders[path.parent] += 1
+                stems[path.stem] += 1
+        for folder, count in folders.items():
+            most = MOST_AT_THE_TOP if folder.name == package else MOST_IN_A_FOLDER
+            if count > most:
+                yield f"{folder.relative_to(root)}: {count} modules; at most {most}"
+        for stem, count in stems.items():
+            if count > 1 and stem not in COMMON_STEMS:
+                yield f"{package}: {count} modules are called {stem}"
+
+
+def of_documents(root: Path) -> Iterator[str]:
+    for pattern in DOCUMENTS:
+        for path in sorted(root.glob(pattern)):
+            for match in DEEP.finditer(path.read_text(encoding="utf-8")):
+                if match[1] not in PUBLIC_ROOMS:
+                    yield f"{path.relative_to(root)}: imports {match[1]}, which is not a package's root"
+
+
+def violations(root: Path) -> list[str]:
+    return [*between_packages(root), *between_rooms(root), *of_modules(root), *of_documents(root)]
 
 
 def main() -> int:
     found = violations(Path(__file__).resolve().parent.parent)
-    print("\n".join(found) or "layers: every import goes leftward")
+    print("\n".join(found) or "layers: every import goes leftward and downward")
     return 1 if found else 0
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hudi_format.schema.input_rows import as_reader
 from hudi_format.storage.open import open_storage
-from hudi_timeline.writing.input_rows import as_reader
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute
 from interop import ours

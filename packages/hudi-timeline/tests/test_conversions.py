@@ -13,7 +13,7 @@ from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable, table_config
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.file_system_view.listing import list_partitions
-from hudi_timeline.services import repairs
+from hudi_timeline.services import hudi_cli_repairs as repairs
 from hudi_timeline.services.deduplicate import DedupeType, deduplicate
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.table_config import TYPE, VERSION

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.errors import ConcurrentWriterError, HudiError, LockError, UnsupportedError
+from hudi_format.schema.input_rows import as_reader
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
 from hudi_timeline.concurrency import heartbeat
@@ -23,7 +24,6 @@ from hudi_timeline.concurrency.locks.provider import InProcessLock
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.testing.interrupts import Interrupt, steps_of
 from hudi_timeline.transaction import transaction as commit
-from hudi_timeline.writing.input_rows import as_reader
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute
 

@@ -4,11 +4,11 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.errors import ConcurrentWriterError, HudiError, LockError, WriteConflictError
+from hudi_format.schema.input_rows import as_reader
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable, table_config
 from hudi_timeline.testing import CHANGES, CRASH, DELAY, FAIL, Fault, Faults
 from hudi_timeline.transaction import overwrite, transaction
-from hudi_timeline.writing.input_rows import as_reader
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute
 

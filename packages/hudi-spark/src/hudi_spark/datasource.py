@@ -29,6 +29,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
     DataSourceReader,
+    DataSourceStreamReader,
     InputPartition,
     WriterCommitMessage,
 )
@@ -277,3 +278,37 @@ def _limit(options: dict[str, str]) -> int:
             option=STAGING_LIMIT,
         )
     return limit
+
+
+# Offsets are those of Apache Hudi, `{"commitTime": "<instant>"}`, kept by Spark in the query's checkpoint.
+OFFSET = "commitTime"
+
+
+class HudiStreamReader(DataSourceStreamReader):  # type: ignore[misc]
+    """Plans each batch in the driver's helper process, reads it in the tasks."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        given = dict(options)
+        self.stream = TableStream.of(path_of(given), given)
+        self.schema = to_arrow_schema(schema)
+
+    def initialOffset(self) -> dict[str, str]:
+        return {OFFSET: self.stream.initial()}
+
+    def latestOffset(self) -> dict[str, str]:
+        return {OFFSET: self.stream.latest()}
+
+    def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
+        known = self.stream.scan(START, START).schema.names
+        columns = [n for n in self.schema.names if n in known]
+        scan = self.stream.scan(start[OFFSET], end[OFFSET], columns)
+        return [Files(g) for g in grouped(scan.plan_files())] or [Files(())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        for task in partition.tasks if isinstance(partition, Files) else ():
+            for batch in task.to_batches():
+                yield conform(batch, self.schema)
+        forget_archives()
+
+    def commit(self, end: dict[str, str]) -> None:
+        """Nothing to do: the checkpoint keeps the offset."""

@@ -32,7 +32,7 @@ class DefaultSource(DataSource):  # type: ignore[misc]
         return HudiReader(dict(self.options), schema)
 
     def streamReader(self, schema: StructType) -> Any:
-        from hudi_spark.streaming.stream_reader import HudiStreamReader
+        from hudi_spark.datasource import HudiStreamReader
 
         return HudiStreamReader(dict(self.options), schema)
 

@@ -37,10 +37,10 @@ from hudi_timeline.validation.row_rules import (
     OWN,
     REASON,
     RULE,
+    RowChecks,
     Screening,
     key_problems,
 )
-from hudi_timeline.writing.engine import PrepareTask
 
 MARK = "_hudi_mark"
 _BEFORE, _AFTER = "hudi_before_", "hudi_after_"
@@ -55,7 +55,7 @@ T_ = TypeVar("T_")
 class Problems:
     """Rule and reason of rows that cannot be keyed, with a line break between; null for others."""
 
-    task: PrepareTask
+    task: RowChecks
 
     def __call__(self, rows: pa.RecordBatch) -> pa.Array:
         numbers, problems = key_problems(pa.Table.from_batches([rows]), self.task)

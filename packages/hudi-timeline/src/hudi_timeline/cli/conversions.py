@@ -27,7 +27,7 @@ from hudi_timeline.cli.services import DryRun, Instant, Options
 from hudi_timeline.cli.verify import repairs
 from hudi_timeline.services import replace_properties
 from hudi_timeline.services.deduplicate import DedupeType, deduplicate
-from hudi_timeline.services.repairs import (
+from hudi_timeline.services.hudi_cli_repairs import (
     Repair,
     add_partition_metadata,
     empty_commits,

@@ -23,6 +23,7 @@ from hudi_format.schema.casts import convert, stored_leaf, unwrapped
 from hudi_format.schema.evolution import as_stored, conform
 from hudi_format.schema.exact import Exact
 from hudi_format.schema.fit import fit, in_table_types, stored_types
+from hudi_format.schema.input_rows import as_reader
 from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.footer_index import MAYBE, BloomIndex
@@ -30,7 +31,6 @@ from hudi_timeline import metadata_table
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.reading.task import ReadTask, read_whole
 from hudi_timeline.table_config import TableConfig
-from hudi_timeline.writing.input_rows import as_reader
 
 Keys: TypeAlias = Sequence[Any] | pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch
 

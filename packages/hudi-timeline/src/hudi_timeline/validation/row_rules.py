@@ -30,14 +30,13 @@ from hudi_format.errors import (
     ValidationError,
 )
 from hudi_format.keygen.java_text import to_text
-from hudi_format.keygen.key_generator import SIMPLE
+from hudi_format.keygen.key_generator import SIMPLE, KeySpec
 from hudi_format.keygen.record_keys import absent, nested_column, partition_paths
 from hudi_format.schema.evolution import conform
 from hudi_timeline.options.implemented import RULES
 from hudi_timeline.reading.filters import make_predicate
 from hudi_timeline.validation.precommit import SHOWN, refused
 from hudi_timeline.validation.sql_validators import connect, fetched
-from hudi_timeline.writing.engine import PrepareTask
 
 RECORD_KEY_RULE, ORDERING_RULE, PARTITION_RULE = "record_key", "ordering_value", "partition_path"
 IS_DELETED = "_hoodie_is_deleted"
@@ -166,7 +165,37 @@ def _deletes(rows: pa.Table) -> np.ndarray:
 # --- rows that cannot be keyed ---------------------------------------------------------------------------
 
 
-def key_problems(rows: pa.Table, task: PrepareTask) -> tuple[np.ndarray, list[tuple[str, str]]]:
+class RowChecks(Protocol):
+    """What is asked of incoming rows, whatever their rules say; `hudi_timeline.writing.engine.PrepareTask` has it.
+
+    Attributes:
+        schema: the columns to write, in their types.
+        key_spec: record key and partition path.
+        ordering_field: must not be null in any row where `check_ordering`.
+        stored_keys: the rows have their meta columns, which say key and partition path.
+        storage_level: Spark's name of the level at which the evaluated rows are kept.
+    """
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    @property
+    def key_spec(self) -> KeySpec: ...
+
+    @property
+    def ordering_field(self) -> str | None: ...
+
+    @property
+    def check_ordering(self) -> bool: ...
+
+    @property
+    def stored_keys(self) -> bool: ...
+
+    @property
+    def storage_level(self) -> str: ...
+
+
+def key_problems(rows: pa.Table, task: RowChecks) -> tuple[np.ndarray, list[tuple[str, str]]]:
     """Rows that have no key, no ordering value, or no partition below the table.
 
     Returns:
@@ -202,7 +231,7 @@ def key_problems(rows: pa.Table, task: PrepareTask) -> tuple[np.ndarray, list[tu
     return out, problems
 
 
-def _unsafe_partitions(rows: pa.Table, task: PrepareTask) -> list[tuple[np.ndarray, str]]:
+def _unsafe_partitions(rows: pa.Table, task: RowChecks) -> list[tuple[np.ndarray, str]]:
     try:
         partition_paths(rows, task.key_spec)
     except PartitionPathError:
@@ -254,7 +283,7 @@ class Screening:
     """
 
     rules: tuple[RowRule, ...]
-    task: PrepareTask
+    task: RowChecks
     keep_bad: bool
     most: int | None = None
     operation: str = ""
@@ -404,7 +433,7 @@ def quarantine_schema(kept: pa.Schema) -> pa.Schema:
     return pa.schema([*(pa.field(n, pa.string()) for n in OWN[:3]), *kept])
 
 
-def key_texts(rows: pa.Table, task: PrepareTask) -> list[str]:
+def key_texts(rows: pa.Table, task: RowChecks) -> list[str]:
     """Record keys for a message."""
     columns = []
     for name in task.key_spec.key_fields:

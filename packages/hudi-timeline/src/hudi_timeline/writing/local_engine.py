@@ -1,7 +1,7 @@
 """The engine without a JVM: threads of this process, Arrow tables.
 
 Data comes as anything with `__arrow_c_stream__` (pyarrow, polars, DuckDB), pandas, or a list of dicts
-(`hudi_timeline.writing.input_rows`).
+(`hudi_format.schema.input_rows`).
 Kernels and Parquet release the GIL, so file groups are written side by side.
 """
 
@@ -31,6 +31,7 @@ from hudi_format.model import BaseFile, WriteStat
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.exact import Exact
 from hudi_format.schema.fit import fit, unlike
+from hudi_format.schema.input_rows import as_reader as as_reader
 from hudi_format.schema.meta_fields import FILE_NAME, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.hashing.java import crc32
@@ -42,7 +43,6 @@ from hudi_timeline.writing.bucket_shuffle import buckets_of, pieces_of
 from hudi_timeline.writing.bulk_insert import path_codes, stored_keys, write_stream
 from hudi_timeline.writing.bulk_insert_sort import in_order, user_function
 from hudi_timeline.writing.engine import DATA, TABLE, PrepareTask
-from hudi_timeline.writing.input_rows import as_reader as as_reader
 from hudi_timeline.writing.tagging import check_files, rows_by_code, tag_rows
 from hudi_timeline.writing.tasks import ProfileRow, Routing, TaskToken, WriteContext, as_written
 from hudi_timeline.writing.workers import write_bucket

@@ -139,7 +139,7 @@ class WriteMethods:
         validators: Sequence[Validator] = (),
         rules: Rules = None,
     ) -> CommitResult:
-        from hudi_timeline.writing.input_rows import as_reader, types_are_guessed
+        from hudi_format.schema.input_rows import as_reader, types_are_guessed
         from hudi_timeline.writing.local_engine import LocalEngine
 
         rows = None if data is None else as_reader(data, self._known_schema)
@@ -179,7 +179,7 @@ class WriteMethods:
         Raises:
             SchemaError, OptionError ...: what the write itself would refuse before it begins.
         """
-        from hudi_timeline.writing.input_rows import as_reader, types_are_guessed
+        from hudi_format.schema.input_rows import as_reader, types_are_guessed
         from hudi_timeline.writing.local_engine import LocalEngine
         from hudi_timeline.writing.operation import check
 
