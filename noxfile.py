@@ -188,7 +188,7 @@ def _lowest() -> list[str]:
 LOWEST = (
     "hudi-index/tests",
     "hudi-format/tests/merge/test_overlay.py",
-    "hudi-format/tests/test_arrow_size.py",
+    "hudi-format/tests/arrow/test_sizes.py",
     "hudi-format/tests/merge/test_key_index.py",
     "hudi-format/tests/parquet/test_reader.py",
     "hudi-format/tests/schema/test_evolution.py",

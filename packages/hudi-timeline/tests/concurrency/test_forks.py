@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(__file__).parent / "support" / "forks.py"
+PROGRAM = Path(__file__).parent.parent / "support" / "forks.py"
 
 
 def run(case: str, where: str) -> None:

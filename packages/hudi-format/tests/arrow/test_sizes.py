@@ -13,10 +13,10 @@ from hudi_format.arrow.input import checked_reader, checked_table, whole_batch
 from hudi_format.arrow.sizes import size_of
 from hudi_format.errors import SchemaError
 
-PACKAGES = Path(__file__).parents[2]
+PACKAGES = Path(__file__).parent.parents[2]
 INNER = pa.map_(pa.string(), pa.int32())
 # Memory views and NumPy's, and the sizes of bloom filters.
-NO_ARROW = {"hfile/source.py": {"_data"}, "stores/streams.py": {"view"}, "bloom/filter.py": {"shape"},
+NO_ARROW = {"hfile/source.py": {"_data"}, "storage/streams.py": {"view"}, "bloom/filter.py": {"shape"},
             "bloom/probe.py": {"shape"}}  # fmt: skip
 
 
@@ -144,7 +144,7 @@ def test_a_stream_that_fails_says_after_how_many_batches():
 def test_arrow_itself_still_dies():
     """Why `size_of` is there: remove it, and the door's mending of empty arrays, once this fails."""
     code = f"import sys; sys.path[:0] = [{str(Path(__file__).parent)!r}]\n" + (
-        "from test_arrow_size import empty_lists; print(empty_lists().nbytes)"
+        "from test_sizes import empty_lists; print(empty_lists().nbytes)"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=False)
     assert ended.returncode < 0, ended
