@@ -58,7 +58,7 @@ from hudi_timeline.services.table_services import ServiceMethods
 from hudi_timeline.table_config import TableConfig, load
 from hudi_timeline.timeline.active_timeline import Timeline, latest_schema
 from hudi_timeline.timeline.instant import parse_query_instant, zone_of
-from hudi_timeline.verify.verify import VerifyMethods
+from hudi_timeline.verify.table_methods import VerifyMethods
 from hudi_timeline.writing.writes import WriteMethods, create_table
 
 # What only some questions need is imported by those that ask them: opening a table and planning a snapshot takes a new
@@ -292,7 +292,7 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
         merged = query == SNAPSHOT and snapshot.config.table_type == "MERGE_ON_READ"
         if merged:
             from hudi_timeline.file_system_view.partition_values import with_path_types, with_times_as_text
-            from hudi_timeline.reading.snapshot_query import MergedSource, memory_limit, merged_schema
+            from hudi_timeline.reading.merged_query import MergedSource, memory_limit, merged_schema
 
             schema = merged_schema(snapshot.config, with_times_as_text(snapshot.config, snapshot.schema))
             if asked.extract_partition_values_from_path:

@@ -107,7 +107,7 @@ def test_a_number_that_another_process_has_now_is_dead(storage):
 WRITER = """
 import sys, time
 from hudi_format.storage.open import LocalStorage
-from hudi_timeline import heartbeat
+from hudi_timeline.concurrency import heartbeat
 heartbeat.start(LocalStorage(sys.argv[1]), sys.argv[2])
 print("beating", flush=True)
 time.sleep(60)

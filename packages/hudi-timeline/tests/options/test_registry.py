@@ -25,8 +25,8 @@ from hudi_timeline.options import (
     parse_write_options,
     unsupported,
 )
-from hudi_timeline.options.describe import EFFECT, MEANING, TUNING, UNKNOWN
 from hudi_timeline.options.implemented import HEEDED, READ_FIELDS, WRITE_FIELDS
+from hudi_timeline.options.option_facts import EFFECT, MEANING, TUNING, UNKNOWN
 from hudi_timeline.options.registry import canonical, known_options, main_name, nearest
 from hudi_timeline.options.unsupported import effects_by_key
 

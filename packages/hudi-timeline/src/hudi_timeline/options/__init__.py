@@ -16,12 +16,12 @@ __all__ = [
 __getattr__, __dir__ = at_first_use(
     __name__,
     {
-        "OptionFact": "describe",
+        "OptionFact": "option_facts",
         "ReadConfig": "read_config",
         "WriteConfig": "write_config",
         "check_against_table": "table_conflicts",
-        "describe": "describe",
-        "explain": "describe",
+        "describe": "option_facts",
+        "explain": "option_facts",
         "parse_read_options": "read_config",
         "parse_write_options": "write_config",
     },

@@ -1,6 +1,6 @@
-from hudi_timeline.options.describe import OptionFact as OptionFact
-from hudi_timeline.options.describe import describe as describe
-from hudi_timeline.options.describe import explain as explain
+from hudi_timeline.options.option_facts import OptionFact as OptionFact
+from hudi_timeline.options.option_facts import describe as describe
+from hudi_timeline.options.option_facts import explain as explain
 from hudi_timeline.options.read_config import ReadConfig as ReadConfig
 from hudi_timeline.options.read_config import parse_read_options as parse_read_options
 from hudi_timeline.options.table_conflicts import check_against_table as check_against_table

@@ -24,6 +24,7 @@ from hudi_timeline.file_system_view.file_slice_history import FileHistory
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.read_config import AS_HUDI, ERROR, FULL_SCAN, ON_MISSING, ReadConfig
 from hudi_timeline.reading.incremental_range import Range, RangeSource, incremental_range, is_start
+from hudi_timeline.reading.merged_query import merged_schema, read_merge
 from hudi_timeline.reading.plan import (
     CHANGES,
     COMPARED,
@@ -40,7 +41,6 @@ from hudi_timeline.reading.plan import (
     SliceLogs,
     as_file,
 )
-from hudi_timeline.reading.snapshot_query import merged_schema, read_merge
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.timeline.instant import Instant
 

@@ -28,8 +28,8 @@ from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.partition_values import FROM_PATH, partition_table
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.reading.incremental_range import IncrementalSource, completion_times, gone_remedy, is_start
+from hudi_timeline.reading.merged_query import MergedSource, memory_limit, read_merge
 from hudi_timeline.reading.plan import INCREMENTAL, FileDecision, ScanPlan, SliceLogs, as_file
-from hudi_timeline.reading.snapshot_query import MergedSource, memory_limit, read_merge
 from hudi_timeline.timeline.commit_metadata import stat_to_json
 from hudi_timeline.timeline.instant import REPLACE_COMMIT
 

@@ -6,7 +6,7 @@ filter says no.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
@@ -152,7 +152,7 @@ def _as_in_table(
 def _key_texts(keys: Keys, config: TableConfig, schema: pa.Schema) -> pa.Array:
     rows, exact = keys, Exact()
     if not isinstance(keys, (pa.Table, pa.RecordBatch, pa.Array, pa.ChunkedArray)):
-        given = keys if isinstance(keys, (str, bytes)) else list(keys)
+        given = keys if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable) else list(keys)
         if given and isinstance(given, list) and all(isinstance(k, dict) for k in given):
             rows, exact = as_reader(given), Exact(rounds=True)
         elif isinstance(given, list) and not any(k is None or isinstance(k, str) for k in given):

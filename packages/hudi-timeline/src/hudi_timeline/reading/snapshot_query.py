@@ -6,36 +6,24 @@ Source: spec "Queries", sections 2, 3 and 8; BaseFileOnlyRelation of Apache Hudi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.errors import InvalidOptionError, MissingFileError, SchemaError, UnsupportedError
-from hudi_format.file_slice.reader import SliceMerge
-from hudi_format.log.scanner import BlockScope
-from hudi_format.merge.memory_limit import DEFAULT_BYTES, MemoryLimit
-from hudi_format.merge.payloads import MergeRule, check_compared, mode_rule, payload_rule
-from hudi_format.merge.user_merger import MERGE, custom_of
-from hudi_format.model import BaseFile, FileSlice
+from hudi_format.errors import MissingFileError
 from hudi_format.schema.meta_fields import with_meta
-from hudi_index.metadata_table import merger
-from hudi_timeline import metadata_table
-from hudi_timeline.file_system_view.base_files import SCHEMA, FileView, base_files, paths_of
-from hudi_timeline.file_system_view.file_slices import checked_slices
+from hudi_timeline.file_system_view.base_files import FileView, base_files, paths_of
 from hudi_timeline.file_system_view.partition_values import (
     FROM_PATH,
     PartitionColumn,
-    copied_columns,
     partition_columns,
     partition_table,
     with_times_as_text,
 )
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.file_system_view.table_schema import with_defaults
-from hudi_timeline.options.allowed_functions import table_merge_rule
-from hudi_timeline.options.read_config import AS_HUDI, ERROR, ON_MISSING, ReadConfig
+from hudi_timeline.options.read_config import AS_HUDI, ERROR, ON_MISSING
 from hudi_timeline.reading.partition_pruning import PartitionPruner
 from hudi_timeline.reading.plan import (
     FILES_SCHEMA,
@@ -43,8 +31,6 @@ from hudi_timeline.reading.plan import (
     FileDecision,
     Predicate,
     ScanPlan,
-    SliceLogs,
-    as_file,
 )
 from hudi_timeline.table_config import TableConfig
 
@@ -214,196 +200,3 @@ class SnapshotSource:
                 yield FileDecision(file, False, "not among the files of its commit")
             else:
                 yield FileDecision(file, False, f"an older version; the newest is of {latest[group].instant}")
-
-
-# Snapshot and time travel of a merge-on-read table: base files with the records of their logs merged in.
-#
-# Source: spec "Queries", sections 2, 3 and 8.
-
-
-def merged_schema(config: TableConfig, table: pa.Schema) -> pa.Schema:
-    """The result's columns: meta columns, then the table's in their order.
-
-    Values come from the files; where these have no partition columns, from the path.
-    """
-    schema = pa.schema([f.with_nullable(True) for f in table])
-    return with_meta(schema) if config.populate_meta_fields else schema
-
-
-def slice_merge(snapshot: TableSnapshot, merge: str | None = None) -> SliceMerge:
-    """How the records of the table's slices meet.
-
-    Args:
-        merge: a merge of the user's (`hudi_format.merge.user_merger`) instead of the table's own.
-
-    Raises:
-        UnsupportedError: a payload class that is not built here.
-        FunctionNotAllowedError: a function that only the table names.
-    """
-    config = snapshot.config
-    by_mode = config.version >= 8
-    try:
-        text = merge or config.properties.get(MERGE)
-        given = merge
-        if not text and metadata_table.is_one(config):
-            text = given = merger.FUNCTION
-        if text:
-            if len(config.ordering_fields) > 1:
-                raise UnsupportedError(
-                    f"a merge of the user's goes by one ordering field, and the table has "
-                    f"{', '.join(config.ordering_fields)}",
-                    remedy="leave hudi.merge out.",
-                    option=MERGE,
-                )
-            fixed = {n.partition(".")[0] for n in (*config.record_key_fields, *config.partition_fields)}
-            rule = table_merge_rule(text, sorted(fixed), given=given, storage=snapshot.storage)
-            checked = custom_of(rule)
-            if checked is not None:
-                checked.check(snapshot.schema, config.ordering_field)
-        else:
-            rule = _mode_rule(config) if by_mode else payload_rule(config.payload_class)
-            check_compared(rule, config.ordering_fields)
-            # Apache Hudi 1.0.2 merges by Spark's schema, in which every default is null.
-            if config.version != 8:
-                rule = with_defaults(
-                    rule, snapshot.instants, snapshot.commits, config.create_schema, snapshot.storage.uri
-                )
-    except (UnsupportedError, SchemaError, InvalidOptionError) as e:
-        raise e.at(table=snapshot.storage.uri) from None
-    if by_mode:
-        scope = BlockScope(latest=snapshot.as_of or "", grouped=True)
-    else:
-        scope = BlockScope(
-            visible=snapshot.visible(),
-            inflight=frozenset(i.time for i in snapshot.timeline.pending_writes()),
-            latest=snapshot.as_of or "",
-        )
-    key_spec = None if config.populate_meta_fields else metadata_table.key_spec(config)
-    return SliceMerge(
-        rule,
-        config.ordering_field,
-        scope,
-        key_spec,
-        more_ordering=config.ordering_fields[1:],
-        evolution=snapshot.evolution,
-        float_digits=config.version >= 9,
-    )
-
-
-def read_merge(snapshot: TableSnapshot, options: ReadConfig) -> SliceMerge:
-    """As `slice_merge`, with the merge and the memory limit that read options ask for."""
-    return replace(slice_merge(snapshot, options.merge), limit=memory_limit(options))
-
-
-def memory_limit(options: ReadConfig) -> MemoryLimit:
-    """The memory for the log records of a slice that read options ask for."""
-    return MemoryLimit(
-        options.memory_max or DEFAULT_BYTES,
-        options.spill_path,
-        options.spill_compress,
-        options.memory_max is not None,
-    )
-
-
-def _mode_rule(config: TableConfig) -> MergeRule:
-    """The rule of a table of version 8 or later: its merge mode, or the payload class of a custom one."""
-    return mode_rule(
-        config.merge_mode,
-        payload=config.payload_class,
-        has_ordering=bool(config.ordering_fields),
-        partial_update=config.partial_update_mode,
-        properties=config.merge_properties,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class MergedSource(SnapshotSource):
-    """A merged snapshot query: plans and explains itself.
-
-    Attributes:
-        merge: see `slice_merge`.
-        limit: the memory for the log records of each slice.
-        unmerged: base rows and log records side by side.
-        by_path: partition columns have the values that paths say, whatever the files hold.
-    """
-
-    merge: str | None = None
-    limit: MemoryLimit = field(default_factory=MemoryLimit)
-    unmerged: bool = False
-    by_path: bool = False
-
-    @property
-    def columns(self) -> tuple[PartitionColumn, ...]:
-        config = self.snapshot.config
-        # Apache Hudi 0.15 gives what the files hold, 1.x what the paths say.
-        from_path = self.by_path or config.drop_partition_columns or config.layout_version == 2
-        return partition_columns(config, self.snapshot.schema, from_path=from_path)
-
-    def _pruner(self) -> PartitionPruner | None:
-        """By the values of paths, as Apache Hudi does, also where the result has those of the files.
-
-        The two agree where a key generator copies values into paths; null and empty text have one path.  A global
-        index that leaves rows in their partition when the column changes breaks that: `explain(prove=True)` tells.
-        """
-        config = self.snapshot.config
-        if (
-            self.predicate is None
-            or self.by_path
-            or config.drop_partition_columns
-            or config.layout_version == 2
-        ):
-            return SnapshotSource._pruner(self)
-        columns = copied_columns(config, self.snapshot.schema)
-        return PartitionPruner(self.predicate.expression, self.schema, config, columns, exact=False)
-
-    def _planned(self, snapshot: TableSnapshot) -> ScanPlan:
-        written = snapshot.written()
-        wanted = self._pruner()
-        listing = snapshot.listing(wanted, written=written)
-        slices, committed = checked_slices(snapshot, listing.files, written, wanted=wanted)
-        columns = list(zip(*(_row(s.base_file) for s in slices if s.base_file is not None), strict=True))
-        files = SCHEMA.empty_table()
-        if columns:
-            files = pa.table(
-                [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
-            )
-        merge = replace(slice_merge(snapshot, self.merge), limit=self.limit, unmerged=self.unmerged)
-        logs = tuple(
-            SliceLogs(s, {f.path: committed[f.path] for f in s.log_files if f.path in committed})
-            for s in slices
-            if s.log_files and self._selects(s)
-        )
-        plan = self._plan_of(files)
-        table = self.schema if snapshot.config.populate_meta_fields else pa.schema(snapshot.schema)
-        # Also of the partitions that have logs only.
-        values = partition_table(
-            sorted({s.partition for s in slices}), self.columns, uri=snapshot.storage.uri
-        )
-        return replace(plan, logs=logs, merge=merge, table_schema=table, partition_values=values)
-
-    def _selects(self, file_slice: FileSlice) -> bool:
-        """Whether the paths asked for have the slice: its base file, or any log where it has none."""
-        if self.paths is None:
-            return True
-        if file_slice.base_file is not None:
-            return file_slice.base_file.path in self.paths
-        return any(f.path in self.paths for f in file_slice.log_files)
-
-    def fates(self) -> Iterator[FileDecision]:
-        """Every base and log file in the table's folders, and why it is read or not."""
-        plan = self.plan()
-        read = set(plan.files.column("path").to_pylist())
-        yield from (
-            f if f.file.path in read or not f.read else FileDecision(f.file, False, "of an older slice")
-            for f in SnapshotSource.fates(self)
-        )
-        for part in plan.logs:
-            for log in part.slice.log_files:
-                yield FileDecision(as_file(log), True, "a log of the newest slice of its group")
-
-
-def _row(file: BaseFile) -> tuple[str, str, str, str, str, int]:
-    return file.partition, file.name, file.file_id, file.write_token, file.instant, file.size
-
-
-__all__ = ["MergedSource", "memory_limit", "merged_schema", "read_merge", "slice_merge"]

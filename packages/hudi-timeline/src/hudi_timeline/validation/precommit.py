@@ -27,9 +27,10 @@ from hudi_timeline.options.implemented import VALIDATORS
 from hudi_timeline.options.read_config import ReadConfig
 from hudi_timeline.reading.filters import make_predicate
 from hudi_timeline.reading.incremental_range import IncrementalSource, Range, incremental_schema
+from hudi_timeline.reading.merged_query import MergedSource, merged_schema
 from hudi_timeline.reading.plan import ScanPlan
 from hudi_timeline.reading.scan import Scan
-from hudi_timeline.reading.snapshot_query import MergedSource, SnapshotSource, merged_schema, snapshot_schema
+from hudi_timeline.reading.snapshot_query import SnapshotSource, snapshot_schema
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.active_timeline import Timeline, load_timeline
 from hudi_timeline.timeline.commit_files import CommitFiles

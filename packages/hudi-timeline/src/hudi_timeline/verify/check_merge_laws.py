@@ -12,8 +12,8 @@ from hudi_format.merge.payloads import MergeRule, payload_rule
 from hudi_format.merge.user_merger import MERGE, custom_rule
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.registry import canonical
+from hudi_timeline.reading.merged_query import slice_merge
 from hudi_timeline.reading.scan import Scan
-from hudi_timeline.reading.snapshot_query import slice_merge
 
 PAYLOAD = "hoodie.datasource.write.payload.class"
 

@@ -33,8 +33,8 @@ from hudi_timeline.file_system_view.file_slices import merged_slices
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.snapshot import open_snapshot
 from hudi_timeline.metadata_table import FILES, FOLDER, built
+from hudi_timeline.reading.merged_query import slice_merge
 from hudi_timeline.reading.metadata_listing import GONE, NOT_LISTED, OTHER_SIZE, differences
-from hudi_timeline.reading.snapshot_query import slice_merge
 from hudi_timeline.table_config import META_FOLDER
 from hudi_timeline.verify.check_keys import SliceKeys
 from hudi_timeline.verify.findings import VerifyReport
