@@ -99,7 +99,8 @@ CASES = [
 
 
 def _ours(path, table, options, operation):
-    execute(LocalEngine(), open_storage(str(path)), table, {**options, WRITE + "operation": operation})
+    given = {**options, WRITE + "operation": operation, "hudi.partition.null.texts": "as_hudi"}
+    execute(LocalEngine(), open_storage(str(path)), table, given)
 
 
 def _keys(table):

@@ -196,7 +196,8 @@ CASES += _key_parts() + _evolution()
 
 def _ours(path, steps, options):
     for operation, table in steps:
-        execute(LocalEngine(), open_storage(str(path)), table, {**options, WRITE + "operation": operation})
+        given = {**options, WRITE + "operation": operation, "hudi.partition.null.texts": "as_hudi"}
+        execute(LocalEngine(), open_storage(str(path)), table, given)
 
 
 def _apache(apache, path, steps, options):

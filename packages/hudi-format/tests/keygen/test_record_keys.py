@@ -2,6 +2,7 @@
 
 import math
 import struct
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -21,7 +22,7 @@ from hudi_format.errors import (
     UnsupportedError,
 )
 from hudi_format.keygen.java_float import double_text, float_text
-from hudi_format.keygen.partition_path import HIVE_DEFAULT, segment
+from hudi_format.keygen.partition_path import HIVE_DEFAULT, segment, split_values
 from hudi_format.keygen.record_keys import KeySpec, partition_paths, record_keys, to_text
 
 DATA = Path(__file__).parent.parent / "data"
@@ -330,6 +331,26 @@ def test_null_empty_and_the_default_name_share_one_partition():
     got = partition_paths(batch, spec("id", "p"))
     assert got.dictionary.to_pylist() == [HIVE_DEFAULT, "x"]
     assert partition_paths(batch, spec("id", "p", hive_style=True)).to_pylist()[0] == f"p={HIVE_DEFAULT}"
+
+
+@pytest.mark.parametrize("encode", [False, True])
+@pytest.mark.parametrize("hive", [False, True])
+def test_what_would_be_read_back_as_null_is_refused_where_that_is_asked_for(hive, encode):
+    texts = ["", HIVE_DEFAULT, f"p={HIVE_DEFAULT}", f"p=p={HIVE_DEFAULT}", f"q={HIVE_DEFAULT}", f"{HIVE_DEFAULT}/a",
+             f"a/{HIVE_DEFAULT}", f"{HIVE_DEFAULT} ", "p=", " ", "null", "default"]  # fmt: skip
+    made = replace(spec("id", "p", hive_style=hive, url_encode=encode), refuses_null_texts=True)
+    nulls = 0
+    for text in texts:
+        batch = pa.record_batch({"id": list("abc"), "p": ["x", text, None]})
+        path = segment("p", text, hive_style=hive, url_encode=encode)
+        if split_values(path, ["p"]) == [None]:
+            nulls += 1
+            with pytest.raises(PartitionPathError, match=r"'p' .* in 1 of 3 rows") as e:
+                partition_paths(batch, made)
+            assert (e.value.details["column"], e.value.details["rows"]) == ("p", 1)
+        else:
+            assert partition_paths(batch, made)[1].as_py() == path
+    assert nulls == (2 if hive or encode else 3)
 
 
 def test_url_encoding_is_apache_hudis():

@@ -65,6 +65,8 @@ class KeySpec:
         times: how dates become text; None where no partition field is one.
         field_kinds: SIMPLE or TIMESTAMP for each partition field.
         timestamp_zone: timestamps in keys are text by this zone's clock; None: they are microseconds.
+        refuses_null_texts: partition values that would be read back as null, see `partition_path.null_texts`, are an
+            error; else they are in the partition of null.
     """
 
     key_fields: tuple[str, ...]
@@ -75,6 +77,7 @@ class KeySpec:
     times: TimeSpec | None = None
     field_kinds: tuple[str, ...] = ()
     timestamp_zone: Zone | None = None
+    refuses_null_texts: bool = False
 
     def __post_init__(self) -> None:
         if self.kind in ("SIMPLE", "TIMESTAMP") and (

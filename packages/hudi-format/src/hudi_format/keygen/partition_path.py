@@ -15,6 +15,7 @@ from hudi_format.file_names import META_DIR
 from hudi_format.storage.safe_path import is_plain
 
 HIVE_DEFAULT = "__HIVE_DEFAULT_PARTITION__"
+NULL_TEXTS_OPTION = "hudi.partition.null.texts"
 
 # What Apache Hudi escapes with hoodie.datasource.write.partitionpath.urlencode; a space, "}" and
 # all that is not ASCII stay as they are.
@@ -31,6 +32,29 @@ def segment(field: str, value: str | None, *, hive_style: bool, url_encode: bool
     """One level of a partition path; null and empty become Hive's default partition."""
     text = HIVE_DEFAULT if value is None or value == "" else escape(value) if url_encode else value
     return f"{field}={text}" if hive_style else text
+
+
+def null_texts(field: str, *, hive_style: bool, url_encode: bool) -> tuple[str, ...]:
+    """The texts of a partition column whose path levels are those of null, as which they are read back."""
+    # A level that begins with the field's name is taken for Hive style, whatever the table's style is.
+    more = () if hive_style or url_encode else (f"{field}={HIVE_DEFAULT}",)
+    return ("", HIVE_DEFAULT, *more)
+
+
+def null_text_error(field: str, rows: int, total: int) -> PartitionPathError:
+    """The error for rows with one of `null_texts` in a partition column.
+
+    Args:
+        total: of how many rows.
+    """
+    counted = f" in {rows:,} of {total:,} rows" if total > 1 else ""
+    return PartitionPathError(
+        f"partition column {field!r} is empty text or {HIVE_DEFAULT}{counted}, which would be read back as null",
+        remedy="write null, which is the same partition, or another value; "
+        f"{NULL_TEXTS_OPTION}=as_hudi writes them as Apache Hudi does.",
+        column=field,
+        rows=rows,
+    )
 
 
 def split_values(path: str, fields: Sequence[str]) -> list[str | None] | None:

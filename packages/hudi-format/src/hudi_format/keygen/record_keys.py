@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from hudi_format.errors import MissingColumnError, PartitionPathError, RecordKeyError, SchemaError
 from hudi_format.keygen.java_text import to_text
 from hudi_format.keygen.key_generator import KEY_OPTION, PARTITION_OPTION, TIMESTAMP, KeySpec
-from hudi_format.keygen.partition_path import HIVE_DEFAULT, check_safe, segment
+from hudi_format.keygen.partition_path import HIVE_DEFAULT, check_safe, null_text_error, null_texts, segment
 from hudi_format.keygen.timestamp_based import partition_texts
 
 Batch: TypeAlias = pa.RecordBatch | pa.Table
@@ -115,7 +115,8 @@ def partition_paths(batch: Batch, spec: KeySpec) -> pa.DictionaryArray:
 
     Raises:
         MissingColumnError: a partition column that the batch does not have.
-        PartitionPathError: a value that would leave the table's folder.
+        PartitionPathError: a value that would leave the table's folder, or be read back as null where the spec
+            refuses that.
     """
     rows = batch.num_rows
     if not spec.partition_fields or not rows:
@@ -164,7 +165,13 @@ def _level(column: pa.Array, name: str, kind: str, spec: KeySpec) -> tuple[np.nd
         values.append(None)
     codes = indices.to_numpy(zero_copy_only=False)
     # Several values may have one segment (null and empty), and a dictionary may hold unused ones.
-    used = np.bincount(codes, minlength=len(values)) > 0
+    counts = np.bincount(codes, minlength=len(values))
+    used = counts > 0
+    if spec.refuses_null_texts:
+        nulls = null_texts(name, hive_style=spec.hive_style, url_encode=spec.url_encode)
+        refused = sum(int(n) for n, value in zip(counts, values, strict=True) if value in nulls)
+        if refused:
+            raise null_text_error(name, refused, len(codes))
     numbers: dict[str, int] = {}
     places = np.zeros(len(values), dtype=np.int32)
     for i, value in enumerate(values):

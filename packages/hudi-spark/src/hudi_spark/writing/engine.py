@@ -21,6 +21,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from hudi_format.errors import OrderingValueError, RecordKeyError
+from hudi_format.keygen.key_generator import KeySpec
+from hudi_format.keygen.partition_path import null_text_error
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.protocol import Storage
@@ -209,6 +211,8 @@ class SparkEngine:
                 remedy="fill the column, or choose another hoodie.datasource.write.precombine.field.",
                 column=task.ordering_field,
             )
+        if not task.stored_keys:
+            _refuse_null_texts({r[0]: r[1] for r in found}, task.key_spec)
         return {r[0]: r[1] for r in found}
 
     def partition_counts(self, frame: SparkFrame) -> dict[str, int]:
@@ -310,6 +314,13 @@ class SparkEngine:
     def release(self, frame: SparkFrame | None) -> None:
         # All that was kept for the write: the caller has the frame of before the tagging.
         self._give_up()
+
+
+def _refuse_null_texts(counts: Mapping[str, int], spec: KeySpec) -> None:
+    refused = {p: field for p in counts if (field := expressions.refused_field(p, spec)) is not None}
+    for first in refused.values():
+        rows = sum(n for p, n in counts.items() if refused.get(p) == first)
+        raise null_text_error(first, rows, sum(counts.values()))
 
 
 def _by_path(rows: DataFrame, path: str) -> Column:

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from hudi_format.keygen.key_generator import SIMPLE
-from hudi_format.keygen.partition_path import ESCAPED_CHARS, HIVE_DEFAULT
+from hudi_format.keygen.partition_path import ESCAPED_CHARS, HIVE_DEFAULT, null_texts
 from hudi_format.keygen.record_keys import EMPTY_PART, NULL_PART, KeySpec
 from hudi_format.keygen.time_zones import zone
 from hudi_format.keygen.timestamp_based import TimeSpec
@@ -147,10 +147,21 @@ def record_key(spec: KeySpec, schema: T.StructType) -> Column | None:
     return F.when(filled, F.concat(*parts))
 
 
+# Around the number of a field whose value is refused, in the path of its row; no path of a table has this character.
+_REFUSED = "\0"
+
+
+def refused_field(path: str, spec: KeySpec) -> str | None:
+    """The partition column whose value the spec refuses in rows of this path; None if there is none."""
+    found = re.search(f"{_REFUSED}([0-9]+){_REFUSED}", path) if spec.refuses_null_texts else None
+    return None if found is None else spec.partition_fields[int(found[1])]
+
+
 def partition_path(spec: KeySpec, schema: T.StructType) -> Column | None:
     """The partition path, "" for a table without partitions; None where a field has no native text.
 
-    With dates in a pattern the path is null in rows that `time_text` leaves to the kernels.
+    With dates in a pattern the path is null in rows that `time_text` leaves to the kernels.  Rows whose value the
+    spec refuses have a path that names the column, see `refused_field`.
     """
     if not spec.partition_fields:
         return F.lit("")
@@ -163,13 +174,24 @@ def partition_path(spec: KeySpec, schema: T.StructType) -> Column | None:
             return None
         texts += found
     parts: list[Column] = []
-    for field, kind, value in zip(spec.partition_fields, spec.field_kinds, texts, strict=True):
+    for number, (field, kind, value) in enumerate(
+        zip(spec.partition_fields, spec.field_kinds, texts, strict=True)
+    ):
         shown = _escaped(value) if spec.url_encode else value
         if kind == SIMPLE:
             shown = F.when(value != "", shown).otherwise(F.lit(HIVE_DEFAULT))
+            if spec.refuses_null_texts and _is_text(field, schema):
+                refused = null_texts(field, hive_style=spec.hive_style, url_encode=spec.url_encode)
+                mark = F.lit(f"{_REFUSED}{number}{_REFUSED}")
+                shown = F.when(value.isin(*refused), mark).otherwise(shown)
         start = ("/" if parts else "") + (f"{field}=" if spec.hive_style else "")
         parts += [F.lit(start), shown] if start else [shown]
     return F.concat(*parts)
+
+
+def _is_text(path: str, schema: T.StructType) -> bool:
+    found = column(path, schema)
+    return found is not None and isinstance(found[1], T.StringType)
 
 
 def _has_binary(fields: Sequence[str], schema: T.StructType) -> bool:

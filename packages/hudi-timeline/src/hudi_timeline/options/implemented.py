@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hudi_format.keygen import timestamp_based
+from hudi_format.keygen.partition_path import NULL_TEXTS_OPTION
 from hudi_timeline.options.service_config import DOCS as CALLBACK_DOCS
 from hudi_timeline.options.service_config import SERVICE_DOCS
 
@@ -127,6 +128,7 @@ WRITE_FIELDS = {
     "reconcile_schema": "hoodie.datasource.write.reconcile.schema",
     "validate_schema": "hoodie.avro.schema.validate",
     "types": "hudi.write.types",
+    "null_texts": NULL_TEXTS_OPTION,
     "write_schema": WRITE_SCHEMA,
     "source_schema_file": SOURCE_SCHEMA_FILE,
     "target_schema_file": TARGET_SCHEMA_FILE,
@@ -345,6 +347,10 @@ DOCS = {
         "table: columns keep the table's types, and values take them where nothing is lost (on Spark rows that would "
         "change a type are refused). data: types grow with the rows', as with Apache Hudi. Not given: data on "
         "Spark, table without."
+    ),
+    NULL_TEXTS_OPTION: (
+        "Rows to write whose partition column is empty text or __HIVE_DEFAULT_PARTITION__: refuse, or as_hudi, which "
+        "puts them into the partition of null, as which snapshots give them back."
     ),
     "hoodie.avro.schema.validate": "The rows must have all columns of the table; nulls do not fill them.",
     "hoodie.avro.schema.external.transformation": (

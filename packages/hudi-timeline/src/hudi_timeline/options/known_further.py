@@ -56,6 +56,7 @@ hudi.index.allow.switch false
 hudi.merge -
 hudi.write.rules -
 hudi.write.types -
+hudi.partition.null.texts refuse
 hudi.quarantine.path -
 hudi.quarantine.max.rows -
 hudi.progress auto

@@ -335,6 +335,7 @@ KINDS: dict[str, OptionType] = {
     "hoodie.precommit.validators": FIELDS,
     "hudi.write.rules": STRIPPED,
     "hudi.write.types": choice("table", "data"),
+    "hudi.partition.null.texts": choice("refuse", "as_hudi"),
     "hudi.quarantine.path": NAME,
     "hudi.quarantine.max.rows": whole(0, unit="rows"),
     "hudi.progress": choice("auto", "true", "false"),

@@ -83,6 +83,7 @@ class WriteConfig:
         rules: conditions of rows to write, as given.
         quarantine_path: None: bad rows fail the write.
         memory_max: bytes for the rows of a write; None where none were given: they stay in memory.
+        null_texts: refuse or as_hudi, for values of partition columns that would be read back as null.
         types: table or data, whose types of a column count; None leaves it to the engine.
         write_schema: Avro JSON that the rows are brought to; source_schema_file, target_schema_file: files with such.
         merge: a merge of the user's; see `hudi_format.merge.user_merger`.
@@ -155,6 +156,7 @@ class WriteConfig:
     reconcile_schema: bool = False
     validate_schema: bool = False
     types: str | None = None
+    null_texts: str = "refuse"
     write_schema: str | None = None
     source_schema_file: str | None = None
     target_schema_file: str | None = None

@@ -99,6 +99,16 @@ def with_made_up_keys(
     )
 
 
+def for_operation(spec: KeySpec, config: WriteConfig) -> KeySpec:
+    """The key generator of the rows of an operation.
+
+    Rows whose partition value would be read back as null are refused where they are to be stored; those to delete may
+    be there already.
+    """
+    stores = config.operation not in ("delete", "delete_partition")
+    return replace(spec, refuses_null_texts=stores and config.null_texts == "refuse")
+
+
 def require_stored(names: Sequence[str], operation: str, storage: Storage) -> None:
     """Refuse rows for a prepped operation that do not say where they are.
 

@@ -205,6 +205,7 @@ def plan_for(
     key_spec = keys.key_spec_of(config, old, no_rows=data is None)
     config, stored_keys = keys.with_made_up_keys(config, key_spec, names, storage)
     operation = config.operation
+    key_spec = keys.for_operation(key_spec, config)
     if config.prepped:
         keys.require_stored(names, operation, storage)
         stored_keys = True
