@@ -165,6 +165,26 @@ class LocalStorage:
                         found.append(e.name)
         return found, is_marked
 
+    def left_out(self, path: str) -> dict[str, str]:
+        """Names of the links in a folder that `list` leaves out, each with what it leads to.
+
+        That is a path below the root ("" for the root itself), or a full path where it is none.
+        """
+        out = {}
+        root = os.path.realpath(self._root)
+        with named(self._root, path):
+            try:
+                entries = os.scandir(self._listed(path))
+            except (FileNotFoundError, NotADirectoryError):
+                return {}
+            with entries:
+                for e in entries:
+                    if e.is_symlink() and self._leads_back(path, e.name):
+                        target = os.path.realpath(f"{self.full(path)}/{e.name}")
+                        below = "" if target == root else os.path.relpath(target, root)
+                        out[e.name] = below if _is_below(target, root) else target
+        return out
+
     def _listed(self, path: str) -> str:
         full = self._seen(path)
         return (

@@ -17,6 +17,7 @@ from hudi_format.file_names import (
 from hudi_format.model import join_path
 from hudi_format.partition_metadata import depth_of
 from hudi_format.schema.avro import from_avro
+from hudi_format.storage.local import LocalStorage
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.timeline.instant import Instant
 from hudi_timeline.transaction.orphans import STAGING
@@ -237,9 +238,28 @@ def check_names(facts: TableState, report: VerifyReport, *, deep: bool = False) 
                     report.add(
                         "name-unknown", join_path(folder, file.name), "no name of a file of a Hudi table"
                     )
+    _check_links(facts, report)
     _check_nested(facts, report)
     _check_partition_metadata(facts, report)
     _check_crcs(facts, report, deep=deep)
+
+
+def _check_links(facts: TableState, report: VerifyReport) -> None:
+    """Links that listings leave out: harmless where the folder is listed under its own name."""
+    if not isinstance(facts.storage, LocalStorage):
+        return
+    for folder in facts.folders:
+        for name, target in facts.storage.left_out(folder).items():
+            path = join_path(folder, name)
+            listed = target in facts.folders
+            what = "whose files are listed there" if listed else "which no listing of the table shows"
+            report.add(
+                "link-not-listed",
+                path,
+                f"a link to {target or 'the whole table'}, {what}: listings pass over it",
+                target=target,
+                listed=listed,
+            )
 
 
 def _check_nested(facts: TableState, report: VerifyReport) -> None:

@@ -108,6 +108,9 @@ KINDS: dict[str, FindingKind] = {
         "read it with a metadata table of Apache Hudi's, or write its rows into a partition that lies in no other one, "
         "as with hoodie.datasource.write.partitionpath.urlencode=true in a new table."
     ),
+    "link-not-listed": _warning(
+        "put the folder itself in the link's place, or remove the link: listings of the table find nothing behind it."
+    ),
     "crc-mismatch": _error(
         "the file or its .crc was changed by a program that does not keep .crc files; `hudi repair` takes the .crc "
         "away.",
