@@ -197,7 +197,7 @@ def test_files_of_an_older_schema_are_widened(spark, path, files_read):
         NEW,
     )
     table = make(path, old)
-    table.bulk_insert(new)
+    table.bulk_insert(new, options={"hudi.write.types": "data"})
     frame = load(spark, path)
     assert frame.schema["n"].dataType.simpleString() == "bigint"
     one, two = frame.orderBy("id").collect()
