@@ -23,6 +23,8 @@ from hudi_timeline.concurrency.locks.local import LocalLock
 from hudi_timeline.concurrency.locks.provider import InProcessLock
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.testing.interrupts import Interrupt, steps_of
+from hudi_timeline.timeline.active_timeline import load_timeline
+from hudi_timeline.timeline.instant_generator import new_instant
 from hudi_timeline.transaction import transaction as commit
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute
@@ -107,6 +109,11 @@ def interrupted(made, path, name, at):
         problems = list(_problems(t, name, path, target))
     except Exception as e:  # noqa: BLE001 - each is a finding, told with its step
         problems = [f"{type(e).__name__}: {e}"]
+    finally:
+        # What one step leaves is told once, and not of all steps and operations that follow it.
+        provider._held.clear()
+        for beat in list(heartbeat._running.values()):
+            beat.give_up()
     return [f"{name} at {at}, {struck.where}: {p}" for p in problems]
 
 
@@ -180,6 +187,69 @@ def test_a_lock_is_free_after_an_interrupt_at_each_step_of_holding_it(made, kind
         hold(_lock(kind, made))
         assert not provider._held, struck.where
     assert count > 20
+
+
+@pytest.mark.req("CC-25")
+@pytest.mark.timeout(60)  # what is left held makes the next one wait for ever
+@pytest.mark.parametrize("ended", [heartbeat.Heartbeat.stop, heartbeat.Heartbeat.give_up])
+def test_no_heartbeat_is_left_after_an_interrupt_at_each_step_of_keeping_it(tmp_path, ended):
+    storage = open_storage(tmp_path)
+    instants = iter(range(20260101000000000, 20270101000000000))
+
+    def keep():
+        beat = heartbeat.start(storage, str(next(instants)), call=RunningCall.here())
+        beat.check()
+        ended(beat)
+
+    count = steps_of(keep)
+    for at in range(1, count + 1):
+        with Interrupt(at) as struck:
+            keep()
+        sys.last_value = struck.error
+        keep()
+        assert not heartbeat._running, struck.where
+        assert not [x for x in threading.enumerate() if x.name.startswith("hudi-heartbeat")], struck.where
+    assert count > 100
+
+
+@pytest.mark.req("CC-25")
+@pytest.mark.timeout(60)
+def test_a_heartbeat_ends_after_an_interrupt_at_each_step_of_ending_it_in_pythons_own_modules_too(tmp_path):
+    storage = open_storage(tmp_path)
+    inside = ("hudi_", "threading.py")
+
+    def begun(number):
+        return heartbeat.start(storage, f"202601010000{number:05}", call=RunningCall.here())
+
+    counted = begun(0)
+    count = steps_of(counted.stop, within=inside)
+    for at in range(1, count + 1):
+        beat = begun(at)
+        with Interrupt(at, within=inside) as struck:
+            beat.stop()
+        sys.last_value = struck.error
+        beat.stop()
+        assert not heartbeat._running, struck.where
+        assert not [x for x in threading.enumerate() if x.name.startswith("hudi-heartbeat")], struck.where
+    assert count > 20
+
+
+@pytest.mark.req("CC-25")
+@pytest.mark.timeout(60)
+def test_an_interrupt_at_each_step_of_a_new_instant_lets_the_next_one_be_made(made):
+    t = HudiTable.open(made)
+    timeline = load_timeline(t.storage, t.config)
+
+    def make():
+        return new_instant(timeline, t.config)
+
+    count = steps_of(make)
+    for at in range(1, count + 1):
+        before = make()
+        with Interrupt(at):
+            make()
+        assert make() > before
+    assert count > 5
 
 
 @pytest.mark.req("CC-25")

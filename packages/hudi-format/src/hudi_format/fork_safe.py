@@ -8,28 +8,24 @@ from __future__ import annotations
 
 import os
 import threading
-from types import TracebackType
 
 _locks: list[ProcessLock] = []
 
 
 class ProcessLock:
-    """A lock between threads, for the whole run of a process; a forked child finds it open."""
+    """A lock between threads, for the whole run of a process; a forked child finds it open: `with lock.threads:`.
+
+    Attributes:
+        threads: the lock. Python's own, which a `with` takes and gives back in one step: KeyboardInterrupt in methods
+            of ours that did so would leave it held, and the next one to take it would wait for ever.
+    """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self.threads = threading.Lock()
         _locks.append(self)
 
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._lock.release()
-
     def renew(self) -> None:
-        self._lock = threading.Lock()
+        self.threads = threading.Lock()
 
 
 class Owned:

@@ -118,7 +118,7 @@ def test_a_write_that_dies_after_its_quarantine_is_settled_by_the_next(spark, sa
     def die(self, *arguments, **named):
         if self.storage.uri == path:
             self._open = False
-            self._heartbeat._stopping.set()
+            self._heartbeat.halt()
             raise Died
         return commit_of_table(self, *arguments, **named)
 

@@ -55,6 +55,6 @@ def data_files(storage):
 
 def die(tx):
     """What the table looks like to others once this writer's process has gone."""
-    tx._heartbeat._stopping.set()
+    tx._heartbeat.halt()
     tx._heartbeat._forget()
     tx._open = False

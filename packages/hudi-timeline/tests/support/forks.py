@@ -80,7 +80,7 @@ def while_locked(folder: str) -> None:
     def holds() -> None:
         lock = LocalLock(table.storage)
         assert lock.try_acquire()
-        with instant_generator._lock, stability._lock:
+        with instant_generator._lock.threads, stability._lock.threads:
             held.set()
             go.wait()
         lock.release()

@@ -148,7 +148,7 @@ def test_a_write_that_dies_between_the_two_commits_loses_and_doubles_nothing(
         def die(self, *arguments, **named):
             if self.storage.uri == str(path):
                 self._open = False  # as if the process were gone: no rollback
-                self._heartbeat._stopping.set()
+                self._heartbeat.halt()
                 raise Died
             return commit_of_table(self, *arguments, **named)
 

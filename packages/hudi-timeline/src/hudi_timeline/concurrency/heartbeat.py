@@ -16,6 +16,7 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from queue import Empty, SimpleQueue
 
 from hudi_format._checks import loads
 from hudi_format.errors import ConcurrentWriterError, StorageError
@@ -35,6 +36,9 @@ _LONGEST_PID = 18  # digits; longer ones are no number of a process
 # Writes of this process that are running; a heartbeat file of this process that is not here is left over.
 _running: dict[str, Heartbeat] = {}
 _running_lock = ProcessLock()
+# The call of a heartbeat that is being ended: it counts for nothing wherever an interrupt comes, and the next one
+# to begin ends what is left of it.
+_OVER = RunningCall(None)
 if hasattr(os, "register_at_fork"):  # the writes of the process that forked are not the child's
     os.register_at_fork(after_in_child=_running.clear)
 
@@ -145,7 +149,7 @@ def has_ended(owner: Owner) -> bool:
 
 def _is_at_work(token: str) -> bool:
     """Whether a heartbeat of this process stands for a write that goes on; one that an interrupt cut off is ended."""
-    with _running_lock:
+    with _running_lock.threads:
         beat = _running.get(token)
     if beat is None:
         return False
@@ -179,7 +183,8 @@ class Heartbeat:
         self._tolerance_s = max(interval_ms * misses / 1000, _LEAST_TOLERANCE_S)
         self._interval_s = interval_ms / 1000
         self._clock = clock
-        self._stopping = threading.Event()
+        # Not an Event: an interrupt within its `set` leaves it locked, and its next `set` would wait for ever.
+        self._stopping: SimpleQueue[None] = SimpleQueue()
         self._lost = ""
         self._problem = ""
         # Stores without an atomic replacement show a file half written while it is renewed.
@@ -192,14 +197,14 @@ class Heartbeat:
         self._last_beat = clock()
         self._thread = threading.Thread(target=self._run, name=f"hudi-heartbeat-{instant}", daemon=True)
         try:
-            with _running_lock:
+            with _running_lock.threads:
                 _running[self.owner.token] = self
             # Not published: an instant that another writer has taken must stay its own.
             storage.create(heartbeat_path(instant), self._content)
             self._last_beat = clock()
             self._thread.start()
         except BaseException:
-            self._stopping.set()
+            self._stopping.put(None)
             self._forget()
             raise
 
@@ -209,18 +214,26 @@ class Heartbeat:
         return self._owned.here
 
     def _run(self) -> None:
-        while not self._stopping.wait(self._interval_s):
+        while self._goes_on():
             if self.call is not None and self.call.is_over:
                 self._forget()
                 return
             self.beat()
+
+    def _goes_on(self) -> bool:
+        """Wait for the next beat; whether there is to be one."""
+        try:
+            self._stopping.get(timeout=self._interval_s)
+        except Empty:
+            return True
+        return False
 
     def beat(self) -> None:
         """Renew the heartbeat; a file that is gone is not made again, because another writer took it away."""
         try:
             if self._storage.info(heartbeat_path(self.instant)) is None:
                 self._lost = "its heartbeat file was removed"
-                self._stopping.set()
+                self._stopping.put(None)
                 return
             with self._renewing:
                 self._storage.publish(heartbeat_path(self.instant), self._content)
@@ -261,8 +274,9 @@ class Heartbeat:
         """End the thread and remove the file.  May be called again; a forked child leaves both to its parent."""
         if not self._owned.here:
             return
+        self.call = _OVER
+        self.halt()
         try:
-            self.halt()
             self._storage.delete(heartbeat_path(self.instant))
         finally:
             self._forget()
@@ -271,21 +285,29 @@ class Heartbeat:
         """End the thread and leave the file, as the end of the process does."""
         if not self._owned.here:
             return
-        try:
-            self.halt()
-        finally:
-            self._forget()
+        self.call = _OVER
+        self.halt()
+        self._forget()
 
     def halt(self) -> None:
         """End the thread: the file is left as it is, and counts for as long as it is not too old."""
-        self._stopping.set()
+        self._stopping.put(None)
         if self._thread.ident is not None and self._thread is not threading.current_thread():
             # A beat that hangs in the storage must not hang the writer; its file expires by itself.
             self._thread.join(timeout=10)
 
     def _forget(self) -> None:
-        with _running_lock:
+        with _running_lock.threads:
             _running.pop(self.owner.token, None)
+
+
+def give_up_abandoned() -> None:
+    """End the heartbeats of this process whose calls are over without ending them, as an interrupt makes them."""
+    with _running_lock.threads:
+        begun = list(_running.values())
+    for beat in begun:
+        if beat.call is not None and beat.call.is_over:
+            beat.give_up()
 
 
 def start(
@@ -307,12 +329,13 @@ def start(
         FileExistsError: there is a heartbeat of this instant.
         StorageError: the first beat cannot be written.
     """
+    give_up_abandoned()
     return Heartbeat(storage, instant, interval_ms, misses, clock, call)
 
 
 def abandon(storage: Storage) -> None:
     """End the heartbeats that were begun through this object, and leave their files, as the end of a process does."""
-    with _running_lock:
+    with _running_lock.threads:
         begun = [beat for beat in _running.values() if beat._storage is storage]
     for beat in begun:
         beat.give_up()

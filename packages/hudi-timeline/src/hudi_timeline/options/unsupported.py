@@ -392,7 +392,7 @@ def is_tuning(key: str) -> bool:
 def say_tuning(given: ParsedOptions) -> None:
     """List the options without effect at INFO, and warn of a metadata table that is not maintained."""
     asked = given.parsed.get(METADATA_ENABLE) is True
-    with _said_lock:
+    with _said_lock.threads:
         fresh = {given.given_as[key] for key in given.text if is_tuning(key)} - _said
         _said.update(fresh)
         asked = asked and METADATA_ENABLE not in _said

@@ -142,13 +142,13 @@ _lock = ProcessLock()
 
 def register(read: Read) -> None:
     """Count a read, for as long as the object lives."""
-    with _lock:
+    with _lock.threads:
         _open.add(read)
 
 
 def instants(table_uri: str) -> list[str]:
     """The instants that reads of a table stand for."""
-    with _lock:
+    with _lock.threads:
         return [r.as_of for r in _open if r.table_uri == table_uri and r.as_of]
 
 

@@ -40,7 +40,7 @@ def new_instant(
 
     The caller holds the table's lock from loading `timeline` until the requested file is there.
     """
-    with _lock:
+    with _lock.threads:
         moment = datetime.fromtimestamp(now(), zone_of(config.timezone)).replace(tzinfo=None)
         newest = timeline.newest_time
         instant = format_instant(moment)
