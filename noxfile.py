@@ -232,7 +232,15 @@ def spark_full(session: nox.Session, pyspark: str) -> None:
 def scenario(session: nox.Session) -> None:
     """What crosses packages: golden tables, crashes at every storage call, killed writers; and what documents say."""
     _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING)
-    _pytest(session, "tests/scenario", "tests/golden", "tests/test_documents.py", "-m", "not slow")
+    _pytest(
+        session,
+        "tests/scenario",
+        "tests/golden",
+        "tests/test_documents.py",
+        "tests/test_public_names.py",
+        "-m",
+        "not slow",
+    )
 
 
 @nox.session

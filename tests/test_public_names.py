@@ -1,0 +1,31 @@
+"""The names at the roots of the packages, which are what is public of them."""
+
+import ast
+import importlib
+from pathlib import Path
+
+import pytest
+
+from hudi_format import errors
+
+PACKAGES = Path(__file__).parents[1] / "packages"
+ROOTS = ("hudi_format", "hudi_index", "hudi_timeline", "hudi_spark")
+
+
+@pytest.mark.parametrize("root", ROOTS)
+def test_each_public_name_is_there_and_known_to_type_checkers(root):
+    module = importlib.import_module(root)
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+    stub = PACKAGES / root.replace("_", "-") / "src" / root / "__init__.pyi"
+    tree = ast.parse(stub.read_text())
+    listed = next(n.value for n in tree.body if isinstance(n, ast.Assign))
+    imported = {a.asname for n in tree.body if isinstance(n, ast.ImportFrom) for a in n.names}
+    assert ast.literal_eval(listed) == module.__all__
+    assert imported | {"__version__"} == set(module.__all__)
+
+
+@pytest.mark.parametrize("root", [r for r in ROOTS if r != "hudi_index"])
+def test_errors_are_public_where_they_are_met(root):
+    known = {n for n, v in vars(errors).items() if isinstance(v, type) and issubclass(v, errors.HudiError)}
+    assert known <= set(importlib.import_module(root).__all__)
