@@ -59,7 +59,8 @@ def partition_columns(plan: ScanPlan) -> dict[str, Column]:
         if made is None:
             made = _looked_up(plan.uri, paths, kind, values)
         # A value that no partition is without today, one may be without tomorrow: nullable, as Apache Hudi's.
-        out[name] = F.when(F.lit(True), made.cast(to_spark_type(kind, name))).alias(name)
+        # PySpark 4 sees through a condition that is true; each file has a path, which the optimizer finds later.
+        out[name] = F.when(_file_path().isNotNull(), made.cast(to_spark_type(kind, name))).alias(name)
     return out
 
 
