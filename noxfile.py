@@ -231,7 +231,7 @@ def spark_full(session: nox.Session, pyspark: str) -> None:
 @nox.session
 def scenario(session: nox.Session) -> None:
     """What crosses packages: golden tables, crashes at every storage call, killed writers; and what documents say."""
-    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING)
+    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, "duckdb", "polars")
     _pytest(
         session,
         "tests/scenario",
@@ -247,7 +247,7 @@ def scenario(session: nox.Session) -> None:
 def soak(session: nox.Session) -> None:
     """The long forms: every golden answer on Spark, 40 killed writers without a JVM, 10 on Spark, 200 histories of
     partitions inside of partitions, ten minutes of readers beside a writer that cleans."""
-    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING)
+    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, "duckdb", "polars")
     _pytest(session, "packages/hudi-spark/tests", "-m", "slow", "--timeout=3600")
     _pytest(session, "tests/scenario", "--timeout=5400", env={"HUDI_SOAK": "1"})
 

@@ -12,6 +12,7 @@ from hudi_timeline import HudiTable
 from hudi_timeline.file_system_view import outlived_snapshot
 
 (TABLE,) = golden("cleaned_v8")
+UNANSWERED = [(TABLE, name) for name in sorted(TABLE.unanswered())]
 
 
 @pytest.mark.req("QR-01", "QR-13", "IN-01", "TS-19")

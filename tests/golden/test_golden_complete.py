@@ -2,6 +2,7 @@
 
 import test_golden_bootstrap as bootstrap
 import test_golden_changes as changes
+import test_golden_cleaned as cleaned
 import test_golden_layout2 as layout2
 import test_golden_merged as merged
 import test_golden_merging as merging
@@ -25,6 +26,7 @@ ASKED = [
     *unions.ANSWERED,
     *own_types.QUESTIONS,
     *replaced.QUESTIONS,
+    *((cleaned.TABLE, q) for q in cleaned.TABLE.questions()),
     *((bootstrap.TABLE, q) for q in bootstrap.QUESTIONS),
     *((orc.WRITTEN, q) for q in orc.WRITTEN.questions()),
 ]
@@ -68,7 +70,7 @@ def test_every_table_has_answers_and_every_answer_a_table():
 
 
 def test_what_apache_hudi_could_not_answer_is_asked_for_too():
-    tests = (read, merged, layout2, partial, unions)
+    tests = (read, merged, layout2, partial, unions, cleaned)
     asked = {(t, name) for test in tests for t, name in test.UNANSWERED}
     assert asked == {(t, name) for v in VERSIONS for t in golden(v) for name in t.unanswered()}
     assert all((t.version, t.name, name) not in answers() for t, name in asked)

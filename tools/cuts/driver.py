@@ -88,7 +88,9 @@ def left_over(storage: Storage, known: frozenset[str]) -> list[str]:
     for path in tree(storage):
         if path.startswith(".hoodie/.repair_backup_"):
             continue
-        working = path.startswith((".hoodie/.temp/", ".hoodie/.heartbeat/", ".hoodie_"))
+        working = path.startswith(
+            (".hoodie/.temp/", ".hoodie/.heartbeat/", ".hoodie/.overwrite/", ".hoodie_")
+        )
         unfinished = path.endswith((".tmp", ".backup"))
         stray = path.endswith(".parquet") and path not in named and path not in known
         if working or unfinished or stray:
@@ -255,7 +257,7 @@ def _end(path: Path) -> None:
     """Make the heartbeats that lie there those of a process that has ended, which is what the cut stands for."""
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    for beat in (path / ".hoodie" / ".heartbeat").glob("*"):
+    for beat in (path / ".hoodie").rglob(".heartbeat/*"):  # an overwriting has one in a room of its own
         owner = json.loads(beat.read_bytes())
         beat.write_text(json.dumps({**owner, "pid": ended.pid, "started": "1"}))
 
