@@ -42,7 +42,7 @@ def test_the_same_message_is_posted(apache, tmp_path):
     # Of these Apache Hudi 0.15 posts only that there is something.
     assert own["commitActionType"].pop("val") == "commit"
     extra = own["extraMetadata"].pop("val")
-    assert (extra.pop("_job"), set(extra)) == ("run 7", {"schema"})
+    assert (extra.pop("_job"), set(extra)) == ("run 7", {"schema", "hudi.index.type"})
     for name in ("commitActionType", "extraMetadata"):
         assert own[name] == posted[name]
     assert own["tableName"] == posted["tableName"]

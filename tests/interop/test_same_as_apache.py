@@ -196,7 +196,8 @@ CASES += _key_parts() + _evolution()
 
 def _ours(path, steps, options):
     for operation, table in steps:
-        given = {**options, WRITE + "operation": operation, "hudi.partition.null.texts": "as_hudi"}
+        own = {"hudi.partition.null.texts": "as_hudi", "hudi.write.types": "data"}
+        given = {**options, WRITE + "operation": operation, **own}
         execute(LocalEngine(), open_storage(str(path)), table, given)
 
 
