@@ -229,3 +229,4 @@ def test_keys_columns_and_partitions_that_are_no_texts_are_told_by_name(made):
         with pytest.raises(TypeError, match=said):
             ask()
     assert ids(table.get(["10", None])) == ids(table.get(pa.array(["10"]))) == ["10"]
+    assert ids(table.get([10])) == ["10"]  # a number has one text

@@ -31,7 +31,6 @@ from hudi_format.model import BaseFile, WriteStat
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.exact import Exact
 from hudi_format.schema.fit import fit, unlike
-from hudi_format.schema.input_rows import as_reader as as_reader
 from hudi_format.schema.meta_fields import FILE_NAME, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.hashing.java import crc32
