@@ -234,7 +234,7 @@ def scenario(session: nox.Session) -> None:
     _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, "duckdb", "polars")
     _pytest(
         session,
-        "tests/scenario",
+        "tests/scenarios",
         "tests/golden",
         "tests/test_documents.py",
         "tests/test_public_names.py",
@@ -249,14 +249,14 @@ def soak(session: nox.Session) -> None:
     partitions inside of partitions, ten minutes of readers beside a writer that cleans."""
     _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, "duckdb", "polars")
     _pytest(session, "packages/hudi-spark/tests", "-m", "slow", "--timeout=3600")
-    _pytest(session, "tests/scenario", "--timeout=5400", env={"HUDI_SOAK": "1"})
+    _pytest(session, "tests/scenarios", "--timeout=5400", env={"HUDI_SOAK": "1"})
 
 
 @nox.session
 def faults(session: nox.Session) -> None:
     """The long forms of cuts and faults: every call, 200 seeds on each store, 2,600 interrupts, 4,400 power cuts."""
     _install(session, "hudi-timeline", *TESTING)
-    _pytest(session, "tests/scenario/test_cuts.py", "tests/scenario/test_random_faults.py", "--timeout=7200",
+    _pytest(session, "tests/scenarios/test_cuts.py", "tests/scenarios/test_random_faults.py", "--timeout=7200",
             env={"HUDI_FAULTS": "1"})  # fmt: skip
     _pytest(session, "packages/hudi-timeline/tests/test_interrupts.py",
             "packages/hudi-timeline/tests/test_power_failure.py", "--timeout=7200", env={"HUDI_SOAK": "1"})  # fmt: skip

@@ -1,7 +1,7 @@
 """A writer that dies before or after any of its storage calls, and the writer that comes next.
 
 The storage stops the world at its n-th change; for every n the table must show the old or the new state,
-the next writer must mend it, and nothing may be left over.  One level below tests/scenario: no rows, only
+the next writer must mend it, and nothing may be left over.  One level below tests/scenarios: no rows, only
 instants and files.
 """
 
