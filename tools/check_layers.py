@@ -33,7 +33,7 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
         {"file_slice", "inspect"},
         {"__main__"},
     ),
-    "hudi_index": ({"hashing"}, {"bloom"}, {"lookup", "metadata_table"}),
+    "hudi_index": ({"hashing"}, {"bloom"}, {"lookup", "metadata_table"}, {"tagging"}),
     "hudi_timeline": (
         {"options", "concurrency"},
         {"table_config", "progress"},

@@ -53,7 +53,7 @@ class LookupTask:
         delete_all, delete_field, delete_marker: which records are deletes, as in `WriteContext`: they find
             the stored record wherever it is, and do not move it.
         virtual: makes the keys of the files' columns, where they hold none; only with SIMPLE.
-        prepped: nothing is looked up: rows say the file that they stand in (`hudi_timeline.writing.tagging`).
+        prepped: nothing is looked up: rows say the file that they stand in (`hudi_index.tagging`).
         memory: of the rows; None: they are held.
     """
 

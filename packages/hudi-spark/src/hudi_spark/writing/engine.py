@@ -27,6 +27,7 @@ from hudi_format.model import BaseFile, WriteStat
 from hudi_format.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.lookup import LookupCount, LookupTask
+from hudi_index.tagging import MOVED, STORED_IN, check_files
 from hudi_spark.reading.reader import frame_of
 from hudi_spark.runtime.jobs import run_job
 from hudi_spark.runtime.python_workers import in_workers
@@ -59,8 +60,7 @@ from hudi_timeline.table import HudiTable
 from hudi_timeline.validation.row_rules import Screening
 from hudi_timeline.writing.engine import DATA, PrepareTask
 from hudi_timeline.writing.local_engine import LocalEngine
-from hudi_timeline.writing.tagging import check_files
-from hudi_timeline.writing.tasks import MOVED, STORED_IN, ProfileRow, Routing, WriteContext
+from hudi_timeline.writing.tasks import ProfileRow, Routing, WriteContext
 
 CACHE_COMPRESSED = "spark.sql.inMemoryColumnarStorage.compressed"
 CONSOLE_PROGRESS = "spark.ui.showConsoleProgress"

@@ -25,11 +25,10 @@ from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.lookup import FileLookup, LookupCount, LookupTask, surviving, with_equal_keys
+from hudi_index.tagging import MOVED, STORED_IN, record_kinds
 from hudi_spark.runtime.python_workers import in_workers
 from hudi_spark.writing.bucket_partitioner import slots, small_frame, text_sql
 from hudi_spark.writing.stored_keys import FILE_ID
-from hudi_timeline.writing.tasks import MOVED, STORED_IN
-from hudi_timeline.writing.workers import record_kinds
 
 # Tells the rows of one evaluation apart, also those of one key.
 ROW_ID = "_hudi_row"

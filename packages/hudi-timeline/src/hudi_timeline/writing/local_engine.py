@@ -35,6 +35,7 @@ from hudi_format.schema.meta_fields import FILE_NAME, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.hashing.java import crc32
 from hudi_index.lookup import LookupCount, LookupTask
+from hudi_index.tagging import check_files, rows_by_code, tag_rows
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.validation.row_rules import LocalScreened, Screening
 from hudi_timeline.validation.sql_validators import Queries, duck_queries
@@ -42,7 +43,6 @@ from hudi_timeline.writing.bucket_shuffle import buckets_of, pieces_of
 from hudi_timeline.writing.bulk_insert import path_codes, stored_keys, write_stream
 from hudi_timeline.writing.bulk_insert_sort import in_order, user_function
 from hudi_timeline.writing.engine import DATA, TABLE, PrepareTask
-from hudi_timeline.writing.tagging import check_files, rows_by_code, tag_rows
 from hudi_timeline.writing.tasks import ProfileRow, Routing, TaskToken, WriteContext, as_written
 from hudi_timeline.writing.workers import write_bucket
 

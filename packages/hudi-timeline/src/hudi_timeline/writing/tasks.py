@@ -18,13 +18,7 @@ from hudi_format.model import BaseFile
 from hudi_format.parquet.layout import ParquetConfig
 from hudi_format.schema.evolution import conform
 from hudi_format.storage.protocol import Storage
-
-# A further column of rows that go to a bucket: true for a record that moves to another partition, and is to be
-# deleted in this one.
-MOVED = "_hudi_moved"
-# Another: the path of the base file that holds the stored record, for a record that moves, where its values are to
-# fill those of the new one, and for one that does not, because the stored one is newer; null for all others.
-STORED_IN = "_hudi_stored_in"
+from hudi_index.tagging import MOVED, STORED_IN
 
 CREATE = "CREATE"
 MERGE = "MERGE"

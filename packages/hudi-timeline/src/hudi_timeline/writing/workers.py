@@ -9,26 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hudi_format.errors import HudiError
 from hudi_format.file_slice.writer import Carry, Incoming, RowCounter, concat_file, merge_file
 from hudi_format.keygen.record_keys import nested_column, with_instant
 from hudi_format.merge.key_index import KeyIndex, precombine
 from hudi_format.merge.ordering import ordering_column
-from hudi_format.merge.payloads import MergeRule, Order
+from hudi_format.merge.payloads import Order
 from hudi_format.merge.record_merger import (
-    DATA,
-    DATA_DELETED,
-    DELETE,
-    DELETE_DEFAULT,
     combine,
     decide,
-    deleted_kinds,
     event_times,
     merged_column,
 )
@@ -47,14 +40,13 @@ from hudi_index.bloom.key_observer import (
     TYPE_CODE,
     seeded_observer,
 )
+from hudi_index.tagging import STORED_IN, deleted_rows, record_kinds
 from hudi_timeline.writing.file_writer import SizedFiles, confirm, file_spec, new_observer, start_file
 from hudi_timeline.writing.null_elements import with_null_elements
 from hudi_timeline.writing.tasks import (
     CONCAT,
     CREATE,
     MERGE,
-    MOVED,
-    STORED_IN,
     Bucket,
     TaskToken,
     WriteContext,
@@ -132,22 +124,6 @@ _OF_KEYS = (BLOOM, OLD_BLOOM, TYPE_CODE, MIN_KEY, MAX_KEY)
 STALE_KEYS_ALLOWED = 0.1
 
 
-class DeleteRule(Protocol):
-    """Which rows are deletes, as `WriteContext` says it."""
-
-    @property
-    def rule(self) -> MergeRule: ...
-
-    @property
-    def delete_all(self) -> bool: ...
-
-    @property
-    def delete_field(self) -> str: ...
-
-    @property
-    def delete_marker(self) -> str: ...
-
-
 def write_bucket(
     context: WriteContext,
     bucket: Bucket,
@@ -221,29 +197,6 @@ def _pieces(context: WriteContext, rows: pa.Table) -> Iterator[pa.Table]:
         yield rows
     else:
         yield from (piece for _, piece in windows(rows, context.memory))
-
-
-def record_kinds(context: DeleteRule, rows: pa.Table) -> np.ndarray | None:
-    """What each row is (`hudi_format.merge.record_merger`); None where all are data."""
-    if context.delete_all:
-        return np.full(rows.num_rows, DELETE_DEFAULT, dtype=np.uint8)
-    kinds = deleted_kinds(rows, context.rule, context.delete_field, context.delete_marker)
-    if MOVED not in rows.schema.names:
-        return kinds
-    # That the record moves was decided by its ordering value already: here it only goes.
-    moved = pc.fill_null(rows.column(MOVED), False).to_numpy()
-    if kinds is None:
-        return np.where(moved, np.uint8(DELETE_DEFAULT), np.uint8(DATA)) if moved.any() else None
-    return np.where(moved, np.uint8(DELETE_DEFAULT), kinds)
-
-
-def deleted_rows(context: DeleteRule, rows: pa.Table) -> np.ndarray | None:
-    """Which rows are deletes (bool, one per row), None where none is."""
-    kinds = record_kinds(context, rows)
-    if kinds is None:
-        return None
-    mask: np.ndarray = (kinds == DATA_DELETED) | (kinds >= DELETE)
-    return mask if mask.any() else None
 
 
 def _create(

@@ -1,4 +1,4 @@
-"""Incoming rows with the file group that each is in, for the engine without a JVM.
+"""Tagging: incoming rows with the file group that each is in.
 
 Within partitions a key goes to every file of its partition that holds it.  The global kinds look in all
 partitions: a record that is in another one is updated there, or is deleted there and inserted into its own.
@@ -12,22 +12,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_format.errors import ConcurrentWriterError
 from hudi_format.merge.ordering import ordering_column
-from hudi_format.merge.record_merger import combine
+from hudi_format.merge.payloads import MergeRule
+from hudi_format.merge.record_merger import DATA, DATA_DELETED, DELETE, DELETE_DEFAULT, combine, deleted_kinds
 from hudi_format.merge.spilled_table import gather
 from hudi_format.model import BaseFile, join_path
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.parallel import REMOTE_THREADS
 from hudi_format.storage.protocol import Storage
 from hudi_index.lookup import FileLookup, KeyMatches, LookupCount, LookupTask, surviving, with_equal_keys
-from hudi_timeline.writing.tasks import MOVED, STORED_IN
-from hudi_timeline.writing.workers import deleted_rows, record_kinds
+
+# A further column of rows that go to a bucket: true for a record that moves to another partition, and is to be
+# deleted in this one.
+MOVED = "_hudi_moved"
+# Another: the path of the base file that holds the stored record, for a record that moves, where its values are to
+# fill those of the new one, and for one that does not, because the stored one is newer; null for all others.
+STORED_IN = "_hudi_stored_in"
 
 # A base file and the number of its partition.
 _Candidate: TypeAlias = tuple[int, BaseFile]
@@ -251,6 +258,45 @@ def rows_by_code(codes: np.ndarray, n: int) -> list[np.ndarray]:
     ends = np.searchsorted(codes[order], np.arange(n), side="right")
     starts = np.concatenate(([0], ends))[:n]
     return [order[s:e] for s, e in zip(starts, ends, strict=True)]
+
+
+class DeleteRule(Protocol):
+    """Which rows are deletes, as `LookupTask` and the task of a worker say it."""
+
+    @property
+    def rule(self) -> MergeRule: ...
+
+    @property
+    def delete_all(self) -> bool: ...
+
+    @property
+    def delete_field(self) -> str: ...
+
+    @property
+    def delete_marker(self) -> str: ...
+
+
+def record_kinds(context: DeleteRule, rows: pa.Table) -> np.ndarray | None:
+    """What each row is (`hudi_format.merge.record_merger`); None where all are data."""
+    if context.delete_all:
+        return np.full(rows.num_rows, DELETE_DEFAULT, dtype=np.uint8)
+    kinds = deleted_kinds(rows, context.rule, context.delete_field, context.delete_marker)
+    if MOVED not in rows.schema.names:
+        return kinds
+    # That the record moves was decided by its ordering value already: here it only goes.
+    moved = pc.fill_null(rows.column(MOVED), False).to_numpy()
+    if kinds is None:
+        return np.where(moved, np.uint8(DELETE_DEFAULT), np.uint8(DATA)) if moved.any() else None
+    return np.where(moved, np.uint8(DELETE_DEFAULT), kinds)
+
+
+def deleted_rows(context: DeleteRule, rows: pa.Table) -> np.ndarray | None:
+    """Which rows are deletes (bool, one per row), None where none is."""
+    kinds = record_kinds(context, rows)
+    if kinds is None:
+        return None
+    mask: np.ndarray = (kinds == DATA_DELETED) | (kinds >= DELETE)
+    return mask if mask.any() else None
 
 
 # Rows that say where they are: prepped operations take key, partition path and file from the meta columns.
