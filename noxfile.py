@@ -193,9 +193,9 @@ LOWEST = (
     "hudi-format/tests/parquet/test_reader.py",
     "hudi-format/tests/schema/test_evolution.py",
     "hudi-timeline/tests/cli/test_main.py",
-    "hudi-timeline/tests/test_odd_arrow.py",
+    "hudi-timeline/tests/scenarios/test_odd_arrow.py",
     "hudi-timeline/tests/reading/test_filters.py",
-    "hudi-timeline/tests/test_reader_remedies.py",
+    "hudi-timeline/tests/scenarios/test_reader_remedies.py",
 )
 
 
@@ -258,8 +258,9 @@ def faults(session: nox.Session) -> None:
     _install(session, "hudi-timeline", *TESTING)
     _pytest(session, "tests/scenarios/test_cuts.py", "tests/scenarios/test_random_faults.py", "--timeout=7200",
             env={"HUDI_FAULTS": "1"})  # fmt: skip
-    _pytest(session, "packages/hudi-timeline/tests/test_interrupts.py",
-            "packages/hudi-timeline/tests/test_power_failure.py", "--timeout=7200", env={"HUDI_SOAK": "1"})  # fmt: skip
+    _pytest(session, "packages/hudi-timeline/tests/scenarios/test_interrupts.py",
+            "packages/hudi-timeline/tests/scenarios/test_power_failure.py",
+            "--timeout=7200", env={"HUDI_SOAK": "1"})  # fmt: skip
 
 
 @nox.session

@@ -32,20 +32,19 @@ TESTS = (
     "packages/hudi-format/tests/avro",
     "packages/hudi-format/tests/log",
     "packages/hudi-format/tests/hfile",
-    "packages/hudi-format/tests/test_hostile_sizes.py",
+    "packages/hudi-format/tests/scenarios",
     "packages/hudi-format/tests/test_commit_json.py",
     "packages/hudi-format/tests/merge/test_key_index.py",
     "packages/hudi-format/tests/merge/test_spilled_records.py",
     "packages/hudi-index/tests/metadata_table/test_merger.py",
     "packages/hudi-format/tests/merge/test_overlay.py",
     "packages/hudi-format/tests/parquet/test_row_groups.py",
-    "packages/hudi-format/tests/parquet/test_damage.py",
     "packages/hudi-format/tests/parquet/test_footer.py",
     "packages/hudi-format/tests/parquet/test_utf8.py",
     "packages/hudi-format/tests/file_slice/test_reader.py",
     "packages/hudi-format/tests/inspect/test_files.py",
     "packages/hudi-index/tests",
-    "packages/hudi-timeline/tests/test_repeated_text.py",
+    "packages/hudi-timeline/tests/scenarios/test_repeated_text.py",
 )
 
 

@@ -19,15 +19,15 @@ from interop.spark_worker import QUICK_JVM
 # What no version of PySpark does otherwise: rows and files as the engine without a JVM makes them.  `.ci/run` does
 # these tests on PySpark 3.5; on 4.x the first of so many cases of each test (the nox session `spark_full` does all).
 ONE_OF = {
-    "test_spark_golden": 12,
-    "test_spark_bad_input": 4,
-    "test_spark_indexes": 5,
-    "test_spark_keys": 5,
-    "test_spark_many_keys": 4,
-    "test_spark_operations": 4,
-    "test_spark_same_commits": 3,
-    "test_spark_sizing": 4,
-    "test_spark_validators": 4,
+    "test_golden": 12,
+    "test_bad_input": 4,
+    "test_key_lookup": 5,
+    "test_keys": 5,
+    "test_many_keys": 4,
+    "test_operations": 4,
+    "test_same_commits": 3,
+    "test_sizing": 4,
+    "test_validation": 4,
 }
 ONE_VERSION = {
     "test_every_kind_of_write_and_query",

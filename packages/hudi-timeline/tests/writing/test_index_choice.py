@@ -421,7 +421,7 @@ def test_a_table_without_partitions_needs_no_move(tmp_path):
     assert (result.updated, result.inserted) == (1, 0)
 
 
-# --- what the table remembers: see test_index_memory.py -------------------------------------------------------
+# --- what the table remembers: see scenarios/test_index_memory.py ----------------------------------------------
 
 
 @pytest.mark.req("NEW-14", "IX-15")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(__file__).parent / "support" / "odd_arrow.py"
+PROGRAM = Path(__file__).parents[1] / "support" / "odd_arrow.py"
 # How many tables of random columns are written; HUDI_ODD_ARROW=3000 is the long form.
 COUNT = int(os.environ.get("HUDI_ODD_ARROW", "80"))
 

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from hudi_timeline import HudiTable
 from hudi_timeline.cli.main import app
 
-README = Path(__file__).parents[1] / "README.md"
-ROOT_README = Path(__file__).parents[3] / "README.md"
+README = Path(__file__).parents[2] / "README.md"
+ROOT_README = Path(__file__).parents[4] / "README.md"
 
 
 def blocks(language, readme=README):

@@ -12,7 +12,7 @@ from hudi_format.parquet.reader import read_table
 from hudi_timeline import HudiTable
 from hudi_timeline.reading import task
 
-PACKAGES = Path(__file__).parents[2]
+PACKAGES = Path(__file__).parents[3]
 UNDOES = re.compile(r"roll(ing)? the table back|roll back the instant|restore the table|to a savepoint")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(__file__).parents[1] / "support" / "forks.py"
+PROGRAM = Path(__file__).parents[2] / "support" / "forks.py"
 
 
 @pytest.mark.req("CC-13")
