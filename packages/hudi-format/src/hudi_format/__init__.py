@@ -1,4 +1,4 @@
-"""Read and write the files of Apache Hudi tables with Cython kernels over Arrow; no JVM."""
+"""Readers and writers for files of Apache Hudi tables: Cython kernels over Arrow, no JVM."""
 
 from hudi_format._lazy import at_first_use
 

@@ -1,4 +1,4 @@
-"""`python -m hudi_format inspect FILE`: a look into one log file, HFile or base file."""
+"""Command line `python -m hudi_format inspect FILE`: shows one log file, HFile or base file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hudi_format.inspect.files import inspect_file
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0: shown; 1: shown, but something in it is damaged; 2: not shown."""
+    """Exit code: 0 shown without problems, 1 shown with damage in the file, 2 not shown."""
     parser = argparse.ArgumentParser(prog="python -m hudi_format", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     inspect = commands.add_parser("inspect", help="blocks, row groups or entries of one file, and its schema")

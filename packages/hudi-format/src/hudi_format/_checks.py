@@ -1,4 +1,4 @@
-"""What callers give, checked before work begins: a list of texts is one, and not a text or numbers."""
+"""Checks of arguments: lists of texts, JSON text, `module:function` references."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def loads(text: str | bytes) -> Any:
-    """The value that JSON text stands for; bytes are UTF-8.
+    """The value of JSON text; bytes are decoded as UTF-8.
 
     Raises:
         ValueError: no JSON, numbers of thousands of digits, or text with half of a character.

@@ -1,4 +1,4 @@
-"""Public names of a package that are imported at their first use.
+"""Lazy imports of a package's public names.
 
 A process that reads one table need not wait for the import of all that could be done with it.  The package's
 `__init__.pyi` has the names for type checkers.
@@ -14,7 +14,7 @@ from importlib import import_module
 def at_first_use(
     package: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package.
+    """The functions `__getattr__` and `__dir__` of a package with lazy imports.
 
     Args:
         package: its `__name__`.

@@ -1,4 +1,4 @@
-"""What the JSON of a completed commit says of files; see `files_of_json`."""
+"""Per-file entries of a completed commit's JSON; see `files_of_json`."""
 
 try:
     from hudi_format._commit_json import files_of_json

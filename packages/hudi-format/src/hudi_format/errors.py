@@ -1,4 +1,4 @@
-"""Every error this project raises on purpose.
+"""All exceptions that this project raises on purpose.
 
 One root, `HudiError`; below it one class per reaction of the caller, each with a stable code.  The
 text is one line: what happened, where (table, instant, file), and what to do about it.  Errors
@@ -11,7 +11,7 @@ from typing import ClassVar
 
 
 class HudiError(Exception):
-    """Root of all errors.
+    """Root of all exceptions of this project.
 
     Attributes:
         code: stable identifier of the class, `HUDI-E` and four digits.
@@ -62,7 +62,7 @@ class HudiError(Exception):
         return _rebuild, (type(self), self.message, {**fields, **self.details})
 
     def at(self, *, table: str = "", instant: str = "", file: str = "") -> HudiError:
-        """Itself, with the places that were not known where it was raised filled in."""
+        """This error with its empty location fields (table, instant, file) filled in."""
         self.table = self.table or table
         self.instant = self.instant or instant
         self.file = self.file or file
@@ -70,7 +70,7 @@ class HudiError(Exception):
 
     @property
     def remedy(self) -> str:
-        """What the caller can do, or ""."""
+        """Advice for the caller, or ""."""
         return self._remedy or (self.usual_remedy if self.file else "")
 
     @remedy.setter
@@ -78,7 +78,7 @@ class HudiError(Exception):
         self._remedy = text
 
     def advise(self, remedy: str) -> None:
-        """Set what the caller can do, where nothing was said yet."""
+        """Set the remedy unless there is one already."""
         self._remedy = self._remedy or remedy
 
 
@@ -87,37 +87,37 @@ def _rebuild(cls: type[HudiError], message: str, fields: dict[str, object]) -> H
 
 
 class NotAHudiTableError(HudiError):
-    """The path holds no Hudi table (nothing, or something else)."""
+    """No Hudi table at the path."""
 
     code = "HUDI-E0101"
 
 
 class TableExistsError(HudiError):
-    """A table, or other data, is already at the path."""
+    """A table or other data already exists at the path."""
 
     code = "HUDI-E0102"
 
 
 class UnsupportedError(HudiError):
-    """Asked for something that this version does not do; the remedy names the way round."""
+    """A feature that this version does not support; the remedy names an alternative."""
 
     code = "HUDI-E0201"
 
 
 class FunctionNotAllowedError(HudiError):
-    """A table names a Python function that neither the call nor the process allows to run."""
+    """A Python function named by the table that neither the call nor the process allows to run."""
 
     code = "HUDI-E0202"
 
 
 class OptionError(HudiError, ValueError):
-    """An option that cannot be used as given."""
+    """An option that cannot be used as given; base class of the option errors."""
 
     code = "HUDI-E0300"
 
 
 class UnknownOptionError(OptionError):
-    """An option that no release of Apache Hudi knows."""
+    """An option key unknown to every release of Apache Hudi."""
 
     code = "HUDI-E0301"
 
@@ -129,13 +129,16 @@ class InvalidOptionError(OptionError):
 
 
 class ConflictingOptionError(OptionError):
-    """An option that contradicts another one, or the table's own configuration."""
+    """An option that contradicts another option or the table's configuration."""
 
     code = "HUDI-E0303"
 
 
 class CorruptFileError(HudiError):
-    """Bytes that no conforming writer produces; `details["offset"]` is the first unexplained byte."""
+    """Bytes that no conforming writer produces.
+
+    `details["offset"]` is the first unexplained byte.
+    """
 
     code = "HUDI-E0401"
     usual_remedy = (
@@ -144,25 +147,25 @@ class CorruptFileError(HudiError):
 
 
 class MissingFileError(HudiError):
-    """A file that the timeline says is there is not."""
+    """A file that the timeline lists and storage does not have."""
 
     code = "HUDI-E0402"
 
 
 class StaleSnapshotError(MissingFileError):
-    """The state of the table that a read stands for is not there any more: cleaned or undone since it was read."""
+    """Files of the snapshot being read were cleaned or rolled back since it was taken."""
 
     code = "HUDI-E0403"
 
 
 class SchemaError(HudiError):
-    """Columns or types that cannot be stored, or do not fit the table's."""
+    """Columns or types that cannot be stored or do not fit the table's schema."""
 
     code = "HUDI-E0501"
 
 
 class MissingColumnError(SchemaError):
-    """A key, partition, ordering or requested column that the data does not have."""
+    """A key, partition, ordering or requested column that the data lacks."""
 
     code = "HUDI-E0502"
 
@@ -180,13 +183,13 @@ class OrderingValueError(HudiError):
 
 
 class PartitionPathError(HudiError):
-    """A partition value that cannot become a safe path below the table."""
+    """A partition value without a safe path below the table."""
 
     code = "HUDI-E0505"
 
 
 class DuplicateKeyError(HudiError):
-    """Records to insert whose key is in the table, or in the data twice, where that was not to be."""
+    """Duplicate record keys in an insert: already in the table, or twice in the data."""
 
     code = "HUDI-E0506"
 
@@ -198,7 +201,7 @@ class UnknownPartitionError(HudiError):
 
 
 class ValidationError(HudiError):
-    """Rows, or the table that a write would make, break a rule of the user's; the table is as it was.
+    """Rows, or the resulting table, violate a validation rule; the table is unchanged.
 
     `details`: `rule`; `rows`, how many break it, where that is known; `sample`, some of their record keys.
     """
@@ -207,14 +210,13 @@ class ValidationError(HudiError):
 
 
 class ConcurrentWriterError(HudiError):
-    """Another writer is at work on the table; it may be tried again later."""
+    """Another writer is active on the table; retry later."""
 
     code = "HUDI-E0601"
 
 
 class WriteConflictError(ConcurrentWriterError):
-    """Another writer first completed a change to what the write was made from: the same file groups, the schema, the
-    table's properties; run the write again.
+    """Conflict with a concurrent commit on the same files, schema or properties; retry.
 
     `details`: `rival`, its instant, "" where none is known.
     """
@@ -229,48 +231,48 @@ class LockError(HudiError):
 
 
 class ClockError(HudiError):
-    """The clock gives a time that is not after the table's newest instant."""
+    """The clock is not after the table's newest instant."""
 
     code = "HUDI-E0604"
 
 
 class StorageError(HudiError):
-    """The storage refused a call: no space, no permission, not reachable."""
+    """A storage call failed: no space, no permission, unreachable."""
 
     code = "HUDI-E0701"
 
 
 class SpillError(HudiError):
-    """Temporary files of a merge that exceeds its memory limit could not be written or read."""
+    """Spill files of a merge beyond its memory limit could not be written or read."""
 
     code = "HUDI-E0702"
 
 
 class MergeFunctionError(HudiError):
-    """A merge function of the user's raised, or gave what is no merged record."""
+    """A user-defined merge function raised, or returned no valid record."""
 
     code = "HUDI-E0509"
 
 
 class WriteFailedError(HudiError):
-    """A write that was started and could not be finished; nothing of it is visible."""
+    """A write that started and failed; none of it is visible."""
 
     code = "HUDI-E0801"
 
 
 class LibraryError(HudiError):
-    """A library that this one stands on failed, where table and arguments are sound; its version is named."""
+    """A dependency failed although table and arguments are valid; the message names its version."""
 
     code = "HUDI-E0802"
 
 
 class InstantNotFoundError(HudiError):
-    """A time or instant that the table cannot be read at."""
+    """No instant, or no readable state, at the requested time."""
 
     code = "HUDI-E0901"
 
 
 class HollowCommitError(HudiError):
-    """A commit is still open before completed ones, so a read at that point could change."""
+    """A pending commit before completed ones: a read at that point could still change."""
 
     code = "HUDI-E0902"

@@ -1,4 +1,4 @@
-"""File names of data files: how they are built and taken apart.
+"""File names of base files and log files: construction and parsing.
 
 Source: base files `<fileId>_<writeToken>_<instant>.<ext>`, log files
 `.<fileId>_<instant>.log.<version>[_<writeToken>][.cdc]` (Hudi format, "File naming").
@@ -24,7 +24,7 @@ def base_file_name(file_id: str, write_token: str, instant: str, extension: str 
 
 
 def new_file_id_prefix() -> str:
-    """A file group's identity without the running number of its insert bucket."""
+    """New file id without the trailing number of its insert bucket."""
     return str(uuid.uuid4())
 
 
@@ -33,7 +33,7 @@ def write_token(partition_id: int, stage_id: int, attempt_id: int) -> str:
 
 
 def parse_base_file(partition: str, name: str, size: int = -1) -> BaseFile | None:
-    """The base file that `name` names, or None where it names none (hidden, log, foreign)."""
+    """The base file with this name; None for hidden files, log files and foreign files."""
     match = _BASE.match(name)
     if match is None or name.startswith("."):
         return None
@@ -42,12 +42,12 @@ def parse_base_file(partition: str, name: str, size: int = -1) -> BaseFile | Non
 
 
 def is_base_file_name(name: str) -> bool:
-    """Whether `parse_base_file` would give a base file."""
+    """Whether `parse_base_file` accepts the name."""
     return name[:1] != "." and _BASE.match(name) is not None
 
 
 def parse_log_file(partition: str, name: str, size: int = -1) -> LogFile | None:
-    """The log file that `name` names, or None; CDC logs are not part of a slice and give None."""
+    """The log file with this name, or None; also None for CDC logs, which belong to no slice."""
     match = _LOG.match(name)
     if match is None or match[5]:
         return None
@@ -55,7 +55,7 @@ def parse_log_file(partition: str, name: str, size: int = -1) -> LogFile | None:
 
 
 def parse_cdc_file(partition: str, name: str, size: int = -1) -> LogFile | None:
-    """The log file of changes (change data capture) that `name` names, or None."""
+    """The change-data-capture log file with this name, or None."""
     match = _LOG.match(name)
     if match is None or not match[5]:
         return None
@@ -63,12 +63,15 @@ def parse_cdc_file(partition: str, name: str, size: int = -1) -> LogFile | None:
 
 
 def log_file_name(file_id: str, instant: str, version: int, write_token: str, *, cdc: bool = False) -> str:
-    """`instant` is the slice's base instant, from table version 8 on the delta commit's own."""
+    """Name of a log file.
+
+    `instant` is the slice's base instant, from table version 8 on the delta commit's own.
+    """
     return f".{file_id}_{instant}.log.{version}_{write_token}{'.cdc' if cdc else ''}"
 
 
 def log_sort_key(file: LogFile) -> tuple[str, int, str, bool]:
-    """The order in which the log files of one slice are applied: version 10 comes after 9.
+    """Sort key of a slice's log files in merge order: version 10 comes after 9.
 
     Source: HoodieLogFile.LogFileComparator of Apache Hudi; a file without a token comes first.
     """
@@ -76,7 +79,7 @@ def log_sort_key(file: LogFile) -> tuple[str, int, str, bool]:
 
 
 def is_bucket_file_id(file_id: str) -> bool:
-    """Whether a file id has the shape that the bucket index gives: eight decimal digits first.
+    """Whether a file id has the shape of the bucket index: it begins with eight decimal digits.
 
     A random UUID has only decimal digits there with probability (10/16)^8, about 2 %; one group is
     therefore no evidence, see `looks_bucketed`.

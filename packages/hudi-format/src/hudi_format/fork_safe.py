@@ -1,4 +1,4 @@
-"""What a process that was forked must not take over from the one that it came from.
+"""State that a forked child process must not take over from its parent.
 
 A child has one thread, the one that forked.  A lock that another thread held stays locked in it for ever, and what
 belongs to the parent's writes (locks of tables, heartbeats, descriptors) is the parent's alone.
@@ -13,7 +13,7 @@ _locks: list[ProcessLock] = []
 
 
 class ProcessLock:
-    """A lock between threads, for the whole run of a process; a forked child finds it open: `with lock.threads:`.
+    """Lock between threads that a forked child finds released: `with lock.threads:`.
 
     Attributes:
         threads: the lock. Python's own, which a `with` takes and gives back in one step: KeyboardInterrupt in methods
@@ -29,7 +29,7 @@ class ProcessLock:
 
 
 class Owned:
-    """Whether this is the process that made the object."""
+    """Base of objects that belong to the process in which they were made."""
 
     __slots__ = ("_pid",)
 

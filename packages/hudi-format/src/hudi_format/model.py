@@ -1,4 +1,4 @@
-"""The values that travel between packages: files, slices, write statistics.
+"""Values shared by all packages: files, file slices, write statistics.
 
 Plain, frozen, picklable: they cross to Spark executors.  Paths are relative to the table's base
 path and use "/" on every platform.
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 
 def join_path(partition: str, name: str) -> str:
-    """Path of a file below the base path; a non-partitioned table's partition is ""."""
+    """Path of a file below the base path; the partition of a non-partitioned table is ""."""
     return f"{partition}/{name}" if partition else name
 
 
@@ -61,7 +61,7 @@ class FileSlice:
 
 @dataclass(frozen=True, slots=True)
 class VisibleInstants:
-    """Which instants a read may see: completed ones, and all that are older than the timeline.
+    """Instants visible to a read: completed ones and all older than the active timeline.
 
     `first_active` is the oldest instant of the active timeline in any completed state; everything
     before it was archived, hence completed.  "" means that nothing was ever archived.
@@ -76,7 +76,7 @@ class VisibleInstants:
 
 @dataclass(frozen=True, slots=True)
 class WriteStat:
-    """What one file of a commit holds; the fields of Apache Hudi's HoodieWriteStat.
+    """Statistics of one file written by a commit; the fields of HoodieWriteStat.
 
     `prev_commit` is the base instant of the slice that was rewritten, "null" (the text) for a new
     file group.  Sizes in bytes, times in milliseconds.

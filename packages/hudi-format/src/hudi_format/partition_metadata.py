@@ -1,4 +1,4 @@
-"""The file that makes a folder a partition: `.hoodie_partition_metadata`.
+"""The `.hoodie_partition_metadata` file, which marks a folder as a partition.
 
 Source: Hudi format, "Partition metadata"; HoodiePartitionMetadata of Apache Hudi 0.15.
 """
@@ -19,13 +19,13 @@ def depth_of(partition: str) -> int:
 
 
 def render(commit_time: str, depth: int) -> bytes:
-    """The file's text."""
+    """Content of the partition metadata file."""
     values = {"commitTime": commit_time, "partitionDepth": str(depth)}
     return properties.render(values, ["partition metadata", properties.java_date(datetime.now(UTC))])
 
 
 def write_if_absent(storage: Storage, partition: str, instant: str) -> bool:
-    """Mark a folder as a partition; False where it is marked already.
+    """Mark a folder as a partition; False where it is already marked.
 
     An existing file is left alone, whichever instant it names: readers look at its presence and
     depth, and a concurrent writer may have made it.

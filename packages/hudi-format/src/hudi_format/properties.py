@@ -16,7 +16,7 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def parse(data: bytes, *, path: str = "") -> dict[str, str]:
-    """Keys and values of a properties file; a key that stands twice has its last value.
+    """Keys and values of a properties file; for a repeated key the last value counts.
 
     Raises:
         CorruptFileError: a `\\u` escape without four hexadecimal digits, or a NUL byte, which no
@@ -88,7 +88,7 @@ def _unescape(text: str, path: str) -> str:
 
 
 def render(properties: Mapping[str, str], comments: list[str]) -> bytes:
-    """The text of a properties file, with leading comment lines."""
+    """Text of a properties file, with leading comment lines."""
     lines = [f"#{c}" for c in comments]
     lines += [f"{_escape(k, key=True)}={_escape(v, key=False)}" for k, v in properties.items()]
     return ("\n".join(lines) + "\n").encode("iso-8859-1")
@@ -112,7 +112,7 @@ def _escape(text: str, *, key: bool) -> str:
 
 
 def java_date(moment: datetime) -> str:
-    """The date line that java.util.Properties writes, e.g. `Sat Nov 21 05:37:48 UTC 2026`."""
+    """The date comment that java.util.Properties writes, e.g. `Sat Nov 21 05:37:48 UTC 2026`."""
     # strftime's names follow the locale; Java's do not.
     day = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")[moment.weekday()]
     months = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

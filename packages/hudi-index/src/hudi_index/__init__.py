@@ -1,4 +1,4 @@
-"""Where may this key be? Bloom filters, Java hashes, bucket ids and key look-ups for Apache Hudi tables."""
+"""Key lookup for Apache Hudi tables: bloom filters, Java hashes, bucket ids."""
 
 from hudi_format._lazy import at_first_use
 

@@ -1,4 +1,4 @@
-"""Where incoming keys are: the look-up of the SIMPLE and BLOOM indexes and of their global kinds.
+"""Key lookup of the SIMPLE, BLOOM, GLOBAL_SIMPLE and GLOBAL_BLOOM indexes.
 
 SIMPLE reads the keys of every file that may hold one; BLOOM first asks the files' footers.  Both then compare
 the keys themselves, so they find the same.  The global kinds look in all partitions.
@@ -39,7 +39,7 @@ KINDS = (SIMPLE, BLOOM, *GLOBAL_KINDS)
 
 @dataclass(frozen=True, slots=True)
 class LookupTask:
-    """How keys are looked up, and what is done with a key that is in another partition.
+    """Settings of a key lookup, and of keys found in another partition.
 
     Attributes:
         index: one of `KINDS`.
@@ -81,7 +81,7 @@ class LookupTask:
 
     @property
     def compares_stored(self) -> bool:
-        """Whether a record that is to move is first compared with the stored one, and stays if it is older.
+        """Whether a moving record is first compared with the stored one, and stays if older.
 
         With a payload that fills, it moves all the same, as in Apache Hudi: with the stored record's values.
         """
@@ -96,7 +96,7 @@ class LookupTask:
 
     @property
     def renews_stored(self) -> bool:
-        """Whether a stored record that wins over one of another partition is written again, as of this commit.
+        """Whether a stored record that wins against another partition's record is rewritten.
 
         Apache Hudi merges the two, and updates the stored record's file by what comes out: of equal ordering values the
         incoming one counts.
@@ -105,26 +105,26 @@ class LookupTask:
 
     @property
     def takes_values_along(self) -> bool:
-        """Whether a record that moves is filled from the stored one."""
+        """Whether a moving record is filled from the stored one."""
         return self.is_global and self.update_partition and self.rule.fill_stored and not self.delete_all
 
     @property
     def fills_within(self) -> bool:
-        """Whether incoming records of one key, whatever their partitions, make one."""
+        """Whether incoming records of one key are merged across partitions."""
         return self.is_global and self.combine and self.rule.fill_within and not self.delete_all
 
 
 def surviving(
     keys: pa.Array | pa.ChunkedArray, task: LookupTask, ordering: pa.Array | pa.ChunkedArray | None
 ) -> np.ndarray:
-    """Rows that are left when one is kept per key, ascending (int64)."""
+    """Ascending rows (int64) of the surviving record per key."""
     if task.rule.within == Order.GREATEST:
         return precombine(keys, ordering)
     return combine(keys, task.rule, ordering=ordering).rows
 
 
 def with_equal_keys(rows: np.ndarray, same: np.ndarray | None) -> np.ndarray:
-    """All rows whose key one of `rows` stands for, ascending.
+    """All rows that share a key with `rows`, ascending.
 
     Args:
         same: `FileLookup.same_keys`.
@@ -138,7 +138,7 @@ def with_equal_keys(rows: np.ndarray, same: np.ndarray | None) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class LookupCount:
-    """How many files a look-up had to do with.
+    """Statistics of a lookup.
 
     Attributes:
         index: the index that was used.
@@ -167,7 +167,7 @@ class LookupCount:
 
 @dataclass(frozen=True, slots=True)
 class KeyMatches:
-    """What one file holds of the keys.
+    """Keys found in one file.
 
     Attributes:
         verdict: MAYBE if its keys were read, else what ruled it out.
@@ -183,7 +183,7 @@ class KeyMatches:
 
 @dataclass
 class FileLookup:
-    """Incoming keys, ready to be found in files.  Threads may share it.
+    """Incoming keys, ready for lookup in files; shareable between threads.
 
     Args:
         keys: record keys; not null.
@@ -204,11 +204,11 @@ class FileLookup:
 
     @cached_property
     def same_keys(self) -> np.ndarray | None:
-        """Per row, the row that stands for its key; None where no key stands twice."""
+        """Representative row of each row's key; None where no key repeats."""
         return self.index.find(self.index.keys) if self.index.duplicates else None
 
     def find(self, file: BaseFile, compare: np.ndarray | None = None) -> KeyMatches:
-        """The keys that are in a file; of its columns only the keys are read, and the ordering field where needed.
+        """Keys found in a file, reading only key columns, and the ordering field where needed.
 
         Args:
             compare: per incoming row, whether it moves if it is in this file: such rows are compared with the
@@ -235,7 +235,7 @@ class FileLookup:
         return KeyMatches(MAYBE, rows, self._staying(file, rows))
 
     def _staying(self, file: BaseFile, rows: np.ndarray) -> np.ndarray:
-        """Which of the rows meet a stored record with a greater ordering value."""
+        """Mask of rows whose stored record has a greater ordering value."""
         column, path = self.task.ordering_column, self.task.ordering_field
         if column is None or path is None:
             raise ValueError("stored records are compared, but there is no ordering column")

@@ -1,4 +1,4 @@
-"""format("hudi") for PySpark without a jar."""
+"""PySpark integration: format("hudi") without a jar."""
 
 from hudi_format._lazy import at_first_use
 

@@ -1,4 +1,4 @@
-"""Spark 4's Python data source: `format("hudi")` for scripts that import nothing of ours.
+"""Spark 4 Python data source `hudi`, for scripts without `hudi_spark` imports.
 
 Everything here runs in Python processes that Spark starts: no session, no shuffle, no native scan.  It reads the
 columns that `.schema(...)` or `hudi.read.columns` name, and writes by staging the rows as Arrow files, which the
@@ -74,7 +74,7 @@ _ENABLE = "call hudi_spark.enable(spark) before the {}, which then runs on Spark
 
 
 def path_of(options: dict[str, str]) -> str:
-    """The table's base path, taken out of the options."""
+    """The table's base path, removed from the options."""
     path = take_option(options, "path")
     if path is None and take_option(options, "paths") is not None:
         raise UnsupportedError(
@@ -97,7 +97,7 @@ def _scan(options: Mapping[str, str], columns: Sequence[str] | None = None) -> S
 
 
 def table_schema(options: Mapping[str, str]) -> StructType:
-    """The columns that a read with these options gives; Spark does not say whether it is a stream."""
+    """Schema of a read with these options; Spark does not say whether it is a stream."""
     if _changes_only_as_stream(options):
         given = dict(options)
         return to_spark_schema(TableStream.of(path_of(given), given).scan(START, START).schema)
@@ -105,13 +105,13 @@ def table_schema(options: Mapping[str, str]) -> StructType:
 
 
 def _changes_only_as_stream(options: Mapping[str, str]) -> bool:
-    """Whether changes are asked for and no incremental query: streams need not say that they are one."""
+    """Whether changes are requested without an incremental query, as streams may do."""
     given = {k.lower(): v.strip().lower() for k, v in options.items()}
     return given.get(INCREMENTAL_FORMAT) == CDC and given.get(QUERY_TYPE) != INCREMENTAL
 
 
 class Files(InputPartition):  # type: ignore[misc]
-    """The files that one task reads."""
+    """Files of one task, as an input partition."""
 
     def __init__(self, tasks: tuple[ReadTask | ChangeTask, ...]) -> None:
         super().__init__(len(tasks))
@@ -119,7 +119,7 @@ class Files(InputPartition):  # type: ignore[misc]
 
 
 class HudiReader(DataSourceReader):  # type: ignore[misc]
-    """Plans in the driver's helper process, reads in the tasks."""
+    """Batch reader: plans in the driver's helper process, reads in the tasks."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         if _changes_only_as_stream(options):
@@ -154,17 +154,17 @@ class HudiReader(DataSourceReader):  # type: ignore[misc]
 
 @dataclass
 class Staged(WriterCommitMessage):  # type: ignore[misc]
-    """What one task staged; `path` is "" where it had no rows."""
+    """Staged rows of one task; `path` is "" where it had none."""
 
     path: str
     size: int
 
 
 class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
-    """Stages in the tasks, commits with the engine without a JVM."""
+    """Batch writer: stages in the tasks, commits with the local engine."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
-        """Refuses what can be refused before a row is evaluated; errors as `execute`."""
+        """Validate options and schema before a row is evaluated; errors as of `execute`."""
         given = dict(options)
         self.path = path_of(given)
         self.limit = _limit(given)
@@ -224,7 +224,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
 
 
 def _staged_by_others(storage: Storage, folder: str, partition: int) -> int:
-    """Bytes that other tasks have staged; of several attempts of a task the largest counts."""
+    """Bytes staged by other tasks; of several attempts of a task, the largest counts."""
     sizes: dict[str, int] = {}
     for entry in storage.list(folder):
         task = entry.name.partition("-")[0]
@@ -263,7 +263,7 @@ def _rows(storage: Storage, staged: Sequence[Staged], schema: pa.Schema) -> pa.T
 
 
 def _limit(options: dict[str, str]) -> int:
-    """The limit in bytes; its option is taken out."""
+    """The staging limit in bytes; its option is removed."""
     text = take_option(options, STAGING_LIMIT)
     if text is None:
         return DEFAULT_STAGING_LIMIT
@@ -285,7 +285,7 @@ OFFSET = "commitTime"
 
 
 class HudiStreamReader(DataSourceStreamReader):  # type: ignore[misc]
-    """Plans each batch in the driver's helper process, reads it in the tasks."""
+    """Stream reader: plans each batch in the driver's helper process, reads in the tasks."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         given = dict(options)
@@ -311,4 +311,4 @@ class HudiStreamReader(DataSourceStreamReader):  # type: ignore[misc]
         forget_archives()
 
     def commit(self, end: dict[str, str]) -> None:
-        """Nothing to do: the checkpoint keeps the offset."""
+        """Does nothing: the checkpoint keeps the offset."""

@@ -1,4 +1,4 @@
-"""Hudi's own functions for users' queries: record keys, partition paths, hashes, buckets, bloom filters.
+"""Spark functions: record keys, partition paths, hashes, buckets, bloom filters.
 
 Vectorised Python functions over the kernels of the lower packages, so that a query computes exactly what a write
 does:
@@ -39,7 +39,7 @@ Kernel = Callable[[pa.RecordBatch], pa.Array]
 
 
 def record_key(*fields: str) -> Column:
-    """The record key that a write with these key fields gives; null where a write would refuse the row.
+    """Record key that a write with these fields gives; null where it would refuse the row.
 
     Args:
         fields: column names, nested ones by dot path, in the order of
@@ -49,7 +49,7 @@ def record_key(*fields: str) -> Column:
 
 
 def partition_path(*fields: str, hive_style: bool = False, url_encode: bool = False) -> Column:
-    """The partition path that a write with these partition fields gives.
+    """Partition path that a write with these fields gives.
 
     Args:
         fields: column names, in the order of `hoodie.datasource.write.partitionpath.field`.
@@ -61,7 +61,7 @@ def partition_path(*fields: str, hive_style: bool = False, url_encode: bool = Fa
 
 
 def time_ordered(key: Column | str, created: Column | str) -> Column:
-    """A record key that grows with time: 12 hexadecimal digits of milliseconds, a hyphen, the text of `key`.
+    """Time-ordered record key: 12 hexadecimal digits of milliseconds, a hyphen, `key`.
 
     As `hudi_format.keygen.ordered_keys.with_time_prefix`, and Spark's own expressions; null where either is, and for
     moments before 1970, which a write refuses.
@@ -82,7 +82,7 @@ def java_hash(text: Column | str) -> Column:
 
 
 def bucket_id(key: Column | str, *, fields: Sequence[str], num_buckets: int) -> Column:
-    """The bucket of each record key in a simple bucket index, from 0 on; null for null.
+    """Bucket id of each record key in a simple bucket index, from 0 on; null for null.
 
     Args:
         key: record keys as `record_key` gives them.
@@ -97,7 +97,7 @@ def bucket_id(key: Column | str, *, fields: Sequence[str], num_buckets: int) -> 
 
 
 def bloom_might_contain(filter_text: str, key: Column | str, *, type_code: str | None = None) -> Column:
-    """Whether a base file whose footer has this bloom filter may hold each record key; False is certain.
+    """Whether a bloom filter may contain each record key; False is certain.
 
     Args:
         filter_text: the footer entry `org.apache.hudi.bloomfilter`.
@@ -177,7 +177,7 @@ def _column(kernel: Kernel, returns: str, fields: Sequence[str]) -> Column:
 
 
 def kernel_column(kernel: Kernel, returns: str, columns: Sequence[Column], names: tuple[str, ...]) -> Column:
-    """The kernel over the columns, which it sees as a batch with these names."""
+    """A Python function over columns, which arrive as a batch with these names."""
     if HAS_ARROW_UDF:
         return _arrow(kernel, returns, columns, names)
     parts = [part for n, column in enumerate(columns) for part in _as_text(column, n)]
@@ -199,7 +199,7 @@ def _arrow(kernel: Kernel, returns: str, columns: Sequence[Column], names: tuple
 
 
 def _as_text(column: Column, n: int) -> list[Column]:
-    """A column's value as a text that `_from_text` understands, and the name of its type.
+    """A column's value as text for `_from_text`, and the name of its type.
 
     pandas has no nulls in integer columns and no decimals; text keeps every value.  JSON writes timestamps in
     UTC whatever the session's zone is, and binary as base64; the type's name is constant, so that Spark drops
@@ -232,7 +232,7 @@ def _on_pandas(kernel: Kernel, names: tuple[str, ...]) -> Callable[[pd.DataFrame
 
 
 def from_text(text: pa.Array, kind: str) -> pa.Array:
-    """The values that `_as_text` wrote, as far as another type has another text in keys."""
+    """The values from the text of `_as_text`, where key text depends on the type."""
     if kind in ("timestamp", "timestamp_ntz"):
         return text.cast(pa.timestamp("us", "UTC"))
     if kind == "binary":

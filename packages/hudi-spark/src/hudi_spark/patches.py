@@ -1,4 +1,4 @@
-"""Divert `format("hudi")` of classic readers and writers to this package, and leave every other format alone.
+"""Patches of PySpark's readers and writers for `format("hudi")`; other formats pass.
 
 The methods that configure a reader or writer are wrapped to note what they are told, and still tell the JVM's
 object.  The methods that act look at the notes: for Hudi they run ours, else the original.  The JVM's objects keep
@@ -36,7 +36,7 @@ Method = Callable[..., Any]
 
 @dataclass
 class Notes:
-    """What a reader or writer was told."""
+    """Recorded settings of a reader or writer."""
 
     format: str | None = None
     mode: str | None = None
@@ -58,7 +58,7 @@ def notes_of(target: Any) -> Notes:
 
 
 def _noting(take: Callable[..., None]) -> Callable[[Method], Method]:
-    """A wrapper that takes a note once the original has accepted the call."""
+    """Wrapper that records a setting after the original accepted the call."""
 
     def wrap(original: Method) -> Method:
         @functools.wraps(original)
@@ -189,7 +189,7 @@ def _load_stream(original: Method) -> Method:
 
 
 def _start(what: str, remedy: str) -> Callable[[Method], Method]:
-    """A wrapper of what starts a query: refuses Hudi as its sink, and lets streams of tables follow them."""
+    """Wrapper of query starts: refuses Hudi sinks and starts table streams' followers."""
 
     def wrap(original: Method) -> Method:
         @functools.wraps(original)
@@ -212,7 +212,7 @@ def _start(what: str, remedy: str) -> Callable[[Method], Method]:
 
 
 def _refusing(what: str, remedy: str) -> Callable[[Method], Method]:
-    """A wrapper that refuses the call for Hudi, unless Apache Hudi's bundle is there to answer it."""
+    """Wrapper that refuses the call for Hudi unless Apache Hudi's bundle is present."""
 
     def wrap(original: Method) -> Method:
         @functools.wraps(original)
@@ -233,7 +233,7 @@ def _refuse(spark: SparkSession, what: str, remedy: str) -> None:
 
 
 def _refusing_by_name(what: str, remedy: str) -> Callable[[Method], Method]:
-    """As `_refusing`, for calls that name a table: the default format says nothing about that."""
+    """Wrapper like `_refusing` for calls that name a table, where the default format is unknown."""
 
     def wrap(original: Method) -> Method:
         @functools.wraps(original)
@@ -290,7 +290,7 @@ def _sql(original: Method) -> Method:
 
 
 def refuse_sql(spark: SparkSession, text: str) -> None:
-    """Refuse statements that name Hudi as a table's format.
+    """Refuse SQL statements that create Hudi tables.
 
     Raises:
         UnsupportedError: unless Apache Hudi's bundle is there to run it.
@@ -350,7 +350,7 @@ def installed() -> bool:
 
 
 def install() -> None:
-    """Wrap the methods; nothing happens where they are wrapped already."""
+    """Wrap the methods; does nothing where they are wrapped already."""
     global _active
     _active = True
     for cls, name, wrap in _PATCHES:
@@ -363,7 +363,7 @@ def install() -> None:
 
 
 def _switched(original: Method, ours: Method) -> Method:
-    """Ours while installed, else the original: another package may have wrapped ours meanwhile."""
+    """The patched method while installed, else the original."""
 
     @functools.wraps(original)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -373,7 +373,7 @@ def _switched(original: Method, ours: Method) -> Method:
 
 
 def uninstall() -> None:
-    """Put the original methods back; where others have wrapped ours since, ours only step aside."""
+    """Restore the original methods; patches that others wrapped become inactive."""
     global _active
     _active = False
     for (cls, name), (original, ours) in list(_originals.items()):

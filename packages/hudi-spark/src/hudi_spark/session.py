@@ -1,4 +1,4 @@
-"""Switch `format("hudi")` on and off for the sessions of this process."""
+"""Activation of `format("hudi")` for the sessions of this process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _said: set[str] = set()
 
 
 def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
-    """The builder itself, whose `getOrCreate()` now also enables `format("hudi")`.
+    """The builder, whose `getOrCreate()` also enables `format("hudi")`.
 
     Sets `PYSPARK_PYTHON` to this interpreter where it is unset: with another Python on the workers nothing of
     this package could run there.
@@ -49,7 +49,7 @@ def _enabling(make: Any) -> Any:
 
 
 def enable(spark: SparkSession | None = None) -> None:
-    """Make `read.format("hudi")` and `write.format("hudi")` of all classic sessions of this process ours.
+    """Take over `format("hudi")` in all classic sessions of this process.
 
     May be called any number of times, before or after the session is made.  Where Apache Hudi's own bundle is
     on the class path too, ours is used for `load` and `save`; `disable()` gives the bundle's back.
@@ -77,12 +77,12 @@ def enable(spark: SparkSession | None = None) -> None:
 
 
 def disable() -> None:
-    """Undo `enable`: `format("hudi")` is again what Spark finds by itself."""
+    """Undo `enable`: `format("hudi")` is resolved by Spark again."""
     patches.uninstall()
 
 
 def enabled() -> bool:
-    """Whether `format("hudi")` is ours now."""
+    """Whether `format("hudi")` is enabled."""
     return patches.installed()
 
 
@@ -92,7 +92,7 @@ def _set_worker_python() -> None:
 
 
 def _correct_worker_python(spark: SparkSession) -> None:
-    """A session that was made before PYSPARK_PYTHON was set would look for `python3` on PATH."""
+    """Set the workers' Python for a session created before PYSPARK_PYTHON was set."""
     context: Any = spark.sparkContext
     if getattr(context, "pythonExec", None) == _PYTHON_FROM_PATH:
         context.pythonExec = os.environ[_WORKER_PYTHON]

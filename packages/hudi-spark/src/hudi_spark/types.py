@@ -1,4 +1,4 @@
-"""Column types between Arrow and Spark.
+"""Conversion of column types between Arrow and Spark.
 
 Spark's own converters are not part of its public interface and name no column in their errors.  Timestamps with
 a zone are instants in microseconds UTC on both sides, those without are TIMESTAMP_NTZ.
@@ -32,7 +32,7 @@ _TO_ARROW: tuple[tuple[type[T.DataType], pa.DataType], ...] = (
 
 
 def to_arrow_schema(schema: T.StructType) -> pa.Schema:
-    """The Arrow schema of a frame, nullability kept; columns of nulls only (void) have Arrow's null type.
+    """Arrow schema of a frame, nullability kept; void columns have Arrow's null type.
 
     Raises:
         SchemaError: a type that no Hudi table stores; names the column and a way round.
@@ -72,7 +72,7 @@ def to_arrow_type(kind: T.DataType, column: str = "") -> pa.DataType:
 
 
 def to_spark_schema(schema: pa.Schema) -> T.StructType:
-    """The Spark schema of columns that a table has; all are nullable, as everything that Spark reads.
+    """Spark schema of table columns; all are nullable.
 
     Raises:
         SchemaError: a type that Spark does not have.
@@ -109,7 +109,7 @@ def to_spark_type(kind: pa.DataType, column: str = "") -> T.DataType:
 
 
 def without_void(kind: T.DataType, wanted: T.DataType) -> T.DataType:
-    """The type of a column with what is void in it in the wanted type; all its other types stay."""
+    """A column's type with void parts replaced by the wanted types."""
     if isinstance(kind, T.NullType):
         return wanted
     if isinstance(kind, T.ArrayType) and isinstance(wanted, T.ArrayType):
@@ -130,7 +130,7 @@ def without_void(kind: T.DataType, wanted: T.DataType) -> T.DataType:
 
 
 def promoted(column: Column, own: T.DataType, wanted: T.DataType) -> Column:
-    """The column in a wider type; floats keep the digits that they print with, as Apache Hudi has it."""
+    """The column in a wider type; floats keep their printed digits, as in Apache Hudi."""
     if isinstance(own, T.FloatType) and isinstance(wanted, T.DoubleType):
         return column.cast("string").cast(wanted)
     return column.cast(wanted)

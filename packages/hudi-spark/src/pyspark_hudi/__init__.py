@@ -1,4 +1,4 @@
-"""The data source that Spark 4 finds by itself: modules named `pyspark_*` are looked through for `DefaultSource`.
+"""Entry point of Spark 4's data source discovery: `DefaultSource` of `pyspark_*` modules.
 
 Nothing but the class is here, and all else is imported when it is used: an error while any such module is
 imported takes the look-up from every format of the session.
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class DefaultSource(DataSource):  # type: ignore[misc]
-    """`format("hudi")` without an import of hudi_spark: see `hudi_spark.datasource`."""
+    """`format("hudi")` without an import of hudi_spark; see `hudi_spark.datasource`."""
 
     @classmethod
     def name(cls) -> str:

@@ -1,4 +1,4 @@
-"""Arrow columns of plain values, and numpy's view of them, without pyarrow's converters.
+"""Conversion of plain values to Arrow columns and of columns to numpy, without pandas.
 
 `pa.array`, `pa.scalar`, `to_numpy` and kernels that are given Python values import pandas, where it is installed, at
 their first call: that takes a new process longer than opening a table and planning a read.
@@ -93,7 +93,7 @@ def flags_of(column: pa.Array) -> np.ndarray:
 
 
 def filtered(table: pa.Table, expression: pc.Expression) -> pa.Table:
-    """The rows for which `expression` is true.
+    """The rows for which the expression is true.
 
     Raises:
         pyarrow.ArrowInvalid, ArrowNotImplementedError, ArrowTypeError: it does not fit the table's columns.

@@ -1,4 +1,4 @@
-"""The door through which Arrow data of other makers comes in: users' tables and streams, Spark's batches.
+"""Validation and repair of Arrow data from users and from Spark.
 
 What Arrow's own code and our kernels take for granted is made sure of here, once, so that no input can end the
 process.  Arrays of no values get the one offset that Arrow's format wants and that some writers leave out (Spark's
@@ -18,7 +18,7 @@ _REMEDY = "correct what makes the data; `validate(full=True)` of pyarrow says th
 
 
 def checked_table(table: pa.Table) -> pa.Table:
-    """A table whose values are what their types say.
+    """The table, after a check that its values conform to their types.
 
     Raises:
         SchemaError: a column that is not: offsets that go beyond the values, text that is not UTF-8 ...
@@ -34,7 +34,7 @@ def checked_table(table: pa.Table) -> pa.Table:
 
 
 def checked_reader(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """A stream whose batches are checked as they come; errors as of `checked_table`.
+    """The stream, with each batch checked as it arrives; errors as of `checked_table`.
 
     A stream that fails is a SchemaError too, when it is read.
     """
@@ -62,7 +62,7 @@ def checked_reader(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
 
 
 def whole_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A batch in which arrays of no values have their one offset, at every depth; itself where nothing lacks."""
+    """The batch with missing offset buffers of empty arrays added, at every depth."""
     if not any(_needs(c) for c in batch.columns):
         return batch
     columns = [_whole(c) if _needs(c) else c for c in batch.columns]
@@ -70,7 +70,7 @@ def whole_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def no_rows(schema: pa.Schema) -> pa.Table:
-    """A table of no rows, of any types: Arrow before 26 makes none of some encodings."""
+    """A table without rows, also for types where Arrow before 26 cannot make one."""
     return pa.Table.from_arrays([_none(f.type) for f in schema], schema=schema)
 
 
@@ -103,7 +103,7 @@ def _children(array: pa.Array) -> list[pa.Array]:
 
 
 def _needs(array: pa.Array) -> bool:
-    """Whether an array, or one below it, has no values and no offset."""
+    """Whether an array, or one below it, is empty and lacks its offset buffer."""
     if isinstance(array, pa.ExtensionArray) or len(array):
         return any(_needs(child) for child in _children(array))
     # Arrow slices the buffers of what begins late, which need not be there.
@@ -128,7 +128,7 @@ def _lacks_offset(array: pa.Array) -> bool:
 
 
 def _whole(array: pa.Array) -> pa.Array:
-    """The array made anew around what lacks its offset."""
+    """The array rebuilt with the missing offset buffers."""
     kind, rows = array.type, len(array)
     if isinstance(array, pa.ExtensionArray):
         return pa.ExtensionArray.from_storage(kind, _whole(array.storage))
@@ -156,7 +156,10 @@ def _whole(array: pa.Array) -> pa.Array:
 
 
 def _none(kind: pa.DataType) -> pa.Array:
-    """No values, with all buffers; what Arrow makes of no values is not valid for encodings below other types."""
+    """An empty array with all of its buffers.
+
+    Arrow's own empty arrays are invalid for encodings below other types.
+    """
     if isinstance(kind, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(kind, _none(kind.storage_type))
     if pt.is_dictionary(kind):

@@ -1,4 +1,4 @@
-"""The size of Arrow data in memory, asked of arrays of any kind and state.
+"""Memory size of Arrow data, safe for arrays without an offset buffer.
 
 Arrow's own `nbytes` reads the first offset of each list, map and text below a column even where there is none: an
 array of no values may have an offsets buffer of no bytes, and Spark's writer leaves such ones below empty lists.  The
@@ -18,7 +18,7 @@ Data: TypeAlias = pa.Table | pa.RecordBatch | pa.ChunkedArray | pa.Array
 
 
 def size_of(data: Data) -> int:
-    """Bytes of the values that a table, batch or column stands for: of slices only what they show."""
+    """Bytes of the values of a table, batch or column; for a slice, only its own values."""
     if isinstance(data, (pa.Table, pa.RecordBatch)):
         return sum(size_of(column) for column in data.columns)
     if isinstance(data, pa.ChunkedArray):
@@ -71,7 +71,7 @@ def _has_offsets(kind: pa.DataType) -> bool:
 
 
 def _ends(offsets: pa.Buffer | None, wide: int, first: int, rows: int) -> tuple[int, int]:
-    """The first and the last offset of some rows; (0, 0) where the buffer is too short to have them."""
+    """First and last offset of some rows; (0, 0) where the buffer is too short."""
     if offsets is None or offsets.size < (first + rows + 1) * wide:
         return 0, 0
     values = np.frombuffer(offsets, dtype=np.int64 if wide == 8 else np.int32, count=first + rows + 1)
@@ -81,7 +81,7 @@ def _ends(offsets: pa.Buffer | None, wide: int, first: int, rows: int) -> tuple[
 def _viewed(
     offsets: pa.Buffer | None, sizes: pa.Buffer | None, wide: int, first: int, rows: int
 ) -> tuple[int, int]:
-    """The span of the child that the lists of a list view have values in."""
+    """Span of the child array that a list view's lists use."""
     least = (first + rows) * wide
     if offsets is None or sizes is None or min(offsets.size, sizes.size) < least:
         return 0, 0
@@ -95,7 +95,7 @@ def _viewed(
 
 
 def _beyond_views(array: pa.Array, views: pa.Buffer | None) -> int:
-    """Bytes of text that is too long to lie in its view."""
+    """Bytes of the texts that are stored outside their string views."""
     first, rows = array.offset, len(array)
     if views is None or views.size < 16 * (first + rows):
         return 0

@@ -1,4 +1,4 @@
-"""Text columns as the C kernels take them: bytes, 64-bit offsets, and which rows are there.
+"""Buffers of text columns for the C kernels: bytes, 64-bit offsets, validity.
 
 Kernels take plain buffers, so that nothing links against pyarrow.  Slices and `array.offset` are resolved
 here, and so are the several ways in which Arrow stores text.
@@ -18,7 +18,7 @@ _MAX_STRING_BYTES = (1 << 31) - 1
 
 
 class TextBuffers(NamedTuple):
-    """One text column of n rows.
+    """Buffers of a text column of n rows.
 
     Attributes:
         data: uint8; borrowed from the Arrow array.
@@ -46,7 +46,7 @@ def text_chunks(array: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
 
 
 def one_text_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """A text column in one piece, as string, or as large_string beyond 2 GiB of text.
+    """A text column as one array: string, or large_string beyond 2 GiB of text.
 
     Raises:
         TypeError: a column that is not text.

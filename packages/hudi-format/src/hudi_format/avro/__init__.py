@@ -1,4 +1,4 @@
-"""Avro binary to Arrow columns and back: `Decoder` and `Encoder`."""
+"""Avro binary decoder and encoder for Arrow columns: `Decoder` and `Encoder`."""
 
 from hudi_format.avro.decoder import Decoder
 from hudi_format.avro.encoder import Encoder

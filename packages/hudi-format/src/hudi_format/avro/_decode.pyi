@@ -14,7 +14,7 @@ TOO_MUCH_FOR_INPUT: int
 
 @disjoint_base
 class Memory:
-    """Owns one buffer of the C heap.  `size` is in bytes."""
+    """Owner of one buffer on the C heap; `size` is in bytes."""
 
     @property
     def size(self) -> int: ...
@@ -23,7 +23,7 @@ class Memory:
 
 @disjoint_base
 class Program:
-    """The steps and sinks of one pair of schemas; never changes, so that threads may share it."""
+    """Compiled steps and sinks of a pair of schemas; immutable, so that threads may share it."""
 
     def __new__(
         cls,
@@ -43,7 +43,7 @@ class Program:
     def run(
         self, data: _Bytes, offsets: _Numbers | None, lengths: _Numbers | None, start: int, rows: int
     ) -> tuple[int, int, int, int, list[tuple[int, int, Memory | None, Memory | None, Memory | None]] | None]:
-        """Read records at `offsets`, or `rows` of them end to end from `start` on.
+        """Decode the records at `offsets`, or `rows` consecutive ones from `start` on.
 
         Returns:
             what went wrong (0, or a key of CORRUPT or UNFIT, TOO_LONG_FOR_ARROW or TOO_MUCH_FOR_INPUT); the

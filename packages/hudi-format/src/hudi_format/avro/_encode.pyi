@@ -7,7 +7,7 @@ UNFIT: dict[int, str]
 
 @disjoint_base
 class Program:
-    """The steps of one writer's schema; never changes, so that threads may share it."""
+    """Compiled steps of a writer's schema; immutable, so that threads may share it."""
 
     def __new__(
         cls, steps: list[tuple[str, int, int, int, int, int, bytes, list[int], list[int]]]
@@ -26,7 +26,9 @@ class Program:
         offsets: npt.NDArray[np.int64],
         guess: int,
     ) -> tuple[int, int, int, bytearray | None]:
-        """Write rows; `offsets`, one more than rows, are filled with where each begins.
+        """Encode rows.
+
+        `offsets`, one more than rows, are filled with the start of each record.
 
         Args:
             sources: addresses of validity bits, values and offsets (0 for none), and the first row's place in

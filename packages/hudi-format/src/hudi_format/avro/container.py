@@ -1,4 +1,4 @@
-"""Avro object containers: plans of a timeline, entries of a bootstrap's index; checked before fastavro runs over them.
+"""Avro object containers of plans and bootstrap indexes, checked before fastavro runs.
 
 fastavro recurses on the C stack, for a schema's nesting and for values inside values: a schema that is nested deep,
 or a type that holds itself, ends the process.  And it believes counts, where items take no bytes.  None of Hudi's
@@ -48,7 +48,7 @@ LEAST_INFLATED = 1 << 20
 
 @lru_cache(maxsize=64)
 def checked_schema(text: str) -> Any:
-    """The schema as fastavro wants it.
+    """The parsed schema for fastavro, after checks of its nesting.
 
     Raises:
         CorruptFileError: no Avro schema of a record, or one that no writer of timelines uses.
@@ -62,7 +62,7 @@ def checked_schema(text: str) -> Any:
 
 
 def _check(kind: AvroType, above: list[AvroType], done: dict[int, int]) -> int:
-    """Levels of types inside types, this one's among them, also by name; `done` has those of types seen before."""
+    """Nesting depth of a type, itself included; `done` holds the depth of types already seen."""
     if any(kind is a for a in above):
         raise CorruptFileError(f"an Avro schema with a type that holds itself ({kind.node.get('name')})")
     if id(kind) in done:
@@ -87,7 +87,10 @@ def _check(kind: AvroType, above: list[AvroType], done: dict[int, int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ContainerHeader:
-    """What the head of a container says.  `prefix` is all of it but the marker between blocks."""
+    """Header of an Avro object container.
+
+    `prefix` is all of it but the marker between blocks.
+    """
 
     prefix: bytes
     schema: str
@@ -96,19 +99,19 @@ class ContainerHeader:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """An Avro object container: its head, and blocks as (number of records, their bytes)."""
+    """An Avro object container: header, and blocks as (number of records, bytes)."""
 
     header: ContainerHeader
     blocks: list[tuple[int, bytes]]
 
     @property
     def schema(self) -> str:
-        """The schema's text."""
+        """JSON text of the writer's schema."""
         return self.header.schema
 
 
 def container_header(data: bytes) -> ContainerHeader:
-    """The head of an Avro object container.  Errors as `container_parts`."""
+    """The header of an Avro object container; errors as of `container_parts`."""
     if data[: len(MAGIC)] != MAGIC:
         raise CorruptFileError("it does not begin as an Avro container", offset=0)
     found: dict[bytes, bytes] = {}
@@ -139,7 +142,7 @@ def container_header(data: bytes) -> ContainerHeader:
 
 
 def container_parts(data: bytes, known: ContainerHeader | None = None) -> Container:
-    """The parts of an Avro object container.
+    """Header and blocks of an Avro object container.
 
     Args:
         known: the head of another one, which most likely is this one's too.
@@ -198,7 +201,7 @@ def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def read_container(data: bytes, *, what: str = "Avro container") -> tuple[str, dict[str, Any]]:
-    """The name of a container's record type, without its namespace, and its one record.
+    """Record type (without namespace) and the single record of a container.
 
     Args:
         what: what is expected, for messages.

@@ -1,4 +1,4 @@
-"""Avro binary records to Arrow columns.
+"""Decoder from Avro binary records to Arrow columns.
 
 The pair of schemas is compiled once (`hudi_format.avro.resolver`); each call then runs over its records without
 the GIL and without a Python object per value, and may be made from several threads at once.
@@ -30,7 +30,7 @@ _Buffers: TypeAlias = tuple[
 
 
 class Decoder:
-    """Turns records that were written with one Avro schema into the columns of another.
+    """Decodes records of a writer's Avro schema into the columns of a reader's schema.
 
     Args:
         writer_schema: of the bytes, as a log block's header or an HFile has it.
@@ -85,7 +85,7 @@ class Decoder:
 
     @property
     def schema(self) -> pa.Schema:
-        """Of the batches that come out."""
+        """Arrow schema of the decoded batches."""
         return self._schema
 
     def decode(self, data: object, offsets: npt.ArrayLike, lengths: npt.ArrayLike) -> pa.RecordBatch:
@@ -109,7 +109,7 @@ class Decoder:
         return self._run(data, begins, spans, 0, 0)[0]
 
     def decode_stream(self, data: object, start: int, count: int) -> tuple[pa.RecordBatch, int]:
-        """`count` records that lie end to end from `start` on, and where the last one ends.
+        """`count` consecutive records from `start` on, and the end of the last one.
 
         Raises:
             as `decode`.
@@ -188,7 +188,7 @@ def _buffer(memory: _decode.Memory | None) -> pa.Buffer | None:
 
 
 def _vectors_as_stored(writer: AvroType, wanted: pa.Schema) -> pa.Schema:
-    """The wanted columns, with bytes for lists of numbers that the writer has as vectors, or does not have."""
+    """The wanted columns, with bytes in place of vectors."""
     stored = {f.name: f.type.branches or [f.type] for f in writer.fields}
     fields = []
     for field in wanted:
@@ -203,7 +203,7 @@ def _vectors_as_stored(writer: AvroType, wanted: pa.Schema) -> pa.Schema:
 
 
 def _compile(program: Program) -> tuple[_decode.Program, list[str]]:
-    """The compiled program, and the path of each of its steps."""
+    """The compiled program, and the column path of each step."""
     root = DecodeStep("record", kids=program.steps)
     order: list[DecodeStep] = [root]
     places = {id(root): 0}

@@ -1,4 +1,4 @@
-"""Default values of Avro fields, from the JSON of a schema to Avro binary.
+"""Default values of Avro fields, encoded from schema JSON to Avro binary.
 
 Source: Avro 1.11 specification, "Complex Types" (defaults) and "Binary Encoding".
 """
@@ -15,7 +15,7 @@ Json: TypeAlias = Any
 
 
 def has_default(field: AvroField) -> bool:
-    """Whether a field may be absent: it has a default, or null is one of its values.
+    """Whether a field may be absent: it has a default, or its type allows null.
 
     Avro asks for a default in both cases; Apache Hudi 0.15 takes null for nullable fields that have none.
     """
@@ -23,7 +23,7 @@ def has_default(field: AvroField) -> bool:
 
 
 def default_bytes(field: AvroField, path: str) -> bytes:
-    """The field's default in Avro binary.
+    """The field's default value in Avro binary.
 
     Raises:
         SchemaError: no default, or one that is no value of the type.
@@ -45,7 +45,7 @@ def _nullable(kind: AvroType) -> bool:
 
 
 def varint(number: int) -> bytes:
-    """A signed number as Avro's int and long are written."""
+    """A signed number in Avro's variable-length encoding of int and long."""
     number = (number << 1) ^ (number >> 63)
     out = bytearray()
     while number > 0x7F:
@@ -56,7 +56,7 @@ def varint(number: int) -> bytes:
 
 
 def _put(out: bytearray, kind: AvroType, value: Json) -> bool:
-    """Append a value; False where it is none of the type's."""
+    """Append the encoded value; False if it is not a value of the type."""
     match kind.kind:
         case "null":
             return value is None
@@ -116,7 +116,10 @@ def _put_bytes(out: bytearray, value: str, encoding: str) -> bool:
 
 
 def _put_branch(out: bytearray, kind: AvroType, value: Json) -> bool:
-    """Avro asks for a value of the first branch; tables have null defaults with null second, too."""
+    """Append a default of a union.
+
+    Avro asks for a value of the first branch; tables have null defaults with null second, too.
+    """
     for number, branch in enumerate(kind.branches):
         start = len(out)
         out += varint(number)

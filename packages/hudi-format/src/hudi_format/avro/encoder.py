@@ -1,4 +1,4 @@
-"""Arrow batches to Avro binary records, as Java's GenericDatumWriter writes them.
+"""Encoder from Arrow batches to Avro binary records, byte for byte as Java's writer.
 
 The writer's schema is compiled once; each call then runs over its rows without the GIL and without a Python
 object per value, and may be made from several threads at once.
@@ -30,7 +30,7 @@ _WORDS = ("boolean", "int", "long", "float", "double", "fixed")
 
 @dataclass(slots=True, eq=False)
 class _Step:
-    """One type of the writer's schema, and the Arrow type that its values come in."""
+    """One type of the writer's schema, and the Arrow type of its values."""
 
     op: str
     path: str
@@ -46,7 +46,7 @@ class _Step:
 
 
 class Encoder:
-    """Turns batches of one Arrow schema into records of one Avro schema.
+    """Encodes batches of one Arrow schema as records of one Avro schema.
 
     Args:
         writer_schema: of the bytes.
@@ -78,7 +78,7 @@ class Encoder:
         self._program = _encode.Program([_compiled(s, numbers) for s in self._order])
 
     def encode(self, batch: pa.RecordBatch) -> tuple[pa.Buffer, npt.NDArray[np.int64]]:
-        """The records end to end, and where each begins: n + 1 offsets in bytes, the last one the end.
+        """The concatenated records and their n + 1 offsets in bytes, the last one the end.
 
         Raises:
             SchemaError: the batch has another schema, or a value does not fit: null in a field that must not
@@ -105,7 +105,7 @@ class Encoder:
 
 
 def _guess(batch: pa.RecordBatch) -> int:
-    """Bytes that the records may take, so that the buffer seldom grows."""
+    """Estimated size of the encoded records, to avoid growing the buffer."""
     try:
         size = size_of(batch)
     except pa.ArrowTypeError:  # views, in Arrow before 22
@@ -188,7 +188,7 @@ def _value(writer: AvroType, arrow: pa.DataType, path: str) -> _Step:
 
 
 def _union(writer: AvroType, arrow: pa.StructType, path: str, others: list[int], nulls: list[int]) -> _Step:
-    """The step for a struct of which the one field that has a value says the type, as `from_avro` has them."""
+    """Step for a union that is stored as a struct with one field per type (see `from_avro`)."""
     if [f.name for f in arrow] != [f"{MEMBER}{n}" for n in range(len(others))]:
         raise SchemaError(
             f"column {path} has the members {', '.join(f.name for f in arrow)}, where the union has {len(others)} "
@@ -206,7 +206,7 @@ def _union(writer: AvroType, arrow: pa.StructType, path: str, others: list[int],
 
 
 def _one(writer: AvroType, arrow: pa.DataType, path: str) -> _Step:
-    """The step for a type that is no union."""
+    """Step for a type that is not a union."""
     arrow = unwrapped(arrow)
     if writer.kind == "null":
         if pt.is_null(arrow):
@@ -259,7 +259,7 @@ _NONE: _Source = (0, 0, 0, 0)
 
 
 def _source(step: _Step, array: pa.Array | pa.RecordBatch | None) -> tuple[list[pa.Array | None], _Source]:
-    """The arrays of a step's kids, and the addresses of its own buffers."""
+    """The child arrays of a step, and the addresses of its own buffers."""
     if array is None or step.op == "constant":
         return [], _NONE
     if isinstance(array, pa.RecordBatch):
@@ -279,7 +279,7 @@ def _source(step: _Step, array: pa.Array | pa.RecordBatch | None) -> tuple[list[
 
 
 def _column(array: pa.Array, step: _Step) -> pa.Array:
-    """The column in the step's type."""
+    """The column converted to the step's type."""
     return convert(array, step.arrow, step.path) if step.op != "constant" else array
 
 

@@ -1,4 +1,4 @@
-"""How records of one Avro schema become columns of another: the program that the decoder runs.
+"""Avro schema resolution: compiles a writer's and a reader's schema into decoder steps.
 
 The writer's schema gives the order of the steps, one `Step` for each of its types that is met on the way;
 the reader's schema gives the columns, one `Sink` for each level of them.  What the reader does not want
@@ -35,7 +35,7 @@ _NUMBER_OPS = {
 
 @dataclass(slots=True, eq=False)
 class Sink:
-    """One level of a column: the buffers that the decoder fills.
+    """Output buffers of one level of a column.
 
     Attributes:
         path: the column's name, dots between levels.
@@ -73,7 +73,7 @@ class Sink:
 
     @property
     def width(self) -> int:
-        """Bytes of one row's value, 0 where they vary."""
+        """Bytes of one row's value; 0 for variable width."""
         leaf = self.filled or self.wanted
         if leaf is None or self.layout != "fixed":
             return 0
@@ -81,11 +81,11 @@ class Sink:
         return int(leaf.byte_width if pt.is_fixed_size_binary(leaf) else leaf.bit_width // 8)
 
     def arrow(self, wanted: bool) -> pa.DataType:
-        """The column's type, as it is wanted or as it is decoded."""
+        """Arrow type of the column, as wanted or as decoded."""
         return self.arrow_of([k.arrow(wanted) for k in self.kids], wanted)
 
     def arrow_of(self, inner: Sequence[pa.DataType], wanted: bool) -> pa.DataType:
-        """As `arrow`, made of the types of `kids`."""
+        """Arrow type of the column, composed of the types of `kids`."""
         kind = self.kinds[0].kind
         if kind == "array":
             return pa.list_(pa.field("element", inner[0], self.kids[0].nullable))
@@ -99,7 +99,7 @@ class Sink:
 
 @dataclass(slots=True, eq=False)
 class DecodeStep:
-    """One instruction; `hudi_format.avro._decode` says what each `op` does.
+    """One decoder instruction; `hudi_format.avro._decode` documents each `op`.
 
     Attributes:
         null_branch: place of null in the two-branch union around the value; -1 without one.
@@ -136,7 +136,7 @@ class Program:
 
 
 def resolve(writer: AvroType, reader: AvroType, columns: Sequence[str] | None = None) -> Program:
-    """The program that turns the writer's records into the reader's columns.
+    """The program that decodes the writer's records into the reader's columns.
 
     Raises:
         MissingColumnError: a name in `columns` that the reader does not have.
@@ -159,7 +159,7 @@ def resolve(writer: AvroType, reader: AvroType, columns: Sequence[str] | None = 
 
 
 def _one_type(kinds: list[AvroType]) -> AvroType:
-    """What a union of several types is read as: a number, or a record with a field for each of them."""
+    """The single type that a union is read as: a number, or a record with a field per type."""
     number = union_number([k.kind for k in kinds])
     if number is not None:
         return AvroType(number, {"type": number})
@@ -170,7 +170,9 @@ def _one_type(kinds: list[AvroType]) -> AvroType:
 
 
 def _place(branch: AvroType, union: Sink, others: list[AvroType]) -> int | None:
-    """Which of a union's members a value goes to; None where that one is not wanted, -1 where none is of its type.
+    """The index of the union member that a value is assigned to.
+
+    None where that member is not wanted, -1 where none has its type.
 
     That is the value's own place in its union where the wanted members are what stands there; else it goes by type:
     writers had other unions, or one type, before.
@@ -196,7 +198,7 @@ def _place(branch: AvroType, union: Sink, others: list[AvroType]) -> int | None:
 
 
 def _same_places(union: Sink, others: list[AvroType]) -> bool:
-    """Whether a struct's fields are what stands at their numbers in a union of several types."""
+    """Whether a struct's fields are the members of a union, at the same positions."""
     kinds = [
         (int(name.removeprefix(MEMBER)), k.kinds[0]) for name, k in zip(union.names, union.kids, strict=True)
     ]
@@ -273,7 +275,7 @@ class _Resolver:
     def _fields(
         self, writer: AvroType, fields: list[AvroField], sinks: list[Sink], path: str, absent: set[int] | None
     ) -> list[DecodeStep]:
-        """Steps of a record's fields, in the writer's order; then those of fields it does not have."""
+        """Steps of a record's fields in the writer's order, then of fields that the writer lacks."""
         places = {f.name: i for i, f in enumerate(writer.fields)}
         source: dict[int, int] = {places[f.name]: i for i, f in enumerate(fields) if f.name in places}
         taken = set(source.values())
@@ -310,7 +312,7 @@ class _Resolver:
 
     @staticmethod
     def _is_null(kind: AvroType, raw: bytes) -> bool:
-        """Whether a value is null: one byte, the number of the branch null (of fewer than 64), doubled."""
+        """Whether a value is null, from the first byte of its union branch number."""
         return len(raw) == 1 and raw[0] < 128 and kind.branches[raw[0] // 2].kind == "null"
 
     def _read(self, writer: AvroType, sink: Sink) -> DecodeStep:
@@ -334,14 +336,14 @@ class _Resolver:
         return self._step("union", sink.number, sink.path, kids=kids)
 
     def _of_branch(self, branch: AvroType, sink: Sink, others: list[AvroType]) -> DecodeStep:
-        """A step for one of the writer's types other than null, which are `others`, or for null."""
+        """Step for null, or for one of the writer's other types."""
         if self._in_union(branch, sink, others):
             return self._member(branch, sink, others)
         return self._value(branch, sink, len(others) > 1)
 
     @staticmethod
     def _in_union(writer: AvroType, sink: Sink, others: list[AvroType]) -> bool:
-        """Whether a value becomes one member of a union, rather than the whole column.
+        """Whether a value becomes one member of a union, not the whole column.
 
         A record may itself have fields of such names, now or when it was written: it is the whole, unless it stands in
         a union of the same types or one of the members has a field of it.
@@ -356,7 +358,7 @@ class _Resolver:
         return not named or _same_places(sink, others)
 
     def _member(self, branch: AvroType, sink: Sink, others: list[AvroType]) -> DecodeStep:
-        """A step for a value of a union that is read as a struct with a field for each of its types."""
+        """Step for a union value that is read as a struct with one field per type."""
         steps: list[DecodeStep]
         chosen, steps = _place(branch, sink, others), []
         if chosen is None:
@@ -380,7 +382,10 @@ class _Resolver:
         return self._step("record", sink.number, sink.path, kids=steps)
 
     def _value(self, writer: AvroType, sink: Sink, final: bool) -> DecodeStep:
-        """A step for a type that is no union; `final`: it must give the wanted Arrow type by itself."""
+        """Step for a type that is not a union.
+
+        `final`: the step must give the wanted Arrow type by itself.
+        """
         path = sink.path
         if writer.kind == "null":
             if sink.nullable:
@@ -437,7 +442,7 @@ class _Resolver:
         return step
 
     def _native(self, w: AvroType, r: AvroType, path: str) -> DecodeStep | None:
-        """The step that gives the reader's Arrow type without a conversion afterwards, if there is one."""
+        """Step that decodes directly into the reader's Arrow type, or None."""
         if r.kind in _NUMBERS:
             if w.kind not in _NUMBERS or _NUMBERS[w.kind] > _NUMBERS[r.kind]:
                 return None
@@ -492,7 +497,7 @@ class _Resolver:
     # --- steps that pass over ---
 
     def _append_skip(self, steps: list[DecodeStep], kind: AvroType) -> None:
-        """Append what passes over a value; neighbours of known size become one step."""
+        """Append a skip of one value; adjacent skips of fixed size become one step."""
         if kind.exact is not None:
             if steps and steps[-1].op == "skip_fixed" and steps[-1].null_branch < 0:
                 steps[-1] = self._step("skip_fixed", size=min(steps[-1].size + kind.exact, 1 << 40))
@@ -502,7 +507,7 @@ class _Resolver:
         steps.append(self._skip(kind))
 
     def _skip(self, kind: AvroType) -> DecodeStep:
-        """A step that passes over one value; one for all uses of a type, which may hold itself."""
+        """Step that skips one value; shared by all uses of a type, which may be recursive."""
         found = self._skips.get(id(kind))
         if found is not None:
             return found

@@ -24,7 +24,7 @@ MAX_DEPTH = 200  # of types inside types; the stack of the loops that run over v
 
 
 class Missing:
-    """The default of a field that has none (None is a default of its own)."""
+    """Marker for a field without a default (None is a default of its own)."""
 
 
 MISSING = Missing()
@@ -57,19 +57,19 @@ class AvroType:
 
     @property
     def inside(self) -> AvroType:
-        """What an array or map holds."""
+        """Element type of an array or map."""
         if self.items is None:
             raise ValueError(f"a {self.kind} holds nothing")
         return self.items
 
     def annotated(self) -> bool:
-        """Whether the annotation changes what the values mean."""
+        """Whether the logical type changes the meaning of the values."""
         return self.kind not in ("string", "enum") and self.arrow("") != _PLAIN.get(
             self.kind, pa.binary(self.node["size"]) if self.kind == "fixed" else None
         )
 
     def arrow(self, path: str) -> pa.DataType:
-        """The Arrow type of a type that holds no other; see `leaf_type`."""
+        """Arrow type of a leaf type; see `leaf_type`."""
         return leaf_type(self.node, path, wide=True)
 
 
@@ -87,7 +87,7 @@ class AvroField:
 
 
 def parse(schema: str | Mapping[str, Json]) -> AvroType:
-    """The record that a schema describes.
+    """The record type that a schema describes.
 
     Raises:
         CorruptFileError: no Avro schema, or not that of a record.
@@ -200,7 +200,7 @@ class _Parser:
 
 
 def _full_name(node: Mapping[str, Json], namespace: str, path: str) -> tuple[str, str]:
-    """A named type's full name, and the namespace for what it holds."""
+    """Full name of a named type, and the namespace of its members."""
     name, own = node.get("name"), node.get("namespace", namespace)
     if not isinstance(name, str) or not isinstance(own, str):
         raise CorruptFileError(f"an Avro {node.get('type')} without a name ({path})")
@@ -215,7 +215,7 @@ _MOST = 1 << 40  # bytes; no buffer is as long, so greater sizes need not be tol
 
 
 def _inside_first(types: list[AvroType]) -> list[AvroType]:
-    """Records and unions, each after those whose values are part of its own; circles are cut open somewhere."""
+    """Records and unions, after the types nested in them; cycles are cut at some point."""
     out: list[AvroType] = []
     seen: set[int] = set()
     for start in types:
@@ -232,7 +232,7 @@ def _inside_first(types: list[AvroType]) -> list[AvroType]:
 
 
 def _measure(types: list[AvroType]) -> None:
-    """Fill in `least` and `exact`.
+    """Fill in `least` and `exact`, the encoded sizes.
 
     Both grow from "nothing known" until they stay the same, so that types which hold themselves are no
     special case.  For types in circles within circles `least` may stay below the fewest bytes, which is no fault: it

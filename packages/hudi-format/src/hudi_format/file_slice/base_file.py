@@ -1,4 +1,4 @@
-"""Base files that are not Parquet, read through the calls of `pyarrow.parquet.ParquetFile` that scans use.
+"""Base files other than Parquet (ORC, HFile), with the interface of `ParquetFile`.
 
 ORC: a stripe is what a row group is to Parquet; pyarrow shows no statistics of stripes, so none is left out.
 HFile: the metadata table's; a whole file is one group, its records are decoded for the wanted columns.
@@ -29,7 +29,7 @@ class OtherBaseFile(Protocol):
 
     @property
     def names(self) -> Sequence[str]:
-        """Columns that it can give."""
+        """Columns of the file."""
         ...
 
     @property
@@ -47,7 +47,7 @@ class OtherBaseFile(Protocol):
 
 
 def open_other(storage: Storage, path: str, schema: pa.Schema) -> OtherBaseFile | None:
-    """A base file of another kind than Parquet; None for those.
+    """A base file other than Parquet; None for Parquet.
 
     Args:
         schema: the wanted columns.
@@ -132,7 +132,7 @@ class _HFile:
 def find_entries(
     storage: Storage, path: str, schema: pa.Schema, keys: Iterable[str]
 ) -> pa.RecordBatch | None:
-    """The records of an HFile that have one of these keys, in the order of keys; None for another kind of file.
+    """HFile records with the given keys, in key order; None for another kind of file.
 
     Errors as `open_other` and `OtherBaseFile.batches`.
     """

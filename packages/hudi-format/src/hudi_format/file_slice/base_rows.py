@@ -1,4 +1,4 @@
-"""A slice's base rows on their way past the records of its logs."""
+"""Merges base rows with log records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ def merge_base(
     table: str,
     file: str,
 ) -> Iterator[pa.Table]:
-    """The merged rows: base rows part by part, then the records that have none.  Closes `records`.
+    """The merged rows: base rows in parts, then records without a base row.
+
+    Closes `records`.
 
     Args:
         keys: gives the same base rows once more with `SliceMerge.key_columns` alone; it is called before the

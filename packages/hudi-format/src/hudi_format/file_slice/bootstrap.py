@@ -1,4 +1,4 @@
-"""The index of a metadata-only bootstrap: which source file holds the data columns of a skeleton file.
+"""Index of a metadata-only bootstrap: the source file of each skeleton file.
 
 Source: HFileBootstrapIndex of Apache Hudi 0.15; spec "Queries", section 6.  Rows of both files are in the same order.
 """
@@ -22,7 +22,7 @@ _REMEDY = "restore the folder .hoodie/.aux/.bootstrap from a copy."
 
 @dataclass(frozen=True, slots=True)
 class BootstrapSourceFile:
-    """Where the data columns of a skeleton file are.
+    """Source file with the data columns of a skeleton file.
 
     Attributes:
         partition: path below the bootstrap's base path (`hoodie.bootstrap.base.path`), with `column=value` levels
@@ -35,14 +35,14 @@ class BootstrapSourceFile:
 
     @property
     def path(self) -> str:
-        """Below the bootstrap's base path."""
+        """Path below the bootstrap's base path."""
         return join_path(self.partition, self.name)
 
 
 def read_sources(
     storage: Storage, groups: Iterable[tuple[str, str]]
 ) -> dict[tuple[str, str], BootstrapSourceFile]:
-    """The source files of file groups, given by partition path and file id.
+    """Source files of file groups, by partition path and file id.
 
     Raises:
         CorruptFileError: no index, a damaged one, or one that lacks a group.
@@ -76,7 +76,7 @@ def read_sources(
 
 
 def _source(data: bytes) -> BootstrapSourceFile:
-    """The source file that an entry of the index names.
+    """The source file of an index entry.
 
     Raises:
         CorruptFileError: it names none.

@@ -1,4 +1,4 @@
-"""Rows as JSON texts: the `before` and `after` of a change, as Apache Hudi gives them.
+"""JSON texts of rows: `before` and `after` images of CDC records.
 
 Values are those that the table stores: a timestamp is its number of milliseconds or microseconds, a date its days
 since 1970, a decimal its digits.  Column by column with Arrow; only nested values, and those of types without a text in
@@ -126,7 +126,7 @@ def _json(value: Any) -> str:
 
 
 def _scalar(value: Any, kind: pa.DataType, avro: bool) -> Any:
-    """A value as `json` knows it."""
+    """A value in the form that `json` serialises."""
     if isinstance(value, bytes):
         return value.decode("latin-1") if avro else base64.b64encode(value).decode("ascii")
     if isinstance(value, datetime.datetime):
@@ -153,7 +153,7 @@ def logged_keys(
     *,
     committed: Mapping[str, Sequence[CommittedRange]] | None = None,
 ) -> pa.Array:
-    """Each key once, of data and of deletes.
+    """Distinct keys of a slice's log records, deletes included.
 
     Args:
         merge: its scope says whose blocks count.

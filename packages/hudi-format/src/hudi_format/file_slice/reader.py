@@ -1,4 +1,4 @@
-"""One file slice read as a snapshot sees it: the base file's rows with what its logs say merged into them.
+"""Reader of a file slice: base file rows merged with log records.
 
 The records of the logs are held in memory, one per key, or on disk beyond the limit; the base file streams past
 them.  Order: base rows in
@@ -58,7 +58,7 @@ from hudi_format.storage.protocol import Storage
 
 @dataclass(frozen=True, slots=True)
 class SliceMerge:
-    """How the records of a slice meet; the same for all slices of a read.  Plain values, picklable.
+    """Merge settings of a read, the same for all slices; picklable.
 
     Attributes:
         rule: of the table's payload or merge mode.
@@ -86,18 +86,18 @@ class SliceMerge:
 
     @property
     def key_columns(self) -> list[str]:
-        """The columns that record keys are made of."""
+        """Columns of the record key."""
         if self.key_spec is None:
             return [RECORD_KEY]
         return list(dict.fromkeys(k.partition(".")[0] for k in self.key_spec.key_fields))
 
     def chains(self) -> Chains | None:
-        """What folds records, where the merge is one of the user's."""
+        """The chains of a user-defined merge, else None."""
         custom = custom_of(self.rule)
         return None if custom is None else Chains(custom, self.ordering_field)
 
     def merge_schema(self, wanted: pa.Schema, table: pa.Schema) -> pa.Schema:
-        """The columns that a merge must read to give those of `wanted`, all nullable.
+        """Nullable columns that a merge must read for the wanted ones.
 
         Args:
             wanted: columns of the result.
@@ -114,7 +114,7 @@ class SliceMerge:
         return pa.schema([f.with_nullable(True) for f in (*wanted, *more)])
 
     def handed_on(self, schema: pa.Schema) -> list[str]:
-        """Text columns of base rows that a merge does not look at: these may come as dictionaries."""
+        """Text columns of base rows that the merge ignores, and that may stay dictionaries."""
         if custom_of(self.rule) is not None:
             return []
         ordering = (f.partition(".")[0] for f in (self.ordering_field, *self.more_ordering) if f)
@@ -123,13 +123,13 @@ class SliceMerge:
 
     @property
     def stored_may_be_skipped(self) -> bool:
-        """Whether a base row says nothing about the row that a log's record makes of it."""
+        """Whether base rows do not affect the result of a log record."""
         # From table version 8 on a log may have partial updates, which leave some of the base row's values.
         return self.rule.against_stored == Order.LATER and not self.rule.fills and not self.scope.grouped
 
     @property
     def skipped_by(self) -> frozenset[str] | None:
-        """Columns by whose values base rows may be left out that a filter does not keep; None for all.
+        """Columns whose filters may drop base rows before the merge; None for all.
 
         Where a merge looks at base rows, that is the record key: the row that comes of a base row and of a log's
         record has the key of both, so that a filter does not keep it either.  Not the key's own fields, of which
@@ -141,7 +141,7 @@ class SliceMerge:
         return frozenset([RECORD_KEY]) if by_key else frozenset()
 
     def stored_ordering(self, rows: pa.Table) -> pa.Array | pa.ChunkedArray | None:
-        """The ordering values of base rows; None where those of the logs' records are not compared with them."""
+        """Ordering values of base rows; None where they are not compared."""
         found = self.ordering(rows)
         if found is None or not self.rule.by_value or self.scope.grouped:
             return found
@@ -157,7 +157,7 @@ class SliceMerge:
         return rows.column(RECORD_KEY) if self.key_spec is None else record_keys(rows, self.key_spec)
 
     def ordering(self, rows: pa.Table) -> pa.Array | pa.ChunkedArray | None:
-        """The ordering values, structs where there are several fields; None where the table has none.
+        """Ordering values, as structs for several fields; None without ordering fields.
 
         Raises:
             SchemaError: a value that is none of its kind.
@@ -177,7 +177,7 @@ class SliceMerge:
 
 
 def _null_is_zero(column: pa.Array | pa.ChunkedArray | None) -> pa.Array | pa.ChunkedArray | None:
-    """Ordering values as Apache Hudi 1.x compares them: the int 0 stands for one that is not there.
+    """Ordering values as Apache Hudi 1.x compares them: int 0 in place of null.
 
     Only values that are themselves ints in Java compare with it; with others it fails on such a record, and null
     stays before all else here.
@@ -188,7 +188,7 @@ def _null_is_zero(column: pa.Array | pa.ChunkedArray | None) -> pa.Array | pa.Ch
 
 
 class LogRecords:
-    """What the logs of a slice say, ready to meet base rows.  A context manager where it may spill.
+    """Log records of a slice, ready to meet base rows; a context manager, as it may spill.
 
     Args:
         files: the slice's log files, in any order.
@@ -231,25 +231,25 @@ class LogRecords:
 
     @property
     def spilled(self) -> bool:
-        """Whether the records went to disk: then `meet` must see the base rows' keys first."""
+        """Whether the records were spilled; then `meet` must see the base rows' keys first."""
         return self._records.spilled
 
     @property
     def merges(self) -> bool:
-        """Whether base rows meet the records at all."""
+        """Whether there are records to merge."""
         return not self._merge.unmerged
 
     @property
     def rows_at_once(self) -> int:
-        """How many base rows to merge at once."""
+        """Number of base rows per merge step."""
         return self._records.rows_at_once
 
     def meet(self, base: Iterable[pa.Table]) -> None:
-        """Base rows in their order, with the columns `SliceMerge.key_columns` at least."""
+        """Take base rows in order, with the columns `SliceMerge.key_columns` at least."""
         self._records.meet(self._merge.keys(part) for part in base)
 
     def merged(self, base: pa.Table) -> pa.Table:
-        """Base rows with what the logs say about their keys.
+        """Base rows merged with the log records of their keys.
 
         Args:
             base: the columns of the schema, those of `SliceMerge.handed_on` in dictionaries or not.
@@ -293,12 +293,12 @@ class LogRecords:
         return pa.table(columns, schema=pa.schema(fields, base.schema.metadata))
 
     def rest(self) -> Iterator[pa.Table]:
-        """The records whose key no base row had; deletes are none."""
+        """Log records without a base row, deletes excluded."""
         for part in self._records.rest():
             yield part.rows.select([n for n in part.rows.column_names if not is_has(n)])
 
     def close(self) -> None:
-        """Give memory and disk space back."""
+        """Release memory and disk space."""
         self._records.close()
 
     def __enter__(self) -> LogRecords:
@@ -311,7 +311,7 @@ class LogRecords:
 
 
 def _folded(base: pa.Table, chains: Chains, patches: Patches) -> pa.Table:
-    """Base rows after a merge of the user's."""
+    """Base rows after a user-defined merge."""
     hits = np.flatnonzero(patches.found >= 0)
     counts = np.ones(len(hits), np.int64) if patches.counts is None else patches.counts[hits]
     rows, alive = chains.fold(base.take(pa.array(hits)), patches.entries, patches.found[hits], counts)
@@ -326,7 +326,7 @@ def _folded(base: pa.Table, chains: Chains, patches: Patches) -> pa.Table:
 
 
 class _Entries:
-    """The records of a slice's blocks, handed on in the order in which they apply."""
+    """Records of a slice's blocks, in merge order."""
 
     def __init__(self, merge: SliceMerge, schema: pa.Schema, blocks: Sequence[LogBlock]) -> None:
         self._merge = merge
@@ -342,7 +342,7 @@ class _Entries:
         self._marked = partial_schema(schema, (self._blocks.columns(b) for b in blocks if b.is_partial))
 
     def records(self, expected: int) -> Records:
-        """Where the entries go."""
+        """The collection that receives the entries."""
         merge = self._merge
         resolver: Resolver | None = merge.chains()
         if resolver is None:
@@ -361,7 +361,7 @@ class _Entries:
         return self._records
 
     def add(self, block: LogBlock, content: pa.Buffer) -> None:
-        """Raises: as `LogRecords`."""
+        """Add a block's records; errors as of `LogRecords`."""
         if block.type is BlockType.DELETE:
             self._add_deletes(read_deletes(block, content))
             return
@@ -415,7 +415,7 @@ class _Entries:
         self._append(nothing, deletes.keys, ordering if self._merge.ordering_field else None, kinds)
 
     def _delete_ordering(self, deletes: DeleteBlock) -> tuple[pa.Array, np.ndarray]:
-        """Ordering values as the column has them, and which deletes have one of the column's own Java class.
+        """Ordering values in the column's type, and the deletes comparable with it.
 
         Others are not compared: they delete whatever came before.
         """
@@ -460,7 +460,9 @@ def read_file_slice(
     memory_limit: int | None = None,
     committed: Mapping[str, Sequence[CommittedRange]] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one file slice, merged, in batches; holds the logs' records and one row group.
+    """Merged rows of one file slice, in batches.
+
+    Holds the log records and one row group in memory.
 
     Args:
         schema: the table's columns, with meta columns where the table fills them.
@@ -529,7 +531,7 @@ def read_file_slice(
 
 
 def _passing(rows: pa.Table, filter: pc.Expression) -> pa.Table:
-    """The rows for which an expression is true."""
+    """The rows that pass the filter."""
     try:
         return filtered(rows, filter)
     except pa.ArrowInvalid as e:

@@ -1,4 +1,4 @@
-"""Write one base file of a file slice: new, or the old one with records merged into it.
+"""Writer of a slice's base file: new, or rewritten with merged records.
 
 Rows come as Arrow tables whose first column is `_hoodie_record_key`, followed by the data columns;
 meta columns are made here.  A merge streams: it holds one row group of the result and a piece of the old file.
@@ -62,7 +62,7 @@ def _no_carry(_: Mapping[str, str], __: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FileSpec:
-    """The base file to write.
+    """Specification of a base file to write.
 
     Attributes:
         schema: data columns, without meta columns.
@@ -99,7 +99,7 @@ def _none_observed() -> KeyObserver:
 
 
 class RowCounter:
-    """The running number of `_hoodie_commit_seqno` within one task, which may write files on several threads."""
+    """Row numbers for `_hoodie_commit_seqno`, unique within a task with several threads."""
 
     def __init__(self) -> None:
         self._next = 0
@@ -123,7 +123,7 @@ def _sequence_numbers(prefix: str, numbers: range) -> pa.Array:
 
 
 def stamp(rows: pa.Table, spec: FileSpec, counter: RowCounter) -> pa.Table:
-    """New rows with their five meta columns; `rows` has the record key and the data columns."""
+    """New rows with their five meta columns."""
     n = rows.num_rows
     columns = [
         _constant(spec.instant, n),
@@ -137,7 +137,7 @@ def stamp(rows: pa.Table, spec: FileSpec, counter: RowCounter) -> pa.Table:
 
 
 def _as_written(rows: pa.Table, spec: FileSpec) -> pa.Table:
-    """The rows as the file gets them: with virtual keys only the file's name of the meta columns."""
+    """The rows as written: with virtual keys, only the file name among the meta columns."""
     if spec.virtual is None:
         return rows
     empty = pa.nulls(rows.num_rows, pa.string())
@@ -147,7 +147,7 @@ def _as_written(rows: pa.Table, spec: FileSpec) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """Records to merge into one file: unique keys, but for a merge of the user's.
+    """Records to merge into one file, with unique keys except for user-defined merges.
 
     Attributes:
         rows: record key and the data columns (no data columns where every record is a delete).
@@ -166,7 +166,7 @@ class Incoming:
     event_time: pa.Array | None = None
 
     def deletes(self) -> np.ndarray | None:
-        """Which rows are deletes (bool); None where none is."""
+        """Mask of deletes (bool); None where there are none."""
         if self.kinds is None:
             return None
         mask: np.ndarray = (self.kinds == DATA_DELETED) | (self.kinds >= DELETE)
@@ -185,7 +185,7 @@ def merge_file(
     counter: RowCounter | None = None,
     limit: MemoryLimit | None = None,
 ) -> WriteStat:
-    """Rewrite a base file with records merged into it by key, and return its statistics.
+    """Rewrite a base file with records merged by key; returns its statistics.
 
     A record that matches meets the old row as the rule says: it replaces it in place, fills it, removes it, or
     is dropped because it is older.  Records that match nothing are appended, deletes not.
@@ -270,7 +270,7 @@ def merge_file(
 def _new_rows(
     incoming: Incoming, folding: Folding | None, seen: np.ndarray, limit: MemoryLimit | None
 ) -> Iterator[pa.Table]:
-    """The records that met nothing, deletes left out, piece by piece."""
+    """Records without a stored row, deletes excluded, in pieces."""
     if folding is not None:
         rest = folding.rest()
         if rest.num_rows:
@@ -287,7 +287,7 @@ def _new_rows(
 
 
 def _only_taken(rows: pa.Table, take: np.ndarray) -> tuple[pa.Table, np.ndarray]:
-    """The rows that are taken, and where they are among them (-1: none, as before)."""
+    """The rows in use, and their new places (-1: none, as before)."""
     at = np.unique(take[take >= 0])
     return pick(rows, at), np.where(take >= 0, np.searchsorted(at, take), -1)
 
@@ -303,7 +303,7 @@ def concat_file(
     guard: Callable[[], None] = _no_guard,
     counter: RowCounter | None = None,
 ) -> WriteStat:
-    """Rewrite a base file with rows appended, whatever their keys, and return its statistics."""
+    """Rewrite a base file with rows appended, whatever their keys; returns its statistics."""
     began = time.monotonic()
     counter = counter or RowCounter()
     inserts = 0
@@ -338,7 +338,7 @@ def _stored(storage: Storage, old: BaseFile) -> Pieces:
 
 
 def _rewriting(storage: Storage, spec: FileSpec, old: Pieces, incoming: int | None = None) -> BaseFileWriter:
-    """The new file; its columns have dictionaries where the old one's have, if few records come (None: unknown)."""
+    """Writer of the new file, with the old file's dictionaries if few records come."""
     alike = incoming is not None and incoming <= _FEW * old.num_rows
     return BaseFileWriter(
         storage, spec.path, with_meta(spec.schema), config=spec.config, entries=spec.entries,
@@ -347,7 +347,7 @@ def _rewriting(storage: Storage, spec: FileSpec, old: Pieces, incoming: int | No
 
 
 def _old_groups(stored: Pieces, old: BaseFile, spec: FileSpec) -> Iterator[pa.Table]:
-    """The old file, piece by piece, in the schema to write, run columns as dictionaries."""
+    """The old file in pieces, in the schema to write, run columns as dictionaries."""
     for group in stored:
         columns = {}
         for name in META_COLUMNS:
@@ -374,7 +374,7 @@ def _stored_ordering(group: pa.Table, name: str | None, rule: MergeRule) -> pa.A
 
 @dataclass(frozen=True, slots=True)
 class _Changes:
-    """Rows that meet rows of the old file: `take` names one per old row, or is -1."""
+    """Changed rows; `take` names one per old row, or is -1."""
 
     rows: pa.Table
     take: np.ndarray
@@ -383,7 +383,7 @@ class _Changes:
 
 
 def _with_updates(group: pa.Table, changes: _Changes | None, spec: FileSpec, counter: RowCounter) -> pa.Table:
-    """The group with the changed rows, and the new file name everywhere."""
+    """The group with changed rows, and the new file name in every row."""
     n = group.num_rows
     names = group.schema.names
     columns: list[pa.ChunkedArray | pa.Array] = list(group.columns)
@@ -411,7 +411,7 @@ def _with_updates(group: pa.Table, changes: _Changes | None, spec: FileSpec, cou
 
 
 def _put_constant(column: pa.ChunkedArray | pa.Array, mask: np.ndarray, text: str) -> pa.Array:
-    """A text column, as a dictionary, with `text` where mask is set."""
+    """A text column, as a dictionary, with `text` where the mask is set."""
     array = one_array(column)
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()

@@ -1,1 +1,1 @@
-"""HFile: sorted keys and values with a block index, as metadata tables and bootstrap indexes have them."""
+"""HFile format of metadata tables and bootstrap indexes: sorted entries with a block index."""

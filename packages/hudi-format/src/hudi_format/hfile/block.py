@@ -1,4 +1,4 @@
-"""Reading one block of an HFile: its header, its checksums, its content."""
+"""HFile blocks: header, checksums and content."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class HFileBlockHeader:
 
 
 def parse_header(source: Source, data: bytes | memoryview, offset: int) -> HFileBlockHeader:
-    """The header with which `data` begins; `offset` is its place in the HFile.
+    """The header at the start of `data`; `offset` is its place in the HFile.
 
     Raises:
         CorruptFileError: sizes that contradict each other.

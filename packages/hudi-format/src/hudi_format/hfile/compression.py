@@ -1,4 +1,4 @@
-"""Compression of an HFile's blocks.
+"""Compression codecs of HFile blocks.
 
 GZ, BZIP2 and Zstandard are plain streams.  Snappy, LZ4 and, from some libraries, Zstandard come in Hadoop's
 framing: a big-endian length of the content of a group, then chunks, each with the length of its compressed bytes.
@@ -27,7 +27,7 @@ _MOST_CONTENT, _MOST_RATIO = 64 << 20, 1032
 
 
 class Codec(enum.IntEnum):
-    """Numbers of HBase's compression algorithms, as trailers have them."""
+    """HBase's numbers of compression algorithms, as in trailers."""
 
     LZO = 0
     GZ = 1
@@ -39,11 +39,11 @@ class Codec(enum.IntEnum):
 
 
 class CodecError(ValueError):
-    """Compressed bytes that are damaged, or do not have the size that they should have."""
+    """Compressed bytes that are damaged or have the wrong size."""
 
 
 def require(codec: Codec, path: str) -> None:
-    """UnsupportedError where blocks of this codec cannot be read."""
+    """Raise UnsupportedError for a codec that cannot be read."""
     if codec is Codec.LZO:
         raise UnsupportedError(
             "HFile compressed with LZO",
@@ -53,7 +53,7 @@ def require(codec: Codec, path: str) -> None:
 
 
 def decompress(codec: Codec, data: bytes | memoryview, size: int) -> bytes | memoryview:
-    """The `size` bytes that `data` holds.
+    """The `size` decompressed bytes of `data`.
 
     Raises:
         CodecError: it does not hold exactly these, or is damaged.
@@ -122,7 +122,7 @@ def _unzstd(data: bytes | memoryview, size: int) -> bytes:
 
 
 def _unframe(codec: Codec, data: memoryview, size: int) -> bytes:
-    """The content of Hadoop's groups of chunks."""
+    """Content of Hadoop's framed chunks."""
     pieces: list[bytes] = []
     at = done = 0
     while at < len(data):
@@ -151,7 +151,7 @@ def _unframe(codec: Codec, data: memoryview, size: int) -> bytes:
 
 
 def _unchunk(codec: Codec, data: memoryview, most: int) -> bytes:
-    """The content of one chunk, at most `most` bytes."""
+    """Content of one chunk, at most `most` bytes."""
     if codec is Codec.ZSTD:
         return _unzstd(data, most)
     if codec is Codec.SNAPPY:
@@ -167,7 +167,7 @@ def _unchunk(codec: Codec, data: memoryview, most: int) -> bytes:
 
 
 def _snappy_length(data: memoryview) -> int:
-    """The content's length, with which Snappy bytes begin."""
+    """Content length at the start of Snappy bytes."""
     length = 0
     for i, byte in enumerate(data[:5]):
         length |= (byte & 0x7F) << (7 * i)
@@ -177,7 +177,7 @@ def _snappy_length(data: memoryview) -> int:
 
 
 def compress(codec: Codec, data: bytes | memoryview, level: int) -> bytes | memoryview:
-    """`data` compressed as Apache Hudi's readers take it; `level` is zlib's."""
+    """`data` compressed in the framing of Apache Hudi's readers; `level` is zlib's."""
     if codec is Codec.NONE:
         return data
     if codec is Codec.GZ:

@@ -1,4 +1,4 @@
-"""Reading HFiles: one key, many keys, prefixes, ranges, everything.
+"""Reader of HFiles: lookups by key, prefix and range, and scans.
 
 A file is opened by reading its end; look-ups then read the blocks they need, found by binary search in the
 block index.  Blocks are checked when they are loaded (checksum, structure, order, and that their keys lie where
@@ -53,7 +53,7 @@ _MOST_ROWS_BYTES = 0x7FFFFFFF
 
 
 class _Data(NamedTuple):
-    """A data block as the index has it.
+    """A data block as listed in the index.
 
     `row` is a lower bound of its keys, `next_row` an upper one (None: none is known); keys `first` to `last`,
     exclusive, of those that are looked for may be in it.
@@ -69,7 +69,10 @@ class _Data(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BlockInfo:
-    """One data block.  Sizes in bytes: on disk with header and checksums, and of the content."""
+    """Position and sizes of a data block.
+
+    Sizes are in bytes: on disk with header and checksums, and of the content.
+    """
 
     offset: int
     size: int
@@ -80,7 +83,7 @@ class BlockInfo:
 
 
 class HFileReader:
-    """An open HFile.  Use `open` or `from_buffer`.
+    """An open HFile; made by `open` or `from_buffer`.
 
     Attributes:
         path: for messages.
@@ -152,7 +155,7 @@ class HFileReader:
         cache_bytes: int = CACHE_BYTES,
         verify_checksums: bool = True,
     ) -> HFileReader:
-        """The HFile that these bytes are; errors name `path` and count from `offset` in it."""
+        """The HFile in these bytes; errors name `path` and count from `offset` in it."""
         source = BufferSource(data, path=path, offset=offset)
         return cls(source, cache_bytes=cache_bytes, verify_checksums=verify_checksums)
 
@@ -160,7 +163,7 @@ class HFileReader:
 
     @property
     def size(self) -> int:
-        """Of the file, in bytes."""
+        """Size of the file in bytes."""
         return self._source.size
 
     @property
@@ -170,7 +173,7 @@ class HFileReader:
 
     @property
     def schema(self) -> str | None:
-        """Avro schema of the values, JSON; None where there is none."""
+        """Avro schema (JSON) of the values; None where there is none."""
         text = self.file_info.get(t.SCHEMA)
         try:
             return None if text is None else text.decode()
@@ -182,7 +185,7 @@ class HFileReader:
         return list(self._meta)
 
     def meta_block(self, name: str) -> bytes | None:
-        """The content of a meta block, None where there is none of this name."""
+        """Content of a meta block; None where there is none of this name."""
         found = self._meta.get(name)
         if found is None:
             return None
@@ -193,7 +196,7 @@ class HFileReader:
     # --- look-ups -----------------------------------------------------------------------------------
 
     def get(self, key: bytes | str) -> bytes | None:
-        """The value of a key, of its first entry where there are several; None where there is none."""
+        """Value of a key's first entry; None where the key is absent."""
         wanted = key.encode() if isinstance(key, str) else key
         offsets = np.array([0, len(wanted)], np.int64)
         touched = self._touched(self._root, self.trailer.index_levels, wanted, offsets, None)
@@ -204,7 +207,7 @@ class HFileReader:
         return None
 
     def lookup(self, keys: pa.Array | pa.ChunkedArray | Iterable[bytes | str] | bytes | str) -> pa.Table:
-        """The entries of these keys (or of one), in the order of keys; keys that are not there give no row.
+        """Entries of one or more keys, in key order; absent keys give no row.
 
         Blocks are read once each, in the file's order, whatever the order of `keys`.
         """
@@ -219,7 +222,7 @@ class HFileReader:
         return out.table()
 
     def range(self, start: bytes | str | None = None, end: bytes | str | None = None) -> pa.Table:
-        """The entries whose keys are at least `start` and less than `end`; None: no such limit."""
+        """Entries with keys from `start` to below `end`; None: unbounded."""
         low = start.encode() if isinstance(start, str) else start
         high = end.encode() if isinstance(end, str) else end
         out = _Collector()
@@ -228,7 +231,7 @@ class HFileReader:
         return out.table()
 
     def prefix(self, prefixes: bytes | str | Iterable[bytes | str]) -> pa.Table:
-        """The entries whose keys begin with one of these prefixes, in the order of keys."""
+        """Entries whose keys begin with one of the prefixes, in key order."""
         given = [prefixes] if isinstance(prefixes, (bytes, str)) else prefixes
         texts = sorted({p.encode() if isinstance(p, str) else p for p in given})
         out = _Collector()
@@ -245,7 +248,7 @@ class HFileReader:
         return pa.Table.from_batches(self.batches(), SCHEMA)
 
     def batches(self, batch_bytes: int = BATCH_BYTES) -> Iterator[pa.RecordBatch]:
-        """All entries, in batches of whole blocks of about `batch_bytes` bytes of content.
+        """All entries, in batches of whole blocks of about `batch_bytes` bytes.
 
         Raises:
             CorruptFileError: damage; also when the file has not as many entries as its trailer says, which
@@ -260,14 +263,14 @@ class HFileReader:
         yield from out.flush()
 
     def data_blocks(self) -> Iterator[BlockInfo]:
-        """The data blocks, in the file's order; all are read.  Errors as of `batches`."""
+        """The data blocks in file order, after reading all; errors as of `batches`."""
         for at, block in self._whole():
             n = block.entries
             first, last = (block.row(0), block.row(n - 1)) if n else (b"", b"")
             yield BlockInfo(at.offset, at.size, block.size, n, first, last)
 
     def _whole(self) -> Iterator[tuple[_Data, Block]]:
-        """All data blocks; at the end it is seen whether they are all that the trailer counts."""
+        """All data blocks, with a final check against the trailer's counts."""
         count, last = 0, b""
         for at, block in self._blocks(self._all(), keep=False):
             count += block.entries
@@ -316,7 +319,7 @@ class HFileReader:
                 )
 
     def _opened(self, offset: int, magic: bytes) -> tuple[bytes | memoryview, int]:
-        """(content, offset after it) of a block between `load_on_open_offset` and the trailer."""
+        """Content and end offset of a block in the load-on-open section."""
         start, held = self._held
         header = parse_header(self._source, held[offset - start : offset - start + HEADER_SIZE], offset)
         if header.on_disk_size > self._end - offset:
@@ -369,14 +372,16 @@ class HFileReader:
         return block
 
     def _between(self, node: Block | IndexNode, at: _Data) -> None:
-        """Its keys lie between those that the index above has for it and for the next one."""
+        """Check that a node's keys lie within the bounds of its parent's entry."""
         if node.entries and (
             node.row(0) < at.row or (at.next_row is not None and node.row(node.entries - 1) > at.next_row)
         ):
             self._source.corrupt("a block's keys are not those that the index has for it", at.offset)
 
     def _blocks(self, spans: Iterable[_Data], *, keep: bool = True) -> Iterator[tuple[_Data, Block]]:
-        """The data blocks of these places; those that lie together are read at once.
+        """The data blocks at some places, adjacent ones in one read.
+
+        Blocks read are cached, except by a scan.
 
         Those that are read are kept in the cache, but for those of a scan.
         """
@@ -430,7 +435,7 @@ class HFileReader:
         next_row: bytes | None,
         base: int = 0,
     ) -> Iterator[_Data]:
-        """The data blocks that may hold some of the keys at `offsets`; `base` is the first one's number."""
+        """Data blocks that may hold the keys at `offsets`; `base` is the number of the first."""
         n = len(offsets) - 1
         low, high = np.empty(n, np.int64), np.empty(n, np.int64)
         node.touch(data, offsets, low, high)
@@ -458,7 +463,7 @@ class HFileReader:
         end: bytes | None,
         next_row: bytes | None,
     ) -> Iterator[_Data]:
-        """The data blocks that may hold keys from `start` to `end`, exclusive."""
+        """Data blocks that may hold keys from `start` to below `end`."""
         low, high = node.range(start, end)
         for _, at in self._children(node, low, high, next_row):
             if level == 1:
@@ -490,7 +495,7 @@ class HFileReader:
 
 
 class _Collector:
-    """Rows on their way to a table; a batch ends before Arrow's 32-bit offsets do."""
+    """Collects rows into batches within Arrow's 32-bit offsets."""
 
     def __init__(self) -> None:
         self.rows = Rows()
@@ -501,7 +506,7 @@ class _Collector:
             self._batches += self.flush()
 
     def flush(self) -> list[pa.RecordBatch]:
-        """What has been collected since the last time, as at most one batch."""
+        """The rows collected since the last call, as at most one batch."""
         if self.rows.count == 0:
             return []
         rows, self.rows = self.rows, Rows()
@@ -521,7 +526,7 @@ class _Collector:
 
 
 def _after_prefix(prefix: bytes) -> bytes | None:
-    """The least key that is greater than all that begin with the prefix; None where there is none."""
+    """The least key above all keys with the prefix; None where there is none."""
     stem = prefix.rstrip(b"\xff")
     return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
 
@@ -529,7 +534,7 @@ def _after_prefix(prefix: bytes) -> bytes | None:
 def _sorted_unique(
     keys: pa.Array | pa.ChunkedArray | Iterable[bytes | str],
 ) -> tuple[bytes | NDArray[np.uint8], NDArray[np.int64]]:
-    """(bytes, offsets) of the keys, each once, in order; nulls are left out."""
+    """Distinct sorted keys as (bytes, offsets), without nulls."""
     if isinstance(keys, (pa.Array, pa.ChunkedArray)):
         array = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
         if pa.types.is_dictionary(array.type):

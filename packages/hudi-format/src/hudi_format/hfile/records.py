@@ -1,4 +1,4 @@
-"""Records kept in an HFile: each value is one Avro record, its key in the entry's key.
+"""Avro records stored as HFile values, with their keys in the entries.
 
 Source: HoodieAvroHFileWriter of Apache Hudi: a field `key` is emptied in the value, and filled again by readers.
 """
@@ -16,7 +16,7 @@ KEY_FIELD = "key"
 
 
 def decode_entries(entries: pa.RecordBatch, decoder: Decoder, *, keys_agree: bool = False) -> pa.RecordBatch:
-    """The records of entries, as an HFile's reader gives these.
+    """The decoded records of HFile entries.
 
     Args:
         entries: columns `key` and `value`.
@@ -38,7 +38,7 @@ def decode_entries(entries: pa.RecordBatch, decoder: Decoder, *, keys_agree: boo
 def with_keys(
     rows: pa.RecordBatch, keys: pa.BinaryArray, field: str = KEY_FIELD, *, keys_agree: bool = False
 ) -> pa.RecordBatch:
-    """Records whose keys stand in their entries, with these in the field that has none or an empty one.
+    """Records with their empty key fields filled from the entries' keys.
 
     Args:
         keys: of the entries.

@@ -1,4 +1,4 @@
-"""Where an HFile's bytes come from: a file of a storage, or bytes that are at hand.
+"""Byte sources of HFiles: a file in storage, or a buffer.
 
 A log block's content is an HFile too: its places are relative to the content, those in errors to the log file.
 """
@@ -27,16 +27,16 @@ class Source(Protocol):
     size: int
 
     def read(self, start: int, length: int) -> bytes | memoryview:
-        """Exactly these bytes of the HFile, which lie within it."""
+        """Exactly these bytes, which must lie within the HFile."""
         ...
 
     def corrupt(self, message: str, offset: int) -> NoReturn:
-        """Raise what is wrong at a byte of the HFile."""
+        """Raise CorruptFileError for a byte of the HFile."""
         ...
 
 
 class BufferSource:
-    """Bytes at hand.
+    """HFile bytes in memory.
 
     Args:
         data: all of the HFile; held, not copied.
@@ -59,7 +59,7 @@ class BufferSource:
 
 
 class StorageSource:
-    """A file below a storage's base path.
+    """HFile in a storage.
 
     Args:
         storage, path: the file.
@@ -100,7 +100,7 @@ def _raise(message: str, path: str, offset: int) -> NoReturn:
 
 
 class BlockCache:
-    """Blocks by their offset in the file; those that were not used for longest go first.
+    """LRU cache of blocks by file offset.
 
     Args:
         most: bytes of memory that all of them may hold; 0 keeps none.

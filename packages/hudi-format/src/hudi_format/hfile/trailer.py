@@ -1,4 +1,4 @@
-"""An HFile's trailer and its file info: two small protobuf messages, read and written.
+"""HFile trailer and file info: two small protobuf messages.
 
 Source: format notes of HFile version 3; HBase 2.4's FixedFileTrailer, and files of Apache Hudi 0.15 to 1.2.
 """
@@ -36,7 +36,7 @@ BLOOM_BLOCK = "bloomFilter"
 
 
 class TrailerError(ValueError):
-    """Bytes that are no trailer, or no file info; `at` is the first one at fault."""
+    """Bytes that are not a valid trailer or file info; `at` is the first invalid one."""
 
     def __init__(self, message: str, at: int) -> None:
         super().__init__(message)
@@ -45,7 +45,7 @@ class TrailerError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Trailer:
-    """What a trailer says.  Offsets and sizes in bytes; -1 for a block that there is not.
+    """Fields of a trailer; offsets and sizes in bytes, -1 for an absent block.
 
     `data_index_count` is the number of entries of the *root* data index block.
     """
@@ -86,7 +86,7 @@ _REQUIRED = ("file_info_offset", "load_on_open_offset", "data_index_count", "ent
 
 
 def parse_trailer(data: bytes | memoryview) -> Trailer:
-    """The trailer in an HFile's last 4096 bytes.
+    """The trailer in the last 4096 bytes of an HFile.
 
     Raises:
         TrailerError: it is none, or one of a version other than 3.
@@ -138,7 +138,7 @@ def format_trailer(trailer: Trailer) -> bytes:
 
 
 def parse_file_info(data: bytes | memoryview) -> dict[bytes, bytes]:
-    """Entries of a file info block's content.
+    """Entries of a file info block.
 
     Raises:
         TrailerError: it is no file info.
@@ -162,7 +162,7 @@ def parse_file_info(data: bytes | memoryview) -> dict[bytes, bytes]:
 
 
 def format_file_info(entries: Mapping[bytes, bytes]) -> bytes:
-    """A file info block's content; entries in the order of their keys, as HBase has them."""
+    """Content of a file info block; entries in key order, as HBase has them."""
     body = bytearray()
     for key in sorted(entries):
         value = entries[key]
@@ -201,7 +201,7 @@ def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int | bytes, int]]:
-    """(number, value, place) of each field of a message."""
+    """Number, value and place of each field of a message."""
     while at < end:
         start = at
         tag, at = _varint(data, at, end)

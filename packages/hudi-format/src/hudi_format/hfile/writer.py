@@ -1,4 +1,4 @@
-"""Writing HFiles that all of Apache Hudi's readers take: HBase's (0.x) and its own (0.15 and later).
+"""Writer of HFiles for Apache Hudi's readers: HBase's (0.x) and its own (0.15 and later).
 
 Keys ascend by unsigned bytes.  The block index has one level, which every reader reads, unless the caller wants
 more; index keys are whole first keys; checksums are CRC-32C; the file info has what HBase requires.
@@ -32,7 +32,7 @@ _KEY_TAIL = b"\x00\x7f\xff\xff\xff\xff\xff\xff\xff\x04"  # no family, the latest
 
 @dataclass(frozen=True, slots=True)
 class HFileStats:
-    """What was written.  Sizes in bytes; keys are None where there are no entries."""
+    """Statistics of a written HFile; sizes in bytes, keys None without entries."""
 
     size: int
     entries: int
@@ -43,7 +43,7 @@ class HFileStats:
 
 @dataclass(frozen=True, slots=True)
 class Bloom:
-    """A bloom filter of the keys: its kind (`DYNAMIC_V0` or `SIMPLE`) and its base64 text."""
+    """Bloom filter of the keys: kind (`DYNAMIC_V0` or `SIMPLE`) and base64 text."""
 
     type_code: str
     text: bytes
@@ -57,7 +57,7 @@ class _Child:
 
 
 class HFileWriter:
-    """Writes one HFile; call `append` as often as needed, then `finish`.
+    """Writes one HFile: any number of `append` calls, then `finish`.
 
     Args:
         sink: takes bytes by `write`; it stays open.
@@ -108,7 +108,7 @@ class HFileWriter:
             self._info[t.SCHEMA] = schema.encode()
 
     def append(self, keys: pa.Array | pa.ChunkedArray, values: pa.Array | pa.ChunkedArray) -> None:
-        """Write entries after those before.
+        """Append entries.
 
         Args:
             keys: text or binary, ascending by unsigned bytes.
@@ -138,15 +138,15 @@ class HFileWriter:
                 self._flush()
 
     def add_meta_block(self, name: str, content: bytes) -> None:
-        """Keep a meta block, which `finish` writes."""
+        """Add a meta block, written by `finish`."""
         self._meta[name] = content
 
     def add_file_info(self, entries: Mapping[bytes, bytes]) -> None:
-        """Further entries of the file info."""
+        """Add entries to the file info."""
         self._info.update(entries)
 
     def finish(self, *, bloom: Bloom | None = None, key_range: tuple[str, str] | None = None) -> HFileStats:
-        """Write what is left, the index and the trailer.
+        """Write the remaining entries, the index and the trailer.
 
         Args:
             bloom: filter of all keys, as base files of metadata tables have it.
@@ -215,7 +215,7 @@ class HFileWriter:
         raise RecordKeyError(f"key {shown!r} {what}", file=self._path, remedy=remedy)
 
     def _flush(self) -> None:
-        """Write the data block that is full."""
+        """Write the current data block."""
         entries = self._builder.entries
         content, first, self._last_key = self._builder.take()
         if self._first_key is None:
@@ -226,7 +226,7 @@ class HFileWriter:
         self._entries += entries
 
     def _write_index(self) -> tuple[list[_Child], int]:
-        """(entries of the root, number of levels); index blocks below the root are written."""
+        """Write index blocks below the root; returns root entries and number of levels."""
         level, levels = self._index, 1
         most = self._index_block_size
         while most is not None and len(level) > 1 and sum(14 + len(c.key) for c in level) > most:
@@ -239,7 +239,7 @@ class HFileWriter:
         return level, levels
 
     def _block(self, magic: bytes, content: bytes, previous: int) -> tuple[int, int]:
-        """Write a block; its (offset, size)."""
+        """Write a block; returns (offset, size)."""
         offset = self._at
         packed = compress(self._codec, content, self._level)
         data_size = b.HEADER_SIZE + len(packed)
@@ -288,7 +288,7 @@ def hfile_bytes(
     block_size: int = BLOCK_SIZE,
     unique: bool = True,
 ) -> bytes:
-    """A whole HFile, as a log block holds it; arguments and errors as of `HFileWriter`."""
+    """A whole HFile, as embedded in a log block; arguments and errors as of `HFileWriter`."""
     out = io.BytesIO()
     writer = HFileWriter(out, schema=schema, codec=codec, block_size=block_size, unique=unique)
     writer.append(keys, values)
@@ -319,7 +319,7 @@ def _leaf_entries(children: list[_Child]) -> bytes:
 
 
 def _parts(level: list[_Child], most: int) -> list[list[_Child]]:
-    """Entries in the order given, as many in a part as fit, two at least so that levels end."""
+    """Entries split into parts of limited size, at least two entries each."""
     out: list[list[_Child]] = [[]]
     size = 0
     for c in level:

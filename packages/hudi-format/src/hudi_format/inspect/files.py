@@ -1,4 +1,4 @@
-"""Which kind of file it is, told by its bytes, and who looks into it."""
+"""Inspection of one file: detects its kind from its bytes and reports its content."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ _COLUMNS = ("data block at byte", "bytes", "bytes unpacked", "entries", "first k
 
 
 def inspect_hfile(storage: Storage, path: str) -> FileReport:
-    """Data blocks of an HFile with their keys, trailer, file info and meta blocks.
+    """Data blocks of an HFile with their keys, its trailer, file info and meta blocks.
 
     All blocks are read; damage in them is a problem of the report.
 
@@ -147,7 +147,7 @@ def inspect_hfile(storage: Storage, path: str) -> FileReport:
 
 
 def _value(name: bytes, value: bytes) -> str | int:
-    """Numbers and text as they are, other bytes in hex; the schema is shown apart."""
+    """Numbers and text unchanged, other bytes in hex; the schema is shown separately."""
     if name in _NUMBERS:
         return int.from_bytes(value)
     if name == t.LAST_KEY:
@@ -168,7 +168,7 @@ _KEYS = frozenset(HeaderKey)
 
 
 def inspect_log(storage: Storage, path: str) -> FileReport:
-    """Blocks of a log file with their instants, how many records they have, and their least and greatest key.
+    """Blocks of a log file: instant, number of records, smallest and largest key.
 
     Damage does not stop it: a stretch that is no block is a row, and a content that cannot be read a problem.
 
@@ -223,7 +223,7 @@ def inspect_log(storage: Storage, path: str) -> FileReport:
 
 
 def _contents(block: LogBlock, content: pa.Buffer) -> tuple[int | None, str | None, str | None]:
-    """How many records, least and greatest key; None where the block has none."""
+    """Number of records, smallest and largest key; None where a block has none."""
     if block.type is BlockType.COMMAND:
         return None, None, None
     if block.type is BlockType.DELETE:
@@ -256,7 +256,7 @@ def _least_and_greatest(arrays: list[pa.Array]) -> tuple[str | None, str | None]
 
 
 def _header(block: LogBlock) -> dict[str, str]:
-    """Header entries by name, by number where it has none known; the schema is shown once for all blocks."""
+    """Header entries by name, or by number where it is unknown."""
     return {
         HeaderKey(key).name if key in _KEYS else str(int(key)): text
         for key, text in sorted(block.header.items())
@@ -289,7 +289,7 @@ _INSPECTORS = {"log": inspect_log, "parquet": inspect_parquet, "orc": inspect_or
 
 
 def inspect_file(uri: str, storage_options: Mapping[str, Any] | None = None) -> FileReport:
-    """A look into one log file, HFile or base file.
+    """Report on one log file, HFile or base file.
 
     Args:
         uri: a local path, or any address that fsspec knows.

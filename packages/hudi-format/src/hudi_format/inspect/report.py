@@ -1,4 +1,4 @@
-"""What is shown of a file: facts, and one table; as text or as JSON."""
+"""Report on a file: facts and a table, as text or JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WIDEST = 60  # characters of a cell in the readable table; JSON has all of it
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """A look into one file.
+    """Inspection report of one file.
 
     Attributes:
         kind: of file, such as "log file".
@@ -33,7 +33,7 @@ class FileReport:
     more: tuple[dict[str, Any], ...] = ()
 
     def to_json(self) -> str:
-        """One JSON object: the facts, `rows` by column name, `problems`, the last `schema` and all `schemas`."""
+        """The report as one JSON object: facts, `rows`, `problems`, `schema` and `schemas`."""
         rows = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
         for row, more in zip(rows, self.more, strict=False):
             row.update(more)
@@ -43,7 +43,7 @@ class FileReport:
         return json.dumps(out, ensure_ascii=False, indent=2)
 
     def to_text(self) -> str:
-        """Facts, table, schema and problems for people."""
+        """The report as text: facts, table, schema and problems."""
         width = max(map(len, (*self.facts, "kind")))
         lines = [
             f"{name:{width}}  {_text(value)}" for name, value in {"kind": self.kind, **self.facts}.items()
@@ -59,12 +59,12 @@ class FileReport:
 
 
 def schemas_of(schema: str | None) -> tuple[str, ...]:
-    """A report's schemas, of a file that has one or none."""
+    """The schemas of a file with one schema or none."""
     return (schema,) if schema else ()
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
-    """Lines of a table: numbers to the right, the rest to the left."""
+    """Lines of a text table; numbers are right-aligned."""
     cells = [[_shown(v) for v in row] for row in rows]
     widths = [max(len(c), *(len(row[i]) for row in cells)) for i, c in enumerate(columns)]
     right = [
@@ -82,7 +82,7 @@ def _text(value: Any) -> str:
 
 
 def _printable(text: str) -> str:
-    """A line that does to a terminal nothing but show: names and instants are whatever the file says."""
+    """The line without control characters, so that file content cannot drive a terminal."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
@@ -100,7 +100,7 @@ def _schema_json(text: str) -> Any:
 
 
 def _schema_lines(text: str) -> list[str]:
-    """A field a line, its Avro type behind it."""
+    """One line per field, with its Avro type."""
     parsed = _schema_json(text)
     if not isinstance(parsed, dict) or not isinstance(parsed.get("fields"), list):
         return [text]

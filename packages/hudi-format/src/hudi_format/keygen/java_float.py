@@ -1,4 +1,4 @@
-"""Float.toString and Double.toString of Java 8 to 18, digit for digit.
+"""Java 8 to 18's Float.toString and Double.toString, digit for digit.
 
 These are not always the shortest digits that read back as the same number, as Java 19 and later give them
 (2^-44 is `5.6843418860808015E-14` here, `5.684341886080802E-14` there).  Apache Hudi on Spark 3 runs on
@@ -50,7 +50,7 @@ def _text(negative: bool, exponent: int, fraction: int, top: int, bias: int, wid
 
 
 def _layout(digits: str, point: int) -> str:
-    """The number 0.`digits` * 10**`point` as Java writes it."""
+    """Java's text of the number 0.`digits` * 10**`point`."""
     if 0 < point < 8:
         return f"{digits[:point].ljust(point, '0')}.{digits[point:] or '0'}"
     if -3 < point <= 0:
@@ -59,7 +59,7 @@ def _layout(digits: str, point: int) -> str:
 
 
 def _digits(exponent: int, fraction: int, significant: int) -> tuple[str, int]:
-    """Digits and decimal point of `fraction` * 2**(exponent - 52), the hidden bit set in `fraction`.
+    """Digits and decimal point of `fraction` * 2**(exponent - 52), hidden bit included.
 
     The names follow dtoa: the value is b / s * 10**decimal, and m is half the distance to the next number.
     """
@@ -112,7 +112,7 @@ def _high(b: int, m: int, tens: int, word: int) -> bool:
 
 
 def _wrap(value: int, word: int) -> int:
-    """`value` as a signed number of `word` bits; 0 is any size."""
+    """`value` as a signed number of `word` bits; 0 for unlimited size."""
     if not word:
         return value
     half = 1 << (word - 1)
@@ -120,12 +120,12 @@ def _wrap(value: int, word: int) -> int:
 
 
 def _bits_of_5(power: int) -> int:
-    """Bits of 5**power as dtoa counts them: exact up to 26, an estimate beyond."""
+    """Bits of 5**power as dtoa counts them: exact up to 26, an estimate above."""
     return (5**power).bit_length() if power < 27 else 3 * power
 
 
 def _round_up(digits: list[int]) -> int:
-    """Add one to the last digit; gives 1 where all were nines, so that the point moves."""
+    """Add one to the last digit; returns 1 where all digits were nines."""
     i = len(digits) - 1
     while i > 0 and digits[i] == 9:
         digits[i] = 0
@@ -138,7 +138,7 @@ def _round_up(digits: list[int]) -> int:
 
 
 def _whole_digits(exponent: int, fraction: int, significant: int) -> tuple[str, int]:
-    """A whole number below 2**63: its digits, those beyond the precision rounded off."""
+    """Digits of a whole number below 2**63, rounded to the precision."""
     drop = 0
     if exponent > significant:
         drop = len(str(1 << (exponent - significant - 1))) - 1
@@ -152,6 +152,6 @@ def _whole_digits(exponent: int, fraction: int, significant: int) -> tuple[str, 
 
 
 def _estimate(exponent: int, fraction: int) -> int:
-    """The power of ten of the first digit, or one more."""
+    """Estimated power of ten of the first digit, at most one too large."""
     d2: float = struct.unpack("<d", struct.pack("<Q", 0x3FF0000000000000 | (fraction & (_HIDDEN_BIT - 1))))[0]
     return math.floor((d2 - 1.5) * 0.289529654 + 0.176091259 + exponent * 0.301029995663981)

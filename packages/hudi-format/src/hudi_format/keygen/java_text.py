@@ -1,4 +1,4 @@
-"""Values as text, the way Apache Hudi writes them into record keys and partition paths.
+"""Text of values in record keys and partition paths, as Apache Hudi writes it.
 
 Source: `HoodieAvroUtils.getNestedFieldValAsString` of Apache Hudi 0.15, which is `toString` of the Avro value
 after logical types are applied: LocalDate, BigDecimal, but for a timestamp the plain number of microseconds, or
@@ -31,7 +31,7 @@ _YEAR_10000_MS = 253_402_300_800_000
 
 
 def timestamp_texts(micros: pa.Array, zone: Zone | None) -> pa.StringArray:
-    """The text of each instant.
+    """Text of each timestamp.
 
     Args:
         micros: microseconds since 1970 in UTC (int64); what is below a millisecond is cut off towards 1970.
@@ -61,7 +61,7 @@ def _text(local_ms: int) -> str:
 
 
 def _julian(days: int) -> tuple[int, int, int]:
-    """Year (0 is 1 BC), month and day by the Julian calendar of a day since 1970-01-01."""
+    """Year (0 is 1 BC), month and day in the Julian calendar for a day since 1970-01-01."""
     # A year that begins in March has its leap day last; 1461 days make four years.
     since = days + 719470  # since 1 March of the Julian year 0
     year, rest = divmod(4 * since + 3, 1461)
@@ -90,7 +90,9 @@ _ORDINAL_2000 = date(2000, 1, 1).toordinal()
 
 
 def to_text(array: pa.Array | pa.ChunkedArray, *, zone: Zone | None = None) -> pa.StringArray:
-    """Each value's text; null stays null.  Text of more than 2 GiB comes as large_string.
+    """Java's text of each value; null stays null.
+
+    Text of more than 2 GiB comes as large_string.
 
     Args:
         zone: in which timestamps are shown; None for their microseconds.
@@ -151,7 +153,7 @@ def _local_date(day: int) -> str:
 
 
 def timestamp_micros(array: pa.Array) -> pa.Array:
-    """Microseconds since the epoch; what is below is cut off towards the past."""
+    """Microseconds since the epoch, finer units truncated towards the past."""
     unit = array.type.unit
     numbers = array.view(pa.int64())
     if unit == "ns":
@@ -162,7 +164,7 @@ def timestamp_micros(array: pa.Array) -> pa.Array:
 
 
 def _fractions(array: pa.Array) -> pa.Array:
-    """Java's text of floats or doubles, made once per distinct bit pattern (0.0 and -0.0 are two)."""
+    """Java's text of floats or doubles, computed once per bit pattern (0.0 and -0.0 differ)."""
     single = not pa.types.is_float64(array.type)
     bits = (array.cast(pa.float32()) if single else array).view(pa.int32() if single else pa.int64())
     encoded = bits.dictionary_encode()
@@ -172,7 +174,7 @@ def _fractions(array: pa.Array) -> pa.Array:
 
 
 def _distinct(array: pa.Array, text: Callable[[Any], str]) -> pa.Array:
-    """`text` of each value, called once per distinct one."""
+    """`text` of each value, computed once per distinct value."""
     encoded = array.dictionary_encode()
     texts = [None if v is None else text(v) for v in encoded.dictionary.to_pylist()]
     return pc.take(pa.array(texts, pa.string()), encoded.indices)

@@ -1,4 +1,4 @@
-"""Date patterns of Joda-Time, in which the timestamp key generator reads and writes dates.
+"""Joda-Time date patterns of the timestamp-based key generator.
 
 Source: `DateTimeFormat` of Joda-Time, which Apache Hudi 0.15 calls, checked on what Apache Hudi writes.  Not provided
 are the names of time zones (`z`, and `ZZZ` in input) and weeks in input: these patterns are refused.
@@ -34,7 +34,7 @@ _PIVOT_BEHIND = 30
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A run of one letter, or a piece of plain text (`letter` "")."""
+    """A run of one pattern letter, or literal text (`letter` "")."""
 
     letter: str
     length: int
@@ -47,7 +47,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A time of day on a date, as a clock in some zone shows it.
+    """Local date and time in some zone.
 
     Attributes:
         local_ms: milliseconds since 1970-01-01T00:00 on that clock.
@@ -62,7 +62,7 @@ class Moment:
 
 @lru_cache(maxsize=256)
 def tokens(pattern: str, option: str = "") -> tuple[Token, ...]:
-    """The tokens of a pattern.
+    """Tokens of a pattern.
 
     Raises:
         InvalidOptionError: a letter that means nothing, or a pattern that is empty.
@@ -121,7 +121,7 @@ class _Parts:
 
 
 def _civil(days: int) -> tuple[int, date]:
-    """The year, and the same date in 2000..2399, of a day since 1970-01-01."""
+    """Year of a day since 1970-01-01, and the same date in 2000..2399."""
     cycles, rest = divmod(days - _DAY_2000, _CYCLE_DAYS)
     near = date.fromordinal(_ORDINAL_2000 + rest)
     return near.year + _CYCLE_YEARS * cycles, near
@@ -206,7 +206,7 @@ _PRINTERS: dict[str, Callable[[_Parts, int], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Printer:
-    """Writes moments in a pattern.
+    """Formats moments in a pattern.
 
     Attributes:
         step: moments that differ by less within the same `step` of milliseconds have one text.
@@ -225,7 +225,7 @@ class Printer:
 
 @lru_cache(maxsize=256)
 def printer(pattern: str, option: str = "") -> Printer:
-    """What writes a pattern.
+    """The formatter of a pattern.
 
     Raises:
         InvalidOptionError: no pattern.
@@ -253,7 +253,7 @@ def _refuse(found: tuple[Token, ...], letters: str, pattern: str, option: str) -
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a text says: milliseconds since 1970 by its own clock, and that clock's offset if the text has one."""
+    """A parsed text: local milliseconds since 1970, and the zone offset if the text has one."""
 
     local_ms: int
     offset_ms: int | None
@@ -261,14 +261,14 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class Parser:
-    """Reads texts in a pattern."""
+    """Parses texts in a pattern."""
 
     pattern: str
     regex: re.Pattern[str]
     groups: tuple[tuple[str, int], ...]
 
     def parse(self, text: str) -> Parsed | None:
-        """What a text says; None where it is not in this pattern.
+        """The parsed text; None where it does not match the pattern.
 
         Raises:
             ValueError: the text is in the pattern, but names no date, such as the 30th of February.
@@ -284,7 +284,7 @@ class Parser:
 
 @lru_cache(maxsize=256)
 def parser(pattern: str, option: str = "") -> Parser:
-    """What reads a pattern.
+    """The parser of a pattern.
 
     Raises:
         InvalidOptionError: no pattern.
@@ -312,7 +312,10 @@ def parser(pattern: str, option: str = "") -> Parser:
 
 
 def _expected(token: Token, adjacent: bool) -> str:
-    """A regular expression for what a token reads; digits are taken greedily and never given back, as Joda does."""
+    """Regular expression of a token's input.
+
+    Digits are taken greedily and never given back, as Joda does.
+    """
     letter, n = token.letter, token.length
     if letter in "yY":
         if n == 2:

@@ -1,4 +1,4 @@
-"""How record keys and partition paths are made: the key generators and their settings, as one value.
+"""Key generators and their settings, as one value.
 
 Source: the key generators of Apache Hudi 0.15 and `HoodieSparkKeyGeneratorFactory`, which infers one from the fields.
 """
@@ -51,7 +51,7 @@ SIMPLE, TIMESTAMP = "SIMPLE", "TIMESTAMP"
 
 @dataclass(frozen=True, slots=True)
 class KeySpec:
-    """How record key and partition path come from a row.
+    """Settings of a key generator: sources of record key and partition path.
 
     Attributes:
         key_fields: columns of the record key, nested ones by dot path; none where the writer makes up keys
@@ -101,12 +101,12 @@ class KeySpec:
 
     @property
     def auto(self) -> bool:
-        """Whether the writer makes up the record keys."""
+        """Whether the writer generates the record keys."""
         return not self.key_fields
 
     @property
     def class_name(self) -> str:
-        """The class that Apache Hudi has for it, as stored in hoodie.properties."""
+        """Apache Hudi's class name of the key generator, as stored in hoodie.properties."""
         return _CLASS_OF[self.kind]
 
     @classmethod
@@ -120,7 +120,7 @@ class KeySpec:
         url_encode: bool = False,
         options: Mapping[str, str] | None = None,
     ) -> KeySpec:
-        """The spec of a key generator class, or of the one that Apache Hudi infers where none is named.
+        """The spec of a key generator class; where none is named, of the one Apache Hudi infers.
 
         Args:
             class_name: with or without package, also a name of KeyGeneratorType (`NON_PARTITION` ...).
@@ -164,7 +164,7 @@ class KeySpec:
         url_encode: bool = False,
         options: Mapping[str, str] | None = None,
     ) -> KeySpec:
-        """The spec that a writer's options mean: the class, else the type, else inferred.
+        """The spec of a writer's options: by class, else by type, else inferred.
 
         Raises:
             UnsupportedError, ConflictingOptionError, InvalidOptionError: as `from_class`.
@@ -181,11 +181,11 @@ class KeySpec:
         )
 
     def with_style(self, *, hive_style: bool, url_encode: bool) -> KeySpec:
-        """The same fields with other paths."""
+        """The same fields with other partition path styles."""
         return replace(self, hive_style=hive_style, url_encode=url_encode)
 
     def of_records(self) -> KeySpec:
-        """The same record keys, without partition paths."""
+        """The same record keys without partition paths."""
         kind: Kind = "GLOBAL_DELETE" if self.kind == "GLOBAL_DELETE" else "NON_PARTITION"
         return KeySpec(self.key_fields, (), kind, timestamp_zone=self.timestamp_zone)
 
@@ -201,7 +201,7 @@ def _inferred(key_fields: Sequence[str], partition_fields: Sequence[str]) -> Kin
 
 
 def kind_of(name: str, option: str = CLASS_OPTION) -> Kind:
-    """The kind of a class, with or without package, or of a name of KeyGeneratorType.
+    """Kind of a key generator class (package optional) or of a KeyGeneratorType name.
 
     Raises:
         UnsupportedError: a key generator that is not built.
@@ -219,7 +219,7 @@ def kind_of(name: str, option: str = CLASS_OPTION) -> Kind:
 
 
 def is_provided(class_name: str) -> bool:
-    """Whether keys of a class, given with its package, are made here."""
+    """Whether this library implements a key generator class (with package)."""
     package, _, short = class_name.strip().rpartition(".")
     return (short in _CLASSES and package + "." == _PACKAGE) or short == _SQL
 

@@ -1,4 +1,4 @@
-"""Record keys that grow with time, made of UUIDs.
+"""Time-ordered record keys derived from UUIDs.
 
 Files whose keys were written at about the same time then have key ranges that hardly overlap, so the BLOOM index rules
 most of them out by range, and an upsert of recent records opens few files.  Random keys (UUIDs of version 4) spread
@@ -23,7 +23,7 @@ _HEX = pa.array(list("0123456789abcdef"))
 
 
 def uuid1_to_uuid6(ids: Texts) -> Texts:
-    """UUIDs of version 1 as version 6: the same bits, the moment's highest first, so that text order is time order.
+    """Version-6 UUIDs of version-1 UUIDs: the same bits in time order.
 
     Nothing is lost: each UUID gives another.  Nulls stay null.
 
@@ -48,7 +48,7 @@ def uuid1_to_uuid6(ids: Texts) -> Texts:
 
 
 def uuid4_to_uuid7(ids: Texts, created: Texts) -> Texts:
-    """UUIDs of version 4 with a moment as version 7: 48 bits of milliseconds, then 74 of the random bits.
+    """Version-7 UUIDs of version-4 UUIDs and timestamps: 48 bits of time, 74 random bits.
 
     Two records of one millisecond get one key only if those bits are equal.  Nulls in either give null.
 
@@ -70,7 +70,7 @@ def uuid4_to_uuid7(ids: Texts, created: Texts) -> Texts:
 
 
 def with_time_prefix(ids: Texts, created: Texts) -> Texts:
-    """Texts of any kind behind their moment: 12 hexadecimal digits of milliseconds, a hyphen, the text.
+    """Texts prefixed with their timestamp: 12 hexadecimal digits of milliseconds, a hyphen.
 
     Args, Raises: as `uuid4_to_uuid7`.
     """

@@ -1,4 +1,4 @@
-"""Partition paths: from values to text and back.
+"""Partition paths: encoding of values as path segments, and decoding.
 
 Source: Apache Hudi 0.15's key generators and its reading of Spark-style partition paths, checked on
 the golden tables.
@@ -24,7 +24,7 @@ _ESCAPE = re.compile(f"[{re.escape(ESCAPED_CHARS)}]")
 
 
 def escape(value: str) -> str:
-    """`value` with the characters of `ESCAPED_CHARS` as %XX, upper-case hexadecimal."""
+    """`value` with the characters of `ESCAPED_CHARS` percent-encoded in upper case."""
     return _ESCAPE.sub(lambda m: f"%{ord(m[0]):02X}", value)
 
 
@@ -35,14 +35,14 @@ def segment(field: str, value: str | None, *, hive_style: bool, url_encode: bool
 
 
 def null_texts(field: str, *, hive_style: bool, url_encode: bool) -> tuple[str, ...]:
-    """The texts of a partition column whose path levels are those of null, as which they are read back."""
+    """Texts of a partition column whose path segments are read back as null."""
     # A level that begins with the field's name is taken for Hive style, whatever the table's style is.
     more = () if hive_style or url_encode else (f"{field}={HIVE_DEFAULT}",)
     return ("", HIVE_DEFAULT, *more)
 
 
 def null_text_error(field: str, rows: int, total: int) -> PartitionPathError:
-    """The error for rows with one of `null_texts` in a partition column.
+    """Error for rows with one of `null_texts` in a partition column.
 
     Args:
         total: of how many rows.
@@ -58,7 +58,7 @@ def null_text_error(field: str, rows: int, total: int) -> PartitionPathError:
 
 
 def split_values(path: str, fields: Sequence[str]) -> list[str | None] | None:
-    """The text values of a partition path, one for each field, or None where they cannot be told.
+    """Text values of a partition path, one per field, or None where they are ambiguous.
 
     One field takes the whole path, so that an unescaped `2024/03/05` stays one value.  Several fields
     over another number of segments can only be told apart in hive style.
@@ -90,7 +90,7 @@ def _value(text: str, field: str) -> str | None:
 
 
 def check_safe(path: str) -> str:
-    """`path` itself, if it is one that stays below the table and is not the table's own metadata.
+    """The path, after a check that it stays below the table and outside `.hoodie`.
 
     Raises:
         PartitionPathError: it leads out or is not plain (`safe_path`), or is below `.hoodie`.

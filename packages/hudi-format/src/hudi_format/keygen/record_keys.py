@@ -1,4 +1,4 @@
-"""Key generators: record keys and partition paths from the columns of a batch.
+"""Record keys and partition paths of a batch, by key generator.
 
 Source: the Avro key generators of Apache Hudi 0.15 with KeyGenUtils and HoodieAvroUtils; record keys and partition
 paths of the golden tables come out alike.  Where Apache Hudi's two write paths differ (timestamps, binary, keys of
@@ -33,7 +33,7 @@ _DENSE_COMBINATIONS = 1 << 20
 
 
 def record_keys(batch: Batch, spec: KeySpec) -> pa.StringArray:
-    """The record key of each row, none null or empty.
+    """Record key of each row, never null or empty.
 
     One field gives its text, several give `f1:v1,f2:v2` with `__null__` and `__empty__` for absent values.
 
@@ -62,7 +62,7 @@ def record_keys(batch: Batch, spec: KeySpec) -> pa.StringArray:
 
 
 def made_up_keys(instant: str, partition: int, numbers: range) -> pa.StringArray:
-    """Record keys of rows that have none: `<instant>_<number of the task>_<number of the row in it>`.
+    """Generated record keys: `<instant>_<number of the task>_<number of the row in it>`.
 
     Source: AutoRecordGenWrapperKeyGenerator.  With instant "" they lack it; see `with_instant`.
     """
@@ -71,13 +71,13 @@ def made_up_keys(instant: str, partition: int, numbers: range) -> pa.StringArray
 
 
 def with_instant(keys: pa.ChunkedArray | pa.Array, instant: str) -> pa.ChunkedArray | pa.Array:
-    """Made-up keys that lack their instant get it; keys of stored records stay as they are."""
+    """Generated keys with their missing instant added; keys of stored records are unchanged."""
     lacking = pc.starts_with(keys, "_")
     return pc.if_else(lacking, pc.binary_join_element_wise(pa.scalar(instant), keys, ""), keys)
 
 
 def absent(text: pa.Array) -> np.ndarray | None:
-    """Which texts are null or empty (bool), None where none is."""
+    """Mask of null and empty texts (bool); None where there are none."""
     if len(text) == 0:
         return None
     lengths = pc.binary_length(text)
@@ -108,7 +108,7 @@ def _refuse_absent(mask: np.ndarray | None, fields: Sequence[str]) -> None:
 
 
 def partition_paths(batch: Batch, spec: KeySpec) -> pa.DictionaryArray:
-    """The partition path of each row, dictionary-encoded: int32 indices, distinct paths, no nulls.
+    """Partition path of each row, dictionary-encoded: int32 indices, distinct paths, no nulls.
 
     Values are turned into text once per distinct value, not per row.  Null and empty values become
     `__HIVE_DEFAULT_PARTITION__`; every path of the dictionary occurs and is safe to use below the table.
@@ -137,7 +137,7 @@ def partition_paths(batch: Batch, spec: KeySpec) -> pa.DictionaryArray:
 
 
 def _renumbered(codes: np.ndarray, bound: int) -> tuple[np.ndarray, list[int]]:
-    """Codes below `bound` numbered densely from 0 (int32), and the code of each number."""
+    """Codes below `bound` renumbered densely from 0 (int32), and the code of each number."""
     if bound > _DENSE_COMBINATIONS:
         distinct, inverse = np.unique(codes, return_inverse=True)
         return inverse.astype(np.int32), distinct.tolist()
@@ -208,7 +208,7 @@ def _encoded(codes: np.ndarray, paths: Sequence[str]) -> pa.DictionaryArray:
 
 
 def nested_column(batch: Batch, path: str) -> pa.Array | pa.ChunkedArray | None:
-    """A column by name or dot path, null where a struct on the way is; None where there is no such column."""
+    """A column by name or dot path, null below null structs; None where there is no such column."""
     name, rest = (path, []) if path in batch.schema.names else (path.split(".")[0], path.split(".")[1:])
     if name not in batch.schema.names:
         return None
@@ -221,7 +221,7 @@ def nested_column(batch: Batch, path: str) -> pa.Array | pa.ChunkedArray | None:
 
 
 def _column(batch: Batch, path: str, what: str, option: str) -> pa.Array:
-    """A column by name or dot path, in one piece; null where a struct on the way is."""
+    """A column by name or dot path as one array, null below null structs."""
     name = path if path in batch.schema.names else path.split(".")[0]
     if batch.schema.names.count(name) > 1:
         raise MissingColumnError(

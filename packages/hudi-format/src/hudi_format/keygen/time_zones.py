@@ -1,4 +1,4 @@
-"""Time zones by the names that Java takes, and the offset of a clock there.
+"""Time zones by Java's names, and their UTC offsets.
 
 Source: java.util.TimeZone and java.time.ZoneId.SHORT_IDS.  A name that Java does not know means GMT there; here it is
 an error.
@@ -41,13 +41,13 @@ _CYCLE_MS = 146_097 * 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """A time zone: of the database by `name`, or with a fixed offset."""
+    """A time zone: from the database by `name`, or with a fixed offset."""
 
     name: str
     fixed_ms: int | None = None
 
     def offsets(self, utc_ms: np.ndarray) -> np.ndarray:
-        """What a clock there is ahead of UTC at each instant, in milliseconds (int64)."""
+        """UTC offset at each instant, in milliseconds (int64)."""
         if self.fixed_ms is not None:
             return np.full(len(utc_ms), self.fixed_ms, dtype=np.int64)
         near = np.maximum(utc_ms, _FIRST_MS)
@@ -75,7 +75,7 @@ class Zone:
         return out
 
     def offset_of_local(self, local_ms: int) -> int:
-        """The offset of a clock there that shows a time; of two, the earlier instant's.
+        """UTC offset of a local time; for an ambiguous time, of the earlier instant.
 
         Raises:
             ValueError: clocks skip that time.
@@ -99,7 +99,7 @@ UTC_ZONE = Zone("UTC", 0)
 
 @lru_cache(maxsize=64)
 def zone(name: str, option: str = "") -> Zone:
-    """The zone of a name of Java's.
+    """The zone with a Java name.
 
     Raises:
         InvalidOptionError: no such zone.
@@ -123,7 +123,7 @@ def zone(name: str, option: str = "") -> Zone:
 
 
 def local_zone() -> Zone:
-    """This machine's zone, which a JVM takes for its default too."""
+    """This machine's zone, the default of a JVM."""
     name = os.environ.get("TZ", "").lstrip(":")
     if not name:
         try:

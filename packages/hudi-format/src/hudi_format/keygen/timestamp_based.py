@@ -1,4 +1,4 @@
-"""Partition values that are dates in a pattern: the timestamp-based key generator.
+"""The timestamp-based key generator: partition values formatted as dates.
 
 Source: TimestampBasedAvroKeyGenerator and HoodieDateTimeParser of Apache Hudi 0.15, its record path; checked on what
 it writes.  Differences: a timestamp column needs a setting that gives the date meant (see `_numbers`), and an
@@ -50,7 +50,7 @@ _NULL_VALUE = 1
 
 @dataclass(frozen=True, slots=True)
 class TimeSpec:
-    """How a partition field's values become text.
+    """Settings for formatting a partition field.
 
     Attributes:
         unit: what a number counts since 1970-01-01, a name of java.util.concurrent.TimeUnit; "" where values are text.
@@ -78,7 +78,7 @@ class TimeSpec:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> TimeSpec:
-        """The spec that options mean.
+        """The spec of the given options.
 
         Args:
             options: by main name; others than those of this module are not looked at.
@@ -125,7 +125,7 @@ class TimeSpec:
 
     @property
     def null_text(self) -> str:
-        """What stands for a null among texts: one millisecond after 1970 began, in the first pattern."""
+        """Text of a null value: one millisecond after 1970-01-01, in the first pattern."""
         place = zone(self.input_zone or self.output_zone or "GMT")
         offset = int(place.offsets(np.array([_NULL_VALUE]))[0])
         return printer(self.input_patterns[0], INPUT).text(Moment(_NULL_VALUE + offset, offset, place.name))
@@ -168,7 +168,7 @@ def _patterns(options: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def partition_texts(column: pa.Array, spec: TimeSpec, field: str) -> tuple[np.ndarray, list[str]]:
-    """The text of each value: a number per row, and the text of each number.
+    """Formatted text of each value: a code per row, and the text of each code.
 
     Args:
         field: the column's name, for messages.
@@ -194,7 +194,7 @@ def _is_text(kind: pa.DataType) -> bool:
 def _printed(
     local: np.ndarray, offsets: np.ndarray, zones: list[str], spec: TimeSpec
 ) -> tuple[np.ndarray, list[str]]:
-    """Texts of local times, made once for all that have the same."""
+    """Texts of local times, formatted once per distinct time."""
     write = printer(spec.output_pattern, OUTPUT)
     steps = np.floor_divide(local, write.step)
     if write.shows_zone:
@@ -244,7 +244,7 @@ def _numbers(column: pa.Array, spec: TimeSpec, field: str) -> np.ndarray:
 
 
 def _timestamps(column: pa.Array, spec: TimeSpec, field: str) -> np.ndarray:
-    """Milliseconds of timestamps: instants where the keys are consistent, else what Apache Hudi takes them for."""
+    """Milliseconds of timestamps: UTC if keys are consistent, else Apache Hudi's interpretation."""
     if not spec.consistent and spec.unit != "MICROSECONDS":
         raise SchemaError(
             f"partition column {field!r} is a timestamp, whose microseconds Apache Hudi takes for "
@@ -310,7 +310,7 @@ def _from_texts(column: pa.Array, spec: TimeSpec, field: str) -> tuple[np.ndarra
 def _moment(
     text: str, parsers: list[Parser], spec: TimeSpec, field: str, rows: np.ndarray, code: int
 ) -> Moment:
-    """What a text says, by the clock that the partition path shows."""
+    """The moment of a text, in the zone of the partition path."""
     try:
         parsed = next((p for p in (r.parse(text) for r in parsers) if p is not None), None)
         if parsed is not None:

@@ -5,14 +5,14 @@ _Bytes = bytes | bytearray | memoryview | npt.NDArray[np.uint8]
 _Numbers = npt.NDArray[np.int64]
 
 def walk(data: _Bytes, out: _Numbers) -> tuple[int, int, bool]:
-    """(records, bytes read, whether all of it was sound) of an Avro list of delete records.
+    """Index of an Avro list of delete records: (records, bytes read, whether all are valid).
 
     `out` has seven columns: place and length of key and partition path (-1 for null), branch of the ordering
     value, its number (or the bits of a float or double, or the place of its bytes), its length in bytes.
     """
 
 def array_items(data: _Bytes, at: int, length: int) -> list[tuple[int, int, int]] | None:
-    """(branch, number or place, length) of each value of one array of ordering values, as `walk` found it."""
+    """Values of one array of ordering values as (branch, number or place, length)."""
 
 def gather(
     data: _Bytes,
@@ -21,7 +21,7 @@ def gather(
     offsets: npt.NDArray[np.int32],
     out: npt.NDArray[np.uint8],
 ) -> None:
-    """Copy the texts at `places` one after another into `out`, and fill `offsets`; a length of -1 is empty."""
+    """Copy the texts at `places` to `out` and fill `offsets`; a length of -1 is empty."""
 
 def encode(
     keys: _Bytes,
@@ -35,7 +35,7 @@ def encode(
     text_offsets: npt.NDArray[np.int32],
     out: npt.NDArray[np.uint8],
 ) -> int:
-    """Write an Avro list of delete records to `out`; gives its length.
+    """Write an Avro list of delete records to `out`; returns its length.
 
     `numbers` and `texts` are those of the ordering values, by their branch.  Buffers have at least one byte each.
     `out` has room for 20 bytes, and 40 and its texts for each record.

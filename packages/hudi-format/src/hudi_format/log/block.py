@@ -1,4 +1,4 @@
-"""What a log file is made of: blocks, as values.
+"""Log blocks: types, headers, kinds of damage.
 
 Source: Hudi format, "Log file format"; numbers, keys and lengths as in files of Apache Hudi 0.15.0, 1.0.2 and
 1.2.0, where the document's are others.
@@ -17,7 +17,10 @@ FORMAT_VERSION = 1
 
 
 class BlockType(IntEnum):
-    """A block's type by its number in the file; no file says CORRUPT, a scan does."""
+    """Type of a block, by its number in the file.
+
+    No file says CORRUPT; a scan does.
+    """
 
     COMMAND = 0
     DELETE = 1
@@ -29,12 +32,12 @@ class BlockType(IntEnum):
 
     @property
     def has_records(self) -> bool:
-        """Whether its content is rows of the table."""
+        """Whether the block's content is rows of the table."""
         return self in (BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA)
 
 
 class HeaderKey(IntEnum):
-    """What a header entry says, by its number in the file."""
+    """Keys of block headers, by their number in the file."""
 
     INSTANT_TIME = 0
     TARGET_INSTANT_TIME = 1
@@ -52,7 +55,7 @@ ROLLBACK = "0"  # the only command there is
 
 
 class Damage(IntEnum):
-    """Why a stretch of a log file is no block that can be read."""
+    """Reasons why a stretch of a log file is not a readable block."""
 
     NONE = 0
     TORN = 1
@@ -68,7 +71,7 @@ class Damage(IntEnum):
 
     @property
     def may_be_cut_off(self) -> bool:
-        """Whether a write that was interrupted leaves this behind; all else is damage to what was whole."""
+        """Whether an interrupted write leaves this behind; all other damage lost data."""
         return self in (Damage.TORN, Damage.DISAGREES, Damage.STRAY)
 
     @property
@@ -122,17 +125,17 @@ class LogBlock:
 
     @property
     def instant(self) -> str:
-        """The instant that wrote the block, "" where its header does not say."""
+        """The instant that wrote the block; "" where the header has none."""
         return self.header.get(HeaderKey.INSTANT_TIME, "")
 
     @property
     def target_instant(self) -> str:
-        """The instant that a rollback block takes back, else ""."""
+        """The instant that a rollback block rolls back, else ""."""
         return self.header.get(HeaderKey.TARGET_INSTANT_TIME, "")
 
     @property
     def schema(self) -> str:
-        """Avro schema of the records that were written, JSON text, else ""."""
+        """The writer's Avro schema as JSON text, else ""."""
         return self.header.get(HeaderKey.SCHEMA, "")
 
     @property
@@ -141,23 +144,23 @@ class LogBlock:
 
     @property
     def is_partial(self) -> bool:
-        """Whether the records have only the columns that were written (table version 8 and later)."""
+        """Whether the records are partial updates (table version 8 and later)."""
         return self.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true"
 
     @property
     def compacted_instants(self) -> tuple[str, ...]:
-        """Instants whose blocks a log compaction put together here; () for a block as it was written."""
+        """Instants whose blocks a log compaction merged into this one; () for an original block."""
         text = self.header.get(HeaderKey.COMPACTED_BLOCK_TIMES)
         return tuple(text.split(",")) if text else ()
 
     @property
     def positions_base_instant(self) -> str:
-        """The base file's instant that `RECORD_POSITIONS` counts rows of, else ""."""
+        """Instant of the base file that `RECORD_POSITIONS` refers to, else ""."""
         return self.header.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS, "")
 
     @property
     def identifier(self) -> tuple[int, int] | None:
-        """(attempt number, block sequence) as 0.14 wrote it, None where the header has none.
+        """Attempt number and block sequence as 0.14 wrote them; None where the header has none.
 
         Raises:
             CorruptFileError: the entry is something else.
@@ -171,13 +174,13 @@ class LogBlock:
         return int(attempt), int(sequence)
 
     def placed(self, error: HudiError) -> HudiError:
-        """An error that reading this block raised, with the places that were not known there filled in."""
+        """The error with this block's file and instant filled in."""
         if isinstance(error, CorruptFileError):
             error.details.setdefault("offset", self.offset)
         return error.at(file=self.file, instant=self.instant)
 
     def broken(self, what: str, offset: int | None = None) -> CorruptFileError:
-        """The error to raise for something wrong in this block, at a file offset or at its start."""
+        """CorruptFileError for this block, at a file offset or at its start."""
         at = self.offset if offset is None else offset
         return CorruptFileError(
             f"{what}, at byte {at}, in the block at byte {self.offset}",

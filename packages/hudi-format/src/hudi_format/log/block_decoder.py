@@ -1,4 +1,4 @@
-"""The rows of data blocks, of each kind, in the columns that are wanted.
+"""Decoder of data blocks of all kinds into the wanted columns.
 
 An HFile block's value is the record without its key, which stands in the entry's key (field `key`, where the record
 has one and it is empty).
@@ -28,7 +28,7 @@ from hudi_format.schema.internal_schema import ReadEvolution, Reading
 
 
 class BlockRows:
-    """Reads the data blocks of a slice.
+    """Reader of a slice's data blocks.
 
     Args:
         schema: the wanted columns, all nullable.
@@ -56,7 +56,7 @@ class BlockRows:
         self._floats: dict[tuple[str, str], pa.Schema] = {}
 
     def read(self, block: LogBlock, content: pa.Buffer) -> Iterator[pa.Table]:
-        """The block's rows, in its order, as tables of the wanted columns.
+        """The block's rows in order, as tables of the wanted columns.
 
         Raises:
             CorruptFileError: the content is damaged.
@@ -72,7 +72,7 @@ class BlockRows:
             yield reading.given(rows, self._schema, logged=True, logged_digits=self._changed_digits)
 
     def columns(self, block: LogBlock) -> frozenset[str]:
-        """Which of the wanted columns the records of a block have; the others of partial updates are not theirs.
+        """Wanted columns that the block's records have; partial updates lack others.
 
         Through a change of the schema partial updates stay partial.  Apache Hudi 1.0.2 and 1.2.0 make whole records
         of those that are older than it, with nulls in all other columns, the record key's own among them: rows are
@@ -112,14 +112,17 @@ class BlockRows:
         return self._readings[instant]
 
     def _with_floats(self, written: str, schema: pa.Schema, version: str) -> pa.Schema:
-        """As `_decoder` for `with_floats`: once for all blocks of one schema."""
+        """Cached `with_floats`, for all blocks of one schema."""
         key = (written, version)
         if key not in self._floats:
             self._floats[key] = with_floats(schema, written)
         return self._floats[key]
 
     def _decoder(self, written: str, schema: pa.Schema, version: str) -> Decoder:
-        """`version` names the instant whose reading made `schema`, "" where that is the wanted one."""
+        """Decoder of a schema.
+
+        `version` names the instant whose reading made `schema`, "" where that is the wanted one.
+        """
         key = (written, version)
         if key not in self._decoders:
             self._decoders[key] = Decoder(written, arrow_schema=schema)
@@ -165,7 +168,7 @@ class BlockRows:
 
 
 def with_floats(schema: pa.Schema, written: str) -> pa.Schema:
-    """`schema` with floats in place of the doubles that are floats in a block's records.
+    """`schema` with float for the double columns that are float in a block's records.
 
     Args:
         written: the block's Avro schema, JSON text.
@@ -196,7 +199,7 @@ BATCH_ROWS = 65536
 
 
 class BlockDecoder:
-    """Decodes data blocks into the columns that a reader wants; schemas that blocks share are compiled once.
+    """Decoder of data blocks for one reader schema; caches compiled schemas.
 
     Args:
         reader_schema: Avro schema of the columns, JSON text; each block's own by default.  Fields are matched by
@@ -296,7 +299,7 @@ class BlockDecoder:
             raise block.broken(f"a Parquet content with {left} rows less than it says", block.content_offset)
 
     def _target(self, block: LogBlock) -> pa.Schema:
-        """Names and types of the columns wanted of a block, as an Avro block's decoder has them."""
+        """Names and types of a block's wanted columns, as an Avro block's decoder has them."""
         return self._decoder(block).schema
 
 
@@ -322,5 +325,5 @@ def _decode(
 def data_block_batches(
     block: LogBlock, content: pa.Buffer, reader_schema: str | None = None, *, schema: pa.Schema | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The records of one data block; a `BlockDecoder` for one block only."""
+    """The records of one data block, by a `BlockDecoder` for this block only."""
     return BlockDecoder(reader_schema, schema=schema).batches(block, content)

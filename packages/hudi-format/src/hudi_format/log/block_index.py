@@ -1,4 +1,4 @@
-"""Where the blocks of a log file are: one row of numbers each, and values made of them on demand."""
+"""Index of a log file's blocks: a row of numbers each, `LogBlock` values on demand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EMPTY_FOOTER = 12  # bytes of a footer without entries, and of the reverse poin
 
 
 class IndexColumn(IntEnum):
-    """Columns of a row; offsets are those of the file, -1 stands for unknown.
+    """Columns of an index row; offsets count from the file's start, -1 is unknown.
 
     HEADER and FOOTER are the places of the maps, HEADERS and FOOTERS their declared numbers of entries.
     DECLARED is the size that the block gives itself, or the type number of a block of unknown type.
@@ -80,7 +80,7 @@ def index(data: Buffer) -> Rows:
 
 
 def _says_nothing(rows: Rows) -> npt.NDArray[np.bool_]:
-    """Which rows are beginnings of blocks that are too short to tell anything."""
+    """Mask of block beginnings that are too short to interpret."""
     damage = rows[:, IndexColumn.DAMAGE]
     lost: npt.NDArray[np.bool_] = (damage == Damage.TORN) | (damage == Damage.DISAGREES)
     lost &= rows[:, IndexColumn.END] - rows[:, IndexColumn.OFFSET] < LEAST_BLOCK
@@ -108,14 +108,14 @@ _NO_FOOTER: dict[int, str] = {}
 
 
 class Headers:
-    """Header maps of one file: blocks that repeat one share it, and those that repeat a schema share that."""
+    """Cache of a file's header maps and schemas, which blocks often repeat."""
 
     def __init__(self) -> None:
         self._maps: dict[bytes, dict[int, str] | None] = {}
         self._texts: dict[bytes, str] = {}
 
     def parse(self, data: bytes) -> dict[int, str] | None:
-        """Entries of a map whose lengths the scan has checked; None where a text is no UTF-8 or a key comes twice."""
+        """Entries of a map with checked lengths; None for invalid UTF-8 or a repeated key."""
         if data not in self._maps:
             if len(self._maps) >= _MOST_MAPS:
                 self._maps.clear()
@@ -145,7 +145,7 @@ class Headers:
 
 
 def blocks_of(data: Buffer, rows: Rows, file: str) -> list[LogBlock]:
-    """The values of all rows of a whole file."""
+    """`LogBlock` values of all rows of a whole file."""
     view = memoryview(data).cast("B")
     headers = Headers()
 
@@ -161,7 +161,7 @@ def blocks_of(data: Buffer, rows: Rows, file: str) -> list[LogBlock]:
 
 
 def block_of(row: list[int], file: str, read: Callable[[int, int], Buffer], headers: Headers) -> LogBlock:
-    """The value of one row.
+    """`LogBlock` value of one row.
 
     Args:
         row: as a list of numbers.

@@ -1,4 +1,4 @@
-"""What damage in a log file means: a write that was cut off, or the loss of what was committed.
+"""Damage in log files: an interrupted write, or loss of committed data.
 
 A writer that dies leaves the beginning of a block behind, which nobody may read anyway.  Everything else that
 is no block was one: Apache Hudi and other readers pass over it and return fewer rows; here it is an error.
@@ -23,7 +23,7 @@ _COMMAND_KEYS = frozenset({HeaderKey.TARGET_INSTANT_TIME, HeaderKey.COMMAND_BLOC
 
 @dataclass(frozen=True, slots=True)
 class CommittedRange:
-    """Bytes `start` up to `end` of a log file, which a completed instant wrote."""
+    """Bytes `start` up to `end` of a log file, written by a completed instant."""
 
     instant: str
     start: int
@@ -31,7 +31,7 @@ class CommittedRange:
 
 
 def committed_range(instant: str, stat: Mapping[str, Any]) -> CommittedRange | None:
-    """The bytes that a write statistic of a completed delta commit vouches for.
+    """Byte range of a completed delta commit's write statistic.
 
     Args:
         stat: a HoodieWriteStat of the commit's metadata, by Apache Hudi's names.
@@ -57,7 +57,7 @@ def check_file(
     visible: VisibleInstants | None = None,
     committed: Sequence[CommittedRange] | None = None,
 ) -> None:
-    """Raise where something that was committed is damaged or missing.
+    """Raise where committed data is damaged or missing.
 
     Args:
         blocks: all of one file, as `LogFileReader.blocks` gives them.
@@ -100,14 +100,14 @@ def _outside(blocks: Iterable[LogBlock], ranges: Iterable[CommittedRange]) -> It
 
 
 def _may_be_archived(file: str, visible: VisibleInstants) -> bool:
-    """Whether instants that are archived may have written to the file: none before the one in its name has."""
+    """Whether archived instants may have written to the file, given the instant in its name."""
     folder, _, name = file.rpartition("/")
     log = parse_log_file(folder, name)
     return bool(visible.first_active) and (log is None or log.instant < visible.first_active)
 
 
 def _check_archived(blocks: Iterable[LogBlock], file: str, visible: VisibleInstants) -> None:
-    """Raise where damage outside of all ranges is that of an archived instant, or of one that is not known."""
+    """Raise where damage outside all ranges may belong to an archived or unknown instant."""
     for block in blocks:
         if block.damage is Damage.NONE or block.damage is Damage.STRAY:
             continue
@@ -150,7 +150,7 @@ def _lost(file: str, instant: str, offset: int, what: str) -> CorruptFileError:
 
 
 def check_header(block: LogBlock) -> None:
-    """Raise where the header of a sound block is not one that its type can have.
+    """Raise where a valid block's header does not fit its type.
 
     Raises:
         CorruptFileError: an entry that must be there is not, or one is there that cannot be.

@@ -1,4 +1,4 @@
-"""Data blocks: where the records of an Avro or CDC block are, and what kind of content the others hold.
+"""Data blocks: record places of Avro and CDC blocks, content kind of the others.
 
 Source: HoodieAvroDataBlock of Apache Hudi: content version, number of records, and each record after its
 length.  Versions 1 and 2 have the same layout as 3, which every release since 0.9 writes.
@@ -23,7 +23,7 @@ WRITTEN_VERSION = 3
 
 @dataclass(frozen=True, slots=True)
 class AvroRecords:
-    """Avro datums of one block, not decoded; the block's schema wrote them.
+    """Encoded Avro records of one block, in the block's schema.
 
     Attributes:
         data: the block's content.
@@ -39,7 +39,7 @@ class AvroRecords:
 
 
 def block_fields(block: LogBlock) -> dict[str, Any]:
-    """The columns that a data block has, by name: their Avro types, as its schema's JSON has them.
+    """Columns of a data block: Avro types (JSON) by name.
 
     Raises:
         CorruptFileError: its schema is none.

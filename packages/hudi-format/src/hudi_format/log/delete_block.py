@@ -1,4 +1,4 @@
-"""Delete blocks: which keys are deleted, and the ordering values their deletes were written with.
+"""Delete blocks: deleted keys with their ordering values.
 
 Source: HoodieDeleteBlock and HoodieDeleteRecord.avsc of Apache Hudi (version 3 from 0.14 on; versions 1 and 2
 are Java objects, see `hudi_format.log.kryo`).
@@ -27,7 +27,7 @@ _NEWEST_VERSION = 3
 
 
 class OrderingType(IntEnum):
-    """Java's class of an ordering value, by its number in the Avro union of version 3."""
+    """Java class of an ordering value, by its number in the Avro union of version 3."""
 
     NONE = 0
     BOOLEAN = 1
@@ -82,7 +82,7 @@ class DeleteOrderingValues:
 
 @dataclass(frozen=True, slots=True)
 class DeleteBlock:
-    """What a delete block says, one row per deleted record.
+    """Content of a delete block, one row per deleted record.
 
     Attributes:
         keys: record keys.
@@ -101,7 +101,7 @@ class DeleteBlock:
 
     @property
     def is_default(self) -> npt.NDArray[np.bool_]:
-        """Which rows were deleted without an ordering value: null, or the int 0 that stands for it.
+        """Mask of deletes without an ordering value: null, or the int 0 in its place.
 
         Such a delete wins over everything before it.
         """
@@ -113,7 +113,7 @@ class DeleteBlock:
         return out
 
     def ordering_array(self) -> pa.Array:
-        """The ordering values as one array, null for those that are the default.
+        """The ordering values as one array, null for defaults.
 
         Raises:
             UnsupportedError: they are of several types, or of several fields.

@@ -1,4 +1,4 @@
-"""Contents and frames of log blocks, as Apache Hudi 0.15 writes them.
+"""Encoder of log block contents and frames, as Apache Hudi 0.15 writes them.
 
 Source: HoodieLogFormatWriter, HoodieAvroDataBlock and HoodieDeleteBlock (Hudi format, "Log file format").
 """
@@ -31,7 +31,7 @@ _TEXT_TYPES = (OrderingType.STRING, OrderingType.BYTES, OrderingType.DECIMAL)
 
 
 def frame(kind: BlockType, header: Mapping[int, str], content_length: int) -> tuple[bytes, bytes]:
-    """What stands before and after a content of so many bytes.
+    """Bytes before and after a block content of this length.
 
     Raises:
         ValueError: a block of 2 GiB or more, a type that is none or CORRUPT, or a header entry that has no number
@@ -125,7 +125,7 @@ def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _stored_ordering(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Ordering values in the type that a table stores them with."""
+    """Ordering values in their stored type."""
     kind = stored_leaf(unwrapped(column.type))
     return _one(column if kind is None else convert(column, kind, "ordering value"))
 
@@ -183,7 +183,7 @@ def _numbers(kind: OrderingType, values: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def _decimal_bytes(values: pa.Array) -> pa.Array:
-    """Unscaled values of scale 15, big-endian, as few bytes as there can be."""
+    """Unscaled values of scale 15 as minimal big-endian bytes."""
     try:
         exact = pc.cast(values, pa.decimal128(30, 15))
     except pa.ArrowInvalid as e:
@@ -217,7 +217,7 @@ _STEP_BYTES = 32 << 20
 
 
 def block_type(chosen: str | None, base_file_format: str = "PARQUET") -> BlockType:
-    """The type of data blocks that the option asks for, in any case of letters.
+    """Type of data blocks for the option's value, in any case.
 
     Args:
         chosen: the option; None and "" leave it to the format of the base files: HFile beside HFiles, else Avro.
@@ -238,7 +238,7 @@ def block_type(chosen: str | None, base_file_format: str = "PARQUET") -> BlockTy
 def contents(
     rows: pa.Table, kind: BlockType, schema: str, *, most: int, codec: str = "gzip", key: str = RECORD_KEY
 ) -> Iterator[pa.Buffer | bytes | memoryview]:
-    """Contents of blocks that hold these rows, in their order; within an HFile in that of their keys.
+    """Contents of blocks with these rows, in order; in an HFile, in key order.
 
     Args:
         rows: the fields of `schema`, in any order.

@@ -1,4 +1,4 @@
-"""Delete lists of versions 1 and 2: Java objects that Kryo 4 wrote, read without a JVM.
+"""Kryo 4 decoder for delete lists of versions 1 and 2, which are serialised Java objects.
 
 Source: bytes that SerializationUtils of Apache Hudi 0.15.0 makes of HoodieKey[] (version 1, up to 0.10) and
 DeleteRecord[] (version 2, 0.11 to 0.13).  Classes go by name, the first time they occur; objects by number, from
@@ -34,7 +34,7 @@ _MOST_PER_BYTE, _FEW_CHARACTERS = 100, 1 << 20
 
 
 class KryoError(ValueError):
-    """Bytes that Kryo did not write; `offset` is the place of the first one that cannot be."""
+    """Bytes that are not valid Kryo data; `offset` is the first invalid one."""
 
     def __init__(self, message: str, offset: int) -> None:
         super().__init__(message)
@@ -43,7 +43,7 @@ class KryoError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class KryoDelete:
-    """One deleted record.  `ordering` is (Java's class without its package, value), None without one."""
+    """One deleted record; `ordering` is (Java's simple class name, value) or None."""
 
     key: str
     partition: str | None
@@ -52,7 +52,7 @@ class KryoDelete:
 
 @dataclass(slots=True)
 class _Input:
-    """A cursor over the bytes, and what was seen before it: classes and objects by number."""
+    """Cursor over Kryo data, with the classes and objects seen so far, by number."""
 
     data: bytes
     at: int = 0
@@ -69,7 +69,7 @@ class _Input:
         return self.data[self.at - count : self.at]
 
     def varint(self, bits: int = 32) -> int:
-        """A number without sign; a long has nine bytes at most, the last with eight bits of its own."""
+        """Unsigned number; a long has at most nine bytes, the last with eight payload bits."""
         value, shift = 0, 0
         while True:
             byte = self.take(1)[0]
@@ -87,12 +87,12 @@ class _Input:
         return (value >> 1) ^ -(value & 1)
 
     def signed(self) -> int:
-        """A long that was written as if it were positive."""
+        """A long in Kryo's encoding for positive numbers."""
         value = self.varint(64)
         return value - (1 << 64) if value >= 1 << 63 else value
 
     def text(self) -> str | None:
-        """A string: seven-bit characters up to one with the high bit, or a count and UTF-16 units."""
+        """A string: seven-bit characters ended by a high bit, or a count and UTF-16 units."""
         first = self.take(1)[0]
         if first < 0x80:
             start = self.at - 1
@@ -133,7 +133,7 @@ class _Input:
             raise KryoError("a text that is none", start) from e
 
     def class_name(self) -> str | None:
-        """The class of what follows: a name, `#` and a number where Hudi registered it, None for a null."""
+        """Class name of the next object, `#` and a number for classes registered by Hudi, or None."""
         tag = self.varint()
         if tag == 0:
             return None
@@ -153,7 +153,7 @@ class _Input:
         return self.classes[number]
 
     def object(self, read: Callable[[], Any]) -> Any:
-        """An object that may have been written before, or be null."""
+        """An object, null, or a reference to an earlier one."""
         mark = self.varint()
         if mark == 0:
             return None
@@ -167,7 +167,7 @@ class _Input:
         return self.objects[place]
 
     def key(self) -> tuple[str | None, str | None] | None:
-        """A HoodieKey: (record key, partition path)."""
+        """Record key and partition path of a HoodieKey."""
         name = self.class_name()
         if name is None:
             return None
@@ -230,7 +230,7 @@ class _Input:
 
 
 def _counted(i: _Input) -> bytes:
-    """Bytes after their number plus one."""
+    """Bytes prefixed with their number plus one."""
     count = i.varint()
     return i.take(count - 1)
 

@@ -1,4 +1,4 @@
-"""The content of a Parquet data block, whose pages Apache Hudi writes without checksums."""
+"""Parquet data blocks, whose pages Apache Hudi writes without checksums."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hudi_format.schema.evolution import Batch, conform
 
 
 def open_content(block: LogBlock, content: pa.Buffer) -> tuple[pq.ParquetFile, int]:
-    """The file within a block, which has what the block's schema says, and its number of rows.
+    """The Parquet file in a block, checked against the block's schema, and its row count.
 
     Raises:
         CorruptFileError: it contradicts itself or the block's schema.
@@ -52,7 +52,10 @@ def open_content(block: LogBlock, content: pa.Buffer) -> tuple[pq.ParquetFile, i
 
 
 def check_content(block: LogBlock, file: pq.ParquetFile, rows: pa.Table | pa.RecordBatch) -> None:
-    """Raises: CorruptFileError: a text that is not UTF-8."""
+    """Check the text of a block's content.
+
+    Raises CorruptFileError: a text that is not UTF-8.
+    """
     try:
         check_text(rows, texts_as_bytes(file))
     except ValueError as e:
@@ -60,7 +63,7 @@ def check_content(block: LogBlock, file: pq.ParquetFile, rows: pa.Table | pa.Rec
 
 
 def unreadable(block: LogBlock, error: Exception) -> HudiError:
-    """The error for a content that Arrow's reader refuses: UnsupportedError where that is no damage."""
+    """Error for a content that Arrow refuses; UnsupportedError where it is not damaged."""
     wide = long_decimal(error)
     if wide is not None:
         return wide.at(file=block.file, instant=block.instant)
@@ -68,7 +71,7 @@ def unreadable(block: LogBlock, error: Exception) -> HudiError:
 
 
 def fitted(block: LogBlock, rows: Batch, schema: pa.Schema, *, naive_is_utc: bool = False) -> Batch:
-    """Rows of the content with the columns and types that are wanted.
+    """Rows of the content in the wanted columns and types.
 
     Raises:
         CorruptFileError: they do not fit what the block's own schema says of them.
@@ -97,7 +100,7 @@ _AVRO_INSTEAD = "write Avro blocks (hoodie.logfile.data.block.format=avro)."
 
 
 class ParquetRows:
-    """Makes contents of rows.
+    """Encoder of rows as Parquet block contents.
 
     Args:
         schema: Avro schema of the block, JSON text.
@@ -117,7 +120,7 @@ class ParquetRows:
         self._decoder = Decoder(json.dumps(_as_bytes(schema_json(schema))) if self._decimals else schema)
 
     def content(self, batch: pa.RecordBatch, codec: str) -> pa.Buffer | bytes:
-        """A Parquet file of the rows.
+        """The rows as a Parquet file.
 
         Raises:
             SchemaError: a value that does not fit the schema; `details` has `column` and `row`.
@@ -134,7 +137,7 @@ class ParquetRows:
 
 
 def _leaves(kind: AvroType, path: str) -> Iterator[tuple[int, int] | None]:
-    """The columns with values in Parquet's order: precision and scale of decimals on bytes, None for others."""
+    """Leaf columns in Parquet's order: precision and scale of decimals on bytes, else None."""
     if kind.kind == "union":
         others = [b for b in kind.branches if b.kind != "null"]
         if union_number([b.kind for b in others]):
@@ -168,7 +171,7 @@ def _leaves(kind: AvroType, path: str) -> Iterator[tuple[int, int] | None]:
 
 
 def _is_on_bytes(node: Json) -> bool:
-    """Whether a type is a decimal in other bytes than Arrow writes."""
+    """Whether a type is a decimal in another byte representation than Arrow's."""
     if node.get("logicalType") != "decimal" or node.get("type") not in ("bytes", "fixed"):
         return False
     return bool(node["type"] == "bytes" or node["size"] != decimal_bytes(node["precision"]))
@@ -179,7 +182,7 @@ def _digits(node: Json) -> tuple[int, int]:
 
 
 def _as_bytes(node: Json) -> Json:
-    """A schema whose decimals on bytes are bytes."""
+    """The schema with plain bytes for decimals on bytes."""
     if isinstance(node, list):
         return [_as_bytes(n) for n in node]
     if not isinstance(node, dict):

@@ -1,4 +1,4 @@
-"""RECORD_POSITIONS: which rows of the base file a block's records stand for.
+"""RECORD_POSITIONS header: base file rows of a block's records.
 
 Base64 of a 64-bit Roaring bitmap in the portable format: a little-endian count of 32-bit bitmaps, each after
 its high half.  Source: RoaringFormatSpec; the header as Apache Hudi 1.0.2 and 1.2.0 write it.  The i-th position
@@ -27,11 +27,11 @@ _FEW_ROWS = 1 << 16
 
 
 class RoaringError(ValueError):
-    """Bytes that are no Roaring bitmap."""
+    """Bytes that are not a valid Roaring bitmap."""
 
 
 def record_positions(block: LogBlock) -> npt.NDArray[np.uint64] | None:
-    """Positions in the base file of `block.positions_base_instant`, ascending; None where none were written.
+    """Ascending row positions in the base file of `positions_base_instant`, or None.
 
     A position counts rows of the base file from 0.  They may be left aside: keys say the same.
 
@@ -76,7 +76,7 @@ def read_roaring64(data: bytes, most: int = 1 << 24) -> npt.NDArray[np.uint64]:
 
 
 def _read32(data: bytes, at: int, most: int) -> tuple[npt.NDArray[np.uint32], int]:
-    """Numbers of the 32-bit bitmap at `at`, and where it ends."""
+    """Numbers of the 32-bit bitmap at `at`, and its end."""
     (cookie,) = _unpack("<I", data, at)
     at += 4
     runs = b""

@@ -1,4 +1,4 @@
-"""Log files read: block by block, contents only where they are asked for."""
+"""Reader of log files by block, with contents on demand."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TAIL = 12  # empty footer and reverse pointer
 
 
 class LogFileReader:
-    """One log file, open for reading.
+    """An open log file.
 
     Bytes, Arrow buffers and memory maps are read in place.  Of a remote file larger than `WHOLE_FILE` only
     headers are read, about one request a block, and contents when `content` is called.
@@ -101,7 +101,7 @@ class LogFileReader:
 
     @cached_property
     def blocks(self) -> tuple[LogBlock, ...]:
-        """All blocks in the file's order; damaged stretches are CORRUPT blocks among them.
+        """All blocks in file order; damaged stretches are CORRUPT blocks.
 
         Never raises for damage: what it means depends on what was committed (`hudi_format.log.corruption`).
         """
@@ -110,7 +110,7 @@ class LogFileReader:
         return tuple(blocks_of(self._data, index(self._data), self.file))
 
     def content(self, block: LogBlock) -> pa.Buffer:
-        """The content of one of this file's blocks; without a copy where the file is in memory.
+        """Content of one of this file's blocks; not copied where the file is in memory.
 
         Raises:
             CorruptFileError: the file has become shorter since it was scanned.
@@ -173,7 +173,7 @@ class LogFileReader:
             at = int(row[IndexColumn.END])
 
     def _parse(self, at: int, row: Rows, window: _Window) -> Damage:
-        """Fill `row` for the block at `at`, reading as much more of the file as that takes."""
+        """Fill `row` for the block at `at`, reading more of the file as needed."""
         head_size, tail_size, enough = _WINDOW, _TAIL, _LEAST_HEAD
         while True:
             head = window.at(at, head_size, enough)
@@ -227,14 +227,14 @@ class LogFileReader:
 
 
 class _Window:
-    """The two pieces of a file, read in ranges, that were used last."""
+    """The two most recently used pieces of a file, read in ranges."""
 
     def __init__(self, reader: LogFileReader) -> None:
         self._reader = reader
         self._pieces: list[tuple[int, memoryview]] = []
 
     def at(self, offset: int, length: int, enough: int | None = None) -> memoryview:
-        """Bytes from `offset` on: `length` of them, or up to the file's end; fewer, where `enough` are at hand."""
+        """`length` bytes from `offset` on, fewer at the file's end, or if `enough` are cached."""
         length = min(length, self._reader.size - offset)
         least = length if enough is None else min(enough, length)
         for piece in reversed(self._pieces):
@@ -249,7 +249,7 @@ class _Window:
 
 
 def _joined(blocks: Iterable[LogBlock]) -> Iterator[LogBlock]:
-    """The blocks, beginnings of blocks that follow one another and say nothing as one stretch, as `index` does it."""
+    """The blocks, with consecutive unreadable beginnings merged as in `index`."""
     run: LogBlock | None = None
     end = 0
     for block in blocks:

@@ -1,4 +1,4 @@
-"""The log files of one file slice, opened, checked and put in order."""
+"""Valid log blocks of a file slice, in merge order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hudi_format.storage.protocol import Storage
 
 @dataclass(frozen=True, slots=True)
 class BlockScope:
-    """Whose blocks are read.
+    """The instants whose blocks are read.
 
     Attributes:
         visible: completed instants; None for all (table version 8 and later: the listing has left out the log
@@ -50,7 +50,7 @@ class BlockScope:
     grouped: bool = False
 
     def sees(self, instant: str) -> bool:
-        """Whether blocks of an instant may be read at all."""
+        """Whether blocks of an instant are visible."""
         if self.latest and instant > self.latest:
             return False
         if self.visible is not None and (instant not in self.visible or instant in self.inflight):
@@ -58,7 +58,7 @@ class BlockScope:
         return instant not in self.rolled_back
 
     def asks_for(self, instant: str) -> bool:
-        """Whether an instant is within what an incremental read asks for."""
+        """Whether an instant is in the range of an incremental query."""
         if self.instants is not None and instant not in self.instants:
             return False
         return (not self.begin or instant > self.begin) and (not self.end or instant <= self.end)
@@ -66,7 +66,7 @@ class BlockScope:
 
 @dataclass(frozen=True, slots=True)
 class OrderedBlocks:
-    """Blocks to apply, first to last, and which or how many were left out.
+    """Blocks in merge order, and counts of the excluded ones.
 
     Attributes:
         blocks: data and delete blocks only.
@@ -86,12 +86,12 @@ class OrderedBlocks:
 
     @property
     def rolled_back(self) -> int:
-        """How many blocks a rollback block took back."""
+        """Number of rolled-back blocks."""
         return len(self.taken_back)
 
 
 def order_blocks(blocks: Iterable[LogBlock], scope: BlockScope) -> OrderedBlocks:
-    """The blocks that count, in the order in which they are applied.
+    """The valid blocks in merge order.
 
     A rollback block takes back the blocks of its target that came before it, in any file of the slice; later
     ones, of a new attempt, stay.  It does so whether or not the rollback itself is complete.
@@ -139,7 +139,7 @@ def order_blocks(blocks: Iterable[LogBlock], scope: BlockScope) -> OrderedBlocks
 
 
 def _grouped(queue: list[LogBlock], *, whole: bool) -> list[LogBlock]:
-    """Blocks by instant, those that a log compaction replaced left out in favour of its own.
+    """Blocks by instant, with those replaced by a log compaction left out.
 
     The compaction's blocks stand where the last of the instants stood that it replaced: blocks written while
     it ran come after them.
@@ -179,7 +179,7 @@ def _grouped(queue: list[LogBlock], *, whole: bool) -> list[LogBlock]:
 
 
 class SliceLog:
-    """What the log files of a slice say: blocks in the order in which they are applied.
+    """Valid blocks of a slice's log files, in merge order.
 
     Args:
         storage: where the files are.
@@ -231,11 +231,11 @@ class SliceLog:
 
     @property
     def blocks(self) -> tuple[LogBlock, ...]:
-        """Data and delete blocks that count, first to last."""
+        """Valid data and delete blocks, first to last."""
         return self.ordered.blocks
 
     def content(self, block: LogBlock) -> pa.Buffer:
-        """The content of one of these blocks; without a copy where the file is in memory."""
+        """Content of one of these blocks; not copied where the file is in memory."""
         return self._readers[block.file].content(block)
 
     def close(self) -> None:
@@ -251,7 +251,7 @@ class SliceLog:
 
 
 def _check_taken_back(blocks: Sequence[LogBlock], committed: Mapping[str, Sequence[CommittedRange]]) -> None:
-    """Raise where a rollback block took back what an instant wrote that is complete in the timeline of this read.
+    """Raise where a rollback block rolls back an instant that is complete in this timeline.
 
     A rollback or restore makes the instant pending first and then writes such blocks, one file after the other: the
     timeline is from before that, and other slices may be read with the instant's records still there.

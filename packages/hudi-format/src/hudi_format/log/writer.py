@@ -1,4 +1,4 @@
-"""Log files written: blocks of table version 6, as Apache Hudi 0.15 writes them.
+"""Writer of log files: blocks of table version 6, as Apache Hudi 0.15 writes them.
 
 A block is complete in memory before its first byte goes out, so what a writer leaves that dies is a beginning of
 a block, which its size and its end give away.
@@ -27,16 +27,16 @@ DEFAULT_BLOCK_SIZE = 256 << 20  # hoodie.logfile.data.block.max.size
 
 @runtime_checkable
 class Appendable(Protocol):
-    """A storage whose files can grow, as HDFS; on others each append makes a log file of its own."""
+    """Storage with appendable files, such as HDFS; elsewhere each append makes a new log file."""
 
     def open_append(self, path: str) -> Any:
-        """A binary stream that writes at the end of a file that is there.  The caller closes it."""
+        """A binary stream that appends to an existing file; the caller closes it."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenLog:
-    """What a writer put into one log file.
+    """A writer's part of one log file.
 
     Attributes:
         file: the log file; its size includes what was in it before.
@@ -113,7 +113,7 @@ class LogWriter:
         codec: str = "gzip",
         header: Mapping[int, str] | None = None,
     ) -> None:
-        """Data blocks of rows, of the type that `row_blocks.block_type` tells of the option.
+        """Append rows as data blocks of the type that `block_type` chose.
 
         Args:
             rows: the fields of the writer's schema, meta columns included.
@@ -131,7 +131,7 @@ class LogWriter:
     def append_avro(
         self, data: Any, offsets: npt.NDArray[np.int64], *, header: Mapping[int, str] | None = None
     ) -> None:
-        """Data blocks of Avro datums (CDC blocks in a file of changes), split at `max_block_size`.
+        """Append Avro records as data blocks (CDC blocks in a CDC file), split at `max_block_size`.
 
         Args:
             data: datums one after another, written with the writer's schema.
@@ -149,12 +149,12 @@ class LogWriter:
             first = last
 
     def append_parquet(self, content: Any, *, header: Mapping[int, str] | None = None) -> None:
-        """A data block of one whole Parquet file."""
+        """Append a Parquet file as a data block."""
         self._need_schema()
         self.append(BlockType.PARQUET_DATA, content, header)
 
     def append_hfile(self, content: Any, *, header: Mapping[int, str] | None = None) -> None:
-        """A data block of one whole HFile."""
+        """Append an HFile as a data block."""
         self._need_schema()
         self.append(BlockType.HFILE_DATA, content, header)
 
@@ -166,11 +166,14 @@ class LogWriter:
         *,
         header: Mapping[int, str] | None = None,
     ) -> None:
-        """A delete block; of one append it comes after the data block.  See `encode.delete_content`."""
+        """Append a delete block, after the data block of the same append.
+
+        Arguments as of `encoder.delete_content`.
+        """
         self.append(BlockType.DELETE, delete_content(keys, partitions, ordering), header)
 
     def append_rollback(self, target: str) -> None:
-        """A command block that takes back the blocks of `target` before it.
+        """Append a rollback block for the earlier blocks of `target`.
 
         Raises:
             ValueError: a target that is no number.
@@ -185,7 +188,7 @@ class LogWriter:
         self._put(BlockType.COMMAND, header, b"")
 
     def append(self, kind: BlockType, content: Any, header: Mapping[int, str] | None = None) -> None:
-        """A block of any type: the writer's instant and schema, further header entries, and the content.
+        """Append a block of any type, with the writer's instant, schema and further headers.
 
         Raises:
             ValueError: a type or a header entry that no file has.
@@ -239,7 +242,10 @@ class LogWriter:
             self._written.append(WrittenLog(whole, self._start, self._size, self._blocks))
 
     def close(self) -> tuple[WrittenLog, ...]:
-        """Finish the last file; what was written, a file each.  Calling it again changes nothing."""
+        """Close the last file; returns one value per written file.
+
+        Calling it again changes nothing.
+        """
         self._finish()
         return tuple(self._written)
 

@@ -1,1 +1,1 @@
-"""Which of several records with one key survives."""
+"""Record merging: one row per record key."""

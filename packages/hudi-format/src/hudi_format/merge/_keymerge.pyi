@@ -6,10 +6,10 @@ _Numbers = npt.NDArray[np.int64]
 _Text = tuple[_Bytes, _Numbers, _Bytes | None]
 
 def hashes(keys: _Text, seed: int, out: npt.NDArray[np.uint64]) -> None:
-    """Fill `out` with the hash of each key: of equal keys the same, with one seed and in one process."""
+    """Fill `out` with the hash of each key, by a seed."""
 
 def build(keys: _Text, slots: npt.NDArray[np.uint64], seed: int) -> int:
-    """Fill the zeroed `slots` with the last row of each key; gives how many rows a later one replaced.
+    """Fill the zeroed `slots` with the last row of each key; returns the number of duplicates.
 
     `slots` is a power of two long, and twice the rows at least.  Null keys are left out.
     """
@@ -25,7 +25,7 @@ def losers(
     text: _Text | None,
     dead: _Bytes,
 ) -> int:
-    """Set `dead[i]` to 1 for every row that another row of its key beats; gives how many.
+    """Set `dead[i]` to 1 for each row that loses against another row of its key.
 
     The greater ordering value (`numbers`, or `text` in the order of its UTF-8 bytes) wins, the later row
     among equals or where there are none.
@@ -41,13 +41,13 @@ def keep_newer(
     new_rows: int,
     ties_stay: bool = False,
 ) -> None:
-    """Set `take[i]` to -1 where old row i has a greater ordering value than the new row `take[i]`.
+    """Set `take[i]` to -1 where old row i has a greater ordering value than new row `take[i]`.
 
     `ties_stay`: also where it has an equal one.
     """
 
 def group(keys: _Text, slots: npt.NDArray[np.uint64], seed: int, out: _Numbers) -> None:
-    """Fill `out` with the first row that has each row's key, -1 for null; `slots` as of `build`."""
+    """Fill `out` with the first row of each row's key, -1 for null; `slots` as of `build`."""
 
 def fold(
     groups: _Numbers,
@@ -63,7 +63,7 @@ def fold(
     state_kind: _Bytes,
     actions: _Bytes,
 ) -> None:
-    """Bring the records of each key together, in the order of the rows.
+    """Merge the records of each key, in row order.
 
     `state[g]` becomes the row that stands for the key of group g (-1 where no group begins) and
     `state_kind[g]` what it is; `actions` what each row did (`hudi_format.merge.record_merger` names the numbers).
@@ -72,7 +72,7 @@ def fold(
 def fold_column(
     groups: _Numbers, actions: _Bytes, valid: _Bytes | None, latest: bool, source: _Numbers
 ) -> None:
-    """Fill `source[g]` with the row whose value group g has in one column, after what `fold` did.
+    """Fill `source[g]` with the row of group g's value in one column, after `fold`.
 
     `latest`: the column has the value of the last record that did anything (meta columns).
     """

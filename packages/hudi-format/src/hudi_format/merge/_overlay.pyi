@@ -9,7 +9,7 @@ _Codes = npt.NDArray[np.int32]
 def text_size(
     old: _Bytes, old_offsets: _Offsets, new: _Bytes, new_offsets: _Offsets, rows: _Rows, source: _Rows
 ) -> tuple[int, bool]:
-    """Bytes of the result of `put_text`, and whether it is what is there already.
+    """Bytes of `put_text`'s result, and whether it equals the old column.
 
     Args:
         old, old_offsets: the column's texts, n + 1 offsets.
@@ -31,13 +31,16 @@ def put_text(
     out: _Bytes,
     out_offsets: _Offsets,
 ) -> None:
-    """The column with values of `new` at `rows`; at least one.  `out` has the bytes that `text_size` says."""
+    """The column with values of `new` at `rows`, at least one.
+
+    `out` has the bytes that `text_size` says.
+    """
 
 def same_words(old: _Bytes, new: _Bytes, width: int, rows: _Rows, source: _Rows) -> bool:
-    """Whether `put_words` would change nothing; arguments and errors as there."""
+    """Whether `put_words` would change nothing; arguments and errors as of `put_words`."""
 
 def put_words(out: _Bytes, new: _Bytes, width: int, rows: _Rows, source: _Rows) -> None:
-    """Values of `width` bytes each put into `out` at `rows`, in place.
+    """Put values of `width` bytes into `out` at `rows`, in place.
 
     Raises:
         ValueError: places that leave their column.
@@ -77,4 +80,7 @@ def put_repeated(
     out: _Bytes,
     out_offsets: _Offsets,
 ) -> None:
-    """The column written out with values of `new` at `rows`.  `out` has the bytes that `repeated_size` says."""
+    """The dictionary column as plain text, with values of `new` at `rows`.
+
+    `out` has the bytes that `repeated_size` says.
+    """

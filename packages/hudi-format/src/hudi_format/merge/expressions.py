@@ -1,4 +1,4 @@
-"""What one column of merged records comes to, said by a word.
+"""Merge expressions: the merged value of one column, chosen by a word.
 
 `old` is the value so far, `new` that of the record that came later.  Null means "nothing said", but for `last`,
 `first` and `latest`, which take values as they are.
@@ -26,7 +26,7 @@ _FLAGS = (pa.types.is_boolean,)
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """One word.
+    """One merge expression.
 
     Attributes:
         combine: old and new values, and where the later record is not older by its ordering value.
@@ -92,7 +92,7 @@ def _lists(unique: bool) -> Callable[[pa.Array, pa.Array, pa.Array | None], pa.A
 
 
 def _first_of_each(rows: np.ndarray, values: pa.Array) -> np.ndarray:
-    """Places of the values that their row does not have before, ascending."""
+    """Ascending places of each row's distinct values, at their first occurrence."""
     if pa.types.is_nested(values.type):
         seen: set[tuple[int, str]] = set()
         keep = []
@@ -151,7 +151,7 @@ def needs_ordering(name: str) -> bool:
 
 
 def check_expression(column: str, name: str, kind: pa.DataType, ordering: str | None) -> None:
-    """Make sure that an expression can be used on a column.
+    """Check that an expression is applicable to a column.
 
     Raises:
         SchemaError: it takes no values of that type, or asks for an ordering field that there is not.
@@ -170,7 +170,7 @@ def check_expression(column: str, name: str, kind: pa.DataType, ordering: str | 
 
 
 def combine_column(name: str, old: pa.Array, new: pa.Array, newer: pa.Array | None) -> pa.Array:
-    """The values of one column that pairs of records come to.
+    """The merged values of one column, for pairs of records.
 
     Args:
         newer: per pair, whether the later record's ordering value is not smaller; None without one.

@@ -1,4 +1,4 @@
-"""Record keys against record keys: look them up, keep one row per key, decide which record wins.
+"""Index over record keys: lookup, deduplication, choice of the winning record.
 
 Rows are positions, counted from 0 over all chunks of a column.  The kernels release the GIL.
 
@@ -35,7 +35,7 @@ _SHOWN = 3
 
 
 class KeyIndex:
-    """Which row of a key column has a key.
+    """Hash index from record key to row.
 
     Memory: 16 to 32 bytes per key, and the key column itself, which it keeps.  Looking up is read-only, so
     threads may share an index.
@@ -60,7 +60,7 @@ class KeyIndex:
         self.duplicates = _keymerge.build(self._buffers, self._slots, self._seed) > 0
 
     def find(self, keys: Keys) -> np.ndarray:
-        """For each of `keys`, the last row of the index that has it; -1 for none and for null (int64)."""
+        """Last row of each key in the index (int64); -1 for missing keys and null."""
         chunks = text_chunks(keys)
         rows = sum(len(c) for c in chunks)
         # Arrow's pool keeps the pages of such sizes for the next call, which malloc gives back.
@@ -74,7 +74,7 @@ class KeyIndex:
 
 
 def key_groups(keys: Keys) -> np.ndarray:
-    """For each row, the first row with its key; -1 for null (int64)."""
+    """First row with each row's key (int64); -1 for null."""
     buffers = text_buffers(one_text_array(keys))
     out = np.empty(buffers.rows, dtype=np.int64)
     _keymerge.group(buffers, _slots(buffers.rows), random.getrandbits(64), out)
@@ -82,7 +82,7 @@ def key_groups(keys: Keys) -> np.ndarray:
 
 
 def precombine(keys: Keys, ordering: pa.Array | pa.ChunkedArray | None = None) -> np.ndarray:
-    """Rows that survive when one row per key is kept, ascending (int64).
+    """Ascending rows (int64) of the surviving record per key.
 
     Args:
         keys: record keys; not null.
@@ -119,7 +119,7 @@ def merge_positions(
     *,
     found: np.ndarray | None = None,
 ) -> np.ndarray:
-    """For each old row, the incoming row that replaces it, or -1 where the old row stays (int64).
+    """Replacing incoming row of each old row, or -1 (int64).
 
     With ordering values, an old row whose value is not null and strictly greater stays.
 
@@ -165,7 +165,7 @@ def _refuse_null_ordering(ordering: pa.Array | pa.ChunkedArray, keys: pa.Array) 
 
 
 def _slots(rows: int) -> np.ndarray:
-    """An empty table for `rows` keys: a power of two, at most half full."""
+    """An empty hash table for `rows` keys: a power of two, at most half full."""
     return np.zeros(1 << max(2 * rows - 1, 1).bit_length(), dtype=np.uint64)
 
 

@@ -1,4 +1,4 @@
-"""Whether a merge keeps the laws that make a table's rows independent of how writes came about.
+"""Merge laws: rows must not depend on the order and repetition of writes.
 
 | law | says | where it fails |
 |---|---|---|
@@ -42,7 +42,7 @@ _NULLS = 0.25
 
 
 def made_up(schema: pa.Schema, rng: np.random.Generator, rows: int, ordering: str | None) -> pa.Table:
-    """Random rows of a schema; the ordering field is never null, as writes demand.
+    """Random rows of a schema, with an ordering field that is never null.
 
     Raises:
         UnsupportedError: a column of a type that no values are made of.
@@ -103,7 +103,7 @@ def _column(kind: pa.DataType, rng: np.random.Generator, rows: int, *, nulls: bo
 
 
 def simpler(column: pa.ChunkedArray, others: Sequence[object]) -> list[pa.Array]:
-    """Columns of one value that is plainer than this one, plainest first."""
+    """Simpler columns of one value, simplest first, to shrink a counterexample."""
     value, kind = column[0].as_py(), column.type
     if value is None:
         return []
@@ -126,7 +126,7 @@ def simpler(column: pa.ChunkedArray, others: Sequence[object]) -> list[pa.Array]
 
 
 def shown(record: dict[str, object] | None) -> str:
-    """A record as people read it: nulls are left out."""
+    """Text of a record, without nulls."""
     if record is None:
         return "no row"
     given = [f"{name}={value!r}" for name, value in record.items() if value is not None]
@@ -141,7 +141,7 @@ _SHRINKS = 400
 
 @dataclass(frozen=True, slots=True)
 class LawViolation:
-    """One law.
+    """Result for one law, with a counterexample where it is broken.
 
     Attributes:
         holds: whether no counterexample was found.
@@ -171,14 +171,14 @@ class LawViolation:
 
 @dataclass(frozen=True, slots=True)
 class LawReport:
-    """What was found of each law."""
+    """Results for all laws."""
 
     merge: str
     findings: tuple[LawViolation, ...]
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """Names of the laws that do not hold."""
+        """Names of the broken laws."""
         return tuple(f.law for f in self.findings if not f.holds)
 
     def __str__(self) -> str:
@@ -195,7 +195,7 @@ def check_laws(
     cases: int = 2000,
     seed: int = 0,
 ) -> LawReport:
-    """Try the laws of a merge on generated records, or on real ones.
+    """Test the laws of a merge on generated or real records.
 
     Args:
         rule: the merge: one of `hudi_format.merge.payloads`, or of `custom.custom_rule`.
@@ -242,7 +242,7 @@ def _some(records: pa.Table, data: pa.Schema, rng: np.random.Generator, most: in
 
 
 def _fixed(rows: pa.Table, like: pa.Table, rule: MergeRule) -> pa.Table:
-    """Rows as versions of one record: columns that a merge must not change are those of `like`."""
+    """Rows as versions of one record: columns the merge must not change equal `like`'s."""
     for name in rule.fixed:
         if name in rows.column_names:
             rows = rows.set_column(rows.column_names.index(name), rows.field(name), like.column(name))
@@ -251,7 +251,7 @@ def _fixed(rows: pa.Table, like: pa.Table, rule: MergeRule) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class _Versions:
-    """One record, or none, for each case: `gone` marks deletes among what comes, and nothing among what is."""
+    """One record or none per case; `gone` marks deletes in input and absence in the result."""
 
     rows: pa.Table
     gone: np.ndarray
@@ -261,7 +261,7 @@ class _Versions:
 
 
 class _Trial:
-    """Brings versions of records together as a table does."""
+    """Merges versions of records as a table does."""
 
     def __init__(self, rule: MergeRule, ordering: str | None) -> None:
         self.rule = rule
@@ -279,7 +279,7 @@ class _Trial:
         return kinds if marked is None else np.maximum(kinds, marked)
 
     def logged(self, parts: Sequence[_Versions]) -> tuple[Entries, np.ndarray]:
-        """The versions of each case, one after the other, as one record or several stand for it."""
+        """The versions of each case merged into one or more log records."""
         n = parts[0].rows.num_rows
         rows = pa.concat_tables([p.rows for p in parts])
         keys = pa.array(np.tile(np.arange(n), len(parts))).cast(pa.string())
@@ -289,7 +289,7 @@ class _Trial:
         return resolved.entries, np.argsort(resolved.keys.cast(pa.int64()).to_numpy(), kind="stable")
 
     def onto(self, stored: _Versions | None, parts: Sequence[_Versions]) -> _Versions:
-        """What is stored once versions were logged together, and then met what was stored."""
+        """The stored records after versions merged in a log meet them."""
         first = parts[0]
         n = first.rows.num_rows
         if self.chains is not None:
@@ -341,7 +341,7 @@ class _Trial:
         return _Versions(out, ~np.concatenate([p[1] for p in pieces])[back])
 
     def one_by_one(self, parts: Sequence[_Versions]) -> _Versions:
-        """What is stored once versions were written one after the other."""
+        """The stored records after the versions were written one by one."""
         stored = None
         for part in parts:
             stored = self.onto(stored, [part])
@@ -350,7 +350,7 @@ class _Trial:
 
 
 def _differ(one: _Versions, other: _Versions) -> np.ndarray:
-    """Per case, whether two outcomes are not the same row (or none)."""
+    """Mask of cases with different outcomes."""
     out: np.ndarray = one.gone != other.gone
     both = ~one.gone & ~other.gone
     for name in one.rows.column_names:
@@ -361,7 +361,7 @@ def _differ(one: _Versions, other: _Versions) -> np.ndarray:
 
 
 def _same(a: pa.Array, b: pa.Array) -> np.ndarray:
-    """Per row, whether two values are equal; nulls are, and NaN is NaN."""
+    """Mask of equal values; null equals null, NaN equals NaN."""
     if pa.types.is_nested(a.type):
         pairs = zip(a.to_pylist(), b.to_pylist(), strict=True)
         return np.fromiter((repr(x) == repr(y) for x, y in pairs), bool, len(a))
@@ -388,7 +388,7 @@ _TESTS: dict[str, tuple[int, _Test, tuple[str, str]]] = {
 
 
 def _together(trial: _Trial, parts: Sequence[_Versions]) -> list[_Versions]:
-    """Versions that a write or a log brings together first.
+    """Versions that a write or log merges first.
 
     For a merge of the user's that is the merge itself; a delete among them stays a delete, so it is left out.
     """
@@ -434,7 +434,7 @@ def _record(what: _Versions) -> dict[str, object] | None:
 
 
 def _shrunk(trial: _Trial, law: str, test: _Test, case: list[_Versions]) -> list[_Versions]:
-    """The case with simpler values, as long as the law stays broken."""
+    """The case with simpler values that still breaks the law."""
     ties = None
     if law in (COMMUTATIVE, TIES) and trial.ordering is not None:
         ties = law == TIES

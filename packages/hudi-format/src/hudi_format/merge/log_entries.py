@@ -1,4 +1,4 @@
-"""Records with what a merge needs to know of them."""
+"""Log records with keys, ordering values and kinds, as the merge needs them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Column: TypeAlias = pa.Array | pa.ChunkedArray
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Records in the order in which they came; all parts have one element for each.
+    """Records in order of arrival; all attributes have one element per record.
 
     Attributes:
         rows: their columns.
@@ -38,7 +38,7 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class Patches:
-    """The records that meet some stored rows.
+    """Records to merge into some stored rows.
 
     Attributes:
         entries: the records.
@@ -54,7 +54,7 @@ class Patches:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """Records ready to meet stored rows.
+    """Records resolved per key, ready to meet stored rows.
 
     Attributes:
         entries: one record for each key; or all of them, those of a key one after the other.
@@ -71,7 +71,7 @@ class Resolved:
     counts: np.ndarray | None = None
 
     def patches(self, hits: np.ndarray) -> Patches:
-        """The records of the keys with the numbers `hits` (-1 for none)."""
+        """Records of the keys with numbers `hits` (-1 for none)."""
         if self.starts is None or self.counts is None:
             return Patches(self.entries, hits)
         if not len(self.starts):

@@ -1,4 +1,4 @@
-"""Records that are to meet stored rows: brought together by key, looked up, and handed out as the rows pass.
+"""Log records by key, looked up while base rows stream.
 
 They stay in memory up to a limit and go to disk beyond it (`hudi_format.merge.spilled_records`); what comes out is the
 same, in the same order.
@@ -28,14 +28,14 @@ _DATA = (record_merger.DATA, record_merger.DATA_FLAG_NULL)
 
 
 class Resolver(Protocol):
-    """What becomes of the records of one key."""
+    """Resolution of the records of one key."""
 
     def resolve(self, entries: Entries) -> Resolved:
-        """Records, all that there are of their keys, ready to meet stored rows."""
+        """Resolved records, given all records of their keys."""
         ...
 
     def alone(self, resolved: Resolved, unseen: np.ndarray) -> tuple[Entries, np.ndarray]:
-        """What keys come to that no stored row has, and their places; deletes are left out.
+        """Rows of keys without a stored row, and their places; deletes are left out.
 
         Args:
             unseen: per key, whether it is asked for.
@@ -45,7 +45,7 @@ class Resolver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OnePerKey:
-    """One record stands for each key, as the rule says.
+    """Resolver that keeps one record per key.
 
     Attributes:
         logged: as `modes.combine`.
@@ -80,7 +80,7 @@ class OnePerKey:
 
 
 class Records:
-    """Records that are added part by part, then looked up by stored rows in their order.
+    """Records added part by part, then looked up by stored rows in order.
 
     Args:
         limit: None: all stay in memory.
@@ -114,12 +114,12 @@ class Records:
 
     @property
     def spilled(self) -> bool:
-        """Whether the records went to disk; then `meet` must see the stored keys before the first look-up."""
+        """Whether the records were spilled; then `meet` must see the stored keys first."""
         return self._spilled is not None
 
     @property
     def rows_at_once(self) -> int:
-        """How many stored rows to look up at once: what they meet is in memory together."""
+        """Number of stored rows per lookup, so that their records fit in memory."""
         return _ALL if self._spilled is None else self._spilled.rows_at_once
 
     @property
@@ -127,7 +127,7 @@ class Records:
         return 0 if self._spilled is None else self._spilled.bytes_on_disk
 
     def add(self, entries: Entries) -> None:
-        """More records, later than those before."""
+        """Add records, later than those before."""
         self._parts.append(entries)
         if self._limit is None:
             return
@@ -147,7 +147,7 @@ class Records:
         self._parts, self._held = [], 0
 
     def seal(self) -> None:
-        """There are no more."""
+        """End the additions."""
         if self._spilled is not None:
             self._flush(self._spilled)
             return
@@ -157,7 +157,7 @@ class Records:
         self._seen = np.zeros(self._index.rows, dtype=bool)
 
     def meet(self, stored: Iterable[Keys]) -> None:
-        """The keys of all stored rows, in the order in which `patches` will be asked about them.
+        """Take the keys of all stored rows, in the order of later `patches` calls.
 
         Raises:
             CorruptFileError: a stored row has no key.
@@ -166,7 +166,7 @@ class Records:
             self._spilled.meet(map(_all_there, stored))
 
     def patches(self, keys: Keys) -> Patches | None:
-        """What the next stored rows meet, by their keys; None for nothing.
+        """Records that the next stored rows meet, by their keys; None for nothing.
 
         Raises:
             CorruptFileError: one has no key, and there are records: which of them are its own cannot be told.
@@ -185,7 +185,7 @@ class Records:
         return self._resolved.patches(hits)
 
     def rest(self) -> Iterator[Entries]:
-        """What no stored row had the key of, in order; at least one part, which may be empty."""
+        """Records whose key no stored row had, in order; at least one part, maybe empty."""
         if self._spilled is not None:
             yield from self._spilled.rest()
             return
@@ -193,7 +193,7 @@ class Records:
         yield self._resolver.alone(self._resolved, ~self._seen)[0]
 
     def close(self) -> None:
-        """Give memory and disk space back."""
+        """Release memory and disk space."""
         if self._spilled is not None:
             self._spilled.close()
         self._parts, self._resolved, self._index = [], None, None
@@ -208,7 +208,7 @@ class Records:
 
 
 def joined(parts: list[Entries], columns: pa.Schema, ordering: pa.DataType | None) -> Entries:
-    """All entries in one."""
+    """All entries as one value."""
     if not parts:
         none = None if ordering is None else pa.chunked_array([], ordering)
         return Entries(columns.empty_table(), pa.chunked_array([], pa.string()), none, np.zeros(0, np.uint8))
@@ -227,7 +227,10 @@ def _chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
 
 
 def _all_there(keys: Keys) -> Keys:
-    """The record keys of stored rows; CorruptFileError where one is null."""
+    """Record keys of stored rows.
+
+    Raises CorruptFileError where one is null.
+    """
     if keys.null_count:
         raise CorruptFileError(
             f"{keys.null_count} rows of the base file have no record key, where logs change rows by their keys",

@@ -1,4 +1,4 @@
-"""How much memory a merge may take, and where it goes on when that is used up.
+"""Memory limit of a merge, and the folder for spilling.
 
 Source: options `hoodie.memory.merge.*`, `hoodie.memory.spillable.map.path` and `hoodie.common.diskmap.*` of Apache
 Hudi 0.15, whose spillable map this stands for.
@@ -18,7 +18,7 @@ _HELD = 0.3
 
 @dataclass(frozen=True, slots=True)
 class MemoryLimit:
-    """The memory of one merge: of one file slice, or of one file that is rewritten.
+    """The memory limit of one merge: a file slice, or a file being rewritten.
 
     Attributes:
         bytes: what the records that meet the stored rows may take, decoded; beyond it they go to disk.  The
@@ -39,20 +39,20 @@ class MemoryLimit:
 
     @property
     def held(self) -> int:
-        """Bytes of records up to which a merge stays in memory."""
+        """Bytes of records held in memory before spilling."""
         return max(1, int(self.bytes * _HELD))
 
     @property
     def step(self) -> int:
-        """Bytes to handle at once."""
+        """Bytes per processing step."""
         return max(1 << 16, min(self.bytes // 16, 32 << 20))
 
     def shared(self, by: int) -> MemoryLimit:
-        """The part of one of so many that take it side by side."""
+        """The limit divided among concurrent merges."""
         return replace(self, bytes=max(1, self.bytes // by))
 
     def for_stream(self) -> MemoryLimit:
-        """The limit of a merge whose rows are given out in a stream."""
+        """The limit of a merge with streamed output."""
         return self if self.given else replace(self, bytes=min(self.bytes, STREAM_BYTES))
 
 

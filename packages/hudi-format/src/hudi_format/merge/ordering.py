@@ -1,4 +1,4 @@
-"""Ordering values as the merge kernels compare them: 64-bit numbers, or text in the order of its UTF-8 bytes.
+"""Ordering values in comparable form: 64-bit numbers, or text in UTF-8 byte order.
 
 Source: `compareTo` of the values that Apache Hudi holds: Integer, Long, Boolean, BigDecimal, LocalDate, Avro's
 Utf8 (by bytes, which is the order of code points), ByteBuffer (by signed bytes), and Float and Double (-0.0
@@ -25,7 +25,7 @@ _SIGN = np.int64(-(2**63))
 
 @dataclass(frozen=True, slots=True)
 class OrderingValues:
-    """Values of one column, comparable with those that came from the same call.
+    """Values of one column, comparable within one call's results.
 
     Attributes:
         numbers: int64 in the values' order, or None where `text` is used.
@@ -41,7 +41,7 @@ class OrderingValues:
 
 
 def ordering_values(*columns: pa.Array | pa.ChunkedArray) -> list[OrderingValues]:
-    """Columns made comparable with one another.
+    """Columns in a form comparable with one another.
 
     Structs are compared field by field, as the values of several ordering fields are; null comes first there.
 
@@ -65,7 +65,7 @@ def ordering_values(*columns: pa.Array | pa.ChunkedArray) -> list[OrderingValues
 def ordering_column(
     rows: pa.Table, field: str | None, sequence: bool = False
 ) -> pa.Array | pa.ChunkedArray | None:
-    """The ordering values of rows; None without a field, or where the rows lack it.
+    """Ordering values of rows; None without a field, or where the rows lack it.
 
     Args:
         field: its name, dots between levels.
@@ -79,7 +79,7 @@ def ordering_column(
 
 
 def sequences(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Places in a log of changes, texts such as `10.254` (file and position), as structs of two numbers.
+    """Log positions such as `10.254` (file and position) as structs of two numbers.
 
     Raises:
         SchemaError: a column or a value of another kind.
@@ -121,7 +121,7 @@ def _of_structs(columns: Sequence[pa.Array | pa.ChunkedArray]) -> list[OrderingV
 
 
 def _one_order(columns: Sequence[pa.Array]) -> list[pa.Array]:
-    """Columns as numbers whose order is that of all their values together; null stays null."""
+    """Columns as rank numbers over all their values; null stays null."""
     values = ordering_values(*columns)
     if values[0].text is not None:
         ends = np.cumsum([len(c) for c in columns])[:-1]
@@ -142,13 +142,13 @@ def _one_order(columns: Sequence[pa.Array]) -> list[pa.Array]:
 
 
 def _ranks(numbers: pa.Array) -> np.ndarray:
-    """Numbers from 0 as they are, plus one; null is 0."""
+    """Non-negative numbers plus one; null is 0."""
     out: np.ndarray = pc.fill_null(pc.add(numbers, 1), 0).to_numpy(zero_copy_only=False)
     return out
 
 
 def _ranked(arrays: Sequence[pa.Array]) -> list[OrderingValues]:
-    """Places in the sorted order of all values together."""
+    """Ranks in the sorted order of all values."""
     ranks = pc.rank(pa.concat_arrays(arrays), sort_keys="ascending", tiebreaker="dense")
     numbers = ranks.to_numpy(zero_copy_only=False).astype(np.int64)
     parts = np.split(numbers, np.cumsum([len(a) for a in arrays])[:-1])
@@ -158,7 +158,7 @@ def _ranked(arrays: Sequence[pa.Array]) -> list[OrderingValues]:
 
 
 def _signed_bytes(array: pa.Array) -> pa.Array:
-    """Bytes whose plain order is that of Java's ByteBuffer, which compares them as signed numbers."""
+    """Bytes in unsigned order equal to that of Java's ByteBuffer, which compares signed."""
     array = pa.concat_arrays([array])  # offset 0
     validity, offsets, data = array.buffers()
     turned = np.frombuffer(data or b"", dtype=np.uint8) ^ np.uint8(0x80)
@@ -172,7 +172,7 @@ def _signed_bytes(array: pa.Array) -> pa.Array:
 
 
 def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """One array, neither chunked nor dictionary-encoded; text always as string."""
+    """One plain array, not chunked or dictionary-encoded; text as string."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
         if isinstance(column, pa.ChunkedArray):  # more text than one string array holds
@@ -209,7 +209,7 @@ def _family(kind: pa.DataType) -> str:
 
 
 def _common(arrays: Sequence[pa.Array]) -> list[pa.Array]:
-    """Arrays of one type, to which every value converts without loss of order."""
+    """Arrays in a common type to which all values convert without loss of order."""
     kinds = [a.type for a in arrays if not pa.types.is_null(a.type)] or [pa.int64()]
     families = {_family(k) for k in kinds}
     target = kinds[0]
@@ -271,7 +271,7 @@ def _numbers(array: pa.Array) -> np.ndarray:
 
 
 def _float_order(values: np.ndarray) -> np.ndarray:
-    """Numbers in the order of Java's Double.compare."""
+    """Integers in the order of Java's Double.compare."""
     bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
     # Negative doubles have descending bit patterns; turn all bits but the sign.
     return bits ^ ((bits >> np.int64(63)) & np.int64(2**63 - 1))
@@ -305,7 +305,7 @@ _WIDER: dict[OrderingType, tuple[pa.DataType, ...]] = {
 
 
 def of_column(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Ordering values of deletes in the type of the column."""
+    """Ordering values of deletes in the column's type."""
     if pa.types.is_timestamp(target) and pa.types.is_integer(values.type):
         values = values.cast(pa.timestamp("us")).cast(pa.timestamp(target.unit))
     if pa.types.is_timestamp(target):
@@ -314,7 +314,7 @@ def of_column(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def of_several(values: Sequence[object], target: pa.DataType) -> pa.Array:
-    """The values of several ordering fields, one tuple for each delete.
+    """Values of several ordering fields, one struct per delete.
 
     Raises:
         SchemaError: they are not those of the table's fields.
@@ -332,13 +332,13 @@ def of_several(values: Sequence[object], target: pa.DataType) -> pa.Array:
 
 
 def same_class(kind: OrderingType, column: pa.DataType) -> bool:
-    """Whether a delete's ordering value is of the Java class that the column's values have."""
+    """Whether a delete's ordering value has the Java class of the column's values."""
     check = _SAME_CLASS.get(kind)
     return check is not None and bool(check(column))
 
 
 def widened(kind: OrderingType, column: pa.DataType) -> bool:
-    """Whether a delete's ordering value is a number of a class that the column had before it was widened.
+    """Whether a delete's ordering value is a number of the column's type before widening.
 
     Apache Hudi 1.0.2 and 1.2.0 compare the two, and fail (ClassCastException).  As numbers they have an order.
     """

@@ -1,4 +1,4 @@
-"""A column with other values at some of its rows.
+"""Replacement of a column's values at some rows.
 
 Arrow's `replace_with_mask` takes text value by value; here what lies between two rows is copied at once, and a
 column that would stay as it is is not copied at all, which is the rule for most columns of an update.  A column whose
@@ -60,7 +60,7 @@ def overlay(old: pa.Array, new: pa.Array, rows: np.ndarray, source: np.ndarray) 
 
 
 def written_out(rows: pa.Table) -> pa.Table:
-    """The rows without dictionaries."""
+    """The rows with dictionaries decoded."""
     for place, kind in enumerate(rows.schema.types):
         if pa.types.is_dictionary(kind):
             none = np.empty(0, np.int64)

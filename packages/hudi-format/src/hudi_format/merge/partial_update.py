@@ -1,4 +1,4 @@
-"""Records that have some of the table's columns only: blocks of partial updates (table version 8 and later).
+"""Partial update records, which have some of the columns (table version 8 and later).
 
 Beside each column that some block lacks stands a boolean one, which is false where the record does not have the
 column, and null or true where it does, whatever its value.  So rows can be taken, joined and stored like any others.
@@ -18,7 +18,7 @@ _HAS = "\0has:"  # no name of a column begins so
 
 
 def has_name(column: str) -> str:
-    """The name of the column that says which records have `column`."""
+    """Name of the marker column for the records that have `column`."""
     return _HAS + column
 
 
@@ -27,7 +27,7 @@ def is_has(column: str) -> bool:
 
 
 def partial_schema(schema: pa.Schema, parts: Iterable[frozenset[str]]) -> pa.Schema:
-    """`schema` with a column beside each that some part of the records lacks.
+    """`schema` with a marker column for each column that some part lacks.
 
     Args:
         parts: the columns that each part has.
@@ -54,7 +54,7 @@ def with_marks(rows: pa.Table, schema: pa.Schema, columns: frozenset[str] | None
 
 
 def with_lacking(merged: pa.Table, old: pa.Table, new: pa.Table) -> pa.Table:
-    """Merged rows with the old values of the columns that the new records lack, and with the marks of both.
+    """Merged rows with old values in columns the new records lack, and both markers.
 
     Args:
         merged, old: rows without marks.
@@ -78,7 +78,7 @@ def with_lacking(merged: pa.Table, old: pa.Table, new: pa.Table) -> pa.Table:
 
 
 def has_mask(rows: pa.Table, column: str) -> np.ndarray | None:
-    """Per row, whether it has the column (bool); None where all have."""
+    """Mask of rows that have the column (bool); None where all have."""
     name = has_name(column)
     if name not in rows.schema.names:
         return None

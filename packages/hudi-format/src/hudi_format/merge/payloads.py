@@ -1,4 +1,4 @@
-"""What each payload class and merge mode of Apache Hudi does when records of one key meet.
+"""Payload classes and merge modes of Apache Hudi, as merge rules.
 
 Records meet twice: within what is written or logged (`preCombine` of a payload), and against the stored row
 (`combineAndGetUpdateValue`).  A rule says how either goes; `hudi_format.merge.record_merger` carries it out.
@@ -21,7 +21,7 @@ DEFAULT_PAYLOAD = "OverwriteWithLatestAvroPayload"
 
 
 class Order(IntEnum):
-    """Which of two records wins; the numbers are those of the kernel."""
+    """The winner of two records; numbers as in the kernel."""
 
     LATER = 0
     GREATEST = 1  # of the ordering value; of equal ones the later
@@ -31,14 +31,14 @@ class Order(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """A text, in columns of text and of bytes; other columns have none."""
+    """A marker text for unavailable values, in text and bytes columns only."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Default:
-    """A default that is not null.
+    """A default value that is not null.
 
     Attributes:
         value: a number or a boolean; `()` for lists and maps without elements; None for a default that Apache Hudi
@@ -53,7 +53,7 @@ Gap: TypeAlias = Unavailable | Default | None
 
 @dataclass(frozen=True, slots=True)
 class MergeRule:
-    """How records of one key meet.  Plain values: it crosses to executors.
+    """Merge rule of records with equal keys; picklable, it crosses to executors.
 
     Attributes:
         name: the payload's short class name, or the merge mode.
@@ -113,7 +113,7 @@ class MergeRule:
         return self.fill_within or self.fill_stored or bool(self.custom)
 
     def gap(self, column: str) -> Gap:
-        """What of a column is filled from the record that loses."""
+        """Values of a column that are filled from the losing record."""
         if self.unavailable is not None:
             return Unavailable(self.unavailable)
         return next((g for n, g in self.defaults if n == column), None)
@@ -181,7 +181,7 @@ _MODE_OF_PAYLOAD = {
 
 
 def payload_rule(class_name: str | None) -> MergeRule:
-    """The rule of a payload class, given with or without its package; of None, Apache Hudi's default.
+    """Rule of a payload class (package optional); for None, of Apache Hudi's default.
 
     Raises:
         UnsupportedError: a class that is not built here.
@@ -198,7 +198,7 @@ def payload_rule(class_name: str | None) -> MergeRule:
 
 
 def check_compared(rule: MergeRule, ordering_fields: Sequence[str]) -> None:
-    """Refuse a payload that compares records by one column where the table orders them by another.
+    """Refuse a payload that compares other columns than the table's ordering fields.
 
     Then the records of a log, or of a write, meet in one order, and the stored row in another.
 
@@ -226,7 +226,7 @@ def mode_rule(
     partial_update: str | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> MergeRule:
-    """The rule of a table of version 8 or later.
+    """Merge rule of a table of version 8 or later.
 
     Args:
         mode: `hoodie.record.merge.mode`; None or "" where the table does not say.

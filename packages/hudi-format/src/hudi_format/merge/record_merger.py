@@ -1,4 +1,4 @@
-"""Records of one key brought together: within an input or a log, and with the stored rows.
+"""Record merger: combines records of one key, and decides against stored rows.
 
 Everything is decided on keys, ordering values and marks of deletion; then each column is gathered once from
 where its values come from.  No row is touched in Python.
@@ -35,7 +35,7 @@ DefaultColumn: TypeAlias = pa.Array | pa.ChunkedArray
 
 
 def kept(column: DefaultColumn, gap: Gap) -> np.ndarray | None:
-    """Per value, whether it counts rather than being filled (bool); None where all do.
+    """Mask of values that count and are not filled (bool); None where all count.
 
     Args:
         gap: what is filled; None for nulls.
@@ -69,7 +69,7 @@ def kept(column: DefaultColumn, gap: Gap) -> np.ndarray | None:
 
 
 def _empty(column: DefaultColumn) -> np.ndarray:
-    """Per list or map, whether it has no elements; a null is none."""
+    """Mask of empty lists or maps; null is not empty."""
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     none = [np.zeros(0, dtype=bool)]
     return np.concatenate(none + [(np.diff(c.offsets) == 0) & np.asarray(c.is_valid()) for c in chunks])
@@ -107,7 +107,7 @@ class Combined:
     _rule: MergeRule
 
     def take(self, rows: pa.Table, limit: MemoryLimit | None = None) -> pa.Table:
-        """The records of `rows`, the table that was combined: columns may be more or fewer.
+        """The combined records' rows, from a table with the same rows.
 
         Args:
             limit: where `rows` are more than it lets hold, the records are kept on disk.
@@ -162,7 +162,7 @@ def combine(
     logged: bool = False,
     partial: bool = False,
 ) -> Combined:
-    """One record per key, of records in the order in which they came.
+    """One record per key, from records in order of arrival.
 
     Args:
         keys: record keys; rows without one are dropped.
@@ -204,7 +204,7 @@ def combine(
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of stored rows.
+    """Decisions for stored rows.
 
     Attributes:
         take: per stored row, the incoming row that it meets, -1 where it stays as it is (int64).
@@ -226,7 +226,7 @@ def decide(
     ordering: Column | None = None,
     kinds: np.ndarray | None = None,
 ) -> Decision:
-    """What stored rows become when they meet the incoming record of their key.
+    """Decisions for stored rows that meet the incoming record of their key.
 
     Args:
         found: per stored row, the incoming record with its key, -1 for none.
@@ -276,7 +276,7 @@ def decide(
 
 
 def _stored_is_newer(found: np.ndarray, how: Order, stored_ordering: Column, ordering: Column) -> np.ndarray:
-    """Per stored row with an incoming record, whether the record is older; a null stored value never wins."""
+    """Mask of stored rows newer than their incoming record; a null ordering value never wins."""
     old, new = ordering_values(stored_ordering, ordering)
     hit = np.flatnonzero(found >= 0)
     out = np.zeros(len(found), dtype=bool)
@@ -303,7 +303,7 @@ def _stored_is_newer(found: np.ndarray, how: Order, stored_ordering: Column, ord
 
 
 def not_older(stored: Column, incoming: Column) -> pa.Array:
-    """Per pair, whether the later record's ordering value is not smaller (boolean); null is before all else."""
+    """Mask of pairs whose later record's ordering value is not smaller; null is smallest."""
     pairs = np.arange(len(stored))
     return pa.array(~_stored_is_newer(pairs, Order.GREATEST, stored, incoming))
 
@@ -319,7 +319,7 @@ def merged_column(
     gap: Gap = None,
     hits: np.ndarray | None = None,
 ) -> pa.Array:
-    """The stored column with the incoming values where `take` names a row.
+    """The stored column with incoming values where `take` names a row.
 
     Args:
         stored, incoming: of one type, which may be in dictionaries; the result is in none.
@@ -373,7 +373,7 @@ def one_array(column: Column) -> pa.Array:
 
 
 def deleted_kinds(rows: pa.Table, rule: MergeRule, field: str = "", marker: str = "") -> np.ndarray | None:
-    """Per row of data, DATA, DATA_DELETED or DATA_FLAG_NULL (uint8); None where all are DATA.
+    """Kind of each row: DATA, DATA_DELETED or DATA_FLAG_NULL (uint8); None where all are DATA.
 
     Args:
         field, marker: `hoodie.payload.delete.field` and `.marker`; "" where not given.
@@ -401,7 +401,7 @@ def deleted_kinds(rows: pa.Table, rule: MergeRule, field: str = "", marker: str 
 
 
 def event_times(column: Column) -> pa.Array | None:
-    """Event times in milliseconds (int64, null where there is none); None of a type that has none.
+    """Event times in milliseconds (int64, null for none); None for types without one.
 
     As Apache Hudi reads them: whole numbers, or text, of ten digits are seconds and of thirteen milliseconds.
     """

@@ -1,4 +1,4 @@
-"""Records that meet stored rows, kept on disk where they exceed the memory limit.
+"""Log records beyond the memory limit, spilled to disk by key hash.
 
 They are parted by a hash of their keys.  The stored rows pass twice: first their keys alone, which are parted the
 same way, so that each part's records find the places of the rows that they meet; these records are written down
@@ -36,7 +36,7 @@ from hudi_format.merge.memory_limit import SPILL_PATH, MemoryLimit
 
 
 def spill_failed(error: OSError, folder: str, written: int) -> SpillError:
-    """What to raise where records could not be kept; `written` bytes are there already."""
+    """Error for a failed spill after `written` bytes."""
     return SpillError(
         f"records that do not fit into the memory limit could not be kept in {folder or tempfile.gettempdir()}: "
         f"{error.strerror or error}",
@@ -47,7 +47,7 @@ def spill_failed(error: OSError, folder: str, written: int) -> SpillError:
 
 
 class SpillFile:
-    """Batches of one schema, appended to numbered streams and read back stream by stream.
+    """Spill file: batches of one schema in numbered streams.
 
     Raises:
         SpillError: the folder is not there, is full or cannot be written.
@@ -87,12 +87,12 @@ class SpillFile:
 
     @property
     def streams(self) -> list[int]:
-        """The streams that have rows, ascending."""
+        """Numbers of the streams with rows, ascending."""
         return sorted(self._parts)
 
     @property
     def size(self) -> int:
-        """Bytes on disk."""
+        """Size on disk in bytes."""
         return self._end
 
     def has(self, stream: int) -> bool:
@@ -100,11 +100,11 @@ class SpillFile:
         return stream in self._parts
 
     def size_of(self, stream: int) -> int:
-        """Bytes in memory of a stream's rows."""
+        """Memory size of a stream's rows in bytes."""
         return self._bytes.get(stream, 0)
 
     def read(self, stream: int) -> Iterator[pa.Table]:
-        """A stream's rows, in the pieces in which they were written."""
+        """Rows of a stream, in the pieces as written."""
         for start, size in self._parts.get(stream, ()):
             data = bytearray(size)
             view = memoryview(data)
@@ -124,7 +124,7 @@ class SpillFile:
         return spill_failed(error, self._folder, self._end)
 
     def close(self) -> None:
-        """Give the disk space back."""
+        """Release the disk space."""
         self._file.close()
         self._parts.clear()
 
@@ -151,7 +151,7 @@ class _Resolver(Protocol):
 
 
 class SpilledRecords:
-    """Records on disk: `add` all, then `meet` the stored keys once, then `patches` and `rest`.
+    """Records on disk: all `add` calls, then `meet` once, then `patches` and `rest`.
 
     Args:
         resolver: what becomes of records, in order, that are all there are of their keys.
@@ -205,12 +205,12 @@ class SpilledRecords:
 
     @property
     def rows_at_once(self) -> int:
-        """Stored rows that meet a part of the records that memory may hold."""
+        """Number of stored rows whose records fit in memory."""
         each = sum(self._met.size_of(s) for s in self._met.streams) // max(1, self._written)
         return max(_FEWEST_ROWS, self._limit.held // (4 * max(1, each)))
 
     def add(self, entries: Entries) -> None:
-        """More records, all later than those before."""
+        """Add records, later than all before."""
         n = len(entries.kinds)
         order = pa.array(np.arange(self._next, self._next + n))
         self._next += n
@@ -221,7 +221,7 @@ class SpilledRecords:
             self._write(self._records, piece, piece.column(len(self._columns)), 0, 0, self._parts)
 
     def meet(self, stored: Iterable[Keys]) -> None:
-        """Find the places of the records among the stored keys, given in the order of their rows."""
+        """Locate the records among the stored keys, given in row order."""
         for keys in stored:
             n = len(keys)
             places = pa.array(np.arange(self._stored, self._stored + n))
@@ -249,7 +249,7 @@ class SpilledRecords:
         self._cursors = [_Cursor(self._met, stream, self._place) for stream in self._met.streams]
 
     def patches(self, start: int, stop: int) -> Patches:
-        """What the stored rows from `start` to before `stop` meet; to be asked in their order."""
+        """Records for stored rows `start` to below `stop`; ranges must ascend."""
         parts = [c.until(stop) for c in self._cursors]
         rows = pa.concat_tables([p for p in parts if p is not None] or [self._schema.empty_table()])
         places = rows.column(self._place).to_numpy() - start
@@ -261,7 +261,7 @@ class SpilledRecords:
         return Patches(entries, found, counts if len(counts) and counts.max() > 1 else None)
 
     def rest(self) -> Iterator[Entries]:
-        """The resolved records whose key no stored row had, in order; no deletes."""
+        """Resolved records without a stored row, in order; no deletes."""
         cursors = [_Cursor(self._rest, stream, self._place) for stream in self._rest.streams]
         for stop in self._windows():
             parts = [p for p in (c.until(stop) for c in cursors) if p is not None]
@@ -271,7 +271,7 @@ class SpilledRecords:
                 yield self._unpacked(rows.take(pa.array(np.argsort(places, kind="stable"))))[0]
 
     def _windows(self) -> Iterator[int]:
-        """Places between which what is left of the records is a part of what memory may hold."""
+        """Positions that divide the remaining records into parts that fit in memory."""
         size = 0
         for number, of_bin in enumerate(self._left.tolist()):
             size += of_bin
@@ -299,7 +299,7 @@ class SpilledRecords:
         return Entries(data, rows.column(n), ordering, kinds), rows.column(n + 2).to_numpy()
 
     def _write(self, file: SpillFile, rows: pa.Table, keys: Keys, first: int, depth: int, parts: int) -> None:
-        """Append rows to the streams from `first` on, by the hash of their keys."""
+        """Append rows to streams from `first` on, by key hash."""
         one = one_text_array(keys)
         out = np.empty(len(one), dtype=np.uint64)
         _keymerge.hashes(text_buffers(one), (self._seed + depth) & 0xFFFFFFFFFFFFFFFF, out)
@@ -313,7 +313,7 @@ class SpilledRecords:
             start += count
 
     def _part_again(self, part: int, depth: int) -> list[int]:
-        """Part the records and keys of one part into new streams; gives their numbers."""
+        """Split the records and keys of one part into new streams; returns their numbers."""
         n = len(self._columns)
         parts = min(MOST_PARTS, -(-2 * self._records.size_of(part) // self._limit.held))
         first, self._streams = self._streams, self._streams + parts
@@ -324,7 +324,7 @@ class SpilledRecords:
         return list(range(first, first + parts))
 
     def _load(self, part: int, *, whatever: bool = False) -> tuple[Entries | None, np.ndarray]:
-        """The records of a part, and where in the order they are; None where they do not fit."""
+        """Records of a part and their positions; None where they do not fit in memory."""
         if not whatever and self._records.size_of(part) > self._limit.held:
             return None, np.empty(0, np.int64)
         tables = list(self._records.read(part)) or [self._schema.empty_table()]
@@ -332,7 +332,7 @@ class SpilledRecords:
         return self._unpacked(pa.concat_tables(tables).combine_chunks())
 
     def _join(self, part: int, leaf: int, entries: Entries, order: np.ndarray) -> None:
-        """Write down which records of a part meet which stored rows, and what is left."""
+        """Write matches of a part's records and stored rows, and the remaining records."""
         resolved = self._resolver.resolve(entries)
         index = KeyIndex(resolved.keys)
         seen = np.zeros(len(resolved.keys), dtype=bool)
@@ -360,7 +360,7 @@ class SpilledRecords:
 
 
 class _Cursor:
-    """Reads a stream whose last columns say an ascending position, as far as it is asked for."""
+    """Cursor over a stream with an ascending position in its last columns."""
 
     def __init__(self, file: SpillFile, stream: int, place: int) -> None:
         self._pieces = file.read(stream)
@@ -378,7 +378,7 @@ class _Cursor:
         return True
 
     def until(self, stop: int) -> pa.Table | None:
-        """The rows of positions before `stop` that were not given before."""
+        """The rows at positions below `stop` not returned before."""
         out = []
         while self.fill() and self._at[0] < stop:
             assert self._rows is not None
@@ -389,7 +389,7 @@ class _Cursor:
 
 
 def _gathered(pieces: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
-    """The pieces put together to about `size` bytes: what is parted again would come in ever smaller ones."""
+    """Pieces merged to about `size` bytes, since repeated splits make them ever smaller."""
     some: list[pa.Table] = []
     held = 0
     for piece in pieces:
@@ -403,7 +403,7 @@ def _gathered(pieces: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
 
 
 def _ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The numbers from each start on, as many as its count says, end to end."""
+    """Concatenated ranges, each `count` numbers from its start."""
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
     out: np.ndarray = np.arange(total) + np.repeat(starts - (ends - counts), counts)
@@ -411,7 +411,7 @@ def _ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def _rows_of(rows: pa.Table, size: int) -> int:
-    """How many of these rows make `size` bytes."""
+    """Number of these rows in `size` bytes."""
     return max(1, int(size // max(1, size_of(rows) // max(1, rows.num_rows))))
 
 

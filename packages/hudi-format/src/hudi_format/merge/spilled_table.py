@@ -1,4 +1,4 @@
-"""Rows of a write that are more than its memory: in a file of this process, and seen as a table all the same.
+"""Tables beyond the memory limit, memory-mapped from disk.
 
 The file has no name, holds Arrow batches as they are in memory, and is mapped: a column that is not looked at takes
 no memory, and what was looked at the system may take back.  Whatever would make such rows anew makes them piece by
@@ -20,7 +20,7 @@ from hudi_format.merge.spilled_records import spill_failed
 
 
 def is_large(rows: pa.Table, limit: MemoryLimit | None) -> bool:
-    """Whether rows are more than may be held in memory."""
+    """Whether rows exceed the memory limit."""
     return limit is not None and size_of(rows) > limit.held
 
 
@@ -46,7 +46,7 @@ def keep(pieces: Iterable[pa.Table], schema: pa.Schema, limit: MemoryLimit) -> p
 
 
 def keep_if_large(pieces: Iterable[pa.Table], schema: pa.Schema, limit: MemoryLimit) -> pa.Table:
-    """The rows of all pieces as one table: in memory, or on disk where they are more than may be held.
+    """The rows of all pieces as one table, on disk if they exceed the memory limit.
 
     Raises:
         SpillError: see `keep`.
@@ -69,21 +69,21 @@ def _all(held: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
 
 
 def windows(rows: pa.Table, limit: MemoryLimit) -> Iterator[tuple[int, pa.Table]]:
-    """Slices that are handled at once, each with the number of its first row."""
+    """Slices for processing, each with the number of its first row."""
     step = window_rows(rows, limit)
     for start in range(0, rows.num_rows, step):
         yield start, rows.slice(start, step)
 
 
 def window_rows(rows: pa.Table, limit: MemoryLimit) -> int:
-    """Rows that are handled at once."""
+    """Number of rows per processing step."""
     each: int = max(1, size_of(rows) // max(1, rows.num_rows))
     step: int = limit.step
     return max(1, step // each)
 
 
 def pick(rows: pa.Table, at: np.ndarray) -> pa.Table:
-    """The rows at these places, in their order; of the table's chunks only what is asked for is read."""
+    """The rows at some places, reading only the chunks needed."""
     batches = rows.to_batches()
     if len(batches) < 2:
         return rows.take(pa.array(at))
@@ -104,7 +104,7 @@ def pick(rows: pa.Table, at: np.ndarray) -> pa.Table:
 
 
 def gather(rows: pa.Table, at: np.ndarray, limit: MemoryLimit | None) -> pa.Table:
-    """The rows at these places, in their order: `Table.take` that keeps its result on disk where `rows` are large.
+    """The rows at some places (`Table.take`), on disk where `rows` are large.
 
     Raises:
         SpillError: see `keep`.
@@ -115,7 +115,7 @@ def gather(rows: pa.Table, at: np.ndarray, limit: MemoryLimit | None) -> pa.Tabl
 
 
 def gathered(rows: pa.Table, at: np.ndarray, limit: MemoryLimit) -> Iterator[pa.Table]:
-    """The rows at these places, in their order, piece by piece."""
+    """The rows at some places, in order, in pieces."""
     step = window_rows(rows, limit)
     for start in range(0, len(at), step):
         yield pick(rows, at[start : start + step])

@@ -1,4 +1,4 @@
-"""Merges of the user's: a Python function over Arrow batches, or one expression for each column.
+"""User-defined record mergers: a Python function over Arrow batches, or expressions.
 
 A function is named by `module:name`, so that executors and later readers of the table import the same one.  It
 gets two batches that are aligned row for row, the records so far and those that came after them, and gives the
@@ -47,7 +47,7 @@ PAYLOAD = "io.hudi.python.MergeFunction"
 
 @dataclass(frozen=True, slots=True)
 class MergeContext:
-    """What a merge function may know besides the records.
+    """Context of a merge function beside the records.
 
     Attributes:
         ordering_field: name of the table's ordering field, "" for none.
@@ -63,7 +63,7 @@ class MergeContext:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What a merge function may give back where records can vanish.
+    """Result of a merge function that may drop records.
 
     Attributes:
         rows: the merged records, one for each pair; columns that it lacks are those of the later record.
@@ -81,7 +81,7 @@ MergeFunction: TypeAlias = Callable[
 
 @dataclass(frozen=True, slots=True)
 class CustomMerge:
-    """A merge of the user's.  Plain values: it crosses to executors, and stands in a table's properties.
+    """A user-defined merge; picklable, and stored in table properties.
 
     Attributes:
         function: `module:name`; "" where there are expressions.
@@ -99,11 +99,11 @@ class CustomMerge:
 
     @property
     def text(self) -> str:
-        """What stands in the option `hudi.merge`: `parse_merge` gives the same merge back."""
+        """Value of the option `hudi.merge`; the inverse of `parse_merge`."""
         return self.function or json.dumps(dict(self.columns), ensure_ascii=False)
 
     def columns_for(self, wanted: Sequence[str], table: Sequence[str], ordering: str | None) -> list[str]:
-        """The columns that must be read to merge the wanted ones."""
+        """Columns needed to merge the wanted ones."""
         if self.function:  # it may look at all of them
             return [n for n in table if n not in META_COLUMNS]
         return [ordering.partition(".")[0]] if ordering and self._ordered(wanted, ordering) else []
@@ -113,7 +113,7 @@ class CustomMerge:
         return any(needs_ordering(by_name.get(n, _rest(ordering))) for n in names if n not in META_COLUMNS)
 
     def check(self, schema: pa.Schema, ordering: str | None = None) -> None:
-        """Make sure that it fits a table's columns.
+        """Check that the merge fits a table's columns.
 
         Raises:
             SchemaError: an expression for a column that is not there, or of a type that it does not take.
@@ -134,7 +134,7 @@ class CustomMerge:
             check_expression(column, expression, schema.field(column).type, ordering)
 
     def merge(self, old: pa.Table, new: pa.Table, keys: pa.Array, ordering: str | None) -> Merged:
-        """Records brought together pair by pair; meta columns are those of `new`.
+        """Pairwise merged records; meta columns are those of `new`.
 
         Args:
             old, new: the same columns and number of rows.  Where expressions merge them, records of `new` may lack
@@ -235,7 +235,7 @@ class CustomMerge:
 
 
 def _rest(ordering: str | None) -> str:
-    """The expression of columns that none is given for."""
+    """Expression of columns without one of their own."""
     return "latest" if ordering else "last"
 
 
@@ -251,7 +251,7 @@ def _batch(rows: pa.Table) -> pa.RecordBatch:
 
 
 def custom_rule(text: str, fixed: Sequence[str] = ()) -> MergeRule:
-    """The rule of a merge of the user's: `text` as the option `hudi.merge` has it.
+    """Rule of a user-defined merge, from the text of the option `hudi.merge`.
 
     The function will be imported and run where the rule is used, so `text` is what the caller trusts: what a table
     says of itself goes through `hudi_timeline.options.allowed_functions` first.
@@ -265,7 +265,7 @@ def custom_rule(text: str, fixed: Sequence[str] = ()) -> MergeRule:
 
 @cache
 def custom_of(rule: MergeRule) -> CustomMerge | None:
-    """The user's merge of a rule; None where it is one of Apache Hudi's."""
+    """The user-defined merge of a rule; None for rules of Apache Hudi."""
     if not rule.custom:
         return None
     merge = parse_merge(rule.custom)
@@ -276,7 +276,7 @@ def custom_of(rule: MergeRule) -> CustomMerge | None:
 
 
 def merge_text(merge: str | Mapping[str, str] | Callable[..., object]) -> str:
-    """What stands in the option `hudi.merge` for a merge given as text, as a mapping or as a function.
+    """Value of the option `hudi.merge` for a text, mapping or function.
 
     Raises:
         InvalidOptionError: a function that others cannot import: a lambda, one inside another, one of a script.
@@ -299,7 +299,7 @@ def merge_text(merge: str | Mapping[str, str] | Callable[..., object]) -> str:
 
 
 def parse_merge(text: str) -> CustomMerge:
-    """The merge that an option or property names: `module:name`, or a JSON object of expressions.
+    """The merge of an option or property: `module:name`, or a JSON object of expressions.
 
     Raises:
         InvalidOptionError: neither of these, or an expression that there is not.
@@ -330,7 +330,7 @@ def parse_merge(text: str) -> CustomMerge:
 
 @cache
 def load_function(reference: str) -> MergeFunction:
-    """The function that `module:name` is.
+    """The function at `module:name`.
 
     Raises:
         InvalidOptionError: it cannot be imported here.
@@ -343,7 +343,7 @@ def load_function(reference: str) -> MergeFunction:
 
 @dataclass(frozen=True, slots=True)
 class Chains:
-    """All records of a key, in order: they meet the stored row one after the other.
+    """All records of each key, to merge into the stored row one by one.
 
     So a table gives the same rows whether records were merged when they were written or when they are read.
     """
@@ -379,7 +379,7 @@ class Chains:
     def fold(
         self, stored: pa.Table | None, entries: Entries, starts: np.ndarray, counts: np.ndarray
     ) -> tuple[pa.Table, np.ndarray]:
-        """What rows come to with the records of their keys, and which of them there are still.
+        """Rows merged with the records of their keys, and the numbers of surviving ones.
 
         Args:
             stored: the rows that they begin with; None for nothing.
@@ -428,7 +428,7 @@ class Chains:
 
 
 class Folding:
-    """Incoming rows, several of a key at times, that meet the rows of an old file by a merge of the user's.
+    """Incoming rows, possibly several per key, merged into an old file by a user-defined merge.
 
     Args:
         rows: record key and data columns, in the order in which they came.
@@ -448,7 +448,7 @@ class Folding:
         self._seen = np.zeros(self._index.rows, dtype=bool)
 
     def meet(self, stored: pa.Table) -> tuple[pa.Table, np.ndarray, np.ndarray]:
-        """What stored rows come to.
+        """Stored rows after the merge.
 
         Returns:
             Merged rows; per stored row, which of them it becomes, -1 where it stays as it is; and per stored
@@ -471,12 +471,12 @@ class Folding:
         return rows, take, gone
 
     def rest(self) -> pa.Table:
-        """What the keys come to that no stored row had."""
+        """Rows of the keys without a stored row."""
         return self._chains.alone(self._resolved, ~self._seen)[0].rows
 
 
 def folded_alone(rows: pa.Table, rule: MergeRule, kinds: np.ndarray | None, ordering: str | None) -> pa.Table:
-    """One row per key, of rows that meet no stored ones; deletes are left out."""
+    """One row per key, without stored rows; deletes are left out."""
     return Folding(rows, rule, kinds, ordering).rest()
 
 

@@ -9,7 +9,7 @@ _Chunk = tuple[
 def row_groups(
     data: ReadableBuffer, wanted: Container[bytes] | None = None
 ) -> tuple[list[tuple[int, list[_Chunk]]], list[bool]]:
-    """Row groups as (rows, chunks), and for each leaf column whether its order is that of its type.
+    """Row groups as (rows, chunks), and per leaf column whether its order is that of its type.
 
     A chunk is (number of the leaf column, path with dots, physical type, codec, values, bytes before they were
     compressed, bytes in the file, place of the dictionary, nulls, min_value, max_value, min, max); -1 and None where

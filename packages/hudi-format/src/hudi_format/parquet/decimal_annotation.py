@@ -1,4 +1,4 @@
-"""Decimals on plain bytes in Parquet, which Arrow cannot write: the footer's schema is told after the fact.
+"""DECIMAL annotation of byte columns, which Arrow cannot write: patched into the footer.
 
 Arrow writes each decimal as a fixed type of the least size.  Avro's decimals on bytes, and those on fixed types
 that are longer, are such bytes in Apache Hudi's Parquet files too, and its readers ask for them so.
@@ -24,7 +24,7 @@ Fields = list[tuple[int, int, bytes]]
 
 
 def with_decimals(file: bytes, decimals: Mapping[int, tuple[int, int]]) -> bytes:
-    """A Parquet file of which some columns of bytes are decimals.
+    """A Parquet file with some byte columns annotated as decimals.
 
     Args:
         file: as Arrow wrote it, without statistics of these columns: theirs are in another order.
@@ -90,7 +90,7 @@ def _struct(fields: Fields) -> bytes:
 
 
 class _Thrift:
-    """A place in bytes of the compact protocol."""
+    """Cursor in bytes of Thrift's compact protocol."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
@@ -113,7 +113,7 @@ class _Thrift:
         return (count if count < 15 else self.varint()), byte & 15
 
     def fields(self) -> Fields:
-        """A struct's fields: number, type and bytes of each."""
+        """Fields of a struct: number, type and bytes of each."""
         out: Fields = []
         last = 0
         while byte := self.data[self.at]:
@@ -128,7 +128,7 @@ class _Thrift:
         return out
 
     def skip(self, kind: int) -> None:
-        """Pass over a value."""
+        """Skip a value."""
         if kind == _BYTE or kind in _BOOLEANS:
             self.at += 1
         elif kind in _VARINTS:

@@ -1,4 +1,4 @@
-"""Footers of base files, and opening the files.
+"""Footers of Parquet base files.
 
 Source: Parquet format, "File metadata"; Hudi format, "Parquet footer key-value metadata".
 """
@@ -52,7 +52,7 @@ _OPEN_READ = 64 << 10  # of a file that Arrow has open, and mostly has in memory
 
 @dataclass(frozen=True, slots=True)
 class FooterEntries:
-    """A footer's entries.
+    """Key-value entries of a footer.
 
     Attributes:
         num_rows: of the file; -1 where the footer does not say.
@@ -65,7 +65,7 @@ class FooterEntries:
     read_bytes: int
 
     def text(self, key: str) -> str | None:
-        """An entry's value.
+        """The value of an entry.
 
         Raises:
             CorruptFileError: it is not UTF-8.
@@ -82,7 +82,7 @@ class FooterEntries:
 def read_entries(
     storage: Storage, path: str, *, size: int = -1, first_read: int = FIRST_READ
 ) -> FooterEntries:
-    """The entries of a base file's footer.
+    """The key-value entries of a base file's footer.
 
     Args:
         size: of the file, in bytes, where the caller knows it from a listing; saves a request.
@@ -104,7 +104,7 @@ def read_entries(
 def read_footer_bytes(
     storage: Storage, path: str, *, size: int = -1, first_read: int = FIRST_READ
 ) -> tuple[memoryview, int]:
-    """A footer's bytes, and how many bytes were read for them.
+    """Bytes of a footer, and the number of bytes read for them.
 
     Args and Raises: as of `read_entries`; errors do not name the file.
     """
@@ -127,7 +127,7 @@ def read_footer_bytes(
 
 
 def footer_bytes(source: pa.NativeFile) -> memoryview:
-    """The footer's bytes of an open file.
+    """Bytes of an open file's footer.
 
     Raises:
         CorruptFileError, UnsupportedError: as `read_entries`; they do not name the file.
@@ -183,7 +183,7 @@ def _parse(footer: memoryview, read_bytes: int) -> FooterEntries:
 
 
 def missing_column(schema: pa.Schema, stated: pa.Schema) -> str | None:
-    """The first column, or field within one, that Parquet's schema lacks where another schema of its rows has it.
+    """First column or nested field of an Avro schema that Parquet's schema lacks.
 
     Args:
         schema: as Arrow reads it of the footer.
@@ -193,7 +193,7 @@ def missing_column(schema: pa.Schema, stated: pa.Schema) -> str | None:
 
 
 def _missing(own: pa.DataType, stated: pa.DataType, path: str) -> str | None:
-    """The first field within a stated type that is not in the other."""
+    """First nested field of the Avro type that the Parquet type lacks."""
     if pt.is_list(own) and pt.is_list(stated):
         return _missing(own.value_type, stated.value_type, path)
     if pt.is_map(own) and pt.is_map(stated):
@@ -214,7 +214,7 @@ def _missing(own: pa.DataType, stated: pa.DataType, path: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def stated_schema(text: bytes) -> pa.Schema | None:
-    """The columns of an Avro schema as a footer has it; None where it cannot be told of it.
+    """The schema of the footer's Avro schema entry; None where it is unusable.
 
     Rows do not depend on the entry: one that is damaged hinders nobody from reading them.
     """
@@ -259,21 +259,24 @@ class Footer:
 
     @property
     def avro_schema(self) -> str | None:
-        """The writer's Avro schema, meta columns included; row writers of Spark leave none."""
+        """The writer's Avro schema with meta columns; None for files of Spark's row writers."""
         return self.entries.get(AVRO_SCHEMA)
 
 
 def open_parquet(
     storage: Storage, path: str, *, dictionary_columns: tuple[str, ...] = (), size: int = -1
 ) -> pq.ParquetFile:
-    """Arrow's reader of a base file; the caller closes it.  Arguments and errors as of `open_with_source`."""
+    """Arrow's reader of a base file; the caller closes it.
+
+    Arguments and errors as of `open_with_source`.
+    """
     return open_with_source(storage, path, dictionary_columns=dictionary_columns, size=size)[0]
 
 
 def open_with_source(
     storage: Storage, path: str, *, dictionary_columns: tuple[str, ...] = (), size: int = -1
 ) -> tuple[pq.ParquetFile, pa.NativeFile]:
-    """Arrow's reader of a base file, and what it reads, which goes with it when the caller closes the reader by force.
+    """Arrow's reader of a base file, and its source, which is closed with it.
 
     Args:
         dictionary_columns: text columns to hand out as dictionaries, without decoding each row.
@@ -307,7 +310,7 @@ def open_with_source(
 
 
 def _check_schema(file: pq.ParquetFile, storage: Storage, path: str) -> None:
-    """Refuse a schema that no writer makes, or that is not what the file's own entry says."""
+    """Refuse an invalid schema, or one that contradicts the footer's Avro schema."""
     schema = file.schema_arrow
     check_columns(schema)
     text = (file.metadata.metadata or {}).get(AVRO_SCHEMA.encode())
@@ -322,7 +325,7 @@ def _check_schema(file: pq.ParquetFile, storage: Storage, path: str) -> None:
 
 
 def check_columns(schema: pa.Schema) -> None:
-    """Refuse what no writer makes and only a damaged footer says.
+    """Refuse schemas that only a damaged footer has.
 
     Columns that have no values anywhere: Arrow leaves them out without a word.  Names that come twice, of columns or
     of the fields of a struct: which of them is meant cannot be told.
@@ -340,7 +343,7 @@ def check_columns(schema: pa.Schema) -> None:
 
 
 def _twice(names: list[str]) -> str | None:
-    """The first name that came before."""
+    """The first repeated name."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -350,7 +353,7 @@ def _twice(names: list[str]) -> str | None:
 
 
 def _field_twice(kind: pa.DataType) -> str | None:
-    """The name of a struct's field, at any depth, that comes twice in its struct."""
+    """The first repeated field name within a struct, at any depth."""
     if not pa.types.is_nested(kind):
         return None
     fields = [kind.field(n) for n in range(kind.num_fields)]
@@ -361,7 +364,7 @@ def _field_twice(kind: pa.DataType) -> str | None:
 
 
 def _has_values(kind: pa.DataType) -> bool:
-    """Whether each struct inside has fields."""
+    """Whether every nested struct has fields."""
     if pa.types.is_timestamp(kind):
         return kind.tz is None or bool(kind.tz)  # a name that is no text is a ValueError
     if not pa.types.is_nested(kind):
@@ -370,7 +373,7 @@ def _has_values(kind: pa.DataType) -> bool:
 
 
 def stream_bytes(source: pa.NativeFile) -> int:
-    """How many bytes of a column chunk to hold while it is decoded; 0 for all of it.
+    """Buffer size for decoding a column chunk; 0 for all of it.
 
     Of a remote file each read is a request.
     """
@@ -379,7 +382,7 @@ def stream_bytes(source: pa.NativeFile) -> int:
 
 @contextmanager
 def reading(storage: Storage, path: str, kind: str = "Parquet") -> Iterator[None]:
-    """Turn what Arrow raises while it reads a base file, of that kind, into an error that names the file.
+    """Turn Arrow's error while reading a base file of that kind into one that names the file.
 
     Arrow raises OSError both where the operating system refuses, then with an error number, and for bytes
     that it cannot decode, then without one.
@@ -412,7 +415,7 @@ _DECIMAL = re.compile(r"Decimal[0-9]+::FromBigEndian was ([0-9]+)")
 
 
 def long_decimal(error: Exception) -> UnsupportedError | None:
-    """What to say where Arrow refuses a decimal for its bytes, as Avro's fixed types may have more than it has digits.
+    """Error for a decimal with more bytes than Arrow reads, as Avro's fixed types allow.
 
     Arrow puts decimals of up to 38 digits in 16 bytes, and reads no more of them, whatever they are.
     """
@@ -426,7 +429,7 @@ def long_decimal(error: Exception) -> UnsupportedError | None:
 
 
 def corrupt(storage: Storage, path: str, error: Exception, kind: str = "Parquet") -> HudiError:
-    """The error for bytes that Arrow's reader refuses: LibraryError where they are sound, else CorruptFileError."""
+    """Error for bytes that Arrow refuses: LibraryError if they are valid, else CorruptFileError."""
     reason, remedy = _first_line(error), DAMAGED_REMEDY
     if kind == "Parquet" and _is_of_arrow(error) and _reads_whole(storage, path):
         return LibraryError(
@@ -444,7 +447,7 @@ def corrupt(storage: Storage, path: str, error: Exception, kind: str = "Parquet"
 
 
 def _is_of_arrow(error: Exception) -> bool:
-    """Whether Arrow's reader refused, and not a check of ours on what it gave."""
+    """Whether Arrow raised the error, and not a check of this library."""
     return isinstance(error, (pa.ArrowException, OSError)) and "bad_alloc" not in str(error)
 
 
@@ -453,7 +456,7 @@ _MOST_READ_AGAIN = 1 << 30
 
 
 def _reads_whole(storage: Storage, path: str) -> bool:
-    """Whether a file is sound: read plainly, with checksums where it has them, it gives all its rows."""
+    """Whether the file is valid: a plain read with checksums gives all rows."""
     try:
         info = storage.info(path)
         if info is None or info.size > _MOST_READ_AGAIN:

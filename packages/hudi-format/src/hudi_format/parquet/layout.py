@@ -1,4 +1,4 @@
-"""How a Parquet base file is laid out: the part of the write options that its writer needs.
+"""Layout of Parquet base files: the write options of the file writer.
 
 Source: hoodie.parquet.* options; spec of base files, "Physical defaults".
 """
@@ -84,7 +84,7 @@ class ParquetConfig:
                 raise InvalidOptionError(f"{attribute} must be positive, not {getattr(self, attribute)}")
 
     def arrow_codec(self) -> tuple[str, int | None]:
-        """The codec's name in pyarrow, and the level to give; None for codecs without levels."""
+        """pyarrow's name of the codec, and its level; None for codecs without levels."""
         name, default = _CODECS[self.codec.lower()]
         return name, (self.level if self.level is not None else default) if name in _LEVELS else None
 
@@ -95,10 +95,10 @@ class ParquetConfig:
 
 
 class KeyObserver(Protocol):
-    """Sees each record key that a base file receives; the footer gets what it returns."""
+    """Observer of the record keys of a base file, whose result goes into the footer."""
 
     def add(self, keys: pa.StringArray) -> None:
-        """Take keys in the order in which they are written; no nulls."""
+        """Take keys in write order; no nulls."""
         ...
 
     def finish(self) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Read base files into Arrow: columns by name, in the schema that is wanted.
+"""Reader of Parquet base files: columns by name, in the wanted schema.
 
 Arrow's reader is called directly and nothing is converted where the file's types are the wanted ones.
 """
@@ -42,7 +42,7 @@ def read_table(
     use_threads: bool = True,
     dictionary_columns: Sequence[str] = (),
 ) -> pa.Table:
-    """A base file's rows.
+    """The rows of a base file.
 
     Args:
         columns: those to give, in this order; None for all.
@@ -86,7 +86,7 @@ def iter_batches(
     nested_digits: bool = False,
     use_threads: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """A base file's rows in batches, holding one row group's bytes at a time.
+    """The rows of a base file in batches, with one row group in memory at a time.
 
     Args:
         batch_rows: rows of a batch at most; None for batches as long as their row group, where Arrow can.
@@ -122,7 +122,7 @@ def iter_row_groups(
     dictionary_columns: Sequence[str] = (),
     use_threads: bool = False,
 ) -> Iterator[pa.Table]:
-    """A base file row group by row group; arguments and errors as of `read_table`."""
+    """A base file by row group; arguments and errors as of `read_table`."""
     with _File(storage, path, schema, dictionary_columns) as file:
         wanted = file.wanted(columns)
         for group in range(file.num_row_groups):
@@ -130,7 +130,7 @@ def iter_row_groups(
 
 
 class Pieces:
-    """A base file that is to be written again: its footer, and its rows in their order, piece by piece.
+    """Base file to rewrite: its footer, and its rows in order, in pieces.
 
     Small row groups come whole, larger ones in pieces of about `most_bytes`.  Closes itself as a context manager.
 
@@ -169,7 +169,7 @@ class Pieces:
         return entries_of(self._file.metadata)
 
     def dictionaries(self) -> dict[str, bool]:
-        """Per column, by Parquet's path, whether it has a dictionary; {} where other writers than Arrow chose."""
+        """Whether each column, by Parquet path, has a dictionary; {} for other writers than Arrow."""
         if not str(self._file.metadata.created_by).startswith(_ARROW):
             return {}
         groups = self._file.row_groups()
@@ -190,7 +190,7 @@ class Pieces:
 def read_keys(
     storage: Storage, path: str, virtual: KeySpec | None = None, *, size: int = -1
 ) -> pa.ChunkedArray:
-    """The record keys of a base file, in its order; no other column is read.
+    """Record keys of a base file, in file order, without reading other columns.
 
     Args:
         virtual: makes the keys of their columns, where the file's meta columns are empty.
@@ -210,7 +210,7 @@ def read_keys(
 
 
 def has_int96(file: pq.ParquetFile) -> bool:
-    """Whether timestamps are stored in Parquet's oldest form, which Arrow reads without a time zone.
+    """Whether the file has INT96 timestamps, which Arrow reads without a time zone.
 
     It always means an instant.  Other timestamps of the same file would be taken for instants too; no
     writer mixes the two.
@@ -222,7 +222,7 @@ def has_int96(file: pq.ParquetFile) -> bool:
 
 
 def row_counts(metadata: pq.FileMetaData) -> list[int]:
-    """Rows of each row group.
+    """Number of rows of each row group.
 
     Arrow reads what the row groups say: one that is damaged would be rows that are missing.
 
@@ -236,12 +236,12 @@ def row_counts(metadata: pq.FileMetaData) -> list[int]:
 
 
 def wrong_rows(found: int, wanted: int) -> ValueError:
-    """What is wrong with a file that has other rows than its footer says."""
+    """Error for a file whose row count contradicts its footer."""
     return ValueError(f"its footer says {wanted} rows where {found} are")
 
 
 class _File:
-    """An open base file, and the schema it is read in.  Closes itself as a context manager."""
+    """An open base file, and the schema it is read in; a context manager."""
 
     def __init__(
         self,
@@ -282,26 +282,26 @@ class _File:
         self._file.close(force=True)  # the source too: ParquetFile closes only what it opened itself
 
     def row_groups(self) -> list[RowGroup]:
-        """What the footer says of them."""
+        """The footer's row groups."""
         try:
             return row_groups(footer_bytes(self._source))
         except HudiError as e:
             raise e.at(table=self._storage.uri, file=self._path) from None
 
     def matching(self, filter: RowGroupFilter) -> list[int]:
-        """Numbers of the row groups that may have a row for which the filter is true."""
+        """Numbers of the row groups that may pass the filter."""
         try:
             return filter.matching(footer_bytes(self._source), self._own)
         except HudiError as e:
             raise e.at(table=self._storage.uri, file=self._path) from None
 
     def rows_within(self, group: int, most_bytes: int) -> int | None:
-        """How many rows of a row group are about so many bytes; None where all of them are no more."""
+        """Number of rows of a row group in so many bytes; None for all of them."""
         rows, size = self._rows[group], int(self.metadata.row_group(group).total_byte_size)
         return None if size <= most_bytes else max(1, rows * most_bytes // size)
 
     def wanted(self, columns: Sequence[str] | None) -> list[str]:
-        """Names of the columns to give."""
+        """Names of the columns to return."""
         known = self._own if self._schema is None else self._schema
         if columns is None:
             return list(known.names)
@@ -313,12 +313,12 @@ class _File:
         return list(columns)
 
     def stored(self, names: Sequence[str]) -> list[str]:
-        """Those of the columns that the file has."""
+        """The columns that the file has."""
         there = set(self._own.names)
         return [n for n in names if n in there]
 
     def read(self, group: int | None, names: Sequence[str], use_threads: bool) -> pa.Table:
-        """Stored columns of a row group, or of all of them."""
+        """Stored columns of one row group, or of all."""
         stored = self.stored(names)
         rows = sum(self._rows) if group is None else self._rows[group]
         if not stored:
@@ -354,7 +354,7 @@ class _File:
             self._wrong_rows(rows, self._rows[group])
 
     def finish(self, rows: Batch, names: Sequence[str]) -> Batch:
-        """Rows as they were read, in the wanted columns and types."""
+        """Rows converted to the wanted columns and types."""
         if self._schema is None:
             rows = rows.replace_schema_metadata(None) if rows.schema.metadata else rows
             return rows if rows.schema.names == list(names) else rows.select(list(names))

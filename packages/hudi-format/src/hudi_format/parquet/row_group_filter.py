@@ -1,4 +1,4 @@
-"""Which row groups of a Parquet file cannot hold a row that a filter keeps.
+"""Row-group pruning by statistics.
 
 The question is put to Arrow's own simplification of an expression under a guarantee (`3 <= ts <= 7`), so any filter
 that Arrow can evaluate prunes; what it cannot decide is kept.
@@ -27,7 +27,7 @@ _MOST_FLOATS = 4
 def may_match(
     filter: pc.Expression, guarantees: Sequence[pc.Expression | None], schema: pa.Schema
 ) -> list[bool]:
-    """For each guarantee: whether a row for which it holds may pass the filter; None guarantees nothing."""
+    """Whether each guarantee may be consistent with the filter; None guarantees nothing."""
     # Its import takes as long as that of pyarrow, and brings pandas where that is installed.
     import pyarrow.dataset as ds
     import pyarrow.fs as pafs
@@ -45,12 +45,12 @@ def may_match(
 
 
 def equals(name: str, value: pa.Scalar) -> pc.Expression:
-    """That a column has a value, which may be null."""
+    """Expression for equality with a value, null included."""
     return pc.field(name) == pc.scalar(value) if value.is_valid else pc.field(name).is_null()
 
 
 def all_of(parts: Sequence[pc.Expression]) -> pc.Expression | None:
-    """That all of them hold; None of none."""
+    """Conjunction of expressions; None for an empty sequence."""
     out: pc.Expression | None = None
     for part in parts:
         out = part if out is None else out & part
@@ -65,7 +65,7 @@ def matching_row_groups(
     schema: pa.Schema,
     constants: pa.RecordBatch | None = None,
 ) -> list[int]:
-    """Numbers of the row groups that may hold a row which passes the filter, by the footer's statistics.
+    """Numbers of the row groups that may pass the filter, by the footer's statistics.
 
     Args:
         footer: bytes of the footer.
@@ -107,7 +107,7 @@ def matching_row_groups(
 
 @dataclass(frozen=True, slots=True)
 class RowGroupFilter:
-    """A filter over rows of a schema, which may have columns that a file lacks or that are not read.
+    """A filter over a schema, some of whose columns a file may lack.
 
     Attributes:
         expression: the filter.
@@ -120,7 +120,7 @@ class RowGroupFilter:
     by: frozenset[str] | None = None
 
     def matching(self, footer: memoryview, stored: pa.Schema) -> list[int]:
-        """As `matching_row_groups`."""
+        """Same as the function `matching_row_groups`."""
         text = str(self.expression)
         # An expression does not say its columns; a name that stands in its text by chance costs time only.
         columns = [n for n in self.schema.names if n in text and (self.by is None or n in self.by)]
@@ -128,7 +128,7 @@ class RowGroupFilter:
 
 
 def _range(chunk: ColumnChunk, stored: pa.DataType, wanted: pa.DataType) -> list[pc.Expression]:
-    """What a column chunk's statistics say of its values."""
+    """Guarantees of a column chunk's statistics."""
     field = pc.field(chunk.path)
     if chunk.nulls == chunk.num_values and chunk.nulls:
         return [field.is_null()]

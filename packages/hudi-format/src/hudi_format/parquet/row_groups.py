@@ -70,21 +70,21 @@ class ColumnChunk:
     high: Raw | None
 
     def bounds(self, kind: pa.DataType) -> tuple[pa.Scalar, pa.Scalar] | None:
-        """Both bounds as values of the column's Arrow type; None where one is missing, NaN, or has another form."""
+        """Both bounds in the column's Arrow type; None where one is missing, NaN or malformed."""
         low, high = _scalar(self.low, kind), _scalar(self.high, kind)
         return None if low is None or high is None else (low, high)
 
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """A row group and the columns of it that were asked for, by path."""
+    """A row group and its requested columns, by path."""
 
     num_rows: int
     columns: Mapping[str, ColumnChunk]
 
 
 def row_groups(footer: memoryview, columns: Collection[str] | None = None) -> list[RowGroup]:
-    """What a footer says of its row groups.
+    """Row groups of a footer.
 
     Args:
         footer: its bytes, as `hudi_format.parquet.footer.footer_bytes` gives them.
@@ -106,7 +106,7 @@ def row_groups(footer: memoryview, columns: Collection[str] | None = None) -> li
 
 
 def repeating(groups: Sequence[RowGroup], columns: Collection[str], batch_rows: int) -> list[str]:
-    """Which text columns are worth reading as dictionaries: their texts repeat in long runs in each row group.
+    """Text columns whose values repeat, so that reading them as dictionaries pays.
 
     Args:
         batch_rows: how many rows are read at once: written out, their text must fit into an array.
@@ -125,7 +125,7 @@ def _repeats(chunk: ColumnChunk, rows: int) -> bool:
 
 
 def read_row_groups(storage: Storage, path: str, columns: Collection[str] | None = None) -> list[RowGroup]:
-    """What a base file's footer says of its row groups; one range of bytes is read.
+    """Row groups of a base file, from one ranged read of its footer.
 
     Args:
         columns: as of `row_groups`.
@@ -165,7 +165,7 @@ def _raw(data: bytes | None, physical: int) -> Raw | None:
 
 
 def _scalar(raw: Raw | None, kind: pa.DataType) -> pa.Scalar | None:
-    """A stored bound as a value; None where it is not one of the type."""
+    """A stored bound as a value; None where it does not fit the type."""
     if raw is None or raw != raw:
         return None
     try:

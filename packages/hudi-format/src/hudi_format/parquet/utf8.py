@@ -1,4 +1,4 @@
-"""Text columns of base files, checked: Arrow's readers of Parquet and ORC take any bytes for UTF-8.
+"""UTF-8 validation of text columns, which Arrow's Parquet and ORC readers skip.
 
 What uses such a column afterwards may fail anywhere, or give something else than was stored.  Only what is read is
 checked, in one pass over its bytes.
@@ -23,7 +23,7 @@ _NONE: Mapping[str, pa.DataType] = MappingProxyType({})
 
 
 def texts_as_bytes(file: pq.ParquetFile) -> Mapping[str, pa.DataType]:
-    """Columns with text that Arrow gives as bytes, and what their types are with text in these places."""
+    """Text columns that Arrow reads as bytes, with their types as text."""
     schema: pa.Schema = file.schema_arrow
     if not any(_has_bytes(kind) for kind in schema.types):
         return _NONE
@@ -72,7 +72,7 @@ def _has_bytes(kind: pa.DataType) -> bool:
 
 
 def _with_texts(kind: pa.DataType, leaves: Iterator[bool]) -> pa.DataType:
-    """The type with text for the bytes of which `leaves`, one for each leaf that is met, says that they are."""
+    """The type with text in place of bytes, for the leaves marked in `leaves`."""
     if isinstance(kind, pa.BaseExtensionType):
         _with_texts(kind.storage_type, leaves)
         return kind
@@ -91,7 +91,10 @@ def _with_texts(kind: pa.DataType, leaves: Iterator[bool]) -> pa.DataType:
 
 
 def _check(array: pa.Array, kind: pa.DataType, path: str, before: int | None) -> None:
-    """`before`: rows of the column before this array; None where its places are no rows."""
+    """Check one array.
+
+    `before`: rows of the column before this array; None where its places are no rows.
+    """
     if not len(array) or not _has_text(kind):
         return
     if isinstance(array, pa.ExtensionArray):

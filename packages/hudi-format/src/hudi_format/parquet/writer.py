@@ -1,4 +1,4 @@
-"""Write base files: whole row groups out of any sizes of batches, with Hudi's footer entries.
+"""Writer of Parquet base files with Hudi's footer entries.
 
 What differs from Arrow's own writer with its defaults:
 
@@ -43,7 +43,7 @@ _MIN_CHUNK_ROWS = 4096
 
 
 class BaseFileWriter:
-    """One base file being written.  As a context manager, an error removes the file.
+    """A base file being written; as a context manager, an error removes the file.
 
     Attributes:
         observer: sees the record keys of what is written; may be exchanged between two writes, the one set
@@ -93,7 +93,7 @@ class BaseFileWriter:
         self._sink = storage.open_output(path)
 
     def write(self, rows: pa.RecordBatch | pa.Table) -> None:
-        """Take rows that have the columns of the schema, in any order and any representation.
+        """Append rows with the schema's columns, in any order and representation.
 
         Text columns that come as dictionaries are written without being decoded.
 
@@ -130,16 +130,16 @@ class BaseFileWriter:
 
     @property
     def bytes_written(self) -> int:
-        """Bytes that have reached the file, without what is still gathered for the next row group."""
+        """Bytes written to the file, without the buffered rows."""
         return int(self._sink.tell()) if self._open else max(self._size, 0)
 
     @property
     def bytes_pending(self) -> int:
-        """Size in memory of what is gathered for the next row group."""
+        """Memory size of the buffered rows."""
         return self._gathered_bytes
 
     def flush(self) -> None:
-        """Write what is gathered as a row group, or several where it does not fit in one.
+        """Write the buffered rows as one or more row groups.
 
         Raises:
             StorageError: the storage refused.
@@ -148,7 +148,7 @@ class BaseFileWriter:
             self._flush(whole=True)
 
     def _flush(self, *, whole: bool) -> None:
-        """Write gathered rows as one row group: at most its bytes, or all of them if `whole` and they fit."""
+        """Write buffered rows as one row group of limited size; all of them if `whole` and they fit."""
         table = pa.concat_tables(self._alike(self._gathered))
         per_row = max(1.0, self._gathered_bytes / self._gathered_rows)
         limit = max(1, min(int(self._config.row_group_bytes / per_row), self._config.row_group_rows))
@@ -166,7 +166,7 @@ class BaseFileWriter:
             raise self._refused(e) from e
 
     def _alike(self, tables: list[pa.Table]) -> list[pa.Table]:
-        """Tables in one schema: a column is a dictionary if it is in all of them, or was from the start."""
+        """Tables in one schema; a column is a dictionary if it is one in all, or was at the start."""
         if self._writer is not None:
             target = self._writer.schema
         else:
@@ -194,7 +194,7 @@ class BaseFileWriter:
         )
 
     def _dictionaries(self, first: pa.Table) -> list[str] | bool:
-        """Parquet's paths of the columns worth a dictionary, judged by rows from all over `first`."""
+        """Parquet paths of the columns worth a dictionary, judged by a sample of `first`."""
         if not self._config.dictionary:
             return False
         sample: pa.Table | None = None
@@ -223,7 +223,7 @@ class BaseFileWriter:
         )
 
     def close(self) -> int:
-        """Write what is left and the footer, and give the file's size in bytes.
+        """Write the rest and the footer; returns the file's size in bytes.
 
         Raises:
             StorageError: the storage refused; the file is no base file then, and is removed.
@@ -245,7 +245,7 @@ class BaseFileWriter:
         return self._size
 
     def abort(self) -> None:
-        """Drop the file; nothing happens if it is closed."""
+        """Remove the unfinished file; does nothing after `close`."""
         if not self._open:
             return
         self._open = False
@@ -292,7 +292,7 @@ class BaseFileWriter:
 
 
 def _row_bytes(table: pa.Table) -> int:
-    """Memory of the rows; of a dictionary only the codes, since small batches share one."""
+    """Memory size of rows; for dictionaries only of the codes, since batches share values."""
     size = 0
     for column in table.columns:
         if pt.is_dictionary(column.type):
@@ -303,7 +303,7 @@ def _row_bytes(table: pa.Table) -> int:
 
 
 def _as_schema(table: pa.Table, target: pa.Schema) -> pa.Table:
-    """The table with its text columns encoded, or decoded, as the target has them."""
+    """The table with its text columns dictionary-encoded or decoded as in the target."""
     if table.schema.equals(target):
         return table
     columns = [
@@ -314,7 +314,7 @@ def _as_schema(table: pa.Table, target: pa.Schema) -> pa.Table:
 
 
 def _few_chunks(table: pa.Table) -> pa.Table:
-    """The rows of one row group in chunks that are worth their overhead, with one dictionary per column.
+    """The rows of a row group in few chunks, with one dictionary per column.
 
     Arrow's writer falls back to plain text at the first chunk with another dictionary.
     """
@@ -333,7 +333,7 @@ def _sample(table: pa.Table) -> pa.Table:
 
 
 def _distinct(drawn: int, seen: int) -> float:
-    """How many different values there are, when `drawn` of them held `seen` different ones.
+    """Estimated number of distinct values from `drawn` samples with `seen` distinct ones.
 
     For equally frequent values: `seen = n (1 - exp(-drawn / n))`, solved for n by halving.
     """
@@ -352,7 +352,7 @@ def _distinct(drawn: int, seen: int) -> float:
 
 
 def _leaves(kind: pa.DataType, path: str) -> list[str]:
-    """Parquet's column paths of a nested type's leaves."""
+    """Parquet column paths of a nested type's leaves."""
     if pt.is_struct(kind):
         return [p for f in kind for p in _leaves(f.type, f"{path}.{f.name}")]
     if pt.is_list(kind):

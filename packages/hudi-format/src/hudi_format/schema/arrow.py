@@ -1,4 +1,4 @@
-"""Arrow schemas as users bring them, and as tables hold them.
+"""Arrow schemas of input data and their normalised form in tables.
 
 A table holds: boolean, int32, int64, float32, float64, string, binary, date32, timestamps in
 microseconds (UTC, or without a zone), decimals of up to 38 digits, lists, maps with text as keys, and
@@ -24,7 +24,7 @@ _RESERVED = frozenset(META_COLUMNS)
 
 
 def normalize_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema that data of the given one is stored with; metadata is dropped.
+    """The stored schema of data with the given one; metadata is dropped.
 
     Raises:
         SchemaError: a type that no column can have, a name that Avro or Apache Hudi does not allow, or two
@@ -62,7 +62,10 @@ def _check_names(names: Iterable[str], path: str) -> None:
 
 
 def normalize_type(kind: pa.DataType, path: str) -> pa.DataType:
-    """The type that values of `kind` are stored with; SchemaError naming `path` where there is none."""
+    """The stored type of values of `kind`.
+
+    Raises SchemaError, naming `path`, where there is none.
+    """
     kind = unwrapped(kind)
     if is_any_list(kind):
         field = kind.value_field
@@ -120,7 +123,7 @@ def _refused(path: str, kind: pa.DataType, reason: str, remedy: str) -> SchemaEr
 
 
 def normalize_batch(batch: Batch, schema: pa.Schema) -> Batch:
-    """The rows with the columns of `schema`, a schema that `normalize_schema` gave for them.
+    """The rows in the columns of `schema`, their normalised schema.
 
     Raises:
         MissingColumnError: a column of `schema` is not there.
@@ -138,7 +141,7 @@ def normalize_batch(batch: Batch, schema: pa.Schema) -> Batch:
 
 
 def required(column: pa.Array | pa.ChunkedArray, field: pa.Field) -> pa.Array | pa.ChunkedArray:
-    """The column, if it has a value everywhere or need not; SchemaError otherwise."""
+    """The column, after a check for nulls in a required field."""
     if not field.nullable and column.null_count:
         raise SchemaError(
             f"column {field.name} must not be null, but {column.null_count} of its values are",
@@ -148,7 +151,7 @@ def required(column: pa.Array | pa.ChunkedArray, field: pa.Field) -> pa.Array | 
 
 
 def equal_types(a: pa.DataType, b: pa.DataType) -> bool:
-    """Whether two types hold the same values; nullability and inner names of lists and maps do not count."""
+    """Whether two types hold the same values, ignoring nullability and inner field names."""
     if a == b:
         return True
     if pt.is_list(a) and pt.is_list(b):

@@ -1,4 +1,4 @@
-"""Avro schemas, as Apache Hudi stores them in commits and footers, and Arrow's.
+"""Conversion between Avro schemas, as stored in commits and footers, and Arrow schemas.
 
 Source: Hudi format, "Avro and Parquet conventions"; names and order of attributes as in files of Apache
 Hudi 0.15 (Spark's SchemaConverters), so that a schema that went through Arrow is the same text again.
@@ -51,7 +51,7 @@ _NAMES: dict[pa.DataType, str] = {kind: name for name, kind in PRIMITIVES.items(
 
 
 def decimal_bytes(precision: int) -> int:
-    """The least number of bytes that hold a signed number of so many decimal digits."""
+    """Minimum number of bytes for a signed decimal of this precision."""
     largest: int = 10**precision - 1
     return (largest.bit_length() + 8) // 8
 
@@ -100,7 +100,10 @@ def _nullable(field: pa.Field, name: str, namespace: str, path: str) -> Json:
 
 
 def _avro_type(kind: pa.DataType, name: str, namespace: str, path: str) -> Json:
-    """`name`, `namespace`: of the nearest field above, which records and fixed types are named after."""
+    """Avro type of an Arrow type.
+
+    `name`, `namespace`: of the nearest field above, which records and fixed types are named after.
+    """
     # A nested type is none of these, and to look it up takes as long as it is deep.
     if not pt.is_nested(kind) and kind in _NAMES:
         return _NAMES[kind]
@@ -132,7 +135,7 @@ def _avro_type(kind: pa.DataType, name: str, namespace: str, path: str) -> Json:
 
 
 def from_avro(text: str, *, times_as_numbers: bool = False) -> pa.Schema:
-    """The Arrow schema of a record's Avro schema, whoever wrote it.
+    """The Arrow schema of an Avro record schema of any writer.
 
     Unions may name null first or last; decimals may be on fixed or on bytes; enumerations and UUIDs are text; Apache
     Hudi's vectors are lists of numbers, as it reads them (`hudi_format.schema.extension_types`), and no longer vectors.
@@ -160,7 +163,7 @@ def from_avro(text: str, *, times_as_numbers: bool = False) -> pa.Schema:
 
 
 def schema_json(text: str) -> Json:
-    """A schema's JSON, all of whose names can be written.
+    """A schema's JSON, checked for names that can be written.
 
     Raises:
         CorruptFileError: no JSON, JSON that is nested too deeply, or half a character in one of its texts.
@@ -172,7 +175,7 @@ def schema_json(text: str) -> Json:
 
 
 class _Reader:
-    """Turns one schema's JSON into Arrow types; remembers the named types it met."""
+    """Converts one schema's JSON to Arrow types; remembers its named types."""
 
     def __init__(self, times_as_numbers: bool = False) -> None:
         self._times_as_numbers = times_as_numbers
@@ -289,7 +292,7 @@ class _Reader:
 
 
 def union_number(kinds: Sequence[Json]) -> str | None:
-    """The number that a union of two numbers is read as, by Avro's words for them; None for other unions."""
+    """Number type that a union of two number types is read as; None for other unions."""
     if len(kinds) == 2 and all(isinstance(k, str) for k in kinds):
         for number, pair in (("long", {"int", "long"}), ("double", {"float", "double"})):
             if set(kinds) == pair:
@@ -298,12 +301,12 @@ def union_number(kinds: Sequence[Json]) -> str | None:
 
 
 def is_union(names: Sequence[str]) -> bool:
-    """Whether a struct's fields have names of a union's types: all of them, or those that are wanted."""
+    """Whether a struct's field names are those of a union's types: all, or the wanted ones."""
     return bool(names) and all(_MEMBER_NAME.fullmatch(n) is not None for n in names)
 
 
 def union_columns(text: str) -> list[str]:
-    """Columns that are, or hold, unions of several types, by name.
+    """Names of columns that are, or contain, unions of several types.
 
     Raises:
         CorruptFileError: the text is no Avro schema of a record.
@@ -325,7 +328,7 @@ def _holds_union(node: Json) -> bool:
 
 
 def leaf_type(node: Mapping[str, Json], path: str, *, wide: bool = False) -> pa.DataType:
-    """The Arrow type of an Avro type that holds no other: a primitive, a fixed type or an enumeration.
+    """The Arrow type of a primitive, fixed or enumeration Avro type.
 
     Args:
         node: its JSON object; annotations that Avro asks to ignore are ignored.
@@ -364,7 +367,7 @@ def leaf_type(node: Mapping[str, Json], path: str, *, wide: bool = False) -> pa.
 
 
 def _full_name(node: Mapping[str, Json], namespace: str, path: str) -> tuple[str, str]:
-    """A named type's full name, and the namespace for what it holds."""
+    """Full name of a named type, and the namespace of its members."""
     name, own = node.get("name"), node.get("namespace", namespace)
     if not isinstance(name, str) or not isinstance(own, str):
         raise CorruptFileError(f"an Avro {node.get('type')} without a name ({path})")

@@ -1,4 +1,4 @@
-"""One Arrow column turned into another type, without losing a value unseen.
+"""Casts of one Arrow column to another type, without silent loss of values.
 
 Three things need this: input in representations that are not stored (dictionaries, views, 64-bit
 offsets, small integers), files older than a type promotion, and files whose lists and maps name their
@@ -43,7 +43,7 @@ Column: TypeAlias = pa.Array | pa.ChunkedArray
 
 @dataclass(frozen=True, slots=True)
 class _How:
-    """What `convert` was told, for the levels inside."""
+    """Arguments of `convert`, passed to nested levels."""
 
     naive_is_utc: bool
     float_digits: bool
@@ -67,7 +67,7 @@ _RANK: dict[pa.DataType, int] = {pa.int32(): 0, pa.int64(): 1, pa.float32(): 2, 
 
 
 def is_any_list(kind: pa.DataType) -> bool:
-    """Whether a type is one of Arrow's list layouts (a map is none)."""
+    """Whether a type is one of Arrow's list layouts (maps are not)."""
     return bool(
         pt.is_list(kind)
         or pt.is_large_list(kind)
@@ -77,7 +77,7 @@ def is_any_list(kind: pa.DataType) -> bool:
 
 
 def unwrapped(kind: pa.DataType) -> pa.DataType:
-    """The type behind an encoding: a dictionary's values, a run-end encoding's values, JSON's text."""
+    """The type behind an encoding: a dictionary's or run-end encoding's values, JSON's text."""
     if pt.is_dictionary(kind):
         return unwrapped(kind.value_type)
     if pt.is_run_end_encoded(kind):
@@ -88,7 +88,7 @@ def unwrapped(kind: pa.DataType) -> pa.DataType:
 
 
 def stored_leaf(kind: pa.DataType) -> pa.DataType | None:
-    """The type that a column of a flat type is stored with; None where there is none.
+    """The stored type of a flat type's values; None where there is none.
 
     Fixed-size binary and timestamps in milliseconds are left as they are: both occur in tables.
     """
@@ -115,7 +115,7 @@ def stored_leaf(kind: pa.DataType) -> pa.DataType | None:
 
 
 def promotes(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether values of a stored flat type may be turned into those of another one.
+    """Whether values of a stored flat type may be promoted to another one.
 
     Numbers go up int, long, float, double; numbers, dates and decimals become text (Java's); text and bytes
     become each other (bytes must be UTF-8 then); numbers and text become decimals that hold all their digits;
@@ -141,7 +141,7 @@ def promotes(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def refusal(path: str, source: pa.DataType, target: pa.DataType, reason: str = "") -> SchemaError:
-    """The error for a column that cannot take the wanted type."""
+    """Error for a column that cannot be cast to the wanted type."""
     text = f"column {path} has type {source}, which cannot become {target}"
     remedy = "cast the column before it is written."
     if pt.is_timestamp(source) and pt.is_timestamp(target) and (source.tz is None) != (target.tz is None):
@@ -170,7 +170,7 @@ def convert(
     retyped: bool = False,
     exact: Exact | None = None,
 ) -> Column:
-    """The column with the type `target`; itself where it has it already.
+    """The column cast to `target`; unchanged where it has that type.
 
     Args:
         target: a type as it is stored; inner field names and nullability are taken over.
@@ -228,7 +228,7 @@ _UNIONS_OF_NUMBERS = {pa.int64(): {pa.int32(), pa.int64()}, pa.float64(): {pa.fl
 
 
 def _is_union_of_numbers(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether a struct is Parquet's form of an Avro union that is read as one number (`from_avro`)."""
+    """Whether a struct is Parquet's form of an Avro union read as one number (`from_avro`)."""
     if target not in _UNIONS_OF_NUMBERS or not pt.is_struct(source) or source.num_fields != 2:
         return False
     fields = [source.field(n) for n in range(2)]
@@ -240,7 +240,7 @@ def _one_number(array: pa.StructArray, target: pa.DataType) -> pa.Array:
 
 
 def check_nested(source: pa.DataType, target: pa.DataType, path: str) -> None:
-    """Refuse a nested type that is not of the same kind as the wanted one."""
+    """Refuse a cast between nested types of different kinds."""
     if not _same_kind(source, target):
         raise refusal(path, source, target)
 
@@ -254,7 +254,7 @@ def _same_kind(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def _exact_leaf(array: pa.Array, target: pa.DataType, path: str, how: _How, exact: Exact) -> pa.Array:
-    """The values in the wanted type, of which one is flat or they are of different kinds."""
+    """Cast of values where one type is flat, or the kinds differ."""
     given = array.type
     if is_uuid(given) and pt.is_string(target):
         return uuid_texts(array)
@@ -300,7 +300,7 @@ def _each_chunk(column: Column, target: pa.DataType, function: Callable[[pa.Arra
 
 
 def _bounded(chunk: pa.Array) -> list[pa.Array]:
-    """The chunk in pieces whose text and lists fit 32-bit offsets."""
+    """The chunk split into pieces whose text and lists fit 32-bit offsets."""
     if len(chunk) < 2 or not _has_wide_offsets(chunk.type):
         return [chunk]
     if size_of(chunk) <= _MAX_CHUNK_BYTES:
@@ -335,7 +335,7 @@ def _decoded(array: pa.Array) -> pa.Array:
 
 
 def _takeable(values: pa.Array) -> pa.Array:
-    """The values in a layout that Arrow can take from."""
+    """The values in a layout that supports `take`."""
     if pt.is_string_view(values.type):
         return values.cast(pa.large_string())
     return values.cast(pa.large_binary()) if pt.is_binary_view(values.type) else values
@@ -370,7 +370,7 @@ def _leaf(array: pa.Array, target: pa.DataType, path: str, float_digits: bool = 
 
 
 def _goes_by_text(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether values are turned into Java's text first."""
+    """Whether the cast goes through Java's text of the values."""
     if pt.is_floating(source):
         return not pt.is_floating(target)
     return bool(pt.is_date(source) and pt.is_string(target))
@@ -381,7 +381,7 @@ _DATE = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
 
 
 def _dates(texts: pa.Array, path: str) -> pa.Array:
-    """The dates that texts are; with 2024-2-9 for 2024-02-09."""
+    """Dates of texts; 2024-2-9 is read as 2024-02-09."""
     encoded = texts.dictionary_encode()
     days: list[date | None] = []
     for text in encoded.dictionary.to_pylist():
@@ -402,7 +402,7 @@ def _decimals(array: pa.Array, target: pa.Decimal128Type, path: str, *, rounded:
 
 
 def _digits(floats: pa.Array) -> pa.Array:
-    """The doubles that floats are by their text."""
+    """Doubles of floats, by way of their decimal text."""
     out = floats.cast(pa.string()).cast(pa.float64())
     # Java's text is the shortest one, as Arrow's, but for large numbers and the smallest.
     size = pc.abs(floats)
@@ -446,7 +446,7 @@ def _no_value(missing: pa.Array, source: pa.DataType, target: pa.DataType, path:
 
 
 def _of_rows(e: MisfitError, offsets: pa.Array) -> MisfitError:
-    """The misfit of a list's or map's value as one of the row that has it; `offsets` begin at 0."""
+    """The misfit of a list or map element, as one of its row; `offsets` begin at 0."""
     e.index = int(np.searchsorted(offsets.to_numpy(), e.index, side="right")) - 1
     return e
 
@@ -479,7 +479,7 @@ def _struct(array: pa.StructArray, target: pa.StructType, path: str, how: _How) 
 
 
 def _offsets(array: pa.Array) -> tuple[pa.Array, int, int]:
-    """32-bit offsets that begin at 0, and the span of the child that they mean."""
+    """32-bit offsets from 0, and the span of the child that they refer to."""
     offsets = array.offsets
     start, end = offsets[0].as_py(), offsets[-1].as_py()
     if start or array.offset or offsets.offset:
@@ -504,13 +504,13 @@ def _list(array: pa.Array, target: pa.ListType, path: str, how: _How) -> pa.Arra
 
 
 def _laid_out(array: pa.Array) -> pa.Array:
-    """The offsets of lists into what `flatten` gives, where those that are null have no values."""
+    """List offsets into the result of `flatten`, where null lists have no values."""
     ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64()))
     return pa.concat_arrays([pa.array([0], pa.int64()), ends]).cast(pa.int32())
 
 
 def _hides_values(array: pa.ListArray | pa.MapArray) -> bool:
-    """Whether there are values below lists or maps that are null."""
+    """Whether null lists or maps have values below them."""
     if not array.null_count:
         return False
     lengths = np.diff(array.offsets.to_numpy())

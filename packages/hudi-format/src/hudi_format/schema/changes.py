@@ -1,4 +1,4 @@
-"""What a write changes in a table's schema, column by column: the report on its evolution."""
+"""Schema changes of a write, column by column."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class SchemaChange:
 
     @property
     def nested(self) -> bool:
-        """Whether the column lies inside another one."""
+        """Whether the column is nested in another one."""
         return "." in self.column
 
 
 def schema_changes(incoming: pa.Schema, table: pa.Schema, result: pa.Schema) -> tuple[SchemaChange, ...]:
-    """What happens when data of one schema is written to a table of another.
+    """Schema changes from writing data of one schema to a table of another.
 
     Args:
         incoming: the data's schema, as `normalize_schema` gives it.

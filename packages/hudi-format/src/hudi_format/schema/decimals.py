@@ -1,4 +1,6 @@
-"""Decimals of text.
+"""Exact conversion of text to decimals.
+
+Arrow's own cast changes numbers of very many digits, and crashes on a very small exponent.
 
 Arrow's own cast makes other numbers of text with very many digits, and a very small exponent ends the process.
 """
@@ -19,7 +21,7 @@ _SHOWN = 40  # characters of a text that an error shows
 
 
 def decimals_of(texts: pa.Array, target: pa.Decimal128Type, *, rounded: bool = False) -> pa.Array:
-    """The decimals that texts say; null for null.
+    """Decimals of texts; null stays null.
 
     Args:
         rounded: digits that the type has no place for are rounded half up.  Without it they are an error.

@@ -1,4 +1,4 @@
-"""What becomes of a table's schema when data of another schema is written to it, and how rows follow.
+"""Schema evolution of writes: reconciles the data's schema with the table's.
 
 Rules, from Apache Hudi 0.15.0 (each was tried with it):
 
@@ -52,7 +52,7 @@ def reconcile(
     validate: bool = False,
     in_place: bool = False,
 ) -> pa.Schema:
-    """The schema to write with; it becomes the table's.
+    """The schema to write with, which becomes the table's.
 
     Args:
         incoming: the data's schema, as `normalize_schema` gives it, without meta columns.
@@ -79,7 +79,7 @@ def reconcile(
 
 
 def _lacks(having: Iterable[pa.Field], wanted: Iterable[pa.Field]) -> bool:
-    """Whether a column of `wanted`, at any level, is not in `having`."""
+    """Whether `having` lacks a column of `wanted`, at any level."""
     ours = {f.name: f.type for f in having}
     return any(f.name not in ours or _lacks_inside(ours[f.name], f.type) for f in wanted)
 
@@ -95,7 +95,10 @@ def _lacks_inside(having: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def as_stored(column: pa.Field, stored: pa.Schema) -> pa.Field:
-    """A key column of rows that name records, in the table's type where it fits: keys are the text of that type."""
+    """A key column converted to the table's type, where it fits.
+
+    Record keys are the text of that type.
+    """
     index = stored.get_field_index(column.name)
     if index < 0:
         return column
@@ -183,7 +186,7 @@ class _Rules:
 def _in_table_order(
     merged: dict[str, pa.Field], incoming: list[pa.Field], table: list[pa.Field]
 ) -> list[pa.Field]:
-    """The table's order; each new column before the known one that follows it in the data, else last."""
+    """Fields in the table's order, each new column before its successor in the data."""
     out = [merged.get(f.name) or f.with_nullable(True) for f in table]
     known = {f.name for f in table}
     for n, field in enumerate(incoming):
@@ -235,7 +238,7 @@ def conform(
     naive_is_utc: bool = False,
     nested_digits: bool = True,
 ) -> Batch:
-    """The rows with the columns of `schema`: reordered, added as null, promoted, at every level.
+    """The rows in the columns of `schema`: reordered, null-filled, promoted, at every level.
 
     Nothing is copied where types are equal.  The data may also be in any representation that
     `normalize_schema` accepts.  Floats that become doubles keep the digits that they print with: 0.1 stays 0.1, as

@@ -1,4 +1,4 @@
-"""Flat Arrow columns turned into a table's types where every value survives, told apart from those that do not.
+"""Lossless conversion of flat Arrow columns to a table's types.
 
 Wider than Avro's promotions, and stricter: 1.0 becomes the whole number 1 and a long becomes an int where it fits,
 but text never becomes anything else, nothing becomes a boolean, and a whole number that a double does not hold is
@@ -18,7 +18,7 @@ import pyarrow.types as pt
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """How values are taken into the table's types.
+    """Rules of the lossless conversion.
 
     Attributes:
         rounds: doubles become the floats nearest to them, as their type was guessed from Python's numbers, which
@@ -29,7 +29,7 @@ class Exact:
 
 
 class MisfitError(Exception):
-    """A value that does not survive; the levels around it turn `index` into the number of the row.
+    """A value that cannot be converted; outer levels translate `index` to the row number.
 
     Attributes:
         path: the column's name, dots between levels.
@@ -55,7 +55,7 @@ def uuid_texts(array: pa.ExtensionArray) -> pa.Array:
 
 
 def nulls_of(count: int, kind: pa.DataType) -> pa.Array:
-    """Nulls; below those of structs, what must not be null has values."""
+    """Nulls of a type; below null structs, required fields get values."""
     if not pt.is_struct(kind):
         return pa.nulls(count, kind)
     children = [(nulls_of if f.nullable else _anything)(count, f.type) for f in kind]
@@ -75,14 +75,17 @@ def _anything(count: int, kind: pa.DataType) -> pa.Array:
 
 
 def without_nulls(array: pa.Array) -> pa.Array:
-    """The values with whatever stands where there is none: Arrow's casts refuse nulls of what must not be null."""
+    """The values with nulls replaced.
+
+    Arrow's casts refuse nulls of types that must not be null.
+    """
     return pa.Array.from_buffers(
         array.type, len(array), [None, *array.buffers()[1:]], null_count=0, offset=array.offset
     )
 
 
 def hopeless(array: pa.Array, source: pa.DataType, target: pa.DataType, path: str, why: str = "") -> pa.Array:
-    """Nulls of the wanted type, where there is nothing else.
+    """Nulls of the wanted type, for a column without any value.
 
     Raises:
         MisfitError: at the first value.
@@ -146,7 +149,7 @@ def _require(kept: pa.Array | np.ndarray, why: str) -> None:
 
 
 def _cast(source: pa.DataType, target: pa.DataType, how: Exact) -> Callable[[pa.Array], pa.Array] | None:
-    """What casts a column, or raises; None where promotions alone say whether there is one."""
+    """The cast of a column; None where only promotions apply."""
     if pt.is_integer(target):
         return _to_integers(source, target)
     if pt.is_floating(target):

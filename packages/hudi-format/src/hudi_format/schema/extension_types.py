@@ -1,4 +1,4 @@
-"""Columns of Apache Hudi 1.2's own types: vectors, and the records that are blobs and variants.
+"""Apache Hudi 1.2's own column types: vectors, blobs and variants.
 
 A vector is a fixed type in Avro and in files, its numbers end to end, least byte first; a query gives lists of numbers.
 Blobs and variants are read as the records that they are stored as.
@@ -27,7 +27,7 @@ _FIXED_BYTES = "FIXED_BYTES"
 
 
 def vector_type(node: Mapping[str, Json], path: str) -> pa.ListType | None:
-    """The Arrow type of an Avro fixed type that is a vector; None for others.
+    """Arrow type of an Avro fixed type that is a vector; None for others.
 
     Raises:
         CorruptFileError: its size is not that of so many numbers.
@@ -48,7 +48,7 @@ def vector_type(node: Mapping[str, Json], path: str) -> pa.ListType | None:
 
 
 def is_vector(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether a file's column is the vector that is wanted: its bytes are there for a list of numbers."""
+    """Whether a file's bytes column is the wanted vector."""
     return bool(
         pt.is_fixed_size_binary(stored)
         and pt.is_list(wanted)
@@ -58,17 +58,17 @@ def is_vector(stored: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def may_be_vector(kind: pa.DataType) -> bool:
-    """Whether a table's column may be a vector in its files: it is a list of numbers, none of them null."""
+    """Whether a column may be stored as a vector: a list of numbers without nulls."""
     return bool(pt.is_list(kind) and not kind.value_field.nullable and kind.value_type in _ELEMENTS.values())
 
 
 def is_small_vector(kind: pa.DataType) -> bool:
-    """Whether it is a list of bytes as numbers, which only vectors are."""
+    """Whether the type is a list of bytes as numbers, which only vectors are."""
     return bool(pt.is_list(kind) and pt.is_int8(kind.value_type))
 
 
 def numbers_of(array: pa.FixedSizeBinaryArray, wanted: pa.ListType) -> pa.ListArray:
-    """The lists of numbers that vectors are.  Null vectors have no numbers.
+    """Lists of numbers of a vector column; null vectors have no numbers.
 
     Raises:
         SchemaError: more numbers in one array than lists can count.
@@ -91,7 +91,7 @@ def numbers_of(array: pa.FixedSizeBinaryArray, wanted: pa.ListType) -> pa.ListAr
 
 
 def own_types(text: str) -> dict[str, str]:
-    """Columns that are, or hold, vectors, blobs or variants: by name, which of these.
+    """Names and kinds of columns that are, or contain, vectors, blobs or variants.
 
     Raises:
         CorruptFileError: the text is no Avro schema of a record.

@@ -1,4 +1,4 @@
-"""Rows whose types were guessed, or are those of another system, taken into the types of a table.
+"""Conversion of rows with guessed or foreign types to a table's types.
 
 Values decide: a column of longs goes into one of ints where each value fits, nulls go everywhere.  What does not fit
 is refused with its column, value and row.  Types, order and nullability of the table's columns stay.
@@ -23,7 +23,7 @@ Batch = TypeVar("Batch", pa.RecordBatch, pa.Table)
 
 
 def in_table_types(rows: pa.Schema, table: pa.Schema, *, nulls_only: bool = False) -> pa.Schema:
-    """The schema of rows with the table's types, at every level, for what the table knows.
+    """The rows' schema with the table's types for all columns the table has.
 
     Args:
         nulls_only: only for what has no type of its own, as all its values are null.
@@ -54,7 +54,7 @@ def _type(kind: pa.DataType, table: pa.DataType, nulls_only: bool) -> pa.DataTyp
 
 
 def stored_types(rows: pa.Schema, others: pa.Schema | None = None) -> pa.Schema:
-    """The schema of rows in types that tables store; where there is no such type, as in `others`, or as it is."""
+    """The rows' schema in stored types; types without one come from `others` or stay."""
     fields = []
     for field in rows:
         try:
@@ -66,7 +66,7 @@ def stored_types(rows: pa.Schema, others: pa.Schema | None = None) -> pa.Schema:
 
 
 def without_untyped(schema: pa.Schema, keep: Container[str]) -> tuple[pa.Schema, list[str]]:
-    """The schema without columns and members of structs that have no type, and their names, dots between levels.
+    """The schema without untyped (all-null) columns and members, and their dotted names.
 
     All their values are null, so nothing is lost with them.
 
@@ -107,7 +107,7 @@ def _typed(kind: pa.DataType, path: str, gone: list[str]) -> pa.DataType:
 
 
 def fit(rows: Batch, schema: pa.Schema, *, first: int = 0, exact: Exact) -> Batch:
-    """The rows with the columns that `schema` has too in its types; all columns stay, and their order.
+    """The rows with the columns of `schema` in its types; all columns and their order stay.
 
     Only what is another type, not another representation of the same one, is converted: `conform` does the rest.
 
@@ -133,7 +133,7 @@ def fit(rows: Batch, schema: pa.Schema, *, first: int = 0, exact: Exact) -> Batc
 
 
 def unlike(rows: pa.Schema, schema: pa.Schema) -> list[tuple[int, pa.Field]]:
-    """The columns of rows that `fit` has to look at, by their place, and what they are to be."""
+    """Positions and wanted fields of the columns that `fit` has to convert."""
     out = []
     for index, given in enumerate(rows):
         at = schema.get_field_index(given.name)
@@ -146,7 +146,7 @@ def unlike(rows: pa.Schema, schema: pa.Schema) -> list[tuple[int, pa.Field]]:
 
 
 def _same(kind: pa.DataType, target: pa.DataType) -> bool:
-    """Whether the two hold the same values, and anything of the one may stand in the other."""
+    """Whether both types hold the same values, or the values fit without a check."""
     if kind == target:
         return True
     plain = unwrapped(kind)
@@ -180,7 +180,7 @@ def _refused(e: MisfitError, first: int) -> SchemaError:
 
 
 def _wider(source: pa.DataType, target: pa.DataType) -> pa.DataType | None:
-    """What the table's type would become by Apache Hudi's rules; None where they refuse, or leave it."""
+    """The type that Apache Hudi would widen the table's to; None where it refuses or keeps it."""
     try:
         stored = normalize_type(source, "c")
         merged = reconcile(pa.schema([("c", stored)]), pa.schema([("c", target)]))

@@ -1,4 +1,4 @@
-"""Rows in whatever form callers have them, as Arrow data."""
+"""Input rows in any accepted form, as Arrow data."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _REFUSALS = (pa.ArrowException, OSError, TypeError, ValueError, OverflowError)
 
 
 def types_are_guessed(data: object) -> bool:
-    """Whether the types of rows were made up from Python's values, which know one kind of float."""
+    """Whether the rows' types were inferred from Python values, which have one float type."""
     return isinstance(data, (list, dict)) or type(data).__module__.partition(".")[0] == "pandas"
 
 
 def as_reader(
     data: object, known: Callable[[], pa.Schema | None] | None = None
 ) -> pa.RecordBatchReader | pa.Table:
-    """Arrow's view of whatever the user gave, checked: what is no valid Arrow data is refused, not written.
+    """Checked Arrow data of the user's input.
 
     Args:
         known: the table's schema, which is asked for only where values do not say what they are: dicts may be structs
@@ -83,7 +83,7 @@ def _is_nan(value: object) -> bool:
 
 
 def _first(values: Iterable[object]) -> object:
-    """The first value of an iterable that is none of pandas' nulls."""
+    """The first non-null value of an iterable, null in the sense of pandas."""
     return next((v for v in values if v is not None and not _is_nan(v)), None)
 
 
@@ -110,7 +110,7 @@ def _column(name: str, values: Any, known: Callable[[], pa.Schema | None] | None
 
 
 def _mixed(name: str, values: Sequence[Any], kind: pa.DataType | None) -> SchemaError:
-    """The error for the first value that does not go with those before it, or with the table's type."""
+    """Error for the first value that does not fit the previous ones or the table's type."""
     good, bad = 0, len(values)
     while bad - good > 1:
         middle = (good + bad) // 2
@@ -152,7 +152,7 @@ def _has_map(kind: pa.DataType) -> bool:
 
 
 def _with_maps(kind: pa.DataType, table: pa.DataType) -> pa.DataType | None:
-    """The guessed type with the table's maps in the places of structs; None where there are none."""
+    """The inferred type with the table's maps in place of structs; None where there are none."""
     if pt.is_struct(kind) and pt.is_map(table):
         return table
     if is_any_list(kind) and pt.is_list(table):

@@ -1,4 +1,4 @@
-"""The schema history of a table with schema on read: columns by id, through renames, drops and retypes.
+"""Versioned schemas of schema on read: columns by id, through renames, drops and retypes.
 
 Every column, at each level, has an id that it keeps for its life.  A file knows the names and types of the version
 that was the newest when it was written; a reader that wants another version finds its columns by id.
@@ -34,7 +34,7 @@ _KEPT: Mapping[tuple[str, str], pa.DataType] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class SchemaColumn:
-    """One column of a version.
+    """One column of a schema version.
 
     Attributes:
         kind: `record`, `array`, `map`, or the type's text, such as `long` and `decimal(12, 4)`.
@@ -60,7 +60,7 @@ class SchemaVersion:
 
 
 def parse_version(text: str) -> SchemaVersion:
-    """A version from its JSON text, as commits keep it in `latest_schema`.
+    """A version from the JSON text in a commit's `latest_schema`.
 
     Raises:
         CorruptFileError: another text.
@@ -128,7 +128,7 @@ def _column(id: int, name: str, kind: Any, depth: int) -> SchemaColumn:
 
 @dataclass(frozen=True, slots=True)
 class ColumnLocation:
-    """Where a wanted column lies in a file of another version.
+    """Location of a wanted column in a file of another version.
 
     Attributes:
         name: the wanted name.
@@ -151,7 +151,7 @@ class ColumnLocation:
         return self.source == self.name and not self.inside and self.kept is None
 
     def there(self, logged: bool) -> bool:
-        """Whether its values are read.
+        """Whether the column's values are read.
 
         Of a hollow record that is whether it is null, which Apache Hudi looks at in log blocks only: there a record
         becomes one of nulls; in a base file it becomes null.
@@ -161,7 +161,7 @@ class ColumnLocation:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How files of one version are read as another one.  Plain values, picklable.
+    """Mapping from files of one schema version to another; picklable.
 
     Attributes:
         places: the columns that are not simply the file's column of that name.
@@ -170,7 +170,7 @@ class Reading:
     places: Mapping[str, ColumnLocation]
 
     def stored(self, schema: pa.Schema, *, logged: bool = False) -> pa.Schema:
-        """The wanted columns under the names that the file has, without those that it lacks.
+        """The wanted columns under the file's names, without those the file lacks.
 
         Args:
             logged: the file is a log block.
@@ -185,7 +185,7 @@ class Reading:
         return pa.schema(out)
 
     def columns(self, wanted: Iterable[str], stored: frozenset[str]) -> frozenset[str]:
-        """Those of the wanted columns that records have of which the file names some columns only.
+        """Wanted columns that partial records of a file contain.
 
         A column that is younger than the file is none of them: its value is whatever another record says.
         """
@@ -196,7 +196,7 @@ class Reading:
         self, rows: Batch, schema: pa.Schema, *,
         logged: bool = False, logged_digits: bool = True, nested_digits: bool = False,
     ) -> Batch:  # fmt: skip
-        """Rows of `stored(schema)` as those of `schema`; columns that the file lacks are null.
+        """Rows of `stored(schema)` as rows of `schema`; columns that the file lacks are null.
 
         Floats become the doubles that print as they do (0.1, not 0.10000000149), as in Apache Hudi's reader of logs
         (HoodieAvroUtils) and its vectorised reader of base files.  By value have them base files in which a nested
@@ -233,7 +233,7 @@ class Reading:
 
 
 def _type(kind: pa.DataType, place: ColumnLocation, logged: bool, *, stored: bool) -> pa.DataType:
-    """`kind` with the columns that the file has: under its names for them, or under the wanted ones."""
+    """`kind` with the file's columns, under the file's names or the wanted ones."""
     if place.kept is not None:
         return place.kept
     if place.hollow is not None:
@@ -274,14 +274,14 @@ class _Named:
 
 
 def _relabeled(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
-    """The column with other names inside; nothing is copied."""
+    """The column with other inner field names; nothing is copied."""
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([pa.array(_Named(c, kind)) for c in column.chunks], kind)
     return pa.array(_Named(column, kind))
 
 
 def reading(wanted: SchemaVersion, stored: SchemaVersion) -> Reading | None:
-    """How files of the version `stored` are read as `wanted`; None where names and places are the same.
+    """The mapping from files of `stored` to `wanted`; None where names and places agree.
 
     Raises:
         UnsupportedError: a list or map of records of which nothing is left that the file has; a record of which
@@ -344,7 +344,7 @@ def _kept(stored: str, wanted: str) -> pa.DataType | None:
 
 @dataclass(frozen=True, slots=True)
 class ReadEvolution:
-    """The wanted version, and how files of each instant are read as it.  Plain values, picklable.
+    """The wanted schema version, and the version of each instant's files; picklable.
 
     Attributes:
         wanted: the version of the result.
@@ -357,7 +357,7 @@ class ReadEvolution:
     of_instant: Mapping[str, int] = field(default_factory=dict)
 
     def version_of(self, instant: str) -> SchemaVersion:
-        """The version in which an instant's files and blocks were written.
+        """The schema version of an instant's files and blocks.
 
         An instant whose metadata does not say has the newest version that is not younger than it; one that is
         older than all has the oldest.
@@ -370,7 +370,7 @@ class ReadEvolution:
         return self.versions[max(bisect_right(numbers, named) - 1, 0)]
 
     def reading(self, instant: str) -> Reading | None:
-        """How what an instant wrote is read; None where that is as it stands.
+        """The mapping for an instant's files; None where none is needed.
 
         Raises:
             UnsupportedError: see `reading`.

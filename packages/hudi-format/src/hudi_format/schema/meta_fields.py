@@ -1,4 +1,4 @@
-"""The five columns that Hudi puts before the data columns of every base file."""
+"""The five `_hoodie_*` meta fields before the data columns of every base file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store as a write looks at it while it makes up its mind: the table's `.hoodie` folder is listed once.
+"""Storage view that caches one listing of `.hoodie` during planning.
 
 Planning asks for the same folder many times, and for files that are not there; on an object store each question is a
 request.  What is written through it ends the moment.  Where looking costs nothing there is no such thing.
@@ -18,7 +18,7 @@ _COMPLETED = re.compile(re.escape(META_DIR) + r"/\d{14,17}\.[a-z]+\Z")
 
 
 class OneMoment:
-    """Reads of `.hoodie` answered from one listing; all else is the storage's own."""
+    """Storage that answers reads of `.hoodie` from one listing and passes on all other calls."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
@@ -26,7 +26,7 @@ class OneMoment:
         self._read: dict[str, bytes] = {}
 
     def forget(self) -> None:
-        """Look again from here on."""
+        """Drop the cached listing."""
         self._listed = None
         self._read.clear()
 
@@ -44,7 +44,7 @@ class OneMoment:
         return self._listed
 
     def _absent(self, path: str) -> bool:
-        """Whether the listing says that there is no such thing."""
+        """Whether the listing shows that a path does not exist."""
         folder, _, inner = path.partition("/")
         return folder == META_DIR and bool(inner) and inner.partition("/")[0] not in self._entries()
 
@@ -110,22 +110,22 @@ class OneMoment:
 
 
 def one_moment(storage: Storage) -> Storage:
-    """The storage as it is at the first look; itself where it is local."""
+    """The storage with a cached listing; unchanged where it is local."""
     return storage if storage.is_local else OneMoment(storage)
 
 
 def as_it_is(storage: Storage) -> Storage:
-    """The storage behind a moment."""
+    """The storage behind a cached listing."""
     return storage.storage if isinstance(storage, OneMoment) else storage
 
 
 def has_no_folders(storage: Storage) -> bool:
-    """Whether a folder is there only by its files, so that a listing tells as much as a look at the folder."""
+    """Whether folders exist only through their files, as in object stores."""
     behind = as_it_is(storage)
     return isinstance(behind, ObjectStorage) and not behind.has_folders
 
 
 def look_again(storage: Storage) -> None:
-    """End a storage's moment, for who waits until something changes."""
+    """Drop a storage's cached listing, before waiting for a change."""
     if isinstance(storage, OneMoment):
         storage.forget()

@@ -1,4 +1,4 @@
-"""What a remote store raises, as errors of ours: one line, with a remedy, without secrets.
+"""Translation of remote storage errors to StorageError, without secrets.
 
 fsspec's packages raise what their client libraries do: OSError and its kinds, and classes that are none.
 """
@@ -38,7 +38,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def code_of(error: BaseException) -> str:
-    """The store's own code of a refusal, such as NoSuchBucket; "" where it gives none."""
+    """The store's error code, such as NoSuchBucket, or ""."""
     for e in _chain(error):
         response = getattr(e, "response", None)
         if isinstance(response, dict) and isinstance(response.get("Error"), dict):
@@ -50,7 +50,7 @@ def code_of(error: BaseException) -> str:
 
 
 def is_taken(error: BaseException) -> bool:
-    """Whether a write on condition was refused because the condition does not hold."""
+    """Whether a conditional write was refused because its condition does not hold."""
     return isinstance(error, FileExistsError) or code_of(error) in ("412", *_TAKEN)
 
 
@@ -60,7 +60,7 @@ def _is_a_stores(error: BaseException) -> bool:
 
 @contextmanager
 def refusals(uri: str, path: str, scheme: Scheme, secrets: Iterable[str] = ()) -> Iterator[None]:
-    """Turn a store's failure into a StorageError; a file that is not there, or is, stays as it is."""
+    """Turn a storage failure into a StorageError; FileNotFoundError and FileExistsError pass."""
     try:
         yield
     except HudiError:

@@ -1,4 +1,4 @@
-"""Hadoop's options of a store (`fs.s3a.*` and the like) as storage options of fsspec's packages.
+"""Hadoop's storage options (`fs.s3a.*` and others) as options of fsspec's packages.
 
 Source: "Hadoop-AWS module" and "Hadoop Azure support" of Hadoop 3.3; the parameters of s3fs, gcsfs and adlfs.
 """
@@ -26,19 +26,22 @@ _ENCRYPTION = {"AES256": "AES256", "SSE-S3": "AES256", "SSE-KMS": "aws:kms", "DS
 
 
 def hadoop_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Those of a call's options that are Hadoop's, under their own names; `spark.hadoop.` goes below them."""
+    """Hadoop's options among a call's options; `spark.hadoop.` keys come second."""
     own = {k: v for k, v in options.items() if k.startswith(PREFIX)}
     session = {k.removeprefix(_SPARK): v for k, v in options.items() if k.startswith(_SPARK + PREFIX)}
     return {**session, **own}
 
 
 def without_hadoop_options(options: Mapping[str, str]) -> dict[str, str]:
-    """The other options: these hold secrets, and mean nothing once the storage is open."""
+    """The other options.
+
+    Hadoop's hold secrets, and mean nothing once the storage is open.
+    """
     return {k: v for k, v in options.items() if not k.startswith((PREFIX, _SPARK + PREFIX))}
 
 
 def storage_options_of(uri: str, options: Mapping[str, str]) -> dict[str, Any]:
-    """Storage options for a URL; empty where the options say nothing about its store.
+    """fsspec options for a URL; empty where no option concerns its store.
 
     Raises:
         InvalidOptionError, UnsupportedError: values never appear in the message where they may be secret.
@@ -156,7 +159,9 @@ def _flag(values: Mapping[str, str], key: str, default: bool) -> bool:
 
 
 def with_given(translated: Mapping[str, Any], given: Mapping[str, Any], uri: str) -> dict[str, Any]:
-    """Both together.
+    """Both sets of options merged.
+
+    Raises ConflictingOptionError where they contradict each other; no value is shown.
 
     Raises:
         ConflictingOptionError: they say different things; no value is shown.

@@ -1,4 +1,4 @@
-"""Tables in a folder of this machine."""
+"""Storage in a local folder."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 class LocalStorage:
-    """A folder of this machine.
+    """Storage in a local folder.
 
     Links may lead to other places of the folder.  Nothing is written or deleted through one that leads out of it, and
     nothing read unless the environment says so (`FOLLOW`); a link itself is deleted as a file is.  For reads a folder
@@ -61,13 +61,16 @@ class LocalStorage:
         return partial(LocalStorage, flushes=self._flushes), (self._root,)
 
     def full(self, path: str) -> str:
-        """Raises CorruptFileError: a path that leads out of the root."""
+        """Full path of a relative one.
+
+        Raises CorruptFileError: a path that leads out of the root.
+        """
         return f"{self._root}/{check_below(path, self._root)}" if path else self._root
 
     # --- links ---------------------------------------------------------------------------------------
 
     def _changed(self, path: str, *, itself: bool = True) -> str:
-        """The full path of what is to be written or deleted: nothing is, through a link that leads out.
+        """Full path for a write or delete; refuses links that lead out of the root.
 
         Args:
             itself: the last part counts too; not where a link would be removed or replaced, and not followed.
@@ -78,7 +81,7 @@ class LocalStorage:
         return full
 
     def _seen(self, path: str) -> str:
-        """The full path of what is to be read; the last part, if it is a link, is for the caller to look at."""
+        """Full path for a read; a link in the last segment is not resolved."""
         full = self.full(path)
         folder = path.rpartition("/")[0]
         if folder and folder not in self._inside:
@@ -90,7 +93,7 @@ class LocalStorage:
         return full
 
     def _followed(self, path: str, full: str) -> str:
-        """As `_seen`, of a last part that is a link."""
+        """Full path for a read whose last segment is a link."""
         if not self._may_read(full):
             raise self._linked(path)
         return full
@@ -115,7 +118,7 @@ class LocalStorage:
     # --- looking -------------------------------------------------------------------------------------
 
     def list(self, path: str, *, unless: tuple[str, ...] = ()) -> list[FileInfo]:
-        """As `Storage.list`; links to folders that are within the table are left out (`_leads_back`).
+        """The entries of `Storage.list`, without links to folders within the table.
 
         Args:
             unless: files whose names end in one of these are given without size (-1) and time (0).
@@ -145,7 +148,7 @@ class LocalStorage:
         return out
 
     def folders(self, path: str, marks: Collection[str]) -> tuple[Sequence[str], bool]:
-        """Names of the folders that `list` gives, and whether there is a file of one of some names beside them.
+        """Names of the folders in a folder, and whether a file with one of the mark names exists.
 
         A fraction of the time of a listing, where there are many files.
         """
@@ -166,7 +169,7 @@ class LocalStorage:
         return found, is_marked
 
     def left_out(self, path: str) -> dict[str, str]:
-        """Names of the links in a folder that `list` leaves out, each with what it leads to.
+        """Links that `list` leaves out, with their targets.
 
         That is a path below the root ("" for the root itself), or a full path where it is none.
         """
@@ -192,7 +195,7 @@ class LocalStorage:
         )
 
     def _leads_back(self, folder: str, name: str) -> bool:
-        """Whether a link in a folder of the table leads to another folder of it, or to where it lies itself.
+        """Whether a link leads to another folder of the table or to one of its own parents.
 
         Those folders are listed where they are; by way of the link their files would come twice, or without an end.
         Of links to other places one is followed on a path: several could lead to each other.
@@ -357,7 +360,7 @@ class LocalStorage:
             shutil.copyfile(full, to)
 
     def _check_links(self, folder: str) -> None:
-        """A copy follows the links of both of its sides."""
+        """Check the links below a folder before a copy, which follows them."""
         for top, folders, files in os.walk(folder):
             for name in (*folders, *files):
                 full = f"{top}/{name}"
@@ -399,7 +402,7 @@ def _flush_file(path: str) -> None:
 
 
 def _flush_folder(path: str) -> None:
-    """Flush a folder; one that is gone, or above what this user may read, is nobody's new one."""
+    """Flush a folder; ignores removed folders and those above this user's rights."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except (FileNotFoundError, PermissionError, NotADirectoryError):
@@ -414,7 +417,7 @@ def _flush_folder(path: str) -> None:
 
 
 def _is_below(path: str, folder: str) -> bool:
-    """Whether a path is a folder, or below it."""
+    """Whether a path is a folder or below it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
@@ -429,7 +432,7 @@ def _drop_checksum(full: str) -> None:
 
 
 def _read_fully(file: int, start: int, length: int) -> bytes:
-    """`length` bytes of a descriptor's file, fewer at its end only: the system gives at most 2 GiB a call."""
+    """`length` bytes of a file, fewer at its end; the system gives at most 2 GiB per call."""
     data = os.pread(file, length, start)
     while 0 < len(data) < length:
         more = os.pread(file, length - len(data), start + len(data))
@@ -467,7 +470,7 @@ MOST_S, PAUSE_S = 30.0, 0.002
 
 
 def list_at_once(storage: LocalStorage, folder: str, *, unless: tuple[str, ...] = ()) -> list[FileInfo]:
-    """As `LocalStorage.list`, of one moment.
+    """Consistent listing of a local folder under concurrent changes.
 
     Raises:
         StorageError: files come and go all the time.

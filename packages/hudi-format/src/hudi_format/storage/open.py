@@ -1,4 +1,4 @@
-"""The door to storage: everything under a table's base path goes through a `Storage`; see `stores.protocol`."""
+"""Opens the `Storage` of a base path; see `storage.protocol`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """`FsspecStorage`, imported at its first use: fsspec takes a while, and local tables need none of it."""
+    """Lazy import of `FsspecStorage`: fsspec loads slowly and local tables do not need it."""
     if name != "FsspecStorage":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from hudi_format.storage.remote import FsspecStorage
@@ -59,7 +59,7 @@ def __getattr__(name: str) -> object:
 
 
 def normalised_path(uri: str | os.PathLike[str]) -> str:
-    """A path or URL as `Storage.uri` has it.
+    """A path or URL in the form of `Storage.uri`.
 
     Raises:
         UnsupportedError: no URL of a store; see `stores.schemes.local_path`.
@@ -82,7 +82,7 @@ def open_storage(
     *,
     options: Mapping[str, str] | None = None,
 ) -> Storage:
-    """The storage below `uri`: a local path, `file:` or any scheme that fsspec knows.
+    """The storage at `uri`: a local path, `file:` or any scheme of fsspec.
 
     Args:
         storage_options: for fsspec: credentials, endpoints.
@@ -105,7 +105,7 @@ def open_storage(
 
 
 def open_beside(storage: Storage, uri: str) -> Storage:
-    """The storage below another URL, of the same store with the same credentials where it is of that store."""
+    """The storage at another URL, with the same credentials where it is the same store."""
     if isinstance(storage, WrappingStorage):
         return storage.wrap(open_beside(storage.inner, uri))
     if not storage.is_local:
@@ -118,7 +118,7 @@ def open_beside(storage: Storage, uri: str) -> Storage:
 
 
 def folder_and_name(uri: str) -> tuple[str, str]:
-    """The folder of a file that the user names, as `open_storage` takes it, and its name there.
+    """Folder (for `open_storage`) and name of a file given by the user.
 
     A link to a local file is followed, which a storage does within its folder only.
     """
@@ -135,7 +135,7 @@ FLUSH, NONE = "flush", "none"
 
 
 def as_durable_as_asked(storage: Storage, options: Mapping[str, str]) -> Storage:
-    """The storage, which flushes what is published unless the option `hudi.durability` says `none`.
+    """The storage with the durability of the option `hudi.durability`.
 
     Raises:
         InvalidOptionError: it says something else.
@@ -149,13 +149,13 @@ def as_durable_as_asked(storage: Storage, options: Mapping[str, str]) -> Storage
 
 
 def flush(storage: Storage, paths: Iterable[str], *, written: bool = True) -> None:
-    """As `FlushingStorage.flush`; nothing where what was written is stored already."""
+    """Flush paths; does nothing for storage without `FlushingStorage.flush`."""
     if isinstance(storage, FlushingStorage):
         storage.flush(paths, written=written)
 
 
 def open_sized(storage: Storage, path: str, size: int) -> pa.NativeFile:
-    """A file for Arrow's readers, without asking the store for a size that is known (bytes; -1: it is not)."""
+    """A file of known size for Arrow's readers, which saves a request (bytes; -1: unknown)."""
     if size >= 0 and isinstance(storage, ObjectStorage):
         return storage.open_sized(path, size)
     return storage.open_input(path)

@@ -1,4 +1,4 @@
-"""Calls of a storage side by side where each of them waits for a network."""
+"""Parallel storage calls, for stores behind a network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _R = TypeVar("_R")
 
 
 def on_threads(storage: Storage, call: Callable[[_T], _R], items: Sequence[_T]) -> Iterator[_R]:
-    """`call` of each item in order: one after the other on a local disk, side by side elsewhere."""
+    """Results of `call` for each item, in order; in parallel on remote storage."""
     if storage.is_local or len(items) < 2:
         yield from map(call, items)
         return

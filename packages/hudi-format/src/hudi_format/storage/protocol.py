@@ -1,4 +1,4 @@
-"""The one seam to storage: everything under a table's base path goes through a `Storage`.
+"""The `Storage` protocol: all access to files below a table's base path.
 
 Paths are relative to the base path, with "/".  `create` and `publish` are the two calls that carry
 correctness: `create` makes a file only if none is there, and readers never see part of it; `publish`
@@ -32,64 +32,64 @@ class Storage(Protocol):
 
     @property
     def uri(self) -> str:
-        """The normalised base path, without a trailing slash: a plain path where it is local."""
+        """Normalised base path without a trailing slash; a plain path where it is local."""
         ...
 
     @property
     def is_local(self) -> bool: ...
 
     def list(self, path: str) -> list[FileInfo]:
-        """What lies directly in a folder, in no order; [] where there is no such folder."""
+        """Entries directly in a folder, unordered; [] where there is no such folder."""
         ...
 
     def info(self, path: str) -> FileInfo | None:
-        """Facts about one file or folder, None where there is none."""
+        """Facts about one file or folder; None where it does not exist."""
         ...
 
     def read(self, path: str) -> bytes: ...
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        """`length` bytes from byte `start` on, fewer where the file ends before; one request to a store."""
+        """`length` bytes from byte `start` on, fewer at the file's end; one request to a store."""
         ...
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """Random access for Arrow's readers.  The caller closes it."""
+        """Random access for Arrow's readers; the caller closes it."""
         ...
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """A stream to a new data file; folders above it are made.  The caller closes it."""
+        """Stream to a new data file, with parent folders created; the caller closes it."""
         ...
 
     def create(self, path: str, data: bytes) -> None:
-        """Make a file with this content, in one step; FileExistsError if there is one."""
+        """Create a file with this content atomically; FileExistsError if it exists."""
         ...
 
     def publish(self, path: str, data: bytes) -> None:
-        """Make or replace a file with this content, in one step; on stores with folders that is so for new files."""
+        """Create or replace a file atomically; on stores with folders, only new files are atomic."""
         ...
 
     def touch(self, path: str, data: bytes = b"") -> None:
-        """Make or overwrite a small file without any guarantee but that it then exists."""
+        """Create or overwrite a small file, without atomicity."""
         ...
 
     def delete(self, path: str) -> bool:
-        """Remove a file; False where there was none, as far as the store tells."""
+        """Delete a file; False where there was none, as far as the store tells."""
         ...
 
     def delete_dir(self, path: str) -> None:
-        """Remove a folder and all in it; nothing happens where there is none."""
+        """Delete a folder and its content; does nothing where there is none."""
         ...
 
     def make_dir(self, path: str) -> None:
-        """Make a folder; stores that have none do nothing."""
+        """Create a folder; does nothing on stores without folders."""
         ...
 
     def copy(self, source: str, target: str) -> None:
-        """Copy a file, or a folder with all in it, over what may be at the target."""
+        """Copy a file, or a folder with its content, overwriting the target."""
         ...
 
     def rename(self, source: str, target: str) -> None:
-        """Move a file or folder; in one step where `is_local`, else by copying.
+        """Move a file or folder; atomic where `is_local`, else by copying.
 
         A move by copying copies everything before it deletes anything.
         """
@@ -98,31 +98,31 @@ class Storage(Protocol):
 
 @runtime_checkable
 class ReplacingStorage(Protocol):
-    """A storage that can replace a file on condition that nobody has changed it meanwhile."""
+    """Storage with conditional replacement of a file."""
 
     @property
     def can_replace(self) -> bool:
-        """Whether this store has such writes."""
+        """Whether this store supports conditional replacement."""
         ...
 
     def read_version(self, path: str) -> tuple[bytes, str] | None:
-        """Content and version of a file, None where there is none."""
+        """Content and version of a file; None where there is none."""
         ...
 
     def replace(self, path: str, data: bytes, version: str) -> bool:
-        """Replace a file whose version still is this one; False where it is not."""
+        """Replace a file if it still has this version; False where it does not."""
         ...
 
 
 @runtime_checkable
 class FlushingStorage(Protocol):
-    """A storage that keeps what it is given in memory for a while: a power failure takes it.
+    """Storage with a volatile write cache, which a power failure loses.
 
     Object stores are none: what they have acknowledged is stored.
     """
 
     def flush(self, paths: Iterable[str], *, written: bool = True) -> None:
-        """Return once files, and the names of them and of the folders above them, are on the disk.
+        """Flush files, their names and the folders above them to disk.
 
         What was done in one folder reaches the disk in order; in several it does not.
 
@@ -133,44 +133,44 @@ class FlushingStorage(Protocol):
         ...
 
     def unflushed(self) -> Storage:
-        """The same storage, whose `flush` does nothing."""
+        """The same storage with a `flush` that does nothing."""
         ...
 
 
 @runtime_checkable
 class WrappingStorage(Protocol):
-    """A storage that stands before another, such as one that fails on purpose."""
+    """Storage that wraps another one, e.g. to inject faults."""
 
     @property
     def inner(self) -> Storage:
-        """The one behind it."""
+        """The wrapped storage."""
         ...
 
     def wrap(self, storage: Storage) -> Storage:
-        """Stand before another one in the same way."""
+        """Wrap another storage in the same way."""
 
 
 @runtime_checkable
 class ObjectStorage(Protocol):
-    """A storage where each look costs a request: what it can tell or do with fewer of them."""
+    """Storage where each call costs a request, with calls that save some."""
 
     @property
     def has_folders(self) -> bool:
-        """Whether there are folders of their own, which may be empty."""
+        """Whether the store has real folders, which may be empty."""
         ...
 
     def files_below(self, path: str) -> list[str]:
-        """Paths of all files below a folder, relative to it, at any depth; [] where there are none."""
+        """Relative paths of all files below a folder, at any depth; [] where there are none."""
         ...
 
     def open_sized(self, path: str, size: int) -> pa.NativeFile:
-        """As `open_input`, of a file whose size in bytes a listing told."""
+        """`open_input` for a file of known size in bytes."""
         ...
 
 
 @contextmanager
 def named(uri: str, path: str) -> Iterator[None]:
-    """Turn a refusal of the operating system into a StorageError that names the file."""
+    """Turn an operating system error into a StorageError that names the file."""
     try:
         yield
     except (FileNotFoundError, FileExistsError, StorageError):

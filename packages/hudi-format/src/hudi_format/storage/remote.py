@@ -1,4 +1,4 @@
-"""Tables on any store that fsspec reaches.
+"""Storage on any store that fsspec reaches.
 
 Object stores have no folders and no rename, and make a file only if none is there by a condition of the
 write itself.  Stores with folders, such as HDFS, write under another name and move that into place.
@@ -57,7 +57,10 @@ class FsspecStorage:
     is_local = False
 
     def __init__(self, uri: str, storage_options: Mapping[str, Any] | None = None) -> None:
-        """Raises UnsupportedError where the package for the scheme is missing."""
+        """Open a store.
+
+        Raises UnsupportedError: the package for the scheme is missing.
+        """
         self._uri = normalised(uri)
         self._scheme = scheme_of(uri)
         self._options = dict(storage_options or {})
@@ -89,11 +92,14 @@ class FsspecStorage:
         return FsspecStorage(uri, self._options)
 
     def full(self, path: str) -> str:
-        """Raises CorruptFileError: a path that leads out of the root."""
+        """Full path of a relative one.
+
+        Raises CorruptFileError: a path that leads out of the root.
+        """
         return f"{self._root}/{check_below(path, self._uri)}" if path else self._root
 
     def _changing(self, path: str) -> AbstractContextManager[None]:
-        """As `_guard`, of what is to be written or deleted."""
+        """Error translation of `_guard` for writes and deletes."""
         return self._guard(check_below(path, self._uri, changes=True))
 
     def _guard(self, path: str) -> AbstractContextManager[None]:
@@ -122,7 +128,7 @@ class FsspecStorage:
         return [self._info(self._fs.info(e["name"]) if _size_is_missing(e) else e) for e in inner]
 
     def _objects(self, full: str) -> Infos:
-        """One listing of S3; s3fs would ask for the folder above too where there is nothing."""
+        """One S3 listing, without s3fs's extra request for an empty result's parent."""
         bucket, key, _ = self._fs.split_path(full)
         prefix = f"{key}/" if key else ""
         out: Infos = []
@@ -342,7 +348,10 @@ class FsspecStorage:
             return [name[start:] for name in self._files(path)]
 
     def _files(self, path: str) -> Names:
-        """Full names of all files below a folder.  Found by listing: in fsspec's own rm a "*" is a wildcard."""
+        """Full names of all files below a folder.
+
+        Found by listing: in fsspec's own rm a "*" is a wildcard.
+        """
         if self._scheme.name == "s3":  # whose listings go to any depth
             self._fs.invalidate_cache(self.full(path))
             inside = self.full(path) + "/"
@@ -373,7 +382,7 @@ class FsspecStorage:
             pass
 
     def _delete_at_once(self, names: Names) -> Names:
-        """Delete many objects with few requests; those that are left to be deleted one by one."""
+        """Delete many objects in few requests; returns those left to delete one by one."""
         left = []
         for start in range(0, len(names), _DELETED_AT_ONCE):
             some = names[start : start + _DELETED_AT_ONCE]
@@ -422,7 +431,7 @@ class FsspecStorage:
 
 
 def is_plain_absence(error: OSError) -> bool:
-    """Whether a file is not there, rather than the whole bucket."""
+    """Whether a missing file, and not a missing bucket, caused the error."""
     return code_of(error) not in ("NoSuchBucket", "ContainerNotFound")
 
 
@@ -475,7 +484,7 @@ def _file_system(uri: str, scheme: Scheme, options: Mapping[str, Any]) -> tuple[
 
 
 def _check_names(uri: str, scheme: Scheme, options: Mapping[str, Any]) -> None:
-    """Refuse names that the store's package does not take: it would pass them over, or fail later."""
+    """Refuse option names unknown to the store's package, which might ignore them."""
     if scheme.kind != OBJECTS:
         return
     known = {*_OF_FSSPEC}
@@ -496,7 +505,7 @@ def _check_names(uri: str, scheme: Scheme, options: Mapping[str, Any]) -> None:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Every text in nested options that may be a secret."""
+    """All texts in nested options that may be secret."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""The one check of paths below a table: whatever names a file or folder there, nothing may lead out of the table.
+"""Check that a path stays below its root: no access outside the table.
 
 Names come from values of partition columns, and from files that anybody may have written: properties, commits, plans,
 markers, the metadata table.  Every `Storage` asks `check_below` before it reads, writes or deletes; who reads such a
@@ -18,7 +18,7 @@ _OF_WINDOWS = re.compile(r"[\\:]").search
 
 
 def leads_out(path: str) -> bool:
-    """Whether a path may name something that is not below its root: by `..`, NUL or half a character."""
+    """Whether a path may lead out of its root: `..`, NUL or an unpaired surrogate."""
     # Nearly every path has none of these; a search through all of it takes many times as long.
     if (
         not (".." in path or "%2" in path or "\0" in path or "\\" in path)
@@ -36,7 +36,7 @@ def leads_out(path: str) -> bool:
 
 
 def is_plain(path: str) -> bool:
-    """Whether a path names one place below its root: no segment is empty or `.`, and it does not lead out."""
+    """Whether a path is safe and normalised: no empty segment and no `.`."""
     return not (
         "//" in path
         or path[:1] == "/"
@@ -50,7 +50,7 @@ def is_plain(path: str) -> bool:
 
 
 def check_below(path: str, root: str, *, changes: bool = False) -> str:
-    """The path itself, if it stays below the root.
+    """The path, after a check that it stays below the root.
 
     Args:
         changes: it is to be written or deleted, and has to be plain then: `.` would be the table itself.

@@ -1,4 +1,4 @@
-"""URL schemes: which store each means, and which package reaches it."""
+"""URL schemes: their stores and the packages that reach them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """A store.
+    """A store behind a URL scheme.
 
     Attributes:
         name: fsspec's name of it.
@@ -64,13 +64,13 @@ _HOST = re.compile(r"//([^/?#]*)").match
 
 
 def _name_of(uri: str) -> str:
-    """The scheme of a URL, in lower case; "" where there is none."""
+    """The scheme of a URL in lower case, or ""."""
     found = _SCHEME(uri)
     return found[1].lower() if found else ""
 
 
 def local_path(uri: str) -> str | None:
-    """The local path that a path or URL means, as it was written; None for a URL of another store.
+    """Local path of a path or URL, as written; None for a URL of another store.
 
     In a URL of files `?`, `#` and all the rest are part of the path, as Hadoop and fsspec have it; `%20` and the like
     are decoded, but where only the undecoded name is there.  A name with a colon, such as `a:b`, is a path.
@@ -125,19 +125,19 @@ def _decoded(path: str) -> str:
 
 
 def scheme_of(uri: str) -> Scheme:
-    """What a URL's scheme means; one that is not listed is handed to fsspec as it is."""
+    """The store of a URL's scheme; unlisted schemes are passed to fsspec."""
     name = _name_of(uri)
     return SCHEMES.get(name, Scheme(name, UNKNOWN, f"the fsspec package for {name}://"))
 
 
 def normalised(uri: str) -> str:
-    """The URL with fsspec's name of its scheme, without a trailing slash."""
+    """The URL with fsspec's scheme name, without a trailing slash."""
     name, rest = scheme_of(uri).name, uri[len(_name_of(uri)) :].rstrip("/")
     return f"{name}://" if rest == ":" else name + rest
 
 
 def root_of(uri: str) -> str:
-    """The bucket, container or host of a URL; never what may be a password before an `@`."""
+    """Bucket, container or host of a URL, without credentials before an `@`."""
     host = _HOST(uri[len(_name_of(uri)) + 1 :])
     container, _, rest = (host[1] if host else "").rpartition("@")
     return container if container and scheme_of(uri) is _AZURE else rest

@@ -1,4 +1,4 @@
-"""Files of the timeline that another writer has made and not yet filled.
+"""Timeline files that another writer created but has not finished writing.
 
 Where renaming is not Apache Hudi's way (local disks, and HDFS for plans), it makes a file and then writes it in pieces
 of some KB: who reads in between finds nothing, or a part.  Object stores show a file when it is whole.
@@ -28,7 +28,7 @@ MOST_S = 60.0
 
 
 def read_whole(storage: Storage, path: str, parse: Callable[[bytes], T]) -> T:
-    """What `parse` makes of a file, which is read again where it may still be filled.
+    """The parsed content of a file, read again while it may be incomplete.
 
     Args:
         parse: raises CorruptFileError for content that is not whole, an empty one too.
@@ -62,7 +62,7 @@ def read_whole(storage: Storage, path: str, parse: Callable[[bytes], T]) -> T:
 
 
 def may_be_filled(storage: Storage, path: str) -> bool:
-    """Whether a file is so young that its writer may be at it."""
+    """Whether a file is so young that its writer may still be writing."""
     if has_no_folders(storage):
         return False
     look_again(storage)

@@ -1,4 +1,4 @@
-"""Arrow's streams over a remote file: ranged reads, and writes that appear when they are closed."""
+"""Arrow streams over remote files: ranged reads, and uploads visible on close."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ Guard = Callable[[], AbstractContextManager[None]]
 
 
 class RangeReader(io.RawIOBase):
-    """A file that asks for just the bytes that are read: Arrow's readers know which they need.
+    """Random-access file that requests only the byte ranges read, with a cache of its end.
 
     Whoever reads the end gets what may be needed next with it, which is kept.
     """
 
     def __init__(self, fetch: Callable[[int, int], bytes], size: int) -> None:
-        """Args: fetch: the bytes from a first to before a last one."""
+        """Open a file.
+
+        Args: fetch: the bytes from a first to before a last one.
+        """
         self._fetch = fetch
         self._size = size
         self._at = 0
@@ -70,7 +73,7 @@ def open_ranges(fetch: Callable[[int, int], bytes], size: int) -> pa.NativeFile:
 
 
 class Upload(io.RawIOBase):
-    """A new file of fsspec's, whose failures are errors of ours."""
+    """A new remote file, with storage errors translated to StorageError."""
 
     def __init__(self, file: Any, guard: Guard) -> None:
         self._file = file
@@ -91,7 +94,7 @@ class Upload(io.RawIOBase):
         return view.nbytes
 
     def flush(self) -> None:
-        """Nothing: a store takes whole parts only."""
+        """Does nothing: a store accepts whole parts only."""
 
     def close(self) -> None:
         if self.closed:

@@ -1,1 +1,1 @@
-"""Bloom filters of record keys, as Apache Hudi keeps them in the footers of base files."""
+"""Bloom filters of record keys in base file footers."""

@@ -1,7 +1,7 @@
 from _typeshed import ReadableBuffer
 
 def encode(data: ReadableBuffer) -> bytes:
-    """Base64 digits of some bytes, padded."""
+    """Padded base64 of bytes."""
 
 def decode(text: ReadableBuffer) -> bytes | None:
-    """The bytes that base64 digits say; None where a byte is no digit, or their number is none of base64."""
+    """Decoded base64; None for invalid text."""

@@ -21,12 +21,12 @@ def add(
 def contains(
     bits: _Bytes, size: int, rounds: int, murmur: bool, data: _Bytes, offsets: _Offsets, found: _Bytes
 ) -> None:
-    """Set `found[i]` to 1 for every key whose bits are all set; keys already found are passed over."""
+    """Set `found[i]` to 1 for each key whose bits are all set; skips keys already found."""
 
 def first_places(
     size: int, rounds: int, murmur: bool, data: _Bytes, offsets: _Offsets, out: npt.NDArray[np.uint32]
 ) -> None:
-    """Fill `out[r, i]` with the bit that key i has in round r, in filters of `size` bits; of empty keys not."""
+    """Fill `out[r, i]` with the bit of key i in round r for filters of `size` bits."""
 
 def screen(
     text: ReadableBuffer,
@@ -36,7 +36,7 @@ def screen(
     rows: _Offsets | None,
     out: _Offsets,
 ) -> int:
-    """Fill `out` with the keys among `rows` (None: all) whose first places are set in a filter; gives how many.
+    """Fill `out` with keys whose first bits are set in a filter; returns their number.
 
     `text` is the filter in base64, `bases` are the offsets of its rows of bits in decoded bytes.  -1: a byte
     that was looked at is no base64.
@@ -53,10 +53,10 @@ def confirm(
     rows: _Offsets,
     count: int,
 ) -> int:
-    """Keep of `rows[:count]` the keys whose bits are all set, in place; gives how many, -1 as `screen`."""
+    """Keep the keys of `rows[:count]` whose bits are all set, in place; returns their number."""
 
 def prefixes(data: _Bytes, offsets: _Offsets, skip: int, out: npt.NDArray[np.uint64]) -> None:
-    """Fill `out` with 8 bytes of each key after the first `skip`, big-endian, zeros behind the key's end."""
+    """Fill `out` with 8 big-endian bytes of each key after `skip`, zero-padded."""
 
 def hash_bytes(data: ReadableBuffer, seed: int, murmur: bool) -> int:
     """Hadoop's MurmurHash, or its JenkinsHash, as a signed 32-bit number."""

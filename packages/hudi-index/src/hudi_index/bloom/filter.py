@@ -1,4 +1,4 @@
-"""Bloom filters that Apache Hudi reads, and those that it wrote.
+"""Bloom filters in Apache Hudi's formats.
 
 SIMPLE is one row of bits; DYNAMIC_V0 starts with one row and adds another for every `entries` keys, up to
 `max_entries`, after which keys go to the rows in turn.
@@ -45,7 +45,7 @@ _MAX_HASHES = 1075
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What is alike in all rows of a filter: bits, hashes per key, and the hash function."""
+    """Bits, hash count and hash function, the same in all rows of a filter."""
 
     bits: int
     hashes: int
@@ -57,7 +57,7 @@ class Shape:
 
 
 def shape_for(entries: int, fpp: float) -> Shape:
-    """The shape for so many keys and such a rate of false positives (Hudi's BloomFilterUtils).
+    """Shape for a number of keys and a false positive rate (Hudi's BloomFilterUtils).
 
     Raises:
         ValueError: no positive number of entries, a rate outside ]0, 1[, or a filter beyond 2^31 bits.
@@ -73,7 +73,9 @@ def shape_for(entries: int, fpp: float) -> Shape:
 
 
 class BloomFilter:
-    """Tells which keys may be in a file.  Not for concurrent `add`; `might_contain` may run on any thread.
+    """Bloom filter of record keys.
+
+    Not for concurrent `add`; `might_contain` may run on any thread.
 
     Attributes:
         type_code: SIMPLE or DYNAMIC_V0.
@@ -117,11 +119,11 @@ class BloomFilter:
 
     @property
     def total(self) -> int:
-        """Keys added so far, repeated ones counted again; of a parsed SIMPLE filter only those since then."""
+        """Number of keys added, repeats included; for a parsed SIMPLE filter, since parsing."""
         return (len(self.rows) - 1) * self.entries + self.count if self.type_code == DYNAMIC else self.count
 
     def copy(self) -> BloomFilter:
-        """Another filter with the same keys."""
+        """A copy of the filter."""
         rows = [row.copy() for row in self.rows]
         return BloomFilter(self.type_code, self.shape, self.entries, self.count, self.max_entries, rows)
 
@@ -142,7 +144,7 @@ class BloomFilter:
                 start += self._fill(buffers.data, buffers.offsets, start, n - start)
 
     def _fill(self, data: np.ndarray, offsets: np.ndarray, start: int, left: int) -> int:
-        """Add the next keys, as many as go to the rows in the same way; gives how many."""
+        """Add the next keys that go to the same rows; returns their number."""
         if self.type_code == SIMPLE:
             self._add(0, data, offsets, start, 1, left)
             self.count += left
@@ -177,7 +179,7 @@ class BloomFilter:
         _filter.add(self.rows[row], shape.bits, shape.hashes, shape.murmur, data, offsets, start, step, count)
 
     def might_contain(self, keys: pa.Array | pa.ChunkedArray) -> pa.BooleanArray:
-        """Per key: False means that it was never added; null for a null key, False for an empty one."""
+        """Membership per key: False is certain; null for a null key, False for an empty one."""
         parts = [self._test(chunk) for chunk in text_chunks(keys)]
         return pa.concat_arrays(parts) if parts else pa.array([], pa.bool_())
 
@@ -190,7 +192,7 @@ class BloomFilter:
         return pa.array(found.view(np.bool_), mask=None if valid is None else valid == 0)
 
     def to_bytes(self) -> bytes:
-        """The filter as Apache Hudi serialises it, before base64."""
+        """The filter in Apache Hudi's serialised form, before base64."""
         header = _header(self.shape)
         if self.type_code == SIMPLE:
             return header + self.rows[0].tobytes()
@@ -198,7 +200,7 @@ class BloomFilter:
         return b"".join([header, growth, *(part for row in self.rows for part in (header, row.tobytes()))])
 
     def to_base64(self) -> str:
-        """The text that stands in a base file's footer."""
+        """The filter's text in a base file footer."""
         return _base64.encode(self.to_bytes()).decode("ascii")
 
 
@@ -213,7 +215,7 @@ def _empty_row(shape: Shape) -> np.ndarray:
 
 
 def parse_filter(text: str, type_code: str | None = None, *, max_entries: int = 100000) -> BloomFilter:
-    """The filter that a footer's text holds.
+    """The filter of a footer's text.
 
     Args:
         text: base64.
@@ -261,7 +263,7 @@ def parse_growth(data: bytes, at: int) -> tuple[int, int, int]:
 
 
 def parse_header(data: bytes, at: int) -> tuple[Shape, int]:
-    """The shape of a filter or of one of its rows, and where its bits or growth begin.
+    """Shape of a filter or of one of its rows, and the offset of its bits or growth.
 
     Raises:
         CorruptFileError: no header.

@@ -1,4 +1,4 @@
-"""Which keys may be in a file, by what its footer says: the bloom index without any reading or listing.
+"""Bloom index lookup in file footers, without reads or listings.
 
 A file is ruled out for a key by its range of keys or by its bloom filter.  A file that says neither may hold
 any key.  What is not ruled out has to be looked for in the file: a filter may answer "maybe" for a key that is
@@ -26,7 +26,7 @@ from hudi_index.bloom.probe import Probe, filter_text
 
 
 class FooterValues(Protocol):
-    """The key-value entries of a base file's footer, as `hudi_format.parquet.footer.read_entries` gives them."""
+    """Key-value entries of a base file footer, as read by `read_entries`."""
 
     @property
     def values(self) -> Mapping[str, memoryview]: ...
@@ -44,7 +44,7 @@ _ORDERS_PART = 0xEE
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What a footer leaves open.
+    """Keys that a footer does not rule out.
 
     Attributes:
         verdict: MAYBE, or what rules out every key: RANGE or FILTER.
@@ -56,7 +56,7 @@ class Candidates:
 
 
 class BloomIndex:
-    """Keys that are looked for in many files.  Threads may share it.
+    """Keys to look up in many files' footers; shareable between threads.
 
     Args:
         keys: record keys; none null or empty.
@@ -68,7 +68,7 @@ class BloomIndex:
         self._ranges = _Ranges(self.probe) if prune_by_ranges and self.probe.rows else None
 
     def candidates(self, footer: FooterValues) -> Candidates:
-        """Which keys may be in the file with this footer.
+        """Keys that may be in the file with this footer.
 
         Raises:
             CorruptFileError: a filter that is none, or a least key above the greatest.
@@ -89,7 +89,7 @@ class BloomIndex:
 
 
 class _Ranges:
-    """The keys in order, as far as 8 bytes behind what all of them begin with tell them apart.
+    """Sorted keys, compared by 8 bytes after their common prefix.
 
     What is equal there counts as within: a key too many costs a look into a file, a key too few would be wrong.
     """
@@ -102,7 +102,7 @@ class _Ranges:
         self._sorted: tuple[np.ndarray, np.ndarray] | None = None
 
     def between(self, low: bytes, high: bytes) -> np.ndarray | None:
-        """Keys that may lie between two, both included; None for all."""
+        """Keys that may lie between two bounds, inclusive; None for all."""
         if _orders_part(low) or _orders_part(high):
             return None
         if low > high:
@@ -117,7 +117,7 @@ class _Ranges:
         return order[start:end]
 
     def _number(self, bound: bytes) -> np.uint64:
-        """Where a bound stands among the keys' 8 bytes."""
+        """Position of a bound among the keys' 8 bytes."""
         if bound.startswith(self._common):
             rest = bound[len(self._common) :][:8]
             return np.uint64(int.from_bytes(rest.ljust(8, b"\0"), "big"))

@@ -1,4 +1,4 @@
-"""What a base file's footer says about its keys: a bloom filter, the least and the greatest key.
+"""Observers of a base file's keys, which build its bloom filter and key range.
 
 Source: footers written by Apache Hudi 0.15 (HoodieBloomFilterWriteSupport); the type code is left out for
 SIMPLE, the range for a file without rows.  Keys are compared as Java's strings, by UTF-16 units.
@@ -22,7 +22,7 @@ MAX_KEY = "hoodie_max_record_key"
 
 
 class MinMaxObserver:
-    """Collects the least and the greatest key.
+    """Collects the smallest and largest key.
 
     Args:
         seed_range: the range of keys that are in the file and are not shown to the observer.
@@ -32,7 +32,7 @@ class MinMaxObserver:
         self._range = seed_range
 
     def add(self, keys: pa.Array | pa.ChunkedArray) -> None:
-        """Take the keys of further rows; null ones have no part in the range."""
+        """Take the keys of further rows; nulls are ignored."""
         found = min_max(keys)
         if found is None:
             return
@@ -43,12 +43,12 @@ class MinMaxObserver:
         self._range = merged if merged is not None else found
 
     def finish(self) -> Mapping[str, str]:
-        """The footer's entries; none where there were no keys."""
+        """Entries for the footer; none without keys."""
         return {} if self._range is None else {MIN_KEY: self._range[0], MAX_KEY: self._range[1]}
 
 
 class BloomObserver:
-    """Collects the bloom filter and the range of the keys.
+    """Collects the bloom filter and the key range.
 
     Args:
         type_code, entries, fpp, max_entries: as `BloomFilter.create`.
@@ -90,7 +90,7 @@ class BloomObserver:
         self._range.add(keys)
 
     def finish(self) -> Mapping[str, str]:
-        """The footer's entries."""
+        """Entries for the footer."""
         out = {BLOOM: self._filter.to_base64() if self._text is None else self._text}
         if self._filter.type_code != SIMPLE:
             out[TYPE_CODE] = self._filter.type_code
@@ -98,7 +98,7 @@ class BloomObserver:
 
 
 def footer_filter(entries: Mapping[str, str], *, max_entries: int = 100000) -> BloomFilter | None:
-    """The bloom filter of a footer, None where it has none.
+    """Bloom filter of a footer; None where it has none.
 
     Raises:
         CorruptFileError: an entry that is no filter.
@@ -108,7 +108,7 @@ def footer_filter(entries: Mapping[str, str], *, max_entries: int = 100000) -> B
 
 
 def footer_range(entries: Mapping[str, str]) -> tuple[str, str] | None:
-    """Least and greatest key of a footer, None where it does not say."""
+    """Smallest and largest key of a footer; None where it has no range."""
     if MIN_KEY in entries and MAX_KEY in entries:
         return entries[MIN_KEY], entries[MAX_KEY]
     return None
@@ -125,7 +125,7 @@ def seeded_observer(
     most_deleted: int = 0,
     stale_allowed: float = 0.0,
 ) -> BloomObserver | None:
-    """An observer for a file rewritten from an old one: it needs only the keys that are appended.
+    """Observer for a rewritten file, seeded from the old footer; sees appended keys only.
 
     Its filter is the one that a new observer would build from all keys, bit for bit, when nothing was ever
     deleted from the file group.  With deletes the filter and the range may hold keys that are gone, so that
@@ -168,7 +168,7 @@ def seeded_observer(
 def _grown_alike(
     old: BloomFilter, wanted: BloomFilter, num_rows: int, most_deleted: int, stale_allowed: float
 ) -> bool:
-    """Whether a filter with `wanted`'s settings would have the rows of `old`, but for a few keys too many."""
+    """Whether the old filter has the size of a new one, but for a few extra keys."""
     stale = old.total - num_rows + most_deleted
     if old.entries != wanted.entries or old.total < num_rows or stale > stale_allowed * num_rows:
         return False
@@ -179,7 +179,7 @@ def _grown_alike(
 
 
 def _order_differs(least: str, greatest: str) -> bool:
-    """Whether bytes and UTF-16 units may disagree about a range with these ends.
+    """Whether UTF-8 and UTF-16 order may differ for keys in this range.
 
     They do only if keys differ first at a character above U+FFFF in one and one of U+E000..U+FFFF in the
     other; then one of the two is in an end of the range, whichever order was used.

@@ -1,4 +1,4 @@
-"""Many keys against many files' bloom filters, without decoding the filters.
+"""Probing of many keys against many bloom filters, without decoding the filters.
 
 A footer holds a filter as base64, 431,380 digits of it by default; a key that is not in the file is told by
 looking at one or two of them.  So the digits are looked at where they lie, and the first places of each key are
@@ -34,7 +34,7 @@ _HEADER_BYTES = 13
 
 @dataclass(frozen=True, slots=True)
 class FilterText:
-    """A serialised filter as it stands in a footer.
+    """A serialised filter in base64, as in a footer.
 
     Attributes:
         text: base64 digits.
@@ -47,7 +47,7 @@ class FilterText:
 
 
 def filter_text(text: memoryview, type_code: str | None = None) -> FilterText:
-    """Where the bits of a filter are in its text.
+    """The filter text with the offsets of its bits.
 
     Args:
         text: base64, as in the footer.
@@ -93,7 +93,7 @@ def _decoded(text: memoryview, start: int, length: int) -> bytes:
 
 
 class Probe:
-    """Keys to look for in filters.  Threads may share it.
+    """Keys to look for in filters; shareable between threads.
 
     Memory: 32 bytes for each key and shape of filter that was met, and the key column itself.
 
@@ -117,7 +117,7 @@ class Probe:
         return self._buffers
 
     def might_be_in(self, filter: FilterText, rows: Rows | None = None) -> Rows:
-        """Those keys, among `rows` (int64; None: all), that the filter does not rule out; same order.
+        """Those of `rows` (int64; None: all) that the filter does not rule out, in order.
 
         Raises:
             CorruptFileError: a byte of the filter that is no base64.

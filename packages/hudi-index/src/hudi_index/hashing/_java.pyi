@@ -14,4 +14,4 @@ def bucket_ids(
     """Fill `out` with each record key's bucket; the names are the hash fields."""
 
 def extremes(data: _Bytes, offsets: _Offsets, valid: _Bytes | None) -> tuple[int, int]:
-    """Rows of the least and the greatest text in the order of String.compareTo; -1 where there is none."""
+    """Rows of the smallest and largest text in String.compareTo order; -1 for none."""

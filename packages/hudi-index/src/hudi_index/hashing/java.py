@@ -1,4 +1,4 @@
-"""Java's hashes and order of text, and the buckets that Apache Hudi makes of them.
+"""Java's string hashes and order, and bucket ids.
 
 Source: String.hashCode, List.hashCode, String.compareTo; BucketIdentifier of Apache Hudi 0.15, compared with
 its answers and with the file ids of the golden tables.
@@ -59,7 +59,7 @@ def bucket_ids(keys: pa.Array | pa.ChunkedArray, fields: Sequence[str], num_buck
 
 
 def min_max(array: pa.Array | pa.ChunkedArray) -> tuple[str, str] | None:
-    """The least and the greatest text in the order of `String.compareTo`; None where all are null."""
+    """Smallest and largest text in `String.compareTo` order; None where all are null."""
     ends: list[str] = []
     chunks = text_chunks(array)
     for chunk in chunks:
@@ -78,7 +78,7 @@ def min_max(array: pa.Array | pa.ChunkedArray) -> tuple[str, str] | None:
 
 
 def crc32(keys: pa.StringArray | pa.ChunkedArray) -> pa.UInt32Array:
-    """CRC-32 (as zlib's) of each text's UTF-8 bytes; a null counts as the empty text."""
+    """CRC-32 (zlib) of each text's UTF-8 bytes; null counts as empty."""
     if isinstance(keys, pa.ChunkedArray):
         parts = [crc32(chunk) for chunk in keys.chunks]
         return pa.concat_arrays(parts) if parts else pa.array([], pa.uint32())

@@ -1,1 +1,1 @@
-"""The metadata table's records: what the slices of its partitions say."""
+"""Records of the metadata table."""

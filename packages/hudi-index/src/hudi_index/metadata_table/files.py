@@ -1,4 +1,4 @@
-"""The partition `files` of the metadata table: which files the table has, without listing folders.
+"""Partition `files` of the metadata table: file listings without folder listings.
 
 Given: the file slices of that partition, and whose log blocks count; both are the caller's to find.
 
@@ -42,7 +42,7 @@ ENTRIES = pa.schema([("partition", pa.string()), ("name", pa.string()), ("size",
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableFiles:
-    """What the metadata table says that there is.
+    """Partitions and files in the metadata table.
 
     Attributes:
         partitions: paths, sorted, also of partitions without files; "" for a table without partitions.
@@ -54,7 +54,7 @@ class TableFiles:
 
     @property
     def files(self) -> Mapping[str, Mapping[str, int]]:
-        """Sizes by file name, by partition path."""
+        """File sizes by name, per partition path."""
         out: dict[str, dict[str, int]] = {p: {} for p in self.partitions}
         for partition, name, size in zip(*(c.to_pylist() for c in self.entries.columns), strict=True):
             out[partition][name] = size
@@ -62,12 +62,12 @@ class TableFiles:
 
 
 def metadata_merge(scope: BlockScope) -> SliceMerge:
-    """How records of the metadata table meet."""
+    """Merge settings for records of the metadata table."""
     return SliceMerge(custom_rule(FUNCTION, ("key",)), None, scope, KeySpec(("key",), (), "NON_PARTITION"))
 
 
 def read_partitions(storage: Storage, slices: Iterable[FileSlice], scope: BlockScope) -> tuple[str, ...]:
-    """The paths of the table's partitions, sorted.  Arguments and errors as of `read_table_files`."""
+    """Sorted partition paths of the table; arguments and errors as of `read_table_files`."""
     return _read(storage, slices, scope, [ALL_PARTITIONS]).partitions
 
 
@@ -77,7 +77,7 @@ def read_table_files(
     scope: BlockScope,
     partitions: Iterable[str] | None = None,
 ) -> TableFiles:
-    """The table's files.
+    """Files of the table, by partition.
 
     Args:
         storage: the metadata table's.
@@ -130,7 +130,7 @@ def _read(
 
 
 def _check_lists(lists: pa.MapArray, table: str) -> None:
-    """Every entry has its two values: without them it is not known whether a file is there."""
+    """Check that every entry has both values, size and deletion flag."""
     ends = lists.offsets
     stats = lists.items[ends[0].as_py() : ends[-1].as_py()] if len(lists) else lists.items[:0]
     if stats.null_count or any(stats.field(n).null_count for n in range(stats.type.num_fields)):
@@ -151,7 +151,7 @@ def _contradicts(found: str, table: str) -> CorruptFileError:
 
 
 def _entries(rows: pa.RecordBatch) -> pa.Table:
-    """The live files of lists of files, one row each."""
+    """Existing files of file lists, one row each."""
     lists = rows.column(FILES)
     ends = lists.offsets.to_numpy()
     at = slice(int(ends[0]), int(ends[-1])) if len(ends) else slice(0, 0)

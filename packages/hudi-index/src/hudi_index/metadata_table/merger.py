@@ -1,4 +1,4 @@
-"""How records of the metadata table meet: the merge function of a table whose payload is HoodieMetadataPayload.
+"""Record merger of the metadata table (HoodieMetadataPayload).
 
 Lists of files and partitions are combined entry by entry, statistics of a column are widened; everything else is
 replaced by what came later.
@@ -22,7 +22,7 @@ _COUNTS = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
 
 
 def merge_metadata(old: pa.RecordBatch, new: pa.RecordBatch, context: MergeContext) -> pa.RecordBatch:
-    """The later records, with what the earlier ones say of the same files or columns."""
+    """The later records combined with the earlier ones of the same key."""
     for name, combine in ((FILES, combine_files), (STATS, combine_stats)):
         place = new.schema.get_field_index(name)
         if place < 0:
@@ -38,7 +38,7 @@ def merge_metadata(old: pa.RecordBatch, new: pa.RecordBatch, context: MergeConte
 
 
 def combine_files(old: list[tuple[str, Any]], new: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Entries `(name, {size, isDeleted})` of a list, with those of a later one.
+    """File list entries `(name, {size, isDeleted})` combined with later ones.
 
     A live file that is deleted leaves the list; a deletion of what the list does not have stays, for an older
     list that it may meet.
@@ -60,7 +60,7 @@ def combine_files(old: list[tuple[str, Any]], new: list[tuple[str, Any]]) -> lis
 
 
 def combine_stats(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """Statistics of one column in one file, or partition, with later ones."""
+    """Column statistics of one file or partition combined with later ones."""
     if old["isDeleted"] or new["isDeleted"] or new.get("isTightBound"):
         return new
     out = dict(new)
@@ -73,7 +73,7 @@ def combine_stats(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 
 def _bound(old: Any, new: Any, better: Any) -> Any:
-    """The lesser or greater of two values, each a union: `{member0: {value}, ...}` with one that is not null."""
+    """The smaller or larger of two union values `{member0: {value}, ...}`."""
     a, b = _value(old), _value(new)
     if a is None or b is None:
         return new if a is None else old

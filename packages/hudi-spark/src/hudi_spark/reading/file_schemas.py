@@ -1,4 +1,4 @@
-"""Which files of a scan have other column types than the table has now.
+"""Files of a scan whose column types differ from the table's current ones.
 
 A column may have been widened since (int to long and the like).  Spark's vectorised reader takes no wider type than
 the file's, so such files are read in their own types and cast.
@@ -22,7 +22,7 @@ THREADS = 8
 
 
 def files_by_schema(table: HudiTable, plan: ScanPlan, wanted: pa.Schema) -> list[tuple[pa.Schema, list[str]]]:
-    """The plan's files in sets, each with the types in which to read `wanted` columns of it.
+    """The plan's files in groups of equal types, each with its types of `wanted`.
 
     Args:
         wanted: columns that come from the files, in the scan's types.
@@ -45,7 +45,7 @@ def files_by_schema(table: HudiTable, plan: ScanPlan, wanted: pa.Schema) -> list
 
 
 def _schemas(table: HudiTable, sample: dict[str, str]) -> dict[str, pa.Schema]:
-    """The schema that each instant wrote: its commit says so, or, where it is archived, one of its files."""
+    """Schema written by each instant: from its commit or, if archived, from one of its files."""
     completed = {i.time: i for i in table.timeline.completed_writes()}
     parsed: dict[str, pa.Schema] = {}
     out: dict[str, pa.Schema] = {}
@@ -75,7 +75,7 @@ def _type(wanted: pa.Field, stored: pa.Schema) -> pa.DataType:
 
 
 def read_type(wanted: pa.DataType, stored: pa.DataType) -> pa.DataType:
-    """`wanted` with the stored type wherever Spark would see another one; its nested fields stay as they are."""
+    """`wanted` with the stored type wherever Spark's differs; nested fields stay."""
     if pa.types.is_struct(wanted) and pa.types.is_struct(stored):
         return pa.struct([_nested(f, stored) for f in wanted])
     if pa.types.is_list(wanted) and pa.types.is_list(stored):

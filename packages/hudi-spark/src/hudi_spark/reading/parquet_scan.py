@@ -1,4 +1,4 @@
-"""Native Parquet scans of a list of base files.
+"""Native Spark scans of listed Parquet base files.
 
 Spark is kept from listing the files once more in a job of its own, and from reading partition values off their
 paths.  Names are taken as they are: no character of theirs is a wildcard.
@@ -34,12 +34,12 @@ _NO_FILE_SYSTEM = (
 
 
 def lacks_file_system(error: Exception) -> bool:
-    """Whether Spark refused a path because the JVM has no file system for its scheme."""
+    """Whether Spark refused a path because the JVM lacks a file system for its scheme."""
     return any(text in str(error) for text in _NO_FILE_SYSTEM)
 
 
 def file_uri(storage: Storage, path: str) -> str:
-    """A file's path as Hadoop's Path takes it: not encoded, with its scheme."""
+    """A file's path for Hadoop's Path: not encoded, with scheme."""
     if storage.is_local:
         return f"file://{storage.uri}/{path}"
     # Hadoop's own file system of S3 has this scheme; "s3" has none in it.
@@ -54,7 +54,7 @@ def base_files(
     schema: T.StructType,
     hadoop: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """The rows of base files, in this schema, with Spark's `_metadata` column.
+    """Rows of base files in a schema, with Spark's `_metadata` column.
 
     Args:
         paths: relative to the table; one at least.

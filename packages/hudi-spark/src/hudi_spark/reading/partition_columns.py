@@ -1,4 +1,4 @@
-"""Partition columns of a native scan, as expressions over the path that each row's file has.
+"""Partition columns of a native scan, as expressions over the file path.
 
 Spark evaluates a filter on such an expression once per file when it plans, so that only the files of matching
 partitions are read.  What the paths look like is known when the scan is planned: ordinary ones are cut and cast,
@@ -30,7 +30,7 @@ _ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 
 
 def java_path(path: str) -> str:
-    """A path the way `java.net.URI` writes it, which is how Spark shows a file's path."""
+    """A path as `java.net.URI` writes it, and as Spark shows file paths."""
     return "".join(c if ord(c) >= 0x80 and not _blank(c) else quote(c, safe=_URI_SAFE) for c in path)
 
 
@@ -40,14 +40,14 @@ def _blank(char: str) -> bool:
 
 @dataclass(frozen=True)
 class _Text:
-    """One column's text in every partition of the plan, raw as in the paths, and as an expression."""
+    """One column's text per partition, raw and as an expression."""
 
     raw: list[str]
     column: Column
 
 
 def partition_columns(plan: ScanPlan) -> dict[str, Column]:
-    """The partition columns of a plan that come from the path, by name."""
+    """Partition columns of a plan that come from the path, by name."""
     wanted = {c.name: n for n, c in enumerate(plan.partition_columns) if c.source == FROM_PATH}
     paths: list[str] = plan.partition_values.column(PARTITION).to_pylist()
     out = {}
@@ -69,7 +69,7 @@ def _file_path() -> Column:
 
 
 def _text(plan: ScanPlan, paths: Sequence[str], name: str, nth: int) -> _Text | None:
-    """The level or levels of the path that hold the column, or None where that differs between partitions."""
+    """Path levels of the column, or None where they differ between partitions."""
     depths = {p.count("/") + 1 for p in paths}
     fields = len(plan.partition_columns)
     if len(depths) != 1:
@@ -85,7 +85,7 @@ def _text(plan: ScanPlan, paths: Sequence[str], name: str, nth: int) -> _Text | 
 
 
 def _converted(text: _Text, name: str, kind: pa.DataType, values: Sequence[object]) -> Column | None:
-    """The column's values cut, decoded and cast from the path; None where that does not give `values`."""
+    """Column values cut, decoded and cast from the path; None where `values` differ."""
     column = text.column
     if any(java_path(raw) != raw for raw in text.raw):
         column = _decoded(column)
@@ -122,7 +122,7 @@ def _decoded(column: Column) -> Column:
 
 
 def _checker(kind: pa.DataType) -> Callable[[str, object], bool] | None:
-    """Whether Spark's cast of a text gives the value; None for types that have no safe cast."""
+    """Check of Spark's cast from text; None for types without a safe cast."""
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return lambda text, value: text == value
     if pa.types.is_integer(kind):
@@ -146,7 +146,7 @@ def _is_decimal(text: str, value: object) -> bool:
 
 
 def _looked_up(uri: str, paths: Sequence[str], kind: pa.DataType, values: Sequence[object]) -> Column:
-    """The values by partition, looked up in a constant map: any path, any type."""
+    """Values by partition, from a constant map; for any path and type."""
     array = pa.array(values, kind)
     numeric = pa.types.is_timestamp(kind) and kind.tz is not None
     if numeric:

@@ -1,4 +1,4 @@
-"""Reading base files in Python workers, where Spark cannot do it itself."""
+"""Reading of base files in Python workers, where Spark's own scan is unusable."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TASK_BYTES = 128 << 20
 
 @dataclass(frozen=True)
 class ReadFiles:
-    """The rows of groups of files: each incoming row is the number of a group."""
+    """Worker that reads groups of files: each incoming row is a group number."""
 
     groups: tuple[tuple[Task, ...], ...]
 
@@ -31,7 +31,7 @@ class ReadFiles:
 
 
 def grouped(tasks: Sequence[Task], size: int = TASK_BYTES, *, least: int = 1) -> tuple[tuple[Task, ...], ...]:
-    """Tasks in their order, in groups of about `size` bytes; smaller ones where there would be fewer than `least`."""
+    """Tasks in groups of about `size` bytes, at least `least` groups."""
     size = min(size, sum(max(t.size, 0) for t in tasks) // max(least, 1))
     groups: list[list[Task]] = []
     room = 0

@@ -1,4 +1,4 @@
-"""`spark.read.format("hudi").load(path)`: planned here once, read by Spark's own Parquet scan.
+"""`spark.read.format("hudi").load(path)`: a plan on the driver, run by Spark's Parquet scan.
 
 The driver plans with `hudi_timeline`; base files then make one native scan, vectorised, column-pruned, filters
 pushed down, whose partition columns prune files.  Where the JVM has no file system for the table's scheme, Python
@@ -48,7 +48,7 @@ from hudi_timeline.table_config import PROPERTIES_FILE
 
 
 def scan_for(table: HudiTable, config: ReadConfig, columns: Sequence[str] | None = None) -> Scan:
-    """A snapshot, incremental or change query of a table.
+    """The snapshot, incremental or CDC query of a table.
 
     Raises:
         HudiError: as `HudiTable.read`, `.read_incremental` and `.read_changes`.
@@ -72,7 +72,7 @@ _said: set[str] = set()
 def load_frame(
     spark: SparkSession, path: str | Sequence[str] | None, options: Mapping[str, str], *, schema: Any = None
 ) -> DataFrame:
-    """The rows that a read with these options gives.
+    """The rows of a read with these options, as a frame.
 
     Args:
         path: the table's base path, or paths and patterns below it.
@@ -94,7 +94,7 @@ def load_frame(
 def _base_path(
     spark: SparkSession, path: str | Sequence[str] | None, options: dict[str, str]
 ) -> tuple[str, dict[str, str]]:
-    """The table's base path, and the options with what lies below it that is to be read.
+    """The table's base path, and options with the requested paths below it.
 
     A path may be a pattern, as scripts for older releases have it (`base/*/*`), and there may be several.
 
@@ -133,7 +133,7 @@ def _struct_type(spark: SparkSession, schema: Any) -> T.StructType:
 
 
 def _scan(table: HudiTable, config: ReadConfig, wanted: T.StructType | None) -> Scan:
-    """The scan that the options mean; with a schema of the user's only its columns are read."""
+    """The scan of the options; with a user schema, only its columns are read."""
     scan = scan_for(table, config)
     if wanted is None:
         return scan
@@ -154,7 +154,7 @@ def _chosen(have: T.StructType, wanted: T.StructType) -> list[Column]:
 def frame_of(
     spark: SparkSession, table: HudiTable, scan: Scan, condition: str | None, hadoop: Mapping[str, str]
 ) -> DataFrame:
-    """A scan's rows as a frame.
+    """The rows of a scan as a frame.
 
     Args:
         condition: Spark SQL; only rows that meet it.
@@ -199,7 +199,7 @@ def frame_of(
 
 
 def _native(spark: SparkSession, table: HudiTable, plan: ScanPlan, hadoop: Mapping[str, str]) -> DataFrame:
-    """One scan for each set of files of the same column types; the union has the plan's columns."""
+    """One scan per set of files with equal column types; the union has the plan's columns."""
     from_path = {c.name for c in plan.partition_columns if c.source == FROM_PATH}
     stored = pa.schema([f for f in plan.schema if f.name not in from_path])
     placed = partition_columns(plan)

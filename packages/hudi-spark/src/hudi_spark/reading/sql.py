@@ -1,4 +1,4 @@
-"""The reading half of Spark SQL that needs no catalog: temporary views of tables, and queries of tables by path.
+"""Spark SQL reads without a catalog: temporary views and queries by path.
 
     create temporary view trips using hudi options (path 's3://lake/trips', as.of.instant '2024-03-05')
     select city, count(*) from hudi.`s3://lake/trips` group by city
@@ -45,7 +45,7 @@ _BY_PATH = re.compile(
 
 
 def temporary_view(spark: SparkSession, text: str) -> DataFrame | None:
-    """Make the view that a statement asks for, and give the statement's empty answer; None for other statements.
+    """Create the view of a statement and return its empty result; None for other statements.
 
     Raises:
         OptionError: options that cannot be read, or no path among them.
@@ -63,7 +63,7 @@ def temporary_view(spark: SparkSession, text: str) -> DataFrame | None:
 
 
 def query_by_path(spark: SparkSession, text: str, run: Callable[[str], Any]) -> Any:
-    """What a query gives that names tables by path; None for other statements.
+    """Result of a query with tables by path; None for other statements.
 
     Args:
         run: runs the query, in which each such table has become a view.

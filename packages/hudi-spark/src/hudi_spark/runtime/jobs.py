@@ -1,4 +1,4 @@
-"""Run an action of Spark's as one job group, and answer its failures with errors of ours."""
+"""Spark actions as job groups, with failures translated to this project's errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SETTLE_SECONDS = 10.0
 
 
 def run_job(spark: SparkSession, action: Callable[[], R], what: str, *, settle: bool = False) -> R:
-    """Run an action.
+    """Run an action as a job group.
 
     Args:
         settle: wait until no attempt of the job runs any more, speculative copies among them.
@@ -65,7 +65,7 @@ def run_job(spark: SparkSession, action: Callable[[], R], what: str, *, settle: 
 
 
 def _wait(spark: SparkSession, group: str) -> None:
-    """Wait until the tasks of a job group have ended, some seconds at most."""
+    """Wait until the tasks of a job group have ended, for some seconds at most."""
     tracker = spark.sparkContext.statusTracker()
     deadline = time.monotonic() + SETTLE_SECONDS
     while time.monotonic() < deadline:
@@ -81,7 +81,7 @@ def _wait(spark: SparkSession, group: str) -> None:
 
 
 def translate(text: str) -> HudiError:
-    """The error of ours that a text of Spark's tells about: the one raised in a worker, or its own cause.
+    """The error behind a Spark error text: raised in a worker, or Spark's own cause.
 
     Where the user's Python is to blame, `details` has its `function`, `source` and `line`, and the whole `exception`.
     """
@@ -124,5 +124,5 @@ def translate(text: str) -> HudiError:
 
 
 def _of_user(details: dict[str, Any]) -> dict[str, Any]:
-    """The place in the user's code, where an error of ours has one below it."""
+    """The place in user code below an error of this project."""
     return details if "source" in details else {}

@@ -1,4 +1,4 @@
-"""The options of one read or write: the session's `hoodie.*` settings below what the call says."""
+"""Options of one read or write: the session's `hoodie.*` settings below the call's."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _NOT_OPTIONS = ("hoodie.filesystem.view.remote.host", "hoodie.filesystem.view.re
 
 
 def is_hudi(name: str | None) -> bool:
-    """Whether a format's name means Hudi; names are compared without case, as Spark does."""
+    """Whether a format name means Hudi, ignoring case as Spark does."""
     return name is not None and name.strip().lower() in FORMATS
 
 
 def session_options(spark: SparkSession) -> dict[str, str]:
-    """The session's `hoodie.*` and `spark.hadoop.fs.*` settings, from the builder or `spark.conf.set`."""
+    """The session's `hoodie.*` and `spark.hadoop.fs.*` settings."""
     # The one public way to list settings on all versions; values may come masked, so each is asked for.
     names = [row[0] for row in spark.sql("SET").collect() if row[0].lower().startswith(_SETTINGS)]
     found = {}
@@ -34,19 +34,19 @@ def session_options(spark: SparkSession) -> dict[str, str]:
 
 
 def has_bundle(spark: SparkSession) -> bool:
-    """Whether the session's settings put Apache Hudi's own Spark bundle on the class path."""
+    """Whether the session has Apache Hudi's Spark bundle on the class path."""
     settings = spark.sparkContext.getConf()
     return any("hudi-spark" in (settings.get(name, "") or "") for name in _JAR_SETTINGS)
 
 
 def merged(session: Mapping[str, str], explicit: Mapping[str, str]) -> dict[str, str]:
-    """Explicit options over the session's; names are compared without case, the explicit spelling stays."""
+    """Explicit options over the session's, ignoring case; the explicit spelling stays."""
     taken = {name.lower() for name in explicit}
     return {**{k: v for k, v in session.items() if k.lower() not in taken}, **explicit}
 
 
 def add_option(options: dict[str, str], name: str, value: object) -> None:
-    """Record an option: the last one with a name counts, whatever its case; None takes nothing back."""
+    """Set an option, ignoring case; the last value counts, None is ignored."""
     if value is None:
         return
     lowered = name.lower()
@@ -56,7 +56,7 @@ def add_option(options: dict[str, str], name: str, value: object) -> None:
 
 
 def take_option(options: dict[str, str], name: str) -> str | None:
-    """Remove an option, whatever its case, and return its value."""
+    """Remove an option, ignoring case, and return its value."""
     for known in list(options):
         if known.lower() == name:
             return options.pop(known)
@@ -64,7 +64,7 @@ def take_option(options: dict[str, str], name: str) -> str | None:
 
 
 def with_partition_by(options: Mapping[str, str], columns: Sequence[str]) -> dict[str, str]:
-    """Options in which the columns of `partitionBy` are the partition field.
+    """Options with the columns of `partitionBy` as partition field.
 
     Raises:
         ConflictingOptionError: the option says something else.
@@ -85,7 +85,7 @@ def with_partition_by(options: Mapping[str, str], columns: Sequence[str]) -> dic
 
 
 def table_path(spark: SparkSession, path: str | None, *, what: str) -> str:
-    """The path to read or write, with the default file system's scheme where the session names one.
+    """Path to read or write, with the session's default file system.
 
     Raises:
         OptionError: no path is given.

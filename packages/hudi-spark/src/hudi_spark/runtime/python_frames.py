@@ -1,4 +1,4 @@
-"""Which line of the user's Python a text of Spark's blames: PySpark tells of a worker's exception as text only."""
+"""User code locations in Spark's error texts of Python worker failures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?::|\Z)")
 
 @dataclass(frozen=True, slots=True)
 class PythonFailure:
-    """What failed in a Python worker.
+    """Failure in a Python worker.
 
     Attributes:
         exception: class and text, as Python writes them; all lines.
@@ -34,11 +34,11 @@ class PythonFailure:
 
     @property
     def place(self) -> str:
-        """Function, file and line for a message, "" where unknown."""
+        """Function, file and line for a message, or ""."""
         return f"in {self.function or 'the module'} ({self.source}, line {self.line})" if self.source else ""
 
     def details(self) -> dict[str, object]:
-        """For the error's attributes."""
+        """Values for the error's `details`."""
         out: dict[str, object] = {"exception": self.exception}
         if self.source:
             out |= {"source": self.source, "line": self.line, "function": self.function}
@@ -46,7 +46,7 @@ class PythonFailure:
 
 
 def python_failure(text: str) -> PythonFailure | None:
-    """The last exception of a Python worker that a text tells of; None where it tells of none.
+    """The last Python worker exception in a text; None where there is none.
 
     A frame of the user's own is the innermost one that is neither Spark's nor ours, and of these one outside of
     installed libraries where there is any.
@@ -70,7 +70,7 @@ def python_failure(text: str) -> PythonFailure | None:
 
 
 def _exception(after: str) -> str:
-    """The exception's own lines below a traceback's frames."""
+    """The exception's own lines below the traceback's frames."""
     lines: list[str] = []
     for line in after.splitlines():
         if not lines:

@@ -1,4 +1,4 @@
-"""Our functions in Spark's Python workers, without what each task of PySpark costs.
+"""Python worker functions without PySpark's cost per task.
 
 At the start of every task PySpark's worker calls `importlib.invalidate_caches()`, which makes Python 3.11 read the
 directories of PySpark's zips and of Spark's core jar again, once for each package in them: 65 to 70 ms of CPU where
@@ -28,12 +28,12 @@ _OF_SPARK = ("pyspark.zip", "py4j-", "spark-core_")
 
 
 def in_workers(rows: DataFrame, work: Work, schema: StructType | str) -> DataFrame:
-    """What `work` makes of the rows' batches, task by task."""
+    """Result of `work` over the rows' batches, per task."""
     return rows.mapInArrow(_InWorker(work), schema)
 
 
 def forget_archives() -> None:
-    """Forget the finders of the archives that are Spark's own; those that a user has added stay."""
+    """Drop the importers of Spark's own archives; archives added by a user stay."""
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimport.zipimporter):
             name = finder.archive.replace("\\", "/").rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""A session's setting changed for the time of a call, also where several threads do so at once."""
+"""Temporary session settings, safe with several threads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _held: dict[tuple[int, str], _Held] = {}
 
 @contextmanager
 def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
-    """Within: the setting has this value.  The last one out restores what the first one found."""
+    """Context with a session setting; the last one to leave restores the first value."""
     place = (id(spark), name)
     with _lock:
         held = _held.get(place)

@@ -1,4 +1,4 @@
-"""Marker files: how a stream of PySpark 3.5 learns of commits.
+"""Offset files: announce commits to PySpark 3.5's file source of a stream.
 
 That version of Spark lets no Python package be a stream's source.  But its own file source follows a folder, exactly
 once and across restarts.  So a folder gets one small file for each step forward of the table, whose name says which
@@ -30,7 +30,7 @@ _BATCH = re.compile(r"(\d+)(\.compact)?\Z")
 
 @dataclass(frozen=True, slots=True)
 class OffsetFile:
-    """The changes of one stream in (begin, end]."""
+    """Changes of one stream in (begin, end]."""
 
     stream: str
     begin: str
@@ -47,7 +47,7 @@ class OffsetFile:
 
 
 def stream_id(uri: str, format: str) -> str:
-    """What a stream is called in its markers: the same after a restart."""
+    """Id of a stream in its offset files, stable across restarts."""
     return hashlib.sha256(f"{format}\n{uri}".encode()).hexdigest()[:12]
 
 
@@ -62,7 +62,7 @@ class IssuedOffsets:
 
 
 def given_out(checkpoint: Storage) -> Iterator[IssuedOffsets]:
-    """The markers that a query's checkpoint says were given out.
+    """Offset files issued according to a query's checkpoint.
 
     Raises:
         CorruptFileError: a log of the checkpoint that cannot be read.
@@ -96,7 +96,7 @@ def given_out(checkpoint: Storage) -> Iterator[IssuedOffsets]:
 
 
 def finished(checkpoint: Storage) -> dict[str, int]:
-    """By source, the newest batch in its log that belongs to a batch that the query finished."""
+    """By source, the newest batch in its log that the query finished."""
     names = (e.name for e in checkpoint.list("commits") if not e.is_dir)
     last = max((int(n) for n in names if n.isdigit()), default=-1)
     if last < 0:
@@ -108,7 +108,10 @@ def finished(checkpoint: Storage) -> dict[str, int]:
 
 
 def create(folder: str, name: str, error: str = "") -> None:
-    """A marker file; Spark reads its one line: its own name, or an error for the query to fail with."""
+    """Create an offset file.
+
+    Spark reads its one line: its own name, or an error for the query to fail with.
+    """
     try:
         open_storage(folder).create(
             name, f"{ERROR}{' '.join(error.split())}\n".encode() if error else f"{name}\n".encode()

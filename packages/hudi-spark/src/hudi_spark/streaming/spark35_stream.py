@@ -1,4 +1,4 @@
-"""`spark.readStream.format("hudi").load(path)` where Spark has no Python data sources, that is before 4.0.
+"""`spark.readStream.format("hudi").load(path)` on Spark 3.5, without Python data sources.
 
 The frame follows a folder of markers (`streaming.markers`) with Spark's own file source, plans each step in one task
 and reads it in many.  A thread on the driver looks at the table while the query runs, and makes the markers.
@@ -49,7 +49,7 @@ _DEFAULT_CHECKPOINT = "spark.sql.streaming.checkpointLocation"
 
 @dataclass(frozen=True)
 class PlanMarkers:
-    """Names of markers to groups of read tasks, pickled."""
+    """Worker that plans offset files into groups of read tasks, pickled."""
 
     stream: TableStream
     columns: tuple[str, ...]
@@ -75,7 +75,7 @@ class PlanMarkers:
 
 @dataclass(frozen=True)
 class ReadPlanned:
-    """Groups of read tasks to their rows."""
+    """Worker that reads groups of read tasks."""
 
     schema: pa.Schema
 
@@ -89,7 +89,7 @@ class ReadPlanned:
 
 @dataclass
 class Follower:
-    """A stream that was loaded, and its folder of markers."""
+    """A loaded stream and its folder of offset files."""
 
     stream: TableStream
     id: str
@@ -99,7 +99,7 @@ class Follower:
     stopped: threading.Event = field(default_factory=threading.Event)
 
     def begin(self, checkpoint: str | None) -> None:
-        """Learn from the query's checkpoint where to go on, and make the markers of its unfinished batches again."""
+        """Restore offsets from the checkpoint, and the offset files of unfinished batches."""
         self.last = ""
         if checkpoint:
             storage = open_storage(checkpoint, options=dict(self.stream.options))
@@ -122,14 +122,14 @@ class Follower:
             create(self.folder, OffsetFile(self.id, self.last, self.last).name)
 
     def step(self) -> None:
-        """A marker for what came since the last one."""
+        """Create an offset file for new commits."""
         latest = self.stream.latest()
         if latest > self.last:
             create(self.folder, OffsetFile(self.id, self.last, latest).name)
             self.last = latest
 
     def follow(self, query: StreamingQuery) -> None:
-        """Make markers until the query ends; where the table cannot be looked at for long it fails."""
+        """Create offset files until the query ends; a long failure to read the table fails it."""
 
         def run() -> None:
             failed = 0
@@ -150,7 +150,7 @@ class Follower:
         threading.Thread(target=run, name=f"hudi-stream-{self.id}", daemon=True).start()
 
     def _fail(self, error: BaseException) -> None:
-        """Make the query fail, with an error's text."""
+        """Fail the query with an error's text."""
         create(self.folder, OffsetFile(self.id, f"{self.last}0", self.last).name, str(error) or repr(error))
 
 
@@ -161,7 +161,7 @@ _lock = threading.Lock()
 def load_stream(
     spark: SparkSession, path: str | None, options: Mapping[str, str], *, schema: Any = None
 ) -> DataFrame:
-    """The streaming frame that a read with these options gives.
+    """The streaming frame of a read with these options.
 
     Args:
         schema: columns to give instead of the table's: StructType or DDL text.
@@ -224,7 +224,7 @@ def _seconds(text: str | None) -> float:
 def following(
     start: Callable[[], StreamingQuery], frame: DataFrame, options: Mapping[str, str], name: str | None
 ) -> StreamingQuery:
-    """Start a query, and the followers of the streams of tables that it reads.
+    """Start a query and the followers of its table streams.
 
     Args:
         options: of the stream's writer; they name the checkpoint.
@@ -245,7 +245,7 @@ def following(
 
 
 def _of(frame: DataFrame) -> list[Follower]:
-    """The streams that a frame reads: their folders stand in its plan."""
+    """Followers of a frame's streams, by the folders in its plan."""
     with _lock:
         known = list(_followers.values())
     if not known:

@@ -1,4 +1,4 @@
-"""A table as a stream: where it begins, how far it may be read now, and the rows between two offsets.
+"""A table as a stream source: first and latest offset, and the rows between two.
 
 An offset is a time of the timeline: the rows of a batch are those of an incremental query (start, end].  At a commit
 that is still open reading stops until it is completed or rolled back, so that each change comes once.
@@ -44,7 +44,7 @@ START = "00000000000000"
 
 @dataclass(frozen=True)
 class TableStream:
-    """A stream of a table's changes.  Plain values, picklable.
+    """A stream of a table's changes; picklable.
 
     Attributes:
         uri: the table's base path.
@@ -56,7 +56,10 @@ class TableStream:
 
     @classmethod
     def of(cls, uri: str, options: Mapping[str, str]) -> TableStream:
-        """Raises: OptionError: options that cannot go with a stream, or are no read options."""
+        """The stream of a read's options.
+
+        Raises OptionError: options that cannot go with a stream, or are no read options.
+        """
         names = {name.lower() for name in options}
         waits = names.isdisjoint((HOLLOW_POLICY, ORDER))
         given = {**options, **({HOLLOW_POLICY: BLOCK} if waits else {})}
@@ -82,20 +85,20 @@ class TableStream:
         return HudiTable.open(self.uri, options=hadoop_options(dict(self.options)))
 
     def initial(self) -> str:
-        """The offset that the options mean."""
+        """Initial offset by the options."""
         wanted = self.config.start_offset.strip()
         if wanted.lower() == EARLIEST:
             return START
         return self.latest() if wanted.lower() == LATEST else self._named(wanted)
 
     def latest(self) -> str:
-        """How far the table can be read now, and not before the offset that the options name."""
+        """Latest readable offset, not before the options' initial one."""
         wanted = self.config.start_offset.strip()
         found = self.open().latest_offset(options=dict(self.config.raw)) or START
         return max(found, self._named(wanted)) if wanted.isdigit() else found
 
     def _named(self, wanted: str) -> str:
-        """The offset that an instant or date means, in the stream's own order.
+        """Offset of an instant or date, in the stream's order.
 
         Raises:
             InstantNotFoundError: commits after a checkpoint of another order are archived.
@@ -121,7 +124,7 @@ class TableStream:
 
 
 def with_allowed_merge(uri: str, options: Mapping[str, str]) -> dict[str, str]:
-    """The options of a stream, with the table's merge function where this process allows it.
+    """Options of a stream, with the table's merge function where this process allows it.
 
     Other processes plan the batches of a stream, and know nothing of what the driver allows.
 

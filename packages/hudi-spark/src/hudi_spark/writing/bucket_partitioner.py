@@ -1,4 +1,4 @@
-"""Exact routing: which of n tasks a row goes to, against Spark's own hash partitioning.
+"""Exact assignment of rows to tasks, despite Spark's hash partitioning.
 
 `repartition(n, column)` sends a row to `pmod(murmur3(column), n)`; n values hashed into n places leave a third of
 them empty.  So each task gets a number that Spark's hash sends exactly there.
@@ -53,7 +53,7 @@ def slots(n: int) -> list[int]:
 
 
 def spread(buckets: Sequence[Bucket], parallelism: int, asked: int | None = None) -> list[int]:
-    """The task of each bucket: as many tasks as the work needs, about equally loaded.
+    """Task of each bucket, with as many balanced tasks as the work needs.
 
     Args:
         asked: tasks that the user asked for, in the place of twice the `parallelism`.  There are more where each would
@@ -109,7 +109,7 @@ def place(
     *,
     all_placed: bool,
 ) -> DataFrame:
-    """Bucket and wanted columns of the rows that have a place, with each row in the task of its bucket.
+    """Bucket and wanted columns of assigned rows, each row in the task of its bucket.
 
     Args:
         rows: with record key, partition path and `FILE_ID` ("" where it is new).
@@ -133,7 +133,7 @@ def place(
 
 
 def small_frame(spark: SparkSession, rows: Iterable[Sequence[object]], schema: T.StructType) -> DataFrame:
-    """A frame of a few thousand rows, made in the JVM: `createDataFrame` has Python workers read tuples.
+    """A small frame made in the JVM, without Python workers as in `createDataFrame`.
 
     Args:
         rows: values that JSON tells as they are, in the order of `schema`.
@@ -144,7 +144,7 @@ def small_frame(spark: SparkSession, rows: Iterable[Sequence[object]], schema: T
 
 
 def _ranges(routing: Routing, slot_of: Sequence[int]) -> list[tuple[str, str, float, float, int, int]]:
-    """Partition, file group, hashes from and to, bucket and slot of each place."""
+    """Partition, file group, hash range, bucket and slot of each assignment."""
     out = [(p, f, 0.0, _HASHES, b, slot_of[b]) for (p, f), b in routing.located.items()]
     for partition, shares in routing.inserts.items():
         begin = 0.0
@@ -155,7 +155,7 @@ def _ranges(routing: Routing, slot_of: Sequence[int]) -> list[tuple[str, str, fl
 
 
 def _bucket_sql(routing: Routing) -> str:
-    """The bucket of a row, null where it has no place."""
+    """SQL expression of a row's bucket, null without an assignment."""
     located = "".join(
         f" WHEN {FILE_ID} = {text_sql(f)} AND {PARTITION_PATH} = {text_sql(p)} THEN {b}"
         for (p, f), b in routing.located.items()
@@ -175,5 +175,5 @@ def _share_sql(shares: Sequence[InsertShare]) -> str:
 
 
 def text_sql(value: str) -> str:
-    """A string literal that no character of the value can end."""
+    """SQL string literal with the value escaped."""
     return f"CAST(X'{value.encode().hex()}' AS STRING)"

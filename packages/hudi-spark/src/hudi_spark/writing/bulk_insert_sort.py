@@ -1,4 +1,4 @@
-"""bulk_insert: which task a row goes to, and in which order, before it is written.
+"""Partitioning and order of a bulk insert's rows.
 
 Source: Apache Hudi 0.15, "bulk_insert" of the writer documentation (sort modes of the row writer).
 """
@@ -15,7 +15,7 @@ from hudi_timeline.writing.engine import PrepareTask
 
 
 def ordered(rows: DataFrame, task: PrepareTask) -> DataFrame:
-    """The rows as `task.order` wants them.
+    """The rows sorted by `task.order`.
 
     Keys are sorted as text.  Where Spark writes a key or partition value as other text than Hudi, the columns
     themselves give the order.

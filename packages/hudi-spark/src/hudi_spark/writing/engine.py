@@ -1,4 +1,4 @@
-"""The engine on Spark: evaluates, tags and routes with native plans, and writes in Python workers.
+"""Spark engine: native plans evaluate and route rows, Python workers write them.
 
 The incoming rows cross from the JVM to Python once, as Arrow, in the task that writes them.  Base files are read
 where they are merged.  The driver sees counts, routing and statistics, never rows.
@@ -78,7 +78,7 @@ SENT_KEYS = 2_000_000
 
 @dataclass(frozen=True)
 class SparkFrame:
-    """Evaluated rows: record key, partition path, data columns, `ROW_ID`; when tagged, `FILE_ID` too ("": none).
+    """Evaluated rows: record key, partition path, data columns, `ROW_ID`, `FILE_ID` if tagged.
 
     `tasks` are those that the user asked for; None leaves them to the engine.
     """
@@ -90,13 +90,16 @@ class SparkFrame:
 
 
 class SparkEngine:
-    """Runs one write on the session of its input."""
+    """Engine of one write, on the session of its input."""
 
     name = "spark"
     types = DATA
 
     def __init__(self, data: DataFrame, hadoop: Mapping[str, str] | None = None) -> None:
-        """Args: hadoop: `fs.*` options of the call, for Spark's own scans."""
+        """Engine for one frame.
+
+        Args: hadoop: `fs.*` options of the call, for Spark's own scans.
+        """
         self._hadoop = dict(hadoop or {})
         self._spark = data.sparkSession
         self.parallelism = self._spark.sparkContext.defaultParallelism
@@ -116,7 +119,7 @@ class SparkEngine:
     # --- check -----------------------------------------------------------------------------------------
 
     def fitted(self, data: DataFrame, schema: pa.Schema, *, exact: bool) -> DataFrame:
-        """Frames declare their types: only void has none."""
+        """The frame with void columns typed; frames declare all other types."""
         if data is None:
             return data
         wanted = to_spark_schema(schema)
@@ -183,7 +186,7 @@ class SparkEngine:
             self._kept.pop().unpersist()
 
     def _count(self, rows: DataFrame, task: PrepareTask, *, all_paths: bool) -> dict[str, int] | None:
-        """One pass that fills the cache, counts by partition, and finds rows that cannot be written.
+        """Row counts by partition in one pass, which fills the cache and finds invalid rows.
 
         None where the path of a row is left to the kernels, which is not so with `all_paths`.
         """
@@ -257,7 +260,7 @@ class SparkEngine:
     def _located(
         self, frame: SparkFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]]
     ) -> SparkFrame:
-        """The frame with each row in the file that it says it stands in."""
+        """The frame with each row's stated file as its location."""
         counted = frame.rows.where(F.col(FILE_NAME).isNotNull()).groupBy(PARTITION_PATH, FILE_NAME).count()
         found = {(r[0], r[1]): r[2] for r in self._run(counted.collect, "tag")}
         check_files(found, files, table=storage.uri)
@@ -333,7 +336,7 @@ def _quoted(name: str) -> Column:
 
 
 def _keyed(data: DataFrame, task: PrepareTask, *, by_kernels: bool = False) -> DataFrame:
-    """Record key, partition path and the wanted columns.
+    """Record key, partition path and wanted columns of the rows.
 
     Args:
         by_kernels: not by Spark's expressions, even if there are any.
@@ -355,7 +358,7 @@ def _keyed(data: DataFrame, task: PrepareTask, *, by_kernels: bool = False) -> D
 
 
 def _as_stored(schema: T.StructType, wanted: pa.Schema) -> list[Column]:
-    """The wanted columns that are there; numbers that fit in the table's own type.
+    """The available wanted columns; numbers that fit in the table's type.
 
     Keys are made of the stored value: 1.5 of a narrower decimal is 1.50 in a table that keeps two digits.
     """
@@ -375,7 +378,7 @@ _RANK = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.Doub
 
 
 def _always_fits(kind: T.DataType, wanted: T.DataType) -> bool:
-    """Whether Spark's cast gives what the worker's conversion gives, for every value and without a null."""
+    """Whether Spark's cast equals the worker's conversion for every value."""
     if isinstance(kind, T.DecimalType) and isinstance(wanted, T.DecimalType):
         whole = kind.precision - kind.scale
         return whole <= wanted.precision - wanted.scale and kind.scale <= wanted.scale
@@ -385,7 +388,7 @@ def _always_fits(kind: T.DataType, wanted: T.DataType) -> bool:
 
 
 def _keys_as_stored(schema: T.StructType, task: PrepareTask) -> bool:
-    """Whether the columns that make keys have the types to write."""
+    """Whether key columns already have the types to write."""
     wanted = to_spark_schema(task.schema)
     return all(
         to_spark_type(to_arrow_type(schema[name].dataType, name), name) == wanted[name].dataType

@@ -1,4 +1,4 @@
-"""Record key and partition path as Spark's own column expressions, where Spark writes a value as Hudi does.
+"""Record key and partition path as Spark expressions, where they equal Hudi's text.
 
 Source: hudi_format.keygen.record_keys, which the tests hold these expressions to.
 """
@@ -33,7 +33,7 @@ _FIRST, _LAST = ((d - date(1970, 1, 1)).days for d in (date.min, date.max))
 
 
 def time_text(values: Column, kind: T.DataType, spec: TimeSpec) -> Column | None:
-    """The text of a column of whole numbers; None where only the kernels make the same.
+    """Formatted text of a number column; None where only the kernels can make it.
 
     A row whose year has not four digits gets null: the kernels have to make its path.
     """
@@ -62,7 +62,7 @@ def time_text(values: Column, kind: T.DataType, spec: TimeSpec) -> Column | None
 
 
 def _two(of_day: Column, unit_ms: int, of: int) -> Column:
-    """The hours, minutes or seconds of a day's milliseconds, in two digits."""
+    """Two digits of the hours, minutes or seconds in a day's milliseconds."""
     rest = of_day - F.pmod(of_day, F.lit(unit_ms).cast("long"))
     return F.lpad(F.pmod((rest / F.lit(unit_ms)).cast("int"), F.lit(of)).cast("string"), 2, "0")
 
@@ -74,7 +74,7 @@ _PLAIN_SCALE = 6
 
 
 def column(path: str, schema: T.StructType) -> tuple[Column, T.DataType] | None:
-    """A column and its type, by name or dot path; None where there is none."""
+    """A column and its type, by name or dot path; None where it is missing."""
     if path in schema.names:
         return F.col(f"`{path}`"), schema[path].dataType
     kind: T.DataType = schema
@@ -86,7 +86,7 @@ def column(path: str, schema: T.StructType) -> tuple[Column, T.DataType] | None:
 
 
 def text(path: str, schema: T.StructType) -> Column | None:
-    """The column's text in keys and paths; None where only Arrow makes the same."""
+    """The column's key and path text; None where only Arrow can make it."""
     found = column(path, schema)
     if found is None:
         return None
@@ -122,14 +122,14 @@ def _is_timestamp(path: str, schema: T.StructType) -> bool:
 
 
 def made_up_key() -> Column:
-    """The key of a row that has none, without its instant: `_<number of the task>_<number of the row in it>`."""
+    """Generated key without its instant: `_<number of the task>_<number of the row in it>`."""
     number = F.monotonically_increasing_id()  # the task's number stands in the upper 31 bits
     task, row = F.shiftright(number, 33), number.bitwiseAND(F.lit((1 << 33) - 1))
     return F.concat(F.lit("_"), task.cast("string"), F.lit("_"), row.cast("string"))
 
 
 def record_key(spec: KeySpec, schema: T.StructType) -> Column | None:
-    """The record key, null where it would be null or empty; None where a field has no native text."""
+    """Record key expression, null for null or empty keys; None where a field needs Arrow."""
     if spec.auto:
         return made_up_key()
     texts = _texts(spec.key_fields, schema, spec)
@@ -152,13 +152,13 @@ _REFUSED = "\0"
 
 
 def refused_field(path: str, spec: KeySpec) -> str | None:
-    """The partition column whose value the spec refuses in rows of this path; None if there is none."""
+    """Partition column with a refused value in rows of this path; None without one."""
     found = re.search(f"{_REFUSED}([0-9]+){_REFUSED}", path) if spec.refuses_null_texts else None
     return None if found is None else spec.partition_fields[int(found[1])]
 
 
 def partition_path(spec: KeySpec, schema: T.StructType) -> Column | None:
-    """The partition path, "" for a table without partitions; None where a field has no native text.
+    """Partition path expression, "" without partitions; None where a field needs Arrow.
 
     With dates in a pattern the path is null in rows that `time_text` leaves to the kernels.  Rows whose value the
     spec refuses have a path that names the column, see `refused_field`.
@@ -200,7 +200,10 @@ def _has_binary(fields: Sequence[str], schema: T.StructType) -> bool:
 
 
 def _escaped(value: Column) -> Column:
-    """Apache Hudi's %XX form.  "%" is replaced first; a text without special characters skips the rest."""
+    """Apache Hudi's %XX form of a text.
+
+    "%" is replaced first; a text without special characters skips the rest.
+    """
     out = value
     for char in sorted(ESCAPED_CHARS, key=lambda c: c != "%"):
         out = F.regexp_replace(out, f"\\x{ord(char):02x}", f"%{ord(char):02X}")

@@ -1,4 +1,4 @@
-"""The look-ups of BLOOM and of the global indexes on Spark.
+"""Key lookup of BLOOM and the global indexes on Spark.
 
 The latest files are dealt out to as many tasks as run side by side.  A task gets the keys of its files'
 partitions (for a global index: all keys), asks the footers, reads the keys of the files that are left, and hands
@@ -47,7 +47,7 @@ _LITERAL_PARTITIONS = 256
 
 
 class _Verdicts(AccumulatorParam[dict[str, str]]):
-    """What was said of each file; a task that runs twice says the same twice."""
+    """Accumulated verdicts per file; idempotent, as tasks may run twice."""
 
     def zero(self, value: dict[str, str]) -> dict[str, str]:
         return {}
@@ -58,7 +58,7 @@ class _Verdicts(AccumulatorParam[dict[str, str]]):
 
 
 class Lookup:
-    """One look-up: the rows with their places, and what it had to do with once they were computed."""
+    """One lookup: located rows, and statistics once they were computed."""
 
     def __init__(self, spark: SparkSession, storage: Storage, task: LookupTask, parallelism: int) -> None:
         self._spark = spark
@@ -72,11 +72,11 @@ class Lookup:
         return LookupCount.of(self._task.index, self._verdicts.value.values())
 
     def find(self, rows: DataFrame, files: Mapping[str, Sequence[BaseFile]]) -> DataFrame:
-        """What was found, by `ROW_ID`: to be joined to the rows on the left side of `placed`."""
+        """Found locations by `ROW_ID`, for a left join with the rows."""
         return self._over_all(rows, files) if self._task.is_global else self._within(rows, files)
 
     def placed(self, joined: DataFrame) -> DataFrame:
-        """The rows with `FILE_ID`, "" for none, each as often as it goes somewhere.
+        """Rows with `FILE_ID` ("" for none), once per target.
 
         With a global index also with `MOVED`, and with the partition that they go to.
         """
@@ -99,7 +99,7 @@ class Lookup:
         return in_workers(sent, worker, _FOUND)
 
     def _with_slots(self, keys: DataFrame, of_partition: Mapping[str, list[int]]) -> DataFrame:
-        """Each key once for every task that has files of its partition."""
+        """Each key once per task with files of its partition."""
         if len(of_partition) > _LITERAL_PARTITIONS:
             kinds = (
                 T.StructType().add(PARTITION_PATH, T.StringType()).add(_SLOT, T.ArrayType(T.IntegerType()))
@@ -135,12 +135,12 @@ def _found(task: LookupTask) -> T.StructType:
 
 
 def _needs_stored(task: LookupTask) -> bool:
-    """Whether rows may have to be merged with the stored ones before they are written (`STORED_IN`)."""
+    """Whether rows may need a merge with stored ones before writing (`STORED_IN`)."""
     return task.takes_values_along or task.renews_stored
 
 
 def _sent_on(rows: DataFrame, task: LookupTask) -> DataFrame:
-    """Rows with what was found of their key, each as often as it goes somewhere."""
+    """Rows with the locations of their keys, once per target."""
     place_type = T.StructType([f for f in _found(task).fields if f.name != ROW_ID])
     places = F.coalesce(F.col(_PLACES), F.array().cast(T.ArrayType(place_type)))
     # A place without a file: another row of the key is kept.
@@ -183,14 +183,14 @@ def _sent_on(rows: DataFrame, task: LookupTask) -> DataFrame:
 
 
 def one_per_key(rows: DataFrame, task: LookupTask, tasks: int | None = None) -> DataFrame:
-    """The rows of `task.fills_within`: one per key, its nulls filled, in the partition of the last that counted."""
+    """Rows for `task.fills_within`: one per key, nulls filled, in the last partition."""
     together = rows.repartition(tasks, RECORD_KEY) if tasks else rows.repartition(RECORD_KEY)
     return in_workers(together, FillByKey(task), rows.schema)
 
 
 @dataclass(frozen=True)
 class FillByKey:
-    """Makes one row of those of a key, which are all in one task.  Runs in Python workers."""
+    """Worker that merges the rows of a key, all in one task."""
 
     task: LookupTask
 
@@ -209,7 +209,7 @@ class FillByKey:
 
 
 def _ordering(rows: pa.Table, task: LookupTask) -> pa.ChunkedArray | pa.Array | None:
-    """The ordering values of rows that have them, in the type to write."""
+    """Ordering values of rows, in the type to write."""
     if task.ordering_column is None or task.ordering_column.name not in rows.schema.names:
         return None
     column = rows.select([task.ordering_column.name])
@@ -218,7 +218,7 @@ def _ordering(rows: pa.Table, task: LookupTask) -> pa.ChunkedArray | pa.Array | 
 
 
 def _is_delete(rows: DataFrame, task: LookupTask) -> Column:
-    """Whether a row is a delete, as `hudi_format.merge.record_merger.deleted_kinds` says it."""
+    """Mask of deletes, equal to `record_merger.deleted_kinds`."""
     rule = task.rule
     if task.delete_all:
         return F.lit(True)
@@ -237,7 +237,7 @@ def _is_delete(rows: DataFrame, task: LookupTask) -> Column:
 
 
 def deal(files: Mapping[str, Sequence[BaseFile]], tasks: int) -> list[tuple[BaseFile, ...]]:
-    """The files in as many groups of about equal work, those of a partition in few of them; one group at least."""
+    """Files in balanced groups, with each partition in few of them; at least one group."""
     all_files = [f for partition in sorted(files) for f in files[partition]]
     total = sum(max(f.size, 0) + _FILE_COST for f in all_files)
     share = -(-total // max(1, min(tasks, len(all_files))))
@@ -254,7 +254,7 @@ def deal(files: Mapping[str, Sequence[BaseFile]], tasks: int) -> list[tuple[Base
 
 @dataclass(frozen=True)
 class FindInPartitions:
-    """The keys of a task's partitions in its files.  Runs in Python workers.
+    """Worker that looks up a task's partitions' keys in its files.
 
     Attributes:
         groups: files by slot number, which is the last column of the rows.
@@ -294,8 +294,11 @@ class FindInPartitions:
 
 @dataclass(frozen=True)
 class FindEverywhere:
-    """All keys in a task's files; the task with slot `first` also says which rows go nowhere because another row
-    of their key is kept: they get a place without a file."""
+    """Worker that looks up all keys in a task's files.
+
+    The task with slot `first` also says which rows go nowhere because another row of their key is kept: they get a
+    place without a file.
+    """
 
     storage: Storage
     task: LookupTask
@@ -338,7 +341,7 @@ class FindEverywhere:
         self.verdicts.add(verdicts)
 
     def _places(self, ids: np.ndarray, file: BaseFile | None, stays: np.ndarray | None) -> pa.RecordBatch:
-        """A place for each of the rows; without a file they go nowhere."""
+        """A location for each row; rows without a file are dropped."""
         n = len(ids)
         columns = [
             pa.array(ids),
@@ -352,14 +355,14 @@ class FindEverywhere:
 
 
 def _codes(rows: pa.Table) -> tuple[np.ndarray, dict[str, int]]:
-    """Per row, the number of its partition, and the numbers of the partitions."""
+    """Partition number of each row, and the partitions' numbers."""
     paths = rows.column(PARTITION_PATH).combine_chunks().dictionary_encode()
     known = {p: n for n, p in enumerate(paths.dictionary.to_pylist())}
     return paths.indices.to_numpy(zero_copy_only=False), known
 
 
 def _by_slot(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
-    """All rows of a task by slot number; a task has one of them, as `slots` deals them."""
+    """Rows of a task by slot number; each task has one, as dealt by `slots`."""
     parts = [b for b in batches if b.num_rows]
     if not parts:
         return

@@ -1,4 +1,4 @@
-"""Record keys of base files, with the file group that each is in.
+"""Record keys of base files, with their file groups.
 
 Spark's own scan of the two meta columns where it has a file system for the table, else Python workers.
 """
@@ -35,7 +35,7 @@ def stored_keys(
     hadoop: Mapping[str, str] | None = None,
     virtual: KeySpec | None = None,
 ) -> DataFrame:
-    """Record key, partition path and file name or id (see `file_id`) of each row of the files, of one at least.
+    """Record key, partition path and file name or id (see `file_id`) of each row.
 
     Args:
         virtual: makes the keys of their columns, where the files hold none.
@@ -61,13 +61,13 @@ def _by_workers(
 
 
 def file_id() -> Column:
-    """The file id where `FILE_ID` holds what `stored_keys` gives; cut only from what a join has left."""
+    """File id from `FILE_ID` of `stored_keys`; computed only for rows left after a join."""
     return F.substring_index(F.col(FILE_ID), "_", 1).alias(FILE_ID)
 
 
 @dataclass(frozen=True)
 class ReadKeys:
-    """The keys of groups of files: each incoming row is the number of a group.  Runs in Python workers."""
+    """Worker that reads the keys of groups of files: each incoming row is a group number."""
 
     storage: Storage
     groups: tuple[tuple[BaseFile, ...], ...]

@@ -1,4 +1,4 @@
-"""Checks of a write on Spark: rules as Spark SQL's expressions, validators' queries as its queries.
+"""Validation of a write on Spark: rules as SQL expressions, validators as queries.
 
 Rows are marked with the rule that they break in one pass, and kept, so that good and bad ones come from one
 evaluation of the input.  Only counts and some keys reach the driver.
@@ -53,7 +53,7 @@ T_ = TypeVar("T_")
 
 @dataclass(frozen=True)
 class Problems:
-    """Rule and reason of rows that cannot be keyed, with a line break between; null for others."""
+    """Rule and reason of rows with invalid keys, separated by a line break; else null."""
 
     task: RowChecks
 
@@ -64,7 +64,7 @@ class Problems:
 
 
 class SparkScreened:
-    """Good rows apart from bad ones, out of one evaluation."""
+    """Valid and invalid rows from one evaluation of the input."""
 
     def __init__(self, data: DataFrame, screening: Screening, keep: Callable[[DataFrame], DataFrame]) -> None:
         """
@@ -78,7 +78,7 @@ class SparkScreened:
         self.data = self._marked.where(F.col(MARK).isNull()).drop(MARK)
 
     def _mark(self, data: DataFrame) -> DataFrame:
-        """The rows with rule and reason of the first rule that they break, null for good ones."""
+        """The rows with rule and reason of their first violated rule, null for valid ones."""
         task = self._screening.task
         wanted = to_spark_schema(task.schema)
         have = {n.lower() for n in data.columns}
@@ -157,7 +157,7 @@ def _column(rows: DataFrame, path: str) -> Column:
 
 
 def _condition(rows: DataFrame, name: str, text: str) -> Column:
-    """A rule's condition as a column of the rows.
+    """A rule's condition as a column.
 
     Raises:
         InvalidOptionError, MissingColumnError: Spark does not understand it.
@@ -237,7 +237,7 @@ class SparkQueries:
 
 
 def _java_text(value: Column, kind: T.DataType) -> Column:
-    """Java's toString of a value: Spark's cast, but for a timestamp's fraction, which is never left out."""
+    """Java's toString of a value: Spark's cast, with the fraction of timestamps."""
     text = value.cast("string")
     if isinstance(kind, T.TimestampType):
         return F.when(F.instr(text, ".") == 0, F.concat(text, F.lit(".0"))).otherwise(text)
@@ -260,7 +260,7 @@ def spark_queries(
     after: Scan | pa.Table,
     frame_of: Callable[[Scan], DataFrame],
 ) -> Iterator[SparkQueries]:
-    """SQL over two states, as temporary views of names of their own."""
+    """SQL over both states, as temporary views with unique names."""
     queries = SparkQueries(spark, uuid.uuid4().hex)
     try:
         for name, rows in ((queries.before, before), (queries.after, after)):

@@ -1,4 +1,4 @@
-"""What runs in Spark's Python workers: the workers of the lower packages, fed with Arrow batches.
+"""Writing tasks in Spark's Python workers.
 
 Only importable, picklable callables live here.  A task gives back rows of (kind, payload): write statistics, or
 an error of ours that no retry would mend.  Other failures are raised, so that Spark tries the task again.
@@ -58,7 +58,7 @@ def _status(kind: str, value: object) -> pa.RecordBatch:
 
 
 def statuses(rows: list[tuple[str, bytes]]) -> list[WriteStat]:
-    """The statistics in collected rows.
+    """Write statistics of collected rows.
 
     Raises:
         HudiError: the first error that a task gave back.
@@ -71,7 +71,7 @@ def statuses(rows: list[tuple[str, bytes]]) -> list[WriteStat]:
 
 
 def current_token() -> TaskToken:
-    """The token of the attempt that runs this."""
+    """Token of the current task attempt."""
     task = TaskContext.get()
     if task is None:
         return TaskToken()
@@ -80,7 +80,7 @@ def current_token() -> TaskToken:
 
 @dataclass(frozen=True)
 class WriteBuckets:
-    """Write the buckets whose rows come in, bucket by bucket: rows of one bucket are adjacent."""
+    """Worker that writes buckets; rows of one bucket are adjacent."""
 
     context: WriteContext
     buckets: tuple[Bucket, ...]
@@ -110,7 +110,7 @@ class WriteBuckets:
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of a batch by runs of the same bucket, without the bucket column."""
+    """Rows of a batch by runs of one bucket, without the bucket column."""
     if batch.num_rows == 0:
         return
     index = batch.schema.get_field_index(BUCKET)
@@ -124,7 +124,7 @@ def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.Table]]:
 
 @dataclass(frozen=True)
 class WriteStream:
-    """bulk_insert: all rows of a task into new files, by partition."""
+    """Worker of a bulk insert: all rows of a task into new files, by partition."""
 
     context: WriteContext
     task: PrepareTask
@@ -142,7 +142,7 @@ class WriteStream:
 
 
 def key_columns(task: PrepareTask) -> list[str]:
-    """The top-level columns of the rows that record keys and partition paths are made of."""
+    """Top-level columns of the rows needed for record keys and partition paths."""
     names = task.schema.names
     fields = (*task.key_spec.key_fields, *task.key_spec.partition_fields)
     return list(dict.fromkeys(f if f in names else f.partition(".")[0] for f in fields))
@@ -150,7 +150,7 @@ def key_columns(task: PrepareTask) -> list[str]:
 
 @dataclass(frozen=True)
 class AddKeys:
-    """Record key and partition path in front of the rows, for key types that Spark writes as other text.
+    """Worker that adds record key and partition path, where Spark's text differs from Hudi's.
 
     They are made of the values as they will be stored.
     """

@@ -1,4 +1,4 @@
-"""`df.write.format("hudi").save(path)`: options to one write operation on the Spark engine."""
+"""`df.write.format("hudi").save(path)`: one write operation on the Spark engine."""
 
 from __future__ import annotations
 
