@@ -1,4 +1,4 @@
-"""Apache Hudi tables without a JVM: timeline, snapshots, writes, and the hudi command line."""
+"""Apache Hudi tables without a JVM: timeline, snapshots, writes, command line."""
 
 from hudi_format._lazy import at_first_use
 

@@ -1,4 +1,4 @@
-"""The feature gate: what a table may have so that this version reads or writes it without damage.
+"""Feature gate: tables this version refuses to read or to write.
 
 One table of entries.  An entry finds its feature in a table and says what to do instead; a later version
 that handles the feature removes the entry.
@@ -38,7 +38,7 @@ _SMALL_BUCKET = 10_000
 
 
 class RawOptions(Protocol):
-    """Parsed options that still know what the user gave."""
+    """Parsed options that retain the user's originals."""
 
     @property
     def raw(self) -> Mapping[str, str]: ...
@@ -46,7 +46,10 @@ class RawOptions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TableFeatures:
-    """What entries may look at.  `timeline` is empty where only the configuration is checked."""
+    """Table properties and timeline for the checks.
+
+    `timeline` is empty where only the configuration is checked.
+    """
 
     storage: Storage
     config: TableConfig
@@ -57,7 +60,9 @@ class TableFeatures:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One feature.  `detect` gives "" where the table does not have it, else words that show it.
+    """One refused feature.
+
+    `detect` gives "" where the table does not have it, else words that show it.
 
     `reason` says why a table that has it is not read here; "" where it only is not written.
     """
@@ -300,7 +305,7 @@ def check_write(
     options: Mapping[str, str] | RawOptions | None = None,
     operation: str = "",
 ) -> None:
-    """Make sure that a write does the table no harm.
+    """Refuse a write that would damage the table.
 
     Args:
         timeline: None to look at what needs no timeline only, before one can be loaded.
@@ -337,7 +342,7 @@ def check_service(
     *,
     allowed: Collection[str] = (),
 ) -> None:
-    """Make sure that a table service does the table no harm.
+    """Refuse a table service that would damage the table.
 
     Args:
         allowed: features that the service is made for: "pending restore" for the restore that another process did not
@@ -352,7 +357,7 @@ def check_service(
 
 
 def check_read(storage: Storage, config: TableConfig, timeline: Timeline | None = None) -> None:
-    """Make sure that a read gives the right rows.
+    """Refuse a read that would return wrong rows.
 
     Raises:
         UnsupportedError: the table has a feature that this version would read wrong.
@@ -376,7 +381,7 @@ def _check(access: str, facts: TableFeatures, entries: Sequence[Entry] | None = 
 
 
 def with_what_is_there(storage: Storage, error: NotAHudiTableError) -> NotAHudiTableError:
-    """The error, with what lies at the path instead."""
+    """The error with a description of what exists at the path instead."""
     entries = storage.list("")
     names = {e.name for e in entries}
     if META_FOLDER in names:
@@ -398,7 +403,7 @@ def with_what_is_there(storage: Storage, error: NotAHudiTableError) -> NotAHudiT
 
 
 def _table_above(storage: Storage) -> str:
-    """The base path of the table that a folder is part of; "" where it is of none."""
+    """Base path of the table containing a folder; "" where there is none."""
     scheme, mark, path = storage.uri.rpartition("://")
     while "/" in path.strip("/"):
         path = path.rstrip("/").rpartition("/")[0]

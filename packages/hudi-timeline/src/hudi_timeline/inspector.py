@@ -1,4 +1,4 @@
-"""What a table consists of, as Arrow tables: commits, timeline, files, slices, partitions, statistics.
+"""Table inspection as Arrow tables: commits, timeline, files, slices, partitions, stats.
 
 Every call looks at the table anew.  Times of instants are text, sizes are bytes.
 """
@@ -101,12 +101,12 @@ STATS = pa.schema(
 
 
 def _total(numbers: Iterable[int]) -> int:
-    """A sum as Java has it: what files say can be more than its 64 bits, and so begins anew."""
+    """Sum with Java's 64-bit overflow."""
     return (sum(numbers) + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 class Inspector:
-    """Questions about one table; `HudiTable.inspect` is one."""
+    """Inspection of one table, as `HudiTable.inspect`."""
 
     def __init__(self, storage: Storage, commits: CommitCache | None = None) -> None:
         self._storage = storage
@@ -116,12 +116,12 @@ class Inspector:
         return open_snapshot(self._storage, commits=self._commits)
 
     def open_writes(self) -> pa.Table:
-        """The writes that are not completed, oldest first, with their writers: whom a fenced reader waits for."""
+        """Pending writes with their writers, oldest first; a stable reader waits for these."""
         found = open_writes(self._storage, load_timeline(self._storage, load(self._storage)))
         return pa.Table.from_pylist([asdict(w) for w in found], OPEN_WRITES)
 
     def commits(self) -> pa.Table:
-        """One row for each write of the active timeline, oldest first, pending ones too (columns: COMMITS).
+        """Writes of the active timeline, oldest first, pending ones included (columns: COMMITS).
 
         A pending write counts nothing.  `extra` is its extra metadata without the
         schema.
@@ -158,7 +158,7 @@ class Inspector:
         return pa.Table.from_pylist(rows, COMMITS)
 
     def rollbacks(self) -> pa.Table:
-        """One row for each rollback and restore, oldest first: what it undoes, and did to files (columns: ROLLBACKS).
+        """Rollbacks and restores, oldest first, with their effects (columns: ROLLBACKS).
 
         What a pending one does to files is not known; of a plan that was never written whole nothing is.
         """
@@ -192,7 +192,9 @@ class Inspector:
         return row
 
     def commit_partitions(self, instant: str) -> pa.Table:
-        """What a completed write did to each partition, as `commit showpartitions` of hudi-cli (COMMIT_PARTITIONS).
+        """A write's statistics by partition, as hudi-cli's `commit showpartitions`.
+
+        Columns: COMMIT_PARTITIONS.
 
         Raises:
             InstantNotFoundError: there is no such write on the active timeline.
@@ -215,7 +217,7 @@ class Inspector:
         return pa.Table.from_pylist(rows, COMMIT_PARTITIONS)
 
     def commit_files(self, instant: str) -> pa.Table:
-        """The files of a completed write, as `commit showfiles` of hudi-cli (columns: COMMIT_FILES).
+        """Files of a completed write, as hudi-cli's `commit showfiles` (columns: COMMIT_FILES).
 
         Raises:
             InstantNotFoundError: there is no such write on the active timeline.
@@ -240,7 +242,7 @@ class Inspector:
         return pa.Table.from_pylist(rows, COMMIT_FILES)
 
     def average_record_size(self, instant: str | None = None) -> float | None:
-        """Bytes that a row takes, of the bytes and rows that a write wrote; None where no write says.
+        """Average bytes per row in a write; None where unknown.
 
         Args:
             instant: of a completed write; the newest that wrote rows if not given.  Overheads of a file weigh little
@@ -270,7 +272,7 @@ class Inspector:
         return found.action, self._commits.get(found)
 
     def timeline(self) -> pa.Table:
-        """One row for each action of the active timeline in its highest state (columns: TIMELINE).
+        """Actions of the active timeline in their highest state (columns: TIMELINE).
 
         `completion` is the time at which an instant was completed, as bounds of incremental reads by completion are
         given; null of a pending one.
@@ -292,7 +294,7 @@ class Inspector:
         return pa.Table.from_pylist(rows, TIMELINE)
 
     def files(self) -> pa.Table:
-        """One row for each file of the newest state, `kind` "base" or "log" (columns: FILES)."""
+        """Files of the newest snapshot, `kind` "base" or "log" (columns: FILES)."""
         rows = [
             (f.path, f.partition, f.file_id, f.instant, f.write_token, f.size, _kind(f))
             for s in newest_slices(self._snapshot())
@@ -302,7 +304,7 @@ class Inspector:
         return pa.table([pa.array(c, t) for c, t in zip(columns, FILES.types, strict=True)], schema=FILES)
 
     def file_slices(self) -> pa.Table:
-        """One row for each slice in the table's folders, of every instant (columns: FILE_SLICES).
+        """All file slices in the table's folders, of every instant (columns: FILE_SLICES).
 
         `base_file` and `size` (its bytes) are null of a slice that has log files only.  `latest` is the newest of its
         group; where a compaction is pending that is the slice before it, and its logs are those of both.
@@ -336,7 +338,7 @@ class Inspector:
         return pa.Table.from_pylist(rows, FILE_SLICES)
 
     def partitions(self) -> pa.Table:
-        """One row for each partition: path, values of the partition columns, files, bytes, newest instant.
+        """Partitions: path, partition values, files, bytes, newest instant.
 
         Log files count as files of the newest state too.
         """
@@ -355,7 +357,7 @@ class Inspector:
         return table.append_column("newest_instant", pa.array(newest, pa.string()))
 
     def stats(self, partitions: Iterable[str] | None = None) -> pa.Table:
-        """One row for each base file of the newest state, from its footer (columns: STATS).
+        """Footer statistics of the newest base files (columns: STATS).
 
         Rows are those of the files: what logs say about them is not merged.
         """
@@ -385,7 +387,7 @@ class Inspector:
 
 
 def _bytes_per_row(metadata: CommitMetadata) -> float | None:
-    """As Apache Hudi sizes its inserts (AverageRecordSizeUtils): bytes written by rows written."""
+    """Average record size as Apache Hudi computes it (AverageRecordSizeUtils)."""
     rows = sum(s.num_writes for s in metadata.stats)
     size = sum(s.total_write_bytes for s in metadata.stats)
     return size / rows if rows > 0 and size > 0 else None

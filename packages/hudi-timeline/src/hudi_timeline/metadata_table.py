@@ -1,4 +1,4 @@
-"""The table's metadata table, as long as no write of ours maintains it: it is taken away.
+"""Removal of metadata tables, which this version's writes do not maintain.
 
 A stale metadata table gives other engines wrong file listings, so before the first change to the table its
 two properties are cleared, which switches it off for every reader, and then its folder is deleted.  A crash
@@ -25,12 +25,12 @@ _KEY_GENERATORS = ("HoodieTableMetadataKeyGenerator", "HOODIE_TABLE_METADATA")
 
 
 def key_spec(config: TableConfig) -> KeySpec:
-    """How keys of a table are made, the metadata table among them."""
+    """Key settings of the table, also for metadata tables."""
     return KeySpec((RECORD_KEY_FIELD,), (), "NON_PARTITION") if is_one(config) else config.key_spec()
 
 
 def is_one(config: TableConfig) -> bool:
-    """Whether the table is the metadata table of another one."""
+    """Whether the table is itself a metadata table."""
     return config.base_file_format == "HFILE" and (
         (config.payload_class or "").endswith(f".{_PAYLOAD}")
         or (config.keygen_class or "").rpartition(".")[2] in _KEY_GENERATORS
@@ -38,17 +38,17 @@ def is_one(config: TableConfig) -> bool:
 
 
 def built(config: TableConfig) -> tuple[str, ...]:
-    """The metadata partitions that are built or being built."""
+    """Metadata partitions that are built or being built."""
     return tuple(dict.fromkeys((*config.metadata_partitions, *config.metadata_partitions_inflight)))
 
 
 def only_files(config: TableConfig) -> bool:
-    """Whether nothing but the file listing is built, which is cheap to build again."""
+    """Whether only the file listing is built, which is cheap to rebuild."""
     return set(built(config)) <= {FILES}
 
 
 def drop(storage: Storage, config: TableConfig) -> tuple[TableConfig, str]:
-    """Take the metadata table away; the caller holds the table's lock and has passed the feature gate.
+    """Remove the metadata table, under the table's lock and after the feature gate.
 
     Returns:
         the table's configuration afterwards, and a sentence for the user ("" where there was none).
@@ -69,7 +69,7 @@ def drop(storage: Storage, config: TableConfig) -> tuple[TableConfig, str]:
 
 
 def _about_savepoints(storage: Storage, config: TableConfig) -> str:
-    """What to say where savepoints are older than the metadata table that Apache Hudi will build."""
+    """Warning about savepoints older than the metadata table that Apache Hudi will build."""
     saved = sorted(
         e.name.removesuffix(".savepoint").partition("_")[0]
         for e in storage.list(config.timeline_folder)

@@ -1,4 +1,4 @@
-"""Progress of long writes and reads, on a terminal or in a notebook.
+"""Progress display of long writes and reads, on a terminal or in a notebook.
 
 One switch: `HUDI_PROGRESS`, `auto` (the default), `true` or `false`; for a write the option `hudi.progress` stands over
 it.  `auto` shows it where standard error is a terminal, or in a notebook, and nowhere else.  Nothing is shown in the
@@ -27,14 +27,17 @@ DELAY_S = 0.5
 
 
 class Reporter(Protocol):
-    """Is told what goes on.  Its calls come from one thread, but for `advance`."""
+    """Progress receiver.
+
+    Its calls come from one thread, but for `advance`.
+    """
 
     def phase(self, name: str) -> None:
-        """A phase begins; names are those of `CommitResult.timings`."""
+        """Begin a phase; names are those of `CommitResult.timings`."""
         ...
 
     def advance(self, done: int, total: int) -> None:
-        """How much of the phase is done, where that is known."""
+        """Report the progress of the phase."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -63,7 +66,7 @@ class Silent:
 
 
 class ProgressView:
-    """A line on a console that goes away at the end: what is done, the phase, how far, how long."""
+    """Console line with progress: item, phase, fraction, time; removed at the end."""
 
     def __init__(self, what: str, console: Console, *, delay_s: float = DELAY_S) -> None:
         # Nowhere else: few processes show anything, and importing it takes longer than a small read.
@@ -121,7 +124,7 @@ class ProgressView:
 
 
 def switched(asked: str = AUTO) -> bool:
-    """Whether progress is to be shown.
+    """Whether to show progress.
 
     Args:
         asked: by an option; `auto` leaves it to the switch, and that to where standard error goes.
@@ -153,13 +156,13 @@ def _console() -> Console:
 
 
 def reporter(what: str, asked: str = AUTO) -> Reporter:
-    """What shows the progress of one write or read."""
+    """Progress display of one write or read."""
     return ProgressView(what, _console()) if switched(asked) else Silent()
 
 
 @contextmanager
 def counted(what: str, total: int) -> Iterator[Reporter]:
-    """The progress of a read of `total` files."""
+    """Progress of a read of `total` files."""
     with reporter(what) as shown:
         shown.advance(0, total)
         yield shown

@@ -1,4 +1,4 @@
-"""The table's own configuration: `.hoodie/hoodie.properties`.
+"""Table configuration: `.hoodie/hoodie.properties`.
 
 Read with the checksum and backup rules of Apache Hudi 0.15 (HoodieTableConfig), changed with its
 update protocol, so that a reader meets a whole file at each moment of an update, and a crash in
@@ -195,7 +195,7 @@ class TableConfig:
             object.__setattr__(self, key, value)
 
     def key_spec(self, options: Mapping[str, str] | None = None) -> KeySpec:
-        """How record keys and partition paths of this table are made.
+        """Key generator of this table.
 
         Args:
             options: a write's, by main name.  They say what hoodie.properties does not keep: the type of timestamps,
@@ -219,7 +219,7 @@ class TableConfig:
         )
 
     def record_key_spec(self) -> KeySpec:
-        """How record keys of this table are made of columns, without partition paths.
+        """Key generator of this table without partition paths.
 
         Raises:
             UnsupportedError: a key generator that is not built.
@@ -248,7 +248,7 @@ def _list(p: Mapping[str, str], key: str) -> tuple[str, ...]:
 
 
 def _below(p: Mapping[str, str], key: str, default: str) -> str:
-    """A folder that a property names, relative; nothing in it may lead out of the table."""
+    """A relative folder of a property, checked to stay below the table."""
     path = p.get(key, "").strip().strip("/") or default
     if not is_plain(path):
         raise CorruptFileError(
@@ -262,7 +262,9 @@ def _strategy(p: Mapping[str, str]) -> str | None:
 
 
 def _payload(p: Mapping[str, str]) -> str | None:
-    """The payload class.  Tables from before Apache's incubation carry the old package name.
+    """Payload class of the table.
+
+    Tables from before Apache's incubation carry the old package name.
 
     A merge-on-read table that Apache Hudi 1.2.0 took down from version 9 may name none, and 0.15 cannot read it then;
     1.2.0 goes by the strategy.
@@ -281,12 +283,12 @@ _REPAIR = (
 
 
 def checksum(p: Mapping[str, str]) -> str:
-    """The value of `hoodie.table.checksum`: CRC-32 of `<database>.<table>`, unsigned decimal."""
+    """Value of `hoodie.table.checksum`: CRC-32 of `<database>.<table>`, unsigned decimal."""
     return str(zlib.crc32(f"{p.get(DATABASE, '')}.{p.get(NAME, '')}".encode()))
 
 
 def load(storage: Storage, *, pause: Callable[[float], None] = time.sleep) -> TableConfig:
-    """The configuration of the table at `storage`.
+    """Configuration of the table at `storage`.
 
     Args:
         pause: waits some seconds between tries, while another process may be updating the file.
@@ -332,7 +334,7 @@ _MOST_RESTED = 100
 
 
 def _at_rest(storage: Storage) -> dict[str, str]:
-    """The entries of the file, which another program may be filling: its first half is a properties file too.
+    """Entries of the file, read again while another program may be writing it.
 
     While it is written anew there is a backup.  One that a program left when it died is waited for once, as is a file
     that does not end with a line's end: by hand any editor writes such ones.
@@ -371,7 +373,7 @@ def _at_rest(storage: Storage) -> dict[str, str]:
 
 
 def read_file(storage: Storage, path: str) -> dict[str, str]:
-    """The entries of the file or of its backup.
+    """Entries of the file or of its backup.
 
     Raises:
         FileNotFoundError; CorruptFileError: it is not whole.
@@ -380,7 +382,7 @@ def read_file(storage: Storage, path: str) -> dict[str, str]:
 
 
 def parsed_file(storage: Storage, data: bytes, path: str) -> dict[str, str]:
-    """The entries of a properties file's bytes.
+    """Entries of a properties file's bytes.
 
     Raises:
         CorruptFileError: they are not whole.
@@ -405,7 +407,7 @@ def parsed_file(storage: Storage, data: bytes, path: str) -> dict[str, str]:
 
 
 def create(storage: Storage, properties: Mapping[str, str]) -> TableConfig:
-    """Make a table: the folders of `.hoodie`, then hoodie.properties in one step.
+    """Create a table: the folders of `.hoodie`, then hoodie.properties.
 
     Keys that are not given get what Apache Hudi 0.15 writes into a new copy-on-write table of
     version 6; the checksum is always computed.
@@ -433,7 +435,7 @@ def create(storage: Storage, properties: Mapping[str, str]) -> TableConfig:
 
 
 def update(storage: Storage, set: Mapping[str, str], remove: Iterable[str] = ()) -> TableConfig:
-    """Change keys of hoodie.properties; the caller holds the table's lock.
+    """Change entries of hoodie.properties, under the table's lock.
 
     The steps are those of HoodieTableConfig.modify, so that Apache Hudi recovers from a crash in
     ours and the other way round: a missing file means that the backup counts.
@@ -461,7 +463,7 @@ def update(storage: Storage, set: Mapping[str, str], remove: Iterable[str] = ())
 
 
 def recover(storage: Storage) -> None:
-    """Finish or undo an update that did not come to its end; the caller holds the table's lock."""
+    """Finish or undo an interrupted update, under the table's lock."""
     if storage.info(BACKUP_FILE) is None:
         return
     try:
@@ -472,7 +474,7 @@ def recover(storage: Storage) -> None:
 
 
 def render(p: Mapping[str, str], verb: str = "Updated at") -> bytes:
-    """The text of the file, with the checksum of its entries in a comment."""
+    """Text of the file, with its content checksum in a comment."""
     now = datetime.now(UTC)
     stamp = now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return props.render(
@@ -484,7 +486,7 @@ _CONTENT_CHECKSUM = "content checksum "
 
 
 def content_checksum(p: Mapping[str, str]) -> str:
-    """CRC-32 of all entries, in the order of their keys, unsigned decimal.
+    """CRC-32 of all entries in key order, unsigned decimal.
 
     `hoodie.table.checksum` covers the names only.  This one stands in a comment of the files that we write, so that
     it goes away with the file when another program writes it anew.
@@ -494,7 +496,7 @@ def content_checksum(p: Mapping[str, str]) -> str:
 
 
 def stored_content_checksum(data: bytes) -> str | None:
-    """The checksum of all entries that a properties file of ours says, None for another program's."""
+    """Content checksum stored in the file; None for files of other programs."""
     prefix = f"#{_CONTENT_CHECKSUM}".encode()
     lines = [line[len(prefix) :] for line in data.splitlines() if line.startswith(prefix)]
     return lines[0].strip().decode("ascii", "replace") if lines else None

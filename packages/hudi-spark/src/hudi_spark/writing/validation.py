@@ -67,7 +67,8 @@ class SparkScreened:
     """Valid and invalid rows from one evaluation of the input."""
 
     def __init__(self, data: DataFrame, screening: Screening, keep: Callable[[DataFrame], DataFrame]) -> None:
-        """
+        """Screening of a frame.
+
         Args:
             keep: keeps the marked rows until the write has ended.
         """

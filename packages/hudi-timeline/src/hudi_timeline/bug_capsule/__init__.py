@@ -1,4 +1,4 @@
-"""Bug capsules: a table's state in one file, without its data."""
+"""Bug capsules: a table's metadata in one file, without its data."""
 
 from hudi_timeline.bug_capsule.make import Capsule, make_capsule
 from hudi_timeline.bug_capsule.open import open_capsule

@@ -1,4 +1,4 @@
-"""A capsule made: what a bug report about a table needs, and no data."""
+"""Creation of a bug capsule: metadata for a bug report, without data."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _SECRET_VALUE = re.compile(r"://[^/@\s]+:[^/@\s]+@|AKIA[0-9A-Z]{16}|-----BEGIN|e
 
 @dataclass(frozen=True)
 class Capsule:
-    """What went into a capsule.
+    """A created capsule.
 
     Attributes:
         path: the file.
@@ -142,7 +142,7 @@ def _listing(storage: Storage) -> dict[str, FileInfo]:
 
 
 class _Gathering:
-    """The files of one capsule."""
+    """Collects the files of one capsule."""
 
     def __init__(
         self, storage: Storage, config: TableConfig, listing: dict[str, FileInfo], mask: Mask, *, last: bool
@@ -155,7 +155,10 @@ class _Gathering:
         self._key = keys[0] if len(keys) == 1 else ""
 
     def content(self) -> dict[str, tuple[bytes, int]]:
-        """(content, time of modification) by masked path.  Raises TooLarge."""
+        """Content and modification time by masked path.
+
+        Raises TooLarge.
+        """
         self._meet()
         out = {}
         for path, info in self._listing.items():
@@ -180,12 +183,15 @@ class _Gathering:
         return out
 
     def _is_foreign(self, path: str) -> bool:
-        """Whether a file lies in a folder below .hoodie whose names may be data."""
+        """Whether a file lies in a folder below .hoodie whose names may contain data."""
         top, *inner = path.split("/")
         return top == META_DIR and len(inner) > 1 and inner[0] not in (*_FOLDERS, self._config.archive_folder)
 
     def _mtime(self, path: str, info: FileInfo) -> int:
-        """A writer that is dead here is dead elsewhere, where its process cannot be looked for."""
+        """Modification time of a file.
+
+        A writer that is dead here is dead elsewhere, where its process cannot be looked for.
+        """
         folder, _, name = path.rpartition("/")
         if folder == heartbeat.FOLDER and not heartbeat.liveness(self._storage, name).alive:
             return 0
@@ -260,7 +266,10 @@ class _Gathering:
         return bytes(len(data))
 
     def _history(self, path: str, data: bytes) -> bytes:
-        """The history of layout 2: manifests name files and their sizes, and come after them in the listing."""
+        """A masked file of the LSM timeline.
+
+        Manifests name files and their sizes, and come after them in the listing.
+        """
         name = path.rpartition("/")[2]
         if name.endswith(".parquet"):
             try:
@@ -277,7 +286,7 @@ class _Gathering:
         return json.dumps(manifest).encode()
 
     def _properties(self, data: bytes) -> bytes:
-        """The properties as they are, without a metadata table."""
+        """The properties without a metadata table."""
         try:
             found = properties.parse(data)
         except CorruptFileError:
@@ -307,7 +316,7 @@ class _Gathering:
         return masked_base_file(self._storage, path, self._mask, size=None, partition=folder, key=self._key)
 
     def metadata_table(self) -> dict[str, Any] | None:
-        """What the metadata table lists, masked; None where there is none."""
+        """Masked listing of the metadata table; None where there is none."""
         if not metadata_table.built(self._config):
             return None
         try:

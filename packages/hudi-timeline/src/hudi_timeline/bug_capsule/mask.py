@@ -1,4 +1,4 @@
-"""What stands for a value in a capsule: a rank among the values of its kind and a keyed hash.
+"""Masks of values in a capsule: rank within the value's kind, and a keyed hash.
 
 Equal values have equal masks and greater ones greater masks, so that key ranges and statistics drop the same files;
 without the key, which is never stored, nothing else can be told from them.
@@ -38,7 +38,7 @@ BASE = "capsule:/table"
 
 
 def _place(value: Any) -> tuple[str, Any]:
-    """What values are ordered by: a column that changed its type has some that do not compare with each other."""
+    """Sort key of a value, which also orders values of different types."""
     if isinstance(value, (int, float, Decimal)):
         return "number", value
     if isinstance(value, datetime):
@@ -47,13 +47,18 @@ def _place(value: Any) -> tuple[str, Any]:
 
 
 class Mask:
-    """Masks of one table's values.  All values of a kind are given before the first mask of it is asked for."""
+    """Masks of one table's values.
+
+    All values of a kind are given before the first mask of it is asked for.
+    """
 
     def __init__(self, key: bytes, uri: str, *, hashed: bool = True) -> None:
-        """Args:
-        key: of the hash; 16 bytes or more.
-        uri: the table's base path, which is masked too.
-        hashed: whether masks carry a hash beside the rank.
+        """Masks for the values of one table.
+
+        Args:
+            key: of the hash; 16 bytes or more.
+            uri: the table's base path, which is masked too.
+            hashed: whether masks carry a hash beside the rank.
         """
         self._key, self._uri, self._hashed = key, uri.rstrip("/"), hashed
         self._values: dict[str, set[Any]] = {}
@@ -64,17 +69,17 @@ class Mask:
     # --- values --------------------------------------------------------------------------------------
 
     def meet(self, kind: str, values: Iterable[Any]) -> None:
-        """Take note of values of a kind: record keys, or those of a column."""
+        """Record values of a kind: record keys, or those of a column."""
         self._values.setdefault(kind, set()).update(v for v in values if v is not None)
 
     def rank(self, kind: str, value: Any) -> int:
-        """The place of a value among those of its kind, from 0."""
+        """Rank of a value in its kind, from 0."""
         if kind not in self._sorted:
             self._sorted[kind] = sorted(self._values.get(kind, ()), key=_place)
         return bisect.bisect_left(self._sorted[kind], _place(value), key=_place)
 
     def text(self, kind: str, value: str) -> str:
-        """The mask of a text."""
+        """Mask of a text."""
         width = len(str(len(self._values.get(kind, ()))))
         rank = f"{self.rank(kind, value):0{width}d}"
         return f"{rank}-{self.digest(kind, value)}" if self._hashed else rank
@@ -86,7 +91,7 @@ class Mask:
         return hmac.new(self._key, text, hashlib.sha256).hexdigest()[:12]
 
     def value(self, kind: str, value: Any, type_: pa.DataType) -> Any:
-        """The mask of a value of a column, of the column's type."""
+        """Mask of a column value, in the column's type."""
         if pa.types.is_string(type_) or pa.types.is_large_string(type_):
             return self.text(kind, value)
         if pa.types.is_binary(type_) or pa.types.is_large_binary(type_):
@@ -106,13 +111,13 @@ class Mask:
     # --- paths ---------------------------------------------------------------------------------------
 
     def meet_partition(self, path: str) -> None:
-        """Take note of a partition."""
+        """Record a partition."""
         for segment in path.split("/"):
             self.meet("partition", [segment.partition("=")[2] if "=" in segment else segment])
         self.partitions[path] = ""
 
     def partition(self, path: str) -> str:
-        """The mask of a partition path: names of columns stay."""
+        """Mask of a partition path; column names stay."""
         if path and not self.partitions.get(path):
             self.partitions[path] = "/".join(map(self._segment, path.split("/")))
         return self.partitions[path] if path else ""
@@ -124,7 +129,7 @@ class Mask:
         return f"{name}{equals}{self.partition_value(value)}"
 
     def partition_value(self, value: str) -> str:
-        """Digits stay digits and days days, so that typed partition columns can be read."""
+        """Mask of a partition value; digits stay digits and days stay days."""
         if value in _DEFAULT_PARTITIONS or not value:
             return value
         rank = self.rank("partition", value)
@@ -135,7 +140,7 @@ class Mask:
         return self.text("partition", value)
 
     def path(self, path: str) -> str:
-        """The mask of a path below the table, or of an absolute one."""
+        """Mask of a path below the table, or of an absolute path."""
         if path.startswith(self._uri):
             rest = path[len(self._uri) :].lstrip("/")
             return f"{BASE}/{self.path(rest)}" if rest else BASE
@@ -150,7 +155,7 @@ class Mask:
         return f"{masked if folder else ''}{slash}{self.name(name)}"
 
     def name(self, name: str) -> str:
-        """The mask of a file name: names of Hudi's own grammar stay."""
+        """Mask of a file name; Hudi's own parts stay."""
         marker = _MARKER.match(name)
         plain = marker["file"] if marker else name
         crc = plain.startswith(".") and plain.endswith(".crc")
@@ -169,7 +174,7 @@ class Mask:
     # --- what metadata says --------------------------------------------------------------------------
 
     def word(self, text: str) -> str:
-        """The mask of a text of the timeline: instants, actions, classes and names of files stay."""
+        """Mask of a timeline text; instants, actions, classes and file names stay."""
         if not text or text in self.instants:
             return text
         if text in self.partitions:
@@ -184,7 +189,7 @@ class Mask:
         return text if masked == text else self.digest("text", text)
 
     def free(self, text: str) -> str:
-        """The mask of a text that a user may have given: only instants and what says yes or no stay."""
+        """Mask of free text; only instants and yes/no values stay."""
         if not text or text in ("true", "false") or all(_INSTANT.match(t) for t in text.split(",")):
             return text
         return self.digest("text", text)

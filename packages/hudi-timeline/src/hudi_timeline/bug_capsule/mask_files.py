@@ -1,4 +1,4 @@
-"""Data files as they go into a capsule: as large as they are, with the footers and frames that they have, masked.
+"""Masked data files of a capsule, with original sizes, footers and block frames.
 
 A base file keeps its row groups, their numbers of rows and nulls, statistics of data columns, key range, bloom filter
 and record keys, all masked; values between the least and the greatest are not there.  A log file keeps the frames of
@@ -57,7 +57,7 @@ _FREE = frozenset({"comments", "savepointedBy"})
 
 
 def partitions_of(record: Any) -> set[str]:
-    """The partitions that a record of the timeline names."""
+    """Partitions named in a timeline record."""
     found: set[str] = set()
     if isinstance(record, Mapping):
         for name, value in record.items():
@@ -75,7 +75,7 @@ def partitions_of(record: Any) -> set[str]:
 
 
 def parsed(data: bytes) -> Any:
-    """What an instant's file says; None where it cannot be read, or says nothing."""
+    """Parsed content of an instant's file; None where it is unreadable or empty."""
     try:
         return read_container(data)[1] if data[:4] == MAGIC else json.loads(data) if data else None
     except (HudiError, ValueError, RecursionError):
@@ -83,7 +83,7 @@ def parsed(data: bytes) -> Any:
 
 
 def masked_file(data: bytes, mask: Mask) -> bytes:
-    """An instant's file with its values masked; one that cannot be read is as many zeros."""
+    """An instant's file with masked values; zeros of the same length if unreadable."""
     record = parsed(data)
     if record is None:
         return bytes(len(data))
@@ -98,7 +98,7 @@ def masked_file(data: bytes, mask: Mask) -> bytes:
 
 
 def masked_archive(data: bytes, mask: Mask) -> bytes:
-    """A file of the archive with the values in its entries masked; as many zeros where it cannot be read."""
+    """An archive file with masked values; zeros of the same length if unreadable."""
     try:
         with LogFileReader(data) as reader:
             return b"".join(_masked_block(reader, b, mask) for b in reader.blocks)
@@ -156,11 +156,11 @@ _TAIL = 8  # length of the footer, and PAR1
 
 
 class TooLarge(Exception):
-    """The masked file is larger than the file."""
+    """The masked file exceeds the original's size."""
 
 
 def meet_values(storage: Storage, path: str, mask: Mask) -> None:
-    """Take note of a base file's record keys and of the values in its footer.
+    """Record a base file's record keys and footer values.
 
     Raises:
         HudiError: it cannot be read.
@@ -177,7 +177,7 @@ def meet_values(storage: Storage, path: str, mask: Mask) -> None:
 
 
 def _statistics(schema: pa.Schema, group: RowGroup) -> Iterator[tuple[str, Any, Any, int]]:
-    """(column, least, greatest, nulls) of the flat data columns of a row group that say so."""
+    """(column, smallest, largest, nulls) of a row group's flat columns with statistics."""
     for name, said in group.columns.items():
         if name in META_COLUMNS or name not in schema.names:
             continue
@@ -189,7 +189,7 @@ def _statistics(schema: pa.Schema, group: RowGroup) -> Iterator[tuple[str, Any, 
 def masked_base_file(
     storage: Storage, path: str, mask: Mask, *, size: int | None, partition: str, key: str
 ) -> bytes:
-    """A base file masked.
+    """A masked base file.
 
     Args:
         size: how large it is to be; None for as large as it gets.
@@ -251,12 +251,12 @@ def _row_group(
 
 
 def _of_hudi(file: pq.ParquetFile, group: int, field: pa.Field) -> pa.ChunkedArray:
-    """Commit times, sequence numbers and file names are no data."""
+    """Meta columns without user data: commit times, sequence numbers, file names."""
     return file.read_row_group(group, columns=[field.name]).column(0).cast(field.type)
 
 
 def _between(mask: Mask, field: pa.Field, rows: int, least: Any, greatest: Any, nulls: int) -> pa.Array:
-    """As many rows and nulls, with that least and that greatest value."""
+    """A column with that number of rows and nulls, and that smallest and largest value."""
     low, high = (mask.value(field.name, v, field.type) for v in (least, greatest))
     values = [low] * (rows - nulls)
     if len(values) > 1:
@@ -274,7 +274,7 @@ def _entries(entries: dict[str, str], keys: list[str], mask: Mask) -> dict[str, 
 
 
 def _masked_filter(text: str, type_code: str | None, keys: list[str]) -> str:
-    """A filter of the same shape that holds the masked keys; what is no filter stays none."""
+    """A bloom filter of the same shape with the masked keys; invalid ones stay invalid."""
     try:
         bloom = parse_filter(text, type_code)
     except HudiError:
@@ -286,7 +286,7 @@ def _masked_filter(text: str, type_code: str | None, keys: list[str]) -> str:
 
 
 def _padded(data: bytes, size: int) -> bytes:
-    """The file with zeros before its footer: what the footer says of places is counted from the beginning."""
+    """The file padded with zeros before its footer, whose offsets count from the start."""
     if len(data) > size:
         raise TooLarge
     footer = int.from_bytes(data[-_TAIL : -_TAIL + 4], "little") + _TAIL
@@ -294,7 +294,7 @@ def _padded(data: bytes, size: int) -> bytes:
 
 
 def masked_history(data: bytes, mask: Mask) -> bytes:
-    """A file of the history of timeline layout 2, with what its instants say masked."""
+    """A file of the LSM timeline with masked instant metadata."""
     table = pq.read_table(pa.BufferReader(data))
     columns = [
         pa.array([None if v is None else masked_file(v, mask) for v in c.to_pylist()], c.type)
@@ -308,7 +308,7 @@ def masked_history(data: bytes, mask: Mask) -> bytes:
 
 
 def masked_log(data: bytes) -> bytes:
-    """A log file with zeros for the contents of its blocks, and for what is no block."""
+    """A log file with zeros for block contents and for damaged stretches."""
     out = bytearray(data)
     with LogFileReader(data) as reader:
         for block in reader.blocks:

@@ -1,4 +1,4 @@
-"""A capsule opened: the table's state in a folder, without its data."""
+"""Rebuilding of a table's metadata from a bug capsule."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LATEST_MS = 1 << 43  # year 2248; file systems know no year far beyond
 
 
 def open_capsule(capsule: str | Path, folder: str | Path) -> dict[str, Any]:
-    """Rebuild a table from a capsule, and give the capsule's manifest.
+    """Rebuild a table from a capsule; returns the capsule's manifest.
 
     Args:
         folder: where the table comes to lie; it must be empty or not there.

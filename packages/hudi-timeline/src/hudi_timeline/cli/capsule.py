@@ -1,4 +1,4 @@
-"""The command `hudi capsule`: a table's state for a bug report, without its data."""
+"""Command `hudi capsule`: table metadata for a bug report, without data."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ def capsule(
     output: Annotated[Format, typer.Option("--output", help="How to print.")] = Format.table,
     storage: StorageOptions = None,
 ) -> None:
-    """Put a table's state into one file for a bug report: timeline, footers, listing; values and keys are hashed.
+    """Write a table's metadata to one file for a bug report; values and keys are hashed.
+
+    Contains the timeline, footers and the listing.
 
     `hudi capsule open FILE.zip DIR` rebuilds the table's state from it.
     """

@@ -1,4 +1,4 @@
-"""Commands that convert and mend a table: upgrade, downgrade, repair; and what one commit did.
+"""Commands upgrade, downgrade, repair and commit: conversions and commit statistics.
 
 The repairs have the names that hudi-cli gives them.
 """
@@ -56,7 +56,7 @@ def upgrade(
     output: Output = Format.table,
     storage: StorageOptions = None,
 ) -> None:
-    """Take a table of version 5 up to 6; upgrade what reads it first."""
+    """Upgrade a table from version 5 to 6; upgrade its readers first."""
     _show_version(open_table(path, storage).upgrade(to, dry_run=dry_run), output)
 
 
@@ -67,7 +67,7 @@ def downgrade(
     output: Output = Format.table,
     storage: StorageOptions = None,
 ) -> None:
-    """Take a table of version 6 down to 5, for readers of Apache Hudi before 0.14."""
+    """Downgrade a table from version 6 to 5, for readers of Apache Hudi before 0.14."""
     _show_version(open_table(path, storage).downgrade(to, dry_run=dry_run), output)
 
 
@@ -97,7 +97,10 @@ def overwrite_hoodie_props(
     output: Output = Format.table,
     storage: StorageOptions = None,
 ) -> None:
-    """Replace hoodie.properties by a file; the checksum is computed.  `hoodie.table.type` converts a table."""
+    """Replace hoodie.properties by a file; the checksum is computed.
+
+    A new `hoodie.table.type` converts the table.
+    """
     entries = replace_properties.parse_file(_content(new), new)
     change = open_table(path, storage).overwrite_properties(entries, dry_run=dry_run, force=force)
     if output is Format.table:
@@ -120,7 +123,7 @@ def _content(file: str) -> bytes:
 def addpartitionmeta(
     path: Path, dry_run: DryRun = False, output: Output = Format.table, storage: StorageOptions = None
 ) -> None:
-    """Make .hoodie_partition_metadata in folders of committed files that have none."""
+    """Create .hoodie_partition_metadata in folders of committed files that lack it."""
     _show(add_partition_metadata(_context(path, storage), dry_run=dry_run), output)
 
 
@@ -128,7 +131,7 @@ def addpartitionmeta(
 def corrupted_clean_files(
     path: Path, dry_run: DryRun = False, output: Output = Format.table, storage: StorageOptions = None
 ) -> None:
-    """Delete pending cleanings whose plan is empty or cannot be read."""
+    """Delete pending cleans whose plan is empty or unreadable."""
     _show(remove_corrupt_cleans(_context(path, storage), dry_run=dry_run), output)
 
 
@@ -136,7 +139,7 @@ def corrupted_clean_files(
 def migrate_partition_meta(
     path: Path, dry_run: DryRun = False, output: Output = Format.table, storage: StorageOptions = None
 ) -> None:
-    """Keep partition metadata in Parquet files instead of text."""
+    """Move partition metadata from text to Parquet files."""
     _show(migrate_partition_metadata(_context(path, storage), dry_run=dry_run), output)
 
 
@@ -152,7 +155,7 @@ def deduplicate_rows(
     output: Output = Format.table,
     storage: StorageOptions = None,
 ) -> None:
-    """Take out rows that stand twice in a partition of a copy-on-write table, by a commit."""
+    """Remove duplicate rows in a partition of a copy-on-write table, by a commit."""
     given = dict(o.partition("=")[::2] for o in option or [])
     context = ServiceContext(table_storage(path, storage), given)
     result = deduplicate(context, partition, kind=kind, dry_run=dry_run, options=given)
@@ -169,7 +172,7 @@ def deduplicate_rows(
 def show_empty_commit_metadata(
     path: Path, output: Output = Format.table, storage: StorageOptions = None
 ) -> None:
-    """Completed writes whose file is empty; reads of the table raise for them."""
+    """List completed writes with an empty file, which make reads fail."""
     found = empty_commits(table_storage(path, storage))
     rows = [{"instant": i.time, "action": i.action, "file": i.path} for i in found]
     schema = pa.schema([("instant", pa.string()), ("action", pa.string()), ("file", pa.string())])
@@ -189,7 +192,7 @@ def _show(found: Sequence[Repair], output: Format) -> None:
 def showpartitions(
     path: Path, instant: Instant, output: Output = Format.table, storage: StorageOptions = None
 ) -> None:
-    """Files, rows and bytes that the commit wrote, by partition."""
+    """Show files, rows and bytes written by a commit, per partition."""
     show_rows(open_table(path, storage).inspect.commit_partitions(instant), output)
 
 
@@ -197,7 +200,7 @@ def showpartitions(
 def showfiles(
     path: Path, instant: Instant, output: Output = Format.table, storage: StorageOptions = None
 ) -> None:
-    """The files that the commit wrote."""
+    """Show the files written by a commit."""
     show_rows(open_table(path, storage).inspect.commit_files(instant), output)
 
 
@@ -210,6 +213,6 @@ def record_size(
     output: Output = Format.table,
     storage: StorageOptions = None,
 ) -> None:
-    """The average bytes of a row: bytes written by rows written."""
+    """Show the average record size: bytes written by rows written."""
     size = open_table(path, storage).inspect.average_record_size(instant)
     show_facts({"bytes per row": None if size is None else round(size, 1)}, output)

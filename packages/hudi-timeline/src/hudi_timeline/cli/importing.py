@@ -1,4 +1,4 @@
-"""The command that makes a table of a Parquet data set, as hudi-cli's `hdfsparquetimport`."""
+"""Command `hudi import`: Parquet data set to table, as hudi-cli's `hdfsparquetimport`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `hudi` command: look at a table from a shell, and keep it healthy.
+"""Command `hudi`: inspects and maintains tables from a shell.
 
 Exit codes: 0 done; 1 the table or the request is at fault (one line on standard error, with the error's
 code); 2 the command line is at fault; 130 interrupted.
@@ -40,7 +40,7 @@ def _head(rows: pa.Table, limit: int, *, newest_first: bool = False) -> pa.Table
 
 @app.command()
 def show(path: Path, output: Output = Format.table, storage: StorageOptions = None) -> None:
-    """What the table is: name, type, version, keys, newest commit, size."""
+    """Show the table: name, type, version, keys, newest commit, size."""
     table = open_table(path, storage)
     config = table.config
     commits = [c for c in table.inspect.commits().to_pylist() if c["state"] == "COMPLETED"]
@@ -68,7 +68,7 @@ def show(path: Path, output: Output = Format.table, storage: StorageOptions = No
 
 @app.command()
 def schema(path: Path, output: Output = Format.table, storage: StorageOptions = None) -> None:
-    """The table's columns and their types."""
+    """Show the table's columns and types."""
     config_and_schema = open_table(path, storage)
     config, columns = config_and_schema.config, config_and_schema.schema
     roles = dict.fromkeys(config.partition_fields, "partition")
@@ -97,7 +97,7 @@ def timeline(
     ] = False,
     storage: StorageOptions = None,
 ) -> None:
-    """The actions on the table, newest first."""
+    """List the actions on the table, newest first."""
     inspect = open_table(path, storage).inspect
     rows = inspect.rollbacks() if rollbacks else inspect.timeline()
     if incomplete:
@@ -109,7 +109,7 @@ def timeline(
 def commits(
     path: Path, output: Output = Format.table, limit: Limit = 0, storage: StorageOptions = None
 ) -> None:
-    """What each commit did, newest first."""
+    """List commits with their statistics, newest first."""
     rows = _head(open_table(path, storage).inspect.commits(), limit, newest_first=True)
     show_rows(rows if output is Format.json else rows.drop_columns(["extra"]), output)
 
@@ -118,7 +118,7 @@ def commits(
 def partitions(
     path: Path, output: Output = Format.table, limit: Limit = 0, storage: StorageOptions = None
 ) -> None:
-    """The table's partitions, with files and bytes."""
+    """List partitions with files and bytes."""
     show_rows(_head(open_table(path, storage).inspect.partitions(), limit), output)
 
 
@@ -132,7 +132,7 @@ def files(
     ] = False,
     storage: StorageOptions = None,
 ) -> None:
-    """The base files of the table's newest state."""
+    """List the base files of the newest snapshot."""
     inspect = open_table(path, storage).inspect
     show_rows(_head(inspect.file_slices() if every else inspect.files(), limit), output)
 
@@ -148,7 +148,7 @@ def head(
     meta: Annotated[bool, typer.Option("--meta", help="Also the _hoodie_* columns.")] = False,
     storage: StorageOptions = None,
 ) -> None:
-    """Some rows of the table."""
+    """Show some rows of the table."""
     names = [c.strip() for c in columns.split(",")] if columns else None
     scan = open_table(path, storage).read(names, where, as_of=as_of, meta_columns=meta)
     show_rows(_first_rows(scan.to_batches(), limit), output)
@@ -183,7 +183,7 @@ def check_merge(
     output: Output = Format.table,
     storage: StorageOptions = None,
 ) -> None:
-    """Whether rows depend on the order of writes: laws of the table's merge, or of another; 1 if one is broken."""
+    """Check that rows do not depend on the order of writes (merge laws); exit code 1 if they do."""
     if merge and payload:
         raise typer.BadParameter("--merge and --payload exclude each other")
     report = open_table(path, storage).check_merge(
@@ -213,7 +213,7 @@ def explain(
     options: Annotated[list[str], typer.Argument(help="Option names, or NAME=VALUE.", metavar="OPTION...")],
     output: Output = Format.table,
 ) -> None:
-    """What options mean here: their default, and whether they are followed, tuning or not provided."""
+    """Explain options: default, and whether they are implemented, ignored or unsupported."""
     facts = []
     for option in options:
         name, equals, value = option.partition("=")
@@ -241,7 +241,7 @@ def _root(
     ] = None,
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False,
 ) -> None:
-    """Look at Apache Hudi tables, without a JVM."""
+    """Inspect and maintain Apache Hudi tables, without a JVM."""
     if allow_function:
         from hudi_timeline.options.allowed_functions import allow_functions
 
@@ -249,7 +249,7 @@ def _root(
 
 
 def _interruptible(invoke: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The run of a command, with one line and the usual exit code at Ctrl-C; typer says this or that by version."""
+    """Command runner with one line and the usual exit code at Ctrl-C, for any typer version."""
 
     def run(context: Any) -> Any:
         try:
@@ -262,7 +262,10 @@ def _interruptible(invoke: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def main() -> None:
-    """The entry point: errors of ours are one line on standard error and exit code 1."""
+    """Entry point.
+
+    Errors of this project are one line on standard error and exit code 1.
+    """
     command = typer.main.get_command(app)
     command.invoke = _interruptible(command.invoke)  # type: ignore[method-assign, assignment]
     try:
@@ -279,6 +282,6 @@ def main() -> None:
 
 
 def line_of(error: OSError) -> str:
-    """What the operating system refuses outside of tables: the file that a capsule is to become, and the like."""
+    """Line for an operating system error outside of tables, such as a capsule's target file."""
     reason = error.strerror or str(error) or type(error).__name__
     return " ".join(f"the system refused: {reason}{f' ({error.filename})' if error.filename else ''}".split())

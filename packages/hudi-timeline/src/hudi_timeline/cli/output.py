@@ -1,4 +1,4 @@
-"""Tables as text, JSON or CSV on standard output."""
+"""Output of rows and facts as text, JSON or CSV."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Format(StrEnum):
 
 
 def plain(value: object) -> object:
-    """A value as JSON knows it."""
+    """A value in the form that JSON serialises."""
     if isinstance(value, (datetime, date, time)):
         return value.isoformat()
     if isinstance(value, Decimal):
@@ -45,7 +45,7 @@ def plain(value: object) -> object:
 
 
 def text(value: object) -> str:
-    """A value for a cell; null is empty."""
+    """Cell text of a value; null is empty."""
     value = plain(value)
     if value is None:
         return ""
@@ -110,12 +110,12 @@ StorageOptions = Annotated[
 
 
 def open_table(path: str, storage: list[str] | None, options: list[str] | None = None) -> HudiTable:
-    """The table that a command is about; `storage` and `options` are NAME=VALUE."""
+    """The table of a command; `storage` and `options` are NAME=VALUE."""
     return HudiTable.open(path, storage_options=pairs(storage), options=pairs(options))
 
 
 def table_storage(path: str, storage: list[str] | None) -> Storage:
-    """The storage of a table that may be in no state to be opened."""
+    """Storage of a table that may be too damaged to open."""
     return open_storage(path, pairs(storage))
 
 

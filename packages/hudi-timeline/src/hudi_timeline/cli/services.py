@@ -1,4 +1,4 @@
-"""Commands that keep a table healthy: clean, archive, savepoint, restore, rollback.
+"""Commands of the table services: clean, archive, savepoint, restore, rollback.
 
 --dry-run says what they would do.
 """
@@ -37,7 +37,7 @@ def clean(
     output: Output = Format.table,
     storage: StorageOptions = None,
 ) -> None:
-    """Delete the files of versions that the policy does not keep (hoodie.cleaner.*)."""
+    """Delete file versions that the policy does not retain (hoodie.cleaner.*)."""
     result = open_table(path, storage, option).clean(dry_run=dry_run)
     earliest = result.plan.earliest
     show_facts(
@@ -85,7 +85,7 @@ def restore(
     output: Output = Format.table,
     storage: StorageOptions = None,
 ) -> None:
-    """Take the table back to a commit; what was written after it is undone for good."""
+    """Restore the table to a commit; later commits are undone permanently."""
     result = open_table(path, storage).restore(instant, dry_run=dry_run)
     facts = {
         "to": result.to,
@@ -115,7 +115,7 @@ def rollback(
     output: Output = Format.table,
     storage: StorageOptions = None,
 ) -> None:
-    """Undo the newest write, completed or not; or an inflight compaction, which goes back to its plan."""
+    """Roll back the newest write, or an inflight compaction, which returns to its plan."""
     result = open_table(path, storage, option).rollback(instant, dry_run=plan)
     requests = [r for p in result.plans for r in p.requests]
     facts: dict[str, object] = {
@@ -138,18 +138,18 @@ def create(
     comment: Annotated[str, typer.Option("--comment")] = "",
     storage: StorageOptions = None,
 ) -> None:
-    """Keep a commit from cleaning and archival, and print its instant."""
+    """Create a savepoint and print its instant; cleaning and archival spare the commit."""
     print(open_table(path, storage).savepoint(instant, user=user, comment=comment))
 
 
 @savepoints.command("delete")
 def delete(path: Path, instant: Instant, storage: StorageOptions = None) -> None:
-    """Give a savepoint up."""
+    """Delete a savepoint."""
     open_table(path, storage).delete_savepoint(instant)
 
 
 @savepoints.command("list")
 def list_all(path: Path, storage: StorageOptions = None) -> None:
-    """The savepoints, oldest first."""
+    """List savepoints, oldest first."""
     for instant in open_table(path, storage).savepoints:
         print(instant)

@@ -1,4 +1,4 @@
-"""The commands `hudi verify` and `hudi repair`: what is wrong with a table, and putting it right."""
+"""Commands `hudi verify` and `hudi repair`: finding and repairing damage."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FINDINGS = "findings"
 
 
 class WithFindings(TyperGroup):
-    """`hudi repair NAME PATH` for one kind of repair; `hudi repair PATH` for everything that `verify` finds."""
+    """Commands `hudi repair NAME PATH` (one repair) and `hudi repair PATH` (all findings)."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] != "--help":
@@ -59,7 +59,7 @@ def verify(
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Files to look at at once.")] = None,
     storage: StorageOptions = None,
 ) -> None:
-    """Find everything that is wrong with the table; 1 if some reader or writer would suffer from it."""
+    """Find everything wrong with the table; exit code 1 if a reader or writer is affected."""
     there, scan_of = _open(path, storage)
     found = verify_table(there, deep=deep, workers=workers, scan_of=scan_of)
     if json:
@@ -86,7 +86,7 @@ def repair(
     option: Options = None,
     storage: StorageOptions = None,
 ) -> None:
-    """Put right what `hudi verify` finds, as far as there is a safe way; without --execute the plan is printed."""
+    """Repair what `hudi verify` finds, where it is safe; without --execute only print the plan."""
     there, scan_of = _open(path, storage)
     given = dict(o.partition("=")[::2] for o in option or [])
     result = repair_table(
@@ -112,7 +112,7 @@ def repair(
 
 
 def _open(path: str, storage: list[str] | None) -> tuple[Storage, ScanOf | None]:
-    """The table's storage, and how its rows are read: None for a table that cannot be opened."""
+    """Storage of the table, and its scans; None for a table that cannot be opened."""
     try:
         table = open_table(path, storage)
     except (CorruptFileError, UnsupportedError):

@@ -1,4 +1,4 @@
-"""Heartbeats: a file that a running write renews, so that others know that it lives.
+"""Heartbeats of running writes: files whose renewal shows that the writer is alive.
 
 `.hoodie/.heartbeat/<instant>`; Apache Hudi looks at its modification time only.  Ours says in JSON who
 writes it, so that the write of a process that died on this machine counts as dead at once.
@@ -49,7 +49,7 @@ def heartbeat_path(instant: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The process behind a heartbeat, and what tells it from every other.
+    """The process behind a heartbeat, and its distinguishing marks.
 
     `boot` and `namespace` say in which numbering `pid` counts, `started` (kernel ticks since boot)
     tells two processes with one number apart; they are "" where the system does not say.
@@ -65,12 +65,12 @@ class Owner:
     misses: int = 0
 
     def text(self) -> str:
-        """The process in one word."""
+        """The process as one word."""
         return "|".join((self.host, self.boot, self.namespace, str(self.pid), self.started))
 
     @classmethod
     def of_text(cls, text: str) -> Owner | None:
-        """The process of such a word; None where it is none."""
+        """The process of such a word; None for other text."""
         parts = text.split("|")
         if (
             len(parts) != 5
@@ -83,7 +83,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Liveness:
-    """Whether the writer of an instant is at work.
+    """Liveness of an instant's writer.
 
     `age_ms` is the time since the last beat, None without a heartbeat file; `reason` says in words why
     the writer counts as dead or alive.
@@ -96,7 +96,7 @@ class Liveness:
 
 
 def this_process() -> Owner:
-    """What tells this process from every other."""
+    """The identity of this process."""
     return Owner(
         host=socket.gethostname(),
         boot=_text("/proc/sys/kernel/random/boot_id"),
@@ -122,14 +122,14 @@ def _link(path: str) -> str:
 
 
 def _start_and_state(pid: int) -> tuple[str, str]:
-    """Start time and state letter of a process, ("", "") where the system does not tell."""
+    """Start time and state letter of a process; ("", "") where the system does not tell."""
     # The second field is the command in parentheses, which may hold anything.
     fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
     return (fields[19], fields[0]) if len(fields) > 19 else ("", "")
 
 
 def has_ended(owner: Owner) -> bool:
-    """Whether the owner was a process of this machine that is no more."""
+    """Whether the owner was a process of this machine that has ended."""
     here = this_process()
     if not owner.boot or (owner.boot, owner.namespace) != (here.boot, here.namespace) or owner.pid <= 0:
         return False
@@ -148,7 +148,7 @@ def has_ended(owner: Owner) -> bool:
 
 
 def _is_at_work(token: str) -> bool:
-    """Whether a heartbeat of this process stands for a write that goes on; one that an interrupt cut off is ended."""
+    """Whether a heartbeat of this process belongs to a running write, not an interrupted one."""
     with _running_lock.threads:
         beat = _running.get(token)
     if beat is None:
@@ -160,7 +160,7 @@ def _is_at_work(token: str) -> bool:
 
 
 class Heartbeat:
-    """A heartbeat that is kept up by a thread from its making until `stop`.
+    """A heartbeat renewed by a thread until `stop`.
 
     Attributes:
         call: who writes; once that call is over without `stop`, as by an interrupt, the heartbeat counts as dead.
@@ -210,7 +210,7 @@ class Heartbeat:
 
     @property
     def is_own(self) -> bool:
-        """Whether this process began it, and not one that forked this one."""
+        """Whether this process, and not its parent before a fork, started the heartbeat."""
         return self._owned.here
 
     def _run(self) -> None:
@@ -221,7 +221,7 @@ class Heartbeat:
             self.beat()
 
     def _goes_on(self) -> bool:
-        """Wait for the next beat; whether there is to be one."""
+        """Wait for the next beat; returns whether there is one."""
         try:
             self._stopping.get(timeout=self._interval_s)
         except Empty:
@@ -229,7 +229,10 @@ class Heartbeat:
         return False
 
     def beat(self) -> None:
-        """Renew the heartbeat; a file that is gone is not made again, because another writer took it away."""
+        """Renew the heartbeat.
+
+        A removed file is not created again: another writer took it away.
+        """
         try:
             if self._storage.info(heartbeat_path(self.instant)) is None:
                 self._lost = "its heartbeat file was removed"
@@ -244,7 +247,7 @@ class Heartbeat:
             self._problem = str(e)
 
     def check(self) -> None:
-        """Make sure that no other writer can have taken this write for dead.
+        """Check that no other writer can have declared this write dead.
 
         Raises:
             ConcurrentWriterError: beats were missed, or the heartbeat is gone or another's.
@@ -271,7 +274,10 @@ class Heartbeat:
             )
 
     def stop(self) -> None:
-        """End the thread and remove the file.  May be called again; a forked child leaves both to its parent."""
+        """End the thread and remove the file; idempotent.
+
+        A forked child leaves both to its parent.
+        """
         if not self._owned.here:
             return
         self.call = _OVER
@@ -282,7 +288,7 @@ class Heartbeat:
             self._forget()
 
     def give_up(self) -> None:
-        """End the thread and leave the file, as the end of the process does."""
+        """End the thread and leave the file, as a dying process does."""
         if not self._owned.here:
             return
         self.call = _OVER
@@ -290,7 +296,7 @@ class Heartbeat:
         self._forget()
 
     def halt(self) -> None:
-        """End the thread: the file is left as it is, and counts for as long as it is not too old."""
+        """End the thread; the file stays valid until it is too old."""
         self._stopping.put(None)
         if self._thread.ident is not None and self._thread is not threading.current_thread():
             # A beat that hangs in the storage must not hang the writer; its file expires by itself.
@@ -302,7 +308,7 @@ class Heartbeat:
 
 
 def give_up_abandoned() -> None:
-    """End the heartbeats of this process whose calls are over without ending them, as an interrupt makes them."""
+    """End heartbeats of this process whose calls ended without `stop`, as after an interrupt."""
     with _running_lock.threads:
         begun = list(_running.values())
     for beat in begun:
@@ -319,7 +325,7 @@ def start(
     clock: Callable[[], float] = time.monotonic,
     call: RunningCall | None = None,
 ) -> Heartbeat:
-    """Begin the heartbeat of a write; done before its requested file is made.
+    """Start the heartbeat of a write, before its requested file is created.
 
     Args:
         clock: seconds that only grow, to tell missed beats.
@@ -334,7 +340,7 @@ def start(
 
 
 def abandon(storage: Storage) -> None:
-    """End the heartbeats that were begun through this object, and leave their files, as the end of a process does."""
+    """End this object's heartbeats and leave their files, as a dying process does."""
     with _running_lock.threads:
         begun = [beat for beat in _running.values() if beat._storage is storage]
     for beat in begun:
@@ -342,7 +348,7 @@ def abandon(storage: Storage) -> None:
 
 
 def _read_owner(storage: Storage, instant: str) -> Owner | None:
-    """Who keeps the heartbeat up: None without a file, an empty Owner where it does not say."""
+    """Owner of a heartbeat: None without a file, an empty Owner where it is unknown."""
     try:
         data = storage.read(heartbeat_path(instant))
     except FileNotFoundError:
@@ -372,7 +378,7 @@ def liveness(
     *,
     now: Callable[[], float] = time.time,
 ) -> Liveness:
-    """Whether the writer of `instant` is at work.
+    """Liveness of the writer of `instant`.
 
     It is not without a heartbeat file, with one older than interval times misses (the longer of the
     writer's own and the given ones), or when its process is known to have ended.
@@ -391,10 +397,10 @@ def liveness(
 
 
 def list_instants(storage: Storage) -> list[str]:
-    """The instants that have a heartbeat file, in order."""
+    """Instants with a heartbeat file, in order."""
     return sorted(e.name for e in storage.list(FOLDER) if not e.is_dir and e.name.isdigit())
 
 
 def delete(storage: Storage, instant: str) -> None:
-    """Remove the heartbeat file of a write that is over."""
+    """Remove the heartbeat file of a finished write."""
     storage.delete(heartbeat_path(instant))

@@ -1,4 +1,4 @@
-"""Markers: one small file for each data file that a write begins, so that a failed one can be undone.
+"""Markers: a file per data file that a write starts, for rollback of a failed write.
 
 `.hoodie/.temp/<instant>/<partition>/<data file>.marker.<CREATE|MERGE|APPEND>`, written before the data
 file.  Apache Hudi's timeline server batches the same lines into `MARKERS<n>` files; both are read.
@@ -30,7 +30,7 @@ _BATCH_FILE = re.compile(r"MARKERS\d+\Z")
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A data file that a write announced; nothing says whether it was written."""
+    """A data file announced by a write, whether it was written or not."""
 
     partition: str
     file_name: str
@@ -38,7 +38,7 @@ class Marker:
 
     @property
     def path(self) -> str:
-        """The data file's path below the table."""
+        """Path of the data file below the table."""
         return join_path(self.partition, self.file_name)
 
 
@@ -47,24 +47,24 @@ def marker_folder(instant: str) -> str:
 
 
 def marker_path(instant: str, partition: str, data_file: str, io_type: str) -> str:
-    """The path of a marker below the table."""
+    """Path of a marker below the table."""
     if io_type not in IO_TYPES:
         raise ValueError(f"io_type is one of {', '.join(IO_TYPES)}, not {io_type!r}")
     return join_path(marker_folder(instant), join_path(partition, f"{data_file}.marker.{io_type}"))
 
 
 def create(storage: Storage, instant: str, partition: str, data_file: str, io_type: str) -> None:
-    """Announce a data file; done before its first byte is written."""
+    """Create a marker, before the first byte of its data file is written."""
     storage.touch(marker_path(instant, partition, data_file, io_type))
 
 
 def exists(storage: Storage, instant: str, partition: str, data_file: str, io_type: str) -> bool:
-    """Whether the marker is still there: it is gone once the write was rolled back or completed."""
+    """Whether the marker still exists; rollback and completion of the write delete it."""
     return storage.info(marker_path(instant, partition, data_file, io_type)) is not None
 
 
 def list_instants(storage: Storage) -> list[str]:
-    """The instants that have a marker folder, in order."""
+    """Instants with a marker folder, in order."""
     return sorted(e.name for e in storage.list(TEMP_FOLDER) if e.is_dir and e.name.isdigit())
 
 
@@ -75,7 +75,7 @@ def has_markers(storage: Storage, instant: str) -> bool:
 
 
 def list_markers(storage: Storage, instant: str) -> list[Marker]:
-    """The data files that the write announced, in order of path; [] without a marker folder.
+    """Data files announced by the write, in path order; [] without a marker folder.
 
     Raises:
         CorruptFileError: a marker that names a path outside the table or below `.hoodie`.
@@ -137,7 +137,7 @@ def _unsafe(target: str, path: str) -> CorruptFileError:
 
 
 def base_files(markers: list[Marker], instant: str) -> list[Marker]:
-    """Those markers whose base file belongs to `instant`: the only files that undoing it may delete."""
+    """Markers of base files of `instant`, the only files its rollback may delete."""
     out = []
     for marker in markers:
         base = parse_base_file(marker.partition, marker.file_name)
@@ -147,5 +147,5 @@ def base_files(markers: list[Marker], instant: str) -> list[Marker]:
 
 
 def delete(storage: Storage, instant: str) -> None:
-    """Remove the marker folder of an instant; nothing happens where there is none."""
+    """Delete the marker folder of an instant; does nothing where there is none."""
     storage.delete_dir(marker_folder(instant))

@@ -1,4 +1,4 @@
-"""Calls that are still running: whether anybody is left to give back a lock, or to end a write.
+"""Running calls: whether the function that holds a lock or write is still executing.
 
 KeyboardInterrupt may come between any two steps, also at the first one of a function that would give something back.
 A notebook then keeps the traceback, and with it every object of the call: that an object is there says nothing.
@@ -16,7 +16,7 @@ _MADE_BY_YIELD = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_
 
 
 class RunningCall:
-    """The call of a function, from its making on."""
+    """The call of a function."""
 
     __slots__ = ("_frame",)
 
@@ -25,7 +25,7 @@ class RunningCall:
 
     @classmethod
     def here(cls) -> RunningCall:
-        """The call that is running: of the nearest function above that is no generator.
+        """The running call: of the nearest non-generator function on the stack.
 
         A generator that waits at its `yield`, as those of context managers, is not running although it goes on.
         """

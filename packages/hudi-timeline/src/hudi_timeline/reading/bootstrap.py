@@ -1,4 +1,4 @@
-"""Skeleton files of a metadata-only bootstrap: meta columns here, data columns in the source file, row for row.
+"""Bootstrap base files: meta columns of the skeleton, data columns of the source file.
 
 Source: spec "Queries", section 6; HoodieBootstrapRelation of Apache Hudi 0.15.
 """
@@ -24,7 +24,7 @@ from hudi_timeline.table_config import BOOTSTRAP_BASE_PATH, TableConfig
 
 
 def with_sources(plan: ScanPlan, storage: Storage, config: TableConfig) -> ScanPlan:
-    """The plan with the source files of the skeletons that it reads.
+    """The plan with the source files of its skeletons.
 
     Raises:
         CorruptFileError: the bootstrap's index is gone, damaged or lacks one of them.
@@ -46,7 +46,7 @@ def with_sources(plan: ScanPlan, storage: Storage, config: TableConfig) -> ScanP
 
 
 def source_storage(storage: Storage, base_path: str) -> Storage:
-    """The storage of a bootstrap's source files, which lie outside of the table by design, and are only read.
+    """Storage of a bootstrap's source files, outside the table and read-only.
 
     Their folder is what hoodie.properties says, so it has to be of the table's own kind of store: a table on a disk
     does not make its readers ask hosts of a network, nor one of a network open files of their disk.
@@ -68,7 +68,7 @@ def source_storage(storage: Storage, base_path: str) -> Storage:
 
 
 class BootstrapFile:
-    """A skeleton file together with its source, as one base file (`hudi_format.file_slice.base_file.OtherBaseFile`)."""
+    """A skeleton file and its source as one base file (`OtherBaseFile`)."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class BootstrapFile:
         return sum(t.num_rows for t in iter_row_groups(self._storage, self._path, columns=[]))
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """All rows, in the order of both files.
+        """All rows, in file order.
 
         Raises:
             MissingFileError, CorruptFileError: the source is gone, or has another number of rows.
@@ -145,14 +145,14 @@ class BootstrapFile:
 
 
 def _constant(level: str, field: pa.Field, rows: int) -> pa.Array:
-    """The value of a source column that only a folder's name says."""
+    """A source column's constant value from a folder name."""
     (text,) = split_values(f"{field.name}={level}", [field.name]) or [None]
     value = cast_text(pa.array([text], pa.string()), field.type)[0]
     return pa.repeat(value, rows) if value.is_valid else pa.nulls(rows, field.type)
 
 
 class _Rows:
-    """A stream of tables, taken in pieces of any length."""
+    """Stream of tables, read in pieces of any length."""
 
     def __init__(self, tables: Iterator[pa.Table]) -> None:
         self._tables = tables

@@ -1,4 +1,4 @@
-"""Plan a change data capture query: what each commit of a range did to each file group.
+"""Change data capture (CDC) planning: changes of each commit per file group.
 
 The rows of a commit are told in one of five ways: by the changes that its writer logged beside the files; all
 inserted, where it began a file group; all deleted, where it replaced one; by its log records against the slice
@@ -49,7 +49,7 @@ _SAME_ROWS = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX", "ALTER_SCH
 
 
 def changes_schema(table: pa.Schema, images: str) -> pa.Schema:
-    """The columns of a change feed.
+    """Columns of a CDC query.
 
     Args:
         table: the table's columns without meta columns.
@@ -60,7 +60,7 @@ def changes_schema(table: pa.Schema, images: str) -> pa.Schema:
 
 
 def changes_range(snapshot: TableSnapshot, begin: str, end: str | None, options: ReadConfig) -> Range:
-    """The commits in (begin, end] whose changes are asked for.
+    """Commits in (begin, end] of a CDC query.
 
     Raises:
         ConflictingOptionError: the whole table is to be read where commits are archived.
@@ -86,7 +86,7 @@ def changes_range(snapshot: TableSnapshot, begin: str, end: str | None, options:
 
 @dataclass(frozen=True, slots=True)
 class ChangesSource(RangeSource):
-    """A change data capture query: plans and explains itself.  Its `schema`: see `changes_schema`."""
+    """CDC query: plans and explains itself; its `schema` is that of `changes_schema`."""
 
     @property
     def title(self) -> str:
@@ -98,7 +98,7 @@ class ChangesSource(RangeSource):
         return max((i.time for i in self.range.instants), default="")
 
     def plan(self) -> ScanPlan:
-        """The commits' changes, oldest first.
+        """Changes of the commits, oldest first.
 
         Raises:
             MissingFileError, CorruptFileError: a file that tells the changes is not there, or not as it was written.
@@ -146,7 +146,7 @@ class ChangesSource(RangeSource):
         )
 
     def fates(self) -> Iterator[FileDecision]:
-        """Every file that tells changes, or shows rows before and after them."""
+        """Decision for every file with changes, or with images before and after them."""
         for unit in self.plan().changes:
             for file, why in unit.told_by():
                 yield FileDecision(file, True, f"{why} {unit.instant}")
@@ -165,14 +165,14 @@ class ChangesSource(RangeSource):
 
 
 def _previous(instant: str) -> str:
-    """The greatest instant time of the same length that is less."""
+    """The largest smaller instant time of the same length."""
     return f"{int(instant) - 1:0{len(instant)}d}"
 
 
 def _of_commit(
     history: FileHistory, instant: Instant, metadata: CommitMetadata, uri: str
 ) -> Iterator[ChangeUnit]:
-    """What one commit did, group by group."""
+    """Changes of one commit, group by group."""
     for partition in sorted({*metadata.partition_to_stats, *metadata.replaced}):
         by_group: dict[str, list[WriteStat]] = {}
         for stat in metadata.partition_to_stats.get(partition, ()):
@@ -290,7 +290,7 @@ def _before(
 
 
 def _there(history: FileHistory, path: str, stat: WriteStat, instant: Instant, uri: str) -> int:
-    """The size of a file that a commit wrote."""
+    """Size of a file written by a commit."""
     told = CommittedBaseFile(path, stat.file_size_in_bytes, instant.time)
     found = history.sizes.get(path)
     if found is None:

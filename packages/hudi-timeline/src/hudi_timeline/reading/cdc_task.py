@@ -1,4 +1,4 @@
-"""The changes of one commit in one file group: a frozen value, and the worker that turns it into rows."""
+"""CDC tasks: changes of one commit in one file group, and their decoding."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ INSERT, UPDATE, DELETE = "i", "u", "d"
 
 @dataclass(frozen=True, slots=True)
 class _Image:
-    """Rows before or after changes, and how Apache Hudi writes them down.
+    """Images before or after changes, and their text form.
 
     Attributes:
         rows: a row per change; what it holds where there is none does not matter.
@@ -66,7 +66,7 @@ class _Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChangeTask:
-    """One `ChangeUnit` to read.
+    """A task that reads one `ChangeUnit`.
 
     Attributes:
         storage: the table's.
@@ -101,7 +101,7 @@ class ChangeTask:
         return self.unit.size
 
     def to_batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-        """The changes, in the order of their files.
+        """The changes in file order.
 
         Raises:
             MissingFileError, CorruptFileError, SchemaError: naming table, instant and file.
@@ -173,7 +173,7 @@ class ChangeTask:
             yield _Part(ops, before, after)
 
     def _records(self) -> Iterator[_Part]:
-        """The rows that log records speak of, before and after them; a record that changes nothing gives nothing."""
+        """Images of the rows in log records; unchanged rows are left out."""
         told = self.unit.records
         if told is None:
             raise ValueError("the unit has no records")
@@ -199,21 +199,21 @@ class ChangeTask:
             yield self._with_keys(rows, keys)
 
     def _with_keys(self, rows: pa.Table, keys: pa.Array) -> pa.Table:
-        """The rows with these keys: those of virtual keys were not chosen when they were read."""
+        """The rows with these keys, for virtual keys that the read could not select."""
         return rows if RECORD_KEY in rows.column_names else rows.filter(pc.is_in(self._keys(rows), keys))
 
     def _keys(self, rows: pa.Table) -> pa.Array:
         return record_merger.one_array(self.merge.keys(rows)).cast(pa.string())
 
     def _compared(self) -> Iterator[_Part]:
-        """The file before against the file after."""
+        """Comparison of the files before and after."""
         before = pa.concat_tables([self.table_schema.empty_table(), *self._before_rows()])
         yield from self._differences(before, self._after_rows(), nulls=self.nulls_kept, after_nulls=False)
 
     def _differences(
         self, before: pa.Table, after: Iterator[pa.Table], *, nulls: bool, after_nulls: bool | None = None
     ) -> Iterator[_Part]:
-        """Rows after against rows before: new ones, changed ones, and last those that are gone."""
+        """Differences between rows before and after: inserted, updated, then deleted ones."""
         index = KeyIndex(self._keys(before))
         seen = np.zeros(before.num_rows, dtype=bool)
         for rows in after:
@@ -231,7 +231,7 @@ class ChangeTask:
         yield _Part(pa.repeat(DELETE, gone.num_rows), _Image(gone, nulls=nulls), None)
 
     def _changed(self, before: pa.Table, rows: pa.Table, found: np.ndarray) -> np.ndarray:
-        """Which rows are new, or not what they were: the commit time tells, else their values."""
+        """Mask of new or changed rows, by commit time, else by value."""
         new = found < 0
         if COMMIT_TIME in rows.column_names:
             out: np.ndarray = new | np.asarray(pc.equal(rows.column(COMMIT_TIME), self.unit.instant))
@@ -277,7 +277,7 @@ class ChangeTask:
     def _of_keys(
         self, rows_of: Callable[[pa.Array], Iterator[pa.Table]], keys: pa.Array, wanted: np.ndarray, what: str
     ) -> tuple[pa.Table, np.ndarray]:
-        """The row of each key that is wanted, and which have one."""
+        """The row of each wanted key, and a mask of the keys found."""
         asked = keys.filter(pa.array(wanted))
         parts = list(rows_of(asked)) if len(asked) else []
         rows = pa.concat_tables([self.table_schema.empty_table(), *parts])
@@ -304,7 +304,7 @@ class ChangeTask:
     def _read(
         self, base: BaseFile | None, logs: SliceLogs | None, keys: pa.Array | None, latest: str
     ) -> Iterator[pa.Table]:
-        """Rows of a base file or of a slice; with keys at least those.
+        """Rows of a base file or slice; with `keys`, at least those.
 
         Args:
             latest: blocks of later instants do not count; "" for no bound.
@@ -336,7 +336,7 @@ class ChangeTask:
 def change_tasks(
     storage: Storage, plan: ScanPlan, schema: pa.Schema, predicate: Predicate | None
 ) -> list[ChangeTask]:
-    """A task for each unit of a plan of changes.
+    """A task for each unit of a CDC plan.
 
     Args:
         schema: the columns that are wanted, in order.

@@ -1,4 +1,4 @@
-"""A checkpoint of one order of incremental reads, as one of the other.
+"""Conversion of incremental checkpoints between instant and completion time order.
 
 Bounds are times of instants (orders "fenced" and "start") or times at which commits were completed ("completion").
 What was read up to one of the first is in most tables not what was completed up to any moment: the checkpoint of the
@@ -23,7 +23,7 @@ ORDERS = (FENCED, START_ORDER, COMPLETION)
 
 @dataclass(frozen=True, slots=True)
 class ConvertedCheckpoint:
-    """A checkpoint of another order.
+    """A checkpoint converted to another order.
 
     Attributes:
         checkpoint: the `begin` of the next read.
@@ -35,7 +35,7 @@ class ConvertedCheckpoint:
 
 
 def convert(snapshot: TableSnapshot, checkpoint: str, *, order: str, to: str) -> ConvertedCheckpoint:
-    """The checkpoint of `order` as one of `to`; nothing is missed.
+    """The checkpoint of `order` converted to the order `to`, without missing a commit.
 
     Raises:
         InvalidOptionError: an order that does not exist.

@@ -1,4 +1,4 @@
-"""What a scan reads and leaves out, and why: as a table and as text for people."""
+"""Explanation of a scan: files read and skipped, with reasons."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ MOST_LINES = 200
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
-    """
+    """Explanation of a scan.
+
     Attributes:
         title: the question.
         files: one row for each file: path, partition, size (bytes), read (bool), reason, and of the files
@@ -53,7 +54,7 @@ class Explanation:
 
 
 def missed_rows(source: ScanSource, tasks: Sequence[Task], every: Sequence[Task]) -> dict[str, int]:
-    """By path, the rows that pass the filter in what a scan leaves out for the filter's sake; each should be 0.
+    """Rows passing the filter in skipped parts, by path; each number should be 0.
 
     Args:
         tasks: of the scan.
@@ -80,7 +81,7 @@ def _key(task: Task) -> tuple[str, str, str]:
 
 
 def _leaves_out(task: Task) -> bool:
-    """Whether row groups of a file are not read."""
+    """Whether row groups of the task's file are skipped."""
     if isinstance(task, ChangeTask) or task.filter is None or not task.path:
         return False
     if task.logs is not None:
@@ -96,7 +97,7 @@ def _leaves_out(task: Task) -> bool:
 def explain(
     source: ScanSource, tasks: Sequence[Task], missed: Mapping[str, int] | None = None
 ) -> Explanation:
-    """Every file that the question concerns.  With a filter, the footers of the files to read are read.
+    """Decision for every file of the query; a filter reads the footers of files to read.
 
     Args:
         missed: what `missed_rows` found.

@@ -1,4 +1,4 @@
-"""Row filters: a pyarrow expression, or text like SQL's WHERE, checked against the columns they name.
+"""Row filters: pyarrow expressions or SQL WHERE text, checked against a schema.
 
 Text: comparisons (`=`, `==`, `<>`, `!=`, `<`, `<=`, `>`, `>=`), `[NOT] IN (...)`, `[NOT] BETWEEN a AND b`,
 `[NOT] LIKE 'a%'`, `IS [NOT] NULL`, a boolean column, `AND`, `OR`, `NOT`, parentheses.  Text literals stand in
@@ -29,7 +29,7 @@ _HELP = "write e.g. \"city = 'sf' and ts > 5\"; see hudi_timeline.reading.filter
 
 
 def make_predicate(filter: str | pc.Expression, schema: pa.Schema) -> Predicate:
-    """The filter as a predicate over columns of `schema`.
+    """The filter as a predicate over the columns of `schema`.
 
     Raises:
         MissingColumnError: a column that the schema lacks, with the nearest name.
@@ -65,7 +65,7 @@ def _all(parts: Sequence[pc.Expression]) -> pc.Expression:
 def _paired(
     join: Callable[[pc.Expression, pc.Expression], pc.Expression], parts: Sequence[pc.Expression]
 ) -> pc.Expression:
-    """The parts joined two by two: Arrow goes down an expression by recursion, and a chain is as deep as it is long."""
+    """Parts joined as a balanced tree, since Arrow recurses over expressions."""
     while len(parts) > 1:
         pairs = [join(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
         parts = [*pairs, *parts[2 * len(pairs) :]]
@@ -73,7 +73,7 @@ def _paired(
 
 
 def all_of(predicates: Sequence[Predicate], schema: pa.Schema) -> Predicate | None:
-    """The predicate of the rows that pass every one of them; None for none."""
+    """Conjunction of predicates; None for none."""
     if not predicates:
         return None
     first, *rest = predicates
@@ -87,7 +87,7 @@ def all_of(predicates: Sequence[Predicate], schema: pa.Schema) -> Predicate | No
 
 
 def _check_length(expression: pc.Expression) -> None:
-    """Refuse what Arrow takes the square of its length for, and from some 10,000 parts on all of the stack."""
+    """Refuse expressions too long for Arrow, whose cost grows with the square of the length."""
     text = str(expression)
     if len(_JOINS.findall(text)) <= _MOST_PARTS:
         return
@@ -112,7 +112,7 @@ def _misfit(text: str, error: Exception) -> SchemaError:
 
 
 def missing_column(name: str, schema: pa.Schema) -> MissingColumnError:
-    """The error for a column that is not there: it names the nearest one that is."""
+    """Error for a missing column, with the most similar name."""
     near = difflib.get_close_matches(name.lower(), [n.lower() for n in schema.names], 1, 0.5)
     nearest = next((n for n in schema.names if near and n.lower() == near[0]), "")
     remedy = f"did you mean {nearest!r}?" if nearest else f"columns are: {', '.join(schema.names)}."
@@ -177,7 +177,7 @@ _KEYWORDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column; the type of a nested field is that of the field."""
+    """A column, or a field of a nested one, with its type."""
 
     path: tuple[str, ...]
     type: pa.DataType
@@ -202,7 +202,7 @@ _Node = Callable[[bool], pc.Expression]
 
 
 def parse(text: str, schema: pa.Schema) -> pc.Expression:
-    """The expression that a filter text means.
+    """The expression of a filter text.
 
     Raises:
         InvalidOptionError: with the place at fault; `details["offset"]` counts characters from 0.
@@ -212,7 +212,7 @@ def parse(text: str, schema: pa.Schema) -> pc.Expression:
 
 
 def parse_parts(text: str, schema: pa.Schema) -> list[pc.Expression]:
-    """The expressions that all must hold where a filter text does, joined by AND in it; errors as `parse`."""
+    """Expressions joined by AND in a filter text; errors as `parse`."""
     try:
         return [node(False) for node in _Parser(text, schema).whole()]
     except RecursionError:
@@ -276,7 +276,7 @@ class _Parser:
             raise self._error(f"{what} is missing", self._next.start)
 
     def whole(self) -> list[_Node]:
-        """What all must hold."""
+        """Conjuncts of the whole text."""
         if self._next.kind == "end":
             raise self._error("it is empty", 0)
         parts = self._parts()
@@ -323,7 +323,7 @@ class _Parser:
         return self._about(left)
 
     def _about(self, column: _Column) -> _Node:
-        """What is said of a column: IS NULL, IN, BETWEEN, LIKE, or nothing (a boolean column)."""
+        """Predicate on a column: IS NULL, IN, BETWEEN, LIKE, or nothing (a boolean column)."""
         field = column.expression
         if self._take("is"):
             wanted = self._take("not") is None
@@ -448,7 +448,7 @@ class _Parser:
         return _Column(tuple(parts), kind)
 
     def _scalar(self, literal: _Literal, column: _Column, start: int) -> pa.Scalar:
-        """A literal in the type of the column that it is compared with."""
+        """A literal in the type of the compared column."""
         value, to = literal.value, column.type
         numeric = pa.types.is_integer(to) or pa.types.is_floating(to) or pa.types.is_decimal(to)
         try:
@@ -480,7 +480,7 @@ def _number(text: str) -> int | Decimal | float:
 
 
 def _number_scalar(value: int | float | Decimal | None, to: pa.DataType) -> pa.Scalar:
-    """A number in a type that compares with `to` without loss."""
+    """A number in a type comparable with `to` without loss."""
     if isinstance(value, float) and math.isinf(value) and not pa.types.is_floating(to):
         raise InvalidOperation("it is infinite")
     if pa.types.is_decimal(to):

@@ -1,4 +1,4 @@
-"""Plan an incremental query of a merge-on-read table: the slices that the commits of the range wrote, merged.
+"""Incremental query of a merge-on-read table: merged slices written in the range.
 
 A slice is made of what those commits wrote alone: its logs without a base file where that is older than the
 range.  Only rows whose newest version was written in the range are given, so that a compaction or clustering in
@@ -36,7 +36,7 @@ from hudi_timeline.timeline.instant import REPLACE_COMMIT
 
 @dataclass(frozen=True, slots=True)
 class _Changed:
-    """What the commits of a range say that they wrote.
+    """Files written by the commits of a range.
 
     Attributes:
         bases: base files by group.
@@ -55,7 +55,7 @@ class _Changed:
 
 @dataclass(frozen=True, slots=True)
 class MergedIncrementalSource(IncrementalSource):
-    """An incremental query of a merge-on-read table: plans and explains itself."""
+    """Incremental query of a merge-on-read table: plans and explains itself."""
 
     def _changed(self) -> _Changed:
         out = _Changed({}, {}, {}, {}, self._replaced_before())
@@ -90,7 +90,7 @@ class MergedIncrementalSource(IncrementalSource):
         return out
 
     def _replaced_before(self) -> dict[Group, str]:
-        """Groups that were replaced before the range; a commit of the range may yet have written files of them.
+        """File groups replaced before the range, though its commits may have written to them.
 
         Apache Hudi's consistent hashing goes on with the groups of a deleted partition.  No snapshot has those rows;
         nor, from 1.0 on, does a range have them, where 0.15 gives them in one that begins after the replacement.
@@ -106,7 +106,7 @@ class MergedIncrementalSource(IncrementalSource):
         return out
 
     def _slices(self, changed: _Changed) -> list[FileSlice]:
-        """The newest slice of each group that was written and not replaced, of those files alone."""
+        """Newest slice of each written, unreplaced group, from those files alone."""
         snapshot = self.snapshot
         pending = pending_compactions(snapshot) if changed.logs else {}
         completions = None
@@ -127,7 +127,7 @@ class MergedIncrementalSource(IncrementalSource):
         return out
 
     def _listed(self, slices: list[FileSlice], changed: _Changed) -> list[FileSlice]:
-        """The slices with the sizes of their files.
+        """The slices with file sizes.
 
         Raises:
             MissingFileError, CorruptFileError: a file of them is not there, or not as it was written.
@@ -207,7 +207,7 @@ class MergedIncrementalSource(IncrementalSource):
         return replace(plan, files=plan.files.filter(keep), logs=logs)
 
     def fates(self) -> Iterator[FileDecision]:
-        """Every file that the commits of the range wrote, and why it is read or not; of a full scan, each it reads."""
+        """Decision for every file written in the range, or read by a full scan."""
         if not self.range.complete and self.range.full_scan:
             yield from self._fates_of_whole()
             return
@@ -245,7 +245,7 @@ def _completed_slice(
     pending: str,
     completions: Completions,
 ) -> FileSlice | None:
-    """As `slice_of`, of a table of version 8 or later."""
+    """`slice_of` for a table of version 8 or later."""
     begun = {*bases, *([pending] if pending else [])}
     every = [f for files in logs.values() for f in files]
     newest = newest_slice(group, slice_instants(begun, every, completions), pending, None)
@@ -273,7 +273,7 @@ def _files(part: FileSlice) -> list[BaseFile | LogFile]:
 
 @dataclass(frozen=True, slots=True)
 class OptimizedIncrementalSource(IncrementalSource):
-    """An incremental query of base files: plans and explains itself."""
+    """Read-optimized incremental query of base files: plans and explains itself."""
 
     def _planned(self) -> ScanPlan:
         written, _ = self._written()
@@ -282,11 +282,11 @@ class OptimizedIncrementalSource(IncrementalSource):
         return replace(plan, since=self._since(files))
 
     def _full_scan(self) -> ScanPlan:
-        """All rows of the view: when a row came into it is not known."""
+        """All rows of the view, since it is unknown when a row entered it."""
         return replace(self._whole(self.snapshot), kind=INCREMENTAL)
 
     def _since(self, files: list[BaseFile]) -> dict[str, str]:
-        """By path of a file, the instant up to which its rows were in the view when the range began; "" for none."""
+        """By file path, the instant up to which its rows were visible at the range's begin."""
         if is_start(self.range.begin):
             return {}
         before = self._bases_at_begin({f.partition for f in files})
@@ -304,7 +304,7 @@ class OptimizedIncrementalSource(IncrementalSource):
         return out
 
     def _bases_at_begin(self, partitions: set[str]) -> dict[Group, str]:
-        """The instant of the newest base file that each group had when the range began."""
+        """Instant of each group's newest base file at the begin of the range."""
         snapshot, begin = self.snapshot, self.range.begin
         visible = snapshot.visible()
         completed = {i.time: at for i, at in completion_times(snapshot).items()}

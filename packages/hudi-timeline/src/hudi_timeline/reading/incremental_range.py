@@ -1,4 +1,4 @@
-"""Plan an incremental query: the rows written by the commits in (begin, end], each in its newest state.
+"""Incremental query planning: rows of commits in (begin, end], in their newest state.
 
 Source: spec "Queries", section 4; IncrementalRelation of Apache Hudi 0.15.
 """
@@ -65,17 +65,17 @@ CLOCKS_APART_MS = 3_600_000
 
 
 def by_completion(options: ReadConfig) -> bool:
-    """Whether bounds are times at which commits were completed."""
+    """Whether bounds are completion times."""
     return options.order == COMPLETION or (options.order is None and options.hollow_policy == TRANSITION)
 
 
 def is_start(begin: str) -> bool:
-    """Whether a begin means "from the first commit on": zeros only."""
+    """Whether a begin means the first commit: zeros only."""
     return begin.strip("0") == ""
 
 
 def gone_remedy(otherwise: str) -> str:
-    """What to do where a file of a range is not there."""
+    """Remedy for a missing file of a range."""
     return (
         "if the cleaner removed it, begin at a later instant or set "
         f"{FULL_SCAN_FALLBACK}=true to read the whole table; else {otherwise}"
@@ -84,7 +84,7 @@ def gone_remedy(otherwise: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What an incremental query covers.
+    """Range of an incremental query.
 
     Attributes:
         begin: exclusive.
@@ -108,25 +108,25 @@ class Range:
 
     @property
     def complete(self) -> bool:
-        """Whether the active timeline has all its commits."""
+        """Whether the active timeline has all commits of the range."""
         return not self.gone
 
     @property
     def bounds(self) -> tuple[str, str, bool]:
-        """See `ScanSource.bounds`."""
+        """Bounds as in `ScanSource.bounds`."""
         last = max((i.time for i in self.instants), default=self.begin)
         return self.begin, self.end or (self.checkpoint if self.by_completion else last), self.by_completion
 
     @property
     def full_scan(self) -> bool:
-        """Whether the whole table is read where commits or files of the range are gone."""
+        """Whether to read the whole table where commits or files of the range are gone."""
         return self.on_missing == FULL_SCAN
 
 
 def incremental_range(
     snapshot: TableSnapshot, begin: str, end: str | None, options: ReadConfig, *, changes: bool = False
 ) -> Range:
-    """The commits in (begin, end]: by their times, from table version 8 on by those at which they were completed.
+    """Commits in (begin, end], by instant time, or by completion time from version 8 on.
 
     Args:
         changes: of rows are asked for: a table without meta columns will do, and the whole table will not.
@@ -191,7 +191,7 @@ def incremental_range(
 def _completed_range(
     snapshot: TableSnapshot, begin: str, end: str | None, options: ReadConfig, changes: bool
 ) -> Range:
-    """The commits completed in (begin, end], of a table whose timeline says when that was.
+    """Commits completed in (begin, end], for timelines with completion times.
 
     None can turn up later in a range that was read: a time of completion is given when the commit is published.
     As in Apache Hudi 1.x the whole table is read where commits or files of the range are gone, unless the options
@@ -219,7 +219,7 @@ def _completed_range(
 
 
 def _late(snapshot: TableSnapshot, begin: str) -> tuple[Instant, ...]:
-    """Archived instants that may have been completed after `begin`, though active ones were completed before it.
+    """Archived instants that may have been completed after `begin`.
 
     Archival goes by the times of requests: what a writer that took long completes last may be archived first.
     Apache Hudi 1.2.0 leaves the rows of such a write out, for good where a reader follows its checkpoints.
@@ -235,7 +235,7 @@ def _late(snapshot: TableSnapshot, begin: str) -> tuple[Instant, ...]:
 
 
 def _archiving_since_ms(snapshot: TableSnapshot, begin: str) -> int:
-    """When files of the archive were written that may have instants completed after `begin`, at the earliest."""
+    """Earliest write time of archive files with instants completed after `begin`."""
     try:
         moment = parse_instant(begin).replace(tzinfo=zone_of(snapshot.config.timezone))
     except ValueError:  # a begin that is no time: all files
@@ -245,7 +245,7 @@ def _archiving_since_ms(snapshot: TableSnapshot, begin: str) -> int:
 
 
 def latest_checkpoint(snapshot: TableSnapshot, options: ReadConfig) -> str:
-    """What an incremental read may go up to now without missing what is still open; "" where there is no commit."""
+    """Latest checkpoint that misses no pending commit; "" where there is no commit."""
     if snapshot.config.layout_version == 2 or by_completion(options):
         return max(completion_times(snapshot).values(), default="")
     pending = first_open_write(snapshot.storage, snapshot.timeline)
@@ -254,7 +254,7 @@ def latest_checkpoint(snapshot: TableSnapshot, options: ReadConfig) -> str:
 
 
 def completion_times(snapshot: TableSnapshot) -> dict[Instant, str]:
-    """When each completed write of the active timeline was completed, as an instant time in the table's zone.
+    """Completion times of the completed writes, as instant times in the table's zone.
 
     Version 6 does not say it otherwise than by the modification time of the completed file.  One that was still being
     filled when the timeline was listed counts as completed later.
@@ -265,7 +265,7 @@ def completion_times(snapshot: TableSnapshot) -> dict[Instant, str]:
 
 
 def _at_rest(snapshot: TableSnapshot, instant: Instant) -> bool:
-    """Whether the file of a completed instant was whole when it was listed, so that its time stays what it is."""
+    """Whether a completed instant's file was whole when listed, so that its time is final."""
     storage = snapshot.storage
     if has_no_folders(storage) or abs(time.time() - instant.mtime_ms / 1000) > stable_reads.YOUNG_S:
         return True
@@ -278,7 +278,7 @@ def _at_rest(snapshot: TableSnapshot, instant: Instant) -> bool:
 def _gone_or_refused(
     snapshot: TableSnapshot, begin: str, end: str | None, first: str, options: ReadConfig, changes: bool
 ) -> tuple[str, str]:
-    """What was archived of a range, and what to do about it; see `Range.gone` and `.on_missing`.
+    """Archived commits of a range, and how to handle them; see `Range.gone` and `.on_missing`.
 
     Args:
         first: the oldest time on the active timeline.
@@ -310,7 +310,7 @@ def _archived_error(
 
 
 def _gone(snapshot: TableSnapshot, begin: str, end: str | None, completion: bool, since_ms: int) -> str:
-    """The newest archived commit in (begin, end]; the active timeline's start where the archive does not tell.
+    """Newest archived commit in (begin, end]; the active timeline's start where unknown.
 
     Args:
         since_ms: files of the archive that were written before do not count; 0 where the begin is archived itself.
@@ -330,14 +330,14 @@ def _gone(snapshot: TableSnapshot, begin: str, end: str | None, completion: bool
 
 
 def incremental_schema(snapshot: TableSnapshot) -> pa.Schema:
-    """The result's columns: meta columns, then the table's in its order; values come from the files."""
+    """Result columns: meta columns, then the table's in order; values come from the files."""
     table = with_times_as_text(snapshot.config, snapshot.schema)
     return with_meta(pa.schema([f.with_nullable(True) for f in table]))
 
 
 @dataclass(frozen=True, slots=True)
 class RangeSource:
-    """What queries over a range of instants share.
+    """Base of queries over a range of instants.
 
     Attributes:
         schema: the result's columns.
@@ -368,7 +368,7 @@ class IncrementalSource(RangeSource):
         return f"changes of table {self.snapshot.config.name} after {self.range.begin}, up to {end}"
 
     def plan(self) -> ScanPlan:
-        """The files to read.
+        """Files to read.
 
         Raises:
             MissingFileError, CorruptFileError: a committed file is not there, or not as it was written.
@@ -385,12 +385,12 @@ class IncrementalSource(RangeSource):
             raise
 
     def _planned(self) -> ScanPlan:
-        """The plan, where all commits and files are there."""
+        """The plan, given that all commits and files exist."""
         written, _ = self._written()
         return self._of_range(self._existing(written))
 
     def _of_range(self, files: list[BaseFile]) -> ScanPlan:
-        """The plan of some base files, rows filtered by the commits of the range."""
+        """Plan of some base files, filtered by the commits of the range."""
         instants = self.range.instants
         warnings: tuple[str, ...] = ()
         if not self.range.complete:
@@ -410,7 +410,7 @@ class IncrementalSource(RangeSource):
         )
 
     def _written(self) -> tuple[dict[Group, CommittedBaseFile], dict[Group, str]]:
-        """The newest file of each file group written in the range, and the groups replaced in it."""
+        """Newest file of each group written in the range, and the groups replaced in it."""
         newest: dict[Group, CommittedBaseFile] = {}
         replaced: dict[Group, str] = {}
         for instant in self.range.instants:
@@ -430,7 +430,7 @@ class IncrementalSource(RangeSource):
         return {g: f for g, f in kept.items() if wanted(f.path)}, replaced
 
     def _wanted(self) -> Callable[[str], bool]:
-        """Whether the option's pattern takes a path below the table."""
+        """Matcher of the option's path pattern."""
         matches = file_filter(self.options.incr_path_glob, PATH_GLOB)
         root = self.snapshot.storage.uri
         return lambda path: matches(f"{root}/{path}")
@@ -454,7 +454,7 @@ class IncrementalSource(RangeSource):
         return sorted(out, key=lambda b: (b.partition, b.file_id))
 
     def _full_scan(self) -> ScanPlan:
-        """The whole table at the end of the range, rows filtered by their commit time.
+        """The whole table at the end of the range, filtered by commit time.
 
         Where the cleaner has removed files of that state, and the options ask for this, it is the table as it is now,
         as in Apache Hudi; the plan is not complete then: what later commits changed is not there any more.
@@ -485,7 +485,7 @@ class IncrementalSource(RangeSource):
         return self._of_commits(self._whole(replace(snapshot, as_of=at)))
 
     def _left(self, gone: str, *, lenient: bool = False) -> ScanPlan:
-        """The rows of the range that the table has now.
+        """Rows of the range that are still in the table.
 
         Args:
             gone: which files are not there any more.
@@ -496,7 +496,7 @@ class IncrementalSource(RangeSource):
         return replace(plan, complete=False, warnings=(*plan.warnings, text))
 
     def _of_commits(self, plan: ScanPlan) -> ScanPlan:
-        """The plan of a whole state, rows filtered by the commits of the range."""
+        """Plan of a whole state, filtered by the commits of the range."""
         begin, end, instants = self.range.begin, self.range.end, self.range.instants
         if self.snapshot.config.layout_version != 2:
             last = end or (instants[-1].time if instants else "")
@@ -508,7 +508,7 @@ class IncrementalSource(RangeSource):
         return replace(plan, kind=INCREMENTAL, commit_times=times)
 
     def _whole(self, snapshot: TableSnapshot) -> ScanPlan:
-        """The plan of all files of a snapshot."""
+        """Plan of all files of a snapshot."""
         files = plan_files_table(snapshot.files())
         if self.options.incr_path_glob:
             wanted = self._wanted()
@@ -568,7 +568,7 @@ class IncrementalSource(RangeSource):
                 yield FileDecision(as_file(log), True, reason)
 
     def fates(self) -> Iterator[FileDecision]:
-        """Every file that the commits of the range wrote, and why it is read or not; of a full scan, each it reads."""
+        """Decision for every file written in the range, or read by a full scan."""
         if not self.range.complete and self.range.full_scan:
             yield from self._fates_of_whole()
             return

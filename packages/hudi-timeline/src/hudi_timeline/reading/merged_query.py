@@ -1,4 +1,4 @@
-"""Snapshot and time travel of a merge-on-read table: base files with the records of their logs merged in.
+"""Snapshot query and time travel of a merge-on-read table: merged file slices.
 
 Source: spec "Queries", sections 2, 3 and 8.
 """
@@ -46,7 +46,7 @@ from hudi_timeline.table_config import TableConfig
 
 
 def merged_schema(config: TableConfig, table: pa.Schema) -> pa.Schema:
-    """The result's columns: meta columns, then the table's in their order.
+    """Result columns: meta columns, then the table's in order.
 
     Values come from the files; where these have no partition columns, from the path.
     """
@@ -55,7 +55,7 @@ def merged_schema(config: TableConfig, table: pa.Schema) -> pa.Schema:
 
 
 def slice_merge(snapshot: TableSnapshot, merge: str | None = None) -> SliceMerge:
-    """How the records of the table's slices meet.
+    """Merge settings of the table's slices.
 
     Args:
         merge: a merge of the user's (`hudi_format.merge.user_merger`) instead of the table's own.
@@ -115,12 +115,12 @@ def slice_merge(snapshot: TableSnapshot, merge: str | None = None) -> SliceMerge
 
 
 def read_merge(snapshot: TableSnapshot, options: ReadConfig) -> SliceMerge:
-    """As `slice_merge`, with the merge and the memory limit that read options ask for."""
+    """Merge settings with the merger and memory limit of the read options."""
     return replace(slice_merge(snapshot, options.merge), limit=memory_limit(options))
 
 
 def memory_limit(options: ReadConfig) -> MemoryLimit:
-    """The memory for the log records of a slice that read options ask for."""
+    """Memory limit of a slice's log records in the read options."""
     return MemoryLimit(
         options.memory_max or DEFAULT_BYTES,
         options.spill_path,
@@ -130,7 +130,7 @@ def memory_limit(options: ReadConfig) -> MemoryLimit:
 
 
 def _mode_rule(config: TableConfig) -> MergeRule:
-    """The rule of a table of version 8 or later: its merge mode, or the payload class of a custom one."""
+    """Merge rule of a table of version 8 or later: merge mode, or custom payload class."""
     return mode_rule(
         config.merge_mode,
         payload=config.payload_class,
@@ -142,7 +142,7 @@ def _mode_rule(config: TableConfig) -> MergeRule:
 
 @dataclass(frozen=True, slots=True)
 class MergedSource(SnapshotSource):
-    """A merged snapshot query: plans and explains itself.
+    """Merged snapshot query: plans and explains itself.
 
     Attributes:
         merge: see `slice_merge`.
@@ -164,7 +164,7 @@ class MergedSource(SnapshotSource):
         return partition_columns(config, self.snapshot.schema, from_path=from_path)
 
     def _pruner(self) -> PartitionPruner | None:
-        """By the values of paths, as Apache Hudi does, also where the result has those of the files.
+        """Pruner by path values, as in Apache Hudi, even where results have the files' values.
 
         The two agree where a key generator copies values into paths; null and empty text have one path.  A global
         index that leaves rows in their partition when the column changes breaks that: `explain(prove=True)` tells.
@@ -206,7 +206,7 @@ class MergedSource(SnapshotSource):
         return replace(plan, logs=logs, merge=merge, table_schema=table, partition_values=values)
 
     def _selects(self, file_slice: FileSlice) -> bool:
-        """Whether the paths asked for have the slice: its base file, or any log where it has none."""
+        """Whether the requested paths include the slice: its base file, else any log file."""
         if self.paths is None:
             return True
         if file_slice.base_file is not None:
@@ -214,7 +214,7 @@ class MergedSource(SnapshotSource):
         return any(f.path in self.paths for f in file_slice.log_files)
 
     def fates(self) -> Iterator[FileDecision]:
-        """Every base and log file in the table's folders, and why it is read or not."""
+        """Decision for every base and log file in the table's folders."""
         plan = self.plan()
         read = set(plan.files.column("path").to_pylist())
         yield from (

@@ -1,4 +1,4 @@
-"""The table's files as its metadata table lists them, and where that differs from storage.
+"""File listings from the metadata table, and their differences from storage.
 
 A listing through the metadata table is as right as its writers were: one that some writer did not keep up hides
 files or names files that are gone.  `differences` finds that by listing storage too.
@@ -34,7 +34,7 @@ OTHER_SIZE = "of another size"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One file on which metadata table and storage disagree.
+    """A file on which metadata table and storage disagree.
 
     Attributes:
         partition, name: the file; `name` is "" for a whole partition.
@@ -50,13 +50,13 @@ class Difference:
 
 
 def has_listing(storage: Storage) -> bool:
-    """Whether the table's own properties say that its metadata table lists all files."""
+    """Whether the table's properties declare a complete file listing in the metadata table."""
     return FILES in load(storage).metadata_partitions
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataFiles:
-    """A table's metadata table at one moment, asked for files; a `snapshot.Lister`.
+    """The metadata table at one moment; implements `snapshot.Lister`.
 
     What a write of the table that is not completed has put there does not count.  Records are looked up for the
     partitions that are wanted alone.
@@ -81,7 +81,7 @@ class MetadataFiles:
         return cls(own, tuple(slices), replace(scope, rolled_back=scope.rolled_back | pending))
 
     def files(self, partitions: Iterable[str] | None = None) -> TableFiles:
-        """The files of partitions; None for all.
+        """Files of partitions; None for all.
 
         Raises:
             MissingFileError, CorruptFileError: a file of the metadata table is gone or damaged.
@@ -91,7 +91,7 @@ class MetadataFiles:
     def _wanted(
         self, wanted: PartitionFilter | None, also: Iterable[str]
     ) -> tuple[TableFiles, list[str], tuple[str, ...]]:
-        """The files of the partitions that a filter admits, paths of these and of such in `also`, and of the others."""
+        """Files of partitions admitted by a filter, with their paths, and those in `also`."""
         if wanted is None:
             found = self.files()
             return found, sorted({*found.partitions, *also}), ()
@@ -100,7 +100,7 @@ class MetadataFiles:
         return self.files(kept), kept, tuple(sorted(set(paths) - set(kept)))
 
     def listing(self, wanted: PartitionFilter | None, also: Iterable[str]) -> Listing:
-        """As `listing.list_table`; times of modification are not known."""
+        """The listing as of `listing.list_table`, without modification times."""
         found, looked_at, dropped = self._wanted(wanted, also)
         files: dict[str, list[FileInfo]] = {p: [] for p in looked_at}
         for partition, name, size in zip(*(c.to_pylist() for c in found.entries.columns), strict=True):
@@ -108,13 +108,13 @@ class MetadataFiles:
         return Listing(files, dropped)
 
     def view(self, wanted: PartitionFilter | None, also: Iterable[str]) -> tuple[FileView, list[str]]:
-        """The base files as a view, and the partitions that were looked at."""
+        """The base files as a view, and the partitions listed."""
         found, looked_at, _ = self._wanted(wanted, also)
         return FileView.of_columns(*found.entries.columns), looked_at
 
 
 def through_metadata(snapshot: TableSnapshot, asked: bool | None) -> TableSnapshot:
-    """The snapshot, which lists files through its table's metadata table where that is asked for and lists them all."""
+    """The snapshot, listing files from the metadata table where that is requested and complete."""
     if not asked or FILES not in snapshot.config.metadata_partitions:
         return snapshot
     try:
@@ -128,7 +128,7 @@ def through_metadata(snapshot: TableSnapshot, asked: bool | None) -> TableSnapsh
 
 
 def list_by_metadata(storage: Storage) -> TableFiles:
-    """The table's files as the metadata table says; whether it may be asked says `has_listing`.
+    """The table's files per metadata table; check `has_listing` first.
 
     Raises:
         NotAHudiTableError: there is no metadata table.
@@ -138,7 +138,7 @@ def list_by_metadata(storage: Storage) -> TableFiles:
 
 
 def differences(storage: Storage) -> list[Difference]:
-    """Where metadata table and storage disagree, sorted; [] for a metadata table that tells the truth.
+    """Sorted differences between metadata table and storage; [] for a correct metadata table.
 
     Files of a write that is under way are in storage only: ask while nobody writes.
     """

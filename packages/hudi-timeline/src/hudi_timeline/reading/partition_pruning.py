@@ -1,4 +1,4 @@
-"""Which partitions cannot hold a row that a filter keeps.
+"""Partition pruning: partitions that cannot have rows for a filter.
 
 The question is put to Arrow's own simplification of an expression under a guarantee (`city == "sf"`), as for row
 groups (`hudi_format.parquet.row_group_filter`).
@@ -26,7 +26,7 @@ MANY_RANGES = 64
 
 
 class PartitionPruner:
-    """A `listing.PartitionFilter` made from a row filter.
+    """A `listing.PartitionFilter` of a row filter.
 
     Only partition columns whose value comes from the path decide: elsewhere path and files may differ.
     """
@@ -41,7 +41,8 @@ class PartitionPruner:
         *,
         exact: bool = True,
     ) -> None:
-        """
+        """Partition filter of a row filter.
+
         Args:
             columns: the table's partition columns.
             parts: predicates that all must hold where the filter does, and the other way round, where these are known.
@@ -107,7 +108,7 @@ class PartitionPruner:
         return [p in kept_folders for p in partitions]
 
     def _inner_values(self, partitions: Sequence[str]) -> dict[str, dict[str, str]]:
-        """What the last column's values inside of a partition begin with, by its path; by what says the others.
+        """Prefixes of the last column's values within partitions, by the other columns' values.
 
         Paths of which that is not known are left out.
         """
@@ -125,7 +126,7 @@ class PartitionPruner:
         return found
 
     def _none_inside(self, before: str, folders: Sequence[tuple[str, str]]) -> list[str]:
-        """Those of the paths, sorted by what values inside of them begin with, where no such value passes.
+        """Sorted paths whose inner values all fail the filter, found by bisection.
 
         All are asked for as one range of text, then halves: of many partitions a filter says the same.
         """
@@ -155,7 +156,7 @@ class PartitionPruner:
         return none
 
     def _told_below(self, folders: Sequence[str]) -> list[bool] | None:
-        """Which folders may have partitions below whose values pass; None as `_passing`."""
+        """Mask of folders with possibly passing partitions below; None as in `_passing`."""
         kept = [True] * len(folders)
         by_count: dict[int, list[int]] = {}
         for n, folder in enumerate(folders):
@@ -172,7 +173,7 @@ class PartitionPruner:
         return kept
 
     def _known(self, segments: Sequence[str]) -> int:
-        """How many values a folder on the way to a partition says for sure."""
+        """Number of column values determined by a folder above partitions."""
         count = len(segments)
         if count >= len(self._columns):  # may be a whole path
             return 0
@@ -186,7 +187,7 @@ class PartitionPruner:
         return count
 
     def _prefix(self, folder: str) -> pc.Expression | None:
-        """What a folder on the way to a partition says for sure."""
+        """Guarantee for all rows below a folder above partitions."""
         segments = folder.split("/")
         count = self._known(segments)
         known = [
@@ -202,7 +203,7 @@ class PartitionPruner:
 def _passing(
     paths: list[str], columns: Sequence[PartitionColumn], told: Sequence[Predicate]
 ) -> Sequence[int] | None:
-    """Which of the paths have values that pass all predicates; None where one has none of its column's type."""
+    """Numbers of paths that pass all predicates; None where a value does not fit its type."""
     if not told or not paths:
         return range(len(paths))
     try:

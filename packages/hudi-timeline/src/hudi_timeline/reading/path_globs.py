@@ -1,4 +1,4 @@
-"""Path patterns as Hadoop reads them: of incremental queries, and of the paths that a read is given.
+"""Hadoop path patterns: of incremental queries, and in the paths of a read.
 
 In `hoodie.datasource.read.incr.path.glob`:
 
@@ -21,7 +21,7 @@ from hudi_format.storage.open import normalised_path
 
 
 def file_filter(glob: str, option: str) -> Callable[[str], bool]:
-    """Whether a file's full path ends as the pattern says: matched as `*<glob>`.
+    """Matcher of full file paths against `*<glob>`.
 
     Raises:
         InvalidOptionError: brackets or braces that do not close, or a range in the wrong order.
@@ -83,12 +83,12 @@ _WILD = re.compile(r"[*?\[{\\]")
 
 
 def has_wildcard(path: str) -> bool:
-    """Whether a path is a pattern."""
+    """Whether a path contains wildcards."""
     return _WILD.search(path) is not None
 
 
 def base_of(path: str, is_table: Callable[[str], bool]) -> str | None:
-    """The table that a path or pattern below it belongs to: the nearest folder above, or itself, that is one.
+    """Base path of the table at or above a path or pattern.
 
     Args:
         is_table: whether a folder is a table.
@@ -107,7 +107,7 @@ def base_of(path: str, is_table: Callable[[str], bool]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class PathSelection:
-    """Files below some paths or patterns of a table; `*` and `?` stand for no slash here, as in Hadoop's listings.
+    """Files below some paths or patterns; `*` and `?` do not match slashes.
 
     Attributes:
         patterns: each a tuple of patterns, one for each folder from the table on.
@@ -117,7 +117,8 @@ class PathSelection:
 
     @classmethod
     def of(cls, paths: Sequence[str], base: str, option: str) -> PathSelection:
-        """
+        """The selection of some paths.
+
         Args:
             base: the table's normalised base path.
 
@@ -142,7 +143,7 @@ class PathSelection:
         return cls(tuple(patterns))
 
     def __contains__(self, path: object) -> bool:
-        """Whether a file's path below the table is taken: it, or a folder that it is in, matches."""
+        """Whether a file's relative path, or a folder above it, matches."""
         parts = str(path).split("/")
         return any(
             len(pattern) <= len(parts) and all(p.match(s) for p, s in zip(pattern, parts, strict=False))
@@ -150,6 +151,6 @@ class PathSelection:
         )
 
     def keep(self, files: pa.Table) -> pa.Table:
-        """Those rows whose `path` is taken."""
+        """Rows whose `path` matches."""
         taken = [p in self for p in files.column("path").to_pylist()]
         return files.filter(pa.array(taken, pa.bool_()))

@@ -1,4 +1,4 @@
-"""The plan of a scan: which files are read and how their columns become the result's.
+"""Scan plan: files to read, and the mapping of their columns to the result.
 
 One plan serves both ways of running it: `hudi_timeline.reading.scan` reads the files with Arrow, the Spark
 engine makes a native Parquet scan of them.
@@ -55,7 +55,7 @@ FILES_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class SliceLogs:
-    """A file slice whose logs are merged into its base file, which it may lack.
+    """A file slice with log files, with or without a base file.
 
     Attributes:
         committed: what completed instants say that they wrote, by path of the log file.
@@ -66,13 +66,13 @@ class SliceLogs:
 
     @property
     def size(self) -> int:
-        """Bytes of the log files, as listed."""
+        """Size of the log files in bytes, as listed."""
         return sum(max(f.size, 0) for f in self.slice.log_files)
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeUnit:
-    """What one commit did to one file group.
+    """Changes of one commit in one file group.
 
     Attributes:
         kind: LOGGED: the files of `cdc` say it, `before` and `after` what those leave out; INSERTED: all rows of
@@ -93,7 +93,7 @@ class ChangeUnit:
     before_latest: str = ""
 
     def told_by(self) -> Iterator[tuple[BaseFile, str]]:
-        """The files that are read, and what each is for."""
+        """Files to read, each with its purpose."""
         for log in self.cdc:
             yield as_file(log), "the changes that were logged with"
         if self.records is not None:
@@ -109,13 +109,13 @@ class ChangeUnit:
 
     @property
     def size(self) -> int:
-        """Bytes of those files, as listed."""
+        """Size of those files in bytes, as listed."""
         return sum(max(f.size, 0) for f, _ in self.told_by())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScanPlan:
-    """Everything a reader must know.  Plain values; picklable.
+    """Plan of a scan, as plain picklable values.
 
     Attributes:
         kind: SNAPSHOT (also time travel), INCREMENTAL or CHANGES.
@@ -172,7 +172,7 @@ class ScanPlan:
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A filter that fits a schema.
+    """A filter checked against a schema.
 
     Attributes:
         expression: true for the rows to keep; rows for which it is null are not kept.
@@ -189,7 +189,7 @@ class Predicate:
 
 @dataclass(frozen=True, slots=True)
 class FileDecision:
-    """Why a scan reads a file, or does not."""
+    """Decision to read or skip a file, with the reason."""
 
     file: BaseFile
     read: bool
@@ -202,16 +202,16 @@ def as_file(log: LogFile) -> BaseFile:
 
 
 class ScanSource(Protocol):
-    """A query that can be planned: what `Scan` runs."""
+    """A query that a `Scan` plans and runs."""
 
     @property
     def schema(self) -> pa.Schema:
-        """The result's columns when all are selected."""
+        """Schema of the result with all columns."""
         ...
 
     @property
     def snapshot(self) -> TableSnapshot:
-        """The table as the query sees it."""
+        """The snapshot being queried."""
         ...
 
     @property
@@ -225,7 +225,7 @@ class ScanSource(Protocol):
 
     @property
     def bounds(self) -> tuple[str, str, bool]:
-        """Which commits count, (since, until]; and whether these are times of completion."""
+        """Commit range (since, until], and whether its bounds are completion times."""
         ...
 
     def plan(self) -> ScanPlan: ...

@@ -1,4 +1,4 @@
-"""Rows by record key: files that cannot hold a key are told by their footers and not read.
+"""Rows by record key; footers rule out files without reading them.
 
 Source: spec "Base files", section 3: a file can be left out if a key is outside its key range or its bloom
 filter says no.
@@ -45,7 +45,7 @@ def look_up(
     keys: Keys,
     partitions: Sequence[str] | None = None,
 ) -> pa.Table:
-    """The newest rows with these record keys.
+    """Newest rows with the given record keys.
 
     Args:
         scan_of: `HudiTable.read`.
@@ -73,7 +73,7 @@ def look_up(
 
 @dataclass(frozen=True)
 class _Finder:
-    """What is read, all of one state of the table, and how the rows of a task are found."""
+    """State of a lookup, and the search in a task's rows."""
 
     schema: pa.Schema
     tasks: list[ReadTask]
@@ -118,7 +118,7 @@ def _finder(
 
 
 def _typed_condition(config: TableConfig, schema: pa.Schema, wanted: pa.Array) -> pc.Expression | None:
-    """A filter of the one key column, so that row groups are told by their statistics; None where there is none."""
+    """Filter on a single key column, for row-group statistics; None where there is none."""
     if len(config.record_key_fields) != 1 or config.record_key_fields[0] not in schema.names:
         return None
     name = config.record_key_fields[0]
@@ -138,7 +138,7 @@ def _read_tasks(scan: Scan) -> list[ReadTask]:
 def _as_in_table(
     rows: pa.Table | pa.RecordBatch, config: TableConfig, schema: pa.Schema, exact: Exact
 ) -> pa.Table:
-    """The key columns in the table's types: 1.5 is 1.50 in a table that keeps two digits."""
+    """Key columns in the table's types: 1.5 is 1.50 in a table with two digits."""
     roots = dict.fromkeys(name.partition(".")[0] for name in config.record_key_fields)
     there = [n for n in roots if n in rows.schema.names]
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
@@ -175,7 +175,7 @@ def _key_texts(keys: Keys, config: TableConfig, schema: pa.Schema) -> pa.Array:
 
 
 def _may_hold(storage: Storage, path: str, index: BloomIndex) -> bool:
-    """Whether a file's footer leaves it open that one of the keys is in it."""
+    """Whether a file may contain one of the keys, by its footer."""
     if not index.probe.rows:
         return False
     try:

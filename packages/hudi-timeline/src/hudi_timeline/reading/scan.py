@@ -1,4 +1,4 @@
-"""A scan: what a read gives back.  Planned at its first use, run as often as asked.
+"""Scan: the result of a read, planned at first use.
 
 It stands for one state of the table: what is committed after it was made is not in it.
 """
@@ -40,7 +40,9 @@ AHEAD = 2
 
 
 class Scan:
-    """Rows of a table, not read yet.  While it lives, cleanings of this process spare the files that it reads.
+    """Rows of a table, read on demand.
+
+    While it lives, cleanings of this process spare the files that it reads.
 
     It pickles, planned or not, and stands for the same state of the table in the other process.
 
@@ -49,7 +51,8 @@ class Scan:
     """
 
     def __init__(self, storage: Storage, source: ScanSource, columns: Sequence[str] | None = None) -> None:
-        """
+        """Scan of a source.
+
         Args:
             columns: names of the columns to give, in that order; None for all.
 
@@ -68,12 +71,12 @@ class Scan:
 
     @property
     def storage(self) -> Storage:
-        """Of the table."""
+        """Storage of the table."""
         return self._storage
 
     @property
     def snapshot(self) -> TableSnapshot:
-        """The state of the table that it stands for."""
+        """The snapshot being read."""
         return self._source.snapshot
 
     @property
@@ -92,17 +95,17 @@ class Scan:
 
     @property
     def files(self) -> pa.Table:
-        """The files that are read: columns as `scan.plan.FILES_SCHEMA`."""
+        """Files to read, with the columns of `scan.plan.FILES_SCHEMA`."""
         return self.plan.files
 
     @property
     def complete(self) -> bool:
-        """False where rows that the question covers cannot be given any more."""
+        """False where rows of the query are no longer available."""
         return self.plan.complete
 
     @property
     def checkpoint(self) -> str:
-        """The time to store, and to begin the next incremental read at, so that no commit is missed.
+        """Checkpoint: `begin` of the next incremental read, without missing a commit.
 
         Of an incremental read with USE_TRANSITION_TIME it is a completion time, else an instant time.  It lies
         before a commit that is still open, so the next read may give some rows again, and never too few.
@@ -114,7 +117,7 @@ class Scan:
         return self.plan.warnings
 
     def plan_files(self) -> list[ReadTask] | list[ChangeTask]:
-        """One picklable task for each file, or for what a commit did to a file group.
+        """One picklable task per file, or per commit and file group.
 
         `task.to_batches()` reads it, here or in another process; `task.size` is about its bytes.
         """
@@ -162,7 +165,7 @@ class Scan:
         return max(1, min(most, len(tasks)))
 
     def to_batches(self, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
-        """A stream of the rows, file after file; holds a few batches, whatever the table's size.
+        """Stream of the rows, file by file, with bounded memory.
 
         Closing it, or dropping it, ends the reading.
         """
@@ -188,7 +191,7 @@ class Scan:
             batches.close()
 
     def count(self) -> int:
-        """The number of rows; without a filter it is in the files' footers."""
+        """Number of rows; without a filter, from the file footers."""
         if self.plan.kind == CHANGES:
             tasks = self._tasks(pa.schema([self._source.schema.field("op")]))
         else:
@@ -215,13 +218,13 @@ class Scan:
 
     @property
     def stability(self) -> Stability:
-        """Whether the same question can be answered otherwise later on, and which open commits would change it."""
+        """Stability of the result, with the pending commits that could change it."""
         from hudi_timeline.reading.stability import stability_of
 
         return stability_of(self._source)
 
     def explain(self, *, prove: bool = False) -> Explanation:
-        """Which files are read or not, and why; with a filter also how many of their row groups.
+        """Files read or skipped, with reasons; with a filter, also row groups.
 
         Args:
             prove: also read all that the filter let be left out, and count rows in it that pass the filter: the

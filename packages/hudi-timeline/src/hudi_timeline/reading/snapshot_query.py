@@ -1,4 +1,4 @@
-"""Plan a snapshot or time travel query: the newest base file of each file group.
+"""Snapshot and time travel queries: newest base file of each file group.
 
 Source: spec "Queries", sections 2, 3 and 8; BaseFileOnlyRelation of Apache Hudi 0.15.
 """
@@ -42,7 +42,7 @@ START = "000"
 
 
 def snapshot_schema(config: TableConfig, table: pa.Schema, *, in_place: bool = False) -> pa.Schema:
-    """The result's columns: meta columns, data columns, and last the partition columns in their own order.
+    """Result columns: meta columns, data columns, then partition columns in their order.
 
     That is where Apache Hudi 0.15 puts columns whose value comes from the path; only in a bootstrapped table,
     with a schema history (`in_place`), and from table version 8 on, they stay where they are.  All are nullable:
@@ -59,19 +59,19 @@ def snapshot_schema(config: TableConfig, table: pa.Schema, *, in_place: bool = F
 
 
 def plan_files_table(files: pa.Table) -> pa.Table:
-    """A table of `view.SCHEMA` as one of `FILES_SCHEMA`."""
+    """A `FILES_SCHEMA` table of a `view.SCHEMA` one."""
     columns = [paths_of(files), *(files.column(n) for n in ("partition", "size", "instant", "file_id"))]
     return pa.table(columns, schema=FILES_SCHEMA).combine_chunks()
 
 
 def distinct(column: pa.ChunkedArray) -> list[str]:
-    """The values of a text column, sorted, each once."""
+    """Sorted distinct values of a text column."""
     return sorted(pc.unique(column).to_pylist())
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotSource:
-    """A snapshot query: plans and explains itself.
+    """Snapshot query: plans and explains itself.
 
     Attributes:
         schema: see `snapshot_schema`.
@@ -96,8 +96,11 @@ class SnapshotSource:
 
     @property
     def checkpoint(self) -> str:
-        """The newest commit before any that is still open; in tables of version 8 and later its time of completion,
-        before which none that is not in the snapshot was completed."""
+        """Newest commit before any pending one.
+
+        In tables of version 8 and later its completion time, before which no commit outside of the snapshot was
+        completed.
+        """
         timeline = self.snapshot.timeline
         if self.snapshot.config.layout_version == 2:
             inside = set(self.snapshot.instants)
@@ -125,7 +128,7 @@ class SnapshotSource:
         )
 
     def plan(self) -> ScanPlan:
-        """The files to read.
+        """Files to read.
 
         Raises:
             MissingFileError, CorruptFileError: a committed file is not there, or not as it was written.
@@ -169,7 +172,7 @@ class SnapshotSource:
         return with_sources(plan, snapshot.storage, snapshot.config)
 
     def fates(self) -> Iterator[FileDecision]:
-        """Every base file in the table's folders, and why it is read or not."""
+        """Decision for every base file in the table's folders."""
         snapshot = self.snapshot
         listing = snapshot.listing()
         partitions = sorted(listing.files)

@@ -1,4 +1,4 @@
-"""Whether a result can still change: the mark that every scan has, and the commits that stand in the way.
+"""Whether a scan's result is final, and which pending commits prevent it.
 
 A commit that is open when a table is read may be completed later, with a time that lies within what was read.  The
 same question would then have another answer, and a reader that went on from there would miss its rows.
@@ -24,7 +24,7 @@ from hudi_timeline.timeline.instant import Instant, format_instant, zone_of
 
 @dataclass(frozen=True, slots=True)
 class OpenWrite:
-    """A write that is not completed.
+    """A pending write.
 
     Attributes:
         instant, action, state: of the timeline.
@@ -49,7 +49,7 @@ class OpenWrite:
 
 @dataclass(frozen=True, slots=True)
 class Stability:
-    """Whether the same question can be answered otherwise later on.
+    """Whether a query's result is final.
 
     Attributes:
         stable: it cannot; cleaning apart, after which it has no answer.
@@ -68,7 +68,7 @@ class Stability:
 
 
 class _Source(Protocol):
-    """What is asked of a scan's source."""
+    """Required attributes of a scan's source."""
 
     @property
     def snapshot(self) -> TableSnapshot: ...
@@ -80,7 +80,7 @@ class _Source(Protocol):
 def open_writes(
     storage: Storage, timeline: Timeline, *, since: str = "", until: str = "~"
 ) -> tuple[OpenWrite, ...]:
-    """The open writes in (since, until], oldest first.  A pending clustering changes no rows and is none."""
+    """Pending writes in (since, until], oldest first, without clusterings, which change no rows."""
     found = (
         i
         for i in timeline.pending_writes()
@@ -104,7 +104,7 @@ def _described(storage: Storage, instant: Instant) -> OpenWrite:
 
 
 def stability_of(source: _Source) -> Stability:
-    """The mark of a scan."""
+    """Stability of a scan."""
     snapshot = source.snapshot
     since, until, by_completion = source.bounds
     zone = zone_of(snapshot.config.timezone)
@@ -127,7 +127,7 @@ def stability_of(source: _Source) -> Stability:
 
 
 class Read(Protocol):
-    """A read that knows its table's address and the instant whose state it gives ("" before the first)."""
+    """A read with its table's URI and the instant of its snapshot ("" before the first)."""
 
     @property
     def table_uri(self) -> str: ...
@@ -141,13 +141,13 @@ _lock = ProcessLock()
 
 
 def register(read: Read) -> None:
-    """Count a read, for as long as the object lives."""
+    """Register a read for the lifetime of the object."""
     with _lock.threads:
         _open.add(read)
 
 
 def instants(table_uri: str) -> list[str]:
-    """The instants that reads of a table stand for."""
+    """Instants of a table's registered reads."""
     with _lock.threads:
         return [r.as_of for r in _open if r.table_uri == table_uri and r.as_of]
 

@@ -1,4 +1,4 @@
-"""One file's part of a scan: a frozen value, and the worker that turns it into rows.
+"""Read tasks: one file's part of a scan, and its execution.
 
 A task holds everything its worker may know, so the same worker runs on threads and in other processes.
 """
@@ -41,7 +41,7 @@ from hudi_timeline.reading.plan import BATCH_ROWS, Predicate, ScanPlan, SliceLog
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadTask:
-    """Rows of one base file.
+    """Read of one base file or file slice.
 
     Attributes:
         storage: the table's.
@@ -79,7 +79,7 @@ class ReadTask:
     nested_digits: bool = False
 
     def to_batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-        """The rows in batches; see `read_slice`."""
+        """Rows in batches; see `read_slice`."""
         return read_slice(self, batch_rows)
 
     def to_table(self) -> pa.Table:
@@ -135,7 +135,7 @@ def make_tasks(
 
 
 def _later(filter: pc.Expression | None, since: str | None) -> pc.Expression | None:
-    """The filter, and only rows of commits after an instant."""
+    """The filter, limited to rows of commits after an instant."""
     if not since:
         return filter
     later = pc.field(COMMIT_TIME) > pa.scalar(since)
@@ -143,7 +143,7 @@ def _later(filter: pc.Expression | None, since: str | None) -> pc.Expression | N
 
 
 def _readings(storage: Storage, plan: ScanPlan) -> dict[str, Reading | None]:
-    """How the files of each instant of a plan are read."""
+    """Schema mappings for the files of each instant in a plan."""
     instants = set(plan.files.column("instant").to_pylist())
     if plan.evolution is None:
         return dict.fromkeys(instants)
@@ -156,7 +156,7 @@ def _readings(storage: Storage, plan: ScanPlan) -> dict[str, Reading | None]:
 def _with_logs(
     tasks: list[ReadTask], bare: ReadTask, plan: ScanPlan, values: Mapping[str, pa.RecordBatch]
 ) -> list[ReadTask]:
-    """The tasks with the logs of their slices, and one more for each slice without a base file.
+    """The tasks with log files added, and tasks for slices without a base file.
 
     Args:
         values: the columns that come from the path, by partition.
@@ -194,10 +194,10 @@ _UNREADABLE = (pa.ArrowException, ValueError, OSError)
 
 
 class SliceFile:
-    """An open base file and what a task wants of it.  The caller closes it."""
+    """An open base file and the columns that a task reads; the caller closes it."""
 
     def __init__(self, task: ReadTask, dictionaries: Collection[str] = (), batch_rows: int = 0) -> None:
-        """Opens the file and reads its footer.
+        """Open the file and read its footer.
 
         Args:
             dictionaries: text columns to give as dictionaries where that is less work, in batches of so many rows.
@@ -237,7 +237,7 @@ class SliceFile:
             self.keep_row_groups(task)
 
     def _repeating(self, columns: Collection[str], batch_rows: int) -> list[str]:
-        """Those of the text columns that are less work as dictionaries.
+        """Text columns that are cheaper as dictionaries.
 
         One text over and over, as in most meta columns, is then written once for each row, with the merged values in
         their places, rather than by Arrow and then again.
@@ -251,7 +251,7 @@ class SliceFile:
             return []  # Arrow says what is wrong with it
 
     def keep_row_groups(self, wanted: ReadTask, by: frozenset[str] | None = None) -> None:
-        """Leave out the row groups that by their statistics have no row that a task's filter keeps.
+        """Skip row groups that fail the task's filter by their statistics.
 
         Args:
             wanted: the task with the filter, its columns and constants; this file's may have fewer columns.
@@ -273,7 +273,7 @@ class SliceFile:
 
     @property
     def num_row_groups(self) -> int:
-        """Row groups in the file; those that are read are `row_groups`."""
+        """Number of row groups in the file; `row_groups` are those to read."""
         return 0 if self._other is not None else int(self._file.num_row_groups)
 
     def close(self) -> None:
@@ -304,7 +304,7 @@ class SliceFile:
         return self._finish(raw, rows)
 
     def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows in batches of at most `batch_rows`; holds one batch and the row group's bytes."""
+        """Rows in batches of at most `batch_rows`, with one row group in memory."""
         if self._other is not None and self._columns:
             yield from self._other_batches(self._other, batch_rows)
             return
@@ -338,7 +338,7 @@ class SliceFile:
             )
 
     def _other_batches(self, file: OtherBaseFile, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows of a file that is not Parquet."""
+        """Rows of a file other than Parquet."""
         try:
             for batch in file.batches(self._columns, batch_rows):
                 yield from self._finish(pa.Table.from_batches([batch]), batch.num_rows).to_batches()
@@ -348,7 +348,7 @@ class SliceFile:
             raise _corrupt(self.task, e) from None
 
     def _finish(self, raw: pa.Table, rows: int) -> pa.Table:
-        """File columns to the task's columns: table types, constants in place, filter applied."""
+        """The task's columns of file rows: table types, constants, filter applied."""
         task = self.task
         wanted = self._stored
         try:
@@ -391,7 +391,7 @@ class SliceFile:
 
 
 def _with_dictionaries(schema: pa.Schema, stored: pa.Schema, columns: Sequence[str]) -> pa.Schema:
-    """The schema with the columns that Arrow gives as dictionaries of text."""
+    """The schema with the columns that Arrow returns as text dictionaries."""
     kind = pa.dictionary(pa.int32(), pa.string())
     for name in columns:
         if stored.field(name).type == kind:
@@ -413,12 +413,12 @@ def _nulls(schema: pa.Schema, rows: int) -> pa.Table:
 
 
 def no_columns(rows: int) -> pa.Table:
-    """A table of no columns that knows its number of rows."""
+    """A table without columns that has a number of rows."""
     return pa.table({"": pa.nulls(rows)}).select([])
 
 
 def put_together(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    """Tables of one schema as one.  Arrow forgets the rows of tables without columns when it puts them together."""
+    """Concatenated tables of one schema, with row counts kept where there are no columns."""
     if not len(schema):
         return no_columns(sum(p.num_rows for p in parts))
     return pa.concat_tables(parts) if parts else schema.empty_table()
@@ -452,7 +452,7 @@ def _corrupt(task: ReadTask, error: Exception) -> HudiError:
 
 
 def _placed(error: HudiError, task: ReadTask) -> HudiError:
-    """The error with the file's place, and what to do."""
+    """The error with the file's place and a remedy."""
     if isinstance(error, MissingFileError):
         remedy = "read the table again: a cleaner may have removed the file since the scan was planned."
     elif isinstance(error, StorageError):
@@ -465,7 +465,7 @@ def _placed(error: HudiError, task: ReadTask) -> HudiError:
 
 
 def read_slice(task: ReadTask, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-    """The rows of one file, or merged slice, in batches of `task.schema`, in the file's order.
+    """Rows of one file or merged slice, in batches of `task.schema`, in file order.
 
     Raises:
         MissingFileError, CorruptFileError, SchemaError: naming table, instant and file.
@@ -484,7 +484,7 @@ def read_slice(task: ReadTask, batch_rows: int = BATCH_ROWS) -> Iterator[pa.Reco
 
 
 def read_whole(task: ReadTask) -> pa.Table:
-    """The rows of one file, or merged slice, at once; errors as `read_slice`."""
+    """Rows of one file or merged slice as a table; errors as `read_slice`."""
     if task.logs is not None:
         return put_together(list(_merged(task, BATCH_ROWS)), task.schema)
     file = SliceFile(task)
@@ -495,7 +495,7 @@ def read_whole(task: ReadTask) -> pa.Table:
 
 
 def _merged(task: ReadTask, batch_rows: int) -> Iterator[pa.Table]:
-    """The rows of a slice, base file and logs merged, part by part."""
+    """Merged rows of a slice, in parts."""
     logs, merge, schema = task.logs, task.merge, task.merge_schema
     if logs is None or merge is None or schema is None:
         raise ValueError("the task has nothing to merge")
@@ -517,7 +517,7 @@ def _merged(task: ReadTask, batch_rows: int) -> Iterator[pa.Table]:
 
 
 def _with_constants(rows: pa.Table, constants: pa.RecordBatch | None) -> pa.Table:
-    """The rows with the columns whose value the path says."""
+    """The rows with constant columns from the path."""
     if constants is None:
         return rows
     for name in constants.schema.names:

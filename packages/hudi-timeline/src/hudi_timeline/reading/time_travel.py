@@ -1,4 +1,4 @@
-"""Whether the table can be read as of an instant, and where open commits make an answer unsteady.
+"""Time travel: checks that the table is readable at an instant.
 
 Source: TimelineUtils.validateTimestampAsOf and handleHollowCommitIfNeeded of Apache Hudi 0.15.
 """
@@ -22,12 +22,12 @@ from hudi_timeline.timeline.lsm_timeline import history_files, history_instants,
 
 
 def first_open_write(storage: Storage, timeline: Timeline) -> Instant | None:
-    """The oldest write that is not completed.  A pending clustering changes no rows and does not count."""
+    """The oldest pending write, clusterings excluded, which change no rows."""
     return next((i for i in timeline.pending_writes() if not is_clustering(storage, timeline, i)), None)
 
 
 def has_archive(storage: Storage, config: TableConfig) -> bool:
-    """Whether instants were ever moved from the active timeline to the archive."""
+    """Whether instants were ever archived."""
     if config.layout_version == 2:
         return bool(history_files(storage, config))
     folder = f"{META_FOLDER}/{config.archive_folder}"
@@ -35,7 +35,7 @@ def has_archive(storage: Storage, config: TableConfig) -> bool:
 
 
 def earliest_retained(storage: Storage, timeline: Timeline) -> str:
-    """The oldest instant whose files the last clean kept; "" where no clean says."""
+    """Oldest instant retained by the last clean; "" where unknown."""
     completed = [i for i in timeline.of(CLEAN) if i.completed and i.size != 0]
     if not completed:
         return ""
@@ -53,7 +53,7 @@ def earliest_retained(storage: Storage, timeline: Timeline) -> str:
 
 
 def oldest_whole(storage: Storage, config: TableConfig, timeline: Timeline, instant: str) -> str:
-    """The oldest time whose files are all there, as far as cleans say so; "" where that of `instant` are.
+    """Oldest time with all files present, by clean metadata; "" if `instant` is complete.
 
     Raises:
         CorruptFileError, MissingFileError, UnsupportedError: the archive cannot be read, which is opened only for times
@@ -70,7 +70,7 @@ def oldest_whole(storage: Storage, config: TableConfig, timeline: Timeline, inst
 
 
 def _retained_before(storage: Storage, config: TableConfig, first: str) -> str:
-    """The oldest instant whose files the last archived clean kept; "" where no clean was ever archived.
+    """Oldest instant retained by the last archived clean; "" without one.
 
     Archival does not wait for cleaning: a table that nobody cleans has the files of its archived instants.
 
@@ -96,7 +96,7 @@ def _retained_before(storage: Storage, config: TableConfig, first: str) -> str:
 
 
 def check_as_of(storage: Storage, config: TableConfig, timeline: Timeline, instant: str) -> None:
-    """Make sure that the table as of `instant` is still there, and will not change.
+    """Check that the table as of `instant` exists and is final.
 
     Raises:
         HollowCommitError: a commit at or before that time is still open.
@@ -134,7 +134,7 @@ def check_as_of(storage: Storage, config: TableConfig, timeline: Timeline, insta
 
 
 def completed_by(snapshot: TableSnapshot, end: str) -> TableSnapshot:
-    """The snapshot of the commits that were completed at `end` or before.
+    """Snapshot of the commits completed at or before `end`.
 
     Raises:
         CorruptFileError, MissingFileError, UnsupportedError: the history cannot be read.
@@ -157,7 +157,7 @@ def completed_by(snapshot: TableSnapshot, end: str) -> TableSnapshot:
 
 
 def _contents(snapshot: TableSnapshot, times: set[str]) -> dict[Instant, CommitFiles]:
-    """What archived commits say of files."""
+    """File metadata of archived commits."""
     out: dict[Instant, CommitFiles] = {}
     for instant, data in history_metadata(snapshot.storage, snapshot.config):
         if instant.action not in WRITE_ACTIONS or instant.time not in times or not data:

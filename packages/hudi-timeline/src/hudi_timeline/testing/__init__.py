@@ -1,4 +1,4 @@
-"""For tests of code that works on Hudi tables: stores that fail on purpose, and tables in any state."""
+"""Test support for code on Hudi tables: fault injection, and tables in any state."""
 
 from hudi_timeline.testing.faulty_storage import (
     CHANGES,

@@ -1,4 +1,4 @@
-"""A disk whose power can fail: what was not flushed is lost, or some of it, and folders are at different times.
+"""Simulated disk with power failures: unflushed data is lost partly, and out of order.
 
     disk = Disk(path)
     table = HudiTable(disk.storage())
@@ -38,7 +38,10 @@ class _File:
 
 @dataclass
 class _Event:
-    """A change of names (`add`, `remove`, `rename`, `folder`), a flush of a folder, or of a file."""
+    """An operation of a disk: a name change, or a flush of a folder or file.
+
+    Name changes are `add`, `remove`, `rename` and `folder`.
+    """
 
     kind: str
     path: str
@@ -50,7 +53,7 @@ class _Event:
 
 @dataclass
 class Disk:
-    """Remembers what is done to a folder of this machine.
+    """Records the operations on a local folder.
 
     Attributes:
         root: the folder, which may not be there yet.
@@ -64,7 +67,7 @@ class Disk:
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def storage(self, below: str = "") -> RememberedStorage:
-        """The storage of the folder, or of one below it, whose changes are remembered."""
+        """Storage of the folder, or of one below it, with recorded changes."""
         return RememberedStorage(LocalStorage(f"{self.root}/{below}" if below else self.root), self, below)
 
     # --- what is done --------------------------------------------------------------------------------------
@@ -115,7 +118,7 @@ class Disk:
     # --- what is left --------------------------------------------------------------------------------------
 
     def image(self, target: str, moment: int, chance: random.Random) -> None:
-        """Make the folder `target` as the disk may be after a power failure behind the first `moment` events."""
+        """Write to `target` a possible disk state after a power failure behind `moment` events."""
         events = self.events[:moment]
         flushed: dict[str, int] = {}
         changes: dict[str, list[int]] = {}
@@ -179,7 +182,7 @@ def _reachable(path: str, folders: set[str]) -> bool:
 
 
 class RememberedStorage:
-    """A storage that tells a `Disk` what is done through it.  Use `Disk.storage`."""
+    """Storage that records its operations for a `Disk`; made by `Disk.storage`."""
 
     is_local = True
 
@@ -196,7 +199,7 @@ class RememberedStorage:
         return self.inner.uri
 
     def wrap(self, storage: Storage) -> Storage:
-        """Another storage of the same disk; of another place what it is."""
+        """Storage of the same disk; other storages are returned unchanged."""
         if isinstance(storage, LocalStorage) and storage.uri.startswith(f"{self._disk.root}/"):
             below = storage.uri[len(self._disk.root) + 1 :]
             return self._disk.storage(below) if self.inner._flushes else self._disk.storage(below).unflushed()
@@ -255,7 +258,7 @@ class RememberedStorage:
 
 
 class _Output:
-    """A stream into a new file, whose content is remembered when it ends."""
+    """Stream to a new file, whose content is recorded on close."""
 
     def __init__(self, storage: RememberedStorage, path: str) -> None:
         self._storage, self._path = storage, path

@@ -1,4 +1,4 @@
-"""Storage that fails on purpose: calls of a store fail, are delayed, lost or done twice, or are the last of a process.
+"""Fault-injecting storage: failing, delayed, lost and repeated calls, and crashes.
 
     faults = Faults(Fault(CRASH, operation="create", path="*.commit", after=True))
     with faults.process():                                  # ends as a killed process does, at the fault
@@ -49,7 +49,7 @@ WRITES = frozenset({"create", "publish", "touch", "close_output"})
 
 
 class Kind(StrEnum):
-    """What happens to a call.
+    """Kind of fault.
 
     FAIL: StorageError; with `after`, although the call was done: its answer is lost.
     CRASH: the process ends, before or `after` the call; every later call raises `Crash` too.
@@ -74,12 +74,15 @@ DELAY, TEAR, STALE = Kind.DELAY, Kind.TEAR, Kind.STALE
 
 
 class Crash(BaseException):
-    """The process is gone.  Not an Exception: nothing that handles errors may handle this."""
+    """Simulated end of the process.
+
+    Not an Exception: nothing that handles errors may handle this.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Which calls are struck, and how.
+    """A fault and the calls that it affects.
 
     Attributes:
         number: the call with that number, counted from 1 over all calls; 0 for any.
@@ -107,7 +110,7 @@ class Fault:
     error: str = "the store does not answer"
 
     def matches(self, number: int, operation: str, path: str) -> bool:
-        """Whether the call is one of those that the fault is about."""
+        """Whether the fault affects the call."""
         if self.number and number != self.number:
             return False
         if not _can_strike(self.kind, operation):
@@ -128,7 +131,10 @@ def _can_strike(kind: Kind, operation: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of the log.  `fault` is what struck it; `error` the class of what it raised; "" for nothing."""
+    """One call in the log.
+
+    `fault` is what struck it; `error` the class of what it raised; "" for nothing.
+    """
 
     number: int
     operation: str
@@ -145,7 +151,10 @@ class Faults:
     """Faults of one process; all storages that it wraps share one count of calls."""
 
     def __init__(self, *faults: Fault, sleep: Callable[[float], None] = time.sleep) -> None:
-        """Args: sleep: waits for DELAY."""
+        """Faults of a process.
+
+        Args: sleep: waits for DELAY.
+        """
         self.faults = faults
         self.log: list[Call] = []
         self.dead = False
@@ -168,7 +177,7 @@ class Faults:
         path: str = "*",
         sleep: Callable[[float], None] = time.sleep,
     ) -> Faults:
-        """Faults that a seed chooses: each call that fits is struck with probability `rate`, by one of the kinds.
+        """Random faults by seed: each matching call fails with probability `rate`.
 
         What is chosen depends on the seed, the number of the call and its operation.
         """
@@ -178,21 +187,21 @@ class Faults:
 
     @property
     def calls(self) -> int:
-        """How many calls there were."""
+        """Number of calls."""
         return len(self.log)
 
     @property
     def changes(self) -> int:
-        """How many of them were calls that change a store."""
+        """Number of calls that change a store."""
         return sum(c.is_change for c in self.log)
 
     @property
     def struck(self) -> tuple[Fault, ...]:
-        """The faults that struck, each by the number of its call: `Faults(*struck)` repeats them."""
+        """Faults that occurred, by call number: `Faults(*struck)` repeats them."""
         return tuple(self._struck)
 
     def wrap(self, storage: Storage) -> Storage:
-        """The storage, with these faults."""
+        """The storage with these faults."""
 
         wrapped = FaultyStorage(storage, self)
         self._storages.append(wrapped)
@@ -200,8 +209,7 @@ class Faults:
 
     @contextmanager
     def process(self) -> Iterator[Faults]:
-        """What is done here ends at a crash, with all that a process takes with it: its heartbeats stop, their
-        files stay."""
+        """Scope of a simulated process: a crash ends it and stops its heartbeats; files stay."""
         try:
             yield self
         except Crash:
@@ -215,7 +223,7 @@ class Faults:
     # --- for the storage -----------------------------------------------------------------------------
 
     def strike(self, operation: str, path: str, act: Callable[[], T], tear: Callable[[float], None]) -> T:
-        """Do a call, or what its fault makes of it.
+        """Execute a call, subject to its fault.
 
         Args:
             act: the call itself; may be done twice or not at all.
@@ -236,12 +244,12 @@ class Faults:
 
     @property
     def lag(self) -> int:
-        """How many changes ago the listing that this thread makes is to be true; 0 where it is not stale."""
+        """Number of latest changes that this thread's next listing omits; 0 if not stale."""
         return int(getattr(self._now, "lag", 0))
 
     @property
     def keeps_journal(self) -> bool:
-        """Whether listings may be stale, so that changes have to be remembered."""
+        """Whether listings may be stale, so that changes must be recorded."""
         kinds = self._random.kinds if self._random is not None else [f.kind for f in self.faults]
         return STALE in kinds
 
@@ -300,7 +308,7 @@ class Faults:
 
 
 def _nothing(operation: str) -> object:
-    """What a call gives that was not done: a deletion says that there was a file."""
+    """Result of a call that was not executed; a deletion reports success."""
     return True if operation == "delete" else None
 
 
@@ -334,13 +342,13 @@ class _Random:
 
 
 class FaultyStorage:
-    """A storage below one base path whose calls go through `Faults`.
+    """Storage below one base path whose calls go through `Faults`.
 
     Pickled, as for a task elsewhere, it is the storage inside: faults strike in the process that made them.
     """
 
     def __init__(self, inner: Storage, faults: Faults) -> None:
-        """Use `Faults.wrap`."""
+        """Storage with faults; made by `Faults.wrap`."""
         self.inner = inner
         self._faults = faults
         # (folder, name, facts before the change or None where there was nothing), oldest first
@@ -389,7 +397,7 @@ class FaultyStorage:
         return self._look("list", path, act)
 
     def _earlier(self, path: str, found: builtins.list[FileInfo], lag: int) -> builtins.list[FileInfo]:
-        """The listing without the newest changes that this process made."""
+        """The listing without the newest changes of this process."""
         entries = {e.name: e for e in found}
         for folder, name, before in reversed(self._journal[-lag:]):
             if folder != path:
@@ -467,7 +475,7 @@ class FaultyStorage:
     # --- flushing ----------------------------------------------------------------------------------------
 
     def flush(self, paths: Iterable[str], *, written: bool = True) -> None:
-        """Of the storage inside; it changes nothing that a process sees, so it is neither counted nor struck."""
+        """Flush of the inner storage; neither counted nor failed, as a process cannot observe it."""
         flush(self.inner, paths, written=written)
 
     def unflushed(self) -> Storage:
@@ -489,7 +497,7 @@ class FaultyStorage:
         self._change("rename", target, lambda: self.inner.rename(source, target))
 
     def end(self, path: str, file: pa.NativeFile | None, data: bytes) -> None:
-        """End a stream: its content arrives, all of it or not."""
+        """End a stream; its content arrives whole or in part."""
 
         def arrive(content: bytes) -> None:
             out = file if file is not None and not file.closed else self.inner.open_output(path)
@@ -509,7 +517,7 @@ class FaultyStorage:
 
 
 class _Output(io.RawIOBase):
-    """A stream into a new file whose content is held until it is closed, so that it can be torn or lost."""
+    """Stream to a new file, buffered until closed, so that it can be torn or lost."""
 
     def __init__(self, file: pa.NativeFile | None, storage: FaultyStorage, path: str) -> None:
         self._file, self._storage, self._path = file, storage, path
@@ -525,7 +533,7 @@ class _Output(io.RawIOBase):
         return self._held.write(memoryview(data))
 
     def flush(self) -> None:
-        """Nothing: what counts is the end."""
+        """Does nothing: only the end of the stream counts."""
 
     def close(self) -> None:
         if self.closed:

@@ -1,4 +1,4 @@
-"""pytest fixtures: `pytest_plugins = ["hudi_timeline.testing.fixtures"]` in a conftest.py of the top folder.
+"""pytest fixtures: `pytest_plugins = ["hudi_timeline.testing.fixtures"]` in conftest.py.
 
 def test_my_report_waits_for_open_commits(hudi_state):
     table = hudi_state("hollow commit").table
@@ -19,7 +19,7 @@ from hudi_timeline.testing.table_builder import TableBuilder
 
 @pytest.fixture
 def hudi_builder() -> Iterator[Callable[..., TableBuilder]]:
-    """Makes tables file by file, in memory; arguments are those of `TableBuilder`."""
+    """Factory of in-memory table builders; arguments as of `TableBuilder`."""
     made: list[TableBuilder] = []
 
     def build(**arguments: object) -> TableBuilder:
@@ -33,7 +33,7 @@ def hudi_builder() -> Iterator[Callable[..., TableBuilder]]:
 
 @pytest.fixture
 def hudi_state() -> Iterator[Callable[[str], TableState]]:
-    """Makes a table in a state of `state_names()`, in memory."""
+    """Factory of in-memory tables in a state of `state_names()`."""
     made: list[TableState] = []
 
     def build(name: str) -> TableState:
@@ -47,7 +47,7 @@ def hudi_state() -> Iterator[Callable[[str], TableState]]:
 
 @pytest.fixture(params=state_names())
 def any_hudi_state(request: pytest.FixtureRequest) -> Iterator[TableState]:
-    """A table in each of the states, one after the other."""
+    """A table in each state, one after the other."""
     state = make_state(request.param)
     yield state
     _forget(state.built)
@@ -55,12 +55,12 @@ def any_hudi_state(request: pytest.FixtureRequest) -> Iterator[TableState]:
 
 @pytest.fixture
 def hudi_faults() -> Callable[..., Faults]:
-    """Makes the faults of a store; arguments are those of `Faults`."""
+    """Factory of storage faults; arguments as of `Faults`."""
     return Faults
 
 
 def _forget(built: TableBuilder) -> None:
-    """Give the memory of a table back."""
+    """Release the memory of a table."""
     if built.uri.startswith("memory://"):
         memory = fsspec.filesystem("memory")
         folder = built.uri.removeprefix("memory:/")

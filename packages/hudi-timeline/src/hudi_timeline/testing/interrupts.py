@@ -1,4 +1,4 @@
-"""KeyboardInterrupt at a chosen step of Python code, wherever an interpreter may raise one.
+"""KeyboardInterrupt at a chosen step of Python code.
 
     count = steps_of(lambda: table.upsert(rows))
     with Interrupt(at=17) as struck:                         # the 17th step raises
@@ -22,7 +22,7 @@ _SHOWN = 4
 
 
 class Interrupt:
-    """Raises KeyboardInterrupt at one step of what this thread does within it, and swallows it at its end.
+    """Context manager that raises KeyboardInterrupt at one step, and swallows it at its end.
 
     Attributes:
         steps: how many there were.
@@ -31,7 +31,10 @@ class Interrupt:
     """
 
     def __init__(self, at: int = 0, *, within: tuple[str, ...] = ("hudi_",)) -> None:
-        """Args: at: the step, from 1; 0 for none.  within: parts of the paths of the code whose steps count."""
+        """Interrupt at a step.
+
+        Args: at: the step, from 1; 0 for none.  within: parts of the paths of the code whose steps count.
+        """
         self._at = at
         self._within = within
         self._counts: dict[Any, bool] = {}
@@ -81,7 +84,7 @@ def _callers(frame: FrameType | None) -> str:
 
 
 def steps_of(act: Callable[[], object], *, within: tuple[str, ...] = ("hudi_",)) -> int:
-    """How many steps something takes that is not interrupted."""
+    """Number of steps of an uninterrupted call."""
     with Interrupt(within=within) as counted:
         act()
     return counted.steps

@@ -1,4 +1,4 @@
-"""Tables in the states that pipelines meet and rarely test: each by a name, built in milliseconds.
+"""Tables in named states that pipelines meet and rarely test, built in milliseconds.
 
 state = make_state("hollow commit")
 state.table             # a HudiTable; HudiTable.open(state.table.uri) gives it too
@@ -73,7 +73,7 @@ _Make = TypeVar("_Make", bound=Callable[[TableBuilder], Rows | type[HudiError]])
 
 
 def _cow(name: str, about: str) -> Callable[[_Make], _Make]:
-    """Adds a state of a copy-on-write table."""
+    """Register a state of a copy-on-write table."""
 
     def add(make: _Make) -> _Make:
         _MAKERS[name] = _Maker(about, make)
@@ -83,7 +83,7 @@ def _cow(name: str, about: str) -> Callable[[_Make], _Make]:
 
 
 def _mor(name: str, about: str) -> Callable[[_Make], _Make]:
-    """Adds a state of a merge-on-read table."""
+    """Register a state of a merge-on-read table."""
 
     def add(make: _Make) -> _Make:
         _MAKERS[name] = _Maker(about, make, merge_on_read=True)
@@ -93,12 +93,12 @@ def _mor(name: str, about: str) -> Callable[[_Make], _Make]:
 
 
 def state_names() -> list[str]:
-    """The names that `make_state` takes."""
+    """Names for `make_state`."""
     return list(_MAKERS)
 
 
 def make_state(name: str, storage: Storage | None = None) -> TableState:
-    """A table in a state of that name.
+    """A table in the named state.
 
     Args:
         storage: an empty place; one in memory of its own if not given.

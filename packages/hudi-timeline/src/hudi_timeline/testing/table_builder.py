@@ -1,4 +1,4 @@
-"""Tables put together file by file, in memory or in any store: whatever state one has, no writer needs to get there.
+"""Builder of tables file by file, in memory or in any store, for any state.
 
     made = TableBuilder(table_type="MERGE_ON_READ")
     made.commit("first", made.base("first", {"k1": 1, "k2": 2}))
@@ -56,7 +56,7 @@ _NULL, _NEW, _BY_NAME = b"\x00", b"\x01", b"\x01"
 
 
 def kryo_delete_content(keys: Sequence[str], partition: str | None) -> bytes:
-    """The content of a delete block of version 1; keys and partition are ASCII."""
+    """Content of a delete block of version 1; keys and partition are ASCII."""
     out = _BY_NAME + _varint(0) + _text(f"[L{KEY_CLASS};") + _NEW + _varint(len(keys) + 1)
     for place, key in enumerate(keys):
         out += _BY_NAME + _varint(1)
@@ -103,10 +103,12 @@ class TableBuilder:
         properties: Mapping[str, str] | None = None,
         first: str = "20260101000000000",
     ) -> None:
-        """Args:
-        storage: an empty place; one in memory of its own if not given.
-        properties: further entries of hoodie.properties.
-        first: instant that all others come after; 17 digits.
+        """Builder of a table.
+
+        Args:
+            storage: an empty place; one in memory of its own if not given.
+            properties: further entries of hoodie.properties.
+            first: instant that all others come after; 17 digits.
         """
         self.storage = storage or open_storage(f"memory://hudi-made-{uuid.uuid4().hex}/t")
         self.instants: dict[str, str] = {}
@@ -129,23 +131,23 @@ class TableBuilder:
 
     @property
     def table(self) -> HudiTable:
-        """The table as it is now."""
+        """The table in its current state."""
         return HudiTable(self.storage)
 
     @property
     def uri(self) -> str:
-        """What `HudiTable.open` takes, in this process where the table is in memory."""
+        """URI for `HudiTable.open`; valid in this process where the table is in memory."""
         return self.storage.uri
 
     def at(self, name: str) -> str:
-        """The instant time of a name."""
+        """Instant time of a name."""
         if name not in self.instants:
             self.instants[name] = str(self._first + 1000 * (len(self.instants) + 1))
         return self.instants[name]
 
     @staticmethod
     def group(number: int) -> str:
-        """The id of a file group."""
+        """Id of a file group."""
         return f"f{number:07d}-0000-4000-8000-000000000000-0"
 
     # --- files ---------------------------------------------------------------------------------------
@@ -153,7 +155,7 @@ class TableBuilder:
     def base(
         self, name: str, rows: Mapping[str, int], *, group: int = 1, partition: str = "p0", prev: str = "null"
     ) -> WriteStat:
-        """Write a base file of the instant `name`, and give what its commit says of it."""
+        """Write a base file of the instant `name`; returns its write statistic."""
         instant = self.at(name)
         file_name = base_file_name(self.group(group), self._token(), instant)
         made = pa.Table.from_pylist(self._records(rows, instant, partition, file_name), with_meta(SCHEMA))
@@ -185,7 +187,7 @@ class TableBuilder:
         group: int = 1,
         partition: str = "p0",
     ) -> WriteStat:
-        """Write a log file of the instant `name`: a data block, delete blocks and a command block, as given.
+        """Write a log file of the instant `name`: data, delete and command blocks as given.
 
         Args:
             deletes: keys that are deleted.
@@ -266,7 +268,7 @@ class TableBuilder:
         operation: str = "UPSERT",
         action: str = "",
     ) -> str:
-        """Publish a commit of files that are there, and give its instant time.
+        """Commit written files; returns the instant time.
 
         Args:
             replaced: ids of groups that it replaces, by partition: a replacecommit.
@@ -285,7 +287,7 @@ class TableBuilder:
         operation: str = "UPSERT",
         action: str = COMMIT,
     ) -> str:
-        """The completed file alone, and its instant time."""
+        """Create the completed file only; returns the instant time."""
         by_partition: dict[str, tuple[WriteStat, ...]] = {}
         for stat in stats:
             by_partition[stat.partition] = (*by_partition.get(stat.partition, ()), stat)
@@ -308,7 +310,7 @@ class TableBuilder:
         inflight: bytes | None = b"",
         alive: bool = False,
     ) -> str:
-        """Requested and inflight files of an instant, and its time.
+        """Create requested and inflight files of an instant; returns its time.
 
         Args:
             action: that of a write to this table if not given.
@@ -330,7 +332,7 @@ class TableBuilder:
 
 
 def _datums(records: list[dict[str, Any]], schema: str) -> tuple[bytes, Any]:
-    """Avro datums one after another, and where each begins."""
+    """Concatenated Avro records, and their offsets."""
     parsed = fastavro.parse_schema(json.loads(schema))
     out, offsets = io.BytesIO(), [0]
     for record in records:

@@ -1,1 +1,1 @@
-"""Checks of a write before it is committed: rules for rows, functions and SQL over the table that is to be."""
+"""Validation before commit: row rules, and validators over the table's next state."""

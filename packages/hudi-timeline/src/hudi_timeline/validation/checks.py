@@ -1,4 +1,4 @@
-"""All that a write was asked to check, and when each of it happens.
+"""All checks of a write, and when each runs.
 
 Before the transaction: rules and queries are read, and refused where they cannot be understood.  While rows are
 evaluated: rules.  After the data files are written and before the commit: functions and queries.
@@ -30,20 +30,20 @@ NO_ROWS_WRITTEN = ("delete", "delete_partition")
 
 
 class SqlEngine(Protocol):
-    """What checking asks of an engine."""
+    """Engine interface of the SQL validators."""
 
     def queries(self, before: Scan | pa.Table, after: Scan | pa.Table) -> AbstractContextManager[Queries]:
-        """SQL over two states; tables stand for their schema only."""
+        """SQL over the two states; tables stand for their schema only."""
         ...
 
     def frame_of(self, scan: Scan) -> Any:
-        """A scan in the engine's own form."""
+        """A scan in the engine's native form."""
         ...
 
 
 @dataclass(frozen=True)
 class Checks:
-    """What is checked of one write."""
+    """Checks of one write."""
 
     functions: tuple[Validator, ...] = ()
     queries: tuple[SqlCheck, ...] = ()
@@ -56,7 +56,7 @@ class Checks:
         validators: Sequence[Validator] = (),
         rules: Mapping[str, str | pc.Expression] | None = None,
     ) -> Checks:
-        """The checks of the options, and those of the call.
+        """Checks from the options and the call.
 
         Raises:
             InvalidOptionError: one that cannot be understood.
@@ -76,7 +76,7 @@ class Checks:
         return cls((*named(config.validators), *validators), sql_checks(config), found)
 
     def understood(self, engine: SqlEngine, schema: pa.Schema, *, populate_meta_fields: bool = True) -> None:
-        """Refuse queries that the engine does not understand.
+        """Refuse queries that the engine cannot parse.
 
         Args:
             schema: the table's columns after the write.
@@ -93,7 +93,7 @@ class Checks:
     def run(
         self, engine: SqlEngine, transaction: Transaction, table: TableConfig, metadata: CommitMetadata
     ) -> None:
-        """Ask functions and queries about what is to be committed.
+        """Run functions and queries on the pending commit.
 
         Raises:
             ValidationError: the write must not be committed.

@@ -1,4 +1,4 @@
-"""Validators in Python: functions that take a `Change` and say whether it may be committed.
+"""Python validators: functions that accept or reject a `Change` before its commit.
 
     def no_free_rides(change):
         return change.rows(["id", "fare"], "fare <= 0").to_arrow()      # the bad rows; none is good
@@ -46,7 +46,7 @@ Filter: TypeAlias = str | pc.Expression | None
 
 
 class _WithPending(CommitCache):
-    """Commit metadata with that of a write that is not completed yet."""
+    """Commit metadata that includes a pending write's."""
 
     def __init__(self, transaction: Transaction, metadata: CommitMetadata) -> None:
         super().__init__(transaction.storage)
@@ -64,7 +64,9 @@ class _WithPending(CommitCache):
 
 @dataclass(frozen=True)
 class Change:
-    """A write whose files are there, and which is not committed.  Mode "overwrite" makes a new table: it was empty.
+    """A written but uncommitted change.
+
+    Mode "overwrite" makes a new table: it was empty.
 
     Attributes:
         table: the base path.
@@ -91,11 +93,11 @@ class Change:
 
     @property
     def partitions(self) -> tuple[str, ...]:
-        """Paths of the partitions with a written or replaced file, sorted."""
+        """Sorted paths of the partitions with a written or replaced file."""
         return tuple(sorted({*self.metadata.partition_to_stats, *self.metadata.replaced}))
 
     def rows(self, columns: Sequence[str] | None = None, filter: Filter = None) -> Scan:
-        """The rows that the write inserted or updated, as they would be in the table; deletes do not show.
+        """Rows that the write inserted or updated, as they would be in the table; no deletes.
 
         Raises:
             UnsupportedError: a table without meta columns, whose rows do not say when they were written.
@@ -119,15 +121,15 @@ class Change:
         return Scan(self.later.storage, source, columns)
 
     def after(self, columns: Sequence[str] | None = None, filter: Filter = None) -> Scan:
-        """The table as if the write were committed; columns as `HudiTable.read` gives them."""
+        """The table after the write; columns as in `HudiTable.read`."""
         return _scan(self.later, columns, filter)
 
     def before(self, columns: Sequence[str] | None = None, filter: Filter = None) -> Scan:
-        """The table without the write, in the columns that it would have with it."""
+        """The table before the write, in its columns after the write."""
         return _scan(self.earlier, columns, filter)
 
     def deleted(self) -> pa.Table:
-        """`_hoodie_record_key` and `_hoodie_partition_path` of the rows that would be gone, in memory.
+        """`_hoodie_record_key` and `_hoodie_partition_path` of the deleted rows, in memory.
 
         Raises:
             UnsupportedError: a table without meta columns.
@@ -145,11 +147,11 @@ class Change:
         return was.join(now, keys, join_type="left anti").select([RECORD_KEY, PARTITION_PATH])
 
     def frame(self, scan: Scan) -> Any:
-        """A scan in the engine's own form: a DataFrame on Spark, a `pyarrow.Table` without a JVM."""
+        """A scan in the engine's form: a DataFrame on Spark, else a `pyarrow.Table`."""
         return self.frame_of(scan)
 
     def changed_partitions(self) -> tuple[Scan, Scan]:
-        """The changed partitions before and after the write, all columns as the files hold them: what SQL sees."""
+        """The changed partitions before and after the write, as the SQL validators see them."""
         return tuple(  # type: ignore[return-value]
             _scan_of(StateSource.of(s, self.partitions), None) for s in (self.earlier, self.later)
         )
@@ -158,7 +160,7 @@ class Change:
 def change_of(
     transaction: Transaction, table: TableConfig, metadata: CommitMetadata, frame_of: Callable[[Scan], Any]
 ) -> Change:
-    """The change that a transaction is about to publish, beside all that others have published by now."""
+    """The change of a transaction before its commit, next to all commits published so far."""
     storage, instant = transaction.storage, transaction.instant
     timeline = load_timeline(storage, table)
     name = file_name(instant, transaction.action, COMPLETED)
@@ -172,7 +174,7 @@ def change_of(
 
 @dataclass(frozen=True, slots=True)
 class StateSource(SnapshotSource):
-    """Some partitions of a snapshot, values as the files hold them, as Apache Hudi's validators see them."""
+    """Partitions of a snapshot, with values as in the files, as for Apache Hudi's validators."""
 
     partitions: tuple[str, ...] = ()
 
@@ -204,7 +206,7 @@ SHOWN = 5
 
 
 def named(names: Sequence[str]) -> tuple[Validator, ...]:
-    """The functions that `module:name` names among the validators of an option mean.
+    """Validator functions of the option's `module:name` entries.
 
     Raises:
         InvalidOptionError: one that cannot be imported.
@@ -217,7 +219,7 @@ def name_of(validator: Validator) -> str:
 
 
 def run_function(validator: Validator, change: Change) -> None:
-    """Ask one function.
+    """Run one validator function.
 
     Raises:
         ValidationError: it says no, or fails; its name is the rule.
@@ -264,7 +266,7 @@ def _rows(answer: object, rule: str) -> pa.Table:
 
 
 def refused(rule: str, rows: int, sample: Sequence[str], *, what: str) -> ValidationError:
-    """The error for bad rows: rule, count, and some of their keys."""
+    """Error for invalid rows: rule, count, and some of their keys."""
     shown = ", ".join(sample) + (", ..." if rows > len(sample) else "")
     return ValidationError(
         f"{what} {rows:,} bad rows" + (f", with keys {shown}" if sample else ""),

@@ -1,4 +1,4 @@
-"""The quarantine: a table of its own for rows that a write did not take, with the reason.
+"""The quarantine: a separate table for rejected rows, with the reason.
 
 One partition holds the bad rows of one write; its value is that write's instant.  The rows are committed there before
 the write itself is.  If the write then fails, its rows are taken out again; if its process dies, the next write with
@@ -36,7 +36,7 @@ _WAIT_S, _BETWEEN_S = 60.0, 0.2
 
 
 def open_quarantine(storage: Storage, config: WriteConfig) -> Storage | None:
-    """The storage of the quarantine that the options name.
+    """Storage of the quarantine in the options, or None.
 
     Raises:
         InvalidOptionError: a path that is the table's, below it or above it.
@@ -55,13 +55,13 @@ def open_quarantine(storage: Storage, config: WriteConfig) -> Storage | None:
 
 
 def _options(config: WriteConfig, name: str) -> dict[str, str]:
-    """What any write to the quarantine of a table has; its writers count as dead when those of the table do."""
+    """Options of any write to a table's quarantine, with the table's heartbeat settings."""
     given = {k: v for k, v in config.raw.items() if k.startswith(_HEARTBEAT)}
     return {"hoodie.table.name": f"{name}_quarantine", **given}
 
 
 def write_options(config: WriteConfig, name: str, tasks: int) -> dict[str, str]:
-    """The options of a write of bad rows of a table."""
+    """Options of a write of rejected rows."""
     return {
         **_options(config, name),
         _WRITE + "operation": "bulk_insert",
@@ -75,7 +75,7 @@ def write_options(config: WriteConfig, name: str, tasks: int) -> dict[str, str]:
 
 
 def removal_options(config: WriteConfig, name: str, instants: Sequence[str]) -> dict[str, str]:
-    """The options of a delete_partition of the rows of some writes."""
+    """Options of a delete_partition of the rows of some writes."""
     return {
         **_options(config, name),
         _WRITE + "operation": "delete_partition",
@@ -84,7 +84,7 @@ def removal_options(config: WriteConfig, name: str, instants: Sequence[str]) -> 
 
 
 def abandoned(table: Storage, timeline: Timeline, quarantine: Storage) -> list[str]:
-    """The instants of rows in the quarantine whose write was rolled back.
+    """Instants with rows in the quarantine whose write was rolled back.
 
     Args:
         timeline: of the table.
@@ -112,7 +112,7 @@ def abandoned(table: Storage, timeline: Timeline, quarantine: Storage) -> list[s
 
 
 def rolled_back(storage: Storage, timeline: Timeline) -> set[str]:
-    """The instants that completed rollbacks of the active timeline undid."""
+    """Instants undone by the completed rollbacks of the active timeline."""
     found: set[str] = set()
     for instant in timeline.of(ROLLBACK):
         if instant.completed:
@@ -122,7 +122,7 @@ def rolled_back(storage: Storage, timeline: Timeline) -> set[str]:
 
 
 def patiently(act: Callable[[], R]) -> R:
-    """Write to the quarantine, waiting for a writer of another table's rows to end.
+    """Write to the quarantine, waiting for concurrent writers.
 
     Raises:
         ConcurrentWriterError: it did not end within a minute.
@@ -138,7 +138,7 @@ def patiently(act: Callable[[], R]) -> R:
 
 
 def extra_of(path: str, counts: Mapping[str, int]) -> dict[str, str]:
-    """What the commit's metadata says of the rows that the write did not take."""
+    """Commit metadata entries for the rejected rows."""
     if not sum(counts.values()):
         return {}
     said = {"path": path, "rows": sum(counts.values()), "rules": dict(sorted(counts.items()))}

@@ -1,4 +1,4 @@
-"""Rules for rows: conditions that each row to write must meet.
+"""Row rules: conditions that every written row must meet.
 
     hudi.write.rules = fare_known: fare >= 0; city <> ''
 
@@ -47,7 +47,7 @@ _ROW = "_hudi_row"
 
 @dataclass(frozen=True)
 class RowRule:
-    """A condition of rows: SQL text, or (without a JVM) a pyarrow expression."""
+    """A row condition: SQL text, or a pyarrow expression on the local engine."""
 
     name: str
     condition: str | pc.Expression
@@ -58,7 +58,7 @@ class RowRule:
 
 
 def rules_of(text: str, more: Mapping[str, str | pc.Expression] | None = None) -> tuple[RowRule, ...]:
-    """The rules of an option's text, and those that were given by name.
+    """Rules of an option's text, and rules given by name.
 
     Raises:
         InvalidOptionError: two rules of one name, or one without a condition.
@@ -75,7 +75,7 @@ def rules_of(text: str, more: Mapping[str, str | pc.Expression] | None = None) -
 
 
 def _parts(text: str) -> list[str]:
-    """The text between semicolons that stand outside of quotes."""
+    """Text parts between semicolons outside of quotes."""
     parts = [""]
     for piece in _PIECE.findall(text):
         if piece == ";":
@@ -91,10 +91,11 @@ def _named(text: str) -> RowRule:
 
 
 class RowRules:
-    """Rules over Arrow rows of one schema, without a JVM."""
+    """Rules over Arrow rows of one schema, on the local engine."""
 
     def __init__(self, rules: Sequence[RowRule], schema: pa.Schema) -> None:
-        """
+        """Rules of a schema's rows.
+
         Raises:
             MissingColumnError, SchemaError: a rule names columns that are not there, or does not fit their types.
             InvalidOptionError: a text that cannot be understood.
@@ -113,7 +114,7 @@ class RowRules:
                 self._sql[rule.name] = self._as_sql(rule.condition, e)
 
     def _as_sql(self, condition: str, refusal: HudiError) -> str:
-        """The condition as DuckDB's SQL, where that understands it; else what the filter language says counts."""
+        """The condition as DuckDB SQL; the filter language's error counts where DuckDB refuses it."""
         try:
             self._holding(self._schema.empty_table(), condition)
         except UnsupportedError:
@@ -125,7 +126,7 @@ class RowRules:
         return condition
 
     def _holding(self, rows: pa.Table, condition: str) -> np.ndarray:
-        """The numbers of the rows for which DuckDB finds a condition true."""
+        """Numbers of the rows for which DuckDB evaluates the condition to true."""
         connection = connect("such a rule")
         try:
             connection.register("incoming", _numbered(rows))
@@ -136,7 +137,7 @@ class RowRules:
             connection.close()
 
     def broken(self, rows: pa.Table) -> np.ndarray:
-        """For each row the number of the first rule that it breaks, -1 for none."""
+        """Number of the first violated rule per row, -1 for none."""
         out = np.full(rows.num_rows, -1, np.int64)
         numbered = _numbered(rows)
         for number, rule in enumerate(self._rules):
@@ -166,7 +167,7 @@ def _deletes(rows: pa.Table) -> np.ndarray:
 
 
 class RowChecks(Protocol):
-    """What is asked of incoming rows, whatever their rules say; `hudi_timeline.writing.engine.PrepareTask` has it.
+    """Built-in checks of incoming rows; part of `hudi_timeline.writing.engine.PrepareTask`.
 
     Attributes:
         schema: the columns to write, in their types.
@@ -196,7 +197,7 @@ class RowChecks(Protocol):
 
 
 def key_problems(rows: pa.Table, task: RowChecks) -> tuple[np.ndarray, list[tuple[str, str]]]:
-    """Rows that have no key, no ordering value, or no partition below the table.
+    """Rows with an invalid key, ordering value or partition path.
 
     Returns:
         For each row the number of its problem, -1 for none; rule and reason of each problem.
@@ -272,7 +273,7 @@ BATCH_ROWS = 131_072
 
 @dataclass(frozen=True)
 class Screening:
-    """What rows are looked at for.
+    """Settings of the row checks.
 
     Attributes:
         rules: of the rows to write; none of a delete's.
@@ -290,11 +291,11 @@ class Screening:
 
     @property
     def columns(self) -> list[str]:
-        """The columns of bad rows that are kept."""
+        """Columns of rejected rows that are kept."""
         return [n for n in self.task.schema.names if n not in OWN]
 
     def check(self, counts: Mapping[str, int], sample: Mapping[str, list[str]]) -> None:
-        """Refuse bad rows that are not to be kept.
+        """Raise for invalid rows that are not to be kept.
 
         Raises:
             ValidationError: the rule that most rows break, how many, and some of their keys.
@@ -313,7 +314,7 @@ class Screening:
 
 
 class Screened(Protocol):
-    """Rows apart from bad ones.
+    """Valid rows, separated from the invalid ones.
 
     Attributes:
         data: the good rows.
@@ -327,7 +328,7 @@ class Screened(Protocol):
     def counts(self) -> Mapping[str, int]: ...
 
     def bad_rows(self, instant: str) -> Any:
-        """The bad rows with the columns `OWN` before their own, which are nullable.
+        """The invalid rows, with the columns `OWN` before their own, which become nullable.
 
         Args:
             instant: of the write that they were part of.
@@ -335,13 +336,13 @@ class Screened(Protocol):
         ...
 
     def tasks(self) -> int:
-        """How many tasks writing the bad rows is worth."""
+        """Number of tasks for writing the invalid rows."""
         ...
 
 
 @dataclass
 class LocalScreened:
-    """Bad rows go to a temporary file as they are met, so that a stream stays one."""
+    """Screening that spills invalid rows to a temporary file, so that input may be a stream."""
 
     source: pa.RecordBatchReader | pa.Table
     screening: Screening
@@ -429,7 +430,7 @@ class LocalScreened:
 
 
 def quarantine_schema(kept: pa.Schema) -> pa.Schema:
-    """The columns of the quarantine: its own, rule and reason among them, and those of the rows."""
+    """Columns of the quarantine: its own (rule, reason, ...) and those of the rows."""
     return pa.schema([*(pa.field(n, pa.string()) for n in OWN[:3]), *kept])
 
 

@@ -1,4 +1,4 @@
-"""Apache Hudi's SQL validators, on any engine's SQL.
+"""Apache Hudi's SQL validators, on any SQL engine.
 
 Each query is asked of the changed partitions, before and after the write, with `<TABLE_NAME>` in place of the table.
 What counts is what Apache Hudi 0.15 computes: two results are "equal" if the distinct rows that both have are as many
@@ -31,7 +31,7 @@ _OPTIONS = {EQUAL: SAME_BEFORE_AND_AFTER, UNEQUAL: OTHER_THAN_BEFORE, SINGLE: SI
 
 
 class Queries(Protocol):
-    """SQL of an engine over two tables, `before` and `after`, by names of its own.
+    """SQL of an engine over two tables, `before` and `after`.
 
     A query that the engine cannot run gives a ValueError with its words, in one line.
     """
@@ -40,21 +40,24 @@ class Queries(Protocol):
     after: str
 
     def check(self, sql: str) -> None:
-        """Raises ValueError where the query cannot be understood."""
+        """Parse a query.
+
+        Raises ValueError where the query cannot be understood.
+        """
         ...
 
     def compare(self, first: str, second: str) -> tuple[int, int, int]:
-        """The rows of both queries, and the distinct rows that both have (SQL's INTERSECT)."""
+        """Row counts of both queries, and the number of common distinct rows (SQL's INTERSECT)."""
         ...
 
     def values(self, sql: str) -> list[tuple[str | None, ...]]:
-        """The first two rows as Java's text of their values."""
+        """Java's text of the values in the first two rows."""
         ...
 
 
 @dataclass(frozen=True)
 class SqlCheck:
-    """One query of a validator; `expected` of a single value."""
+    """One query of a validator; `expected` is for single values."""
 
     kind: str
     query: str
@@ -69,7 +72,7 @@ class SqlCheck:
 
 
 def sql_checks(config: WriteConfig) -> tuple[SqlCheck, ...]:
-    """The queries of the validators that the options name.
+    """Queries of the validators named in the options.
 
     Raises:
         InvalidOptionError: a query without the table, or a single value without what is expected.
@@ -103,7 +106,7 @@ def sql_checks(config: WriteConfig) -> tuple[SqlCheck, ...]:
 
 
 def check_queries(checks: Sequence[SqlCheck], queries: Queries) -> None:
-    """Refuse queries that the engine does not understand, before anything is written.
+    """Refuse queries that the engine cannot parse, before anything is written.
 
     Raises:
         InvalidOptionError: with the engine's words.
@@ -120,7 +123,7 @@ def check_queries(checks: Sequence[SqlCheck], queries: Queries) -> None:
 
 
 def run_queries(checks: Sequence[SqlCheck], queries: Queries) -> None:
-    """Ask every query.
+    """Run every query.
 
     Raises:
         ValidationError: the first answer that is not as it must be; the query is the rule.
@@ -179,7 +182,7 @@ _PLAIN = (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer, pa.
 
 
 def connect(what: str) -> Any:
-    """A private database in memory.
+    """A private in-memory database.
 
     Args:
         what: needs it.
@@ -199,7 +202,7 @@ def connect(what: str) -> Any:
 
 
 class DuckQueries:
-    """SQL over the states before and after a write; see `validate.sql.Queries`."""
+    """SQL over the states before and after a write; see `Queries`."""
 
     before, after = BEFORE, AFTER
 
@@ -224,7 +227,7 @@ class DuckQueries:
 
 
 def fetched(connection: Any, sql: str) -> pa.Table:
-    """The rows of a query.
+    """Rows of a query.
 
     Raises:
         ValueError: DuckDB's refusal, in one line.
@@ -238,7 +241,7 @@ def fetched(connection: Any, sql: str) -> pa.Table:
 
 
 def _texts(column: pa.Array) -> list[str | None]:
-    """Values as Java's toString has them, which expected values are compared with."""
+    """Java's toString of values, for comparison with expected values."""
     if pa.types.is_decimal(column.type) and column.type.scale == 0:
         # Sums of whole numbers; Spark has them as long.
         return [None if v is None else str(int(v)) for v in column.to_pylist()]
@@ -249,7 +252,7 @@ def _texts(column: pa.Array) -> list[str | None]:
 
 @contextmanager
 def duck_queries(before: Scan | pa.Table, after: Scan | pa.Table) -> Iterator[DuckQueries]:
-    """SQL over two states, given away again at the end.
+    """SQL over two states, released at the end.
 
     Raises:
         UnsupportedError: DuckDB is not installed.

@@ -1,1 +1,1 @@
-"""Table locks: one writer at a time in the short sections that change the timeline."""
+"""Table locks around the short sections that change the timeline."""

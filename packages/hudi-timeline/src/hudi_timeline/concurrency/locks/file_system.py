@@ -1,4 +1,4 @@
-"""The lock file of Apache Hudi's FileSystemBasedLockProvider: `<path>/lock`, made if absent.
+"""Lock file of FileSystemBasedLockProvider: `<path>/lock`, created if absent.
 
 Writers of Apache Hudi that are configured with the same provider are locked out by it, and the other
 way round.  A lock file survives the death of its writer; it is taken away by hand, or by the next

@@ -1,4 +1,4 @@
-"""The lock of tables on this machine's file systems, when no other is configured.
+"""Default lock of local tables: flock() on `.hoodie`, and a lock between threads.
 
 Between threads an in-process lock, between processes flock() on the `.hoodie` folder itself: the kernel
 takes it back when the process ends, however it ends, and it leaves no file behind.
@@ -32,7 +32,7 @@ os.register_at_fork(after_in_child=_close_inherited)
 
 
 class LocalLock:
-    """The lock of a table in a folder of this machine."""
+    """The lock of a table in a local folder."""
 
     def __init__(self, storage: Storage) -> None:
         self._folder = f"{storage.uri.rstrip('/')}/.hoodie"
@@ -81,7 +81,7 @@ class LocalLock:
             raise LockError(f"the file system cannot lock {self._folder}: {e.strerror}", remedy=remedy) from e
 
     def _is_in_place(self) -> bool:
-        """Whether the folder that is locked is still the table's: another may have been put in its place."""
+        """Whether the locked folder is still the table's, not a replacement at the same path."""
         held = os.fstat(self._descriptor)
         try:
             there = os.stat(self._folder)

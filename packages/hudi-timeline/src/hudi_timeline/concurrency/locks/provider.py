@@ -1,4 +1,4 @@
-"""What a table lock can do, and how it is waited for."""
+"""Lock protocol of a table, and waiting for a lock."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _held: dict[int, tuple[Lock, RunningCall]] = {}
 
 
 class Lock(Protocol):
-    """One process's handle on the lock of one table.  Not re-entrant.
+    """One process's handle on a table's lock; not re-entrant.
 
     `release` may come at any time, also after an interrupt in the middle of `try_acquire` or `release`.
     """
 
     @property
     def name(self) -> str:
-        """What is locked, for messages."""
+        """Name of the locked resource, for messages."""
         ...
 
     def try_acquire(self) -> bool:
-        """Take the lock if nobody has it.
+        """Acquire the lock if it is free.
 
         Raises:
             LockError: this thread holds it already, or the lock cannot work here.
@@ -46,7 +46,7 @@ class Lock(Protocol):
         ...
 
     def verify(self) -> None:
-        """Make sure, while holding it, that the lock is still this holder's.
+        """Check that this holder still has the lock.
 
         Raises:
             LockError: it was lost.
@@ -54,11 +54,11 @@ class Lock(Protocol):
         ...
 
     def release(self) -> None:
-        """Give the lock back; nothing happens where it is not held."""
+        """Release the lock; does nothing where it is not held."""
         ...
 
     def holder(self) -> str:
-        """Who seems to hold the lock, for messages; "" where that is unknown."""
+        """Presumed holder of the lock, for messages; "" where it is unknown."""
         ...
 
 
@@ -70,7 +70,7 @@ def hold(
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> Iterator[None]:
-    """Hold the lock for a block.
+    """Context manager that holds the lock.
 
     Raises:
         LockError: the lock was not free within `wait_ms`.
@@ -102,7 +102,7 @@ def hold(
 
 
 def give_back_abandoned() -> None:
-    """Give back the locks of this process whose blocks ended without doing so, as an interrupt makes them."""
+    """Release locks of this process whose blocks were interrupted before the release."""
     for held in list(_held.values()):
         if held[1].is_over:
             try:
@@ -128,7 +128,7 @@ if hasattr(os, "register_at_fork"):  # a child has none of the threads that hold
 
 
 class InProcessLock:
-    """A lock by name, e.g. by the table's base path; each handle locks against all others of the name."""
+    """Lock by name, e.g. by base path; excludes all other handles of that name."""
 
     def __init__(self, key: str) -> None:
         self._key = key

@@ -1,4 +1,4 @@
-"""Which lock a write uses: the configured provider, or the default for the storage."""
+"""Selection of a table's lock: the configured provider, or the storage's default."""
 
 from __future__ import annotations
 

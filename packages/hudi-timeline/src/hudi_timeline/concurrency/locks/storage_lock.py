@@ -1,4 +1,4 @@
-"""The lock file of Apache Hudi's StorageBasedLockProvider: `.hoodie/.locks/table_lock.json`, a lease.
+"""Lock file of StorageBasedLockProvider: `.hoodie/.locks/table_lock.json`, a lease.
 
 Taken by writes on condition, so that one of several contenders has it, and kept until a time that stands in it.
 The file stays; giving the lock back marks it as expired.  A lease that has run out, or whose owner was a
@@ -33,7 +33,7 @@ DRIFT_MS = 500
 
 
 class StorageLock:
-    """The lock of a table on a store that replaces files on condition.
+    """Lock of a table on a store with conditional writes.
 
     Args:
         validity_s: how long a lease counts that is not renewed; `verify` renews it.
