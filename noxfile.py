@@ -130,13 +130,31 @@ def _install(
     session.install(*arguments, *(str(wheels[p]) for p in wanted))
 
 
+def _workers() -> int:
+    """Processes of a session's tests: tools/run.py gives one to those that run beside others."""
+    return int(os.environ.get("HUDI_TEST_WORKERS") or min(2, os.cpu_count() or 1))
+
+
 def _pytest(session: nox.Session, *arguments: str, env: dict[str, str] | None = None) -> None:
     """pytest in a process for each core, at most two: each may hold a Spark of its own."""
-    workers = min(2, os.cpu_count() or 1)
+    workers = _workers()
     # A file's tests stay together: they share sessions, servers and tables.
     spread = ("-n", str(workers), "--dist", "loadfile") if workers > 1 else ()
     session.run("python", "-m", "pytest", "-q", "--timeout=600", *spread, *arguments, *session.posargs,
                 env=env or {})  # fmt: skip
+
+
+@nox.session
+def build(session: nox.Session) -> None:
+    """Wheels of all packages, which the other sessions install; each is built from its sdist."""
+    _wheels(session)
+
+
+@nox.session
+def pysparks(session: nox.Session) -> None:
+    """Wheels of PySpark, which the other sessions install."""
+    for wanted in PYSPARKS.values():
+        _pyspark(session, wanted)
 
 
 @nox.session
@@ -222,15 +240,26 @@ def spark_full(session: nox.Session, pyspark: str) -> None:
 
 
 @nox.session
+def documents(session: nox.Session) -> None:
+    """What documents say is there, public names are known to type checkers, and the tools of this project do."""
+    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING)
+    session.run(
+        "python",
+        "-m",
+        "pytest",
+        "-q",
+        *(str(p.relative_to(ROOT)) for p in sorted(ROOT.glob("tests/test_*.py"))),
+    )
+
+
+@nox.session
 def scenario(session: nox.Session) -> None:
-    """What crosses packages: golden tables, crashes at every storage call, killed writers; and what documents say."""
+    """What crosses packages: golden tables, crashes at every storage call, killed writers."""
     _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, *ENGINES)
     _pytest(
         session,
         "tests/scenarios",
         "tests/golden",
-        "tests/test_documents.py",
-        "tests/test_public_names.py",
         "-m",
         "not slow",
     )
@@ -263,7 +292,7 @@ def fuzz_smoke(session: nox.Session) -> None:
     What has not been tried yet is the business of `fuzz`, which draws another seed in each run.
     """
     _install(session, "hudi-timeline", *FUZZING)
-    jobs = str(min(2, os.cpu_count() or 1))
+    jobs = str(_workers())
     corpus = Path(session.create_tmp()) / "corpus"  # not what `fuzz` has found here
     shutil.rmtree(corpus, ignore_errors=True)
     session.run("python", "fuzz/run.py", "--seconds", "2", "--seed", "1", "--jobs", jobs,
@@ -315,14 +344,14 @@ def interop_full(session: nox.Session) -> None:
 def wheels(session: nox.Session) -> None:
     """Each package's wheel, which is built from its sdist, installs into a clean environment and imports alone."""
     built = _wheels(session)
-    pysparks = {name: str(_pyspark(session, wanted)) for name, wanted in PYSPARKS.items()}  # others take them
     for package in PACKAGES:
         below = PACKAGES[: PACKAGES.index(package)]
         clean = Path(session.create_tmp()) / f"clean-{package}"
         shutil.rmtree(clean, ignore_errors=True)
         session.run("python", "-m", "venv", "--without-pip", str(clean), silent=True)
         python = str(clean / BIN / "python")
-        extra = [pysparks["4"]] if package == "hudi-spark" else []  # 3.5 has no data sources
+        # 3.5 has no data sources.
+        extra = [str(_pyspark(session, PYSPARKS["4"]))] if package == "hudi-spark" else []
         pip = ["uv", "pip", "install", "--quiet", "--python", python]
         session.run(*pip, *CONSTRAINTS, *(str(built[p]) for p in below), str(built[package]), *extra,
                     external=True)  # fmt: skip

@@ -16,39 +16,27 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+import sessions as known
+from sessions import BY_NAME
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 BOOTSTRAP = ("nox", "uv")
 CONSTRAINTS = ROOT / "requirements" / "ci.txt"  # their versions, and those of all that the sessions install
 
-# What `test` runs, in this order; each is a nox session that can be run alone: `.venv/bin/nox -s NAME`.
-TEST_SESSIONS = (
-    "lint",
-    "layers",
-    "wheels",
-    "unit-3.11",
-    "lowest-3.11",
-    "types",
-    "spark",
-    "scenario",
-    "fuzz_smoke",
-    "interop",
-    "bench_smoke",
-)
-# Those that keep one core busy, mostly: with all of `test` they run beside the others, which use two, but wait for
-# installations and for JVMs to start.  They begin when the wheels are there.
-BESIDE = ("types", "bench_smoke")
-WHEELS = "wheels"
-LONGEST_S = 2400  # of one of TEST_SESSIONS, which takes 650 s at most; what takes longer hangs
+LONGEST_S = 2400  # of one of SESSIONS, which takes 800 s at most; what takes longer hangs
 GRACE_S = 10  # for what a session left to end by itself
 # In the environment of all processes of a session: who started them is not always alive, and some make groups of
 # their own (PySpark's daemon).
 MARK = "HUDI_CI_SESSION"
+# The commit at which all sessions passed here last: `test --since green`.
+GREEN = ROOT / ".nox" / "green"
+WORKERS = "HUDI_TEST_WORKERS"  # processes of tests in a session (noxfile.py)
 _PRINTING = threading.Lock()
 
 
@@ -58,7 +46,12 @@ def main() -> int:
     demo = commands.add_parser("demo", help="set up, and run the main job on the flights of 2013")
     demo.add_argument("arguments", nargs=argparse.REMAINDER, help="passed on to examples/flights.py")
     test = commands.add_parser("test", help="set up what is missing, and pass the tests")
-    test.add_argument("sessions", nargs="*", help=f"nox sessions; default: {' '.join(TEST_SESSIONS)}")
+    test.add_argument("sessions", nargs="*", help=f"nox sessions; default: {', '.join(BY_NAME)}")
+    test.add_argument(
+        "--since", default=os.environ.get("HUDI_CI_SINCE"), metavar="COMMIT",
+        help="only the sessions that the changes since a commit can break, which passed; 'green' is the last here",
+    )  # fmt: skip
+    test.add_argument("--list", action="store_true", help="say which sessions would run")
     given = parser.parse_args()
 
     if sys.version_info < (3, 11):
@@ -70,58 +63,105 @@ def main() -> int:
             file=sys.stderr,
         )
         return 2
-    nox = bootstrap()
     if given.command == "demo":
-        return subprocess.call([*nox, "-s", "demo", "--", *given.arguments], cwd=ROOT)
+        return subprocess.call([*bootstrap(), "-s", "demo", "--", *given.arguments], cwd=ROOT)
+    chosen = given.sessions or choose(given.since)
+    if given.list:
+        print("\n".join(chosen))
+        return 0
+    nox = bootstrap()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     began = time.monotonic()
-    failed = run_sessions(nox, given.sessions or TEST_SESSIONS, () if given.sessions else BESIDE)
-    print(f"--- all sessions: {time.monotonic() - began:.0f} s")
+    rows = 1 if given.sessions or (os.cpu_count() or 1) < 2 else 2
+    failed = run_sessions(nox, chosen, rows=rows)
+    print(f"--- {len(chosen)} sessions: {time.monotonic() - began:.0f} s")
     if failed:
         print(f"--- failed: {', '.join(failed)}")
-    return 1 if failed else 0
+        return 1
+    if not given.sessions and (commit := known.head(ROOT)):
+        GREEN.parent.mkdir(exist_ok=True)
+        GREEN.write_text(commit, encoding="utf-8")
+    return 0
 
 
-def run_sessions(nox: Sequence[str], sessions: Sequence[str], beside: Sequence[str] = ()) -> list[str]:
-    """Run sessions one after the other; gives the names of those that failed.
+def choose(since: str | None) -> list[str]:
+    """The sessions that changes since a commit can break; all of them where no commit is given, or it is not known."""
+    if since == "green":
+        since = GREEN.read_text(encoding="utf-8").strip() if GREEN.is_file() else "(none that passed here)"
+    changed = known.changed_since(ROOT, since) if since else None
+    if changed is not None:
+        chosen = known.affected(changed)
+        print(f"{len(changed)} files differ from {since}: {', '.join(chosen) or 'nothing to do'}", flush=True)
+        return chosen
+    if since:
+        print(f"The commit {since} is not known here, so all sessions run.", flush=True)
+    return list(BY_NAME)
+
+
+def run_sessions(nox: Sequence[str], names: Sequence[str], *, rows: int = 1) -> list[str]:
+    """Run sessions; gives the names of those that failed.
 
     Args:
         nox: the command.
-        beside: those of them that a second row of sessions takes, once the wheels are built.
+        rows: with 2, those that are said to run beside others do, in a row of their own.
     """
-    failed = []
-    with ThreadPoolExecutor(1) as row:
-        others: dict[str, Future[bool]] = {}
+    beside = [n for n in names if rows > 1 and n in BY_NAME and BY_NAME[n].beside]
+    ended = {name: threading.Event() for name in names}
+    passed: dict[str, bool] = {}
+    stopped = threading.Event()
+
+    def row(mine: Sequence[str], second: bool) -> None:
+        for name in mine:
+            needs = [n for n in BY_NAME[name].needs if n in ended] if name in BY_NAME else []
+            for need in needs:
+                ended[need].wait()
+            if stopped.is_set():
+                return
+            if missing := [n for n in needs if not passed[n]]:
+                passed[name] = False
+                with _PRINTING:
+                    print(f"--- {name}: NOT RUN, it needs {', '.join(missing)}", flush=True)
+            else:
+                passed[name] = run_session(nox, name, kept=second, workers=1 if second else None)
+            ended[name].set()
+
+    with ThreadPoolExecutor(1) as pool:
         try:
-            for session in sessions:
-                if session in others:
-                    continue
-                if not run_session(nox, session):
-                    failed.append(session)
-                elif session == WHEELS and (os.cpu_count() or 1) > 1:
-                    others = {s: row.submit(run_session, nox, s, kept=True) for s in beside if s in sessions}
-            return failed + [s for s, passed in others.items() if not passed.result()]
+            other = pool.submit(row, beside, True)
+            row([n for n in names if n not in beside], False)
+            other.result()
+            return [n for n in names if not passed[n]]
         except BaseException:
-            row.shutdown(wait=False, cancel_futures=True)
+            stopped.set()
+            for event in ended.values():
+                event.set()
             end_processes(_mark())
             raise
 
 
 def run_session(
-    nox: Sequence[str], session: str, *, kept: bool = False, longest_s: float | None = None
+    nox: Sequence[str],
+    session: str,
+    *,
+    kept: bool = False,
+    workers: int | None = None,
+    longest_s: float | None = None,
 ) -> bool:
     """Run one session; gives whether it passed.  Its processes end with it, at the latest.
 
     Args:
         kept: its output is shown when it is done, so that it does not mix with another's.
+        workers: processes of its tests; by default as many as there are cores, at most two.
         longest_s: seconds after which it is said to hang; by default `LONGEST_S` for what `test` runs, and no end for
             the long forms, which are named one by one.
     """
     started = time.monotonic()
-    if longest_s is None and session in TEST_SESSIONS:
+    if longest_s is None and session in BY_NAME:
         longest_s = LONGEST_S
     mark = f"{_mark()}{session};"
     environment = {**os.environ, MARK: os.environ.get(MARK, "") + mark}
+    if workers is not None:
+        environment[WORKERS] = str(workers)
     said = ""
     # A file, not a pipe: a process that the session left behind would keep a pipe open.
     with tempfile.TemporaryFile() as output:

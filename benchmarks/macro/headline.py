@@ -22,6 +22,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,14 @@ GOALS = (
 class Worker:
     """An engine's process."""
 
-    def __init__(self, name: str, folder: Path, rows: int, settings: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        rows: int,
+        settings: dict[str, Any],
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
         self.name = name
         self.folder = folder
         self.log = open(folder / "log.txt", "w")  # noqa: SIM115 - closed in stop
@@ -82,7 +90,7 @@ class Worker:
         ]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True,
-            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+            env={**environment, "SPARK_LOCAL_IP": "127.0.0.1"},
         )  # fmt: skip
         self._answer()
 

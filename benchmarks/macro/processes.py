@@ -8,7 +8,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,21 @@ from typing import Any
 class Worker:
     """A contender, seen from the process that measures."""
 
-    def __init__(self, name: str, script: Path, arguments: list[str], log: Path) -> None:
+    def __init__(
+        self,
+        name: str,
+        script: Path,
+        arguments: list[str],
+        log: Path,
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
         self.name = name
         self._path = log
         self._log = open(log, "w")  # noqa: SIM115 - closed in stop
         self._process = subprocess.Popen(
             [sys.executable, str(script), *arguments],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True,
-            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+            env={**environment, "SPARK_LOCAL_IP": "127.0.0.1"},
         )  # fmt: skip
         self._answer()
 

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import run
+import sessions
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found in /proc")
 
@@ -20,6 +21,10 @@ match sys.argv[2]:
     case "leaves":
         # As PySpark's daemon and killed writers: in a session of its own, with the output that it was given.
         print("left", subprocess.Popen(waits, start_new_session=True).pid, flush=True)
+    case "sleeps":
+        time.sleep(0.5)
+    case "says" | "writes":
+        print(f"{sys.argv[2]}: {os.environ.get('HUDI_TEST_WORKERS')}")
     case "fails":
         sys.exit(3)
 """
@@ -51,8 +56,41 @@ def test_what_a_session_leaves_running_is_ended(nox, capfd, monkeypatch, kept):
     assert not run._processes(run._mark())
 
 
-def test_sessions_after_one_that_hangs_are_run(nox, monkeypatch, capfd):
+def session(name, *needs, beside=False):
+    return sessions.Session(name, (), needs, beside)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_sessions_after_one_that_hangs_are_run(nox, monkeypatch, capfd, rows):
     monkeypatch.setattr(run, "LONGEST_S", 1)
-    monkeypatch.setattr(run, "TEST_SESSIONS", ("hangs",))
-    assert run.run_sessions(nox, ["fails", "hangs", "wheels", "passes"], ["passes"]) == ["fails", "hangs"]
+    made = [
+        session("fails"),
+        session("hangs"),
+        session("wheels", beside=True),
+        session("passes", "wheels", beside=True),
+    ]
+    monkeypatch.setattr(run, "BY_NAME", {s.name: s for s in made})
+    assert run.run_sessions(nox, [s.name for s in made], rows=rows) == ["fails", "hangs"]
     assert "--- passes: passed" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_session_waits_for_what_it_needs_and_is_not_run_without(nox, monkeypatch, capfd, rows):
+    made = [session("sleeps"), session("writes", "sleeps", beside=True), session("fails", beside=True),
+            session("after", "fails"), session("later", "after", beside=True)]  # fmt: skip
+    monkeypatch.setattr(run, "BY_NAME", {s.name: s for s in made})
+    assert run.run_sessions(nox, [s.name for s in made], rows=rows) == ["fails", "after", "later"]
+    said = capfd.readouterr().out
+    assert said.index("--- sleeps: passed") < said.index("--- writes: passed")
+    assert "--- after: NOT RUN, it needs fails" in said
+    assert "--- later: NOT RUN, it needs after" in said
+
+
+def test_sessions_of_the_second_row_have_one_process_of_tests(nox, monkeypatch, capfd):
+    made = [session("says"), session("writes", beside=True)]
+    monkeypatch.setattr(run, "BY_NAME", {s.name: s for s in made})
+    monkeypatch.delenv(run.WORKERS, raising=False)
+    assert not run.run_sessions(nox, ["says", "writes"], rows=2)
+    said = capfd.readouterr().out
+    assert "says: None" in said
+    assert "writes: 1" in said
