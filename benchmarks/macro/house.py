@@ -397,10 +397,16 @@ def main() -> None:
         commits = many_commits(folder / "commits", scale.commits)
         files = many_files(folder / "files", scale.files)
         found = Found()
-        measure_processes(found, checkouts, str(commits), repeat)
-        measure_planning(found, checkouts, commits, files, scale, folder)
-        measure_headline(found, checkouts, scale, folder)
-        measure_memory(found, checkouts, scale, folder)
+        works: dict[str, Callable[[], None]] = {
+            "new processes": lambda: measure_processes(found, checkouts, str(commits), repeat),
+            "planning": lambda: measure_planning(found, checkouts, commits, files, scale, folder),
+            "headline": lambda: measure_headline(found, checkouts, scale, folder),
+            "memory": lambda: measure_memory(found, checkouts, scale, folder),
+        }
+        for name, work_on in works.items():
+            began = time.perf_counter()
+            work_on()
+            print(f"  {name}: {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
     measured = Measured("house-before-after", found.seconds, {}, {"bytes": found.bytes})
     write(measured, page(found, checkouts), given.out)
 
