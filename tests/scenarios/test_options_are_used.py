@@ -8,21 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from hudi_timeline.options.implemented import READ_FIELDS, WRITE_FIELDS
-from hudi_timeline.options.read_config import ReadConfig
+from hudi_timeline.options.read_config import READ_FIELDS, ReadConfig
 from hudi_timeline.options.service_config import SERVICE_FIELDS, CallbackConfig, ServiceConfig
-from hudi_timeline.options.write_config import WriteConfig
+from hudi_timeline.options.write_config import WRITE_FIELDS, WriteConfig
 
 PACKAGES = Path(__file__).parents[2] / "packages"
 CONFIG_ROOM = "hudi_timeline/options/"
 # What values of these classes are called where they are read.
 NAMES = {"config", "_config", "c", "asked", "options", "services", "callback"}
-# These look like the fields of another class; they are read by their options' names from all that was given.
-RAW = {
-    "heartbeat_interval_ms", "heartbeat_misses", "failed_writes_policy", "lock_provider", "lock_path",
-    "lock_expire_minutes", "lock_wait_ms", "consistency_check", "consistency_first_ms", "consistency_most_ms",
-    "consistency_checks", "durability",
-}  # fmt: skip
 MEANT = {"drop_duplicates": "it is the policy `drop` of `duplicate_policy` once the options are parsed"}
 
 
@@ -46,16 +39,9 @@ def read_attributes() -> frozenset[str]:
     return frozenset(found)
 
 
-@cache
-def texts() -> frozenset[str]:
-    """Texts that stand in the sources."""
-    nodes = (node for module in sources() for node in ast.walk(module))
-    return frozenset(n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str))
-
-
 def unread(cls: type) -> list[str]:
     known = read_attributes()
-    return [f.name for f in fields(cls) if f.name not in known and f.name not in RAW | MEANT.keys()]
+    return [f.name for f in fields(cls) if f.name not in known and f.name not in MEANT]
 
 
 @pytest.mark.parametrize("cls", [WriteConfig, ReadConfig, ServiceConfig, CallbackConfig])
@@ -70,15 +56,6 @@ def test_a_field_that_nothing_reads_is_found():
         nobody_reads_this: str = ""
 
     assert unread(Made) == ["nobody_reads_this"]
-
-
-def test_what_is_read_by_its_options_name_is_read():
-    assert set(WRITE_FIELDS) >= RAW
-
-    def is_named(key):  # whole, or a part below a prefix
-        return key in texts() or any(key.endswith(t) and key.removesuffix(t) in texts() for t in texts() if t)
-
-    assert [name for name in sorted(RAW) if not is_named(WRITE_FIELDS[name])] == []
 
 
 def test_each_option_of_a_table_of_fields_has_its_field():

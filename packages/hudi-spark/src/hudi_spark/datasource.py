@@ -56,8 +56,8 @@ from hudi_spark.runtime.python_workers import forget_archives
 from hudi_spark.streaming.table_stream import START, TableStream
 from hudi_spark.types import to_arrow_schema, to_spark_schema
 from hudi_timeline.options import parse_read_options
-from hudi_timeline.options.implemented import STAGING_LIMIT
 from hudi_timeline.options.read_config import CDC, INCREMENTAL, INCREMENTAL_FORMAT, QUERY_TYPE
+from hudi_timeline.options.write_options import STAGING_LIMIT
 from hudi_timeline.reading.cdc_task import ChangeTask
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.reading.task import ReadTask

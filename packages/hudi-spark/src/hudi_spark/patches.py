@@ -26,7 +26,7 @@ from hudi_spark.runtime.settings import HAS_DATA_SOURCES
 from hudi_spark.streaming.spark35_stream import CHECKPOINT, following, load_stream
 from hudi_spark.streaming.table_stream import with_allowed_merge
 from hudi_spark.writing.writer import save_frame
-from hudi_timeline.options.implemented import MERGE
+from hudi_timeline.options.table_options import MERGE
 
 DEFAULT_FORMAT = "spark.sql.sources.default"
 _NOTES = "_hudi_notes"

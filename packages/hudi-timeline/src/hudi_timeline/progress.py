@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from hudi_format.errors import InvalidOptionError
-from hudi_timeline.options.implemented import PROGRESS
+from hudi_timeline.options.write_options import PROGRESS
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -31,7 +31,6 @@ from hudi_timeline.file_system_view.snapshot import (
     snapshot_of,
 )
 from hudi_timeline.file_system_view.table_schema import with_history
-from hudi_timeline.options.implemented import MERGE
 from hudi_timeline.options.read_config import (
     AS_OF,
     BEGIN,
@@ -49,6 +48,7 @@ from hudi_timeline.options.read_config import (
     ReadConfig,
     parse_read_options,
 )
+from hudi_timeline.options.table_options import MERGE
 from hudi_timeline.options.user_options import as_options, call_options
 from hudi_timeline.reading.filters import all_of, make_predicate
 from hudi_timeline.reading.plan import JSON, STRUCT

@@ -1,8 +1,9 @@
 """The registry of options: names, alternatives, kinds, and slips of the pen."""
 
-import dataclasses
 import logging
 import pickle
+import re
+from collections import Counter
 from contextlib import suppress
 
 import pytest
@@ -17,18 +18,17 @@ from hudi_format.errors import (
     UnsupportedError,
 )
 from hudi_timeline.options import (
-    ReadConfig,
-    WriteConfig,
     describe,
     explain,
     parse_read_options,
     parse_write_options,
+    registry,
     unsupported,
+    unsupported_options,
 )
-from hudi_timeline.options.implemented import HEEDED, READ_FIELDS, WRITE_FIELDS
+from hudi_timeline.options.config_key import ConfigKey
 from hudi_timeline.options.option_facts import EFFECT, MEANING, TUNING, UNKNOWN
-from hudi_timeline.options.registry import canonical, known_options, main_name, nearest
-from hudi_timeline.options.unsupported import effects_by_key
+from hudi_timeline.options.registry import canonical, declared_options, known_options, main_name, nearest
 
 OPTIONS = sorted(known_options())
 
@@ -36,19 +36,47 @@ OPTIONS = sorted(known_options())
 def test_every_default_is_a_value_that_its_option_takes():
     for option in known_options().values():
         if option.default is not None:
-            option.kind.parse(option.default)
+            option.type.parse(option.default)
 
 
 def test_every_name_leads_to_one_option():
     for option in known_options().values():
-        for name in (option.key, *option.alternatives):
-            assert main_name(name) == option.key
+        for name in (option, *option.alternatives):
+            assert main_name(name) == option
 
 
-def test_every_heeded_option_and_every_refused_effect_is_a_known_option():
-    assert set(known_options()) >= {*HEEDED, *effects_by_key(), *WRITE_FIELDS.values(), *READ_FIELDS.values()}
-    assert set(WRITE_FIELDS) <= {f.name for f in dataclasses.fields(WriteConfig)}
-    assert set(READ_FIELDS) <= {f.name for f in dataclasses.fields(ReadConfig)}
+RELEASE = re.compile(r"(0|1)\.\d+\.\d+|")
+
+
+def test_a_declaration_says_what_an_option_does_here_or_why_it_is_refused():
+    for key, option in declared_options().items():
+        assert key == option
+        assert option.doc or option.unsupported is not None, key
+        assert option.doc.endswith((".", "")), key
+        assert RELEASE.fullmatch(option.since), key
+        assert option.since or not key.startswith("hudi."), key
+
+
+def test_no_name_stands_for_two_options():
+    lines = registry.DATA_FILE.read_text().splitlines()
+    names = [line.split("\t")[0] for line in lines if not line.startswith("#")]
+    names += [
+        str(key)
+        for module in registry.DECLARED
+        for key in vars(module).values()
+        if isinstance(key, ConfigKey)
+    ]
+    names += unsupported_options.UNSUPPORTED
+    names += [name for option in known_options().values() for name in option.alternatives]
+    assert [name for name, times in Counter(names).items() if times > 1] == []
+
+
+def test_an_option_is_its_name_wherever_it_goes():
+    key = declared_options()["hoodie.parquet.max.file.size"]
+    assert {key: 1}["hoodie.parquet.max.file.size"] == 1
+    assert f"{key}=1" == "hoodie.parquet.max.file.size=1"
+    assert type(pickle.loads(pickle.dumps(key))) is str
+    assert key.value == 125829120
 
 
 @pytest.mark.req("NEW-15")
@@ -198,9 +226,9 @@ def test_options_without_effect_are_listed_once_per_process(caplog, monkeypatch)
 def test_a_metadata_table_that_is_asked_for_is_warned_of_once(caplog, monkeypatch):
     monkeypatch.setattr(unsupported, "_said", set())
     with caplog.at_level(logging.WARNING, "hudi"):
-        assert parse_write_options({"hoodie.metadata.enable": "false"}).metadata_enable is False
+        assert parse_write_options({"hoodie.metadata.enable": "false"}).transaction.metadata_enable is False
         assert not caplog.records
-        assert parse_write_options({"hoodie.metadata.enable": "true"}).metadata_enable is True
+        assert parse_write_options({"hoodie.metadata.enable": "true"}).transaction.metadata_enable is True
         parse_read_options({"hoodie.metadata.enable": "true"})
     assert len(caplog.records) == 1
 
@@ -222,7 +250,7 @@ def test_explain_tells_value_origin_default_and_class_of_each_option():
     assert "hoodie.table.name" in facts["hoodie.tabel.name"].note
     codec = facts["hoodie.parquet.compression.codec"]
     assert (codec.value, codec.origin, codec.default) == (None, "default", "zstd")
-    assert set(HEEDED) <= set(facts)
+    assert {k for k, option in declared_options().items() if option.doc} <= set(facts)
 
 
 def test_describe_says_what_an_option_takes():

@@ -6,10 +6,11 @@ import pytest
 
 from hudi_format.errors import ConflictingOptionError, InvalidOptionError, UnsupportedError
 from hudi_timeline.options import WriteConfig, parse_read_options, parse_write_options
-from hudi_timeline.options.implemented import HEEDED, WRITE_FIELDS
-from hudi_timeline.options.option import BOOLEAN
-from hudi_timeline.options.registry import known_options
-from hudi_timeline.options.unsupported import EFFECTS, WRITE, is_tuning
+from hudi_timeline.options.config_key import WRITE
+from hudi_timeline.options.option_types import BOOLEAN
+from hudi_timeline.options.registry import declared_options, known_options
+from hudi_timeline.options.unsupported import is_tuning
+from hudi_timeline.options.write_config import WRITE_FIELDS
 
 DEFAULTS = WriteConfig()
 MODELS = "org.apache.hudi.common.model."
@@ -21,7 +22,7 @@ def test_no_options_give_apache_hudis_defaults_except_the_codec():
     for attribute, key in WRITE_FIELDS.items():
         option = known_options()[key]
         if getattr(DEFAULTS, attribute) not in (None, ()) and option.default is not None:
-            assert option.kind.parse(option.default) == getattr(DEFAULTS, attribute), attribute
+            assert option.type.parse(option.default) == getattr(DEFAULTS, attribute), attribute
     assert config.codec == "zstd"
 
 
@@ -80,8 +81,11 @@ def test_sizes_rules_and_filters_are_numbers():
     })  # fmt: skip
     assert (config.parquet_max_file_bytes, config.small_file_limit_bytes) == (1000, -1)
     assert (config.record_size_threshold, config.bloom_fpp, config.bloom_type) == (0.5, 0.001, "SIMPLE")
-    assert (config.heartbeat_interval_ms, config.failed_writes_policy) == (500, "LAZY")
-    assert config.lock_provider == "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
+    assert (config.transaction.heartbeat_interval_ms, config.transaction.failed_writes) == (500, "LAZY")
+    assert (
+        config.transaction.lock_provider
+        == "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
+    )
     assert config.storage_level == "MEMORY_AND_DISK"
 
 
@@ -160,10 +164,12 @@ def test_an_effect_that_is_not_provided_is_refused_with_a_way_round(key, value):
     assert "\n" not in str(e.value)
 
 
-@pytest.mark.parametrize("effect", [e for e in EFFECTS if WRITE in e.scopes], ids=lambda e: e.key)
-def test_only_a_value_that_asks_for_the_effect_is_refused(effect):
-    option = known_options()[effect.key]
-    if option.kind is BOOLEAN:
+@pytest.mark.parametrize(
+    "option", [o for o in declared_options().values() if o.unsupported and WRITE in o.unsupported.scopes]
+)
+def test_only_a_value_that_asks_for_the_effect_is_refused(option):
+    effect = option.unsupported
+    if option.type is BOOLEAN:
         harmless = "false" if effect.asks(True) else "true"
     else:
         harmless = {
@@ -177,10 +183,10 @@ def test_only_a_value_that_asks_for_the_effect_is_refused(effect):
             "hoodie.datasource.write.payload.class": "DefaultHoodieRecordPayload",
             "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator",
             "hoodie.write.concurrency.mode": "single_writer",
-        }.get(effect.key, option.default or "")
+        }.get(option, option.default or "")
     if harmless or effect.asks("x"):
         try:
-            parse_write_options({effect.key: harmless})
+            parse_write_options({option: harmless})
         except InvalidOptionError:
             assert harmless == ""  # an enumeration without default: it cannot be given empty
 
@@ -327,7 +333,7 @@ TUNING_OF_INDEXES = {
 @pytest.mark.parametrize("key", HEEDED_OF_INDEXES)
 def test_options_of_the_indexes_are_heeded(key):
     name, text, value = HEEDED_OF_INDEXES[key]
-    assert key in HEEDED
+    assert declared_options()[key].doc
     assert getattr(parse_write_options({key: text}), name) == value
 
 

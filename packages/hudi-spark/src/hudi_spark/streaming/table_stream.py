@@ -16,7 +16,6 @@ from hudi_format.errors import ConflictingOptionError
 from hudi_format.storage.hadoop_options import hadoop_options, without_hadoop_options
 from hudi_timeline.options import ReadConfig, parse_read_options
 from hudi_timeline.options.allowed_functions import check_allowed
-from hudi_timeline.options.implemented import MERGE, START_OFFSET
 from hudi_timeline.options.read_config import (
     AS_OF,
     BEGIN,
@@ -30,6 +29,8 @@ from hudi_timeline.options.read_config import (
     ORDER,
     QUERY_TYPE,
 )
+from hudi_timeline.options.read_options import START_OFFSET
+from hudi_timeline.options.table_options import MERGE
 from hudi_timeline.reading.incremental_range import by_completion, is_start
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.table import HudiTable

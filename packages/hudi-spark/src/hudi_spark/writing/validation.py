@@ -25,7 +25,7 @@ from hudi_spark.functions import kernel_column
 from hudi_spark.runtime.jobs import run_job
 from hudi_spark.types import to_spark_schema
 from hudi_spark.writing import key_columns
-from hudi_timeline.options.implemented import RULES
+from hudi_timeline.options.write_options import RULES
 from hudi_timeline.reading.filters import missing_column
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.validation.precommit import SHOWN

@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hudi_format.errors import OptionError
-from hudi_timeline.options.implemented import DOCS, HEEDED
-from hudi_timeline.options.registry import canonical, known_options, main_name, nearest, shown
-from hudi_timeline.options.unsupported import effects_by_key
+from hudi_timeline.options.registry import (
+    canonical,
+    declared_options,
+    main_name,
+    nearest,
+    option_of,
+    shown,
+)
 
 MEANING, TUNING, EFFECT, UNKNOWN = "meaning", "tuning", "effect", "unknown"
 GIVEN, DEFAULT = "given", "default"
-# Apache Hudi's default where ours differs, see the design's decisions.
-_OUR_DEFAULTS = {"hoodie.parquet.compression.codec": "zstd"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,35 +50,34 @@ def describe(key: str, value: str | None = None) -> OptionFact:
         near = nearest(key)
         note = f"No release of Apache Hudi knows it{f'; did you mean {near}?' if near else '.'}"
         return OptionFact(key, value, "" if value is None else GIVEN, None, UNKNOWN, "", note)
-    option = known_options().get(main)
-    default = _OUR_DEFAULTS.get(main, option.default if option else None)
+    option = option_of(main)
     origin = DEFAULT if value is None else GIVEN if key == main else f"given as {key}"
     taken_as, note = _class_of(main, value)
     return OptionFact(
         main,
         None if value is None else shown(main, value),
         origin,
-        default,
+        option.default if option else None,
         taken_as,
-        option.kind.allowed if option else "text",
+        option.type.allowed if option else "text",
         note,
     )
 
 
 def _class_of(main: str, value: str | None) -> tuple[str, str]:
-    option = known_options().get(main)
-    effect = effects_by_key().get(main)
-    if effect is not None and option is not None and value is not None:
+    option = option_of(main)
+    refused = option.unsupported if option is not None else None
+    if refused is not None and value is not None:
         try:
-            asks = effect.asks(canonical({main: value}).parsed[main])
+            asks = refused.asks(canonical({main: value}).parsed[main])
         except OptionError as e:
             return MEANING, e.message
         if asks:
-            return EFFECT, f"Asks for {effect.what}, which is not provided: {effect.way_round}."
-    if main in HEEDED:
-        return MEANING, DOCS[main]
-    if effect is not None:
-        return MEANING, f"Other values ask for {effect.what}, which is not provided: {effect.way_round}."
+            return EFFECT, f"Asks for {refused.what}, which is not provided: {refused.way_round}."
+    if option is not None and option.doc:
+        return MEANING, option.doc
+    if refused is not None:
+        return MEANING, f"Other values ask for {refused.what}, which is not provided: {refused.way_round}."
     group = option.group if option is not None else "another tool"
     return TUNING, f"Accepted without effect here ({group})."
 
@@ -85,5 +87,7 @@ def explain(options: Mapping[str, str], *, with_defaults: bool = True) -> list[O
     facts = [describe(key, value) for key, value in options.items()]
     if with_defaults:
         known = {fact.key for fact in facts}
-        facts += [describe(key) for key in DOCS if key not in known]
+        facts += [
+            describe(key) for key, option in declared_options().items() if option.doc and key not in known
+        ]
     return facts

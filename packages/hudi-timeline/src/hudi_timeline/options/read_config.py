@@ -7,26 +7,32 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hudi_format.errors import ConflictingOptionError
-from hudi_timeline.options.implemented import (
+from hudi_timeline.options import table_options as table
+from hudi_timeline.options.config_key import READ, given_value, keys_of, value_of
+from hudi_timeline.options.read_options import (
     AS_OF,
     BEGIN,
     COLUMNS,
     END,
+    EXTRACT_PARTITION_VALUES_FROM_PATH,
     FILTER,
     FULL_SCAN_FALLBACK,
     HOLLOW_POLICY,
     INCR_FILTERS,
     INCREMENTAL_FORMAT,
+    MERGE_TYPE,
     ON_MISSING,
     ORDER,
     PATH_GLOB,
     PATHS,
     QUERY_TYPE,
-    READ_FIELDS,
+    START_OFFSET,
+    START_OFFSET_ORDER,
     USE_END_SCHEMA,
 )
 from hudi_timeline.options.registry import canonical
-from hudi_timeline.options.unsupported import READ, refuse_effects, say_tuning
+from hudi_timeline.options.transaction_options import METADATA_ENABLE
+from hudi_timeline.options.unsupported import refuse_effects, say_tuning
 
 __all__ = [
     "AS_OF",
@@ -62,60 +68,47 @@ SNAPSHOT, READ_OPTIMIZED, INCREMENTAL = "snapshot", "read_optimized", "increment
 class ReadConfig:
     """What a read was asked for.
 
+    Each field but `raw` is the value of its option; what it means stands there.  None means "not given".
+
     Attributes:
-        incremental_format: "latest_state", or CDC: an incremental query gives every change.
-        start_offset: where a stream begins: earliest, latest or an instant, as the user wrote it.
-        start_offset_order: order of the reader that `start_offset` is a checkpoint of; None for the stream's own.
         as_of: as the user wrote it; the table's time zone decides what it means.
-        begin, end: bounds of an incremental read, (begin, end]; end None for the newest.
-        columns, filter: our own options `hudi.read.columns` (comma list) and `hudi.read.filter` (SQL-like
-            text), for doors that push down neither.
-        paths: paths and patterns below the table; only files below them are read.
-        incr_path_glob: pattern that the full paths of the files of an incremental read end with.
-        incr_filters: filters of an incremental read, with commas between them.
-        on_missing: ERROR, FULL_SCAN or AS_HUDI: what an incremental read does whose begin lies before archived
-            instants; None leaves it to the begin.
-        order: FENCED, START_ORDER or COMPLETION: what an incremental read does at a commit that is still open; None
-            leaves it to `hollow_policy`.
+        begin, end: bounds of an incremental read, (begin, end].
+        on_missing: None leaves it to the begin.
+        order: None leaves it to `hollow_policy`.
         fallback_full_scan: an incremental read whose instants or files are gone reads the whole table and
             keeps the rows of the range.
-        hollow_policy: FAIL or BLOCK, what an incremental read does at a commit that is still open; or
-            USE_TRANSITION_TIME: begin and end are compared with the times at which commits were completed.
-        schema_on_read: False reads files by column names even where the table has a schema history.
-        use_end_schema: an incremental read's columns are those of its last instant, not the newest.
-        merge: a merge of the user's instead of the table's; see `hudi_format.merge.user_merger`.
-        merge_type: payload_combine, or skip_merge.
-        memory_max: bytes for the log records of a slice; None where none were given.
-        spill_path, spill_compress: of the temporary files of larger ones.
         raw: what was given, under the main names.
     """
 
-    query_type: str = SNAPSHOT
-    incremental_format: str = "latest_state"
-    start_offset: str = "earliest"
-    start_offset_order: str | None = None
-    as_of: str | None = None
-    begin: str | None = None
-    end: str | None = None
-    paths: tuple[str, ...] = ()
-    incr_path_glob: str = ""
-    incr_filters: str = ""
-    on_missing: str | None = None
-    order: str | None = None
-    columns: tuple[str, ...] | None = None
-    filter: str | None = None
-    fallback_full_scan: bool = False
-    hollow_policy: str = "FAIL"
-    use_end_schema: bool = False
-    extract_partition_values_from_path: bool = False
-    metadata_enable: bool | None = None
-    schema_on_read: bool | None = None
-    merge: str | None = None
-    merge_type: str = "payload_combine"
-    memory_max: int | None = None
-    spill_path: str = ""
-    spill_compress: bool = True
+    query_type: str = value_of(QUERY_TYPE)
+    incremental_format: str = value_of(INCREMENTAL_FORMAT)
+    start_offset: str = value_of(START_OFFSET)
+    start_offset_order: str | None = given_value(START_OFFSET_ORDER)
+    as_of: str | None = given_value(AS_OF)
+    begin: str | None = given_value(BEGIN)
+    end: str | None = given_value(END)
+    paths: tuple[str, ...] = value_of(PATHS, otherwise=())
+    incr_path_glob: str = value_of(PATH_GLOB, otherwise="")
+    incr_filters: str = value_of(INCR_FILTERS, otherwise="")
+    on_missing: str | None = given_value(ON_MISSING)
+    order: str | None = given_value(ORDER)
+    columns: tuple[str, ...] | None = given_value(COLUMNS)
+    filter: str | None = given_value(FILTER)
+    fallback_full_scan: bool | None = given_value(FULL_SCAN_FALLBACK)
+    hollow_policy: str = value_of(HOLLOW_POLICY)
+    use_end_schema: bool = value_of(USE_END_SCHEMA)
+    extract_partition_values_from_path: bool = value_of(EXTRACT_PARTITION_VALUES_FROM_PATH)
+    metadata_enable: bool | None = given_value(METADATA_ENABLE)
+    schema_on_read: bool | None = given_value(table.SCHEMA_ON_READ)
+    merge: str | None = given_value(table.MERGE)
+    merge_type: str = value_of(MERGE_TYPE)
+    memory_max: int | None = given_value(table.MEMORY_MAX)
+    spill_path: str = value_of(table.SPILL_PATH, otherwise="")
+    spill_compress: bool = value_of(table.SPILL_COMPRESS)
     raw: Mapping[str, str] = field(default_factory=dict)
+
+
+READ_FIELDS = keys_of(ReadConfig)
 
 
 def parse_read_options(options: Mapping[str, str]) -> ReadConfig:

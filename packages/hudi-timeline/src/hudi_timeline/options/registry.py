@@ -6,33 +6,49 @@ import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from pathlib import Path
 
 from hudi_format.errors import ConflictingOptionError, InvalidOptionError, UnknownOptionError
-from hudi_timeline.options import known_further, known_newer, known_outside, known_services, known_write
-from hudi_timeline.options.option import OptionType, kind_of
-
-# Keys of tools, engines and stores that travel in the same map.  Their names are not all known here, so any
-# name below them is taken, unless it is nearly the name of a switch or a field: that is a slip.
-OPEN_PREFIXES = (
-    "hoodie.streamer.",
-    "hoodie.deltastreamer.",
-    "hoodie.multitable.",
-    "hoodie.meta.sync.",
-    "hoodie.datasource.hive_sync.",
-    "hoodie.datasource.meta.sync.",
-    "hoodie.gcp.",
-    "hoodie.aws.",
-    "hoodie.datahub.",
-    "hoodie.snapshot.",
-    "hoodie.metastore.",
-    "hoodie.record.merge.property.",
-    "hoodie.write.commit.callback.kafka.",
-    "hoodie.write.commit.callback.pulsar.",
-    "fs.",
-    "spark.",
-    "parquet.",
-    "hadoop.",
+from hudi_timeline.options import (
+    file_options,
+    read_options,
+    service_options,
+    table_options,
+    transaction_options,
+    unsupported_options,
+    write_options,
 )
+from hudi_timeline.options.config_key import ConfigKey
+from hudi_timeline.options.option_types import BOOLEAN, TEXT, OptionType, choice, type_of_default, whole
+from hudi_timeline.options.write_options import METADATA_PREFIX
+
+# Names that Apache Hudi itself does not check either, and why: any name below them is taken, unless it is nearly one
+# that is known.
+OPEN_PREFIXES = {
+    "fs.": "settings of Hadoop's file systems",
+    "hadoop.": "settings of Hadoop",
+    "spark.": "settings of Spark",
+    "parquet.": "settings of Parquet's own writer",
+    **dict.fromkeys(
+        (
+            "hoodie.streamer.",
+            "hoodie.deltastreamer.",
+            "hoodie.multitable.",
+            "hoodie.meta.sync.",
+            "hoodie.datasource.hive_sync.",
+            "hoodie.datasource.meta.sync.",
+            "hoodie.gcp.",
+            "hoodie.aws.",
+            "hoodie.datahub.",
+            "hoodie.snapshot.",
+            "hoodie.metastore.",
+            "hoodie.record.merge.property.",
+            "hoodie.write.commit.callback.kafka.",
+            "hoodie.write.commit.callback.pulsar.",
+        ),
+        "options of tools beside Apache Hudi's writers",
+    ),
+}
 # Options of Spark's own readers and writers that scripts set, and that change nothing in a Hudi table.
 SPARK_OPTIONS = frozenset(
     {
@@ -48,50 +64,32 @@ SPARK_OPTIONS = frozenset(
 )
 # Names from elsewhere that people try, and what they want here.
 FOREIGN = {
-    "primarykey": "hoodie.datasource.write.recordkey.field",
-    "precombinefield": "hoodie.datasource.write.precombine.field",
-    "payloadclass": "hoodie.datasource.write.payload.class",
-    "type": "hoodie.datasource.write.table.type",
-    "timestampasof": "as.of.instant",
-    "versionasof": "as.of.instant",
-    "startingversion": "hoodie.datasource.read.begin.instanttime",
-    "startingtimestamp": "hoodie.datasource.read.begin.instanttime",
-    "endingversion": "hoodie.datasource.read.end.instanttime",
-    "endingtimestamp": "hoodie.datasource.read.end.instanttime",
-    "partitionoverwritemode": "hoodie.datasource.write.operation=insert_overwrite",
-    "replacewhere": "hoodie.datasource.write.operation=insert_overwrite",
-    "codec": "hoodie.parquet.compression.codec",
+    "primarykey": table_options.RECORD_KEY,
+    "precombinefield": table_options.PRECOMBINE,
+    "payloadclass": table_options.PAYLOAD,
+    "type": table_options.TABLE_TYPE,
+    "timestampasof": read_options.AS_OF,
+    "versionasof": read_options.AS_OF,
+    "startingversion": read_options.BEGIN,
+    "startingtimestamp": read_options.BEGIN,
+    "endingversion": read_options.END,
+    "endingtimestamp": read_options.END,
+    "partitionoverwritemode": f"{write_options.OPERATION}=insert_overwrite",
+    "replacewhere": f"{write_options.OPERATION}=insert_overwrite",
+    "codec": file_options.CODEC,
 }
-# Other name -> main name, beside the alternatives that stand in the tables.  A property that the table's own
-# file keeps is, as an option, another name of the option that it is made from.
-OTHER_NAMES = {
-    "hoodie.hash.index.bucket.num": "hoodie.bucket.index.num.buckets",
-    "hoodie.datasource.write.indexkey.field": "hoodie.bucket.index.hash.field",
-    "hoodie.datasource.write.table.name": "hoodie.table.name",
-    "hoodie.table.type": "hoodie.datasource.write.table.type",
-    "hoodie.table.recordkey.fields": "hoodie.datasource.write.recordkey.field",
-    "hoodie.table.partition.fields": "hoodie.datasource.write.partitionpath.field",
-    "hoodie.table.precombine.field": "hoodie.datasource.write.precombine.field",
-    "hoodie.table.ordering.fields": "hoodie.datasource.write.precombine.field",
-    "hoodie.table.keygenerator.class": "hoodie.datasource.write.keygenerator.class",
-    "hoodie.table.keygenerator.type": "hoodie.datasource.write.keygenerator.type",
-    "hoodie.compaction.payload.class": "hoodie.datasource.write.payload.class",
-    "hoodie.base.file.format": "hoodie.table.base.file.format",
-}
+DECLARED = (
+    table_options,
+    write_options,
+    file_options,
+    transaction_options,
+    service_options,
+    read_options,
+)
+DATA_FILE = Path(__file__).with_name("known_options.tsv")
 _SECRET = ("password", "secret", "api.key", "access.key", "token", "credential")
-# How near a name below an open prefix may come to a heeded option before it counts as a slip of the pen.
+# How near a name below an open prefix may come to a known one before it counts as a slip of the pen.
 _SLIP = 0.92
-
-
-@dataclass(frozen=True, slots=True)
-class KnownOption:
-    """An option of Apache Hudi: main name, default text (None for none), other names, group, and kind."""
-
-    key: str
-    default: str | None
-    alternatives: tuple[str, ...]
-    group: str
-    kind: OptionType
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,34 +110,67 @@ class ParsedOptions:
 
 
 @cache
-def known_options() -> Mapping[str, KnownOption]:
-    """All options by main name."""
-    found: dict[str, tuple[str | None, list[str], str]] = {}
+def declared_options() -> Mapping[str, ConfigKey]:
+    """The options that this version has a use for, or refuses, by main name."""
+    keys = [key for module in DECLARED for key in vars(module).values() if isinstance(key, ConfigKey)]
+    return {str(key): key for key in (*keys, *unsupported_options.UNSUPPORTED)}
+
+
+@cache
+def _lines() -> Mapping[str, tuple[str, list[str]]]:
+    """The options that only need to be known: group and further columns by main name."""
+    found: dict[str, tuple[str, list[str]]] = {}
     group = ""
-    for module in (known_write, known_services, known_outside, known_newer, known_further):
-        for line in module.TEXT.splitlines():
-            if line.startswith("#"):
-                group = line.removeprefix("# ")
-                continue
-            key, default, *others = line.split(" ")
-            names = others[0].split(",") if others else []
-            found.setdefault(key, (None if default == "-" else default, names, group))
-    found["as.of.instant"] = (None, [], "Spark datasource read")
-    for other, main in OTHER_NAMES.items():
-        found[main][1].append(other)
-    second = {name for _, names, _ in found.values() for name in names}
-    return {
-        key: KnownOption(key, default, tuple(dict.fromkeys(names)), group, kind_of(key, default))
-        for key, (default, names, group) in found.items()
-        if key not in second
-    }
+    for line in DATA_FILE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("# "):
+            group = line[2:]
+        elif not line.startswith("##") and line:
+            key, *columns = line.split("\t")
+            found[key] = group, columns
+    return found
+
+
+@cache
+def option_of(main: str) -> ConfigKey | None:
+    """An option by its main name."""
+    declared = declared_options().get(main)
+    if declared is not None or main not in _lines():
+        return declared
+    group, columns = _lines()[main]
+    default, since, names, allowed = (*columns, "", "", "")[:4]
+    default_text = None if default == "-" else default
+    return ConfigKey(
+        main,
+        _type_of(allowed) if allowed else type_of_default(default_text),
+        default_text,
+        since=since,
+        alternatives=tuple(names.split(",")) if names else (),
+        group=group,
+    )
+
+
+def _type_of(allowed: str) -> OptionType:
+    """The type that the last column of the file names."""
+    known = {"bool": BOOLEAN, "text": TEXT, ">=0": whole(0)}
+    return known.get(allowed) or choice(*allowed.split("|"))
+
+
+@cache
+def known_options() -> Mapping[str, ConfigKey]:
+    """All options by main name."""
+    found = {main: option_of(main) for main in (*declared_options(), *_lines())}
+    return {main: option for main, option in found.items() if option is not None}
 
 
 @cache
 def _main_names() -> Mapping[str, str]:
     """Main names by every accepted name."""
-    names = {other: option.key for option in known_options().values() for other in option.alternatives}
-    return {**names, **{key: key for key in known_options()}, **{key: key for key in SPARK_OPTIONS}}
+    names = {other: main for main, key in declared_options().items() for other in key.alternatives}
+    for main, (_, columns) in _lines().items():
+        if len(columns) > 2 and columns[2]:
+            names.update(dict.fromkeys(columns[2].split(","), main))
+    mains = (*declared_options(), *_lines(), *SPARK_OPTIONS)
+    return {**names, **{main: main for main in mains}}
 
 
 @cache
@@ -155,27 +186,15 @@ def main_name(key: str) -> str | None:
     found = _main_names().get(key) or _lower_names().get(key.lower())
     if found is not None:
         return found
-    if not key.startswith(OPEN_PREFIXES):
+    prefix = next((p for p in OPEN_PREFIXES if key.startswith(p)), None)
+    if prefix is None:
         return None
-    near = nearest(key, cutoff=_SLIP)
-    return None if near is not None and _heeded(near) else key
-
-
-def _heeded(key: str) -> bool:
-    """Whether a slip in its name would lose an effect: the switches, and what is named in `kinds`."""
-    option = known_options().get(_main_names()[key])
-    return option is not None and key.rpartition(".")[2] in (
-        "enable",
-        "enabled",
-        "field",
-        "fields",
-        "class",
-        "level",
-    )
+    below = [name for name in _lower_names() if name.startswith(prefix)]
+    return None if difflib.get_close_matches(key.lower(), below, n=1, cutoff=_SLIP) else key
 
 
 @lru_cache(maxsize=1024)
-def nearest(key: str, *, cutoff: float = 0.6) -> str | None:
+def nearest(key: str) -> str | None:
     """The known name that `key` was probably meant to be, or None."""
     lowered = key.strip().lower()
     names = _lower_to_known()
@@ -183,11 +202,9 @@ def nearest(key: str, *, cutoff: float = 0.6) -> str | None:
         return FOREIGN[lowered]
     if lowered in names:
         return names[lowered]
-    close = difflib.get_close_matches(lowered, list(names), n=1, cutoff=max(cutoff, 0.9))
+    close = difflib.get_close_matches(lowered, list(names), n=1, cutoff=0.9)
     if close:
         return names[close[0]]
-    if cutoff > 0.6:
-        return None
     # A wrong or missing beginning: the longest end that is also the end of a known name.
     parts = lowered.split(".")
     for start in range(len(parts)):
@@ -195,7 +212,7 @@ def nearest(key: str, *, cutoff: float = 0.6) -> str | None:
         ends = [n for low, n in names.items() if low.endswith(tail)]
         if ends and (len(parts) - start > 1 or len(parts) == 1):
             return min(ends, key=len)
-    close = difflib.get_close_matches(lowered, list(names), n=1, cutoff=cutoff)
+    close = difflib.get_close_matches(lowered, list(names), n=1, cutoff=0.6)
     return names[close[0]] if close else None
 
 
@@ -238,18 +255,18 @@ def canonical(options: Mapping[str, str]) -> ParsedOptions:
 
 
 def _metadata_prefix(options: Mapping[str, str]) -> str:
-    key = "hoodie.datasource.write.commitmeta.key.prefix"
-    return next((str(v) for k, v in options.items() if k.lower() == key), "_")
+    given = (text for key, text in options.items() if key.lower() == METADATA_PREFIX)
+    return str(next(given, METADATA_PREFIX.default))
 
 
 def _add(given: ParsedOptions, main: str, key: str, text: str) -> None:
-    option = known_options().get(main)
+    option = option_of(main)
     value: object = text
     if option is not None:
         value = parse(option, text, key)
         given.parsed.setdefault(main, value)
     if main not in given.text:
-        is_class = option is not None and option.kind.allowed.startswith("the name of a Java class")
+        is_class = option is not None and option.type.allowed.startswith("the name of a Java class")
         given.text[main] = str(value) if is_class else text
         given.given_as[main] = key
     elif (given.parsed[main] if option is not None else given.text[main]) != value:
@@ -261,18 +278,18 @@ def _add(given: ParsedOptions, main: str, key: str, text: str) -> None:
         )
 
 
-def parse(option: KnownOption, text: str, key: str = "") -> object:
+def parse(option: ConfigKey, text: str, key: str = "") -> object:
     """The value of an option's text.
 
     Raises:
         InvalidOptionError: naming option, value, and what the option takes.
     """
     try:
-        return option.kind.parse(text)
+        return option.type.parse(text)
     except ValueError:
-        name = key or option.key
+        name = key or str(option)
         raise InvalidOptionError(
-            f"{name}={shown(name, text)!r} is not allowed; it takes {option.kind.allowed}",
+            f"{name}={shown(name, text)!r} is not allowed; it takes {option.type.allowed}",
             remedy="leave it out" + (f" for the default, {option.default}." if option.default else "."),
             option=name,
             value=shown(name, text),

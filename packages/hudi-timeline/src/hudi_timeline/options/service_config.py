@@ -9,79 +9,52 @@ from typing import Any
 from urllib.parse import urlparse
 
 from hudi_format.errors import InvalidOptionError, UnsupportedError
+from hudi_timeline.options import service_options as service
+from hudi_timeline.options.config_key import keys_of, value_of
 from hudi_timeline.options.registry import ParsedOptions, canonical, shown
+from hudi_timeline.options.service_options import (
+    ARCHIVE_MAX_COMMITS,
+    ARCHIVE_MIN_COMMITS,
+    CALLBACK_CLASS,
+    CALLBACK_HEADERS,
+    CALLBACK_KEY,
+    CALLBACK_ON,
+    CALLBACK_TIMEOUT,
+    CALLBACK_URL,
+)
 
 KEEP_COMMITS, KEEP_VERSIONS, KEEP_HOURS = (
     "KEEP_LATEST_COMMITS",
     "KEEP_LATEST_FILE_VERSIONS",
     "KEEP_LATEST_BY_HOURS",
 )
-MIN_COMMITS, MAX_COMMITS = "hoodie.keep.min.commits", "hoodie.keep.max.commits"
-
-# Attribute of ServiceConfig -> its option.
-SERVICE_FIELDS = {
-    "enabled": "hoodie.table.services.enabled",
-    "clean_automatic": "hoodie.clean.automatic",
-    "clean_max_commits": "hoodie.clean.max.commits",
-    "clean_allow_multiple": "hoodie.clean.allow.multiple",
-    "clean_policy": "hoodie.cleaner.policy",
-    "clean_commits_retained": "hoodie.cleaner.commits.retained",
-    "clean_hours_retained": "hoodie.cleaner.hours.retained",
-    "clean_versions_retained": "hoodie.cleaner.fileversions.retained",
-    "clean_incremental": "hoodie.cleaner.incremental.mode",
-    "archive_automatic": "hoodie.archive.automatic",
-    "archive_min_commits": MIN_COMMITS,
-    "archive_max_commits": MAX_COMMITS,
-    "archive_batch": "hoodie.commits.archival.batch",
-    "archive_beyond_savepoint": "hoodie.archive.beyond.savepoint",
-    "compaction_delta_commits": "hoodie.compact.inline.max.delta.commits",
-}
-
-SERVICE_DOCS = {
-    "hoodie.table.services.enabled": "false: a write neither cleans nor archives afterwards.",
-    "hoodie.clean.automatic": "Commits are followed by a cleaning, where one is due.",
-    "hoodie.clean.max.commits": "A cleaning is due after so many commits since the last one.",
-    "hoodie.clean.allow.multiple": "A cleaning may be planned while another one is not finished.",
-    "hoodie.cleaner.policy": "What the cleaner keeps: the last commits, the last versions of each file, or hours.",
-    "hoodie.cleaner.commits.retained": "Commits that stay readable by time travel (KEEP_LATEST_COMMITS).",
-    "hoodie.cleaner.hours.retained": "Hours that stay readable by time travel (KEEP_LATEST_BY_HOURS).",
-    "hoodie.cleaner.fileversions.retained": "Versions of each file that stay (KEEP_LATEST_FILE_VERSIONS).",
-    "hoodie.cleaner.incremental.mode": "The cleaner looks only at partitions that changed since the last cleaning.",
-    "hoodie.archive.automatic": "Commits are followed by archival, where it is due.",
-    MIN_COMMITS: "Instants that archival leaves on the active timeline.",
-    MAX_COMMITS: "Archival begins when the active timeline has more commits than this.",
-    "hoodie.commits.archival.batch": "Entries in one block of an archive file.",
-    "hoodie.archive.beyond.savepoint": "Commits after the first savepoint are archived too, savepointed ones not.",
-    "hoodie.compact.inline.max.delta.commits": "Delta commits that archival leaves for the next compaction to count.",
-}
 
 
 @dataclass(frozen=True)
 class ServiceConfig:
     """What cleaning and archival were asked to keep; the defaults are Apache Hudi's.
 
-    Attributes:
-        enabled: False: no service runs after a commit.
-        clean_max_commits: commits since the last cleaning that make one due.
-        archive_min_commits, archive_max_commits: commits that stay; how many there must be for archival to begin.
-        archive_batch: entries in one block.
+    Each field is the value of its option; what it means stands there.
     """
 
-    enabled: bool = True
-    clean_automatic: bool = True
-    clean_max_commits: int = 1
-    clean_allow_multiple: bool = False
-    clean_policy: str = KEEP_COMMITS
-    clean_commits_retained: int = 10
-    clean_hours_retained: int = 24
-    clean_versions_retained: int = 3
-    clean_incremental: bool = True
-    archive_automatic: bool = True
-    archive_min_commits: int = 20
-    archive_max_commits: int = 30
-    archive_batch: int = 10
-    archive_beyond_savepoint: bool = False
-    compaction_delta_commits: int = 5
+    enabled: bool = value_of(service.SERVICES_ENABLED)
+    clean_automatic: bool = value_of(service.CLEAN_AUTOMATIC)
+    clean_max_commits: int = value_of(service.CLEAN_MAX_COMMITS)
+    clean_allow_multiple: bool = value_of(service.CLEAN_ALLOW_MULTIPLE)
+    clean_policy: str = value_of(service.CLEAN_POLICY)
+    clean_commits_retained: int = value_of(service.CLEAN_COMMITS_RETAINED)
+    clean_hours_retained: int = value_of(service.CLEAN_HOURS_RETAINED)
+    clean_versions_retained: int = value_of(service.CLEAN_VERSIONS_RETAINED)
+    clean_incremental: bool = value_of(service.CLEAN_INCREMENTAL)
+    archive_automatic: bool = value_of(service.ARCHIVE_AUTOMATIC)
+    archive_min_commits: int = value_of(service.ARCHIVE_MIN_COMMITS)
+    archive_max_commits: int = value_of(service.ARCHIVE_MAX_COMMITS)
+    archive_batch: int = value_of(service.ARCHIVE_BATCH)
+    archive_beyond_savepoint: bool = value_of(service.ARCHIVE_BEYOND_SAVEPOINT)
+    compaction_delta_commits: int = value_of(service.COMPACTION_DELTA_COMMITS)
+
+
+SERVICE_FIELDS = keys_of(ServiceConfig)
 
 
 def service_config(given: ParsedOptions) -> ServiceConfig:
@@ -96,9 +69,10 @@ def service_config(given: ParsedOptions) -> ServiceConfig:
     config = ServiceConfig(**values)
     if config.archive_max_commits <= config.archive_min_commits:
         raise InvalidOptionError(
-            f"{MAX_COMMITS}={config.archive_max_commits} is not above {MIN_COMMITS}={config.archive_min_commits}",
-            remedy=f"raise {MAX_COMMITS}, or lower {MIN_COMMITS}.",
-            option=MAX_COMMITS,
+            f"{ARCHIVE_MAX_COMMITS}={config.archive_max_commits} is not above "
+            f"{ARCHIVE_MIN_COMMITS}={config.archive_min_commits}",
+            remedy=f"raise {ARCHIVE_MAX_COMMITS}, or lower {ARCHIVE_MIN_COMMITS}.",
+            option=ARCHIVE_MAX_COMMITS,
         )
     return config
 
@@ -114,23 +88,7 @@ def parse_service_options(options: Mapping[str, str]) -> ServiceConfig:
 
 # Who is told of a completed commit: options of `hoodie.write.commit.callback.*`.
 
-PREFIX = "hoodie.write.commit.callback."
-ON, CLASS, URL = PREFIX + "on", PREFIX + "class", PREFIX + "http.url"
-TIMEOUT, KEY, HEADERS = (
-    PREFIX + "http.timeout.seconds",
-    PREFIX + "http.api.key",
-    PREFIX + "http.custom.headers",
-)
 HTTP = "org.apache.hudi.callback.impl.HoodieWriteCommitHttpCallback"
-
-DOCS = {
-    ON: "After each commit somebody is told of it: by HTTP, or by a call of a Python function.",
-    CLASS: "Apache Hudi's HoodieWriteCommitHttpCallback, or a Python function as module:function.",
-    URL: "Address that each commit is posted to, as JSON.",
-    TIMEOUT: "How long an answer is waited for.",
-    KEY: "Value of the header HUDI-CALLBACK-KEY.",
-    HEADERS: "Further headers, `name:value` with ; between them.",
-}
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 
 
@@ -144,8 +102,8 @@ class CallbackConfig:
 
     function: str = ""
     url: str = ""
-    timeout_s: int = 30
-    api_key: str = field(default="hudi_write_commit_http_callback", repr=False)
+    timeout_s: int = CALLBACK_TIMEOUT.value
+    api_key: str = field(default=CALLBACK_KEY.value, repr=False)
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
@@ -156,33 +114,35 @@ def callback_config(given: ParsedOptions) -> CallbackConfig | None:
         UnsupportedError: a class that only a JVM can load.
         InvalidOptionError: no address to post to, or no such address or header.
     """
-    if given.parsed.get(ON) is not True:
+    if given.parsed.get(CALLBACK_ON) is not True:
         return None
-    named = str(given.parsed.get(CLASS) or HTTP)
+    named = str(given.parsed.get(CALLBACK_CLASS) or HTTP)
     if ":" in named:
         return CallbackConfig(function=named)
     if named != HTTP:
         raise UnsupportedError(
-            f"{CLASS}={named} asks for a commit callback that only a JVM can load",
+            f"{CALLBACK_CLASS}={named} asks for a commit callback that only a JVM can load",
             remedy=f"use {HTTP.rpartition('.')[2]}, or a Python function as module:function.",
-            option=CLASS,
+            option=CALLBACK_CLASS,
             value=named,
         )
-    url = str(given.parsed.get(URL) or "").strip()
+    url = str(given.parsed.get(CALLBACK_URL) or "").strip()
     address = urlparse(url)
     if address.scheme not in ("http", "https") or not address.hostname:
         raise InvalidOptionError(
-            f"{ON}=true posts commits to {URL}, which is {url!r}",
+            f"{CALLBACK_ON}=true posts commits to {CALLBACK_URL}, which is {url!r}",
             remedy="give an address that begins with http:// or https://.",
-            option=URL,
+            option=CALLBACK_URL,
         )
-    timeout = given.parsed.get(TIMEOUT)
-    key = given.parsed.get(KEY)
+    timeout = given.parsed.get(CALLBACK_TIMEOUT)
+    key = given.parsed.get(CALLBACK_KEY)
     return CallbackConfig(
         url=url,
-        timeout_s=timeout if isinstance(timeout, int) else 30,
+        timeout_s=timeout if isinstance(timeout, int) else CALLBACK_TIMEOUT.value,
         api_key=CallbackConfig().api_key if key is None else str(key).strip(),
-        headers=tuple(_header(h) for h in str(given.parsed.get(HEADERS) or "").split(";") if h.strip()),
+        headers=tuple(
+            _header(h) for h in str(given.parsed.get(CALLBACK_HEADERS) or "").split(";") if h.strip()
+        ),
     )
 
 
@@ -190,8 +150,8 @@ def _header(text: str) -> tuple[str, str]:
     name, colon, value = (part.strip() for part in text.partition(":"))
     if not colon or not value or not _NAME.match(name) or not value.isprintable():
         raise InvalidOptionError(
-            f"{HEADERS} has {shown(HEADERS, name)!r}, which is no header with a value",
+            f"{CALLBACK_HEADERS} has {shown(CALLBACK_HEADERS, name)!r}, which is no header with a value",
             remedy="write name:value, with ; between headers.",
-            option=HEADERS,
+            option=CALLBACK_HEADERS,
         )
     return name, value

@@ -16,7 +16,7 @@ from hudi_format.errors import ConflictingOptionError, MissingFileError, OptionE
 from hudi_format.properties import parse
 from hudi_format.storage.hadoop_options import hadoop_options
 from hudi_format.storage.open import folder_and_name, open_storage
-from hudi_timeline.options.implemented import MERGE
+from hudi_timeline.options.table_options import MERGE
 
 INCLUDE = "include"
 

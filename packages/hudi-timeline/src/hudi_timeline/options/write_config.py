@@ -9,39 +9,11 @@ from typing import Any
 from hudi_format.errors import ConflictingOptionError, InvalidOptionError, UnsupportedError
 from hudi_format.keygen.key_generator import kind_of
 from hudi_format.merge.payloads import PAYLOADS
-from hudi_timeline.options.implemented import (
-    CODEC,
-    DELETE_FIELD,
-    DELETE_MARKER,
-    DROP_DUPLICATES,
-    DUP_POLICY,
-    INDEX_CLASS,
-    INDEX_TYPE,
-    KEYGEN_CLASS,
-    KEYGEN_TYPE,
-    MERGE,
-    OPERATION,
-    OTHER_THAN_BEFORE,
-    PARALLELISM,
-    PARTITIONER,
-    PARTITIONS_TO_DELETE,
-    PAYLOAD,
-    PAYLOAD_ORDERING,
-    PRECOMBINE,
-    RECORD_KEY,
-    SAME_BEFORE_AND_AFTER,
-    SINGLE_VALUE,
-    SORT_COLUMNS,
-    SOURCE_SCHEMA_FILE,
-    STATIC_PARTITIONS,
-    STORAGE_LEVEL,
-    TARGET_SCHEMA_FILE,
-    VALIDATORS,
-    WRITE_FIELDS,
-    WRITE_SCHEMA,
-    ZSTD_LEVEL,
-)
-from hudi_timeline.options.option import INDEX_CLASSES, PREPPED
+from hudi_timeline.options import file_options as file
+from hudi_timeline.options import table_options as table
+from hudi_timeline.options import write_options as write
+from hudi_timeline.options.config_key import WRITE, given_value, keys_of, value_of
+from hudi_timeline.options.file_options import CODEC, INDEX_CLASS, INDEX_CLASSES, INDEX_TYPE, ZSTD_LEVEL
 from hudi_timeline.options.registry import ParsedOptions, canonical
 from hudi_timeline.options.service_config import (
     CallbackConfig,
@@ -49,144 +21,160 @@ from hudi_timeline.options.service_config import (
     callback_config,
     service_config,
 )
-from hudi_timeline.options.unsupported import (
-    SQL_VALIDATORS,
-    VALIDATOR_PACKAGE,
-    WRITE,
-    refuse_effects,
-    say_tuning,
+from hudi_timeline.options.table_options import (
+    DELETE_FIELD,
+    DELETE_MARKER,
+    KEYGEN_CLASS,
+    KEYGEN_TYPE,
+    MERGE,
+    PAYLOAD,
+    PAYLOAD_ORDERING,
+    PRECOMBINE,
+    RECORD_KEY,
+    SOURCE_SCHEMA_FILE,
+    TARGET_SCHEMA_FILE,
+    WRITE_SCHEMA,
 )
+from hudi_timeline.options.transaction_config import TransactionConfig, transaction_config
+from hudi_timeline.options.unsupported import refuse_effects, say_tuning
+from hudi_timeline.options.write_options import (
+    DROP_DUPLICATES,
+    DUP_POLICY,
+    OPERATION,
+    OTHER_THAN_BEFORE,
+    PARTITIONER,
+    PARTITIONS_TO_DELETE,
+    PREPPED,
+    SAME_BEFORE_AND_AFTER,
+    SINGLE_VALUE,
+    SORT_COLUMNS,
+    SQL_VALIDATORS,
+    STATIC_PARTITIONS,
+    STORAGE_LEVEL,
+    VALIDATOR_PACKAGE,
+    VALIDATORS,
+)
+
+# The number of tasks by operation; the others are as an insert.
+PARALLELISM = {
+    "upsert": write.UPSERT_PARALLELISM,
+    "delete": write.DELETE_PARALLELISM,
+    "bulk_insert": write.BULK_INSERT_PARALLELISM,
+    "insert": write.INSERT_PARALLELISM,
+}
+
+
+def _frame_level(level: str) -> str:
+    """The level of a DataFrame, whose rows are kept in one form: with and without SER are the same there."""
+    return level.replace("_SER", "")
 
 
 @dataclass(frozen=True)
 class WriteConfig:
     """What a write was asked for; plain values, so that it crosses to executors.
 
-    None means "not given": the table, or Apache Hudi's default, decides.  Sizes in bytes, times in
-    milliseconds, unless the name says otherwise.
+    A field that is bound to an option has its parsed value; what it means stands with the option.  None means "not
+    given": the table, or Apache Hudi's default, decides.  Sizes in bytes, times in milliseconds, unless the name says
+    otherwise.
 
     Attributes:
         partition_fields: `()` where the option was given empty: not partitioned, on purpose.
         ordering_field: None with `ordering_given` where the option was given empty: no ordering, on purpose.
-        keygen_class, payload_class, lock_provider: full names of Java classes.
+        keygen_class, payload_class: full names of Java classes.
         codec_level: of zstd only.
-        small_file_limit_bytes: base files below it take new records; 0 or less: none does.
-        index_switch: an index within partitions may follow a global one.
-        record_size_threshold: share of the small-file limit that a commit must have written to count.
-        drop_duplicates, duplicate_policy: what insert does with rows whose key is in the table: it leaves them out
-            (drop), fails (fail), or takes them (none).
-        insert_split_size: records of a new file group, unless `auto_split` computes it.
-        lock_expire_minutes: age at which a lock file counts as left over; 0: never.
-        delete_field, delete_marker: a row whose `delete_field` has the text `delete_marker` is a delete.
+        duplicate_policy: also where it was asked for by `drop_duplicates`.
         validators: SQL validators by the last part of their class, and Python functions as module:name.
-        equality_queries, inequality_queries, single_value_queries: as given, `;` between them.
-        rules: conditions of rows to write, as given.
-        quarantine_path: None: bad rows fail the write.
-        memory_max: bytes for the rows of a write; None where none were given: they stay in memory.
-        null_texts: refuse or as_hudi, for values of partition columns that would be read back as null.
-        types: table or data, whose types of a column count; None leaves it to the engine.
-        write_schema: Avro JSON that the rows are brought to; source_schema_file, target_schema_file: files with such.
-        merge: a merge of the user's; see `hudi_format.merge.user_merger`.
+        partitioner: a Python function as module:name.
         shuffle_parallelism: of the operation; None leaves it to the engine.
         extra_metadata: goes into the commit's extraMetadata.
         raw: what was given, under the main names, class names with their package.
     """
 
-    table_name: str | None = None
-    database: str | None = None
-    table_type: str | None = None
-    operation: str = "upsert"
+    table_name: str | None = given_value(table.TABLE_NAME)
+    database: str | None = given_value(table.DATABASE)
+    table_type: str | None = given_value(table.TABLE_TYPE)
+    operation: str = value_of(OPERATION)
     operation_given: bool = False
-    record_key_fields: tuple[str, ...] | None = None
-    partition_fields: tuple[str, ...] | None = None
+    record_key_fields: tuple[str, ...] | None = given_value(RECORD_KEY)
+    partition_fields: tuple[str, ...] | None = given_value(table.PARTITION)
     ordering_field: str | None = None
     ordering_given: bool = False
     prepped: bool = False
     partitioner: str | None = None
-    keygen_class: str | None = None
-    keygen_type: str | None = None
-    hive_style: bool | None = None
-    url_encode: bool | None = None
-    drop_partition_columns: bool = False
-    populate_meta_fields: bool = True
-    payload_class: str | None = None
-    index_type: str | None = None
-    index_switch: bool = False
-    bloom_prune_by_ranges: bool = True
-    bloom_update_partition: bool = True
-    simple_update_partition: bool = True
-    combine_before_insert: bool = False
-    combine_before_upsert: bool = True
-    combine_before_delete: bool = True
-    allow_duplicate_on_inserts: bool = True
-    codec: str = "zstd"
+    keygen_class: str | None = given_value(KEYGEN_CLASS)
+    keygen_type: str | None = given_value(KEYGEN_TYPE)
+    hive_style: bool | None = given_value(table.HIVE_STYLE)
+    url_encode: bool | None = given_value(table.URL_ENCODE)
+    drop_partition_columns: bool = value_of(table.DROP_PARTITION_COLUMNS)
+    populate_meta_fields: bool = value_of(table.POPULATE_META_FIELDS)
+    payload_class: str | None = given_value(PAYLOAD)
+    index_type: str | None = given_value(INDEX_TYPE)
+    index_switch: bool = value_of(file.INDEX_SWITCH)
+    bloom_prune_by_ranges: bool = value_of(file.BLOOM_PRUNE_BY_RANGES)
+    bloom_update_partition: bool = value_of(file.BLOOM_UPDATE_PARTITION)
+    simple_update_partition: bool = value_of(file.SIMPLE_UPDATE_PARTITION)
+    combine_before_insert: bool = value_of(write.COMBINE_BEFORE_INSERT)
+    combine_before_upsert: bool = value_of(write.COMBINE_BEFORE_UPSERT)
+    combine_before_delete: bool = value_of(write.COMBINE_BEFORE_DELETE)
+    allow_duplicate_on_inserts: bool = value_of(write.ALLOW_DUPLICATE_ON_INSERTS)
+    codec: str = value_of(CODEC)
     codec_level: int | None = None
-    parquet_block_bytes: int = 125829120
-    parquet_page_bytes: int = 1048576
-    parquet_max_file_bytes: int = 125829120
-    dictionary: bool = True
-    small_file_limit_bytes: int = 104857600
-    record_size_estimate: int = 1024
-    record_size_threshold: float = 1.0
-    insert_split_size: int = 500000
-    auto_split: bool = True
-    bloom_enabled: bool = True
-    bloom_type: str = "DYNAMIC_V0"
-    bloom_entries: int = 60000
-    bloom_fpp: float = 0.000000001
-    bloom_max_entries: int = 100000
-    heartbeat_interval_ms: int = 60000
-    heartbeat_misses: int = 2
-    failed_writes_policy: str = "EAGER"
-    lock_provider: str | None = None
-    lock_path: str | None = None
-    lock_expire_minutes: int = 0
-    lock_wait_ms: int = 60000
-    consistency_check: bool = False
-    consistency_first_ms: int = 2000
-    consistency_most_ms: int = 300000
-    consistency_checks: int = 7
-    metadata_enable: bool | None = None
-    partitions_to_delete: tuple[str, ...] = ()
-    static_overwrite_partitions: tuple[str, ...] = ()
-    overwrite_mode: str | None = None
-    allow_empty_commit: bool = True
-    set_null_for_missing_columns: bool = False
-    allow_column_drop: bool = False
-    reconcile_schema: bool = False
-    validate_schema: bool = False
-    types: str | None = None
-    null_texts: str = "refuse"
-    write_schema: str | None = None
-    source_schema_file: str | None = None
-    target_schema_file: str | None = None
-    event_time_field: str = "ts"
-    delete_field: str | None = None
-    delete_marker: str | None = None
-    table_timezone: str | None = None
-    storage_level: str = "MEMORY_AND_DISK"
+    parquet_block_bytes: int = value_of(file.PARQUET_BLOCK_BYTES)
+    parquet_page_bytes: int = value_of(file.PARQUET_PAGE_BYTES)
+    parquet_max_file_bytes: int = value_of(file.PARQUET_MAX_FILE_BYTES)
+    dictionary: bool = value_of(file.PARQUET_DICTIONARY)
+    small_file_limit_bytes: int = value_of(file.SMALL_FILE_LIMIT_BYTES)
+    record_size_estimate: int = value_of(file.RECORD_SIZE_ESTIMATE)
+    record_size_threshold: float = value_of(file.RECORD_SIZE_THRESHOLD)
+    insert_split_size: int = value_of(file.INSERT_SPLIT_SIZE)
+    auto_split: bool = value_of(file.INSERT_AUTO_SPLIT)
+    bloom_enabled: bool = value_of(file.BLOOM_ENABLED)
+    bloom_type: str = value_of(file.BLOOM_TYPE)
+    bloom_entries: int = value_of(file.BLOOM_ENTRIES)
+    bloom_fpp: float = value_of(file.BLOOM_FPP)
+    bloom_max_entries: int = value_of(file.BLOOM_MAX_ENTRIES)
+    partitions_to_delete: tuple[str, ...] = value_of(PARTITIONS_TO_DELETE, otherwise=())
+    static_overwrite_partitions: tuple[str, ...] = value_of(STATIC_PARTITIONS, otherwise=())
+    overwrite_mode: str | None = given_value(write.OVERWRITE_MODE)
+    set_null_for_missing_columns: bool = value_of(table.SET_NULL_FOR_MISSING_COLUMNS)
+    allow_column_drop: bool = value_of(table.ALLOW_COLUMN_DROP)
+    reconcile_schema: bool = value_of(table.RECONCILE_SCHEMA)
+    validate_schema: bool = value_of(table.VALIDATE_SCHEMA)
+    types: str | None = given_value(table.WRITE_TYPES)
+    null_texts: str = value_of(table.NULL_TEXTS)
+    write_schema: str | None = given_value(WRITE_SCHEMA)
+    source_schema_file: str | None = given_value(SOURCE_SCHEMA_FILE)
+    target_schema_file: str | None = given_value(TARGET_SCHEMA_FILE)
+    event_time_field: str = value_of(table.EVENT_TIME)
+    delete_field: str | None = given_value(DELETE_FIELD)
+    delete_marker: str | None = given_value(DELETE_MARKER)
+    table_timezone: str | None = given_value(table.TABLE_TIMEZONE)
+    storage_level: str = _frame_level(STORAGE_LEVEL.value)
     shuffle_parallelism: int | None = None
-    bulk_insert_sort_mode: str = "NONE"
-    bulk_insert_sort_columns: tuple[str, ...] = ()
-    drop_duplicates: bool = False
-    duplicate_policy: str = "none"
-    validators: tuple[str, ...] = ()
-    equality_queries: str = ""
-    inequality_queries: str = ""
-    single_value_queries: str = ""
-    rules: str = ""
-    quarantine_path: str | None = None
-    quarantine_max_rows: int | None = None
-    progress: str = "auto"
-    durability: str = "flush"
-    merge: str | None = None
-    memory_max: int | None = None
-    spill_path: str = ""
-    spill_compress: bool = True
+    bulk_insert_sort_mode: str = value_of(write.SORT_MODE)
+    bulk_insert_sort_columns: tuple[str, ...] = value_of(SORT_COLUMNS, otherwise=())
+    drop_duplicates: bool = value_of(DROP_DUPLICATES)
+    duplicate_policy: str = value_of(DUP_POLICY)
+    validators: tuple[str, ...] = value_of(VALIDATORS, otherwise=())
+    equality_queries: str = value_of(SAME_BEFORE_AND_AFTER, otherwise="")
+    inequality_queries: str = value_of(OTHER_THAN_BEFORE, otherwise="")
+    single_value_queries: str = value_of(SINGLE_VALUE, otherwise="")
+    rules: str = value_of(write.RULES, otherwise="")
+    quarantine_path: str | None = given_value(write.QUARANTINE)
+    quarantine_max_rows: int | None = given_value(write.QUARANTINE_MOST)
+    progress: str = value_of(write.PROGRESS)
+    merge: str | None = given_value(MERGE)
+    memory_max: int | None = given_value(table.MEMORY_MAX)
+    spill_path: str = value_of(table.SPILL_PATH, otherwise="")
+    spill_compress: bool = value_of(table.SPILL_COMPRESS)
     callback: CallbackConfig | None = None
+    transaction: TransactionConfig = field(default_factory=TransactionConfig)
     services: ServiceConfig = field(default_factory=ServiceConfig)
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     raw: Mapping[str, str] = field(default_factory=dict)
+
+
+WRITE_FIELDS = keys_of(WriteConfig)
 
 
 def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
@@ -203,7 +191,7 @@ def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
     values: dict[str, Any] = {
         name: given.parsed[key] for name, key in WRITE_FIELDS.items() if key in given.parsed
     }
-    operation = str(values.get("operation", "upsert"))
+    operation = str(values.get("operation", OPERATION.value))
     prepped = operation.endswith(PREPPED)
     if prepped:
         values["operation"] = operation = operation.removesuffix(PREPPED)
@@ -215,16 +203,14 @@ def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
             values["operation"] = operation = "insert"
     values["validators"] = _validators(given)
     say_tuning(given)
-    codec = str(given.parsed.get(CODEC, "zstd"))
-    if codec in ("", "none"):
-        codec = "uncompressed"
-    if codec == "zstd":
+    if values.get("codec") in ("", "none"):
+        values["codec"] = "uncompressed"
+    if values.get("codec", CODEC.value) == "zstd":
         values["codec_level"] = given.parsed.get(ZSTD_LEVEL)
     values["index_type"] = _index(given)
     # An empty text is "none" for what may be missing.
     for name in (
         "database",
-        "lock_path",
         "merge",
         "write_schema",
         "source_schema_file",
@@ -233,7 +219,6 @@ def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
         if not values.get(name):
             values.pop(name, None)
     tasks = given.parsed.get(PARALLELISM.get(operation, PARALLELISM["insert"]))
-    level = str(given.parsed.get(STORAGE_LEVEL, "MEMORY_AND_DISK_SER"))
     return WriteConfig(
         **values,
         prepped=prepped,
@@ -241,11 +226,10 @@ def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
         operation_given=OPERATION in given.parsed,
         ordering_field=_ordering(given),
         ordering_given=PRECOMBINE in given.parsed or bool(given.parsed.get(PAYLOAD_ORDERING)),
-        codec=codec,
-        # Rows of a DataFrame are kept in one form; the levels with and without SER are the same there.
-        storage_level=level.replace("_SER", ""),
+        storage_level=_frame_level(str(given.parsed.get(STORAGE_LEVEL, STORAGE_LEVEL.value))),
         shuffle_parallelism=tasks if isinstance(tasks, int) and tasks > 0 else None,
         callback=callback_config(given),
+        transaction=transaction_config(given),
         services=service_config(given),
         extra_metadata=given.extra,
         raw=given.text,
@@ -315,9 +299,11 @@ def _refuse_contradictions(given: ParsedOptions, operation: str) -> None:
             f"{PARTITIONS_TO_DELETE} is given, but the operation is {operation}",
             f"set {OPERATION}=delete_partition, or leave the partitions out.",
         )
-    for file in (SOURCE_SCHEMA_FILE, TARGET_SCHEMA_FILE):
-        if parsed.get(WRITE_SCHEMA) and parsed.get(file):
-            raise _conflict(f"{WRITE_SCHEMA} and {given.given_as[file]} are given", "give one of them.")
+    for schema_file in (SOURCE_SCHEMA_FILE, TARGET_SCHEMA_FILE):
+        if parsed.get(WRITE_SCHEMA) and parsed.get(schema_file):
+            raise _conflict(
+                f"{WRITE_SCHEMA} and {given.given_as[schema_file]} are given", "give one of them."
+            )
     if parsed.get(STATIC_PARTITIONS) and operation != "insert_overwrite":
         raise _conflict(
             f"{STATIC_PARTITIONS} is given, but the operation is {operation}",
@@ -374,8 +360,9 @@ def _refuse_contradictions(given: ParsedOptions, operation: str) -> None:
 
 def _refuse_for_prepped(given: ParsedOptions, operation: str) -> None:
     """Options that look for equal keys, which a prepped operation does not."""
-    names = {"upsert": "upsert", "delete": "delete"}.get(operation, "insert")
-    combine = f"hoodie.combine.before.{names}"
+    combine = {"upsert": write.COMBINE_BEFORE_UPSERT, "delete": write.COMBINE_BEFORE_DELETE}.get(
+        operation, write.COMBINE_BEFORE_INSERT
+    )
     for key, asks in ((combine, True), (DROP_DUPLICATES, True), (DUP_POLICY, "drop"), (DUP_POLICY, "fail")):
         if given.parsed.get(key) == asks:
             raise _conflict(

@@ -24,7 +24,8 @@ from typing import Any
 
 from hudi_format._checks import imported
 from hudi_format.model import WriteStat
-from hudi_timeline.options.service_config import CLASS, CallbackConfig
+from hudi_timeline.options.service_config import CallbackConfig
+from hudi_timeline.options.service_options import CALLBACK_CLASS
 from hudi_timeline.timeline.commit_metadata import stat_to_json
 
 log = logging.getLogger("hudi")
@@ -84,7 +85,7 @@ def callback_of(config: CallbackConfig | None) -> Callback | None:
     if config is None:
         return None
     if config.function:
-        return imported(config.function, CLASS)
+        return imported(config.function, CALLBACK_CLASS)
     given = config
 
     def post(message: CommitNotice) -> None:

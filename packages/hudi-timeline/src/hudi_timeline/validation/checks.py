@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from hudi_format.errors import HudiError, InvalidOptionError
 from hudi_format.schema.meta_fields import with_meta
 from hudi_timeline.options import WriteConfig
-from hudi_timeline.options.implemented import RULES
+from hudi_timeline.options.write_options import RULES
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.commit_metadata import CommitMetadata

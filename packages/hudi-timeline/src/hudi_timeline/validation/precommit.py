@@ -23,8 +23,8 @@ from hudi_format.errors import HudiError, UnsupportedError, ValidationError
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_timeline.file_system_view.partition_values import PartitionColumn, partition_columns
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, snapshot_of
-from hudi_timeline.options.implemented import VALIDATORS
 from hudi_timeline.options.read_config import ReadConfig
+from hudi_timeline.options.write_options import VALIDATORS
 from hudi_timeline.reading.filters import make_predicate
 from hudi_timeline.reading.incremental_range import IncrementalSource, Range, incremental_schema
 from hudi_timeline.reading.merged_query import MergedSource, merged_schema

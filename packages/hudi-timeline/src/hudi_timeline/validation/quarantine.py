@@ -22,7 +22,7 @@ from hudi_timeline import table_config
 from hudi_timeline.file_system_view.listing import list_partitions
 from hudi_timeline.file_system_view.snapshot import snapshot_of
 from hudi_timeline.options import WriteConfig
-from hudi_timeline.options.implemented import QUARANTINE
+from hudi_timeline.options.write_options import QUARANTINE
 from hudi_timeline.timeline.active_timeline import Timeline, load_timeline
 from hudi_timeline.timeline.avro_files import parse
 from hudi_timeline.timeline.instant import ROLLBACK

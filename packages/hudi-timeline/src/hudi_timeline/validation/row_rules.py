@@ -33,7 +33,7 @@ from hudi_format.keygen.java_text import to_text
 from hudi_format.keygen.key_generator import SIMPLE, KeySpec
 from hudi_format.keygen.record_keys import absent, nested_column, partition_paths
 from hudi_format.schema.evolution import conform
-from hudi_timeline.options.implemented import RULES
+from hudi_timeline.options.write_options import RULES
 from hudi_timeline.reading.filters import make_predicate
 from hudi_timeline.validation.precommit import SHOWN, refused
 from hudi_timeline.validation.sql_validators import connect, fetched

@@ -22,7 +22,7 @@ import pyarrow as pa
 from hudi_format.errors import InvalidOptionError, UnsupportedError, ValidationError
 from hudi_format.keygen.java_text import to_text
 from hudi_timeline.options import WriteConfig
-from hudi_timeline.options.implemented import OTHER_THAN_BEFORE, SAME_BEFORE_AND_AFTER, SINGLE_VALUE
+from hudi_timeline.options.write_options import OTHER_THAN_BEFORE, SAME_BEFORE_AND_AFTER, SINGLE_VALUE
 from hudi_timeline.reading.scan import Scan
 
 VARIABLE = "<TABLE_NAME>"

@@ -31,7 +31,7 @@ from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.listing import list_partitions
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, snapshot_of
 from hudi_timeline.options import parse_write_options
-from hudi_timeline.options.implemented import DUP_POLICY
+from hudi_timeline.options.write_options import DUP_POLICY
 from hudi_timeline.progress import Reporter, Silent, reporter
 from hudi_timeline.services import inline_services
 from hudi_timeline.table_config import TableConfig
@@ -389,7 +389,7 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
         for partition in counts:
             check_safe(partition)
     empty = not counts and not run.aside.rows
-    if empty and not plan.config.allow_empty_commit and plan.operation not in _REPLACING:
+    if empty and not plan.config.transaction.allow_empty and plan.operation not in _REPLACING:
         return _nothing(run)
     if plan.table is not None and fails_on_known_keys(plan):
         with phases("tag"):

@@ -39,7 +39,7 @@ from hudi_timeline.file_system_view.snapshot import CommitCache
 from hudi_timeline.file_system_view.table_schema import refuse_defaults, refuse_unwritable
 from hudi_timeline.options import WriteConfig, check_against_table
 from hudi_timeline.options.allowed_functions import table_merge_rule
-from hudi_timeline.options.option import PREPPED
+from hudi_timeline.options.write_options import PREPPED
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.active_timeline import Timeline, latest_schema, load_timeline, read_commit
 from hudi_timeline.timeline.instant import INFLIGHT, instant_path

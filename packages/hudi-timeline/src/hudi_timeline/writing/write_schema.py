@@ -32,7 +32,7 @@ from hudi_format.schema.meta_fields import without_meta
 from hudi_format.storage.open import folder_and_name, open_beside
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.options import WriteConfig
-from hudi_timeline.options.implemented import SOURCE_SCHEMA_FILE, TARGET_SCHEMA_FILE, WRITE_SCHEMA
+from hudi_timeline.options.table_options import SOURCE_SCHEMA_FILE, TARGET_SCHEMA_FILE, WRITE_SCHEMA
 
 
 @dataclass(frozen=True, slots=True)

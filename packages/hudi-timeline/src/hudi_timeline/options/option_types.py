@@ -1,0 +1,161 @@
+"""The kinds of values that options take, and how their text is parsed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+_WHOLE = re.compile(r"[+-]?\d+\Z", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\Z", re.ASCII)
+# Java's long: what Apache Hudi keeps sizes and counts in.
+_MOST = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class OptionType:
+    """A kind of value.
+
+    Attributes:
+        allowed: what may stand there, to follow "it takes".
+        parse: the value of a text; ValueError where it is not allowed.
+    """
+
+    allowed: str
+    parse: Callable[[str], object]
+
+
+def _boolean(text: str) -> bool:
+    lowered = text.strip().lower()
+    if lowered not in ("true", "false"):
+        raise ValueError(text)
+    return lowered == "true"
+
+
+def whole(least: int | None = None, most: int = _MOST, unit: str = "") -> OptionType:
+    """A whole number within bounds, both inclusive."""
+
+    def parse(text: str) -> int:
+        if not _WHOLE.match(text.strip()):
+            raise ValueError(text)
+        number = int(text)
+        if (least is not None and number < least) or number > most:
+            raise ValueError(text)
+        return number
+
+    of = f" of {unit}" if unit else ""
+    bounds = "" if least is None else f" from {least}"
+    if most != _MOST:
+        bounds += f" to {most}"
+    return OptionType(f"a whole number{of}{bounds}", parse)
+
+
+def number(
+    least: float | None = None, below: float | None = None, *, above: float | None = None
+) -> OptionType:
+    """A number within bounds: `least` inclusive, the others not."""
+
+    def parse(text: str) -> float:
+        if not _NUMBER.match(text.strip()):
+            raise ValueError(text)
+        value = float(text)
+        if least is not None and value < least:
+            raise ValueError(text)
+        if (above is not None and value <= above) or (below is not None and value >= below):
+            raise ValueError(text)
+        return value
+
+    bounds = [f"from {least:g}"] if least is not None else []
+    bounds += [f"above {above:g}"] if above is not None else []
+    bounds += [f"below {below:g}"] if below is not None else []
+    return OptionType(" ".join(["a number", " and ".join(bounds)]).rstrip(), parse)
+
+
+def choice(*allowed: str) -> OptionType:
+    """One of some names, in any case; the spelling given here comes back."""
+    by_lower = {a.lower(): a for a in allowed}
+
+    def parse(text: str) -> str:
+        found = by_lower.get(text.strip().lower())
+        if found is None:
+            raise ValueError(text)
+        return found
+
+    return OptionType("one of " + ", ".join(a or '""' for a in allowed), parse)
+
+
+FUNCTION = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\Z"
+
+
+def java_class(package: str) -> OptionType:
+    """A Java class: its full name comes back, also for a name without package."""
+
+    def parse(text: str) -> str:
+        name = text.strip()
+        if not re.match(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*\Z", name):
+            raise ValueError(text)
+        if "." not in name:
+            return package + name
+        # The package of the releases before Apache.
+        return (
+            "org.apache.hudi" + name.removeprefix("com.uber.hoodie")
+            if name.startswith("com.uber.hoodie.")
+            else name
+        )
+
+    return OptionType(f"the name of a Java class, with or without {package.rstrip('.')}", parse)
+
+
+def class_or_function(package: str) -> OptionType:
+    """A Java class as in `java_class`, or a Python function as `module:function`."""
+    of_java = java_class(package)
+
+    def parse(text: str) -> object:
+        return text.strip() if re.match(FUNCTION, text.strip()) else of_java.parse(text)
+
+    return OptionType(f"{of_java.allowed}, or a Python function as module:function", parse)
+
+
+def _fields(text: str) -> tuple[str, ...]:
+    parts = tuple(p for p in (p.strip() for p in text.split(",")) if p)
+    if len(set(parts)) != len(parts):
+        raise ValueError(text)
+    return parts
+
+
+def _name(text: str) -> str:
+    if not text.strip():
+        raise ValueError(text)
+    return text.strip()
+
+
+TEXT = OptionType("text", lambda text: text)
+STRIPPED = OptionType("text", str.strip)
+NAME = OptionType("a name, not empty", _name)
+BOOLEAN = OptionType("true or false", _boolean)
+FIELDS = OptionType("names, comma separated, each once", _fields)
+PATH_LIST = OptionType("paths, comma separated, each once", _fields)
+
+WHOLE, NUMBER = whole(), number()
+BYTES = whole(1, unit="bytes")
+MILLISECONDS = whole(1, unit="milliseconds")
+TASKS = whole(0, 2**31 - 1, unit="tasks (0 leaves it to the engine)")
+STORAGE_LEVELS = choice(
+    *(
+        f"{memory}{form}"
+        for memory in ("MEMORY_AND_DISK", "MEMORY_ONLY")
+        for form in ("", "_2", "_SER", "_SER_2")
+    ),
+    *("DISK_ONLY", "DISK_ONLY_2", "DISK_ONLY_3", "OFF_HEAP"),
+)
+
+
+def type_of_default(default: str | None) -> OptionType:
+    """The kind of an option as its default shows it: `true` is a boolean, `10` a whole number."""
+    if default is None:
+        return TEXT
+    if default in ("true", "false"):
+        return BOOLEAN
+    if _WHOLE.match(default):
+        return WHOLE
+    return NUMBER if _NUMBER.match(default) else TEXT
