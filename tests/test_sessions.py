@@ -18,7 +18,7 @@ FOLDERS = {
     "unit-3.11(hudi-timeline)": ["packages/hudi-timeline/tests"],
     "spark(3.5)": ["packages/hudi-spark/tests"],
     "spark(4)": ["packages/hudi-spark/tests"],
-    "scenario": ["tests/scenario", "tests/golden"],
+    "scenario": ["tests/scenarios", "tests/golden"],
     "interop": ["tests/interop"],
     "lowest-3.11": [f"packages/{p}/tests" for p in sessions.PACKAGES[:3]],
     "fuzz_smoke": ["fuzz"],

@@ -3,8 +3,9 @@
     hudi_format <- hudi_index <- hudi_timeline <- hudi_spark, and pyspark only in the last.
 
 Read from the sources, so that Cython modules and indented imports count too.  Also: how many modules a room holds, that
-a module has one subject, that `__init__.py` holds names only, that a name tells one module from another, and that
-READMEs and examples import the roots of packages only.  What is left out stands below, each with its reason.
+a module has one subject and is no sliver, that `__init__.py` holds names only, that a name tells one module from
+another, and that READMEs and examples import the roots of packages only.  What is left out stands below, each with its
+reason.
 """
 
 from __future__ import annotations
@@ -57,8 +58,33 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
 # (room, what it imports): why it may.
 UPWARD: dict[tuple[str, str], str] = {}
 
-MOST_LINES = 600
-MOST_AT_THE_TOP, MOST_IN_A_FOLDER = 8, 24
+LEAST_LINES, MOST_LINES = 60, 600
+MOST_AT_THE_TOP, MOST_IN_A_FOLDER = 8, 20
+# Folders of more modules: how many, and why.
+WIDER = {
+    "hudi_timeline/writing": (
+        22,
+        "all steps of a write on one floor; each step is one module, and none has a second use",
+    ),
+}
+# Modules of fewer lines: why they are modules of their own.
+SMALL = {
+    "hudi_format/commit_json.py": "the door of a compiled module, as decode.py and block.py are of larger ones",
+    "hudi_format/fork_safe.py": "used by storage and by the locks of hudi-timeline; knows neither",
+    "hudi_format/partition_metadata.py": "one file of the format, as table_config is another",
+    "hudi_format/file_slice/base_rows.py": "the loop that the slice reader and the read tasks of hudi-timeline share",
+    "hudi_format/merge/memory_limit.py": "one option's meaning for all of merge and for hudi-timeline's writes",
+    "hudi_format/schema/meta_fields.py": "the names of Apache Hudi's meta fields, which 40 modules import",
+    "hudi_format/storage/parallel.py": "for callers of storages, not for storages",
+    "hudi_timeline/cli/importing.py": "one command, as the other modules of cli are",
+    "hudi_timeline/concurrency/running_call.py": "used by heartbeats and by locks; knows neither",
+    "hudi_timeline/services/clean_records.py": "read by four services; planning of cleanings is one of them",
+    "hudi_timeline/services/inline_services.py": "the door of services that writes call; the services do not know it",
+    "hudi_timeline/timeline/avro_types.py": "Avro types that two families of records share",
+    "hudi_spark/reading/read_tasks.py": "what executors import for a read, and nothing else",
+    "hudi_spark/runtime/python_workers.py": "wraps the functions of reads and of writes alike",
+    "hudi_spark/writing/writer.py": "the door of a write on Spark; a stranger looks for it here",
+}
 # Names that several rooms have, because each room has one: a stranger looks in the room first.
 COMMON_STEMS = {"reader", "writer", "protocol", "errors", "block", "encoder", "verify"}
 
@@ -128,19 +154,35 @@ def of_modules(root: Path) -> Iterator[str]:
             lines = text.count("\n")
             if lines > MOST_LINES:
                 yield f"{name}: {lines} lines; past {MOST_LINES} a module has two subjects"
+            yield from _of_size(path, lines)
             if path.name == "__init__.py" and path.parent.name != "pyspark_hudi":
                 if re.search(r"^(?:def|class|for|if|while)\b", text, re.MULTILINE):
                     yield f"{name}: __init__ holds names only"
             elif path.suffix == ".py" and not path.stem.startswith("_"):
                 folders[path.parent] += 1
                 stems[path.stem] += 1
+        for name in (n for n in SMALL if n.startswith(f"{package}/")):
+            if not (root / "packages" / package.replace("_", "-") / "src" / name).is_file():
+                yield f"{name}: is gone, and still in SMALL"
         for folder, count in folders.items():
             most = MOST_AT_THE_TOP if folder.name == package else MOST_IN_A_FOLDER
+            most, _ = WIDER.get("/".join(folder.parts[folder.parts.index("src") + 1 :]), (most, ""))
             if count > most:
                 yield f"{folder.relative_to(root)}: {count} modules; at most {most}"
         for stem, count in stems.items():
             if count > 1 and stem not in COMMON_STEMS:
                 yield f"{package}: {count} modules are called {stem}"
+
+
+def _of_size(path: Path, lines: int) -> Iterator[str]:
+    """Of a public module: small ones stand in `SMALL`, and nothing else does."""
+    if path.suffix != ".py" or path.stem.startswith("_"):
+        return
+    name = "/".join(path.parts[path.parts.index("src") + 1 :])
+    if lines < LEAST_LINES and name not in SMALL:
+        yield f"{name}: {lines} lines; below {LEAST_LINES} it belongs to a neighbour, or into SMALL with its reason"
+    if lines >= LEAST_LINES and name in SMALL:
+        yield f"{name}: {lines} lines; it needs no reason in SMALL any more"
 
 
 def of_documents(root: Path) -> Iterator[str]:

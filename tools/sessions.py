@@ -75,7 +75,7 @@ SESSIONS = (
     Session("spark(3.5)", _tests("hudi-spark"), BOTH),
     Session("interop", (*SHARED, *_sources(*PACKAGES), "tests/interop/"), BOTH),
     Session("spark(4)", _tests("hudi-spark"), BOTH),
-    Session("scenario", (*SHARED, *_sources(*PACKAGES), "tests/scenario/"), BOTH),
+    Session("scenario", (*SHARED, *_sources(*PACKAGES), "tests/scenarios/"), BOTH),
     Session("documents", EVERYTHING, BOTH, beside=True),
     Session("wheels", (*SET_UP, *_sources(*PACKAGES), "tools/check_imports.py"), BOTH, beside=True),
     Session("types", (*SET_UP, *_sources(*PACKAGES)), BOTH, beside=True),
