@@ -1,8 +1,4 @@
-"""The file slices of some partitions at any earlier instant, from one listing.
-
-Table versions up to 6: the name of a log file says which slice it belongs to.  From version 8 on the time at which
-its commit was completed does.
-"""
+"""The file slices of some partitions at any earlier instant, and all slices of file groups, from one listing."""
 
 from __future__ import annotations
 
@@ -14,14 +10,7 @@ from hudi_format.log.corruption import CommittedRange
 from hudi_format.model import BaseFile, FileSlice, LogFile
 from hudi_format.storage.protocol import FileInfo
 from hudi_timeline.file_system_view.base_files import Group
-from hudi_timeline.file_system_view.file_slices import (
-    Completions,
-    committed_logs,
-    newest_slice,
-    pending_compactions,
-    slice_instants,
-    slice_of,
-)
+from hudi_timeline.file_system_view.file_slices import SliceBuilder, committed_logs
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.timeline.instant import COMPACTION, LOG_COMPACTION
@@ -42,14 +31,11 @@ class FileHistory:
             logs: whether log files matter.
         """
         visible = snapshot.visible()
-        config, timeline = snapshot.config, snapshot.timeline
-        by_completion = config.layout_version == 2
-        self._completions = Completions(snapshot.storage, config, timeline) if by_completion else None
         known = snapshot.written().paths
         self.compactions = frozenset(i.time for i in snapshot.timeline.pending(COMPACTION))
         self._bases: dict[Group, dict[str, BaseFile]] = {}
-        self._logs: dict[Group, dict[str, list[LogFile]]] = {}
-        self._pending = pending_compactions(snapshot) if logs else {}
+        self._logs: dict[Group, list[LogFile]] = {}
+        self._builder = SliceBuilder.of(snapshot, logs=logs)
         self.sizes: dict[str, int] = {}
         ranges = committed_logs(snapshot)[0] if logs else {}
         self.committed: Mapping[str, tuple[CommittedRange, ...]] = {
@@ -69,9 +55,8 @@ class FileHistory:
                     stray = base.instant in visible.completed and base.path not in known
                     if base.instant in visible and not stray:
                         self._bases.setdefault((partition, base.file_id), {})[base.instant] = base
-                elif log is not None and logs and (log.instant in visible or log.instant in self.compactions):
-                    by_instant = self._logs.setdefault((partition, log.file_id), {})
-                    by_instant.setdefault(log.instant, []).append(log)
+                elif log is not None and logs and self._builder.counts(log.instant):
+                    self._logs.setdefault((partition, log.file_id), []).append(log)
 
     def before(self, group: Group, instant: str) -> FileSlice | None:
         """The newest slice of a group before an instant; None where there is none.
@@ -79,34 +64,11 @@ class FileHistory:
         Before means that it was begun earlier, and its log files may hold blocks of later instants; from table
         version 8 on that all of it was completed earlier.
         """
-        if self._completions is not None:
-            return self._completed_before(group, instant, self._completions)
-        bases = {i: b for i, b in self._bases.get(group, {}).items() if i < instant}
-        logs: Mapping[str, Sequence[LogFile]] = {
-            i: f for i, f in self._logs.get(group, {}).items() if i < instant
-        }
-        if not bases and not logs:
-            return None
-        base = bases[max(bases)] if bases else None
-        return slice_of(group, base, logs, self._pending.get(group, ""))
-
-    def _completed_before(self, group: Group, instant: str, completions: Completions) -> FileSlice | None:
-        at = completions.of(instant)
-        bases = {i: b for i, b in self._bases.get(group, {}).items() if completions.of(i) < at}
-        logs = [
-            f
-            for i, files in self._logs.get(group, {}).items()
-            if completions.is_completed(i) and completions.of(i) < at
-            for f in files
-        ]
-        pending = self._pending.get(group, "")
-        begun = {*bases, *([pending] if pending and pending < instant else [])}
-        newest = newest_slice(group, slice_instants(begun, logs, completions), pending, None)
-        if newest is None:
-            return None
-        first, files = newest
-        base = bases.get(first)
-        return FileSlice(*group, first, base, tuple(files)) if base is not None or files else None
+        time_of = self._builder.time_of
+        at = time_of(instant)
+        bases = {i: b for i, b in self._bases.get(group, {}).items() if time_of(i) < at}
+        logs = [f for f in self._logs.get(group, ()) if time_of(f.instant) < at]
+        return self._builder.newest(group, bases, logs)
 
 
 # Every file slice of every file group, of completed instants: what the cleaner and savepoints choose among.

@@ -9,7 +9,7 @@ Source: spec "Queries", section 4; MergeOnReadIncrementalRelation of Apache Hudi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from hudi_format.errors import CorruptFileError
@@ -17,13 +17,7 @@ from hudi_format.file_names import parse_base_file, parse_log_file
 from hudi_format.log.corruption import CommittedRange, committed_range
 from hudi_format.model import BaseFile, FileSlice, LogFile, join_path
 from hudi_timeline.file_system_view.base_files import CommittedBaseFile, Group, check_size, missing_file
-from hudi_timeline.file_system_view.file_slices import (
-    Completions,
-    newest_slice,
-    pending_compactions,
-    slice_instants,
-    slice_of,
-)
+from hudi_timeline.file_system_view.file_slices import SliceBuilder
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.partition_values import FROM_PATH, partition_table
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
@@ -40,14 +34,14 @@ class _Changed:
 
     Attributes:
         bases: base files by group.
-        logs: log files by group and base instant.
+        logs: log files by group and path.
         written: by path, what a commit says of a file.
         committed: by path of a log file, what completed instants wrote of it.
         replaced: the instant that replaced a group.
     """
 
     bases: dict[Group, dict[str, BaseFile]]
-    logs: dict[Group, dict[str, dict[str, LogFile]]]
+    logs: dict[Group, dict[str, LogFile]]
     written: dict[str, CommittedBaseFile]
     committed: dict[str, tuple[CommittedRange, ...]]
     replaced: dict[Group, str]
@@ -69,8 +63,7 @@ class MergedIncrementalSource(IncrementalSource):
                     if base is not None:
                         out.bases.setdefault((partition, base.file_id), {})[base.instant] = base
                     elif log is not None:
-                        by_instant = out.logs.setdefault((partition, log.file_id), {})
-                        by_instant.setdefault(log.instant, {})[path] = log
+                        out.logs.setdefault((partition, log.file_id), {})[path] = log
                         part = committed_range(instant.time, stat_to_json(stat))
                         if part is not None:
                             out.committed[path] = (*out.committed.get(path, ()), part)
@@ -107,21 +100,11 @@ class MergedIncrementalSource(IncrementalSource):
 
     def _slices(self, changed: _Changed) -> list[FileSlice]:
         """Newest slice of each written, unreplaced group, from those files alone."""
-        snapshot = self.snapshot
-        pending = pending_compactions(snapshot) if changed.logs else {}
-        completions = None
-        if snapshot.config.layout_version == 2:
-            completions = Completions(snapshot.storage, snapshot.config, snapshot.timeline)
+        builder = SliceBuilder.of(self.snapshot, logs=bool(changed.logs))
         wanted = self._wanted() if self.options.incr_path_glob else None
         out = []
         for group in sorted({*changed.bases, *changed.logs} - changed.replaced.keys()):
-            bases = changed.bases.get(group, {})
-            base = bases[max(bases)] if bases else None
-            logs = {i: tuple(files.values()) for i, files in changed.logs.get(group, {}).items()}
-            if completions is None:
-                found = slice_of(group, base, logs, pending.get(group, ""))
-            else:
-                found = _completed_slice(group, bases, logs, pending.get(group, ""), completions)
+            found = builder.newest(group, changed.bases.get(group, {}), changed.logs.get(group, {}).values())
             if found is not None and (wanted is None or any(wanted(f.path) for f in _files(found))):
                 out.append(found)
         return out
@@ -216,12 +199,7 @@ class MergedIncrementalSource(IncrementalSource):
         read = {f.path: s for s in slices.values() for f in _files(s)}
         every = [b for by_instant in changed.bases.values() for b in by_instant.values()]
         files: list[tuple[BaseFile, BaseFile | LogFile]] = [(b, b) for b in every]
-        files += [
-            (as_file(f), f)
-            for by_instant in changed.logs.values()
-            for logs in by_instant.values()
-            for f in logs.values()
-        ]
+        files += [(as_file(f), f) for logs in changed.logs.values() for f in logs.values()]
         for shown, file in sorted(files, key=lambda f: f[0].path):
             group = (file.partition, file.file_id)
             shown = replace(shown, size=changed.written[file.path].size)
@@ -236,24 +214,6 @@ class MergedIncrementalSource(IncrementalSource):
                 yield FileDecision(
                     shown, False, f"of an older slice; the newest is of {slices[group].base_instant}"
                 )
-
-
-def _completed_slice(
-    group: Group,
-    bases: Mapping[str, BaseFile],
-    logs: Mapping[str, Sequence[LogFile]],
-    pending: str,
-    completions: Completions,
-) -> FileSlice | None:
-    """`slice_of` for a table of version 8 or later."""
-    begun = {*bases, *([pending] if pending else [])}
-    every = [f for files in logs.values() for f in files]
-    newest = newest_slice(group, slice_instants(begun, every, completions), pending, None)
-    if newest is None:
-        return None
-    first, files = newest
-    base = bases.get(first)
-    return FileSlice(*group, first, base, tuple(files)) if base is not None or files else None
 
 
 def _files(part: FileSlice) -> list[BaseFile | LogFile]:
