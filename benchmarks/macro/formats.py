@@ -30,8 +30,8 @@ from hudi_format.hfile.reader import HFileReader
 from hudi_format.hfile.writer import HFileWriter
 from hudi_format.log import _scan
 from hudi_format.log.block import BlockType
-from hudi_format.log.block_decoder import BATCH_ROWS
 from hudi_format.log.block_index import IndexColumn, index
+from hudi_format.log.data_block import BATCH_ROWS
 from hudi_format.log.encoder import avro_content, frame
 from hudi_format.log.reader import LogFileReader
 from hudi_format.merge.key_index import KeyIndex, merge_positions

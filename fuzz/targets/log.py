@@ -14,7 +14,7 @@ import pyarrow as pa
 from hudi_format.errors import HudiError
 from hudi_format.log import reader
 from hudi_format.log.block import BlockType, HeaderKey, LogBlock
-from hudi_format.log.block_decoder import BlockDecoder
+from hudi_format.log.data_block import BlockDecoder
 from hudi_format.log.delete_block import read_deletes
 from hudi_format.log.kryo import KryoError, read_kryo
 from hudi_format.log.positions import RoaringError, read_roaring64, record_positions

@@ -12,7 +12,7 @@ import pytest
 
 from hudi_format.avro.encoder import Encoder
 from hudi_format.log.block import BlockType, HeaderKey
-from hudi_format.log.block_decoder import BlockDecoder
+from hudi_format.log.data_block import BlockDecoder
 from hudi_format.log.encoder import block_type
 from hudi_format.log.reader import LogFileReader
 from hudi_format.log.writer import LogWriter

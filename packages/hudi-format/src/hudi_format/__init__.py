@@ -77,7 +77,7 @@ __getattr__, __dir__ = at_first_use(
     {
         "BaseFile": "model",
         "BaseFileWriter": "parquet.writer",
-        "BlockDecoder": "log.block_decoder",
+        "BlockDecoder": "log.data_block",
         "BlockType": "log.block",
         "ClockError": "errors",
         "ConcurrentWriterError": "errors",

@@ -36,7 +36,7 @@ from hudi_format.file_slice.reader import read_file_slice as read_file_slice
 from hudi_format.hfile.reader import HFileReader as HFileReader
 from hudi_format.hfile.writer import HFileWriter as HFileWriter
 from hudi_format.log.block import BlockType as BlockType
-from hudi_format.log.block_decoder import BlockDecoder as BlockDecoder
+from hudi_format.log.data_block import BlockDecoder as BlockDecoder
 from hudi_format.log.delete_block import read_deletes as read_deletes
 from hudi_format.log.reader import LogFileReader as LogFileReader
 from hudi_format.log.writer import LogWriter as LogWriter

@@ -12,7 +12,7 @@ from hudi_format.avro.decoder import Decoder
 from hudi_format.errors import MissingColumnError, OptionError, RecordKeyError, SchemaError, UnsupportedError
 from hudi_format.file_names import parse_log_file
 from hudi_format.log.block import BlockType
-from hudi_format.log.block_decoder import BlockDecoder, BlockRows
+from hudi_format.log.data_block import BlockDecoder, BlockRows
 from hudi_format.log.encoder import block_type, contents
 from hudi_format.log.reader import LogFileReader
 from hudi_format.log.writer import LogWriter

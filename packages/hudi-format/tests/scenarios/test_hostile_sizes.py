@@ -19,9 +19,9 @@ from hudi_format.avro.types import parse
 from hudi_format.errors import CorruptFileError, HudiError, UnsupportedError
 from hudi_format.file_names import is_bucket_file_id, parse_log_file
 from hudi_format.log.block import BlockType, LogBlock
-from hudi_format.log.block_decoder import BlockDecoder
 from hudi_format.log.block_index import IndexColumn, index
 from hudi_format.log.corruption import check_file
+from hudi_format.log.data_block import BlockDecoder
 from hudi_format.log.delete_block import read_deletes
 from hudi_format.log.kryo import KryoError, read_kryo
 from hudi_format.log.positions import RoaringError, read_roaring64, record_positions

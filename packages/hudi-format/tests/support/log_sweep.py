@@ -18,8 +18,8 @@ import pyarrow as pa
 from hudi_format.errors import CorruptFileError, HudiError, UnsupportedError
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.log.block import BlockType, HeaderKey, LogBlock
-from hudi_format.log.block_decoder import BlockDecoder
 from hudi_format.log.corruption import CommittedRange, check_file
+from hudi_format.log.data_block import BlockDecoder
 from hudi_format.log.delete_block import read_deletes
 from hudi_format.log.reader import LogFileReader
 from hudi_format.log.scanner import BlockScope, order_blocks

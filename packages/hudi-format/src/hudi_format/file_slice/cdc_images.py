@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 
 from hudi_format.file_slice.reader import SliceMerge
 from hudi_format.log.block import BlockType
-from hudi_format.log.block_decoder import BlockDecoder
 from hudi_format.log.corruption import CommittedRange
+from hudi_format.log.data_block import BlockDecoder
 from hudi_format.log.delete_block import read_deletes
 from hudi_format.log.scanner import SliceLog
 from hudi_format.merge import record_merger

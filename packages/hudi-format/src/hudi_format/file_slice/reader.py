@@ -32,8 +32,8 @@ from hudi_format.file_slice.base_file import find_entries, open_other
 from hudi_format.file_slice.base_rows import merge_base
 from hudi_format.keygen.record_keys import KeySpec, nested_column, record_keys
 from hudi_format.log.block import BlockType, LogBlock
-from hudi_format.log.block_decoder import BlockRows
 from hudi_format.log.corruption import CommittedRange
+from hudi_format.log.data_block import BlockRows
 from hudi_format.log.delete_block import DeleteBlock, OrderingType, read_deletes
 from hudi_format.log.scanner import BlockScope, SliceLog
 from hudi_format.merge import record_merger

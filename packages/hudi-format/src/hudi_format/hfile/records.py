@@ -15,12 +15,15 @@ from hudi_format.errors import CorruptFileError
 KEY_FIELD = "key"
 
 
-def decode_entries(entries: pa.RecordBatch, decoder: Decoder, *, keys_agree: bool = False) -> pa.RecordBatch:
+def decode_entries(
+    entries: pa.RecordBatch, decoder: Decoder, *, field: str = KEY_FIELD, keys_agree: bool = False
+) -> pa.RecordBatch:
     """The decoded records of HFile entries.
 
     Args:
         entries: columns `key` and `value`.
         decoder: from the HFile's schema to the wanted columns.
+        field: as of `with_keys`.
         keys_agree: a record that has a key of its own has that of its entry.  True of base files, whose records
             are looked up by their entries' keys; the block of a log may have a column `key` of the user's.
 
@@ -32,7 +35,7 @@ def decode_entries(entries: pa.RecordBatch, decoder: Decoder, *, keys_agree: boo
     begins = offsets[:-1].astype(np.int64)
     data = values.buffers()[2]
     rows = decoder.decode(b"" if data is None else data, begins, np.diff(offsets).astype(np.int64))
-    return with_keys(rows, entries.column("key"), keys_agree=keys_agree)
+    return with_keys(rows, entries.column("key"), field, keys_agree=keys_agree)
 
 
 def with_keys(

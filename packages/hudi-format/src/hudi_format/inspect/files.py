@@ -17,8 +17,7 @@ from hudi_format.hfile import trailer as t
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.inspect.report import FileReport, schemas_of
 from hudi_format.log.block import MAGIC, BlockType, HeaderKey, LogBlock
-from hudi_format.log.block_decoder import BlockDecoder
-from hudi_format.log.data_block import read_avro
+from hudi_format.log.data_block import BlockDecoder, read_avro
 from hudi_format.log.delete_block import read_deletes
 from hudi_format.log.parquet_block import unreadable
 from hudi_format.log.reader import LogFileReader

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Any
 
+from hudi_format._checks import loads
 from hudi_format.errors import CorruptFileError, HudiError
 
 MAGIC = b"#HUDI#"
@@ -137,6 +139,17 @@ class LogBlock:
     def schema(self) -> str:
         """The writer's Avro schema as JSON text, else ""."""
         return self.header.get(HeaderKey.SCHEMA, "")
+
+    def fields(self) -> dict[str, Any]:
+        """Columns of a data block: Avro types (JSON) by name.
+
+        Raises:
+            CorruptFileError: its schema is none.
+        """
+        try:
+            return {f["name"]: f["type"] for f in loads(self.schema)["fields"]}
+        except (ValueError, LookupError, TypeError, RecursionError) as e:
+            raise self.broken(f"a SCHEMA that is none: {type(e).__name__}: {e}") from None
 
     @property
     def is_rollback(self) -> bool:

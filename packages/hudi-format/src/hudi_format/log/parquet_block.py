@@ -13,7 +13,6 @@ from hudi_format.avro.encoder import Encoder
 from hudi_format.avro.types import AvroType, Json, parse
 from hudi_format.errors import HudiError, SchemaError, UnsupportedError
 from hudi_format.log.block import LogBlock
-from hudi_format.log.data_block import block_fields
 from hudi_format.parquet.decimal_annotation import with_decimals
 from hudi_format.parquet.footer import check_columns, long_decimal, missing_column, stated_schema
 from hudi_format.parquet.utf8 import check_text, texts_as_bytes
@@ -30,7 +29,7 @@ def open_content(block: LogBlock, content: pa.Buffer) -> tuple[pq.ParquetFile, i
     """
     file = pq.ParquetFile(pa.BufferReader(content))
     stored = {f.name: f.type for f in file.schema_arrow}
-    for name, kind in block_fields(block).items():
+    for name, kind in block.fields().items():
         if name not in stored:
             raise block.broken(f"a Parquet content without column {name}", block.content_offset)
         if stored[name] == pa.null() and kind not in ("null", ["null"]):

@@ -13,8 +13,8 @@ from hudi_format.errors import CorruptFileError, HudiError
 from hudi_format.file_slice.cdc_images import image_texts, logged_keys
 from hudi_format.file_slice.reader import SliceMerge
 from hudi_format.log.block import BlockType
-from hudi_format.log.block_decoder import BlockDecoder
 from hudi_format.log.corruption import CommittedRange, check_file
+from hudi_format.log.data_block import BlockDecoder
 from hudi_format.log.reader import LogFileReader
 from hudi_format.merge import record_merger
 from hudi_format.merge.key_index import KeyIndex

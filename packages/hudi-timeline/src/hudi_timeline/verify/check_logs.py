@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError
 from hudi_format.file_names import parse_cdc_file, parse_log_file
 from hudi_format.log.block import BlockType, Damage, LogBlock
-from hudi_format.log.block_decoder import BlockDecoder
 from hudi_format.log.corruption import CommittedRange, check_file, check_header
+from hudi_format.log.data_block import BlockDecoder
 from hudi_format.log.delete_block import read_deletes
 from hudi_format.log.reader import LogFileReader
 from hudi_format.model import LogFile, join_path

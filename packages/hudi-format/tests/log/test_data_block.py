@@ -15,8 +15,7 @@ from hudi_format.errors import CorruptFileError, SchemaError
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.hfile.writer import hfile_bytes
 from hudi_format.log.block import BlockType, HeaderKey, LogBlock
-from hudi_format.log.block_decoder import BlockDecoder, BlockRows, data_block_batches
-from hudi_format.log.data_block import read_avro
+from hudi_format.log.data_block import BlockDecoder, BlockRows, read_avro
 from hudi_format.log.reader import LogFileReader
 from hudi_format.schema.avro import from_avro
 
@@ -78,7 +77,7 @@ def test_hfile_blocks_get_their_keys_back(version):
 def test_parquet_blocks_have_the_columns_of_their_schema(version):
     rows = 0
     for b, content in with_content(version, BlockType.PARQUET_DATA):
-        table = pa.Table.from_batches(data_block_batches(b, content))
+        table = pa.Table.from_batches(BlockDecoder().batches(b, content))
         assert table.schema.equals(from_avro(b.schema))
         assert table["_hoodie_record_key"].equals(
             pq.read_table(pa.BufferReader(content))["_hoodie_record_key"]
@@ -112,7 +111,7 @@ def test_a_bad_record_is_named_with_its_place_in_the_file():
     data = avro("7", "aa", "bb")
     at = data.index(b"\x04bb")
     with pytest.raises(CorruptFileError, match="record 1") as caught:
-        list(data_block_batches(*one(data[:at] + b"\x0a" + data[at + 1 :])))
+        list(BlockDecoder().batches(*one(data[:at] + b"\x0a" + data[at + 1 :])))
     assert (caught.value.file, caught.value.instant) == ("f", "7")
     assert at <= caught.value.details["offset"] <= at + 3
 
@@ -121,13 +120,13 @@ def test_a_bad_record_is_named_with_its_place_in_the_file():
 def test_a_parquet_content_that_lost_rows_or_columns_is_an_error():
     """Arrow reads what a footer says: no row groups are no rows, and no error."""
     b, content = next(with_content("v6", BlockType.PARQUET_DATA))
-    rows = sum(map(len, data_block_batches(b, content)))
+    rows = sum(map(len, BlockDecoder().batches(b, content)))
     fewer = missing = 0
     for at in range(len(content) - 4096 if len(content) > 4096 else 0, len(content)):
         data = bytearray(content)
         data[at] ^= 4
         try:
-            found = list(data_block_batches(b, pa.py_buffer(bytes(data))))
+            found = list(BlockDecoder().batches(b, pa.py_buffer(bytes(data))))
         except CorruptFileError as e:
             fewer += "row groups" in e.message
             missing += "without column" in e.message
@@ -141,7 +140,7 @@ def test_a_parquet_content_that_lost_rows_or_columns_is_an_error():
 @pytest.mark.parametrize("kind", [4, 5])
 def test_contents_of_another_kind_are_errors_with_file_and_offset(kind):
     with pytest.raises(CorruptFileError) as caught:
-        list(data_block_batches(*one(block(kind, {0: "7", 2: SCHEMA}, avro_content([b"\2a"])))))
+        list(BlockDecoder().batches(*one(block(kind, {0: "7", 2: SCHEMA}, avro_content([b"\2a"])))))
     assert caught.value.file == "f"
     assert caught.value.details["offset"] >= 22
 
@@ -160,14 +159,14 @@ def test_a_parquet_content_of_other_types_than_the_block_says_is_damage():
 
     for bad in (parquet([{"a": None}], pa.int64()), parquet([{"a": [1]}], pa.list_(pa.int64()))):
         with pytest.raises(CorruptFileError, match=r"contradicts the block's schema: column s\.a") as caught:
-            list(data_block_batches(*bad))
+            list(BlockDecoder().batches(*bad))
         assert caught.value.file == "f"
     wanted = pa.schema([("s", pa.struct([("a", pa.int64())]))])
     with pytest.raises(CorruptFileError, match=r"contradicts the block's schema: column s\.a"):
         list(BlockRows(wanted, None, 1 << 20).read(*bad))
     fine = parquet([{"a": 7}], pa.int64(), inner=False)
     with pytest.raises(SchemaError, match=r"s\.a"):  # it is what is wanted that does not fit
-        list(data_block_batches(*fine, schema=pa.schema([("s", pa.struct([("a", pa.bool_())]))])))
+        list(BlockDecoder(schema=pa.schema([("s", pa.struct([("a", pa.bool_())]))])).batches(*fine))
 
 
 @pytest.mark.req("NEW-37", "LF-15")
@@ -187,10 +186,10 @@ def test_a_member_that_a_parquet_content_names_otherwise_is_damage():
     ):
         b, data = one(block(5, {0: "7", 2: json.dumps(written)}, content))
         if sound:
-            assert next(iter(data_block_batches(b, data))).to_pylist() == [{"s": [{"amount": 7}]}]
+            assert next(iter(BlockDecoder().batches(b, data))).to_pylist() == [{"s": [{"amount": 7}]}]
             continue
         with pytest.raises(CorruptFileError, match=r"without column s\.amount"):
-            list(data_block_batches(b, data))
+            list(BlockDecoder().batches(b, data))
         wanted = from_avro(json.dumps(written))
         with pytest.raises(CorruptFileError, match=r"column s\.amount"):
             list(BlockRows(wanted, None, 1 << 20).read(b, data))
@@ -223,6 +222,6 @@ def test_a_schema_that_is_none_is_told_with_the_block_that_has_it(kind):
     with LogFileReader(first + block(kind, {0: "7", 2: "{"}, avro_content([b"\2a"])), file="f") as log:
         bad = log.blocks[1]
         with pytest.raises(CorruptFileError, match="not an Avro schema") as caught:
-            list(data_block_batches(bad, log.content(bad)))
+            list(BlockDecoder().batches(bad, log.content(bad)))
     assert (caught.value.file, caught.value.instant) == ("f", "7")
     assert caught.value.details["offset"] == len(first)
