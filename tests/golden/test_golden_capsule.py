@@ -34,10 +34,10 @@ def findings(table):
 @pytest.mark.req("NEW-13")
 @pytest.mark.parametrize("golden_table", TABLES, ids=str)
 def test_a_table_of_apache_hudi_is_rebuilt_with_its_plan_and_its_findings(golden_table, tmp_path):
-    table = HudiTable(LocalStorage(str(golden_table.unpack(tmp_path / "original"))))
+    table = HudiTable._of(LocalStorage(str(golden_table.unpack(tmp_path / "original"))))
     made = make_capsule(table.storage, tmp_path / "bug.zip")
     manifest = open_capsule(tmp_path / "bug.zip", tmp_path / "rebuilt")
-    again = HudiTable(LocalStorage(str(tmp_path / "rebuilt")))
+    again = HudiTable._of(LocalStorage(str(tmp_path / "rebuilt")))
     assert plan(again) == plan(table)
     assert findings(again) == findings(table)
     assert not [text for text in made.left_out if "takes more bytes" in text]

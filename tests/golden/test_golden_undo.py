@@ -132,7 +132,7 @@ def test_undoing_a_merge_on_read_table_may_stop_at_any_change_of_the_store(tmp_p
         path = table.unpack(tmp_path / str(number))
         faults = Faults(Fault(CRASH, nth=number, operation=CHANGES))
         with faults.process():
-            given = HudiTable(faults.wrap(LocalStorage(str(path))), NO_METADATA)
+            given = HudiTable._of(faults.wrap(LocalStorage(str(path))), NO_METADATA)
             given.rollback(last) if what == "rollback" else given.restore(to)
         if not faults.dead:
             break

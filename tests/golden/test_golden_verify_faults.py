@@ -18,6 +18,7 @@ from hudi_index.bloom.filter import parse_filter
 from hudi_index.bloom.key_observer import BLOOM, TYPE_CODE
 from hudi_timeline.table import HudiTable
 from hudi_timeline.timeline.avro_files import parse
+from hudi_timeline.timeline.commit_metadata import read_commit
 from hudi_timeline.verify.repair import repair
 from hudi_timeline.verify.verify import verify
 
@@ -33,7 +34,7 @@ class Planted:
         self.writes = self.table.timeline.completed_writes()
 
     def stats(self, instant):
-        return self.table.commits.get(instant).stats
+        return read_commit(self.table.storage, instant).stats
 
     def newest_log(self):
         """Path of a log file that the newest delta commit wrote, and its blocks."""

@@ -99,7 +99,7 @@ CASES = [
 
 
 def _ours(path, table, options, operation):
-    given = {**options, WRITE + "operation": operation, "hudi.partition.null.texts": "as_hudi"}
+    given = {**options, WRITE + "operation": operation, "hudi.partition.null.texts": "write"}
     execute(LocalEngine(), open_storage(str(path)), table, given)
 
 

@@ -196,7 +196,7 @@ CASES += _key_parts() + _evolution()
 
 def _ours(path, steps, options):
     for operation, table in steps:
-        own = {"hudi.partition.null.texts": "as_hudi", "hudi.write.types": "data"}
+        own = {"hudi.partition.null.texts": "write", "hudi.write.types": "data"}
         given = {**options, WRITE + "operation": operation, **own}
         execute(LocalEngine(), open_storage(str(path)), table, given)
 

@@ -30,7 +30,7 @@ class CutError(AssertionError):
 
 
 def content(storage: Storage) -> Rows:
-    table = HudiTable(storage)
+    table = HudiTable._of(storage)
     if not table.timeline.completed_writes():
         return []
     found = table.read(["id", "v"], meta_columns=False).to_arrow()
@@ -71,13 +71,13 @@ def go_on(path: str, name: str, *, look: bool, known: frozenset[str]) -> After:
     found = content(storage)
     if operation.writes and EXTRA not in [r[0] for r in found]:
         raise CutError("the next write is not there")
-    findings = [str(f) for f in HudiTable(storage).verify()]
+    findings = [str(f) for f in HudiTable._of(storage).verify()]
     return After(at_once, [r for r in found if r[0] != EXTRA], left_over(storage, known), findings)
 
 
 def left_over(storage: Storage, known: frozenset[str]) -> list[str]:
     """What nothing of the table's state explains."""
-    timeline = HudiTable(storage).timeline
+    timeline = HudiTable._of(storage).timeline
     # A compaction that waits for its run is as it should be.
     found = [
         str(i)
@@ -138,7 +138,7 @@ class Cutter:
         if self._known:
             states.append(content(before))
             if self.operation.through:
-                table = HudiTable(before)
+                table = HudiTable._of(before)
                 for instant in reversed(table.timeline.completed_writes()):
                     found = table.read(["id", "v"], as_of=instant.time, meta_columns=False).to_arrow()
                     states.append(sorted(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True)))

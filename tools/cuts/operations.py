@@ -74,13 +74,13 @@ def six_versions(storage: Storage) -> None:
 
 def savepointed(storage: Storage) -> None:
     three_commits(storage)
-    HudiTable(storage).savepoint()
+    HudiTable._of(storage).savepoint()
 
 
 def emptied_partition(storage: Storage) -> None:
     """A partition whose last rows were replaced, and commits after it: a cleaning removes files and folder."""
     write(storage, rows(6))
-    HudiTable(storage, OPTIONS).delete_partitions(["p1"])
+    HudiTable._of(storage, OPTIONS).delete_partitions(["p1"])
     for v in range(1, 4):
         write(storage, rows(1, v=v), **{"hoodie.clean.automatic": "false"})
 
@@ -108,7 +108,7 @@ class Operation:
 
 
 def _table(storage: Storage) -> HudiTable:
-    return HudiTable(storage, OPTIONS)
+    return HudiTable._of(storage, OPTIONS)
 
 
 def _refused(storage: Storage) -> None:
@@ -223,13 +223,13 @@ def dead_compaction(storage: Storage) -> None:
 
 def version_5(storage: Storage) -> None:
     three_commits(storage)
-    HudiTable(storage).downgrade()
+    HudiTable._of(storage).downgrade()
 
 
 def littered(storage: Storage) -> None:
     """What repair takes away: files of no instant, a marker, an inflight file too few."""
     three_commits(storage)
-    newest = HudiTable(storage).timeline.completed_writes()[-1]
+    newest = HudiTable._of(storage).timeline.completed_writes()[-1]
     storage.touch("p0/aa000001-1111-1111-1111-1111111111aa-0_0-1-0_20990101000000000.parquet", b"half")
     markers.create(
         storage, newest.time, "p0", f"{TableBuilder.group(1)}_0-1-0_{newest.time}.parquet", "CREATE"

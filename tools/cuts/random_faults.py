@@ -46,7 +46,7 @@ class RandomRuns:
         operation.act(done)
         self._states = [self._before, content(done)]
         if operation.through:
-            table = HudiTable(template)
+            table = HudiTable._of(template)
             for instant in table.timeline.completed_writes():
                 found = table.read(["id", "v"], as_of=instant.time, meta_columns=False).to_arrow()
                 self._states.append(sorted(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True)))
@@ -114,7 +114,7 @@ class RandomRuns:
         left = left_over(storage, frozenset(self._files))
         if left:
             raise CutError(f"left over {left}")
-        findings = [str(f) for f in HudiTable(storage).verify()]
+        findings = [str(f) for f in HudiTable._of(storage).verify()]
         if findings:
             raise CutError(f"{findings}")
 

@@ -78,7 +78,7 @@ DEEP = (
 )  # fmt: skip
 # Apache Hudi makes a hundred tasks for each of these, over tables of a few files.
 # Empty text in partition columns too.
-AS_HUDI = {"hudi.partition.null.texts": "as_hudi"}
+AS_HUDI = {"hudi.partition.null.texts": "write"}
 FEW_TASKS = {
     f"hoodie.{name}.parallelism": "2"
     for name in (

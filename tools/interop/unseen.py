@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from hudi_format.errors import HudiError, MissingFileError
 from hudi_timeline import HudiTable
-from hudi_timeline.options.read_config import AS_HUDI, ON_MISSING
+from hudi_timeline.options.read_config import ON_MISSING, SKIP
 from interop.apache_hudi import ApacheHudi
 from interop.rows import assert_same_rows
 from interop.samples import SHAPES, TRIPS, Row, Rows, Shape
@@ -351,7 +351,7 @@ def _ask(
             my_error = f"{type(e).__name__}: {e}"
             if name.startswith("incremental"):  # then what is left, which it says how to get
                 with contextlib.suppress(MissingFileError):
-                    mine = ours(HudiTable.open(str(path), options={ON_MISSING: AS_HUDI}))
+                    mine = ours(HudiTable.open(str(path), options={ON_MISSING: SKIP}))
         except HudiError as e:
             my_error = f"{type(e).__name__}: {e}"
     try:

@@ -174,8 +174,8 @@ class Reader:
 
         return self._follow(f"incremental {order}", changed)
 
-    def fenced(self) -> State:
-        return self.incremental("fenced")
+    def stable(self) -> State:
+        return self.incremental("stable")
 
     def from_start(self) -> State:
         return self.incremental("start")
@@ -211,7 +211,7 @@ class Reader:
 
 KINDS = (
     "snapshot", "read_optimized", "of_some_partitions", "pickled", "tasks", "batches", "duckdb", "polars",
-    "time_travel", "look_up", "incremental", "fenced", "from_start", "full_scan", "changes",
+    "time_travel", "look_up", "incremental", "stable", "from_start", "full_scan", "changes",
 )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ BASE = {
     WRITE + "precombine.field": "ts",
     "hoodie.metadata.enable": "false",
 }
-AS_HUDI = {"hudi.partition.null.texts": "as_hudi"}
+AS_HUDI = {"hudi.partition.null.texts": "write"}
 NULLS = ["", HIVE_DEFAULT]
 STYLES = list(itertools.product(["false", "true"], repeat=2))
 

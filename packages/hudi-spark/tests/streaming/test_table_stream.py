@@ -96,14 +96,14 @@ def test_start_positions(table, drain):
 
 
 @pytest.mark.req("IN-09")
-@pytest.mark.parametrize("order", ["fenced", "start", "completion"])
+@pytest.mark.parametrize("order", ["stable", "start", "completion"])
 def test_a_stream_goes_on_from_what_a_commit_published(table, drain, order):
     """The checkpoint of a job that read in another order than the stream does."""
     table.upsert(rows("1"))
     second = table.upsert(rows("2"))
     table.upsert(rows("3"))
     published = second.completion if order == "completion" else second.instant
-    for number, own in enumerate(("fenced", "completion")):
+    for number, own in enumerate(("stable", "completion")):
         given = {START: published, "hudi.streaming.start.order": order, "hudi.read.incremental.order": own}
         assert ids(drain(f"c{number}", **given)) == [("3", 1)]
 

@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from hudi_format.errors import HudiError, NotAHudiTableError, UnsupportedError
+from hudi_format.errors import HudiError, NotAHudiTableError, StorageError, UnsupportedError
 from hudi_format.file_names import looks_bucketed
 from hudi_format.keygen.key_generator import kind_of
 from hudi_format.storage.open import open_beside
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import metadata_table
-from hudi_timeline.table_config import META_FOLDER, PROPERTIES_FILE, TableConfig
+from hudi_timeline.table_config import META_FOLDER, PROPERTIES_FILE, TableConfig, load
 from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
 from hudi_timeline.timeline.commit_metadata import read_commit
 from hudi_timeline.timeline.instant import COMPACTION, LOG_COMPACTION, RESTORE
@@ -380,7 +380,30 @@ def _check(access: str, facts: TableFeatures, entries: Sequence[Entry] | None = 
 # Where a table was asked for and is none: what lies there instead.
 
 
-def with_what_is_there(storage: Storage, error: NotAHudiTableError) -> NotAHudiTableError:
+def readable_config(storage: Storage) -> TableConfig:
+    """The configuration of a table that can be read.
+
+    Raises:
+        NotAHudiTableError: nothing is there, or something else.
+        CorruptFileError: hoodie.properties cannot be read.
+        UnsupportedError: a table that this version would read wrong.
+    """
+    try:
+        config = load(storage)
+    except NotAHudiTableError as e:
+        raise _with_what_is_there(storage, e) from None
+    except StorageError:
+        root = storage.info("")
+        if root is None or root.is_dir:
+            raise
+        raise NotAHudiTableError(
+            "no Hudi table: it is a file", table=storage.uri, remedy="give the table's folder."
+        ) from None
+    check_read(storage, config)
+    return config
+
+
+def _with_what_is_there(storage: Storage, error: NotAHudiTableError) -> NotAHudiTableError:
     """The error with a description of what exists at the path instead."""
     entries = storage.list("")
     names = {e.name for e in entries}

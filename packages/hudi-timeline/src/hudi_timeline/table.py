@@ -1,141 +1,110 @@
-"""`HudiTable`: a Hudi table without a JVM."""
+"""`HudiTable`: a Hudi table without a JVM.
+
+Each method is one call into the room that does it.  What only some calls need is imported by those: opening a table and
+planning a snapshot takes a new process as long as its imports do.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.errors import (
-    ConflictingOptionError,
-    InvalidOptionError,
-    NotAHudiTableError,
-    StaleSnapshotError,
-    StorageError,
-    UnsupportedError,
-)
-from hudi_format.schema.meta_fields import META_COLUMNS
-from hudi_format.storage.hadoop_options import without_hadoop_options
-from hudi_format.storage.open import open_storage
-from hudi_format.storage.protocol import Storage
+from hudi_format.storage.open import Storage, open_storage, without_hadoop_options
 from hudi_timeline import feature_gate
-from hudi_timeline.file_system_view.snapshot import (
-    CommitCache,
-    TableSnapshot,
-    load_both,
-    open_snapshot,
-    snapshot_of,
-)
-from hudi_timeline.file_system_view.table_schema import with_history
-from hudi_timeline.options.read_config import (
-    AS_OF,
-    BEGIN,
-    END,
-    ERROR,
-    FULL_SCAN,
-    INCREMENTAL,
-    INCREMENTAL_FORMAT,
-    ON_MISSING,
-    ORDER,
-    PATHS,
-    QUERY_TYPE,
-    READ_OPTIMIZED,
-    SNAPSHOT,
-    ReadConfig,
-    parse_read_options,
-)
-from hudi_timeline.options.table_options import MERGE
+from hudi_timeline.file_system_view.snapshot import CommitCache, load_both, open_snapshot
+from hudi_timeline.options.read_config import SNAPSHOT
 from hudi_timeline.options.user_options import as_options, call_options
-from hudi_timeline.reading.filters import all_of, make_predicate
-from hudi_timeline.reading.plan import JSON, STRUCT
+from hudi_timeline.reading import queries
+from hudi_timeline.reading.plan import JSON
+from hudi_timeline.reading.queries import Moment
 from hudi_timeline.reading.scan import Scan
-from hudi_timeline.reading.snapshot_query import SnapshotSource, snapshot_schema
-from hudi_timeline.services.table_services import ServiceMethods
 from hudi_timeline.table_config import TableConfig, load
-from hudi_timeline.timeline.active_timeline import Timeline, latest_schema
-from hudi_timeline.timeline.instant import parse_query_instant, zone_of
-from hudi_timeline.verify.table_methods import VerifyMethods
-from hudi_timeline.writing.writes import WriteMethods, create_table
+from hudi_timeline.timeline.active_timeline import Timeline
 
-# What only some questions need is imported by those that ask them: opening a table and planning a snapshot takes a new
-# process as long as its imports do.
 if TYPE_CHECKING:
     from hudi_format.merge.laws import LawReport
     from hudi_format.merge.user_merger import MergeFunction
+    from hudi_format.schema.changes import SchemaChange
     from hudi_timeline.inspector import Inspector
     from hudi_timeline.reading.checkpoints import ConvertedCheckpoint
+    from hudi_timeline.reading.point_lookup import Keys
+    from hudi_timeline.services.archival import ArchiveResult
+    from hudi_timeline.services.clean_planner import CleanPlan
+    from hudi_timeline.services.cleaning import CleanResult
+    from hudi_timeline.services.replace_properties import PropertiesChange
+    from hudi_timeline.services.restore import RestoreResult
+    from hudi_timeline.services.rollback import RollbackResult
+    from hudi_timeline.services.table_service import ServiceContext
+    from hudi_timeline.services.upgrade import UpgradeResult
+    from hudi_timeline.validation.precommit import Validator
+    from hudi_timeline.verify.findings import Finding
+    from hudi_timeline.verify.repair import RepairPlan, RepairResult
+    from hudi_timeline.writing.result import CommitResult
+    from hudi_timeline.writing.writes import Rules
 
-LOOKS = 3
-"""How often a look-up begins again where the table is cleaned under it."""
+Columns: TypeAlias = Sequence[str] | None
+Filter: TypeAlias = str | pc.Expression | None
+Options: TypeAlias = Mapping[str, object] | None
+Validators: TypeAlias = "Sequence[Validator]"
 
-Moment: TypeAlias = str | datetime
-"""An instant time (digits), `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's time zone, or a datetime."""
 
+class HudiTable:
+    """A table at a path.  Each read looks at the table anew; a scan stands for the state it was made in.
 
-class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
-    """A table at a path.  Each read looks at the table anew; a scan stands for the state it was made in."""
+    Writes take `validators`: functions that see the change before it is committed and may refuse it, see
+    `hudi_timeline.validation.precommit`.  Writes of rows take `rules`: conditions by name that each row must meet, text
+    or pyarrow expressions, see `hudi_timeline.validation.row_rules`.  With `dry_run` a service only gives its plan.
+    """
 
-    def __init__(self, storage: Storage, options: Mapping[str, object] | None = None) -> None:
-        """Use `HudiTable.open`.  `options` apply to every call, under those of the call itself."""
-        self._storage = storage
-        self._options = without_hadoop_options(as_options(options))
-        self._commits = CommitCache(storage)
+    _storage: Storage
+    _options: Mapping[str, str]
+    _commits: CommitCache
+
+    def __init__(self, *_: object, **__: object) -> None:
+        raise TypeError("a HudiTable comes from HudiTable.open(uri) or HudiTable.create(uri, schema, ...)")
+
+    @classmethod
+    def _of(cls, storage: Storage, options: Options = None) -> HudiTable:
+        """The table in a storage that was not looked at; `options` apply to every call, under those of the call."""
+        table = cls.__new__(cls)
+        table._storage = storage
+        table._options = without_hadoop_options(as_options(options))
+        table._commits = CommitCache(storage)  # completed instants do not change: each is read once
+        return table
 
     @classmethod
     def open(
-        cls,
-        uri: str | PathLike[str],
-        *,
-        storage_options: Mapping[str, Any] | None = None,
-        options: Mapping[str, object] | None = None,
-    ) -> HudiTable:
-        """The table at `uri`, which may be a local path or any URL that fsspec knows.
+        cls, uri: str | PathLike[str] | Storage, *, storage_options: Mapping[str, Any] | None = None,
+        options: Options = None,
+    ) -> HudiTable:  # fmt: skip
+        """The table at `uri`: a local path, any URL that fsspec knows, or a `Storage` that is open already.
 
         Args:
             storage_options: for fsspec: credentials, endpoints.
-            options: `hoodie.*` options for all reads and writes through this object; Hadoop's options of the
-                store, such as `fs.s3a.access.key`, are translated.
+            options: for all calls of this object; Hadoop's of the store (`fs.s3a.access.key`) are translated.
 
         Raises:
             NotAHudiTableError: nothing is there, or something else; inside of a table the remedy names the table.
             CorruptFileError: hoodie.properties cannot be read.
             UnsupportedError: a table that this version would read wrong.
         """
-        storage = open_storage(uri, storage_options, options=as_options(options))
-        try:
-            config = load(storage)
-        except NotAHudiTableError as e:
-            from hudi_timeline.feature_gate import with_what_is_there
-
-            raise with_what_is_there(storage, e) from None
-        except StorageError:
-            root = storage.info("")
-            if root is None or root.is_dir:
-                raise
-            raise NotAHudiTableError(
-                "no Hudi table: it is a file", table=storage.uri, remedy="give the table's folder."
-            ) from None
-        feature_gate.check_read(storage, config)
-        return cls(storage, options)
+        given = as_options(options)
+        storage = open_storage(uri, storage_options, options=given)
+        feature_gate.readable_config(storage)
+        return cls._of(storage, given)
 
     @classmethod
     def create(
-        cls,
-        uri: str | PathLike[str],
-        schema: pa.Schema,
-        *,
-        name: str,
-        table_type: str = "COPY_ON_WRITE",
-        record_keys: Sequence[str],
-        partition_fields: Sequence[str] = (),
-        ordering_fields: Sequence[str] = (),
-        options: Mapping[str, object] | None = None,
+        cls, uri: str | PathLike[str], schema: pa.Schema, *, name: str, table_type: str = "COPY_ON_WRITE",
+        record_keys: Sequence[str], partition_fields: Sequence[str] = (),
+        ordering_fields: Sequence[str] = (), options: Options = None,
         storage_options: Mapping[str, Any] | None = None,
-    ) -> HudiTable:
+    ) -> HudiTable:  # fmt: skip
         """A new, empty table at `uri`.
 
         Args:
@@ -143,29 +112,22 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
             record_keys: columns that identify a record within its partition; nested ones by dot path.
             partition_fields: columns of the partition path.
             ordering_fields: the column that decides between records of one key; at most one.
-            options: Apache Hudi's write options that shape a table, such as
-                `hoodie.datasource.write.hive_style_partitioning`.  A merge function (`hudi.merge`) is also used by
-                the reads and writes of this object; others give it too, or allow it (`hudi_timeline.allow_functions`).
+            options: Apache Hudi's write options that shape a table.  A merge function (`hudi.merge`) is used by the
+                reads and writes of this object; others give it too, or allow it (`hudi_timeline.allow_functions`).
 
         Raises:
             TableExistsError: there is a table already.
             MissingColumnError, SchemaError, OptionError: what was given does not make a table.
             UnsupportedError: a kind of table that cannot be written yet.
         """
-        storage = create_table(
-            uri,
-            schema,
-            name=name,
-            table_type=table_type,
-            record_keys=record_keys,
-            partition_fields=partition_fields,
-            ordering_fields=ordering_fields,
-            options=options,
+        from hudi_timeline.writing.table_creation import create_table
+
+        storage, kept = create_table(
+            uri, schema, name=name, table_type=table_type, record_keys=record_keys,
+            partition_fields=partition_fields, ordering_fields=ordering_fields, options=options,
             storage_options=storage_options,
-        )
-        # A function that made the table may go on merging it; expressions need no permission.
-        merge = as_options(options).get(MERGE, "")
-        return cls(storage, None if not merge or merge.lstrip().startswith("{") else {MERGE: merge})
+        )  # fmt: skip
+        return cls._of(storage, kept)
 
     @property
     def uri(self) -> str:
@@ -174,11 +136,6 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
     @property
     def storage(self) -> Storage:
         return self._storage
-
-    @property
-    def commits(self) -> CommitCache:
-        """The metadata of completed instants, each read once by this object."""
-        return self._commits
 
     @property
     def config(self) -> TableConfig:
@@ -193,7 +150,7 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
     @property
     def schema(self) -> pa.Schema:
         """The newest schema, without meta columns, in the table's own column order."""
-        return self._snapshot().schema
+        return open_snapshot(self._storage, commits=self._commits).schema
 
     @property
     def name(self) -> str:
@@ -211,133 +168,48 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
     @property
     def inspect(self) -> Inspector:
         """What the table consists of, as Arrow tables."""
-        from hudi_timeline.inspector import Inspector  # a read needs none of what it imports
+        from hudi_timeline.inspector import Inspector
 
         return Inspector(self._storage, self._commits)
 
-    def _snapshot(self) -> TableSnapshot:
-        return open_snapshot(self._storage, commits=self._commits)
-
-    def _asked(self, options: Mapping[str, object] | None, without: Sequence[str] = ()) -> ReadConfig:
-        given = call_options(self._options, options, self.uri)
-        # Keys with "_" are a write's own metadata, given for all calls.
-        return parse_read_options({k: v for k, v in given.items() if k not in without and k[:1] != "_"})
+    def _given(self, options: Options) -> dict[str, str]:
+        return call_options(self._options, options, self.uri)
 
     def read(
-        self,
-        columns: Sequence[str] | None = None,
-        filter: str | pc.Expression | None = None,
-        *,
-        query: str = SNAPSHOT,
-        as_of: Moment | None = None,
-        meta_columns: bool = True,
-        on_missing: str | None = None,
-        options: Mapping[str, object] | None = None,
-    ) -> Scan:
+        self, columns: Columns = None, filter: Filter = None, *, query: str = SNAPSHOT, as_of: Moment |
+        None = None, meta_columns: bool = True, on_missing: str | None = None, options: Options = None,
+    ) -> Scan:  # fmt: skip
         """The table's rows, of its newest completed state or of an earlier one.
 
         Args:
-            columns: the columns to give, in that order; None for all.  Values of partition columns are those
-                of the partition path, and they come last, as in Apache Hudi; in a snapshot of a merge-on-read
-                table they are those of the files, in the table's order.  From table version 8 on all stay there.
-            filter: the rows to give: text such as "city = 'sf' and ts > 5" (see scan.predicate), or a pyarrow
-                expression.  It may name columns that are not given.
-            query: "snapshot", or "read_optimized": of a merge-on-read table the base files alone; of a
-                copy-on-write table the same.
+            columns: the columns to give, in that order; None for all.  Values of partition columns are those of the
+                partition path, and they come last, as in Apache Hudi; in a snapshot of a merge-on-read table they are
+                those of the files, in the table's order.  From table version 8 on all stay there.
+            filter: the rows to give: text such as "city = 'sf' and ts > 5" (see `hudi_timeline.reading.filters`), or a
+                pyarrow expression.  It may name columns that are not given.
+            query: "snapshot", or "read_optimized": of a merge-on-read table the base files alone.
             as_of: time travel: what the table held at that time.
             meta_columns: whether the `_hoodie_*` columns are among all columns.
-            on_missing: what to do where files of that state are gone, cleaned in most cases: "error"; or "as_hudi",
-                which as Apache Hudi gives the rows of what is left, with a warning and `complete` False.
-            options: `hoodie.*` read options.  With `hoodie.metadata.enable=true` the table's metadata table says
-                which files there are, without a folder being listed; each file that an active commit wrote and that
-                it does not name is an error.
+            on_missing: what to do where files of that state are gone, cleaned in most cases: "error"; or "skip", which
+                as Apache Hudi gives the rows of what is left, with a warning and `complete` False.
+            options: `hoodie.*` read options.  With `hoodie.metadata.enable=true` the metadata table says which files
+                there are, and no folder is listed; a file of an active commit that it does not name is an error.
 
         Raises:
             MissingColumnError, SchemaError: columns or filter do not fit the table.
             HollowCommitError, InstantNotFoundError: the table cannot be read as of that time.
             OptionError: an option that is unknown, has a wrong value or says another query.
         """
-        _check_query(query)
-        if on_missing is not None:
-            options = {**(options or {}), ON_MISSING: on_missing}
-        asked = self._asked(options)
-        if asked.on_missing == FULL_SCAN:
-            raise ConflictingOptionError(
-                f"{ON_MISSING}={FULL_SCAN} is given to a query that is not incremental",
-                remedy="use error or as_hudi.",
-                option=ON_MISSING,
-            )
-        if asked.query_type == INCREMENTAL:
-            raise ConflictingOptionError(
-                f"{QUERY_TYPE}={INCREMENTAL} is given to read()",
-                remedy="use read_incremental(begin, end).",
-                option=QUERY_TYPE,
-            )
-        as_of = asked.as_of if as_of is None else as_of
-        columns = asked.columns if columns is None else columns
-        filter = asked.filter if filter is None else filter
-        snapshot = self._snapshot()
-        if as_of is not None:
-            from hudi_timeline.reading.time_travel import check_as_of
-
-            config, timeline = snapshot.config, snapshot.timeline
-            at = parse_query_instant(as_of, zone_of(config.timezone))
-            check_as_of(self._storage, config, timeline, at)
-            snapshot = snapshot_of(self._storage, config, timeline, at, commits=self._commits)
-        snapshot = with_history(snapshot, asked.schema_on_read)
-        if asked.metadata_enable:
-            from hudi_timeline.reading.metadata_listing import through_metadata
-
-            snapshot = through_metadata(snapshot, asked.metadata_enable)
-        merged = query == SNAPSHOT and snapshot.config.table_type == "MERGE_ON_READ"
-        if merged:
-            from hudi_timeline.file_system_view.partition_values import with_path_types, with_times_as_text
-            from hudi_timeline.reading.merged_query import MergedSource, memory_limit, merged_schema
-
-            schema = merged_schema(snapshot.config, with_times_as_text(snapshot.config, snapshot.schema))
-            if asked.extract_partition_values_from_path:
-                schema = with_path_types(snapshot.config, schema)
-        else:
-            by_id = snapshot.evolution is not None
-            schema = snapshot_schema(snapshot.config, snapshot.schema, in_place=by_id)
-        predicate = None if filter is None else make_predicate(filter, schema)
-        paths = None
-        if asked.paths:
-            from hudi_timeline.reading.path_globs import PathSelection
-
-            paths = PathSelection.of(asked.paths, self.uri, PATHS)
-        on_missing = asked.on_missing or ERROR
-        source: SnapshotSource
-        if merged:
-            limit = memory_limit(asked)
-            source = MergedSource(
-                snapshot,
-                schema,
-                predicate,
-                paths,
-                on_missing,
-                merge=asked.merge,
-                limit=limit,
-                unmerged=asked.merge_type == "skip_merge",
-                by_path=asked.extract_partition_values_from_path,
-            )
-        else:
-            source = SnapshotSource(snapshot, schema, predicate, paths, on_missing)
-        return Scan(self._storage, source, _columns(schema, columns, meta_columns))
+        return queries.scan_snapshot(
+            self._storage, self._given(options), columns, filter, query=query, as_of=as_of,
+            meta_columns=meta_columns, on_missing=on_missing, commits=self._commits,
+        )  # fmt: skip
 
     def read_incremental(
-        self,
-        begin: Moment,
-        end: Moment | None = None,
-        *,
-        columns: Sequence[str] | None = None,
-        filter: str | pc.Expression | None = None,
-        query: str = SNAPSHOT,
-        meta_columns: bool = True,
-        on_missing: str | None = None,
-        order: str | None = None,
-        options: Mapping[str, object] | None = None,
-    ) -> Scan:
+        self, begin: Moment, end: Moment | None = None, *, columns: Columns = None, filter: Filter = None,
+        query: str = SNAPSHOT, meta_columns: bool = True, on_missing: str | None = None, order: str | None
+        = None, options: Options = None,
+    ) -> Scan:  # fmt: skip
         """The rows written by the commits after `begin` up to `end`, each once, in its newest state.
 
         Deletes do not show.  All values come from the files, columns are in the table's order.  Bounds are instants,
@@ -346,84 +218,36 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
         Args:
             begin: exclusive; "000" for the table's start.
             end: inclusive; None for the newest completed commit.
-            query: "read_optimized": of a merge-on-read table the rows that came into its base files in the range, by a
-                compaction in most cases, whenever they were committed; of a copy-on-write table the same.
-            on_missing: what to do where commits after `begin` were archived: "error"; "full_scan", which reads
-                the whole table as it was at `end` and keeps the rows of the range (where files of that state were
-                cleaned the table as it is now, with a warning and `complete` False); or "as_hudi", which as Apache
-                Hudi 0.15 gives the rows of what is left on the timeline, with a warning and `complete` False.  Not
-                given, it is "as_hudi" for the begin "000" and "error" for any other; from table version 8 on the
-                whole table as it was at `end`, which is an error where files of it were cleaned.
-            order: what to do at a commit that is still open while later ones are completed: "fenced" reads up to it;
+            query: "read_optimized": of a merge-on-read table the rows that came into its base files in the range.
+            on_missing: what to do where commits after `begin` were archived: "error"; "full_scan", which reads the
+                whole table as it was at `end` and keeps the rows of the range (where files of that state were cleaned
+                the table as it is now, with a warning and `complete` False); or "skip", which as Apache Hudi 0.15 gives
+                the rows of what is left on the timeline, with a warning and `complete` False.  Not given, it is "skip"
+                for the begin "000" and "error" for any other; from table version 8 on the whole table as it was at
+                `end`, which is an error where files of it were cleaned.
+            order: what to do at a commit that is still open while later ones are completed: "stable" reads up to it;
                 "start" reads past it, and `checkpoint` stays before it, so that the next read gives rows again and
                 misses none; "completion" takes bounds as times of completion, waits for nothing and repeats nothing.
                 Not given, such a commit is an error that names who blocks.
             options: `hoodie.read.timeline.holes.resolution.policy` (FAIL, BLOCK or USE_TRANSITION_TIME),
-                `hoodie.datasource.read.incr.path.glob`, `hoodie.datasource.read.incr.filters`,
-                `hoodie.datasource.read.incr.fallback.fulltablescan.enable`,
-                `hoodie.datasource.read.schema.use.end.instanttime`.
+                `hoodie.datasource.read.schema.use.end.instanttime`, and `hoodie.datasource.read.incr.path.glob`,
+                `.filters` and `.fallback.fulltablescan.enable`.
 
         Raises:
             InstantNotFoundError: commits after `begin` are archived; names the oldest instant to begin at.
             HollowCommitError: a commit in the range is still open.
             MissingColumnError, SchemaError: columns or filter do not fit the table.
         """
-        from hudi_timeline.reading import incremental_range
-
-        _check_query(query)
-        if on_missing is not None:
-            options = {**(options or {}), ON_MISSING: on_missing}
-        if order is not None:
-            options = {**(options or {}), ORDER: order}
-        asked = self._asked(options, without=(QUERY_TYPE, BEGIN, END))
-        if asked.as_of is not None:
-            raise ConflictingOptionError(
-                f"{AS_OF} and an incremental query exclude each other", remedy="use end as the upper bound."
-            )
-        columns = asked.columns if columns is None else columns
-        filter = asked.filter if filter is None else filter
-        snapshot = self._snapshot()
-        zone = zone_of(snapshot.config.timezone)
-        start, stop = _bound(begin, zone), None if end is None else _bound(end, zone)
-        range = incremental_range.incremental_range(snapshot, start, stop, asked)
-        if asked.use_end_schema and range.instants:
-            at_end = latest_schema(self._storage, snapshot.timeline, snapshot.config, range.instants[-1].time)
-            if at_end is not None:
-                snapshot = TableSnapshot(
-                    self._storage, snapshot.config, snapshot.timeline, at_end, None, self._commits
-                )
-        snapshot = with_history(snapshot, asked.schema_on_read)
-        schema = incremental_range.incremental_schema(snapshot)
-        if asked.extract_partition_values_from_path:
-            from hudi_timeline.file_system_view.partition_values import with_path_types
-
-            schema = with_path_types(snapshot.config, schema)
-        texts = [filter] if filter is not None else []
-        texts += [f.strip() for f in asked.incr_filters.split(",") if f.strip()]
-        predicate = all_of([make_predicate(t, schema) for t in texts], schema)
-        kind = incremental_range.IncrementalSource
-        if snapshot.config.table_type == "MERGE_ON_READ":
-            from hudi_timeline.reading.incremental_query import (
-                MergedIncrementalSource,
-                OptimizedIncrementalSource,
-            )
-
-            kind = OptimizedIncrementalSource if query == READ_OPTIMIZED else MergedIncrementalSource
-        source = kind(snapshot, range, schema, asked, predicate)
-        return Scan(self._storage, source, _columns(schema, columns, meta_columns))
+        return queries.scan_range(
+            self._storage, self._given(options), begin, end, columns=columns, filter=filter, query=query,
+            meta_columns=meta_columns, on_missing=on_missing, order=order, commits=self._commits,
+        )  # fmt: skip
 
     def read_changes(
-        self,
-        begin: Moment,
-        end: Moment | None = None,
-        *,
-        columns: Sequence[str] | None = None,
-        filter: str | pc.Expression | None = None,
-        images: str = JSON,
-        on_missing: str | None = None,
-        order: str | None = None,
-        options: Mapping[str, object] | None = None,
-    ) -> Scan:
+        self, begin: Moment, end: Moment | None = None, *, columns: Columns = None, filter: Filter = None,
+        images: str = JSON, on_missing: str | None = None, order: str | None = None, options: Options =
+        None,
+    ) -> Scan:  # fmt: skip
         """Change data capture: every change that the commits after `begin` up to `end` made, in their order.
 
         Columns: `op` (i, u, d), `ts_ms` (the commit's instant), `before` and `after`.  The changes are those that
@@ -431,87 +255,46 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
         that a table without such a log has a change feed too while its older files are there.
 
         Args:
-            begin: exclusive; "000" for the table's start.
-            end: inclusive; None for the newest completed commit.
-            columns: those to give.
+            begin, end, order, options: as of `read_incremental`.
             filter: the changes to give, such as "op = 'd'".
             images: "json": `before` and `after` are JSON texts as Apache Hudi 0.15 gives them; timestamps are
                 numbers there.  "struct": they are structs of the table's columns.
-            on_missing: what to do where commits after `begin` were archived: "error", or "as_hudi", which gives the
-                changes of what is left, with a warning.  Not given, it is "as_hudi" for the begin "000", as long as
+            on_missing: what to do where commits after `begin` were archived: "error", or "skip", which gives the
+                changes of what is left, with a warning.  Not given, it is "skip" for the begin "000", as long as
                 anything is left, and "error" for any other.
-            order: as of `read_incremental`.
-            options: as of `read_incremental`.
 
         Raises:
-            InstantNotFoundError, HollowCommitError: as `read_incremental`.
-            MissingFileError: a file that shows rows before or after a change was cleaned.
+            MissingFileError: a file with rows before or after a change was cleaned; more as of `read_incremental`.
         """
-        from hudi_timeline.reading.cdc import ChangesSource, changes_range, changes_schema
+        return queries.scan_changes(
+            self._storage, self._given(options), begin, end, columns=columns, filter=filter,
+            images=images, on_missing=on_missing, order=order, commits=self._commits,
+        )  # fmt: skip
 
-        if images not in (JSON, STRUCT):
-            raise InvalidOptionError(f"images={images!r} is unknown", remedy=f"use {JSON!r} or {STRUCT!r}.")
-        if on_missing is not None:
-            options = {**(options or {}), ON_MISSING: on_missing}
-        if order is not None:
-            options = {**(options or {}), ORDER: order}
-        asked = self._asked(options, without=(QUERY_TYPE, BEGIN, END, INCREMENTAL_FORMAT))
-        if asked.as_of is not None:
-            raise ConflictingOptionError(
-                f"{AS_OF} and a query of changes exclude each other", remedy="use end as the upper bound."
-            )
-        columns = asked.columns if columns is None else columns
-        filter = asked.filter if filter is None else filter
-        snapshot = self._snapshot()
-        zone = zone_of(snapshot.config.timezone)
-        start, stop = _bound(begin, zone), None if end is None else _bound(end, zone)
-        range = changes_range(snapshot, start, stop, asked)
-        snapshot = with_history(snapshot, asked.schema_on_read)
-        if snapshot.evolution is not None and images == STRUCT:
-            raise UnsupportedError(
-                "changes that were logged under older names of columns have no place in structs",
-                table=self.uri,
-                remedy=f"use images={JSON!r}, where logged images have the names of their time.",
-            )
-        schema = changes_schema(snapshot.schema, images)
-        predicate = None if filter is None else make_predicate(filter, schema)
-        source = ChangesSource(snapshot, range, schema, asked, predicate)
-        return Scan(self._storage, source, columns)
-
-    def latest_offset(self, *, options: Mapping[str, object] | None = None) -> str:
+    def latest_offset(self, *, options: Options = None) -> str:
         """How far an incremental read may go now: the `end` to give, and the `begin` of the next; "" for no commit.
 
         It lies before a commit that is still open, unless times of completion are compared (table version 8 and
         later, or `hoodie.read.timeline.holes.resolution.policy=USE_TRANSITION_TIME`), which need not wait for it.
         """
-        from hudi_timeline.reading.incremental_range import latest_checkpoint
-
-        asked = self._asked(options, without=(QUERY_TYPE, BEGIN, END, INCREMENTAL_FORMAT))
-        return latest_checkpoint(self._snapshot(), asked)
+        return queries.latest_offset(self._storage, self._given(options), commits=self._commits)
 
     def convert_checkpoint(self, checkpoint: str, *, order: str, to: str) -> ConvertedCheckpoint:
         """The checkpoint of a reader of one order (of `read_incremental`) for one that goes on in another order.
 
-        Nothing is missed; `repeated` names the commits whose rows come once more.
-
-        Raises:
-            InstantNotFoundError: commits after the checkpoint are archived.
+        Nothing is missed, or it is an InstantNotFoundError; `repeated` names commits whose rows come once more.
         """
         from hudi_timeline.reading.checkpoints import convert
 
-        return convert(self._snapshot(), checkpoint, order=order, to=to)
+        return convert(open_snapshot(self._storage, commits=self._commits), checkpoint, order=order, to=to)
 
     def get(
-        self,
-        keys: Sequence[Any] | pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch,
-        *,
-        partitions: Sequence[str] | None = None,
-        as_of: Moment | None = None,
+        self, keys: Keys, *, partitions: Sequence[str] | None = None, as_of: Moment | None = None
     ) -> pa.Table:
         """The newest rows with the given record keys; keys that are not in the table give none.
 
-        Key ranges and bloom filters in the files' footers tell which files need not be read; in a table without
-        meta columns the key columns do.  Of a merge-on-read table logs are looked through.
+        Key ranges and bloom filters in footers tell which files need not be read; in a table without meta columns the
+        key columns do.  Of a merge-on-read table logs are looked through.
 
         Args:
             keys: record keys as text (`_hoodie_record_key`), values of the record key column, where there is one, or
@@ -520,78 +303,295 @@ class HudiTable(WriteMethods, ServiceMethods, VerifyMethods):
             as_of: the rows as they were at that time.
 
         Raises:
-            MissingColumnError: a table without one of the record key columns.
-            HollowCommitError, InstantNotFoundError: the table cannot be read as of that time.
+            MissingColumnError: a table without one of the record key columns.  Others as `read`.
         """
-        from hudi_timeline.reading.point_lookup import look_up
+        from hudi_timeline.reading.point_lookup import newest_rows
 
-        config = load(self._storage)
-
-        def scan_of(columns: Sequence[str] | None = None, filter: str | pc.Expression | None = None) -> Scan:
-            return self.read(columns, filter, as_of=as_of)
-
-        for _ in range(LOOKS):
-            try:
-                return look_up(scan_of, self._storage, config, self.schema, keys, partitions)
-            except StaleSnapshotError:  # no state was promised: look at a newer one
-                continue
-        return look_up(scan_of, self._storage, config, self.schema, keys, partitions)
+        return newest_rows(partial(self.read, as_of=as_of), self._storage, keys, partitions, self._commits)
 
     def check_merge(
-        self,
-        merge: str | Mapping[str, str] | MergeFunction | None = None,
-        *,
-        payload: str | None = None,
-        real: bool = True,
-        deletes: bool = False,
-        cases: int = 2000,
-        seed: int = 0,
-    ) -> LawReport:
+        self, merge: str | Mapping[str, str] | MergeFunction | None = None, *, payload: str | None = None,
+        real: bool = True, deletes: bool = False, cases: int = 2000, seed: int = 0,
+    ) -> LawReport:  # fmt: skip
         """Whether the table's merge, or another, gives the same rows however writes come about.
 
         Args:
             merge: a function, its `module:name`, or expressions by column, instead of the table's merge.
             payload: a payload class instead.
             real: try it on rows of the table, as versions of one key; else on records that are made up.
-            deletes: with deletes among them.
-            cases: how many groups of records to try.
+            deletes, cases: with deletes among them; how many groups of records to try.
 
         Raises:
             InvalidOptionError, UnsupportedError, SchemaError: no such merge, or one that does not fit the table.
             MergeFunctionError: the function fails on some of the records.
         """
-        from hudi_format.merge.user_merger import merge_text
         from hudi_timeline.verify.check_merge_laws import check_merge
 
-        snapshot = self._snapshot()
-        scan = self.read(meta_columns=False) if real else None
-        text = None if merge is None else merge_text(merge)
-        return check_merge(
-            snapshot, scan, merge=text, payload=payload, deletes=deletes, cases=cases, seed=seed
-        )
+        snapshot = open_snapshot(self._storage, commits=self._commits)
+        rows = self.read(meta_columns=False) if real else None
+        return check_merge(snapshot, rows, merge, payload=payload, deletes=deletes, cases=cases, seed=seed)
+
+    def _write(
+        self, operation: str, data: object, options: Options, validators: Validators, rules: Rules = None
+    ) -> CommitResult:
+        from hudi_timeline.writing.writes import write
+
+        return write(self._storage, operation, data, self._given(options), validators, rules, self._commits)
+
+    def insert(
+        self, data: object, *, options: Options = None, validators: Validators = (), rules: Rules = None
+    ) -> CommitResult:
+        """Add rows; keys are not looked up, so a key that is there already stands twice afterwards."""
+        return self._write("insert", data, options, validators, rules)
+
+    def upsert(
+        self, data: object, *, options: Options = None, validators: Validators = (), rules: Rules = None
+    ) -> CommitResult:
+        """Add rows whose key is new in their partition, and update the others.
+
+        With `hoodie.datasource.write.operation=upsert_prepped` rows that were read from the table go back to where
+        their meta columns say, and no key is looked up.
+        """
+        return self._write("upsert", data, options, validators, rules)
+
+    def bulk_insert(
+        self, data: object, *, options: Options = None, validators: Validators = (), rules: Rules = None
+    ) -> CommitResult:
+        """Add rows in one streaming pass, into new files only."""
+        return self._write("bulk_insert", data, options, validators, rules)
+
+    def insert_overwrite(
+        self, data: object, *, options: Options = None, validators: Validators = (), rules: Rules = None
+    ) -> CommitResult:
+        """Replace the partitions that the rows fall into by the rows."""
+        return self._write("insert_overwrite", data, options, validators, rules)
+
+    def insert_overwrite_table(
+        self, data: object, *, options: Options = None, validators: Validators = (), rules: Rules = None
+    ) -> CommitResult:
+        """Replace all rows of the table; earlier states stay readable by time travel."""
+        return self._write("insert_overwrite_table", data, options, validators, rules)
+
+    def delete(
+        self, rows_or_filter: object, *, options: Options = None, validators: Validators = ()
+    ) -> CommitResult:
+        """Remove rows: by data that holds their key and partition columns, or by a filter.
+
+        A filter is a `pyarrow.compute.Expression` or a text such as `"city = 'oslo' and fare < 3"`.  It is asked again
+        where others commit before the rows that it found are deleted.
+        """
+        if not isinstance(rows_or_filter, (pc.Expression, str)):
+            return self._write("delete", rows_or_filter, options, validators)
+        from hudi_timeline.writing.writes import delete_where
+
+        return delete_where(self._storage, rows_or_filter, self._given(options), validators, self.read)
+
+    def delete_partitions(
+        self, partitions: str | Iterable[str], *, missing_ok: bool = False, options: Options = None,
+        validators: Validators = (),
+    ) -> CommitResult:  # fmt: skip
+        """Remove all rows of partitions, given by path; `*` stands for any text.
+
+        Args:
+            missing_ok: names that are no partitions give a warning and no error, as of Apache Hudi.
+
+        Raises:
+            UnknownPartitionError: a name or pattern that no partition answers to; nothing was deleted.
+        """
+        from hudi_timeline.writing.writes import delete_partitions
+
+        return delete_partitions(self._storage, partitions, self._given(options), validators, missing_ok)
+
+    def schema_changes(
+        self, data: object, *, operation: str = "upsert", options: Options = None
+    ) -> tuple[SchemaChange, ...]:
+        """What a write of this data would change in the table's schema; nothing is written.
+
+        What the write itself would refuse before it begins is refused: SchemaError, OptionError ...
+        """
+        from hudi_timeline.writing.writes import schema_changes
+
+        return schema_changes(self._storage, data, operation, self._given(options), commits=self._commits)
+
+    def _service(self, options: Options, *, dry_run: bool = False) -> ServiceContext:
+        from hudi_timeline.services.table_service import ServiceContext
+
+        return ServiceContext.of(self._storage, self._given(options), dry_run=dry_run)
+
+    def clean(
+        self, *, plan: CleanPlan | None = None, dry_run: bool = False, options: Options = None
+    ) -> CleanResult:
+        """Delete the files of versions that the policy does not keep; a write does this by itself.
+
+        Args:
+            plan: of an earlier dry run; made anew if not given.
+            options: `hoodie.cleaner.*`, for example `hoodie.cleaner.commits.retained`.
+
+        Raises:
+            UnsupportedError, CorruptFileError, MissingFileError: it would do harm; nothing was deleted.
+        """
+        from hudi_timeline.services import cleaning
+
+        return cleaning.clean(self._service(options, dry_run=dry_run), dry_run=dry_run, plan=plan)
+
+    def archive(self, *, dry_run: bool = False, options: Options = None) -> ArchiveResult:
+        """Move old instants from the active timeline into the archive; a write does this by itself.
+
+        Options are `hoodie.keep.min.commits`, `hoodie.keep.max.commits` ...  After an error nothing was moved.
+        """
+        from hudi_timeline.services import archival
+
+        return archival.archive(self._service(options, dry_run=dry_run), dry_run=dry_run)
+
+    def savepoint(
+        self, instant: str | None = None, *, user: str = "", comment: str = "", dry_run: bool = False,
+        options: Options = None,
+    ) -> str:  # fmt: skip
+        """Keep a commit: neither cleaning nor archival touches what it is made of until `delete_savepoint`.
+
+        Args:
+            instant: of a completed commit; the newest if not given.  It is given back.
+
+        Raises:
+            InstantNotFoundError: there is no such commit on the active timeline.
+            OptionError: it is savepointed already, or its files may be cleaned away.
+        """
+        from hudi_timeline.services import savepoints
+
+        context = self._service(options, dry_run=dry_run)
+        return savepoints.save(context, instant, user=user, comment=comment, dry_run=dry_run)
+
+    def delete_savepoint(self, instant: str, *, dry_run: bool = False, options: Options = None) -> None:
+        """Give a savepoint up: cleaning and archival may take what it kept.  InstantNotFoundError for none."""
+        from hudi_timeline.services import savepoints
+
+        savepoints.give_up(self._service(options, dry_run=dry_run), instant, dry_run=dry_run)
+
+    @property
+    def savepoints(self) -> list[str]:
+        """The commits that are savepointed, oldest first."""
+        from hudi_timeline.services import savepoints
+
+        return savepoints.savepoints(self.timeline)
+
+    def restore(self, instant: str, *, dry_run: bool = False, options: Options = None) -> RestoreResult:
+        """Take the table back to a commit; all writes after it are undone for good.
+
+        With writers that overlapped, a commit after `instant` may have begun before it: what it wrote is undone too.
+
+        Args:
+            instant: of a completed commit whose files are all there; savepoint one to keep them.
+
+        Raises:
+            InstantNotFoundError: there is no such commit on the active timeline.
+            MissingFileError: files of that state were cleaned away.
+            OptionError: a later commit is savepointed.
+        """
+        from hudi_timeline.services import restore
+
+        return restore.restore(self._service(options), instant, dry_run=dry_run)
+
+    def rollback(
+        self, instant: str | None = None, *, dry_run: bool = False, options: Options = None
+    ) -> RollbackResult:
+        """Undo the newest write, a pending one, or all that died; what it wrote is gone for good.
+
+        An inflight compaction goes back to its plan.  In log files a command block takes back what the write appended.
+
+        Args:
+            instant: of the write, completed or not.  Without it: all pending writes whose writers are dead, and
+                rollbacks that were begun and not finished.
+
+        Raises:
+            InstantNotFoundError, ConcurrentWriterError: there is no such active instant, or its writer is alive.
+            OptionError, UnsupportedError, MissingFileError: it is savepointed, later writes stand on it, or what was
+                before it is cleaned away.
+        """
+        from hudi_timeline.services import rollback
+
+        return rollback.rollback(self._service(options, dry_run=dry_run), instant, dry_run=dry_run)
+
+    def upgrade(self, to: int = 6, *, dry_run: bool = False, options: Options = None) -> UpgradeResult:
+        """Take a table of version 5 up to 6.  Upgrade its readers first: Apache Hudi before 0.14 does not read it then.
+
+        Failed writes are rolled back before.  A crash leaves a table of the old version; the same call goes on.
+
+        Raises:
+            UnsupportedError: another version; or log files are to go down, which version 5 would have in another form.
+            ConcurrentWriterError: a write is running.
+        """
+        from hudi_timeline.services import upgrade
+
+        return upgrade.change_version(self._service(options), to, up=True, dry_run=dry_run)
+
+    def downgrade(self, to: int = 5, *, dry_run: bool = False, options: Options = None) -> UpgradeResult:
+        """Take a table of version 6 down to 5, for readers of Apache Hudi before 0.14; its metadata table is deleted.
+
+        Errors and crashes as of `upgrade`.
+        """
+        from hudi_timeline.services import upgrade
+
+        return upgrade.change_version(self._service(options), to, up=False, dry_run=dry_run)
+
+    def overwrite_properties(
+        self, new: Mapping[str, str], *, dry_run: bool = False, force: bool = False
+    ) -> PropertiesChange:
+        """Put `new` in the place of all entries of hoodie.properties; the checksum is computed.
+
+        A table becomes merge on read by `hoodie.table.type` alone, and copy on write where no log file holds rows.
+
+        Args:
+            force: take also lost and unknown entries, and those that contradict the table's files.
+
+        Raises:
+            OptionError, UnsupportedError: entries that do not fit, in `details["errors"]`; or rows would be hidden.
+        """
+        from hudi_timeline.services import replace_properties
+
+        return replace_properties.overwrite_properties(self._service(None), new, dry_run=dry_run, force=force)
+
+    def verify(self, *, deep: bool = False, workers: int | None = None) -> list[Finding]:
+        """Everything that is wrong with the table, worst first; [] for a sound one.  Nothing is changed.
+
+        The timeline's states and files, names, block framing, sizes and counts against commits, hoodie.properties, the
+        metadata table against storage, plans, the archive.  What a dead write left is no fault.
+
+        Args:
+            deep: also read all data: rows against statistics, key ranges and bloom filters, every log block decoded,
+                keys that are there twice, the metadata table's indexes against rows.
+            workers: how many files to look at at once; None for a number that fits the machine and the store.
+        """
+        from hudi_timeline.verify.verify import verify
+
+        return verify(self._storage, deep=deep, workers=workers, scan_of=self.read)
+
+    def repair(
+        self, *, plan: RepairPlan | None = None, dry_run: bool = False, deep: bool = False,
+        only: Collection[str] | None = None, keep: bool = True, options: Options = None,
+    ) -> RepairResult:  # fmt: skip
+        """Put right what `verify` finds, as far as there is a safe way; the plan says where there is none, and why.
+
+        Under the table's lock, and not while a writer is at work.  What is taken away or replaced is kept in
+        `.hoodie/.repair_backup_<time>/`, with the plan.  After a crash run it again.
+
+        Args:
+            plan: of an earlier dry run: only what is in it is done, and only what is still so.
+            deep: also by what a deep verification finds.
+            only: codes of findings, or paths, to repair; None for all.
+            keep: False to delete what is taken away.
+            options: of the lock: `hoodie.write.lock.*`.
+
+        Raises:
+            ConcurrentWriterError, LockError: a writer is at work.  OptionError: a code that there is not.
+        """
+        from hudi_timeline.verify.repair import repair
+
+        return repair(
+            self._storage, plan=plan, dry_run=dry_run, deep=deep, only=only, keep=keep,
+            options=self._given(options), scan_of=self.read,
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         config = self.config
         kind = config.table_type.lower().replace("_", "-")
         return f"HudiTable({config.name!r} at {self.uri}, {kind}, version {config.version})"
-
-
-def _columns(schema: pa.Schema, columns: Sequence[str] | None, meta_columns: bool) -> Sequence[str] | None:
-    if columns is not None or meta_columns:
-        return columns
-    return [n for n in schema.names if n not in META_COLUMNS]
-
-
-def _check_query(query: str) -> None:
-    if query not in (SNAPSHOT, READ_OPTIMIZED):
-        raise InvalidOptionError(
-            f"query={query!r} is no query",
-            remedy=f"use {SNAPSHOT!r} or {READ_OPTIMIZED!r}; read_incremental() gives changes.",
-        )
-
-
-def _bound(value: Moment, zone: Any) -> str:
-    """A bound of a range as an instant; digits of any length are taken as they are."""
-    if isinstance(value, str) and value.strip().isdigit():
-        return value.strip()
-    return parse_query_instant(value, zone)

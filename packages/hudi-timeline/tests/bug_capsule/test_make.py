@@ -48,19 +48,19 @@ def table(tmp_path):
     storage = LocalStorage(str(tmp_path / "original"))
     for v in range(3):
         write(storage, v)
-    HudiTable(storage).savepoint(user="Smith", comment="before Oslofjord")
+    HudiTable._of(storage).savepoint(user="Smith", comment="before Oslofjord")
     storage.touch("Oslofjord report.Smith", b"Miller")
     storage.touch(".hoodie/.repair_backup_1/Oslofjord", b"Miller")
     faults = Faults(Fault(CRASH, operation="create", path="*.commit"))
     with faults.process():
         write(faults.wrap(storage), 4)
-    return HudiTable(storage)
+    return HudiTable._of(storage)
 
 
 def rebuilt(table, folder, **more):
     make_capsule(table.storage, folder / "bug.zip", **more)
     open_capsule(folder / "bug.zip", folder / "rebuilt")
-    return HudiTable(LocalStorage(str(folder / "rebuilt")))
+    return HudiTable._of(LocalStorage(str(folder / "rebuilt")))
 
 
 NAME = re.compile(r"[0-9a-z-]+_[0-9-]+_\d{17}\.parquet|\.[0-9a-z-]+_\d{17}\.log\.\d+_[0-9-]+")
@@ -151,11 +151,11 @@ def test_a_fault_strikes_in_the_rebuilt_table_as_in_the_table(table, tmp_path, f
         partition = min(e.name for e in storage.list("") if e.name.startswith("city="))
         try:
             with made.process():
-                HudiTable(made.wrap(storage), OPTIONS).delete_partitions([partition])
+                HudiTable._of(made.wrap(storage), OPTIONS).delete_partitions([partition])
         except HudiError as e:
             told = e.code
         assert made.struck
-        instants = [(i.action, i.state) for i in HudiTable(storage).timeline.instants]
+        instants = [(i.action, i.state) for i in HudiTable._of(storage).timeline.instants]
         return [(c.operation, c.fault, c.error) for c in made.log], instants, told
 
     again = rebuilt(table, tmp_path)

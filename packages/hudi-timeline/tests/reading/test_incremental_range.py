@@ -177,9 +177,9 @@ def test_changes_from_the_start_up_to_an_archived_instant_are_not_none(archived)
         table.read_changes("000", at(20)).to_arrow()
     assert e.value.details["oldest"] == at(30)
     # The whole table does not say what rows were: what cannot be asked for is not proposed.
-    assert "as_hudi" in e.value.remedy
+    assert "skip" in e.value.remedy
     assert "full_scan" not in e.value.remedy
-    left = table.read_changes("000", at(20), on_missing="as_hudi")
+    left = table.read_changes("000", at(20), on_missing="skip")
     with pytest.warns(UserWarning, match="archived"):
         assert left.to_arrow().num_rows == 0
     with pytest.warns(UserWarning, match="archived"):

@@ -85,17 +85,17 @@ def test_a_time_ahead_is_not_final(made):
 def test_ranges_are_final_up_to_what_is_open(made):
     table = made.open()
     assert table.read_incremental("000", at(10)).stability.stable
-    assert table.read_incremental("000", order="fenced").stability.stable
+    assert table.read_incremental("000", order="stable").stability.stable
     past = table.read_incremental("000", order="start").stability
     assert [w.instant for w in past.changed_by] == [at(20)]
     assert table.read_incremental("000", order="completion").stability.stable
-    assert not table.read_incremental("000", at(30), order="fenced").stability.stable
+    assert not table.read_incremental("000", at(30), order="stable").stability.stable
 
 
 @pytest.mark.req("NEW-21", "IN-03", "IN-04", "IN-05", "IN-06", "IN-08")
 @pytest.mark.parametrize(
     ("order", "first", "then", "doubled"),
-    [("fenced", ["10"], ["20", "30"], False), ("start", ["10", "30"], ["20", "30"], True),
+    [("stable", ["10"], ["20", "30"], False), ("start", ["10", "30"], ["20", "30"], True),
      ("completion", ["10", "30"], ["20"], False)],
 )  # fmt: skip
 def test_each_order_loses_nothing_and_says_where_to_go_on(made, order, first, then, doubled):
@@ -131,7 +131,7 @@ def test_a_blocked_reader_is_told_by_whom(made):
 @pytest.mark.req("NEW-21")
 def test_orders_that_contradict_the_policy_are_refused(made):
     options = {"hoodie.read.timeline.holes.resolution.policy": "BLOCK"}
-    assert ids(made.open().read_incremental("000", order="fenced", options=options).to_arrow()) == ["10"]
+    assert ids(made.open().read_incremental("000", order="stable", options=options).to_arrow()) == ["10"]
     for order in ("start", "completion"):
         with pytest.raises(ConflictingOptionError):
             made.open().read_incremental("000", order=order, options=options)
@@ -172,8 +172,8 @@ def test_a_proof_finds_what_skipping_lost(tmp_path, monkeypatch):
 
 @pytest.mark.req("NEW-21", "TM-23", "IN-08")
 @pytest.mark.parametrize(
-    ("order", "to", "again"), [("fenced", "completion", []), ("start", "completion", ["30"]),
-                               ("completion", "start", ["30"]), ("completion", "fenced", ["30"])],
+    ("order", "to", "again"), [("stable", "completion", []), ("start", "completion", ["30"]),
+                               ("completion", "start", ["30"]), ("completion", "stable", ["30"])],
 )  # fmt: skip
 def test_a_reader_goes_on_in_another_order_and_misses_nothing(made, order, to, again):
     """It has read 10, or 10 and 30, when 20 is completed as the last."""
@@ -194,7 +194,7 @@ def test_a_reader_goes_on_in_another_order_and_misses_nothing(made, order, to, a
 @pytest.mark.req("NEW-21")
 def test_checkpoints_of_the_same_bounds_stay_and_the_start_is_the_start(made):
     table = made.open()
-    assert table.convert_checkpoint(at(10), order="start", to="fenced").checkpoint == at(10)
+    assert table.convert_checkpoint(at(10), order="start", to="stable").checkpoint == at(10)
     assert table.convert_checkpoint("0", order="completion", to="start").checkpoint == "000"
     with pytest.raises(InvalidOptionError, match="sideways"):
         table.convert_checkpoint(at(10), order="sideways", to="start")

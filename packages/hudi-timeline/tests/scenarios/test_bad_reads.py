@@ -159,7 +159,7 @@ def test_a_base_file_that_is_gone_is_an_error_with_a_remedy(made, question, gone
 
 def test_what_is_left_can_be_asked_for(made):
     remove(made, 30)
-    scan = made.open().read(on_missing="as_hudi")
+    scan = made.open().read(on_missing="skip")
     with pytest.warns(UserWarning, match="rows are missing"):
         assert ids(scan.to_arrow()) == ["10", "20"]
     assert not scan.complete

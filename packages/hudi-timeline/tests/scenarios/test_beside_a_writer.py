@@ -19,6 +19,7 @@ from hudi_timeline import HudiTable, table_config
 from hudi_timeline.file_system_view import snapshot
 from hudi_timeline.reading.metadata_listing import through_metadata
 from hudi_timeline.timeline.active_timeline import load_timeline
+from hudi_timeline.timeline.commit_metadata import read_commit
 from hudi_timeline.timeline.instant import WRITE_ACTIONS
 from hudi_timeline.timeline.lsm_timeline import history_files
 
@@ -466,7 +467,7 @@ def test_no_step_of_a_commit_shows_a_part_of_it(tmp_path, table):
     opened = HudiTable.open(str(path))
     newest = opened.timeline.completed_writes()[-1]
     want = opened.read().to_arrow()
-    files = [path / s.path for s in opened.commits.get(newest).stats]
+    files = [path / s.path for s in read_commit(opened.storage, newest).stats]
     wholes = {f: f.read_bytes() for f in files}
     completed = path / newest.path
     commit = completed.read_bytes()

@@ -135,4 +135,4 @@ def test_a_group_whose_only_log_file_is_gone_is_missed(tmp_path, whole_folder):
             scan().to_arrow()
         assert e.value.file == file.path
     with pytest.warns(UserWarning, match="gone"):
-        assert table.read(on_missing="as_hudi").count() == 0
+        assert table.read(on_missing="skip").count() == 0

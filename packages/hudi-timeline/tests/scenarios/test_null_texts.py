@@ -9,7 +9,7 @@ from hudi_format.keygen.partition_path import HIVE_DEFAULT
 from hudi_timeline import HudiTable
 
 WRITE = "hoodie.datasource.write."
-AS_HUDI = {"hudi.partition.null.texts": "as_hudi"}
+AS_HUDI = {"hudi.partition.null.texts": "write"}
 SCHEMA = pa.schema(
     [("id", pa.string()), ("p", pa.string()), ("q", pa.string()), ("v", pa.int64()), ("ts", pa.int64())]
 )
@@ -56,7 +56,7 @@ def test_rows_to_store_are_refused_and_the_table_stays_as_it_was(table, operatio
         assert e.value.details["column"] == "p"
         assert e.value.details["rows"] == 2
         assert "write null" in e.value.remedy
-        assert "hudi.partition.null.texts=as_hudi" in e.value.remedy
+        assert "hudi.partition.null.texts=write" in e.value.remedy
         table = HudiTable.open(table.storage.uri)
         assert stored(table) == [("k0", "x", 1), ("k1", None, 1)]
         assert [i.time for i in table.timeline.completed_writes()] == commits

@@ -46,7 +46,7 @@ def write(storage, data, mode="append", operation="upsert", **options):
 
 
 def content(storage):
-    found = HudiTable(storage).read().to_arrow().to_pylist()
+    found = HudiTable._of(storage).read().to_arrow().to_pylist()
     return tuple(sorted((r["id"], r["v"]) for r in found))
 
 
@@ -71,13 +71,13 @@ OPERATIONS = {
     "delete": lambda s, o: [lambda: write(s, rows(9, 2), operation="delete", **o)],
     "overwrite": lambda s, o: [lambda: write(s, rows(7, 3), "overwrite", **o)],
     "clean and archive": lambda s, o: [
-        lambda: HudiTable(s).clean(options={**OPTIONS, **o}),
-        lambda: HudiTable(s).archive(options={**OPTIONS, **o}),
+        lambda: HudiTable._of(s).clean(options={**OPTIONS, **o}),
+        lambda: HudiTable._of(s).archive(options={**OPTIONS, **o}),
     ],
-    "savepoint": lambda s, o: [lambda: HudiTable(s).savepoint(options=o)],
-    "rollback": lambda s, o: [lambda: HudiTable(s).rollback(commits(HudiTable(s))[-1], options=o)],
-    "restore": lambda s, o: [lambda: HudiTable(s).restore(commits(HudiTable(s))[-3], options=o)],
-    "downgrade": lambda s, o: [lambda: HudiTable(s).downgrade(options=o)],
+    "savepoint": lambda s, o: [lambda: HudiTable._of(s).savepoint(options=o)],
+    "rollback": lambda s, o: [lambda: HudiTable._of(s).rollback(commits(HudiTable._of(s))[-1], options=o)],
+    "restore": lambda s, o: [lambda: HudiTable._of(s).restore(commits(HudiTable._of(s))[-3], options=o)],
+    "downgrade": lambda s, o: [lambda: HudiTable._of(s).downgrade(options=o)],
 }
 
 
@@ -118,15 +118,15 @@ def problems_after(disk, moment, seed, allowed, path, name):
             found = e
         if not (found in allowed or (unfinished and isinstance(found, HudiError))):
             return [f"reads {found}"]
-        if name == "restore" and HudiTable(storage).timeline.pending("restore"):
-            HudiTable(storage).restore(commits(HudiTable(storage))[3])
-        if name == "downgrade" and HudiTable(storage).config.version == 5:
-            HudiTable(storage).upgrade()
+        if name == "restore" and HudiTable._of(storage).timeline.pending("restore"):
+            HudiTable._of(storage).restore(commits(HudiTable._of(storage))[3])
+        if name == "downgrade" and HudiTable._of(storage).config.version == 5:
+            HudiTable._of(storage).upgrade()
         write(storage, [{"id": "z", "p": "x0/y", "v": 1, "ts": 1}])
         now = tuple(r for r in content(storage) if r[0] != "z")
         if now not in allowed:
             return [f"has {now} after the next write"]
-        return [str(f) for f in HudiTable(storage).verify(deep=True) if f.severity.name == "ERROR"]
+        return [str(f) for f in HudiTable._of(storage).verify(deep=True) if f.severity.name == "ERROR"]
     except Exception as e:  # noqa: BLE001 - each is a finding, told with its moment
         return [f"{type(e).__name__}: {e}"]
 
@@ -167,7 +167,7 @@ def test_a_durability_that_is_none_is_refused(tmp_path, call):
     never = {"hudi.durability": "never"}
     act = {
         "write": lambda: write(storage, rows(2), **never),
-        "clean": lambda: HudiTable(storage).clean(options=never),
+        "clean": lambda: HudiTable._of(storage).clean(options=never),
     }
     with pytest.raises(InvalidOptionError):
         act[call]()

@@ -435,7 +435,7 @@ def test_what_a_first_write_has_of_nulls_is_left_out_or_refused(tmp_path, values
     rows = pa.table({"id": [1], "new": values})
     if values == [None]:
         assert "new: left out" in execute(LocalEngine(), storage, rows, options).warnings[0]
-        assert HudiTable(storage).schema.names == ["id"]
+        assert HudiTable._of(storage).schema.names == ["id"]
     else:
         with pytest.raises(SchemaError, match="column new"):
             execute(LocalEngine(), storage, rows, options)

@@ -179,7 +179,7 @@ def test_an_upgrade_that_died_anywhere_is_carried_on(made):
         assert not (made.path / ".hoodie/hoodie.properties.backup").exists()
         assert not (made.path / f".hoodie/.aux/{at(3)}.compaction.requested").exists()
 
-    assert cuts(made, lambda s: HudiTable(s).upgrade(), check) > 5
+    assert cuts(made, lambda s: HudiTable._of(s).upgrade(), check) > 5
 
 
 # --- hoodie.properties ---------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ def test_new_properties_are_there_or_not_wherever_the_process_died(made):
         opened(made).overwrite_properties(new)
         assert opened(made).table_type == "MERGE_ON_READ"
 
-    assert cuts(made, lambda s: HudiTable(s).overwrite_properties(new), check) > 3
+    assert cuts(made, lambda s: HudiTable._of(s).overwrite_properties(new), check) > 3
 
 
 # --- repairs -------------------------------------------------------------------------------------------

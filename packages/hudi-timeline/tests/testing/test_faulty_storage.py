@@ -168,7 +168,7 @@ def test_the_example_of_the_readme(inner):
     for after in (False, True):
         faults = Faults(Fault(CRASH, operation="create", path="*.commit", after=after))
         with faults.process():
-            HudiTable(faults.wrap(table.storage)).upsert(pa.table({"id": ["a"], "v": [3]}))
+            HudiTable._of(faults.wrap(table.storage)).upsert(pa.table({"id": ["a"], "v": [3]}))
         assert faults.dead
         found = table.read(["v"]).to_arrow()["v"].to_pylist()
         assert sorted(found) == ([2, 3] if after else [1, 2])

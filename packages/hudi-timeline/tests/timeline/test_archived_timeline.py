@@ -90,7 +90,7 @@ def test_what_is_missing_can_be_chosen(made, begin):
         assert scan.complete
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        scan = made.open().read_incremental(begin, on_missing="as_hudi")
+        scan = made.open().read_incremental(begin, on_missing="skip")
         assert ids(scan.to_arrow()) == ["3", "4"]
         assert not scan.complete
 

@@ -181,7 +181,7 @@ def test_a_read_under_way_gives_rows_of_one_table_or_an_error(tmp_path):
     counted = Faults()
     path = tmp_path / "counted"
     write(open_storage(path), rows(0))
-    HudiTable(counted.wrap(open_storage(path))).read(columns=["id", "v"]).to_arrow()
+    HudiTable._of(counted.wrap(open_storage(path))).read(columns=["id", "v"]).to_arrow()
     for n in range(1, counted.calls + 1):
         path = tmp_path / f"r{n}"
         write(open_storage(path), rows(0))
@@ -190,7 +190,7 @@ def test_a_read_under_way_gives_rows_of_one_table_or_an_error(tmp_path):
             sleep=lambda s, path=path: write(open_storage(path), rows(1, 3), "overwrite"),
         )
         try:
-            got = HudiTable(faults.wrap(open_storage(path))).read(columns=["id", "v"]).to_arrow()
+            got = HudiTable._of(faults.wrap(open_storage(path))).read(columns=["id", "v"]).to_arrow()
         except HudiError:
             continue
         found = sorted((r["id"], r["v"]) for r in got.to_pylist())

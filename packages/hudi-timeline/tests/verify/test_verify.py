@@ -163,8 +163,8 @@ def test_a_repair_that_dies_at_any_step_is_done_by_the_next_one(table, path, tmp
         shutil.copytree(path, copy)
         faults = Faults(Fault(CRASH, operation=CHANGES, nth=cuts + 1, after=bool(cuts % 2)))
         with faults.process():
-            HudiTable(faults.wrap(LocalStorage(str(copy)))).repair()
-        now = HudiTable(LocalStorage(str(copy)))
+            HudiTable._of(faults.wrap(LocalStorage(str(copy)))).repair()
+        now = HudiTable._of(LocalStorage(str(copy)))
         assert now.repair().left == ()
         assert now.verify(deep=True) == []
         assert now.read(["k", "v"], meta_columns=False).to_arrow().sort_by("k") == want

@@ -73,7 +73,7 @@ def given(request, storage, tmp_path):
 @pytest.mark.parametrize("operation", ["upsert", "insert", "bulk_insert", "insert_overwrite"])
 def test_rows_take_the_columns_and_types_of_the_given_schema(storage, given, operation):
     write(storage, **given(SCHEMA), hoodie__datasource__write__operation=operation)
-    table = HudiTable(storage)
+    table = HudiTable._of(storage)
     assert table.read(meta_columns=False).to_arrow().to_pylist() == [
         {"id": "a", "ts": 1, "v": 7.0, "note": None}
     ]

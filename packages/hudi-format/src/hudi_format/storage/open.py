@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
@@ -77,7 +77,7 @@ def _text(uri: str | os.PathLike[str]) -> str:
 
 
 def open_storage(
-    uri: str | os.PathLike[str],
+    uri: str | os.PathLike[str] | Storage,
     storage_options: Mapping[str, Any] | None = None,
     *,
     options: Mapping[str, str] | None = None,
@@ -85,6 +85,7 @@ def open_storage(
     """The storage at `uri`: a local path, `file:` or any scheme of fsspec.
 
     Args:
+        uri: or a storage that is open already, which is given back.
         storage_options: for fsspec: credentials, endpoints.
         options: a call's options; those of Hadoop's file systems among them (`fs.s3a.access.key` and so on)
             are translated.
@@ -95,7 +96,9 @@ def open_storage(
         OptionError: options that contradict each other, or that the store does not take.
         TypeError: neither text nor a path.
     """
-    text = _text(uri)
+    if hasattr(uri, "read_range"):
+        return cast(Storage, uri)
+    text = _text(cast(str, uri))
     if local_path(text) is not None:
         return LocalStorage(normalised_path(text))
     from hudi_format.storage.remote import FsspecStorage

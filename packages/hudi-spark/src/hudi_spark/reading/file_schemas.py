@@ -15,16 +15,19 @@ import pyarrow as pa
 from hudi_format.parquet.footer import read_footer
 from hudi_format.schema.avro import from_avro
 from hudi_spark.types import to_spark_type
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.reading.plan import ScanPlan
-from hudi_timeline.table import HudiTable
 
 THREADS = 8
 
 
-def files_by_schema(table: HudiTable, plan: ScanPlan, wanted: pa.Schema) -> list[tuple[pa.Schema, list[str]]]:
+def files_by_schema(
+    snapshot: TableSnapshot, plan: ScanPlan, wanted: pa.Schema
+) -> list[tuple[pa.Schema, list[str]]]:
     """The plan's files in groups of equal types, each with its types of `wanted`.
 
     Args:
+        snapshot: the state of the table that the plan is of.
         wanted: columns that come from the files, in the scan's types.
     """
     files = plan.files.select(["path", "instant"]).to_pydict()
@@ -32,7 +35,7 @@ def files_by_schema(table: HudiTable, plan: ScanPlan, wanted: pa.Schema) -> list
     for path, instant in zip(files["path"], files["instant"], strict=True):
         paths.setdefault(instant, []).append(path)
     sets: list[tuple[pa.Schema, list[str]]] = []
-    schemas = _schemas(table, {instant: of[0] for instant, of in paths.items()})
+    schemas = _schemas(snapshot, {instant: of[0] for instant, of in paths.items()})
     for instant, of in paths.items():
         types = _types(wanted, schemas[instant])
         for known, members in sets:
@@ -44,14 +47,14 @@ def files_by_schema(table: HudiTable, plan: ScanPlan, wanted: pa.Schema) -> list
     return sets
 
 
-def _schemas(table: HudiTable, sample: dict[str, str]) -> dict[str, pa.Schema]:
+def _schemas(snapshot: TableSnapshot, sample: dict[str, str]) -> dict[str, pa.Schema]:
     """Schema written by each instant: from its commit or, if archived, from one of its files."""
-    completed = {i.time: i for i in table.timeline.completed_writes()}
+    completed = {i.time: i for i in snapshot.timeline.completed_writes()}
     parsed: dict[str, pa.Schema] = {}
     out: dict[str, pa.Schema] = {}
     unknown: list[str] = []
     for instant in sample:
-        text = table.commits.get(completed[instant]).schema_text if instant in completed else None
+        text = snapshot.commits.get(completed[instant]).schema_text if instant in completed else None
         if text:
             if text not in parsed:
                 parsed[text] = from_avro(text)
@@ -60,7 +63,7 @@ def _schemas(table: HudiTable, sample: dict[str, str]) -> dict[str, pa.Schema]:
             unknown.append(instant)
     if unknown:
         with ThreadPoolExecutor(THREADS, thread_name_prefix="hudi-footers") as pool:
-            footers = pool.map(lambda i: read_footer(table.storage, sample[i]).schema, unknown)
+            footers = pool.map(lambda i: read_footer(snapshot.storage, sample[i]).schema, unknown)
             out.update(zip(unknown, footers, strict=True))
     return out
 

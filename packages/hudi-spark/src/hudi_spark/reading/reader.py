@@ -38,7 +38,7 @@ from hudi_timeline.file_system_view.partition_values import FROM_PATH
 from hudi_timeline.options import ReadConfig, parse_read_options
 from hudi_timeline.options.read_config import CDC, INCREMENTAL, PATHS
 from hudi_timeline.reading.path_globs import base_of, has_wildcard
-from hudi_timeline.reading.plan import CHANGES, ScanPlan
+from hudi_timeline.reading.plan import CHANGES
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.reading.task import ReadTask
 from hudi_timeline.table import HudiTable
@@ -87,7 +87,7 @@ def load_frame(
     table = HudiTable.open(uri, options=hadoop_options(given))
     wanted = None if schema is None else _struct_type(spark, schema)
     scan = _scan(table, config, wanted)
-    frame = frame_of(spark, table, scan, config.filter, hadoop_options(given))
+    frame = frame_of(spark, scan, config.filter, hadoop_options(given))
     return frame if wanted is None else frame.select(*_chosen(frame.schema, wanted))
 
 
@@ -151,9 +151,7 @@ def _chosen(have: T.StructType, wanted: T.StructType) -> list[Column]:
     return out
 
 
-def frame_of(
-    spark: SparkSession, table: HudiTable, scan: Scan, condition: str | None, hadoop: Mapping[str, str]
-) -> DataFrame:
+def frame_of(spark: SparkSession, scan: Scan, condition: str | None, hadoop: Mapping[str, str]) -> DataFrame:
     """The rows of a scan as a frame.
 
     Args:
@@ -178,13 +176,13 @@ def frame_of(
     if plan.kind == CHANGES:
         return _by_workers(spark, scan)
     try:
-        frame = _native(spark, table, plan, hadoop)
+        frame = _native(spark, scan, hadoop)
         frame = frame.where(condition) if condition else frame
         return frame.select(*(F.col(f"`{n}`") for n in scan.schema.names))
     except (Py4JJavaError, PySparkException) as e:
         if not lacks_file_system(e):
             raise
-    scheme = table.uri.partition("://")[0]
+    scheme = scan.table_uri.partition("://")[0]
     if scheme not in _said:
         _said.add(scheme)
         log.warning(
@@ -198,14 +196,15 @@ def frame_of(
 # --- Spark's own scan ------------------------------------------------------------------------------------
 
 
-def _native(spark: SparkSession, table: HudiTable, plan: ScanPlan, hadoop: Mapping[str, str]) -> DataFrame:
+def _native(spark: SparkSession, scan: Scan, hadoop: Mapping[str, str]) -> DataFrame:
     """One scan per set of files with equal column types; the union has the plan's columns."""
+    plan = scan.plan
     from_path = {c.name for c in plan.partition_columns if c.source == FROM_PATH}
     stored = pa.schema([f for f in plan.schema if f.name not in from_path])
     placed = partition_columns(plan)
     parts = []
-    for types, paths in files_by_schema(table, plan, stored):
-        rows = base_files(spark, table.storage, paths, to_spark_schema(types), hadoop)
+    for types, paths in files_by_schema(scan.snapshot, plan, stored):
+        rows = base_files(spark, scan.storage, paths, to_spark_schema(types), hadoop)
         if plan.commit_time_range is not None:
             first, last = plan.commit_time_range
             rows = rows.where((F.col(COMMIT_TIME) >= first) & (F.col(COMMIT_TIME) <= last))

@@ -56,7 +56,6 @@ from hudi_spark.writing.write_tasks import (
 )
 from hudi_timeline.progress import AUTO, OFF
 from hudi_timeline.reading.scan import Scan
-from hudi_timeline.table import HudiTable
 from hudi_timeline.validation.row_rules import Screening
 from hudi_timeline.writing.engine import DATA, PrepareTask
 from hudi_timeline.writing.local_engine import LocalEngine
@@ -153,7 +152,7 @@ class SparkEngine:
         return spark_queries(self._spark, before, after, self.frame_of)
 
     def frame_of(self, scan: Scan) -> DataFrame:
-        return frame_of(self._spark, HudiTable(scan.storage), scan, None, self._hadoop)
+        return frame_of(self._spark, scan, None, self._hadoop)
 
     # --- evaluate ------------------------------------------------------------------------------------
 

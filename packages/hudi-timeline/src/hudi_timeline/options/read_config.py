@@ -57,9 +57,9 @@ __all__ = [
     "parse_read_options",
 ]
 
-FENCED, START_ORDER, COMPLETION = "fenced", "start", "completion"
+STABLE, START_ORDER, COMPLETION = "stable", "start", "completion"
 FAIL, BLOCK, TRANSITION = "FAIL", "BLOCK", "USE_TRANSITION_TIME"
-ERROR, FULL_SCAN, AS_HUDI = "error", "full_scan", "as_hudi"
+ERROR, FULL_SCAN, SKIP = "error", "full_scan", "skip"
 CDC = "cdc"
 SNAPSHOT, READ_OPTIMIZED, INCREMENTAL = "snapshot", "read_optimized", "incremental"
 
@@ -156,7 +156,7 @@ def parse_read_options(options: Mapping[str, str]) -> ReadConfig:
             option=ON_MISSING,
         )
     order, policy = values.get("order"), values.get("hollow_policy")
-    meant = {FENCED: (BLOCK,), START_ORDER: (), COMPLETION: (TRANSITION,)}.get(str(order), (policy,))
+    meant = {STABLE: (BLOCK,), START_ORDER: (), COMPLETION: (TRANSITION,)}.get(str(order), (policy,))
     if order is not None and policy is not None and policy not in meant:
         raise ConflictingOptionError(
             f"{ORDER}={order} and {HOLLOW_POLICY}={policy} say different things",

@@ -44,10 +44,10 @@ START_OFFSET = ConfigKey(
 )
 START_OFFSET_ORDER = ConfigKey(
     "hudi.streaming.start.order",
-    choice("fenced", "start", "completion"),
+    choice("stable", "start", "completion"),
     since="0.1.0",
     doc=(
-        "Order of the reader whose checkpoint the start offset is, if it is not the stream's own: fenced, "
+        "Order of the reader whose checkpoint the start offset is, if it is not the stream's own: stable, "
         "start or completion; the stream begins where it misses nothing."
     ),
 )
@@ -84,22 +84,22 @@ INCR_FILTERS = ConfigKey(
 )
 ORDER = ConfigKey(
     "hudi.read.incremental.order",
-    choice("fenced", "start", "completion"),
+    choice("stable", "start", "completion"),
     since="0.1.0",
     doc=(
-        "How an incremental query goes about a commit that is still open: fenced, it reads up to it; start, "
+        "How an incremental query goes about a commit that is still open: stable, it reads up to it; start, "
         "it reads past it, and gives rows again later; completion, it goes by the times at which commits were"
         " completed."
     ),
 )
 ON_MISSING = ConfigKey(
     "hudi.read.incremental.on.missing",
-    choice("error", "full_scan", "as_hudi"),
+    choice("error", "full_scan", "skip"),
     since="0.1.0",
     doc=(
         "What an incremental query does whose begin lies before archived instants: error, full_scan, or "
-        "as_hudi, which gives the rows that are still on the timeline; not given: as_hudi for the begin 000, "
-        "else error. Of other queries, where files are gone: error, or as_hudi."
+        "skip, which gives the rows that are still on the timeline; not given: skip for the begin 000, "
+        "else error. Of other queries, where files are gone: error, or skip."
     ),
 )
 COLUMNS = ConfigKey(

@@ -321,12 +321,12 @@ WRITE_TYPES = ConfigKey(
 )
 NULL_TEXTS = ConfigKey(
     "hudi.partition.null.texts",
-    choice("refuse", "as_hudi"),
+    choice("refuse", "write"),
     "refuse",
     since="0.1.0",
     doc=(
         "Rows to write whose partition column is empty text or __HIVE_DEFAULT_PARTITION__: refuse, or "
-        "as_hudi, which puts them into the partition of null, as which snapshots give them back."
+        "write, which puts them into the partition of null, as which snapshots give them back."
     ),
 )
 VALIDATE_SCHEMA = ConfigKey(

@@ -22,7 +22,7 @@ from hudi_format.model import BaseFile, FileSlice, LogFile, WriteStat
 from hudi_timeline.file_system_view.base_files import CommittedBaseFile, Group, check_size, missing_file
 from hudi_timeline.file_system_view.file_slice_history import FileHistory
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.options.read_config import AS_HUDI, ERROR, FULL_SCAN, ON_MISSING, ReadConfig
+from hudi_timeline.options.read_config import ERROR, FULL_SCAN, ON_MISSING, SKIP, ReadConfig
 from hudi_timeline.reading.incremental_range import Range, RangeSource, incremental_range, is_start
 from hudi_timeline.reading.merged_query import merged_schema, read_merge
 from hudi_timeline.reading.plan import (
@@ -75,7 +75,7 @@ def changes_range(snapshot: TableSnapshot, begin: str, end: str | None, options:
         )
     defaults = options.on_missing is None
     if defaults:
-        options = replace(options, on_missing=AS_HUDI if is_start(begin) else ERROR)
+        options = replace(options, on_missing=SKIP if is_start(begin) else ERROR)
     found = incremental_range(snapshot, begin, end, options, changes=True)
     if defaults and found.gone and not found.instants:
         # A reader that goes on at the range's end would never know that there were changes.

@@ -1,6 +1,6 @@
 """Conversion of incremental checkpoints between instant and completion time order.
 
-Bounds are times of instants (orders "fenced" and "start") or times at which commits were completed ("completion").
+Bounds are times of instants (orders "stable" and "start") or times at which commits were completed ("completion").
 What was read up to one of the first is in most tables not what was completed up to any moment: the checkpoint of the
 other order is the latest before which nothing is missed, and what is read once more is named.
 
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 from hudi_format.errors import InstantNotFoundError, InvalidOptionError
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.options.read_config import COMPLETION, FENCED, START_ORDER
+from hudi_timeline.options.read_config import COMPLETION, STABLE, START_ORDER
 from hudi_timeline.reading.incremental_range import completion_times, is_start
 from hudi_timeline.reading.snapshot_query import START
 from hudi_timeline.reading.time_travel import first_open_write, has_archive
 
-ORDERS = (FENCED, START_ORDER, COMPLETION)
+ORDERS = (STABLE, START_ORDER, COMPLETION)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,16 +33,16 @@ from hudi_timeline.file_system_view.partition_values import (
 )
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, is_base_file
 from hudi_timeline.options.read_config import (
-    AS_HUDI,
     BLOCK,
     COMPLETION,
     ERROR,
-    FENCED,
     FULL_SCAN,
     FULL_SCAN_FALLBACK,
     HOLLOW_POLICY,
     ON_MISSING,
     PATH_GLOB,
+    SKIP,
+    STABLE,
     START_ORDER,
     TRANSITION,
     ReadConfig,
@@ -91,7 +91,7 @@ class Range:
         end: inclusive; "" for the newest completed instant.
         instants: the completed writes in it, oldest first.
         gone: the newest write in it that was archived; "" where none was.
-        on_missing: ERROR, FULL_SCAN or AS_HUDI.
+        on_missing: ERROR, FULL_SCAN or SKIP.
         by_completion: whether begin and end are times at which commits were completed.
         archived: times of the completed writes in it that a history still names (table version 8 and later).
         checkpoint: what to begin the next read at.
@@ -147,7 +147,7 @@ def incremental_range(
         )
     timeline = snapshot.timeline
     if snapshot.config.layout_version == 2:
-        if options.order in (FENCED, START_ORDER):
+        if options.order in (STABLE, START_ORDER):
             raise UnsupportedError(
                 f"order={options.order!r}: from table version 8 on a range is one of times of completion",
                 table=uri,
@@ -167,7 +167,7 @@ def incremental_range(
     pending = first_open_write(snapshot.storage, timeline)
     final = writes
     if pending is not None and any(i.time > pending.time for i in writes):
-        if options.order not in (FENCED, START_ORDER) and options.hollow_policy != BLOCK:
+        if options.order not in (STABLE, START_ORDER) and options.hollow_policy != BLOCK:
             blocking = open_writes(snapshot.storage, timeline, until=writes[-1].time)
             raise HollowCommitError(
                 f"the {pending.action} {pending.time} is not completed, later ones are: "
@@ -203,7 +203,7 @@ def _completed_range(
     first = min(completed.values(), default="")
     on_missing = options.on_missing or FULL_SCAN
     if FULL_SCAN_FALLBACK in options.raw and not options.fallback_full_scan and options.on_missing is None:
-        on_missing = AS_HUDI if is_start(begin) else ERROR
+        on_missing = SKIP if is_start(begin) else ERROR
     past = archived_instants(snapshot.storage, snapshot.config) if begin < first else _late(snapshot, begin)
     # An archival first writes its archive, then removes files: what is in both places is there.
     active = snapshot.visible().completed
@@ -285,7 +285,7 @@ def _gone_or_refused(
     """
     on_missing = FULL_SCAN if options.fallback_full_scan else options.on_missing
     if on_missing is None:
-        on_missing = AS_HUDI if is_start(begin) else ERROR
+        on_missing = SKIP if is_start(begin) else ERROR
     gone = ""
     if begin < first or by_completion(options):
         since_ms = 0 if begin < first else _archiving_since_ms(snapshot, begin)
@@ -304,7 +304,7 @@ def _archived_error(
         table=snapshot.storage.uri,
         instant=begin,
         remedy=f"begin at {gone} or later, so that {first} is the oldest instant whose rows are read; "
-        f"on_missing ({ON_MISSING}): {whole}{AS_HUDI!r} what is on the active timeline.",
+        f"on_missing ({ON_MISSING}): {whole}{SKIP!r} what is on the active timeline.",
         oldest=first,
     )
 
@@ -380,7 +380,7 @@ class IncrementalSource(RangeSource):
         except MissingFileError as e:
             if self.range.full_scan:
                 return self._full_scan()
-            if self.snapshot.config.layout_version == 2 and self.options.on_missing == AS_HUDI:
+            if self.snapshot.config.layout_version == 2 and self.options.on_missing == SKIP:
                 return self._left(f"first {e.file}", lenient=True)
             raise
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_format._checks import text_list
-from hudi_format.errors import HudiError
+from hudi_format.errors import HudiError, StaleSnapshotError
 from hudi_format.keygen.record_keys import record_keys
 from hudi_format.parquet.footer import read_entries
 from hudi_format.schema.casts import convert, stored_leaf, unwrapped
@@ -28,13 +28,36 @@ from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.footer_index import MAYBE, BloomIndex
 from hudi_timeline import metadata_table
+from hudi_timeline.file_system_view.snapshot import CommitCache, open_snapshot
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.reading.task import ReadTask, read_whole
-from hudi_timeline.table_config import TableConfig
+from hudi_timeline.table_config import TableConfig, load
 
 Keys: TypeAlias = Sequence[Any] | pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch
 
 THREADS = 8
+LOOKS = 3
+"""How often a look-up begins again where the table is cleaned under it."""
+
+
+def newest_rows(
+    scan_of: Callable[..., Scan],
+    storage: Storage,
+    keys: Keys,
+    partitions: Sequence[str] | None = None,
+    commits: CommitCache | None = None,
+) -> pa.Table:
+    """As `look_up`, in a newer state of the table where one is cleaned meanwhile: none was promised."""
+    config = load(storage)
+    looks_left = LOOKS
+    while True:
+        schema = open_snapshot(storage, commits=commits).schema
+        try:
+            return look_up(scan_of, storage, config, schema, keys, partitions)
+        except StaleSnapshotError:
+            if not looks_left:
+                raise
+            looks_left -= 1
 
 
 def look_up(

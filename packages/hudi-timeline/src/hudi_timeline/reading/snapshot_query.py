@@ -23,7 +23,7 @@ from hudi_timeline.file_system_view.partition_values import (
     with_times_as_text,
 )
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.options.read_config import AS_HUDI, ERROR, ON_MISSING
+from hudi_timeline.options.read_config import ERROR, ON_MISSING, SKIP
 from hudi_timeline.reading.partition_pruning import PartitionPruner
 from hudi_timeline.reading.plan import (
     FILES_SCHEMA,
@@ -76,7 +76,7 @@ class SnapshotSource:
     Attributes:
         schema: see `snapshot_schema`.
         paths: the files to look at; None for all.
-        on_missing: ERROR; or AS_HUDI, which reads what is left of a state whose files were cleaned, with a warning.
+        on_missing: ERROR; or SKIP, which reads what is left of a state whose files were cleaned, with a warning.
     """
 
     snapshot: TableSnapshot
@@ -137,8 +137,8 @@ class SnapshotSource:
         try:
             return self._planned(self.snapshot)
         except MissingFileError as e:
-            if self.on_missing != AS_HUDI:
-                e.remedy += f" on_missing={AS_HUDI!r} ({ON_MISSING}) reads what is left, as Apache Hudi does."
+            if self.on_missing != SKIP:
+                e.remedy += f" on_missing={SKIP!r} ({ON_MISSING}) reads what is left, as Apache Hudi does."
                 raise
             left = self._planned(replace(self.snapshot, lenient=True))
             text = f"rows are missing from the result, because files of that state are gone, first {e.file}"

@@ -68,13 +68,19 @@ class ArchiveResult:
         return f"ArchiveResult({len(self.plan.instants):,} instants, {first} to {last}{where}; {self.seconds:.2f} s)"
 
 
-def archive(context: ServiceContext, config: ServiceConfig, *, dry_run: bool = False) -> ArchiveResult:
+def archive(
+    context: ServiceContext, config: ServiceConfig | None = None, *, dry_run: bool = False
+) -> ArchiveResult:
     """Archive what is due.
+
+    Args:
+        config: what the context's options say, if not given.
 
     Raises:
         CorruptFileError: an instant's file cannot be read; nothing was moved.
         LockError, StorageError.
     """
+    config = config or context.service_config()
     began = time.monotonic()
     storage = context.storage
     if dry_run:

@@ -111,7 +111,7 @@ def _clock(context: ServiceContext, now: Callable[[], float]) -> datetime:
 
 def clean(
     context: ServiceContext,
-    config: ServiceConfig,
+    config: ServiceConfig | None = None,
     *,
     only_if_due: bool = False,
     dry_run: bool = False,
@@ -121,6 +121,7 @@ def clean(
     """Clean the table.
 
     Args:
+        config: what the context's options say, if not given.
         only_if_due: do nothing before there were enough commits since the last time.
         dry_run: give the plan and change nothing.
         plan: an earlier dry run's; made anew if not given.
@@ -129,6 +130,7 @@ def clean(
         CorruptFileError, MissingFileError: what the plan depends on cannot be read; nothing was deleted.
         LockError, StorageError.
     """
+    config = config or context.service_config()
     began = time.monotonic()
     storage = context.storage
     if dry_run:

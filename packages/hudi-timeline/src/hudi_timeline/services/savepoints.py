@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 
 from hudi_format.errors import InstantNotFoundError, MissingFileError, OptionError
 from hudi_format.model import join_path
@@ -17,10 +18,11 @@ from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline.file_system_view.file_slice_history import file_groups
 from hudi_timeline.file_system_view.file_slices import newest_slices
 from hudi_timeline.file_system_view.listing import list_table
-from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.file_system_view.snapshot import TableSnapshot, snapshot_of
 from hudi_timeline.services.clean_records import last_clean
+from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline import avro_files
-from hudi_timeline.timeline.active_timeline import Timeline
+from hudi_timeline.timeline.active_timeline import Timeline, load_timeline
 from hudi_timeline.timeline.instant import COMPLETED, INFLIGHT, SAVEPOINT, Instant, instant_path
 
 
@@ -51,6 +53,35 @@ def savepointed_files(storage: Storage, timeline: Timeline) -> set[tuple[str, st
         for partition, files in (record.get("partitionMetadata") or {}).items():
             kept.update((partition, name) for name in files.get("savepointDataFile") or ())
     return kept
+
+
+def save(
+    context: ServiceContext,
+    instant: str | None = None,
+    *,
+    user: str = "",
+    comment: str = "",
+    dry_run: bool = False,
+) -> str:
+    """Keep a commit, the newest if none is given, and say which.  Errors as `create`."""
+    with nullcontext() if dry_run else context.locked():
+        timeline = load_timeline(context.storage, context.table)
+        commits = timeline.completed_writes()
+        if instant is None and not commits:
+            raise InstantNotFoundError(
+                "there is no commit to savepoint", table=context.storage.uri, remedy="write to it first."
+            )
+        at = commits[-1].time if instant is None else instant
+        snapshot = snapshot_of(context.storage, context.table, timeline, at)
+        create(snapshot, at, user=user, comment=comment, dry_run=dry_run)
+    return at
+
+
+def give_up(context: ServiceContext, instant: str, *, dry_run: bool = False) -> None:
+    """Delete a savepoint.  Errors as `delete`."""
+    with nullcontext() if dry_run else context.locked():
+        timeline = load_timeline(context.storage, context.table)
+        delete(context.storage, timeline, instant, dry_run=dry_run)
 
 
 def create(

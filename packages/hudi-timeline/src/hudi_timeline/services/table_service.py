@@ -10,6 +10,7 @@ from hudi_format.storage.protocol import Storage
 from hudi_timeline import feature_gate, metadata_table, table_config
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.concurrency.locks import provider as locks
+from hudi_timeline.options.service_config import ServiceConfig, parse_service_options
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.active_timeline import load_timeline
 from hudi_timeline.timeline.instant import Instant
@@ -33,6 +34,23 @@ class ServiceContext:
         self.table: TableConfig = table_config.load(storage)
         self.warnings: list[str] = []
         self._lock = self.options.lock_of(storage)
+
+    @classmethod
+    def of(cls, storage: Storage, options: Mapping[str, str], *, dry_run: bool = False) -> ServiceContext:
+        """The context of a call; a dry run is refused what the run itself would be.
+
+        Raises:
+            UnsupportedError: of a dry run, the feature gate.
+        """
+        context = cls(storage, options)
+        if dry_run:
+            timeline = load_timeline(storage, context.table)
+            feature_gate.check_service(storage, context.table, timeline, options)
+        return context
+
+    def service_config(self) -> ServiceConfig:
+        """What the options say of cleaning and archival."""
+        return parse_service_options(self.options.raw or {})
 
     def is_alive(self, instant: Instant) -> bool:
         """Whether the writer of a pending instant is at work, by its heartbeat."""

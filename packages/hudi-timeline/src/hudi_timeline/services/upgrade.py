@@ -14,7 +14,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hudi_format.errors import UnsupportedError
+from hudi_format.errors import OptionError, UnsupportedError
 from hudi_format.file_names import parse_log_file
 from hudi_format.storage.open import open_beside
 from hudi_format.storage.protocol import Storage
@@ -57,14 +57,26 @@ class UpgradeResult:
     warnings: tuple[str, ...] = ()
 
 
-def change_version(context: ServiceContext, to: int, *, dry_run: bool = False) -> UpgradeResult:
+def change_version(
+    context: ServiceContext, to: int, *, up: bool | None = None, dry_run: bool = False
+) -> UpgradeResult:
     """Take the table to version 5 or 6.
 
+    Args:
+        up: whether it is to be an upgrade, or a downgrade; None for either.
+
     Raises:
+        OptionError: it would be the other one.
         UnsupportedError: another version, or a merge-on-read table with log files is to go down.
         ConcurrentWriterError: a write is running.
     """
     before = context.table.version
+    if up is not None and to != before and (to > before) != up:
+        raise OptionError(
+            f"to take a table from version {before} to {to} is no {'upgrade' if up else 'downgrade'}",
+            table=context.storage.uri,
+            remedy=f"call {'downgrade' if up else 'upgrade'}().",
+        )
     _refuse_versions(context, before, to)
     if before == to:
         if not dry_run and context.storage.info(BACKUP_FILE) is not None:

@@ -1,7 +1,7 @@
 """Simulated disk with power failures: unflushed data is lost partly, and out of order.
 
     disk = Disk(path)
-    table = HudiTable(disk.storage())
+    table = HudiTable.open(disk.storage())
     table.upsert(rows)
     for moment in range(len(disk.events) + 1):
         disk.image(other_path, moment, random.Random(7))         # what is there after a power failure at that moment

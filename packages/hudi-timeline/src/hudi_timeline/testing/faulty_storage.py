@@ -2,8 +2,8 @@
 
     faults = Faults(Fault(CRASH, operation="create", path="*.commit", after=True))
     with faults.process():                                  # ends as a killed process does, at the fault
-        HudiTable(faults.wrap(storage)).upsert(rows)
-    HudiTable(storage).upsert(rows)                         # the next writer mends what is left
+        HudiTable.open(faults.wrap(storage)).upsert(rows)
+    HudiTable.open(storage).upsert(rows)                    # the next writer mends what is left
     faults.log                                              # every call, with what was done to it
 
 Which calls are struck is said by number, operation and path, or left to a seed; `struck` gives the faults that did

@@ -132,7 +132,7 @@ class TableBuilder:
     @property
     def table(self) -> HudiTable:
         """The table in its current state."""
-        return HudiTable(self.storage)
+        return HudiTable._of(self.storage)
 
     @property
     def uri(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pyarrow as pa
 from hudi_format.errors import SchemaError
 from hudi_format.merge.laws import LawReport, check_laws
 from hudi_format.merge.payloads import MergeRule, payload_rule
-from hudi_format.merge.user_merger import MERGE, custom_rule
+from hudi_format.merge.user_merger import MERGE, MergeFunction, custom_rule, merge_text
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.registry import canonical
 from hudi_timeline.reading.merged_query import slice_merge
@@ -21,8 +22,8 @@ PAYLOAD = "hoodie.datasource.write.payload.class"
 def check_merge(
     snapshot: TableSnapshot,
     scan: Scan | None,
+    merge: str | Mapping[str, str] | MergeFunction | None = None,
     *,
-    merge: str | None = None,
     payload: str | None = None,
     deletes: bool = False,
     cases: int = 2000,
@@ -32,8 +33,8 @@ def check_merge(
 
     Args:
         scan: gives rows to try; None for records that are made up.
-        merge, payload: another merge than the table's, as the options `hudi.merge` and
-            `hoodie.datasource.write.payload.class` say it.
+        merge, payload: another merge than the table's: a function, its `module:name` or expressions by column; or a
+            payload class.
 
     Raises:
         InvalidOptionError, UnsupportedError, SchemaError: no such merge, or one that does not fit the table.
@@ -43,8 +44,9 @@ def check_merge(
         sorted({n.partition(".")[0] for n in (*config.record_key_fields, *config.partition_fields)})
     )
     rule: MergeRule
-    if merge:
-        rule = custom_rule(merge, fixed)
+    text = None if merge is None else merge_text(merge)
+    if text:
+        rule = custom_rule(text, fixed)
     elif payload:
         rule = payload_rule(canonical({PAYLOAD: payload}).text[PAYLOAD])
     else:

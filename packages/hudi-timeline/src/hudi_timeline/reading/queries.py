@@ -1,0 +1,281 @@
+"""Queries of a table: the scans that the arguments and options of a read stand for.
+
+    options -> ReadConfig -> TableSnapshot -> source -> Scan
+
+A source is imported by the query that needs it: planning a snapshot takes a new process as long as its imports do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_format.errors import ConflictingOptionError, InvalidOptionError, UnsupportedError
+from hudi_format.schema.meta_fields import META_COLUMNS
+from hudi_format.storage.protocol import Storage
+from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, open_snapshot, snapshot_of
+from hudi_timeline.file_system_view.table_schema import with_history
+from hudi_timeline.options.read_config import (
+    AS_OF,
+    BEGIN,
+    END,
+    ERROR,
+    FULL_SCAN,
+    INCREMENTAL,
+    INCREMENTAL_FORMAT,
+    ON_MISSING,
+    ORDER,
+    PATHS,
+    QUERY_TYPE,
+    READ_OPTIMIZED,
+    SKIP,
+    SNAPSHOT,
+    ReadConfig,
+    parse_read_options,
+)
+from hudi_timeline.reading.filters import all_of, make_predicate
+from hudi_timeline.reading.plan import JSON, STRUCT
+from hudi_timeline.reading.scan import Scan
+from hudi_timeline.reading.snapshot_query import SnapshotSource, snapshot_schema
+from hudi_timeline.timeline.active_timeline import latest_schema
+from hudi_timeline.timeline.instant import parse_query_instant, zone_of
+
+Moment: TypeAlias = str | datetime
+"""An instant time (digits), `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's time zone, or a datetime."""
+
+# Options that arguments of a query of a range take the place of.
+_RANGE = (QUERY_TYPE, BEGIN, END)
+
+
+def scan_snapshot(
+    storage: Storage,
+    options: Mapping[str, str],
+    columns: Sequence[str] | None = None,
+    filter: str | pc.Expression | None = None,
+    *,
+    query: str = SNAPSHOT,
+    as_of: Moment | None = None,
+    meta_columns: bool = True,
+    on_missing: str | None = None,
+    commits: CommitCache | None = None,
+) -> Scan:
+    """The rows of a state of the table: arguments and errors as of `HudiTable.read`."""
+    _check_query(query)
+    asked = _read_config(options, on_missing)
+    if asked.on_missing == FULL_SCAN:
+        raise ConflictingOptionError(
+            f"{ON_MISSING}={FULL_SCAN} is given to a query that is not incremental",
+            remedy=f"use {ERROR} or {SKIP}.",
+            option=ON_MISSING,
+        )
+    if asked.query_type == INCREMENTAL:
+        raise ConflictingOptionError(
+            f"{QUERY_TYPE}={INCREMENTAL} is given to read()",
+            remedy="use read_incremental(begin, end).",
+            option=QUERY_TYPE,
+        )
+    as_of = asked.as_of if as_of is None else as_of
+    columns = asked.columns if columns is None else columns
+    filter = asked.filter if filter is None else filter
+    snapshot = open_snapshot(storage, commits=commits)
+    if as_of is not None:
+        from hudi_timeline.reading.time_travel import check_as_of
+
+        config, timeline = snapshot.config, snapshot.timeline
+        at = parse_query_instant(as_of, zone_of(config.timezone))
+        check_as_of(storage, config, timeline, at)
+        snapshot = snapshot_of(storage, config, timeline, at, commits=snapshot.commits)
+    snapshot = with_history(snapshot, asked.schema_on_read)
+    if asked.metadata_enable:
+        from hudi_timeline.reading.metadata_listing import through_metadata
+
+        snapshot = through_metadata(snapshot, asked.metadata_enable)
+    merged = query == SNAPSHOT and snapshot.config.table_type == "MERGE_ON_READ"
+    if merged:
+        from hudi_timeline.file_system_view.partition_values import with_path_types, with_times_as_text
+        from hudi_timeline.reading.merged_query import MergedSource, memory_limit, merged_schema
+
+        schema = merged_schema(snapshot.config, with_times_as_text(snapshot.config, snapshot.schema))
+        if asked.extract_partition_values_from_path:
+            schema = with_path_types(snapshot.config, schema)
+    else:
+        by_id = snapshot.evolution is not None
+        schema = snapshot_schema(snapshot.config, snapshot.schema, in_place=by_id)
+    predicate = None if filter is None else make_predicate(filter, schema)
+    paths = None
+    if asked.paths:
+        from hudi_timeline.reading.path_globs import PathSelection
+
+        paths = PathSelection.of(asked.paths, storage.uri, PATHS)
+    on_missing = asked.on_missing or ERROR
+    source: SnapshotSource
+    if merged:
+        source = MergedSource(
+            snapshot,
+            schema,
+            predicate,
+            paths,
+            on_missing,
+            merge=asked.merge,
+            limit=memory_limit(asked),
+            unmerged=asked.merge_type == "skip_merge",
+            by_path=asked.extract_partition_values_from_path,
+        )
+    else:
+        source = SnapshotSource(snapshot, schema, predicate, paths, on_missing)
+    return Scan(storage, source, _columns(schema, columns, meta_columns))
+
+
+def scan_range(
+    storage: Storage,
+    options: Mapping[str, str],
+    begin: Moment,
+    end: Moment | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    filter: str | pc.Expression | None = None,
+    query: str = SNAPSHOT,
+    meta_columns: bool = True,
+    on_missing: str | None = None,
+    order: str | None = None,
+    commits: CommitCache | None = None,
+) -> Scan:
+    """The rows that commits of a range wrote: arguments and errors as of `HudiTable.read_incremental`."""
+    from hudi_timeline.reading import incremental_range
+
+    _check_query(query)
+    asked = _range_config(options, on_missing, order, _RANGE, "an incremental query")
+    columns = asked.columns if columns is None else columns
+    filter = asked.filter if filter is None else filter
+    snapshot = open_snapshot(storage, commits=commits)
+    start, stop = _bounds(snapshot, begin, end)
+    range = incremental_range.incremental_range(snapshot, start, stop, asked)
+    if asked.use_end_schema and range.instants:
+        at_end = latest_schema(storage, snapshot.timeline, snapshot.config, range.instants[-1].time)
+        if at_end is not None:
+            snapshot = TableSnapshot(
+                storage, snapshot.config, snapshot.timeline, at_end, None, snapshot.commits
+            )
+    snapshot = with_history(snapshot, asked.schema_on_read)
+    schema = incremental_range.incremental_schema(snapshot)
+    if asked.extract_partition_values_from_path:
+        from hudi_timeline.file_system_view.partition_values import with_path_types
+
+        schema = with_path_types(snapshot.config, schema)
+    texts = [filter] if filter is not None else []
+    texts += [f.strip() for f in asked.incr_filters.split(",") if f.strip()]
+    predicate = all_of([make_predicate(t, schema) for t in texts], schema)
+    kind = incremental_range.IncrementalSource
+    if snapshot.config.table_type == "MERGE_ON_READ":
+        from hudi_timeline.reading.incremental_query import (
+            MergedIncrementalSource,
+            OptimizedIncrementalSource,
+        )
+
+        kind = OptimizedIncrementalSource if query == READ_OPTIMIZED else MergedIncrementalSource
+    source = kind(snapshot, range, schema, asked, predicate)
+    return Scan(storage, source, _columns(schema, columns, meta_columns))
+
+
+def scan_changes(
+    storage: Storage,
+    options: Mapping[str, str],
+    begin: Moment,
+    end: Moment | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    filter: str | pc.Expression | None = None,
+    images: str = JSON,
+    on_missing: str | None = None,
+    order: str | None = None,
+    commits: CommitCache | None = None,
+) -> Scan:
+    """The changes that commits of a range made: arguments and errors as of `HudiTable.read_changes`."""
+    from hudi_timeline.reading.cdc import ChangesSource, changes_range, changes_schema
+
+    if images not in (JSON, STRUCT):
+        raise InvalidOptionError(f"images={images!r} is unknown", remedy=f"use {JSON!r} or {STRUCT!r}.")
+    asked = _range_config(options, on_missing, order, (*_RANGE, INCREMENTAL_FORMAT), "a query of changes")
+    columns = asked.columns if columns is None else columns
+    filter = asked.filter if filter is None else filter
+    snapshot = open_snapshot(storage, commits=commits)
+    start, stop = _bounds(snapshot, begin, end)
+    range = changes_range(snapshot, start, stop, asked)
+    snapshot = with_history(snapshot, asked.schema_on_read)
+    if snapshot.evolution is not None and images == STRUCT:
+        raise UnsupportedError(
+            "changes that were logged under older names of columns have no place in structs",
+            table=storage.uri,
+            remedy=f"use images={JSON!r}, where logged images have the names of their time.",
+        )
+    schema = changes_schema(snapshot.schema, images)
+    predicate = None if filter is None else make_predicate(filter, schema)
+    return Scan(storage, ChangesSource(snapshot, range, schema, asked, predicate), columns)
+
+
+def latest_offset(storage: Storage, options: Mapping[str, str], *, commits: CommitCache | None = None) -> str:
+    """How far an incremental read may go now; "" for no commit."""
+    from hudi_timeline.reading.incremental_range import latest_checkpoint
+
+    asked = _read_config(options, without=(*_RANGE, INCREMENTAL_FORMAT))
+    return latest_checkpoint(open_snapshot(storage, commits=commits), asked)
+
+
+def _read_config(
+    options: Mapping[str, str],
+    on_missing: str | None = None,
+    order: str | None = None,
+    without: Collection[str] = (),
+) -> ReadConfig:
+    given = dict(options)
+    if on_missing is not None:
+        given[ON_MISSING] = str(on_missing)
+    if order is not None:
+        given[ORDER] = str(order)
+    # Keys with "_" are a write's own metadata, given for all calls.
+    return parse_read_options({k: v for k, v in given.items() if k not in without and k[:1] != "_"})
+
+
+def _range_config(
+    options: Mapping[str, str],
+    on_missing: str | None,
+    order: str | None,
+    without: Collection[str],
+    what: str,
+) -> ReadConfig:
+    asked = _read_config(options, on_missing, order, without)
+    if asked.as_of is not None:
+        raise ConflictingOptionError(
+            f"{AS_OF} and {what} exclude each other", remedy="use end as the upper bound."
+        )
+    return asked
+
+
+def _columns(schema: pa.Schema, columns: Sequence[str] | None, meta_columns: bool) -> Sequence[str] | None:
+    if columns is not None or meta_columns:
+        return columns
+    return [n for n in schema.names if n not in META_COLUMNS]
+
+
+def _check_query(query: str) -> None:
+    if query not in (SNAPSHOT, READ_OPTIMIZED):
+        raise InvalidOptionError(
+            f"query={query!r} is no query",
+            remedy=f"use {SNAPSHOT!r} or {READ_OPTIMIZED!r}; read_incremental() gives changes.",
+        )
+
+
+def _bounds(snapshot: TableSnapshot, begin: Moment, end: Moment | None) -> tuple[str, str | None]:
+    zone = zone_of(snapshot.config.timezone)
+    return _bound(begin, zone), None if end is None else _bound(end, zone)
+
+
+def _bound(value: Moment, zone: Any) -> str:
+    """A bound of a range as an instant; digits of any length are taken as they are."""
+    if isinstance(value, str) and value.strip().isdigit():
+        return value.strip()
+    return parse_query_instant(value, zone)

@@ -1,0 +1,82 @@
+"""A new table without rows: its properties are those that a first write with the same options would give it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_format.errors import OptionError
+from hudi_format.schema.arrow import normalize_schema
+from hudi_format.schema.avro import to_avro
+from hudi_format.storage.hadoop_options import without_hadoop_options
+from hudi_format.storage.open import open_storage
+from hudi_format.storage.protocol import Storage
+from hudi_timeline import table_config
+from hudi_timeline.options import parse_write_options
+from hudi_timeline.options.table_options import MERGE
+from hudi_timeline.options.user_options import as_options
+from hudi_timeline.writing.keys import key_spec_of
+from hudi_timeline.writing.new_table import table_properties
+from hudi_timeline.writing.write_plan import require
+from hudi_timeline.writing.write_schema import about_zones
+
+log = logging.getLogger("hudi")
+
+
+def create_table(
+    uri: str | PathLike[str],
+    schema: pa.Schema,
+    *,
+    name: str,
+    table_type: str,
+    record_keys: Iterable[str],
+    partition_fields: Iterable[str],
+    ordering_fields: Iterable[str],
+    options: Mapping[str, object] | None,
+    storage_options: Mapping[str, Any] | None,
+) -> tuple[Storage, dict[str, str]]:
+    """An empty table's storage, and the options that its object keeps; the first write needs none then.
+
+    Raises:
+        TableExistsError: there is one already.
+        OptionError, SchemaError: what was given does not make a table.
+    """
+    given = as_options(options)
+    storage = open_storage(uri, storage_options, options=given)
+    given = without_hadoop_options(given)
+    keys, partitions, ordering = list(record_keys), list(partition_fields), list(ordering_fields)
+    if len(ordering) > 1:
+        raise OptionError(
+            f"a table of version 6 has one ordering field, not {len(ordering)}: {', '.join(ordering)}",
+            remedy="name the field that decides.",
+        )
+    merged = {
+        "hoodie.table.name": name,
+        "hoodie.datasource.write.table.type": table_type,
+        # None: keys are made up.
+        **({"hoodie.datasource.write.recordkey.field": ",".join(keys)} if keys else {}),
+        **({"hoodie.datasource.write.partitionpath.field": ",".join(partitions)} if partitions else {}),
+        **({"hoodie.datasource.write.precombine.field": ordering[0]} if ordering else {}),
+        **given,
+    }
+    config = parse_write_options(merged)
+    normal = normalize_schema(schema)
+    key_spec = key_spec_of(config, None)
+    for fields, what in ((key_spec.key_fields, "record key"), (key_spec.partition_fields, "partition")):
+        require(normal, fields, what, storage)
+    if ordering:
+        require(normal, ordering, "ordering", storage)
+    properties = table_properties(
+        config, key_spec, ordering[0] if ordering else None, storage, config.index_type
+    )
+    properties[table_config.CREATE_SCHEMA] = to_avro(normal, name)
+    table_config.create(storage, properties)
+    for warning in about_zones(normal, ()):
+        log.warning("%s: %s", storage.uri, warning)
+    # A function that made the table may go on merging it; expressions need no permission.
+    merge = given.get(MERGE, "")
+    return storage, {MERGE: merge} if merge and not merge.lstrip().startswith("{") else {}
