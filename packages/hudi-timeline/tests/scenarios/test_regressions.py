@@ -66,7 +66,7 @@ def test_delete_by_filter_reaches_rows_whose_partition_path_reads_as_another_val
     schema = pa.schema([("k", pa.string()), ("p", pa.string())])
     table = make(tmp_path, schema, partition_fields=["p"])
     # Empty text is a value that reads as another one, null: stored only where asked for.
-    stored = {"hudi.partition.null.texts": "as_hudi"}
+    stored = {"hudi.partition.null.texts": "write"}
     table.bulk_insert(pa.table({"k": ["a", "b"], "p": [value, "other"]}), options=stored)
     assert table.delete("k = 'a'").deleted == 1
     assert rows(table, "k") == [("b",)]
