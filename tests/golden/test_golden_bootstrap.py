@@ -29,7 +29,6 @@ def folder(tmp_path):
     return path
 
 
-@pytest.mark.req("MG-04")
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: q.name)
 def test_an_answer_is_the_one_that_apache_hudi_gives(folder, question):
     read = HudiTable.open(str(folder))

@@ -47,9 +47,7 @@ def answer(table: GoldenTable, found: pa.Table) -> pa.Table:
     return found.drop_columns(["_hoodie_file_name"]) if table.version == "v5" else found
 
 
-@pytest.mark.req(
-    "QR-01", "QR-02", "QR-03", "QR-05", "QR-16", "IN-16", "PM-12", "PM-14", "PM-15", "TM-09", "FS-10"
-)
+@pytest.mark.req("QR-01", "QR-02", "QR-03", "QR-05", "IN-16", "PM-12", "PM-14", "PM-15", "TM-09", "FS-10")
 @pytest.mark.parametrize(("table", "question"), QUESTIONS, ids=[f"{t}-{q.name}" for t, q in QUESTIONS])
 def test_an_answer_is_the_one_that_apache_hudi_gives(opened, table, question):
     found = ask(opened(table), question).to_arrow()

@@ -54,7 +54,7 @@ UPDATED = {**CHANGED, "k09": base(9, ts=500, v2="new", z="new")}
 COLUMNS = ["ts", "seq", "v2", "f", "z"]
 
 
-@pytest.mark.req("PM-12", "SE-04", "LF-13")
+@pytest.mark.req("SE-04", "PM-09")
 @pytest.mark.parametrize("memory", [None, "1"])
 @named("partial_changed", "partial_changed_commit_time", "partial_updated")
 def test_older_partial_updates_stay_partial_through_renames_retypes_drops_and_additions(
@@ -78,7 +78,7 @@ def test_older_partial_updates_stay_partial_through_renames_retypes_drops_and_ad
     ]
 
 
-@pytest.mark.req("PM-12", "SE-04")
+@pytest.mark.req("PM-09", "SE-04")
 @named("partial_again")
 def test_a_dropped_column_and_another_of_its_name_are_two(opened, table):
     found = stories(opened(table).read().to_arrow(), ["ts", "u", "v"])
@@ -113,7 +113,7 @@ def test_a_column_alone_has_the_values_that_it_has_among_others(opened, table):
         )
 
 
-@pytest.mark.req("PM-12", "SE-04")
+@pytest.mark.req("PM-09", "SE-04")
 @named("partial_forgotten", "partial_added_commit_time")
 def test_partial_updates_that_forget_the_history_are_read_by_name_only(opened, table):
     with pytest.raises(UnsupportedError, match="does not go on with the table's schema history"):
@@ -121,7 +121,7 @@ def test_partial_updates_that_forget_the_history_are_read_by_name_only(opened, t
     assert_same_answer(opened(table).read(options=BY_NAME).to_arrow(), table.question(SNAPSHOT).expected())
 
 
-@pytest.mark.req("PM-12")
+@pytest.mark.req("PM-09")
 @named("partial_evolved", "partial_evolved_commit_time")
 def test_partial_updates_before_and_after_promotions(opened, table):
     """Apache Hudi fails on it: "Integer cannot be cast to class java.lang.Long"."""
@@ -151,7 +151,7 @@ def test_a_history_that_names_completion_times_is_found(opened):
     assert HudiTable.open(path).read(["v2"]).to_arrow()["v2"].null_count == 0
 
 
-@pytest.mark.req("PM-12", "LF-13")
+@pytest.mark.req("PM-09")
 @named("partial_stacked")
 def test_late_partial_updates_within_a_log_meet_before_the_base_row(opened, table):
     assert_same_answer(opened(table).read().to_arrow(), table.question(SNAPSHOT).expected())

@@ -34,7 +34,7 @@ def ask(table, question):
 QUESTIONS = [(t, q) for t in TABLES for q in t.questions(SNAPSHOT, AS_OF, INCREMENTAL)]
 
 
-@pytest.mark.req("QR-01", "QR-03", "QR-07", "TM-12", "TM-13")
+@pytest.mark.req("QR-01", "QR-03", "QR-07", "TM-12")
 @pytest.mark.parametrize(("table", "question"), QUESTIONS, ids=[f"{t}-{q.name}" for t, q in QUESTIONS])
 def test_an_answer_is_the_one_that_apache_hudi_gives(opened, table, question):
     keys = None if table.name != "virtual_keys" else table.meta["key_fields"].split(",")

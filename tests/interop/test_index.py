@@ -172,7 +172,7 @@ def rows_of(table):
     return table.select([n for n in names if n in table.column_names])
 
 
-@pytest.mark.req("IX-04", "IX-06", "IX-07", "IX-08", "IX-13", "PM-02", "PM-09")
+@pytest.mark.req("IX-04", "IX-06", "IX-07", "IX-08", "IX-13", "PM-02", "PM-09", "TL-25")
 @pytest.mark.parametrize(("name", "options", "steps"), CASES, ids=[c[0] for c in CASES])
 def test_the_index_does_what_apache_hudis_does(tmp_path, apache, name, options, steps):
     mine, theirs = tmp_path / "mine", tmp_path / "theirs"
@@ -219,7 +219,7 @@ def test_we_find_what_apache_hudi_wrote_by_its_filters(tmp_path, apache, index, 
     assert ours.read(tmp_path / "t").num_rows == 630
 
 
-@pytest.mark.req("NEW-14", "IX-15", "OP-11", "OP-12")
+@pytest.mark.req("NEW-14", "IX-15")
 @pytest.mark.parametrize("version", ["0.15.0", "1.0.2", pytest.param("1.2.0", marks=pytest.mark.slow)])
 def test_a_global_index_is_remembered_whatever_apache_hudi_does_to_the_table(tmp_path, pool, version):
     """Its writes, with and without a metadata table, CREATE TABLE over it, and versions up and down."""

@@ -167,7 +167,7 @@ def test_apache_hudi_fills_in_the_keys_of_our_hfile_blocks(tmp_path, version):
         assert [json.loads(line[0]) for line in lines] == rows
 
 
-@pytest.mark.req("LF-13", "NEW-32")
+@pytest.mark.req("LF-13")
 def test_apache_hudi_reads_kryo_lists_as_we_do(tmp_path):
     lists = [line.split() for line in DATA.read_text().splitlines()]
     wanted = [

@@ -158,7 +158,7 @@ def test_the_array_covers_every_pair() -> None:
     }
 
 
-@pytest.mark.req("WR-01", "KG-01", "PM-01", "IX-01")
+@pytest.mark.req("WR-01", "PM-01")
 @pytest.mark.parametrize(
     "case",
     [

@@ -68,7 +68,7 @@ RETAINED = {
 }
 
 
-@pytest.mark.req("TS-17", "TS-18", "TS-19", "TS-21")
+@pytest.mark.req("TS-17", "TS-18", "TS-19", "TS-21", "TM-13")
 @pytest.mark.parametrize(("policy", "retained"), POLICIES)
 def test_we_clean_what_apache_hudi_cleans(apache, busy, tmp_path, policy, retained):
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
@@ -111,7 +111,7 @@ def clean_metadata(path):
     return avro_files.parse("HoodieCleanMetadata", done[-1].read_bytes())
 
 
-@pytest.mark.req("TS-20", "TS-31", "TL-14")
+@pytest.mark.req("TS-20", "TS-31")
 def test_apache_hudi_goes_on_after_our_cleaning_and_archival(apache, tmp_path):
     path = tmp_path / "t"
     kept = {

@@ -142,7 +142,7 @@ def master(tmp_path) -> Iterator[str]:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.req("NEW-02", "WR-25", "RC-02", "FS-14")
+@pytest.mark.req("WR-25", "FS-14")
 def test_stragglers_that_finish_after_the_commit_leave_nothing(tmp_path, master, pool):
     for name, text in (("sitecustomize.py", HOLD), ("script.py", SCRIPT)):
         (tmp_path / name).write_text(text)

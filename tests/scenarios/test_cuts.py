@@ -37,7 +37,7 @@ def folder(tmp_path):
     shutil.rmtree(made)
 
 
-@pytest.mark.req("RC-01", "RC-02", "RC-04", "RC-06", "RC-09", "TM-03", "TM-06", "NEW-12")
+@pytest.mark.req("RC-01", "RC-02", "RC-04", "RC-06", "RC-09", "TM-03", "NEW-12")
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
 def test_a_cut_at_any_storage_call_leaves_the_old_or_the_new_state(folder, processes, monkeypatch, name):
     # No other process is at the properties of these tables: a table that is half made is not waited for.

@@ -15,14 +15,14 @@ LONG = os.environ.get("HUDI_SOAK") == "1"
 SEED = int(os.environ.get("HUDI_SOAK_SEED") or (random.randrange(10**6) if LONG else 1))
 
 
-@pytest.mark.req("RC-01", "TM-06", "NEW-12")
+@pytest.mark.req("RC-01")
 def test_a_writer_without_a_jvm_that_is_killed_leaves_whole_commits(tmp_path):
     report = Soak("local", str(tmp_path / "t"), SEED).run(40 if LONG else 8)
     print(report)
 
 
 @pytest.mark.spark
-@pytest.mark.req("RC-01", "TM-06", "NEW-12")
+@pytest.mark.req("RC-01")
 def test_a_spark_writer_that_is_killed_leaves_whole_commits(tmp_path):
     report = Soak("spark", str(tmp_path / "t"), SEED, size=6000).run(10 if LONG else 1)
     print(report)

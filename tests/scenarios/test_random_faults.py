@@ -16,7 +16,7 @@ LONG = os.environ.get("HUDI_FAULTS") == "1"
 SEEDS = int(os.environ.get("HUDI_FAULTS_SEEDS", "200")) if LONG else 2
 
 
-@pytest.mark.req("RC-01", "RC-09", "TM-06", "NEW-12")
+@pytest.mark.req("RC-01", "RC-09", "NEW-12")
 @pytest.mark.parametrize("store", ["memory", "local"] if LONG else ["memory"])
 @pytest.mark.parametrize("kinds", [HONEST, LYING], ids=["honest", "lying"])
 @pytest.mark.parametrize("name", sorted(OPERATIONS))

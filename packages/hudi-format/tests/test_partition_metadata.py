@@ -29,7 +29,6 @@ def test_javas_date_line():
     assert properties.java_date(datetime(2026, 11, 1, 5, 2, 3, tzinfo=UTC)) == "Sun Nov 01 05:02:03 UTC 2026"
 
 
-@pytest.mark.req("TL-04")
 @pytest.mark.parametrize("partition", ["", "p/q"])
 def test_it_is_written_once_and_never_changed(tmp_path, partition):
     storage = LocalStorage(str(tmp_path))

@@ -61,7 +61,7 @@ def test_the_script_imports_nothing_of_ours(seen: dict[str, Any]) -> None:
     assert seen["modules"] == []
 
 
-@pytest.mark.req("WR-01")
+@pytest.mark.req("WR-01", "WR-22")
 def test_two_appends_read_back_with_the_later_rows(seen: dict[str, Any]) -> None:
     got = seen["appends"]
     later = {8, 9, 10, 11}

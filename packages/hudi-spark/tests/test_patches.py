@@ -35,7 +35,7 @@ def written(rows, trips, path):
     return path
 
 
-@pytest.mark.req("WR-01")
+@pytest.mark.req("WR-01", "WR-22")
 @pytest.mark.parametrize("name", ["hudi", "HUDI", "org.apache.hudi", "Org.Apache.Hudi"])
 def test_every_name_of_the_format_writes_and_reads(spark, rows, trips, path, name):
     rows.write.format(name).options(**trips).mode("append").save(path)
@@ -100,7 +100,6 @@ def test_options_are_compared_without_case():
     assert merged({"hoodie.A": "1", "hoodie.b": "2"}, {"HOODIE.a": "3"}) == {"hoodie.b": "2", "HOODIE.a": "3"}
 
 
-@pytest.mark.req("WR-01")
 def test_modes_do_what_spark_says(spark, rows, trips, written):
     with pytest.raises(TableExistsError):
         rows.write.format("hudi").options(**trips).save(written)

@@ -14,7 +14,7 @@ from hudi_timeline.timeline.avro_files import empty_replace_request, render
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.timeline.instant import parse_instant_file
 
-pytestmark = pytest.mark.req("CF-01")
+pytestmark = pytest.mark.req("OP-12")
 
 BASE = {
     "hoodie.table.name": "t",

@@ -72,7 +72,7 @@ def test_the_old_package_name_of_payloads_is_renamed():
     assert config.payload_class == "org.apache.hudi.X"
 
 
-@pytest.mark.req("PM-12")
+@pytest.mark.req("PM-07")
 @pytest.mark.parametrize(
     ("more", "payload"),
     [

@@ -1,17 +1,14 @@
-"""Sizes of Arrow data, and the door that makes arrays whole."""
+"""Sizes of Arrow data."""
 
 import ast
 import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
-from hudi_format.arrow.input import checked_reader, checked_table, whole_batch
 from hudi_format.arrow.sizes import size_of
-from hudi_format.errors import SchemaError
 
 PACKAGES = Path(__file__).parent.parents[2]
 INNER = pa.map_(pa.string(), pa.int32())
@@ -71,74 +68,6 @@ def test_sizes_of_what_arrow_does_not_know_or_may_not_look_at():
     union = pa.UnionArray.from_sparse(pa.array([0, 1], pa.int8()), [pa.array([1, 2]), pa.array(["a", "b"])])
     assert size_of(union) == 2 + 16 + 10
     assert size_of(pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0" * 16], pa.binary(16)))) == 16
-
-
-def test_batches_become_whole_at_every_depth():
-    lists = empty_lists()
-    struct = pa.StructArray.from_arrays([lists], ["l"], mask=pa.array([False, True, False]))
-    fixed = pa.FixedSizeListArray.from_arrays(empty_lists(6), 2)
-    entries = pa.StructArray.from_arrays([pa.array(["a", "b", "c"]), lists], fields=[
-        pa.field("key", pa.string(), False), pa.field("value", lists.type)])  # fmt: skip
-    maps = pa.Array.from_buffers(
-        pa.map_(pa.string(), lists.type), 3, [None, pa.array([0, 1, 2, 3], pa.int32()).buffers()[1]],
-        children=[entries],
-    )  # fmt: skip
-    views = pa.ListViewArray.from_arrays(
-        pa.array([0, 1, 1], pa.int32()), pa.array([1, 2, 0], pa.int32()), lists
-    )
-    codes = pa.DictionaryArray.from_arrays(
-        pa.nulls(3, pa.int8()),
-        pa.Array.from_buffers(pa.string(), 0, [None, *(pa.foreign_buffer(4096, 0),) * 2]),
-    )
-    batch = pa.record_batch([lists, struct, fixed, maps, views, codes], names=list("abcdef"))
-    rows = batch.to_pylist()
-    for given in (batch, batch.slice(1, 2)):
-        whole = whole_batch(given)
-        whole.validate(full=True)
-        assert whole.schema == given.schema
-        assert whole.to_pylist() == (rows if given is batch else rows[1:])
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, whole.schema) as writer:  # which reads the first offset of each array
-            writer.write_batch(whole)
-        assert whole.select(["a", "b", "d"]).nbytes > 0
-        assert whole_batch(whole) is whole
-    sound = pa.record_batch({"a": [[1], []], "b": ["x", "y"]})
-    assert whole_batch(sound) is sound
-
-
-def broken():
-    yield "offsets", pa.Array.from_buffers(
-        pa.list_(pa.int8()), 2,
-        [None, pa.py_buffer(np.array([0, 9, 1], np.int32))], children=[pa.array([1], pa.int8())]
-    )  # fmt: skip
-    yield (
-        "text",
-        pa.Array.from_buffers(
-            pa.string(), 1, [None, pa.py_buffer(np.array([0, 2], np.int32)), pa.py_buffer(b"\xff\xfe")]
-        ),
-    )
-    yield "codes", pa.DictionaryArray.from_arrays(pa.array([5], pa.int8()), pa.array(["a"]), safe=False)
-
-
-@pytest.mark.parametrize(("name", "array"), list(broken()), ids=[n for n, _ in broken()])
-def test_invalid_data_are_refused_by_column(name, array):
-    table = pa.table({"v": array})
-    with pytest.raises(SchemaError, match="column v is no valid Arrow data"):
-        checked_table(table)
-    with pytest.raises(SchemaError, match="column v is no valid Arrow data"):
-        checked_reader(pa.RecordBatchReader.from_batches(table.schema, table.to_batches())).read_all()
-
-
-def test_a_stream_that_fails_says_after_how_many_batches():
-    rows = pa.table({"id": ["1"]})
-
-    def source():
-        yield from rows.to_batches()
-        raise OSError("gone")
-
-    reader = checked_reader(pa.RecordBatchReader.from_batches(rows.schema, source()))
-    with pytest.raises(SchemaError, match=r"failed after 1 batches: .*gone"):
-        reader.read_all()
 
 
 def test_arrow_itself_still_dies():

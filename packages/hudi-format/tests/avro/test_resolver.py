@@ -13,7 +13,7 @@ import pytest
 
 from hudi_format.avro import Decoder
 from hudi_format.avro.defaults import varint
-from hudi_format.errors import CorruptFileError, MissingColumnError, SchemaError, UnsupportedError
+from hudi_format.errors import CorruptFileError, MissingColumnError, SchemaError
 from hudi_format.schema.avro import from_avro
 
 Json = Any
@@ -328,19 +328,6 @@ def test_records_of_several_names_in_a_union_become_one_struct() -> None:
     ]
 
 
-def test_a_type_that_holds_itself_is_no_column_but_can_be_passed_over() -> None:
-    node = {
-        "type": "record",
-        "name": "n",
-        "fields": [{"name": "v", "type": "int"}, {"name": "next", "type": ["null", "n"]}],
-    }
-    schema = record(node, "int")
-    raw = b"\x02\x02" * 3 + b"\x02\0" + b"\x08"
-    assert column(Decoder(schema, columns=["f1"]), raw) == [4]
-    with pytest.raises(SchemaError, match="holds itself"):
-        Decoder(schema)
-
-
 def test_lists_and_maps_are_passed_over_by_the_size_of_their_blocks() -> None:
     lists = {"type": "array", "items": "string"}
     schema = record(lists, {"type": "map", "values": lists}, {"type": "array", "items": "double"}, "int")
@@ -363,65 +350,6 @@ def test_blocks_with_and_without_sizes_are_one_list() -> None:
     decoder = Decoder(record({"type": "array", "items": "int"}, {"type": "map", "values": "int"}))
     raw = b"\x03\x04\x02\x04\x02\x06\0" + b"\x01\x06\x02a\x02\0"
     assert decode(decoder, raw).to_pylist() == [{"f0": [1, 2, 3], "f1": [("a", 1)]}]
-
-
-def with_default(kind: Json, default: Any) -> Json:
-    return {"type": "record", "name": "r", "fields": [{"name": "added", "type": kind, "default": default}]}
-
-
-@pytest.mark.parametrize(
-    ("kind", "default", "value"),
-    [
-        ("int", -1, -1), ("long", 2**40, 2**40), ("float", 1, 1.0), ("double", 0.5, 0.5),
-        ("boolean", True, True),
-        ("string", "dé", "dé"), ("bytes", "\xff\0", b"\xff\0"), (PAIR, "\xff\0", b"\xff\0"),
-        (COLOURS, "BLUE", "BLUE"),
-        (["null", "int"], None, None), (["int", "null"], 5, 5), (["int", "null"], None, None),
-        (["null", "int"], 5, 5),
-        (DATE, 1, dt.date(1970, 1, 2)), (decimal(3, 1), "\x01\0", Decimal("25.6")),
-        (decimal(3, 1, 2), "\xff\xff", Decimal("-0.1")),
-        ({"type": "array", "items": ["null", "int"]}, [1, None], [1, None]),
-        ({"type": "array", "items": "int"}, [], []),
-        ({"type": "map", "values": "long"}, {"k": 1}, [("k", 1)]), ("double", "Infinity", float("inf")),
-        (record("int", ["null", "string"]), {"f0": 1}, {"f0": 1, "f1": None}),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_a_column_that_the_writer_does_not_have_gets_its_default(
-    kind: Json, default: Any, value: Any
-) -> None:
-    schema = with_default(kind, default)
-    if isinstance(kind, dict) and kind["type"] == "record":
-        kind["name"] = "inner"
-        kind["fields"][1]["default"] = None
-    assert column(Decoder(record(), schema), b"", b"") == [value, value]
-    lists = {"type": "array", "items": {"type": "record", "name": "e", "fields": []}}
-    nested = {"type": "array", "items": {**schema, "name": "e"}}
-    [[first, second]] = column(Decoder(record(lists), record(nested)), b"\x04\0")
-    assert first == second == {"added": value}
-
-
-@pytest.mark.parametrize(
-    ("kind", "default"),
-    [
-        ("int", None), ("int", 2**31), ("int", True), ("int", 1.5), ("long", "1"), ("string", 1),
-        ("bytes", "Ā"), (PAIR, "a"),
-        (PAIR, "aĀ"), (COLOURS, "GREEN"), ("boolean", 1), ("float", 1e300), ("double", "x"),
-        ({"type": "array", "items": "int"}, {}),
-        ({"type": "map", "values": "int"}, []), ({"type": "array", "items": "int"}, ["x"]),
-        (["null", "int"], "x"),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_a_default_that_is_no_value_of_its_type_is_refused(kind: Json, default: Any) -> None:
-    with pytest.raises(SchemaError, match="added"):
-        Decoder(record(), with_default(kind, default))
-
-
-def test_a_nullable_column_without_default_is_null_and_another_is_missing() -> None:
-    assert column(Decoder(record(), record(["null", "int"])), b"") == [None]
-    with pytest.raises(MissingColumnError, match="f0"):
-        Decoder(record(), record("int"))
 
 
 def test_fields_are_matched_by_name_before_aliases() -> None:
@@ -496,42 +424,3 @@ def test_times_of_day_and_nanoseconds_have_arrows_types() -> None:
 def test_a_decimal_of_more_than_76_digits_is_refused() -> None:
     with pytest.raises(SchemaError, match="76"):
         Decoder(record(decimal(77, 0)))
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        "", "[]", '"int"', "{}", record("unheard"), record([]), record([["int"]]), record({"type": "array"}), record(5),
-        record({"type": "enum", "name": "e", "symbols": []}),
-        record({"type": "enum", "name": "e", "symbols": ["A", "A"]}),
-        record({"type": "fixed", "name": "f", "size": -1}), record({"type": "fixed", "name": "f"}),
-        record({"type": "fixed", "size": 1}),
-        {"type": "record", "name": "r"}, {"type": "record", "name": "r", "fields": [{"name": "a"}]}, "[" * 100_000,
-        {"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}] * 2},
-        {"type": "record", "name": "r", "fields": [{"name": "a", "type": "int", "aliases": "b"}]},
-    ],
-    ids=lambda s: str(s)[:60],
-)  # fmt: skip
-def test_what_is_no_schema_is_corrupt(schema: Json) -> None:
-    with pytest.raises(CorruptFileError):
-        Decoder(schema)
-
-
-def test_a_schema_that_unfolds_without_measure_is_refused() -> None:
-    fields = [{"name": "f", "type": "long"}]
-    for i in range(60):  # two to the power of 60 longs
-        inner = {"type": "record", "name": f"n{i}", "fields": fields}
-        fields = [{"name": "f", "type": inner}, {"name": "g", "type": f"n{i}"}]
-    schema = {"type": "record", "name": "r", "fields": [*fields, {"name": "x", "type": "int"}]}
-    with pytest.raises(UnsupportedError, match="types"):
-        Decoder(schema)
-    with pytest.raises(CorruptFileError):
-        decode(Decoder(schema, {**record("int"), "fields": [{"name": "x", "type": "int"}]}), b"\0" * 1000)
-
-
-def test_a_schema_nested_without_end_is_corrupt() -> None:
-    kind: Json = "int"
-    for _ in range(300):
-        kind = {"type": "array", "items": kind}
-    with pytest.raises(CorruptFileError, match="deep"):
-        Decoder(record(kind))

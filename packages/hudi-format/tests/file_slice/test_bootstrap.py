@@ -47,7 +47,6 @@ def read(folder, path, key, value):
     return found
 
 
-@pytest.mark.req("MG-04")
 def test_the_source_of_a_skeleton_is_named(index):
     found = read(*index)
     source = index[0].parent / f"{TABLE.name}_source"

@@ -9,10 +9,9 @@ from hfile_reference import blocks, entries
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_format.errors import MissingFileError, RecordKeyError, SchemaError
-from hudi_format.hfile.reader import TAIL_BYTES, HFileReader
+from hudi_format.errors import RecordKeyError, SchemaError
+from hudi_format.hfile.reader import HFileReader
 from hudi_format.hfile.writer import Bloom, HFileWriter, hfile_bytes
-from hudi_format.storage.open import open_storage
 
 SCHEMA = '{"type":"string"}'
 KEYS = st.binary(max_size=30) | st.sampled_from([b"\xff", b"\xff\xff", b"\0", b"a" * 200, b"a" * 300])
@@ -147,60 +146,6 @@ def test_what_stands_beside_the_entries():
     assert [b.magic for b in blocks(out.getvalue())] == [
         b"DATABLK*", b"METABLKc", b"METABLKc", b"IDXROOT2", b"IDXROOT2", b"FILEINF2",
     ]  # fmt: skip
-
-
-class _Counting:
-    """A storage that counts its ranged reads."""
-
-    def __init__(self, storage):
-        self._storage = storage
-        self.reads = []
-
-    def __getattr__(self, name):
-        return getattr(self._storage, name)
-
-    def read_range(self, path, start, length):
-        self.reads.append((start, length))
-        return self._storage.read_range(path, start, length)
-
-
-@pytest.mark.parametrize(("block_size", "index_block_size"), [(2000, None), (2000, 4000), (300, None)])
-def test_one_cold_key_takes_at_most_three_ranged_reads(tmp_path, block_size, index_block_size):
-    keys = [b"key-%07d-%s" % (i, b"x" * 60) for i in range(20_000)]
-    pairs = [(k, b"value-of-" + k) for k in keys]
-    (tmp_path / "f").write_bytes(
-        _write(pairs, codec="none", block_size=block_size, index_block_size=index_block_size)
-    )
-    storage = _Counting(open_storage(str(tmp_path)))
-    reader = HFileReader.open(storage, "f")
-    assert (reader.trailer.load_on_open_offset < reader.trailer.file_info_offset - TAIL_BYTES) == (
-        block_size == 300
-    )
-    assert reader.get(keys[777]) == pairs[777][1]
-    assert len(storage.reads) <= 3
-    before = len(storage.reads)
-    assert reader.get(keys[777]) == pairs[777][1]
-    assert len(storage.reads) == before, "its block is in the cache"
-    assert sum(length for _, length in storage.reads) < (tmp_path / "f").stat().st_size / 2
-
-
-def test_blocks_that_lie_together_are_read_together(tmp_path):
-    pairs = [(b"key-%06d" % i, b"v" * 100) for i in range(20_000)]
-    (tmp_path / "f").write_bytes(_write(pairs, codec="none", block_size=4000))
-    storage = _Counting(open_storage(str(tmp_path)))
-    reader = HFileReader.open(storage, "f")
-    assert reader.scan().num_rows == 20_000
-    assert len(storage.reads) <= 3
-    storage.reads.clear()
-    assert reader.lookup(k for k, _ in pairs[::100]).num_rows == 200
-    assert len(storage.reads) <= 2
-
-
-def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(MissingFileError):
-        HFileReader.open(open_storage(str(tmp_path)), "none.hfile")
-    with pytest.raises(MissingFileError):
-        HFileReader.open(open_storage(str(tmp_path)), "none.hfile", size=5000)
 
 
 def test_nothing_follows_the_trailer():

@@ -3,18 +3,13 @@
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
-import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hudi_format.errors import InvalidOptionError, PartitionPathError, SchemaError, UnsupportedError
 from hudi_format.keygen import timestamp_based
-from hudi_format.keygen.java_text import timestamp_texts
 from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.keygen.record_keys import made_up_keys, partition_paths, record_keys, with_instant
-from hudi_format.keygen.time_zones import UTC_ZONE, local_zone, zone
 from hudi_format.keygen.timestamp_based import (
     BOTH_ZONES,
     CONSISTENT,
@@ -100,39 +95,6 @@ def test_a_date_becomes_the_path_that_apache_hudi_writes(column, made, want):
 
 
 @pytest.mark.req("KG-03")
-def test_a_custom_generator_takes_each_field_in_its_own_way():
-    made = spec(name="CustomKeyGenerator", fields=("city:SIMPLE", "p:timestamp"), **{OUTPUT: "yyyyMMdd"})
-    table = pa.table({"city": ["a", None, ""], "p": longs(1709632800123, -1, None), "id": ["x", "y", "z"]})
-    assert partition_paths(table, made).to_pylist() == [
-        "a/20240305", "__HIVE_DEFAULT_PARTITION__/19691231", "__HIVE_DEFAULT_PARTITION__/19700101",
-    ]  # fmt: skip
-    assert made.class_name == "org.apache.hudi.keygen.CustomKeyGenerator"
-    assert record_keys(table, made).to_pylist() == ["x", "y", "z"]
-    none = KeySpec.from_class("CustomKeyGenerator", key_fields=["id"], partition_fields=[""])
-    assert partition_paths(table, none).to_pylist() == ["", "", ""]
-    for field in ("p", "p:OTHER", ":SIMPLE"):
-        with pytest.raises(InvalidOptionError, match="does not say its kind"):
-            spec(name="CustomKeyGenerator", fields=(field,))
-
-
-def test_the_global_delete_generator_names_even_a_single_field():
-    made = KeySpec.from_class("GlobalDeleteKeyGenerator", key_fields=["id"], partition_fields=["p"])
-    table = pa.table({"id": ["x", "y"], "p": ["1", "2"]})
-    assert record_keys(table, made).to_pylist() == ["id:x", "id:y"]
-    assert partition_paths(table, made).to_pylist() == ["", ""]
-
-
-def test_the_sql_generator_stands_for_the_one_that_the_fields_mean():
-    name = "org.apache.spark.sql.hudi.command.SqlKeyGenerator"
-    made = KeySpec.from_class(name, key_fields=["a", "b"], partition_fields=["p"])
-    assert made.kind == "COMPLEX"
-    origin = {"hoodie.sql.origin.keygen.class": "org.apache.hudi.keygen.ComplexKeyGenerator"}
-    assert (
-        KeySpec.from_class(name, key_fields=["a"], partition_fields=["p"], options=origin).kind == "COMPLEX"
-    )
-
-
-@pytest.mark.req("KG-03")
 def test_made_up_keys_count_the_rows_of_a_task():
     keys = made_up_keys("", 3, range(8, 10))
     assert keys.to_pylist() == ["_3_8", "_3_9"]
@@ -191,49 +153,6 @@ def test_values_that_are_no_dates_are_refused(column, made, error, words):
 def test_a_binary_partition_column_is_refused():
     with pytest.raises(SchemaError, match="binary"):
         partition_paths(pa.table({"p": [b"x"]}), KeySpec(("a",), ("p",), "SIMPLE"))
-
-
-@pytest.mark.req("KG-03", "TL-15")
-def test_consistent_timestamps_are_text_as_java_sql_timestamp_writes_it():
-    made = KeySpec.from_class(
-        "SimpleKeyGenerator", key_fields=["t"], partition_fields=["p"], options={CONSISTENT: "true"},
-    )  # fmt: skip
-    times = pa.array([1709168523456789, -31536000000000, 120000], pa.timestamp("us", "UTC"))
-    table = pa.table({"t": times, "p": times})
-    want = ["2024-02-29 01:02:03.456", "1969-01-01 00:00:00.0", "1970-01-01 00:00:00.12"]
-    assert record_keys(table, made).to_pylist() == want
-    assert partition_paths(table, made).to_pylist() == want
-
-
-def test_old_and_far_dates_follow_java_s_calendar():
-    micros = longs(-62_135_596_800_000_000, -12_219_292_800_001_000, 253_402_300_800_000_000, -1, None)
-    assert timestamp_texts(micros, UTC_ZONE).to_pylist() == [
-        "0001-01-03 00:00:00.0", "1582-10-04 23:59:59.999", "10000-01-01 00:00:00.0", "1970-01-01 00:00:00.0", None,
-    ]  # fmt: skip
-
-
-@given(st.lists(st.integers(-12_219_292_800_000, 253_402_300_799_999), max_size=20))
-def test_consistent_timestamps_are_python_s_in_usual_years(millis):
-    made = timestamp_texts(longs(*(m * 1000 for m in millis)), UTC_ZONE).to_pylist()
-    for text, m in zip(made, millis, strict=True):
-        moment = datetime.fromtimestamp(m // 1000, UTC)
-        assert text == f"{moment:%Y-%m-%d %H:%M:%S}.{f'{m % 1000:03d}'.rstrip('0') or '0'}".rjust(
-            len(text), "0"
-        )
-
-
-def test_zones_have_java_s_names_and_the_database_s_offsets(monkeypatch):
-    hour = 3_600_000
-    summer, winter = 1720000000000, 1704067200000
-    assert zone("Europe/Oslo").offsets(np.array([summer, winter])).tolist() == [2 * hour, hour]
-    # Rules go on, in 2100 as in 14024.
-    assert zone("Europe/Oslo").offsets(np.array([4118083200000, 4101926400000])).tolist() == [2 * hour, hour]
-    assert zone("Europe/Oslo").offsets(np.array([summer + 86_400_000 * 146_097 * 30])).tolist() == [2 * hour]
-    assert zone("PST") == zone("America/Los_Angeles")
-    assert zone("GMT-03:30").fixed_ms == -(3 * hour + hour // 2)
-    monkeypatch.setenv("TZ", "Asia/Tokyo")
-    assert local_zone() == zone("Asia/Tokyo")
-    assert paths(longs(0), spec()) == ["1970/01/01 09"]
 
 
 def test_the_options_that_hoodie_properties_keeps_are_all_but_the_type():

@@ -2,22 +2,21 @@
 
 import io
 import json
+import struct
 from datetime import date
 
 import fastavro
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from golden_logs import VERSIONS, golden_logs
 from log_bytes import SCHEMA, avro, avro_content, block
 
-from hudi_format.errors import CorruptFileError, SchemaError
+from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.hfile.writer import hfile_bytes
 from hudi_format.log.block import BlockType, HeaderKey, LogBlock
-from hudi_format.log.data_block import BlockDecoder, BlockRows, read_avro
+from hudi_format.log.data_block import BlockDecoder, read_avro
 from hudi_format.log.reader import LogFileReader
-from hudi_format.schema.avro import from_avro
 
 
 def with_content(version, *types):
@@ -72,20 +71,6 @@ def test_hfile_blocks_get_their_keys_back(version):
     assert rows > 100
 
 
-@pytest.mark.req("LF-17")
-@pytest.mark.parametrize("version", ["v6", "v8", "v9"])
-def test_parquet_blocks_have_the_columns_of_their_schema(version):
-    rows = 0
-    for b, content in with_content(version, BlockType.PARQUET_DATA):
-        table = pa.Table.from_batches(BlockDecoder().batches(b, content))
-        assert table.schema.equals(from_avro(b.schema))
-        assert table["_hoodie_record_key"].equals(
-            pq.read_table(pa.BufferReader(content))["_hoodie_record_key"]
-        )
-        rows += len(table)
-    assert rows > 10
-
-
 @pytest.mark.parametrize("kind", [BlockType.AVRO_DATA, BlockType.PARQUET_DATA])
 def test_a_wanted_schema_reorders_adds_and_leaves_out(kind):
     want = pa.schema([("new", pa.int64()), ("_hoodie_record_key", pa.string())])
@@ -117,82 +102,12 @@ def test_a_bad_record_is_named_with_its_place_in_the_file():
 
 
 @pytest.mark.req("NEW-37")
-def test_a_parquet_content_that_lost_rows_or_columns_is_an_error():
-    """Arrow reads what a footer says: no row groups are no rows, and no error."""
-    b, content = next(with_content("v6", BlockType.PARQUET_DATA))
-    rows = sum(map(len, BlockDecoder().batches(b, content)))
-    fewer = missing = 0
-    for at in range(len(content) - 4096 if len(content) > 4096 else 0, len(content)):
-        data = bytearray(content)
-        data[at] ^= 4
-        try:
-            found = list(BlockDecoder().batches(b, pa.py_buffer(bytes(data))))
-        except CorruptFileError as e:
-            fewer += "row groups" in e.message
-            missing += "without column" in e.message
-        else:
-            assert sum(map(len, found)) == rows
-    assert fewer > 0
-    assert missing > 0
-
-
-@pytest.mark.req("NEW-37")
 @pytest.mark.parametrize("kind", [4, 5])
 def test_contents_of_another_kind_are_errors_with_file_and_offset(kind):
     with pytest.raises(CorruptFileError) as caught:
         list(BlockDecoder().batches(*one(block(kind, {0: "7", 2: SCHEMA}, avro_content([b"\2a"])))))
     assert caught.value.file == "f"
     assert caught.value.details["offset"] >= 22
-
-
-@pytest.mark.req("NEW-37", "LF-15")
-def test_a_parquet_content_of_other_types_than_the_block_says_is_damage():
-    written = {"type": "record", "name": "r", "fields": [
-        {"name": "s", "type": {"type": "record", "name": "i", "fields": [{"name": "a", "type": "long"}]}},
-    ]}  # fmt: skip
-
-    def parquet(values, kind, inner=True):
-        rows = pa.table({"s": pa.array(values, pa.struct([pa.field("a", kind, nullable=inner)]))})
-        out = io.BytesIO()
-        pq.write_table(rows, out)
-        return one(block(5, {0: "7", 2: json.dumps(written)}, out.getvalue()))
-
-    for bad in (parquet([{"a": None}], pa.int64()), parquet([{"a": [1]}], pa.list_(pa.int64()))):
-        with pytest.raises(CorruptFileError, match=r"contradicts the block's schema: column s\.a") as caught:
-            list(BlockDecoder().batches(*bad))
-        assert caught.value.file == "f"
-    wanted = pa.schema([("s", pa.struct([("a", pa.int64())]))])
-    with pytest.raises(CorruptFileError, match=r"contradicts the block's schema: column s\.a"):
-        list(BlockRows(wanted, None, 1 << 20).read(*bad))
-    fine = parquet([{"a": 7}], pa.int64(), inner=False)
-    with pytest.raises(SchemaError, match=r"s\.a"):  # it is what is wanted that does not fit
-        list(BlockDecoder(schema=pa.schema([("s", pa.struct([("a", pa.bool_())]))])).batches(*fine))
-
-
-@pytest.mark.req("NEW-37", "LF-15")
-def test_a_member_that_a_parquet_content_names_otherwise_is_damage():
-    """It would be nulls: one changed byte of the footer's."""
-    inner = {"type": "record", "name": "i", "fields": [{"name": "amount", "type": "long"}]}
-    written = {
-        "type": "record",
-        "name": "r",
-        "fields": [{"name": "s", "type": {"type": "array", "items": inner}}],
-    }
-    out = io.BytesIO()
-    pq.write_table(pa.table({"s": [[{"amount": 7}]]}), out, store_schema=False)
-    for content, sound in (
-        (out.getvalue(), True),
-        (out.getvalue().replace(b"\x06amount", b"\x06amounu"), False),
-    ):
-        b, data = one(block(5, {0: "7", 2: json.dumps(written)}, content))
-        if sound:
-            assert next(iter(BlockDecoder().batches(b, data))).to_pylist() == [{"s": [{"amount": 7}]}]
-            continue
-        with pytest.raises(CorruptFileError, match=r"without column s\.amount"):
-            list(BlockDecoder().batches(b, data))
-        wanted = from_avro(json.dumps(written))
-        with pytest.raises(CorruptFileError, match=r"column s\.amount"):
-            list(BlockRows(wanted, None, 1 << 20).read(b, data))
 
 
 @pytest.mark.req("LF-16")
@@ -225,3 +140,55 @@ def test_a_schema_that_is_none_is_told_with_the_block_that_has_it(kind):
             list(BlockDecoder().batches(bad, log.content(bad)))
     assert (caught.value.file, caught.value.instant) == ("f", "7")
     assert caught.value.details["offset"] == len(first)
+
+
+@pytest.mark.req("LF-15", "LF-07")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_each_avro_record_ends_where_its_length_says(version):
+    seen = 0
+    for name, data in golden_logs(version).items():
+        with LogFileReader(data, file=name) as log:
+            for b in log.blocks:
+                if b.type not in (BlockType.AVRO_DATA, BlockType.CDC_DATA):
+                    continue
+                records = read_avro(b, log.content(b))
+                schema = fastavro.parse_schema(json.loads(b.schema))
+                for offset, length in zip(records.offsets.tolist(), records.lengths.tolist(), strict=True):
+                    stream = io.BytesIO(records.data.slice(offset, length))
+                    fastavro.schemaless_reader(stream, schema)
+                    assert stream.tell() == length
+                    seen += 1
+    assert seen > 100
+
+
+@pytest.mark.req("LF-15")
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_every_version_of_avro_content_is_read(version):
+    data = block(3, {0: "1", 2: SCHEMA}, avro_content([b"\2a", b"", b"\4bc"], version))
+    with LogFileReader(data) as log:
+        records = read_avro(log.blocks[0], log.content(log.blocks[0]))
+    assert len(records) == 3
+    assert (records.offsets.tolist(), records.lengths.tolist()) == ([12, 18, 22], [2, 0, 3])
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "offset"),
+    [
+        (b"", CorruptFileError, 0),
+        (avro_content([b"ab"])[:-1], CorruptFileError, 8),
+        (avro_content([b"ab"]) + b"x", CorruptFileError, 14),
+        (struct.pack(">ii", 3, 2**31 - 1), CorruptFileError, 4),
+        (struct.pack(">ii", 3, -1), CorruptFileError, 4),
+        (struct.pack(">ii", 0, 0), CorruptFileError, 0),
+        (struct.pack(">iii", 3, 1, -5), CorruptFileError, 8),
+        (struct.pack(">ii", 4, 0), UnsupportedError, None),
+    ],
+)
+def test_content_that_does_not_add_up_is_an_error(content, error, offset):
+    with LogFileReader(block(3, {0: "7"}, content), file="f") as log:
+        (only,) = log.blocks
+        with pytest.raises(error) as caught:
+            read_avro(only, log.content(only))
+    assert (caught.value.file, caught.value.instant) == ("f", "7")
+    if offset is not None:
+        assert caught.value.details["offset"] == only.content_offset + offset

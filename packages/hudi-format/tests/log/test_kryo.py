@@ -32,7 +32,7 @@ def rows(deletes):
     return list(zip(deletes.keys.to_pylist(), deletes.partitions.to_pylist(), strict=True))
 
 
-@pytest.mark.req("LF-13", "NEW-32")
+@pytest.mark.req("LF-13")
 def test_keys_of_version_1_are_read():
     deletes = read("v1_keys")
     assert rows(deletes) == [("k000", "p/1"), ("schlüssel", "p/1"), ("x", ""), ("", "p"), ("😀 z", "€")]
@@ -43,7 +43,7 @@ def test_keys_of_version_1_are_read():
     assert rows(read("v1_many")) == [(f"key-{'x' * (i % 9)}{i}", f"part-{i % 7}") for i in range(150)]
 
 
-@pytest.mark.req("LF-13", "LF-11", "NEW-32")
+@pytest.mark.req("LF-13", "LF-11")
 def test_ordering_values_of_version_2_keep_their_types():
     deletes = read("v2_mixed")
     assert rows(deletes) == [("k0", "p"), ("k1", "p"), ("k2", "q"), ("k3", "p"), ("k4", "p")]
@@ -58,7 +58,7 @@ def test_ordering_values_of_version_2_keep_their_types():
         deletes.ordering_array()
 
 
-@pytest.mark.req("LF-13", "LF-11", "NEW-32")
+@pytest.mark.req("LF-13", "LF-11")
 @pytest.mark.parametrize(
     ("name", "kind", "value"),
     [

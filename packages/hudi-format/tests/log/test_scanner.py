@@ -65,7 +65,6 @@ def test_blocks_of_instants_that_are_not_complete_are_left_out():
     assert order_blocks(found(*pieces), BlockScope(visible=visible)).unseen == 1
 
 
-@pytest.mark.req("TM-03")
 def test_later_blocks_are_passed_over_and_do_not_end_the_scan():
     assert instants(d("2"), d("5"), d("3"), latest="3") == ["2", "3"]
 

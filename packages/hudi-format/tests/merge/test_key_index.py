@@ -29,7 +29,7 @@ def last_row(texts):
     return {t: i for i, t in enumerate(texts) if t is not None}
 
 
-@pytest.mark.req("TL-14", "TL-25")
+@pytest.mark.req("TL-14")
 @given(st.lists(st.one_of(st.none(), keys), max_size=60), st.lists(st.one_of(st.none(), keys), max_size=60))
 def test_find_gives_the_last_row_with_the_key(known, asked):
     index = KeyIndex(pa.array(known, pa.string()))

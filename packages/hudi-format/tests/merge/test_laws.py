@@ -4,13 +4,11 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.errors import MergeFunctionError, MissingColumnError, SchemaError, UnsupportedError
-from hudi_format.merge.expressions import combine_column
 from hudi_format.merge.laws import ASSOCIATIVE, COMMUTATIVE, IDEMPOTENT, LAWS, TIES, check_laws
 from hudi_format.merge.payloads import COMMIT_TIME, EVENT_TIME, PAYLOADS
 from hudi_format.merge.user_merger import custom_rule
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("n", pa.int64()), ("t", pa.string())])
-
 # What is known of Apache Hudi's own merges, without deletes among the records and with.  The payloads that overwrite
 # choose by ordering value within a log, and not against the stored row.  Once a delete met the stored row nothing is
 # left to compare late records with.
@@ -111,18 +109,6 @@ def test_fractions_are_tried_with_what_rounds_and_with_nan(kind):
     assert set(found.broken) == {ASSOCIATIVE, IDEMPOTENT}
     for name in ("max", "min"):
         assert not check_laws(custom_rule(f'{{"ts": "max", "f": "{name}"}}'), schema, ordering="ts").broken
-
-
-@pytest.mark.req("NEW-04")
-def test_nan_is_the_greatest_number_as_in_spark():
-    nan = float("nan")
-    for old, new in ((nan, 1.0), (1.0, nan)):
-        pair = pa.array([old]), pa.array([new])
-        assert str(combine_column("max", *pair, None)[0]) == "nan"
-        assert combine_column("min", *pair, None).to_pylist() == [1.0]
-    for old, new in ((nan, None), (None, nan)):
-        pair = pa.array([old], pa.float64()), pa.array([new], pa.float64())
-        assert {str(combine_column(n, *pair, None)[0]) for n in ("min", "max")} == {"nan"}
 
 
 def test_what_cannot_be_tried_is_refused_by_name():

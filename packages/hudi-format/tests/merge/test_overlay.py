@@ -33,7 +33,6 @@ def column(kind: str, rng: np.random.Generator, n: int, nulls: bool, cut: int) -
     return out.slice(cut)
 
 
-@pytest.mark.req("PM-01")
 @pytest.mark.parametrize("kind", VALUES)
 def test_as_arrow_replaces(kind):
     rng = np.random.default_rng(7)
@@ -76,7 +75,6 @@ def in_runs(kind: str, rng: np.random.Generator, n: int, words: int, nulls: bool
     ).slice(cut)
 
 
-@pytest.mark.req("PM-01")
 @pytest.mark.parametrize("kind", ["text", "bytes", "large text", "long"])
 def test_a_dictionary_is_written_out_with_the_values_in_their_places(kind):
     rng = np.random.default_rng(3)

@@ -4,13 +4,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hudi_format.errors import UnsupportedError
 from hudi_format.merge import record_merger
 from hudi_format.merge.partial_update import has_mask, has_name, with_marks
 from hudi_format.merge.payloads import COMMIT_TIME, EVENT_TIME, mode_rule
 
-pytestmark = pytest.mark.req("PM-12")
-
+pytestmark = pytest.mark.req("PM-09")
 GONE = "__debezium_unavailable_value"
 SCHEMA = pa.schema([("k", pa.string()), ("ts", pa.int64()), ("v", pa.string()), ("w", pa.string())])
 MARKED = pa.schema([*SCHEMA, *(pa.field(has_name(n), pa.bool_()) for n in ("v", "w"))])
@@ -102,32 +100,3 @@ def test_an_unavailable_value_is_filled_and_a_null_is_not():
     base = stored(("a", 1, "old", "old"), ("b", 9, GONE, "old"))
     rows = records(("a", 6, {"v": GONE, "w": None}), ("b", 5, {"v": "5", "w": "5"}))
     assert merged(FILL, rows, base) == {"a": (6, "old", None), "b": (9, "5", "old")}
-
-
-def test_marks_of_deletion_that_the_table_is_configured_with():
-    rule = mode_rule(
-        "COMMIT_TIME_ORDERING",
-        properties={"hoodie.payload.delete.field": "v", "hoodie.payload.delete.marker": "D"},
-    )
-    rows = pa.table({"v": ["D", "d", None, "x"]})
-    assert record_merger.deleted_kinds(rows, rule).tolist() == [1, 0, 0, 0]
-    numbers = pa.table({"v": [1, 2]})
-    rule = mode_rule(
-        "COMMIT_TIME_ORDERING",
-        properties={"hoodie.payload.delete.field": "v", "hoodie.payload.delete.marker": "2"},
-    )
-    assert record_merger.deleted_kinds(numbers, rule).tolist() == [0, 1]
-    # One without the other means nothing.
-    assert mode_rule("COMMIT_TIME_ORDERING", properties={"hoodie.payload.delete.field": "v"}) == COMMIT_TIME
-
-
-@pytest.mark.parametrize(
-    ("mode", "more"),
-    [("CUSTOM", {}), ("CUSTOM", {"payload": "com.acme.Payload"}), ("BY_MOOD", {}),
-     ("EVENT_TIME_ORDERING", {"partial_update": "KEEP_VALUES"}),
-     ("EVENT_TIME_ORDERING", {"partial_update": "FILL_UNAVAILABLE"})],
-)  # fmt: skip
-def test_a_merge_that_is_not_built_is_refused_with_a_remedy(mode, more):
-    with pytest.raises(UnsupportedError) as e:
-        mode_rule(mode, **more)
-    assert e.value.remedy

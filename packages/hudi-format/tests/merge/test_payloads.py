@@ -1,15 +1,25 @@
-"""What of a column is filled from the record that loses: nulls, a text for what was not sent, defaults."""
+"""Payload classes and merge modes: their rules by name, and what they fill from the record that loses."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from hudi_format.errors import SchemaError
+from hudi_format.errors import UnsupportedError
 from hudi_format.merge import record_merger
-from hudi_format.merge.ordering import ordering_values, sequences
-from hudi_format.merge.payloads import Default, Unavailable, payload_rule
+from hudi_format.merge.payloads import (
+    COMMIT_TIME,
+    EVENT_TIME,
+    PAYLOADS,
+    Default,
+    Order,
+    Unavailable,
+    check_compared,
+    mode_rule,
+    payload_rule,
+)
 from hudi_format.merge.record_merger import kept
 
 CASES = [
@@ -40,25 +50,11 @@ def test_values_that_count(kind, values, gap, want):
         assert (None if found is None else found.tolist()) == want
 
 
+@pytest.mark.req("PM-09")
 def test_a_column_without_values_has_none_to_fill():
     for kind, _, gap, _ in CASES:
         found = kept(pa.chunked_array([], kind), gap)
         assert found is None or not len(found)
-
-
-@pytest.mark.req("PM-06")
-def test_places_in_a_log_of_changes_go_by_their_numbers():
-    old = sequences(pa.chunked_array([["2.100", "10.5"], [None]]))
-    new = sequences(pa.array(["2.99", "9.900", "1.1"]))
-    stored, incoming = ordering_values(old, new)
-    assert [int(a > b) for a, b in zip(stored.numbers[:2], incoming.numbers[:2], strict=True)] == [1, 1]
-    assert stored.valid.tolist() == [1, 1, 0]
-
-
-@pytest.mark.parametrize("values", [["2"], ["a.b"], ["99999999999999999999.1"], [2]])
-def test_what_is_no_place_in_a_log_of_changes_is_refused(values):
-    with pytest.raises(SchemaError, match="place"):
-        sequences(pa.array(values))
 
 
 @pytest.mark.req("PM-08", "PM-09")
@@ -70,3 +66,79 @@ def test_a_record_that_comes_late_does_not_fill_the_stored_row_of_postgres():
     )  # fmt: skip
     assert met.take.tolist() == [-1, 1]
     assert met.stored_wins is None
+
+
+OVERWRITE = PAYLOADS["OverwriteWithLatestAvroPayload"]
+EVENT = PAYLOADS["EventTimeAvroPayload"]
+PARTIAL = PAYLOADS["PartialUpdateAvroPayload"]
+
+
+@pytest.mark.req("PM-13")
+def test_rules_by_the_name_of_the_payload():
+    assert payload_rule(None) is OVERWRITE
+    assert payload_rule("org.apache.hudi.common.model.PartialUpdateAvroPayload") is PARTIAL
+    assert payload_rule("EventTimeAvroPayload") is EVENT
+    for unknown in ("org.example.OwnPayload", "org.example.DefaultHoodieRecordPayload", "HoodieJsonPayload"):
+        with pytest.raises(UnsupportedError) as e:
+            payload_rule(unknown)
+        assert "AWSDmsAvroPayload" in e.value.remedy
+    for name in ("PostgresDebeziumAvroPayload", "MySqlDebeziumAvroPayload"):
+        rule = payload_rule(f"org.apache.hudi.common.model.debezium.{name}")
+        assert rule.name == name
+        check_compared(rule, (rule.compared,))
+        for other in ((), ("ts",), (rule.compared, "ts")):
+            with pytest.raises(UnsupportedError, match=rule.compared):
+                check_compared(rule, other)
+    check_compared(payload_rule(None), ("ts",))
+
+
+@pytest.mark.req("PM-13")
+def test_rules_by_merge_mode():
+    assert mode_rule("COMMIT_TIME_ORDERING", payload="DefaultHoodieRecordPayload") is COMMIT_TIME
+    assert mode_rule("EVENT_TIME_ORDERING") is EVENT_TIME
+    custom = mode_rule("CUSTOM", payload="org.apache.hudi.common.model.PartialUpdateAvroPayload")
+    assert custom == replace(PARTIAL, tombstones_compare=True)
+    # The records of a log are combined as with stored rows there.
+    of_log = mode_rule("CUSTOM", payload="OverwriteNonDefaultsWithLatestAvroPayload")
+    assert (of_log.within, of_log.fill_within) == (Order.LATER_DATA, True)
+    assert mode_rule(None, payload="org.apache.hudi.common.model.EventTimeAvroPayload") is EVENT_TIME
+    assert mode_rule("", payload="OverwriteWithLatestAvroPayload") is COMMIT_TIME
+    assert mode_rule(None) is EVENT_TIME
+    assert mode_rule(None, has_ordering=False) is COMMIT_TIME
+    filled = mode_rule("EVENT_TIME_ORDERING", partial_update="IGNORE_DEFAULTS")
+    assert filled.fill_within
+    assert filled.fill_stored
+    for arguments in (("CUSTOM",), ("SOMETHING",)):
+        with pytest.raises(UnsupportedError):
+            mode_rule(*arguments)
+    with pytest.raises(UnsupportedError):
+        mode_rule("EVENT_TIME_ORDERING", partial_update="FILL_UNAVAILABLE")
+
+
+def test_marks_of_deletion_that_the_table_is_configured_with():
+    rule = mode_rule(
+        "COMMIT_TIME_ORDERING",
+        properties={"hoodie.payload.delete.field": "v", "hoodie.payload.delete.marker": "D"},
+    )
+    rows = pa.table({"v": ["D", "d", None, "x"]})
+    assert record_merger.deleted_kinds(rows, rule).tolist() == [1, 0, 0, 0]
+    numbers = pa.table({"v": [1, 2]})
+    rule = mode_rule(
+        "COMMIT_TIME_ORDERING",
+        properties={"hoodie.payload.delete.field": "v", "hoodie.payload.delete.marker": "2"},
+    )
+    assert record_merger.deleted_kinds(numbers, rule).tolist() == [0, 1]
+    # One without the other means nothing.
+    assert mode_rule("COMMIT_TIME_ORDERING", properties={"hoodie.payload.delete.field": "v"}) == COMMIT_TIME
+
+
+@pytest.mark.parametrize(
+    ("mode", "more"),
+    [("CUSTOM", {}), ("CUSTOM", {"payload": "com.acme.Payload"}), ("BY_MOOD", {}),
+     ("EVENT_TIME_ORDERING", {"partial_update": "KEEP_VALUES"}),
+     ("EVENT_TIME_ORDERING", {"partial_update": "FILL_UNAVAILABLE"})],
+)  # fmt: skip
+def test_a_merge_that_is_not_built_is_refused_with_a_remedy(mode, more):
+    with pytest.raises(UnsupportedError) as e:
+        mode_rule(mode, **more)
+    assert e.value.remedy

@@ -8,16 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_format.errors import SchemaError, UnsupportedError
+from hudi_format.errors import SchemaError
 from hudi_format.merge import record_merger
 from hudi_format.merge.payloads import (
     COMMIT_TIME,
     EVENT_TIME,
     PAYLOADS,
     Order,
-    check_compared,
     mode_rule,
-    payload_rule,
 )
 from hudi_format.merge.record_merger import DATA, DATA_DELETED, DATA_FLAG_NULL, DELETE, DELETE_DEFAULT
 
@@ -28,9 +26,6 @@ FIRST = PAYLOADS["FirstValueAvroPayload"]
 NON_DEFAULTS = PAYLOADS["OverwriteNonDefaultsWithLatestAvroPayload"]
 PARTIAL = PAYLOADS["PartialUpdateAvroPayload"]
 DMS = PAYLOADS["AWSDmsAvroPayload"]
-
-
-# --- the reference ---------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -145,8 +140,6 @@ def test_rows_without_a_key_are_dropped():
     assert record_merger.combine(pa.array(["a", None]), DEFAULT).rows.tolist() == [0]
     assert record_merger.combine(pa.array([], pa.string()), DEFAULT).rows.tolist() == []
 
-
-# --- against stored rows ---------------------------------------------------------------------------------
 
 STORED = pa.array([5, 5, 5, None, 5], pa.int64())
 INCOMING = pa.array([4, 5, 6, 1], pa.int64())
@@ -264,8 +257,6 @@ def test_columns_of_two_types_are_refused():
         record_merger.merged_column(pa.array([1]), pa.array(["x"]), np.array([0]))
 
 
-# --- marks of deletion -----------------------------------------------------------------------------------
-
 ROWS = pa.table(
     {
         "_hoodie_is_deleted": pa.array([True, False, None, False, True]),
@@ -296,48 +287,3 @@ def test_rows_marked_as_deleted(rule, field, marker, want):
 def test_a_flag_that_is_not_boolean_is_refused():
     with pytest.raises(SchemaError):
         record_merger.deleted_kinds(pa.table({"_hoodie_is_deleted": ["yes"]}), OVERWRITE)
-
-
-# --- names -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.req("PM-13")
-def test_rules_by_the_name_of_the_payload():
-    assert payload_rule(None) is OVERWRITE
-    assert payload_rule("org.apache.hudi.common.model.PartialUpdateAvroPayload") is PARTIAL
-    assert payload_rule("EventTimeAvroPayload") is EVENT
-    for unknown in ("org.example.OwnPayload", "org.example.DefaultHoodieRecordPayload", "HoodieJsonPayload"):
-        with pytest.raises(UnsupportedError) as e:
-            payload_rule(unknown)
-        assert "AWSDmsAvroPayload" in e.value.remedy
-    for name in ("PostgresDebeziumAvroPayload", "MySqlDebeziumAvroPayload"):
-        rule = payload_rule(f"org.apache.hudi.common.model.debezium.{name}")
-        assert rule.name == name
-        check_compared(rule, (rule.compared,))
-        for other in ((), ("ts",), (rule.compared, "ts")):
-            with pytest.raises(UnsupportedError, match=rule.compared):
-                check_compared(rule, other)
-    check_compared(payload_rule(None), ("ts",))
-
-
-@pytest.mark.req("PM-13")
-def test_rules_by_merge_mode():
-    assert mode_rule("COMMIT_TIME_ORDERING", payload="DefaultHoodieRecordPayload") is COMMIT_TIME
-    assert mode_rule("EVENT_TIME_ORDERING") is EVENT_TIME
-    custom = mode_rule("CUSTOM", payload="org.apache.hudi.common.model.PartialUpdateAvroPayload")
-    assert custom == replace(PARTIAL, tombstones_compare=True)
-    # The records of a log are combined as with stored rows there.
-    of_log = mode_rule("CUSTOM", payload="OverwriteNonDefaultsWithLatestAvroPayload")
-    assert (of_log.within, of_log.fill_within) == (Order.LATER_DATA, True)
-    assert mode_rule(None, payload="org.apache.hudi.common.model.EventTimeAvroPayload") is EVENT_TIME
-    assert mode_rule("", payload="OverwriteWithLatestAvroPayload") is COMMIT_TIME
-    assert mode_rule(None) is EVENT_TIME
-    assert mode_rule(None, has_ordering=False) is COMMIT_TIME
-    filled = mode_rule("EVENT_TIME_ORDERING", partial_update="IGNORE_DEFAULTS")
-    assert filled.fill_within
-    assert filled.fill_stored
-    for arguments in (("CUSTOM",), ("SOMETHING",)):
-        with pytest.raises(UnsupportedError):
-            mode_rule(*arguments)
-    with pytest.raises(UnsupportedError):
-        mode_rule("EVENT_TIME_ORDERING", partial_update="FILL_UNAVAILABLE")

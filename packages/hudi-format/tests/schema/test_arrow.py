@@ -1,19 +1,17 @@
 from __future__ import annotations
 
 import datetime as dt
-import decimal
-from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
 
 from hudi_format.errors import MissingColumnError, SchemaError
 from hudi_format.schema.arrow import equal_types, normalize_batch, normalize_schema
-from hudi_format.schema.casts import convert
-from hudi_format.schema.meta_fields import META_COLUMNS, META_SCHEMA, with_meta, without_meta
 
 # Types that the oldest Arrow we run on does not have yet.
 NEWER: list[tuple[pa.DataType, pa.DataType]] = []
+
+
 if hasattr(pa, "decimal32"):
     NEWER = [
         (pa.decimal32(5, 2), pa.decimal128(5, 2)),
@@ -180,18 +178,6 @@ def test_a_missing_column_and_a_forbidden_null_are_errors() -> None:
         normalize_batch(rows(pa.array([1, None])), required)
 
 
-def test_long_text_is_cut_into_chunks_that_32_bit_offsets_reach(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hudi_format.schema.casts._MAX_CHUNK_BYTES", 100)
-    text = ["x" * 30] * 20
-    for kind in (pa.large_string(), pa.string_view(), pa.large_list(pa.large_string())):
-        data = [[t] for t in text] if kind == pa.large_list(pa.large_string()) else text
-        column = pa.chunked_array([pa.array(data, kind)])
-        target = normalize_schema(of(kind)).field(0).type
-        found = convert(column, target, "c")
-        assert found.num_chunks > 1
-        assert found.to_pylist() == data
-
-
 def test_equal_types_look_at_values_only() -> None:
     two_level = pa.list_(pa.field("array", pa.int32(), nullable=False))
     assert equal_types(two_level, pa.list_(pa.field("element", pa.int32())))
@@ -200,60 +186,3 @@ def test_equal_types_look_at_values_only() -> None:
     assert not equal_types(pa.struct([("a", pa.int32())]), pa.struct([("b", pa.int32())]))
     assert not equal_types(two_level, pa.list_(pa.int64()))
     assert not equal_types(pa.int32(), two_level)
-
-
-def test_meta_columns_go_first_and_come_off_again() -> None:
-    data = pa.schema([pa.field("a", pa.int32())])
-    assert with_meta(data).names == [*META_COLUMNS, "a"]
-    assert with_meta(with_meta(data)) == with_meta(data)
-    assert without_meta(with_meta(data)) == data
-    assert all(f.nullable and f.type == pa.string() for f in META_SCHEMA)
-
-
-def test_what_lies_below_a_null_is_no_value() -> None:
-    # A null struct over a struct that is there, over a value that is not; and codes into an empty dictionary.
-    inner = pa.StructArray.from_arrays([pa.array([1, None], pa.int16())], ["x"])
-    outer = pa.StructArray.from_arrays([inner], ["i"], mask=pa.array([False, True]))
-    target = pa.struct([pa.field("i", pa.struct([pa.field("x", pa.int32(), False)]), False)])
-    found = convert(outer, target, "c")
-    found.validate(full=True)
-    assert found.to_pylist() == [{"i": {"x": 1}}, None]
-
-    codes = pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array([], pa.string()), safe=False)
-    above = pa.StructArray.from_arrays(
-        [codes], fields=[pa.field("d", codes.type, False)], mask=pa.array([True])
-    )
-    assert convert(above, pa.struct([pa.field("d", pa.string(), False)]), "c").to_pylist() == [None]
-
-    for values, kind in ((["12", "abc"], pa.decimal128(10, 2)), ([12, 1 << 40], pa.decimal128(5, 0))):
-        below = pa.StructArray.from_arrays([pa.array(values)], ["x"], mask=pa.array([False, True]))
-        for nullable in (True, False):
-            field = pa.field("x", kind, nullable)
-            assert convert(below, pa.struct([field]), "c").to_pylist() == [{"x": decimal.Decimal(12)}, None]
-
-
-@pytest.mark.parametrize("kind", [pa.list_, pa.large_list])
-def test_values_below_a_null_list_are_passed_over(kind: Callable[[pa.DataType], pa.DataType]) -> None:
-    lists = pa.ListArray if kind is pa.list_ else pa.LargeListArray
-    offsets = pa.array([0, 1, 2, 3], pa.int32() if kind is pa.list_ else pa.int64())
-    values = pa.array([1, None, 3], pa.int16())
-    column = lists.from_arrays(offsets, values, mask=pa.array([False, True, False]))
-    target = pa.list_(pa.field("element", pa.int32(), False))
-    for given, want in ((column, [[1], None, [3]]), (column.slice(1), [None, [3]])):
-        found = convert(given, target, "c")
-        found.validate(full=True)
-        assert found.to_pylist() == want
-
-
-def test_values_below_a_null_map_are_passed_over() -> None:
-    whole = pa.array([[("a", 1)], [("b", None)], [("c", 3)]], pa.map_(pa.string(), pa.int16()))
-    fields = [whole.type.key_field, whole.type.item_field]
-    children = [pa.StructArray.from_arrays([whole.keys, whole.items], fields=fields)]
-    column = pa.Array.from_buffers(
-        whole.type, 3, [pa.py_buffer(b"\x05"), whole.buffers()[1]], 1, children=children
-    )
-    target = pa.map_(pa.string(), pa.field("value", pa.int32(), False))
-    for given, want in ((column, [[("a", 1)], None, [("c", 3)]]), (column.slice(1), [None, [("c", 3)]])):
-        found = convert(given, target, "c")
-        found.validate(full=True)
-        assert found.to_pylist() == want

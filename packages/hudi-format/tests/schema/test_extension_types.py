@@ -40,7 +40,7 @@ def test_a_vector_is_a_list_of_its_numbers(element):
     assert field.nullable
 
 
-@pytest.mark.req("SE-01", "LF-02")
+@pytest.mark.req("SE-01")
 def test_logged_vectors_are_decoded_with_what_is_null_and_what_the_record_lacks():
     written = record(v=vector(3), d=vector(2, "DOUBLE"), i=vector(4, "INT8"))
     wanted = from_avro(

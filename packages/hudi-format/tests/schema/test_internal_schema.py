@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.errors import CorruptFileError, SchemaError, UnsupportedError
-from hudi_format.schema.casts import convert
 from hudi_format.schema.internal_schema import ReadEvolution, parse_version, parse_versions, reading
 
 
@@ -47,7 +46,6 @@ NEW = version(
     column(8, "l", array(9, record(column(11, "w", "int"), column(10, "k")))),
     column(12, "m", mapping(13, 14, record(column(15, "pp")))),
 )  # fmt: skip
-
 WANTED = pa.schema(
     [
         ("b2", pa.int64()),
@@ -213,18 +211,6 @@ def test_fractions_and_text_that_became_decimals_are_rounded_half_up(kind, value
 def test_what_is_no_number_or_too_large_for_the_decimal_is_an_error(kind, value):
     with pytest.raises(SchemaError, match=r"column c has type .* cannot become decimal"):
         _decimals(kind, value)
-
-
-@pytest.mark.req("SE-04")
-def test_nothing_but_a_change_of_the_tables_rounds():
-    with pytest.raises(SchemaError):
-        convert(pa.array([0.000015]), pa.decimal128(30, 5), "d")
-
-
-@pytest.mark.req("SE-04")
-def test_nothing_but_a_change_of_the_tables_makes_dates_of_text():
-    with pytest.raises(SchemaError):
-        convert(pa.array(["2024-02-29"]), pa.date32(), "d")
 
 
 def test_an_instant_has_the_version_that_it_names_else_the_newest_before_it():

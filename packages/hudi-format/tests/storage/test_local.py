@@ -1,3 +1,5 @@
+"""Tables on the local file system: files, folders, refusals, and Hadoop's checksum files."""
+
 import errno
 import os
 import pickle
@@ -15,7 +17,6 @@ def storage(request, tmp_path):
     return open_storage(str(tmp_path) if request.param == "local" else f"memory://{uuid.uuid4().hex}")
 
 
-@pytest.mark.req("SS-01")
 def test_create_makes_a_file_once(storage):
     storage.create("a/b", b"1")
     with pytest.raises(FileExistsError):
@@ -99,3 +100,44 @@ def test_schemes_are_normalised(tmp_path):
     assert open_storage(f"file://{tmp_path}/a%20b").uri == f"{tmp_path}/a b"
     assert isinstance(open_storage("memory://x/"), FsspecStorage)
     assert open_storage("memory://x/").uri == "memory://x"
+
+
+def write_with_arrow(storage, path):
+    with storage.open_output(path) as out:
+        out.write(b"new")
+
+
+WAYS = {
+    "publish": lambda s, p: s.publish(p, b"new"),
+    "touch": lambda s, p: s.touch(p, b"new"),
+    "open_output": write_with_arrow,
+    "delete and create": lambda s, p: (s.delete(p), s.create(p, b"new")),
+}
+
+
+@pytest.mark.parametrize("way", sorted(WAYS))
+def test_the_checksum_of_the_old_content_goes_with_it(tmp_path, way):
+    storage = LocalStorage(str(tmp_path))
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/f").write_bytes(b"old")
+    (tmp_path / "d/.f.crc").write_bytes(b"crc\x00")
+    WAYS[way](storage, "d/f")
+    assert storage.read("d/f") == b"new"
+    assert not (tmp_path / "d/.f.crc").exists()
+
+
+def test_a_refused_creation_leaves_file_and_checksum_alone(tmp_path):
+    storage = LocalStorage(str(tmp_path))
+    (tmp_path / "f").write_bytes(b"old")
+    (tmp_path / ".f.crc").write_bytes(b"crc\x00")
+    with pytest.raises(FileExistsError):
+        storage.create("f", b"new")
+    assert (tmp_path / ".f.crc").exists()
+    assert storage.read("f") == b"old"
+
+
+def test_a_stale_checksum_without_its_file_goes_when_the_file_comes(tmp_path):
+    storage = LocalStorage(str(tmp_path))
+    (tmp_path / ".f.crc").write_bytes(b"crc\x00")
+    storage.create("f", b"new")
+    assert not (tmp_path / ".f.crc").exists()

@@ -1,31 +1,17 @@
 """Which keys may be in a file: never fewer than are, and as few as filter and range allow."""
 
-import base64
 from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hudi_format.errors import CorruptFileError
-from hudi_index.bloom import _filter
-from hudi_index.bloom.filter import BloomFilter, parse_filter
 from hudi_index.bloom.footer_index import FILTER, MAYBE, RANGE, BloomIndex
 from hudi_index.bloom.key_observer import BloomObserver
-from hudi_index.bloom.probe import Probe, filter_text
 
 KEYS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
-SHAPES = st.sampled_from(
-    [
-        ("SIMPLE", 10, 0.01, 0),
-        ("SIMPLE", 100, 0.5, 0),
-        ("DYNAMIC_V0", 5, 0.01, 20),
-        ("DYNAMIC_V0", 7, 1e-9, 15),
-        ("DYNAMIC_V0", 1, 0.3, 3),
-    ]
-)
 
 
 @dataclass
@@ -46,22 +32,6 @@ def footer_of(keys, shape=("DYNAMIC_V0", 100, 1e-9, 200)):
 def candidates(keys, footer, **options):
     found = BloomIndex(pa.array(keys, pa.string()), **options).candidates(footer)
     return found.verdict, set(range(len(keys)) if found.rows is None else found.rows.tolist())
-
-
-@pytest.mark.req("IX-04", "IX-16", "IX-18", "IX-19")
-@given(st.lists(KEYS, max_size=40), st.lists(KEYS, min_size=1, max_size=40), SHAPES)
-def test_a_filter_answers_in_its_text_as_decoded(stored, asked, shape):
-    filter = BloomFilter.create(*shape)
-    filter.add(pa.array(stored, pa.string()))
-    text = filter.to_base64()
-    want = np.flatnonzero(
-        parse_filter(text, shape[0]).might_contain(pa.array(asked, pa.string())).to_numpy(False)
-    )
-    probe = Probe(pa.array(asked, pa.string()))
-    parsed = filter_text(memoryview(text.encode()), shape[0])
-    assert probe.might_be_in(parsed).tolist() == want.tolist()
-    some = np.arange(0, len(asked), 2)
-    assert probe.might_be_in(parsed, some).tolist() == [i for i in want.tolist() if i % 2 == 0]
 
 
 @given(st.lists(KEYS, max_size=30), st.lists(KEYS, min_size=1, max_size=30), st.booleans())
@@ -109,17 +79,6 @@ def test_the_filter_of_the_releases_before_apache_is_read():
     assert candidates(["a", "b"], Footer(old), prune_by_ranges=False) == (MAYBE, {0})
 
 
-@pytest.mark.req("IX-04")
-def test_filters_with_the_hash_of_ancient_releases_are_read():
-    # Version 1 has no hash type: hashes, bits, Jenkins' hash.
-    data = bytearray(bytes(8) + bytes(12))
-    data[:8] = (3).to_bytes(4, "big") + (96).to_bytes(4, "big")
-    for place in _filter.places(b"key", 96, 3, False):
-        data[8 + place // 8] |= 1 << place % 8
-    text = memoryview(base64.b64encode(data))
-    assert Probe(pa.array(["key", "other"])).might_be_in(filter_text(text)).tolist() == [0]
-
-
 @pytest.mark.parametrize(
     ("entries", "says"),
     [
@@ -134,52 +93,3 @@ def test_a_damaged_footer_is_an_error(entries, says):
     footer.values |= Footer.of(entries).values
     with pytest.raises(CorruptFileError, match=says):
         candidates(["a", "b", "c"], footer)
-
-
-@given(st.integers(0, 400))
-def test_a_filter_that_is_cut_off_is_an_error(n):
-    filter = BloomFilter.create("DYNAMIC_V0", 5, 0.01, 20)
-    filter.add(pa.array([str(i) for i in range(18)]))
-    text = filter.to_base64().encode()
-    with pytest.raises(CorruptFileError):
-        filter_text(memoryview(text[: min(n, len(text) - 1)]), "DYNAMIC_V0")
-
-
-def test_a_digit_that_is_none_is_an_error_where_it_is_looked_at():
-    filter = BloomFilter.create("SIMPLE", 10, 0.01)
-    text = bytearray(filter.to_base64().encode())
-    text[24:] = b"!" * (len(text) - 24)
-    with pytest.raises(CorruptFileError, match="base64"):
-        Probe(pa.array([str(i) for i in range(100)])).might_be_in(filter_text(memoryview(bytes(text))))
-
-
-def test_the_kernels_refuse_what_leads_outside():
-    probe = Probe(pa.array(["a", "b"]))
-    text = filter_text(memoryview(BloomFilter.create("SIMPLE", 10, 0.01).to_base64().encode()))
-    places = np.zeros((2, 2), np.uint32)
-    out = np.zeros(2, np.int64)
-    base = np.array([13], np.int64)
-    with pytest.raises(ValueError, match="leave"):
-        _filter.screen(text.text[:8], base, 96, places, None, out)
-    with pytest.raises(ValueError, match="not there"):
-        _filter.screen(text.text, base, 96, places, np.array([2]), out)
-    with pytest.raises(ValueError, match="room"):
-        _filter.screen(text.text, base, 96, places, None, out[:1])
-    data, offsets, _ = probe.buffers
-    with pytest.raises(ValueError, match="not there"):
-        _filter.confirm(text.text, base, 96, 7, True, data, offsets, np.array([5]), 1)
-    with pytest.raises(ValueError, match="per round"):
-        _filter.first_places(96, 3, True, data, offsets, places)
-    with pytest.raises(ValueError, match="per key"):
-        _filter.prefixes(data, offsets, 0, np.zeros(1, np.uint64))
-
-
-@settings(max_examples=20)
-@given(st.lists(st.text("ab\U00010000", min_size=1, max_size=40), min_size=1, max_size=300))
-def test_places_made_ahead_are_those_of_one_key_at_a_time(keys):
-    probe = Probe(pa.array(keys, pa.string()))
-    data, offsets, _ = probe.buffers
-    out = np.zeros((5, len(keys)), np.uint32)
-    _filter.first_places(1438, 5, True, data, offsets, out)
-    for i, key in enumerate(keys):
-        assert out[:, i].tolist() == _filter.places(key.encode(), 1438, 5, True)

@@ -9,7 +9,6 @@ import zipfile
 import zipimport
 
 import pyarrow as pa
-import pytest
 
 from hudi_spark.runtime.python_workers import forget_archives, in_workers
 
@@ -45,7 +44,6 @@ def _count(batches):
         yield pa.record_batch({"pid": pa.array([pid], pa.int64()), "found": pa.array([found], pa.int64())})
 
 
-@pytest.mark.req("NEW-02")
 def test_a_worker_that_has_run_a_task_begins_the_next_without_them(spark):
     seen: set[int] = set()
     again = 0

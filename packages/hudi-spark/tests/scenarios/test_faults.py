@@ -65,7 +65,7 @@ def die_once(flag):
     return run
 
 
-@pytest.mark.req("WR-22", "RC-02")
+@pytest.mark.req("FS-05", "WR-25")
 @pytest.mark.parametrize("operation", ["bulk_insert", "upsert"])
 def test_a_killed_python_worker_is_retried_without_doubles_or_strays(spark, path, tmp_path, operation):
     flag = str(tmp_path / "flag")
@@ -78,7 +78,6 @@ def test_a_killed_python_worker_is_retried_without_doubles_or_strays(spark, path
     assert stray_files(path) == []
 
 
-@pytest.mark.req("WR-22")
 def test_an_input_that_differs_each_time_it_is_evaluated_is_evaluated_once(spark, path):
     def invent(batches):
         for batch in batches:

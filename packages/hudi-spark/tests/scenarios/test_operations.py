@@ -83,7 +83,6 @@ def test_a_global_sort_gives_tasks_ranges_that_do_not_overlap(save, path):
     assert [k for of in keys for k in of] == sorted(r[0] for r in rows)
 
 
-@pytest.mark.req("NEW-02")
 def test_partitions_are_deleted_and_overwritten_as_without_a_jvm(save, content):
     save([*FIRST, ("d", 1, 1, "z/1")], "insert")
     result = save([], "delete_partition", **{WRITE + "partitions.to.delete": "z*,nope"})

@@ -148,7 +148,7 @@ def test_a_damaged_file_is_an_error(session_of, table):
         given(frame)
 
 
-@pytest.mark.req("CC-01", "IX-02")
+@pytest.mark.req("CC-01")
 def test_a_write_on_spark_misses_the_file_that_it_looks_keys_up_in(session_of, table):
     from hudi_spark.writing.stored_keys import stored_keys
     from hudi_timeline.file_system_view.base_files import base_files

@@ -14,7 +14,7 @@ from hudi_spark.runtime.settings import HAS_DATA_SOURCES
 from hudi_timeline.table import HudiTable
 from hudi_timeline.timeline.instant import next_instant
 
-pytestmark = [pytest.mark.spark, pytest.mark.req("IN-14", "IN-15")]
+pytestmark = [pytest.mark.spark, pytest.mark.req("IN-14", "IN-15", "ST-09")]
 
 START = "hoodie.datasource.streaming.startOffset"
 CDC = {"hoodie.datasource.query.incremental.format": "cdc"}

@@ -141,7 +141,7 @@ def test_both_engines_find_the_same(spark, tmp_path, index, more):
             assert on_spark.lookup == without_jvm.lookup
 
 
-@pytest.mark.req("IX-20", "NEW-14")
+@pytest.mark.req("IX-20")
 def test_files_that_hold_no_key_are_not_opened(spark, tmp_path):
     path = str(tmp_path / "t")
     HudiTable.create(

@@ -136,7 +136,7 @@ def test_a_write_that_dies_after_its_quarantine_is_settled_by_the_next(spark, sa
     assert kept == [{"_hudi_quarantine_instant": result.instant, "id": "a"}]
 
 
-@pytest.mark.req("NEW-33", "NEW-01")
+@pytest.mark.req("NEW-33")
 @pytest.mark.parametrize(
     ("code", "options"),
     [

@@ -243,7 +243,6 @@ def test_storage_that_spark_cannot_reach_is_written_by_workers_all_the_same(spar
     assert spark.read.format("hudi").load(uri).count() == 60
 
 
-@pytest.mark.req("KG-01")
 def test_a_key_of_a_narrower_type_is_that_of_the_stored_value(spark, tmp_path):
     path = str(tmp_path / "t")
     options = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}

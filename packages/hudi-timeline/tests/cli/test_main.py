@@ -1,43 +1,13 @@
 """The `hudi` command."""
 
-import csv
-import io
 import json
 import subprocess
 import sys
-from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from made_tables import MadeTable, at, file_id
-
-from hudi_timeline import HudiTable
-from hudi_timeline.cli.main import main
+from made_tables import at
 
 cli = sys.modules["hudi_timeline.cli.main"]
-SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64())])
-
-
-@pytest.fixture
-def path(tmp_path):
-    table = MadeTable(tmp_path / "t", SCHEMA)
-    table.commit(at(1), {("a", file_id(0)): [{"id": "1", "p": "a", "v": 1}, {"id": "2", "p": "a", "v": 2}]})
-    table.commit(at(2), {("b", file_id(1)): [{"id": "3", "p": "b", "v": 3}]})
-    return str(table.path)
-
-
-@pytest.fixture
-def hudi(monkeypatch, capsys):
-    """Runs the command; gives exit code, standard output and standard error."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["hudi", *arguments])
-        with pytest.raises(SystemExit) as e:
-            main()
-        captured = capsys.readouterr()
-        return e.value.code or 0, captured.out, captured.err
-
-    return run
 
 
 def test_show_says_what_the_table_is(hudi, path):
@@ -47,18 +17,6 @@ def test_show_says_what_the_table_is(hudi, path):
         assert words in out
     facts = json.loads(hudi("show", path, "-o", "json")[1])
     assert (facts["version"], facts["files"], facts["partitions"], facts["pending"]) == (6, 2, 2, [])
-
-
-@pytest.mark.parametrize("command", ["timeline", "commits", "partitions", "files", "schema", "head"])
-def test_every_listing_comes_as_table_json_and_csv(hudi, path, command):
-    code, text, _ = hudi(command, path)
-    assert code == 0
-    rows = json.loads(hudi(command, path, "-o", "json")[1])
-    table = list(csv.DictReader(io.StringIO(hudi(command, path, "--output", "csv")[1])))
-    assert len(rows) == len(table) > 0
-    assert set(table[0]) <= set(rows[0])
-    for name in table[0]:
-        assert name in text
 
 
 def test_the_newest_commit_comes_first_and_limits_hold(hudi, path):
@@ -126,64 +84,6 @@ def test_the_command_runs_in_a_process_of_its_own(path):
         check=True,
     )
     assert run.stdout.splitlines()[0].startswith("path,partition,file_id,instant")
-
-
-@pytest.mark.req("NEW-08")
-def test_services_run_from_a_shell(hudi, tmp_path):
-    path = str(tmp_path / "s")
-    table = HudiTable.create(path, SCHEMA, name="s", record_keys=["id"], partition_fields=["p"])
-    off = {"hoodie.table.services.enabled": "false"}
-    for step in range(9):
-        table.upsert([{"id": "1", "p": "a", "v": step}], options=off)
-    keep = ("--option", "hoodie.cleaner.commits.retained=2")
-    plan = json.loads(hudi("clean", path, *keep, "--dry-run", "-o", "json")[1])
-    assert (plan["files planned"], plan["files deleted"], plan["instant"]) == (6, 0, "")
-    saved = hudi("savepoint", "create", path, "--comment", "here")[1].strip()
-    assert hudi("savepoint", "list", path)[1].split() == [saved]
-    assert json.loads(hudi("clean", path, *keep, "-o", "json")[1])["files deleted"] == 6
-    short = ("--option", "hoodie.keep.min.commits=2", "--option", "hoodie.keep.max.commits=3")
-    done = json.loads(hudi("archive", path, *short, "-o", "json")[1])
-    assert (done["instants"], done["file"]) == (7, ".hoodie/archived/.commits_.archive.1_1-0-1")
-    assert json.loads(hudi("restore", path, saved, "--dry-run", "-o", "json")[1])["undone"] == []
-    assert hudi("savepoint", "delete", path, saved)[0] == 0
-    code, out, err = hudi("savepoint", "delete", path, saved)
-    assert (code, out) == (1, "")
-    assert "no savepoint" in err
-
-
-def test_commands_of_one_commit_and_of_conversions(hudi, path, tmp_path):
-    (row,) = json.loads(hudi("commit", "showpartitions", path, at(2), "-o", "json")[1])[:1]
-    assert row["bytes_written"] > 0
-    assert json.loads(hudi("commit", "showfiles", path, at(2), "-o", "json")[1])
-    assert json.loads(hudi("commit", "record-size", path, "-o", "json")[1])["bytes per row"] > 0
-    assert hudi("commit", "showfiles", path, at(9))[0] == 1
-    properties = tmp_path / "new.properties"
-    text = (Path(path) / ".hoodie/hoodie.properties").read_text().replace("COPY_ON_WRITE", "MERGE_ON_READ")
-    properties.write_text(text)
-    convert = ("repair", "overwrite-hoodie-props", path, "--new-props-file", str(properties))
-    assert "+ hoodie.table.type=MERGE_ON_READ" in hudi(*convert, "--dry-run")[1]
-    assert HudiTable.open(path).table_type == "COPY_ON_WRITE"
-    assert hudi(*convert)[0] == 0
-    assert HudiTable.open(path).table_type == "MERGE_ON_READ"
-    for name in ("addpartitionmeta", "corrupted-clean-files", "migrate-partition-meta"):
-        assert hudi("repair", name, path, "--dry-run")[0] == 0
-    assert json.loads(hudi("repair", "show-empty-commit-metadata", path, "-o", "json")[1]) == []
-    assert json.loads(hudi("downgrade", path, "-o", "json")[1])["executed"]
-    assert "hoodie.table.version=6" in hudi("upgrade", path)[1]
-
-
-def test_rollback_prints_its_plan_and_then_undoes_the_newest_commit(hudi, path):
-    planned = json.loads(hudi("rollback", path, at(2), "--plan", "-o", "json")[1])
-    assert (planned["undone"], planned["instants"]) == ([at(2)], [])
-    assert len(planned["delete"]) == planned["files"] > 0
-    done = json.loads(hudi("rollback", path, at(2), "-o", "json")[1])
-    assert done["files"] == planned["files"]
-    assert len(done["instants"]) == 1
-    (row,) = json.loads(hudi("timeline", path, "--rollbacks", "-o", "json")[1])
-    assert (row["undone"], row["files_deleted"], row["state"]) == ([at(2)], planned["files"], "COMPLETED")
-    assert json.loads(hudi("timeline", path, "--incomplete", "-o", "json")[1]) == []
-    code, _, error = hudi("rollback", path, at(2))
-    assert (code, "no instant" in error) == (1, True)
 
 
 def test_ctrl_c_is_one_line_and_the_exit_code_of_shells(hudi, path, monkeypatch):

@@ -123,7 +123,7 @@ def test_of_archived_instants_the_history_tells(golden_timelines_2, tmp_path, ve
     assert builder.time_of("20200101000000000") == "20200101000000000"  # from before the upgrade
 
 
-@pytest.mark.req("QR-04", "TS-34")
+@pytest.mark.req("QR-04")
 def test_as_of_its_own_instant_a_commit_that_a_compaction_overtook_is_there():
     """Seen when Apache Hudi 1.0.2 upgrades a table: the write has its time before the upgrade's compaction has."""
     builder, logs = by_completion(d11=15, d29=35, d31=36), ["11", "29", "31"]

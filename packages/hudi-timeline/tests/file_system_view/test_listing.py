@@ -78,7 +78,7 @@ def test_the_metadata_file_may_be_one_of_the_base_format(table, tmp_path, name):
     assert "z/1" in list_partitions(storage, config)
 
 
-@pytest.mark.req("TL-30")
+@pytest.mark.req("TL-05")
 def test_partitions_inside_of_a_partition_are_found(table, tmp_path):
     storage, config = table
     for folder in ("x/1/below", "x/1/no/deep", ".y/_z", "__HIVE_DEFAULT_PARTITION__"):

@@ -125,7 +125,6 @@ def test_upper_and_lower_case_are_the_same_as_in_sparks_option_maps():
     assert parse_write_options({"HOODIE.TABLE.NAME": "t"}).table_name == "t"
 
 
-@pytest.mark.req("IX-24")
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -40,6 +40,7 @@ def test_options_that_say_the_same_in_other_words_agree():
     check_against_table({}, TABLE)
 
 
+@pytest.mark.req("KG-01")
 @pytest.mark.parametrize(
     ("key", "value", "stored"),
     [

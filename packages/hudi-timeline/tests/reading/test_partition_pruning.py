@@ -1,17 +1,10 @@
 """Pruning never drops what a filter keeps."""
 
-import io
-import math
-
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_format.parquet.footer import footer_bytes
-from hudi_format.parquet.row_group_filter import matching_row_groups, may_match
 from hudi_timeline.file_system_view.partition_values import partition_columns
 from hudi_timeline.reading.filters import make_predicate, parse
 from hudi_timeline.reading.partition_pruning import PartitionPruner
@@ -138,90 +131,3 @@ def test_no_wanted_value_inside_of_a_partition_is_lost(folders, inner, wanted, o
 def test_many_partitions_are_decided_at_once():
     paths = [f"c{n % 100}/{n}" for n in range(5000)]
     assert sum(pruner("city = 'c7' and n < 2000").keep(paths)) == 20
-
-
-# --- row groups
-
-TYPES = {
-    "i": (pa.int32(), pa.int64(), st.integers(-3, 3)),
-    "f": (pa.float32(), pa.float64(), st.sampled_from([-1.5, -0.0, 0.0, 1.5, math.nan, math.inf])),
-    "s": (pa.string(), pa.string(), st.sampled_from(["", "a", "ab", "b", "é", "\U0001f600"])),
-    "d": (pa.date32(), pa.date32(), st.dates().filter(lambda d: d.year in (1999, 2000, 2001))),
-    "t": (pa.timestamp("us", "UTC"), pa.timestamp("us", "UTC"), st.integers(-2, 2)),
-    "b": (pa.bool_(), pa.bool_(), st.booleans()),
-}
-STORED = pa.schema([(n, t[0]) for n, t in TYPES.items()])
-WANTED = pa.schema([(n, t[1]) for n, t in TYPES.items()])
-ROWS = st.fixed_dictionaries({n: st.one_of(st.none(), t[2]) for n, t in TYPES.items()})
-
-
-@st.composite
-def comparisons(draw):
-    name = draw(st.sampled_from(list(TYPES)))
-    field = pc.field(name)
-    if draw(st.integers(0, 4)) == 0:
-        return field.is_null() if draw(st.booleans()) else field.is_valid()
-    value = pc.scalar(pa.array([draw(TYPES[name][2])], WANTED.field(name).type)[0])
-    kind = draw(st.integers(0, 5))
-    made = [field == value, field != value, field < value, field <= value, field > value, field >= value]
-    return made[kind]
-
-
-FILTERS = st.recursive(
-    comparisons(),
-    lambda inner: st.one_of(
-        st.builds(lambda a, b: a & b, inner, inner),
-        st.builds(lambda a, b: a | b, inner, inner),
-        st.builds(lambda a: ~a, inner),
-    ),
-    max_leaves=4,
-)  # fmt: skip
-
-
-def _footer(sink: io.BytesIO) -> memoryview:
-    return footer_bytes(pa.BufferReader(sink.getvalue()))
-
-
-@pytest.mark.req("QR-08", "QR-10")
-@settings(max_examples=300)
-@given(st.lists(ROWS, min_size=1, max_size=12), FILTERS)
-def test_a_dropped_row_group_holds_no_row_that_passes(rows, filter):
-    stored = pa.Table.from_pylist(rows, STORED)
-    sink = io.BytesIO()
-    pq.write_table(stored, sink, row_group_size=3)
-    file = pq.ParquetFile(sink)
-    kept = matching_row_groups(_footer(sink), file.schema_arrow, filter, WANTED.names, WANTED)
-    for group in set(range(file.num_row_groups)) - set(kept):
-        assert file.read_row_group(group).cast(WANTED).filter(filter).num_rows == 0
-
-
-@pytest.mark.parametrize(
-    ("filter", "groups"),
-    [
-        (pc.field("x") > 250, [2]),
-        (pc.field("x") == 150, [1]),
-        (pc.field("x").isin([5, 205]), [0, 2]),
-        (pc.field("x").is_null(), []),
-        ((pc.field("x") > 250) & (pc.field("c") == "other"), []),
-        (pc.field("c") == "here", [0, 1, 2]),
-        (pc.field("y") > 1000, [0, 1, 2]),
-        ((pc.field("x") + 1) > 1000, [0, 1, 2]),
-    ],
-)
-def test_row_groups_are_dropped_by_range_and_by_constants(filter, groups):
-    sink = io.BytesIO()
-    table = pa.table({"x": pa.array(range(300), pa.int32())})
-    pq.write_table(table, sink, row_group_size=100)
-    schema = pa.schema([("x", pa.int64()), ("c", pa.string()), ("y", pa.int64())])
-    constants = pa.RecordBatch.from_pylist([{"c": "here"}], pa.schema([("c", pa.string())]))
-    footer = _footer(sink)
-    found = matching_row_groups(footer, table.schema, filter, schema.names, schema, constants)
-    assert found == groups
-
-
-def test_no_guarantee_keeps():
-    assert may_match(pc.field("n") > 5, [None, pc.field("n") == 1, pc.field("n") == 9], SCHEMA) == [
-        True,
-        False,
-        True,
-    ]

@@ -68,6 +68,7 @@ def test_virtual_keys_are_found_by_their_columns(tmp_path, keys):
     assert found(table, pa.table({"id": [8], "part": ["x2"]})) == [8]
 
 
+@pytest.mark.req("TL-15")
 def test_composite_keys(tmp_path):
     table = written(tmp_path, keys=["id", "part"])
     assert found(table, ["id:9,part:x0", "id:9,part:x1"]) == [9]

@@ -1,8 +1,6 @@
 """Snapshot reads: rows, columns, streams, errors."""
 
-import gc
 import pickle
-import threading
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +20,6 @@ from hudi_format.errors import (
 from hudi_format.schema.avro import to_avro
 from hudi_format.schema.meta_fields import META_COLUMNS
 from hudi_timeline.reading import stability
-from hudi_timeline.reading.task import read_slice
 from hudi_timeline.table import HudiTable
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64()), ("note", pa.string())])
@@ -31,22 +28,6 @@ META = list(META_COLUMNS)
 
 def row(id, v=0, p="a", **more):
     return {"id": id, "p": p, "v": v, "note": f"n{v}", **more}
-
-
-@pytest.fixture
-def made(tmp_path):
-    """Two partitions, three groups; group 0 was rewritten."""
-    table = MadeTable(tmp_path / "t", SCHEMA, row_group_rows=2)
-    table.commit(
-        at(1),
-        {
-            ("a", file_id(0)): [row("1", 1), row("2", 2)],
-            ("a", file_id(1)): [row("3", 3)],
-            ("b", file_id(2)): [row("4", 4, "b"), row("5", 5, "b"), row("6", 6, "b")],
-        },
-    )
-    table.commit(at(2), {("a", file_id(0)): [row("1", 1, _hoodie_commit_time=at(1)), row("2", 20)]})
-    return table
 
 
 def test_a_snapshot_has_the_newest_rows_of_every_group(made):
@@ -167,6 +148,7 @@ def test_a_leftover_of_a_retried_task_is_not_read(made):
     assert made.open().read(filter="v = 666").count() == 0
 
 
+@pytest.mark.req("TL-04")
 def test_a_table_without_partitions(tmp_path):
     table = MadeTable(tmp_path / "t", SCHEMA, partition_fields=())
     table.commit(at(1), {("", file_id(0)): [row("1")]})
@@ -204,55 +186,6 @@ def test_a_table_that_was_only_created_has_its_schema_and_no_rows(tmp_path):
     assert table.open().inspect.files().num_rows == 0
 
 
-# --- ways out
-
-
-def test_batches_are_bounded_and_in_order(made):
-    batches = list(made.open().read(["id"]).to_batches(batch_rows=2))
-    assert max(b.num_rows for b in batches) <= 2
-    assert [i for b in batches for i in b.column("id").to_pylist()] == ["1", "2", "3", "4", "5", "6"]
-
-
-def test_a_stream_that_is_closed_early_ends_its_reading(tmp_path):
-    table = MadeTable(tmp_path / "t", SCHEMA, row_group_rows=1)
-    table.commit(at(1), {("a", file_id(n)): [row(str(n))] for n in range(200)})
-    before = set(threading.enumerate())
-    reader = table.open().read().to_batches()
-    assert reader.read_next_batch().num_rows == 1
-    reader.close()
-    del reader
-    gc.collect()
-    for thread in set(threading.enumerate()) - before:
-        thread.join(300)  # for ever, as far as a busy machine goes
-        assert not thread.is_alive()
-    with table.open().read().to_batches() as reader:
-        reader.read_next_batch()
-
-
-def test_streams_do_not_open_files_that_nobody_asked_for(tmp_path):
-    table = MadeTable(tmp_path / "t", SCHEMA)
-    stats = table.commit(at(1), {("a", file_id(n)): [row(str(n))] for n in range(50)})
-    scan = table.open().read()
-    reader = scan.to_batches()
-    first = reader.read_next_batch()
-    last = sorted(stats, key=lambda s: s.file_id)[-1]
-    (table.path / last.path).unlink()
-    assert first.num_rows == 1
-    with pytest.raises(MissingFileError, match=last.path):
-        reader.read_all()
-
-
-def test_tasks_are_picklable_and_read_alone(made):
-    tasks = made.open().read(["id", "p"], "v > 3").plan_files()
-    again = pickle.loads(pickle.dumps(tasks))
-    rows = [r for t in again for b in read_slice(t) for r in b.to_pylist()]
-    assert sorted(r["id"] for r in rows) == ["2", "4", "5", "6"]
-    assert {r["p"] for r in rows} == {"a", "b"}
-    assert sum(b.num_rows for b in again[-1].to_batches()) == 3
-    plan = pickle.loads(pickle.dumps(made.open().read().plan))
-    assert plan.files.num_rows == 3
-
-
 def test_duckdb_polars_and_pandas_read_a_scan_as_it_is(made):
     duckdb = pytest.importorskip("duckdb")
     polars = pytest.importorskip("polars")
@@ -263,37 +196,6 @@ def test_duckdb_polars_and_pandas_read_a_scan_as_it_is(made):
     assert list(scan.to_pandas()["p"]) == ["a"] * 3 + ["b"] * 3
     assert pa.table(scan).num_rows == 6
     assert pa.RecordBatchReader.from_stream(scan).schema.names == scan.schema.names
-
-
-def test_an_explanation_names_every_file_and_why(made):
-    made.base_file(at(7), "a", file_id(7), [row("7")])
-    made.commit(at(3), {}, replaced={"a": (file_id(1),)})
-    explanation = made.open().read(filter="p = 'a' and v > 1").explain()
-    reasons = {
-        (r["partition"], r["path"].rpartition("/")[2][:8], r["path"][-25:-8]): (r["read"], r["reason"])
-        for r in explanation.files.to_pylist()
-    }
-    by_group = {(p, g, i): v for (p, g, i), v in reasons.items()}
-    assert len(by_group) == 5
-    text = str(explanation)
-    assert "reads 1 of 5 files" in text
-    for words in (
-        "the newest file of its group",
-        "an older version",
-        "not completed",
-        "replaced at",
-        "its partition",
-    ):
-        assert words in text
-    assert explanation.files.filter(pc.field("read")).column("row_groups").to_pylist() == [1]
-
-
-def test_an_explanation_counts_row_groups(made):
-    files = made.open().read(filter="v = 6").explain().files
-    (b,) = [r for r in files.to_pylist() if r["partition"] == "b"]
-    assert (b["row_groups"], b["row_groups_read"]) == (2, 1)
-    skipped = [r for r in files.to_pylist() if r["reason"].startswith("no row group")]
-    assert [(r["row_groups"], r["row_groups_read"]) for r in skipped] == [(1, 0)]
 
 
 def test_what_a_scan_shows_of_itself(made):
@@ -307,20 +209,6 @@ def test_what_a_scan_shows_of_itself(made):
     assert (table.name, table.table_type, table.table_version) == ("made", "COPY_ON_WRITE", 6)
     assert table.schema.names == SCHEMA.names
     assert [i.time for i in table.timeline.instants] == [at(1), at(2)]
-
-
-def test_rows_are_found_by_key(made):
-    table = made.open()
-    assert table.get(["2", "5", "none"]).select(["id", "v"]).to_pylist() == [
-        {"id": "2", "v": 20},
-        {"id": "5", "v": 5},
-    ]
-    assert ids(table.get(pa.table({"id": ["4"], "p": ["b"]}))) == ["4"]
-    with pytest.raises(TypeError):
-        table.get("2")
-
-
-# --- damage and wrong places
 
 
 def test_a_missing_base_file_is_an_error_even_if_an_older_one_is_there(made):

@@ -217,7 +217,7 @@ def test_changes_without_a_log_or_meta_columns_are_refused(tmp_path):
         table.open().read_incremental("000")
 
 
-@pytest.mark.req("NEW-26", "QR-01")
+@pytest.mark.req("QR-01")
 def test_keys_columns_and_partitions_that_are_no_texts_are_told_by_name(made):
     table = made.open()
     for ask, said in (

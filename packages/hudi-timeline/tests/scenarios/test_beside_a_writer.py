@@ -292,7 +292,7 @@ def test_a_version_file_that_is_made_anew_is_not_missed(tmp_path, monkeypatch):
     assert history_files(storage, config) == want
 
 
-@pytest.mark.req("CC-01", "TS-34")
+@pytest.mark.req("CC-01")
 def test_a_pending_compaction_whose_plan_is_gone_is_an_error_and_not_fewer_rows(tmp_path):
     path = of_version_8(tmp_path, "mor_pending_compaction")
     scan = HudiTable.open(str(path)).read()
@@ -333,7 +333,7 @@ def updates(path, new):
     ]
 
 
-@pytest.mark.req("CC-01", "TL-01")
+@pytest.mark.req("CC-01")
 def test_properties_that_are_written_anew_are_read_whole_at_every_step(commits, monkeypatch):
     old = dict(table_config.load(commits.storage).properties)
     new = {**old, "hoodie.table.metadata.partitions": "files", "hoodie.table.type": "MERGE_ON_READ"}
@@ -459,7 +459,7 @@ def test_a_read_waits_until_an_upgrade_has_moved_the_timeline(commits, monkeypat
 GROWING = [*golden("v6", "mor_avro_logs", "cow_partitioned"), *golden("v8", "mor_parquet_logs")]
 
 
-@pytest.mark.req("CC-01", "QR-13", "LF-13")
+@pytest.mark.req("CC-01", "QR-13")
 @pytest.mark.parametrize("table", GROWING, ids=str)
 def test_no_step_of_a_commit_shows_a_part_of_it(tmp_path, table):
     """Files grow while the instant is pending; then its completed file is made, and filled."""
@@ -511,7 +511,7 @@ def test_by_completion_a_commit_that_is_being_filled_comes_once(commits, monkeyp
     assert found == [f"r{n}" for n in range(COMMITS)]
 
 
-@pytest.mark.req("CC-01", "MT-10")
+@pytest.mark.req("CC-01")
 def test_a_metadata_table_that_is_taken_away_is_not_needed(tmp_path):
     """The properties were read before; a writer that does without it changes them, then deletes it."""
     path = golden("v6", "cow_partitioned")[0].unpack(tmp_path)

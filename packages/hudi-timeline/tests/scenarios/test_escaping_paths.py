@@ -363,14 +363,12 @@ def try_names(root, template, plant, names):
     assert outcomes
 
 
-@pytest.mark.req("NEW-37")
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda f: f.__name__.removeprefix("planted_"))
 def test_nothing_outside_of_the_table_is_touched(tmp_path, template, plant):
     try_names(tmp_path, template, plant, NAMES[PLANTED.index(plant) % 5 :: 5])
 
 
 @pytest.mark.slow
-@pytest.mark.req("NEW-37")
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda f: f.__name__.removeprefix("planted_"))
 def test_nothing_outside_of_the_table_is_touched_by_any_name(tmp_path, template, plant):
     try_names(tmp_path, template, plant, NAMES)
@@ -413,7 +411,6 @@ OF_LINKS = ("delete", "delete_dir", "rename from", "rename to", "create", "publi
 LOOKS = ("list", "info", "read", "read_range", "open_input", "copy from")
 
 
-@pytest.mark.req("NEW-37")
 @pytest.mark.parametrize("call", CALLS)
 def test_a_storage_touches_nothing_outside_of_its_root(tmp_path, template, call):
     place = Place(tmp_path / "one", template)

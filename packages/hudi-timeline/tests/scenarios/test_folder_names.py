@@ -131,7 +131,7 @@ def test_a_table_below_a_table_is_neither_read_nor_undone(table, tmp_path):
     assert values(other.read()) == {str(n): 1 for n in range(len(FOLDERS))}
 
 
-@pytest.mark.req("PF-08")
+@pytest.mark.req("QR-11")
 def test_a_filter_lists_no_partition_that_it_does_not_want(table, monkeypatch):
     partitions = [f"d{n}" for n in range(20)] + ["d7/x"]
     table.insert(rows(1, partitions), options=OFF)

@@ -88,7 +88,7 @@ def test_many_commits_one_of_them_half_written(table, monkeypatch, name):
     assert read_commit_files(storage, timeline.completed_writes()) == want
 
 
-@pytest.mark.req("TM-17", "TS-02")
+@pytest.mark.req("TM-17")
 @pytest.mark.parametrize(
     "name", ["v6/mor_pending_compaction", "v8/mor_pending_compaction", "v9/mor_pending_compaction"]
 )
@@ -144,7 +144,7 @@ def test_an_empty_completed_file_is_waited_for_when_the_timeline_is_listed(table
     assert all(i.size for i in load_timeline(storage, config).completed_writes())
 
 
-@pytest.mark.req("TS-02")
+@pytest.mark.req("TM-17")
 def test_a_plan_of_a_clustering_is_told_once_it_is_whole(table, monkeypatch):
     storage, _, timeline = table("v6/cow_clustered")
     done = next(i for i in timeline.completed_writes() if i.action == REPLACE_COMMIT)

@@ -80,7 +80,7 @@ def test_a_pending_overwrite_does(made):
         read(made, at(10))
 
 
-@pytest.mark.req("IN-11", "QR-07")
+@pytest.mark.req("QR-07")
 def test_overwritten_groups_are_left_out_and_what_replaced_them_is_there(made):
     made.commit(
         at(50),

@@ -236,7 +236,7 @@ def test_downgrade_upgrade_and_new_properties_keep_the_index(path):
     assert move(path, "b", 5).lookup.index == "GLOBAL_BLOOM"
 
 
-@pytest.mark.req("NEW-14", "CC-22")
+@pytest.mark.req("NEW-14")
 def test_a_crash_at_any_change_forgets_no_global_index(path, tmp_path):
     def upsert(folder, faults=None):
         storage = open_storage(str(folder))

@@ -174,7 +174,7 @@ def everything(uri, folder):
         )
 
 
-@pytest.mark.req("NEW-04", "NEW-37")
+@pytest.mark.req("NEW-37")
 @pytest.mark.parametrize(
     ("place", "table_type"),
     [
@@ -199,7 +199,6 @@ def test_the_probe_tells_of_an_import(tmp_path, probe):
     assert imported(tmp_path) == [probe]
 
 
-@pytest.mark.req("NEW-04")
 def test_a_function_that_only_the_table_names_is_refused_with_the_ways_to_allow_it(tmp_path, probe):
     uri = built_table(tmp_path / "t", probe, "merge function")
     with pytest.raises(FunctionNotAllowedError) as raised:

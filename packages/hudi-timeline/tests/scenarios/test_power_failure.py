@@ -144,7 +144,7 @@ def failures(tmp_path, name, options):
     return bad
 
 
-@pytest.mark.req("RC-01", "TM-06")
+@pytest.mark.req("RC-01")
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_what_is_published_outlives_a_power_failure(tmp_path, name):
     bad = failures(tmp_path, name, {})

@@ -40,7 +40,6 @@ def timeline(table):
     return sorted(p.name for p in (Path(table.uri) / ".hoodie").iterdir())
 
 
-@pytest.mark.req("WR-08", "WR-23")
 def test_rows_go_back_to_their_files_without_a_look_up(table):
     rows = plus(table.read().to_arrow(), 10)
     fresh = [{META[0]: "d", META[1]: "x", "id": "d", "p": "x", "v": 9}]
@@ -56,7 +55,7 @@ def test_rows_go_back_to_their_files_without_a_look_up(table):
     assert HudiTable.open(table.uri).inspect.commits().to_pylist()[-1]["operation"] == "UPSERT_PREPPED"
 
 
-@pytest.mark.req("WR-08")
+@pytest.mark.req("CC-40")
 def test_rows_whose_file_was_written_again_are_refused_before_anything_begins(table):
     rows = table.read().to_arrow()
     table.upsert(plus(rows.select(["id", "p", "v"]).filter(pc.equal(rows["id"], "a")), 5))

@@ -63,7 +63,7 @@ def test_a_data_file_alone_has_all_columns_and_a_folder_is_a_plain_dataset(table
     )
 
 
-@pytest.mark.req("TL-07")
+@pytest.mark.req("TL-07", "TL-06")
 def test_a_partition_path_made_of_a_moment_leaves_the_column_its_type_in_the_files(tmp_path):
     schema = pa.schema([("id", pa.string()), ("at", pa.int64())])
     options = {
@@ -138,7 +138,6 @@ def test_rows_without_a_key_get_one(tmp_path):
     assert len(set(keys)) == 3
 
 
-@pytest.mark.req("FS-05")
 def test_each_attempt_has_a_write_token_of_its_own(path):
     made = HudiTable.create(str(path), SCHEMA, name="t", record_keys=["id"], partition_fields=["city"])
     given = pa.concat_tables([rows(f"k{i}", city=f"c{i}") for i in range(6)])
@@ -165,7 +164,7 @@ def test_a_key_stays_in_its_file_group_and_the_view_of_an_instant_knows_its_slic
         assert got.num_rows == 4 + n
 
 
-@pytest.mark.req("WR-05")
+@pytest.mark.req("WR-05", "IN-11")
 def test_a_soft_delete_keeps_the_key_and_shows_in_incremental_queries(table):
     first = now(table).timeline.completed_writes()[-1].time
     gone = (
@@ -205,7 +204,7 @@ def test_nothing_is_seen_before_the_one_publish_at_the_end(table, monkeypatch):
     assert records(table, "id") == [("a",), ("b",), ("c",), ("z",)]
 
 
-@pytest.mark.req("QR-13", "QR-14", "TM-24")
+@pytest.mark.req("QR-13", "QR-14")
 def test_a_reader_takes_no_lock_and_reads_the_same_again(table, path):
     opened = now(table)
     then = opened.timeline.completed_writes()[-1].time

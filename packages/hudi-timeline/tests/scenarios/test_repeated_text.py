@@ -93,7 +93,6 @@ def wanted(news):
     return [rows[k] for k in sorted(rows) if k not in ("k00001", "k07999")]
 
 
-@pytest.mark.req("QR-02", "PM-01")
 @pytest.mark.parametrize("group_rows", [3000, 4500])
 def test_each_row_group_has_a_dictionary_of_its_own(merged_table, monkeypatch, group_rows):
     path, _ = merged_table
@@ -119,7 +118,7 @@ def test_each_row_group_has_a_dictionary_of_its_own(merged_table, monkeypatch, g
         assert got.equals(plain)
 
 
-@pytest.mark.req("QR-02", "PM-01", "NF-01")
+@pytest.mark.req("QR-01")
 def test_text_that_repeats_is_merged_as_any_other(merged_table, monkeypatch):
     path, news = merged_table
     chosen = []

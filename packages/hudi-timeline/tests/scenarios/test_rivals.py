@@ -112,7 +112,7 @@ def test_every_rival_has_its_case():
     assert set(CASES) == set(RIVALS)
 
 
-@pytest.mark.req("CC-01", "CC-04", "CC-40", "SE-02")
+@pytest.mark.req("CC-01", "CC-04", "CC-40", "SE-02", "CC-03", "TM-24")
 @pytest.mark.parametrize(("moment", "rival", "name", "conflicts"), MATRIX)
 def test_nothing_is_lost_or_it_is_a_conflict(path, monkeypatch, moment, rival, name, conflicts):
     inputs = []
@@ -218,7 +218,7 @@ def brings(key, **columns):
     return lambda t: t.bulk_insert(rows(key, **columns), options=LAZY)
 
 
-@pytest.mark.req("CC-24", "CC-40", "SE-02")
+@pytest.mark.req("CC-24", "CC-40", "SE-02", "SE-08")
 def test_two_overlapping_writers_with_a_column_each_keep_both(path, monkeypatch):
     ended = overlapping(path, monkeypatch, brings("nx", one="1"), brings("my", two="2"))
     assert ended == (None, None)
@@ -228,7 +228,7 @@ def test_two_overlapping_writers_with_a_column_each_keep_both(path, monkeypatch)
     assert HudiTable.open(path).verify(deep=True) == []
 
 
-@pytest.mark.req("CC-24", "SE-02")
+@pytest.mark.req("CC-24", "SE-02", "SE-08")
 @pytest.mark.parametrize(
     ("one", "two", "both"),
     [
@@ -365,7 +365,7 @@ def test_a_second_first_write_of_the_mode_ignore_does_nothing(tmp_path, monkeypa
     assert set(state(path)[0]) == {("b", "y")}
 
 
-@pytest.mark.req("CC-01", "MB-05")
+@pytest.mark.req("CC-01")
 def test_a_metadata_table_that_another_writer_built_meanwhile_is_taken_away(path, monkeypatch):
     def builds(at):
         storage = HudiTable.open(at).storage
@@ -413,7 +413,7 @@ def test_rows_of_a_filter_that_others_always_change_first_are_a_conflict(path, m
     assert len(state(path)[0]) == 3
 
 
-@pytest.mark.req("WR-08", "CC-40")
+@pytest.mark.req("CC-40")
 @pytest.mark.parametrize("moment", [BEFORE, DURING])
 @pytest.mark.parametrize(
     ("rival", "conflicts"), [("adds a column", False), ("adds a column to our rows", True)]

@@ -229,7 +229,7 @@ MISFITS = [
 ]  # fmt: skip
 
 
-@pytest.mark.req("SE-02", "NEW-15")
+@pytest.mark.req("SE-02", "NEW-36")
 @pytest.mark.parametrize(("column", "values"), MISFITS, ids=named)
 def test_values_that_do_not_fit_are_named_and_nothing_of_the_write_stays(same_table, column, values):
     table = same_table
@@ -484,7 +484,7 @@ def test_names_of_columns_are_told_apart_as_before(table):
 # --- on purpose --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("SE-02", "SE-06")
+@pytest.mark.req("SE-02")
 def test_types_grow_where_that_is_asked_for(table):
     wide = pa.table({"id": pa.array([1], pa.int32()), "n": [2**40]})
     with pytest.raises(SchemaError, match="in row 0 ") as e:

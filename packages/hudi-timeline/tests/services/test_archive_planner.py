@@ -3,14 +3,11 @@
 import pyarrow as pa
 import pytest
 
-from hudi_format.errors import StorageError
-from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable, table_config
 from hudi_timeline.options.service_config import ServiceConfig
 from hudi_timeline.services.archive_planner import limits, make_plan
-from hudi_timeline.timeline.active_timeline import Timeline, load_timeline
-from hudi_timeline.timeline.archived_timeline import archived_instants
-from hudi_timeline.timeline.instant import WRITE_ACTIONS, parse_instant_file
+from hudi_timeline.timeline.active_timeline import Timeline
+from hudi_timeline.timeline.instant import parse_instant_file
 
 WORDS = {"c": "commit", "d": "deltacommit", "R": "replacecommit", "k": "compaction", "x": "clean",
          "b": "rollback", "s": "savepoint"}  # fmt: skip
@@ -197,85 +194,3 @@ def test_rows_that_were_replaced_do_not_come_back_beyond_a_savepoint(tmp_path):
     assert go_on(table) == ()
     assert at not in writes_of(table)
     assert len(writes_of(table)) <= 4
-
-
-@pytest.mark.req("TS-31", "TS-19")
-def test_rows_that_were_replaced_do_not_come_back_where_their_files_could_not_be_deleted(
-    tmp_path, monkeypatch
-):
-    delete = LocalStorage.delete
-
-    def refuses(self, path):
-        if path.startswith("a/"):
-            raise StorageError("access denied", file=path)
-        delete(self, path)
-
-    monkeypatch.setattr(LocalStorage, "delete", refuses)
-    table, at = replaced(tmp_path / "t")
-    assert any(at in w for w in go_on(table))
-    assert at in writes_of(table)
-    monkeypatch.undo()
-    table.clean(options={**AGGRESSIVE, "hoodie.cleaner.incremental.mode": "false"})
-    assert go_on(table) == ()
-    assert at not in writes_of(table)
-
-
-@pytest.mark.req("TS-31", "TM-20")
-def test_the_cleaning_that_a_write_began_counts_when_it_archives(tmp_path):
-    """After the eighth write Apache Hudi has three cleanings: it counts the seventh, which that write has run."""
-    options = {
-        "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
-        "hoodie.cleaner.fileversions.retained": "1",
-        "hoodie.keep.min.commits": "3",
-        "hoodie.keep.max.commits": "6",
-    }
-    table = HudiTable.create(
-        str(tmp_path / "t"),
-        ROWS,
-        name="t",
-        record_keys=["id"],
-        partition_fields=["p"],
-        ordering_fields=["ts"],
-    )
-    counts = []
-    for n in range(9):
-        table.upsert(row("a", "b", n), options=options)
-        timeline = HudiTable.open(table.uri).timeline
-        counts.append((len(timeline.completed_writes()), sum(i.completed for i in timeline.of("clean"))))
-    assert counts == [(1, 0), (2, 1), (3, 2), (4, 3), (5, 4), (6, 5), (3, 6), (4, 3), (5, 4)]
-
-
-POLICIES = {
-    "commits": {"hoodie.cleaner.commits.retained": "2"},
-    "versions": {
-        "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
-        "hoodie.cleaner.fileversions.retained": "1",
-    },
-    "hours": {"hoodie.cleaner.policy": "KEEP_LATEST_BY_HOURS", "hoodie.cleaner.hours.retained": "1"},
-}
-
-
-@pytest.mark.req("TS-31", "TM-20", "OP-10")
-@pytest.mark.parametrize("policy", POLICIES)
-def test_archival_goes_on_where_writes_leave_nothing_to_clean(tmp_path, policy):
-    options = {
-        **POLICIES[policy],
-        "hoodie.keep.min.commits": "4",
-        "hoodie.keep.max.commits": "6",
-        "hoodie.parquet.small.file.limit": "0",
-    }
-    schema = pa.schema([("id", pa.string()), ("ts", pa.int64())])
-    table = HudiTable.create(
-        str(tmp_path / "t"), schema, name="t", record_keys=["id"], ordering_fields=["ts"]
-    )
-    for n in range(5):
-        table.upsert([{"id": "1", "ts": n}], options=options)
-    for n in range(25):
-        table.bulk_insert([{"id": f"x{n}", "ts": n}], options=options)
-    storage = LocalStorage(str(tmp_path / "t"))
-    active = load_timeline(storage, table.config).completed_writes()
-    gone = [i for i in archived_instants(storage, table.config) if i.action in WRITE_ACTIONS]
-    assert len(active) + len(gone) == 30
-    # Hours keep what is younger than an hour, which is all of it.
-    assert (len(active) <= 6) == (policy != "hours")
-    assert table.read(columns=["id"]).to_arrow().num_rows == 26

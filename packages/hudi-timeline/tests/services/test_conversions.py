@@ -327,7 +327,7 @@ def test_a_commit_says_what_it_wrote_and_how_large_a_row_is(made):
     assert json.dumps(inspect.commit_partitions(at(3)).to_pylist()) == "[]"
 
 
-@pytest.mark.req("NEW-08", "RC-09")
+@pytest.mark.req("NEW-08", "NEW-28")
 @pytest.mark.parametrize(
     ("kind", "left"), [("insert_type", [1, 2, 3]), ("update_type", [2, 4, 5, 7]), ("upsert_type", [2, 5, 7])]
 )

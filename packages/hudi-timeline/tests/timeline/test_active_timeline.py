@@ -42,7 +42,7 @@ def test_an_instant_has_the_highest_state_that_has_a_file():
     assert len(timeline.files) == 5
 
 
-@pytest.mark.req("TM-14")
+@pytest.mark.req("TM-04")
 def test_a_compaction_and_the_commit_it_becomes_are_one_instant():
     timeline = timeline_of(
         "1.compaction.requested", "1.compaction.inflight", "1.commit", "2.compaction.requested"

@@ -165,7 +165,6 @@ def test_filters_may_come_as_an_option(made):
 GOLDEN = Path(__file__).parent.parents[3] / "tests" / "golden" / "v6" / "cow_archived.zip"
 
 
-@pytest.mark.req("TL-14")
 def test_apache_hudis_own_archive(tmp_path):
     with zipfile.ZipFile(GOLDEN) as z:
         z.extractall(tmp_path)

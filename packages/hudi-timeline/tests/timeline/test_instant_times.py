@@ -17,7 +17,6 @@ def test_instants_round_trip_to_the_millisecond(moment):
     assert format_instant(parse_instant(text)) == text
 
 
-@pytest.mark.req("TM-03")
 @pytest.mark.parametrize(
     ("given", "instant"),
     [

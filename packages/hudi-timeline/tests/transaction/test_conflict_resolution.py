@@ -118,7 +118,7 @@ def test_a_bulk_change_loses_to_each_small_update_until_it_is_alone(storage):
     assert len(timeline(storage).completed_writes()) == 5
 
 
-@pytest.mark.req("CC-24")
+@pytest.mark.req("CC-03")
 def test_writers_of_other_file_groups_do_not_conflict(storage):
     base = write(storage, 1, 2)
     slow = start(storage, options=LAZY)

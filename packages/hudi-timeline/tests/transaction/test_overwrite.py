@@ -78,7 +78,7 @@ def steps(tmp_path, calls, **more):
     return [c.number for c in counted.log if not calls or c.operation in calls]
 
 
-@pytest.mark.req("RC-01", "WR-14")
+@pytest.mark.req("RC-01")
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_crash_at_any_change_leaves_the_old_table_or_the_new_one(tmp_path, after):
     seen = set()
@@ -100,7 +100,7 @@ def test_a_crash_at_any_change_leaves_the_old_table_or_the_new_one(tmp_path, aft
     assert seen == {(False, False), (True, True), (False, True)}
 
 
-@pytest.mark.req("RC-01", "WR-14")
+@pytest.mark.req("RC-01")
 def test_a_store_that_fails_in_the_switch_leaves_the_old_table_or_the_new_one(tmp_path):
     faults = [Fault(FAIL, number=n) for n in steps(tmp_path, CHANGES)[-24::3]]
     faults.append(Fault(FAIL, operation="rename", path=".hoodie/hoodie.properties"))  # all else is in place
@@ -112,7 +112,7 @@ def test_a_store_that_fails_in_the_switch_leaves_the_old_table_or_the_new_one(tm
         sound(path)
 
 
-@pytest.mark.req("RC-01", "WR-14")
+@pytest.mark.req("RC-01")
 def test_an_overwriting_after_a_crash_of_another_replaces_the_table(tmp_path):
     for n in steps(tmp_path, CHANGES)[::5]:
         path = tmp_path / f"t{n}"
@@ -137,7 +137,7 @@ def beside(tmp_path, n, rival, **more):
     return path, ours, raised[0] if raised else None
 
 
-@pytest.mark.req("CC-20", "WR-14")
+@pytest.mark.req("CC-40")
 @pytest.mark.parametrize("policy", [{}, LAZY], ids=["eager", "lazy"])
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
 def test_a_rival_at_any_call_wins_or_is_told(tmp_path, mode, policy):
@@ -158,7 +158,7 @@ def test_a_rival_at_any_call_wins_or_is_told(tmp_path, mode, policy):
     assert outcomes == {True, False}
 
 
-@pytest.mark.req("CC-20", "WR-14")
+@pytest.mark.req("CC-01")
 def test_a_reader_at_any_call_sees_the_old_table_or_the_new_one(tmp_path):
     found = {}
     for n in steps(tmp_path, None)[::8]:
@@ -176,7 +176,7 @@ def test_a_reader_at_any_call_sees_the_old_table_or_the_new_one(tmp_path):
     assert NEW in found.values()
 
 
-@pytest.mark.req("CC-20", "WR-14")
+@pytest.mark.req("CC-01")
 def test_a_read_under_way_gives_rows_of_one_table_or_an_error(tmp_path):
     counted = Faults()
     path = tmp_path / "counted"
@@ -197,7 +197,7 @@ def test_a_read_under_way_gives_rows_of_one_table_or_an_error(tmp_path):
         assert found in (OLD, NEW), n
 
 
-@pytest.mark.req("CC-20", "WR-14")
+@pytest.mark.req("CC-40")
 def test_a_writer_of_the_old_table_does_not_publish_into_the_new_one(tmp_path):
     path = tmp_path / "t"
     write(open_storage(path), rows(0))
@@ -213,7 +213,7 @@ def test_a_writer_of_the_old_table_does_not_publish_into_the_new_one(tmp_path):
     sound(path)
 
 
-@pytest.mark.req("CC-20", "WR-14")
+@pytest.mark.req("CC-25")
 def test_beside_a_live_writer_an_overwriting_is_refused_and_the_writer_goes_on(tmp_path):
     path = tmp_path / "t"
     write(open_storage(path), rows(0))
@@ -227,7 +227,7 @@ def test_beside_a_live_writer_an_overwriting_is_refused_and_the_writer_goes_on(t
     assert writer.committed
 
 
-@pytest.mark.req("CC-20", "WR-14")
+@pytest.mark.req("RC-01")
 def test_a_first_table_without_commits_survives_an_overwriting_that_fails(tmp_path):
     schema = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64()), ("ts", pa.int64())])
     path = tmp_path / "t"

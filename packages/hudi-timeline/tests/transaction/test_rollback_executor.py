@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_format.errors import CorruptFileError, OptionError, UnsupportedError
+from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_format.file_names import parse_log_file
 from hudi_format.log.block import BlockType
 from hudi_format.log.reader import LogFileReader
@@ -87,18 +87,6 @@ def test_the_markers_files_are_deleted_and_the_record_is_apache_hudis(storage):
     assert timeline(storage).find(T) is None
     assert not markers.has_markers(storage, T)
     assert [str(i) for i in timeline(storage).instants] == [f"{time} rollback completed"]
-
-
-def test_fields_are_those_of_a_rollback_that_apache_hudi_made(golden_timelines):
-    folder = golden_timelines / "v6/cow_rollback/.hoodie"
-    for path in folder.glob("*.rollback.requested"):
-        plan = avro_files.parse("HoodieRollbackPlan", path.read_bytes())
-        assert set(plan["RollbackRequests"][0]) == {
-            "partitionPath", "fileId", "latestBaseInstant", "filesToBeDeleted", "logBlocksToBeDeleted"
-        }  # fmt: skip
-        found = work_of(plan).files
-        assert sum(map(len, found.values())) == 3
-        assert set(found) == {"oslo", "pune", "sao_paulo"}
 
 
 def test_batched_markers_of_apache_hudi_are_followed(storage):
@@ -335,24 +323,6 @@ def test_a_plan_that_cannot_be_read_is_withdrawn(storage, content, state):
     assert files(storage) == []
 
 
-@pytest.mark.parametrize("in_the_way", ["later commit", "savepoint", "later write", "compaction plan"])
-def test_a_rollback_of_a_completed_commit_that_others_need_is_refused(storage, in_the_way):
-    pending(storage)
-    put(storage, f".hoodie/{T}.commit", data=b"{}")
-    later = {
-        "later commit": f".hoodie/{R}.commit",
-        "savepoint": f".hoodie/{T}.savepoint",
-        "later write": f".hoodie/{R}.inflight",
-        "compaction plan": f".hoodie/{R}.compaction.requested",
-    }
-    put(storage, later[in_the_way], data=b"{}")
-    begun(storage, [])
-    with pytest.raises((UnsupportedError, OptionError)) as e:
-        finish(storage)
-    assert f"{R}.rollback.requested" in e.value.remedy
-    assert timeline(storage).find(T).completed
-
-
 def test_a_rollback_of_the_last_commit_that_another_process_began_is_finished(storage):
     pending(storage)
     put(storage, f".hoodie/{T}.commit", data=b'{"partitionToWriteStats": {}}')
@@ -369,32 +339,6 @@ def test_a_plan_that_leads_out_of_the_table_is_refused(storage, tmp_path):
     with pytest.raises(CorruptFileError, match="not below the table"):
         finish(storage)
     assert (tmp_path / name(1)).exists()
-
-
-def test_a_plan_never_deletes_a_file_of_another_instant():
-    plan = {
-        "instantToRollback": {"commitTime": T, "action": "commit"},
-        "RollbackRequests": [
-            {
-                "partitionPath": "p",
-                "filesToBeDeleted": [
-                    f"/t/p/{name(1, OLD)}",
-                    "/t/p/.hoodie_partition_metadata",
-                    f"/q/{name(2)}",
-                ],
-            }
-        ],
-    }
-    assert work_of(plan).files == {"p": [name(2)]}
-
-
-@pytest.mark.parametrize(("file_id", "base"), [("../x", OLD), ("", OLD), ("aa-0", "../1"), ("a/b", OLD)])
-def test_a_plan_with_a_slice_that_is_none_is_refused(file_id, base):
-    request = {"partitionPath": "p", "fileId": file_id, "latestBaseInstant": base,
-               "filesToBeDeleted": [], "logBlocksToBeDeleted": {"x.log": 1}}  # fmt: skip
-    plan = {"instantToRollback": {"commitTime": T, "action": "commit"}, "RollbackRequests": [request]}
-    with pytest.raises(CorruptFileError, match="not below the table"):
-        work_of(plan)
 
 
 def test_blocks_of_a_task_that_outlived_its_write_are_taken_back(storage):

@@ -10,9 +10,7 @@ from commit_steps import LAZY, SCHEMA, data_files, die, group, names, start, tim
 
 from hudi_format.errors import (
     ClockError,
-    ConcurrentWriterError,
     CorruptFileError,
-    InvalidOptionError,
     LockError,
     StorageError,
     UnsupportedError,
@@ -20,7 +18,7 @@ from hudi_format.errors import (
 from hudi_format.model import WriteStat
 from hudi_format.storage.local import LocalStorage
 from hudi_format.storage.open import open_storage
-from hudi_timeline import metadata_table, table_config
+from hudi_timeline import table_config
 from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.concurrency.locks.local import LocalLock
 from hudi_timeline.concurrency.locks.select import FILE_SYSTEM
@@ -88,7 +86,7 @@ def test_extra_metadata_is_stored_beside_the_schema(storage):
     assert extra == {"_checkpoint": "17", "schema": SCHEMA}
 
 
-@pytest.mark.req("WR-25", "RC-09")
+@pytest.mark.req("WR-25", "RC-09", "FS-05")
 def test_files_of_attempts_that_the_commit_does_not_name_are_deleted(storage):
     with start(storage) as tx:
         tx.inflight({})
@@ -100,6 +98,7 @@ def test_files_of_attempts_that_the_commit_does_not_name_are_deleted(storage):
     assert data_files(storage) == [kept.path.removeprefix("p/")]
 
 
+@pytest.mark.req("TM-24")
 def test_the_snapshot_of_a_transaction_is_the_timeline_without_it(storage):
     first = write(storage, 1)
     with start(storage) as tx:
@@ -403,94 +402,6 @@ def test_the_gate_is_checked_again_under_the_lock(storage):
     storage.create(".hoodie/20200101000000000.restore.requested", b"x")
     with pytest.raises(UnsupportedError, match="restore"):
         begin(storage, config, operation="UPSERT")
-
-
-@pytest.mark.req("MT-01")
-def test_a_metadata_table_of_files_is_removed_with_one_warning(storage):
-    table_config.update(storage, {"hoodie.table.metadata.partitions": "files"})
-    storage.publish(".hoodie/metadata/.hoodie/hoodie.properties", b"x")
-    tx = write(storage, 1)
-    assert len(tx.warnings) == 1
-    assert "files" in tx.warnings[0]
-    assert storage.info(metadata_table.FOLDER) is None
-    config = table_config.load(storage)
-    assert metadata_table.built(config) == ()
-    assert tx.config == config
-    assert write(storage, 2).warnings == []
-
-
-@pytest.mark.req("MT-01")
-def test_a_metadata_table_that_is_dropped_behind_a_savepoint_says_the_way_out(storage):
-    first = write(storage, 1)
-    storage.publish(f".hoodie/{first.instant}.savepoint", b"x")
-    table_config.update(storage, {"hoodie.table.metadata.partitions": "files"})
-    storage.publish(".hoodie/metadata/.hoodie/hoodie.properties", b"x")
-    (warning,) = write(storage, 2).warnings
-    assert first.instant in warning
-    assert "delete .hoodie/metadata and run it again" in warning
-
-
-def test_the_folder_left_by_a_crash_after_the_properties_is_removed(storage):
-    storage.publish(".hoodie/metadata/.hoodie/hoodie.properties", b"x")
-    tx = write(storage, 1)
-    assert storage.info(metadata_table.FOLDER) is None
-    assert len(tx.warnings) == 1
-
-
-def test_a_metadata_table_with_indexes_stays_unless_the_user_gave_it_up(storage):
-    table_config.update(storage, {"hoodie.table.metadata.partitions": "files,record_index"})
-    storage.publish(".hoodie/metadata/x", b"x")
-    with pytest.raises(UnsupportedError, match="record_index"):
-        write(storage, 1)
-    assert storage.info(".hoodie/metadata/x") is not None
-    tx = write(storage, 1, options=CommitOptions(raw={"hoodie.metadata.enable": "false"}))
-    assert tx.committed
-    assert storage.info(metadata_table.FOLDER) is None
-
-
-def test_a_live_writer_is_refused_before_the_metadata_table_is_touched(storage):
-    with start(storage) as tx:
-        tx.inflight({})
-        table_config.update(storage, {"hoodie.table.metadata.partitions": "files"})
-        storage.publish(".hoodie/metadata/x", b"x")
-        with pytest.raises(ConcurrentWriterError):
-            start(storage)
-        assert storage.info(".hoodie/metadata/x") is not None
-
-
-def test_options_are_read_with_apache_hudis_names_and_defaults():
-    assert CommitOptions.from_options({}) == CommitOptions(raw={})
-    options = CommitOptions.from_options(
-        {
-            "hoodie.client.heartbeat.interval_in_ms": "5000",
-            "hoodie.client.heartbeat.tolerable.misses": "3",
-            "hoodie.cleaner.policy.failed.writes": "never",
-            "hoodie.write.lock.wait_time_ms": "0",
-            "hoodie.write.lock.provider": FILE_SYSTEM,
-            "hoodie.write.lock.filesystem.expire": "5",
-            "hoodie.allow.empty.commit": "false",
-        }
-    )
-    assert (options.heartbeat_interval_ms, options.heartbeat_misses, options.failed_writes) == (
-        5000,
-        3,
-        "NEVER",
-    )
-    assert (options.lock_wait_ms, options.lock_provider, options.lock_expire_minutes) == (0, FILE_SYSTEM, 5)
-    assert not options.allow_empty
-    occ = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
-    assert CommitOptions.from_options(occ).failed_writes == "LAZY"
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [("hoodie.client.heartbeat.interval_in_ms", "0"), ("hoodie.client.heartbeat.interval_in_ms", "x"),
-     ("hoodie.write.lock.filesystem.expire", "-1"), ("hoodie.cleaner.policy.failed.writes", "SOMETIMES")],
-)  # fmt: skip
-def test_options_that_cannot_be_read_are_named(key, value):
-    with pytest.raises(InvalidOptionError) as e:
-        CommitOptions.from_options({key: value})
-    assert e.value.details["option"] == key
 
 
 def test_wrong_actions_are_refused(storage):

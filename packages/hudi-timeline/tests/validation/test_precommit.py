@@ -4,9 +4,9 @@ import pickle
 import sys
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
-from bad_input import OPTIONS, content, make, rows
+from bad_input import OPTIONS, content, rows
+from write_operations import OPERATIONS, incoming
 
 from hudi_format.errors import HudiError, ValidationError
 from hudi_format.storage.open import open_storage
@@ -17,7 +17,6 @@ from hudi_timeline.writing.operation import execute
 P = "hoodie.precommit.validators"
 SINGLE = {P: "SqlQuerySingleResultPreCommitValidator"}
 EQUAL = {P: "org.apache.hudi.client.validator.SqlQueryEqualityPreCommitValidator"}
-OTHER = {P: "SqlQueryInequalityPreCommitValidator"}
 
 
 def single(query):
@@ -28,37 +27,6 @@ def equal(query):
     return {**EQUAL, f"{P}.equality.sql.queries": query}
 
 
-def other(query):
-    return {**OTHER, f"{P}.inequality.sql.queries": query}
-
-
-@pytest.fixture
-def path(tmp_path):
-    make(tmp_path / "t")
-    return tmp_path / "t"
-
-
-@pytest.fixture
-def table(path):
-    return HudiTable.open(str(path))
-
-
-def incoming():
-    """a is updated, x is new, in partitions c0 and new."""
-    return rows("a", "x", city=["c0", "new"], ts=pa.array([5, 5], pa.int64()), fare=[-7.0, 8.0])
-
-
-OPERATIONS = {
-    "insert": lambda t, **k: t.insert(incoming(), **k),
-    "upsert": lambda t, **k: t.upsert(incoming(), **k),
-    "bulk_insert": lambda t, **k: t.bulk_insert(incoming(), **k),
-    "stream": lambda t, **k: t.bulk_insert(incoming().to_reader(1), **k),
-    "insert_overwrite": lambda t, **k: t.insert_overwrite(incoming(), **k),
-    "insert_overwrite_table": lambda t, **k: t.insert_overwrite_table(incoming(), **k),
-    "delete": lambda t, **k: t.delete(rows("a"), **k),
-    "delete_filter": lambda t, **k: t.delete("id = 'a'", **k),
-    "delete_partition": lambda t, **k: t.delete_partitions("c0", **k),
-}
 # Keys before (a, c in c0; b, d in c1), and after each operation.
 AFTER = {
     "insert": "aabcdx", "upsert": "abcdx", "bulk_insert": "aabcdx", "stream": "aabcdx", "insert_overwrite": "abdx",
@@ -102,59 +70,6 @@ def test_a_function_sees_the_change_and_its_no_leaves_every_byte_as_it_was(path,
     assert result.instant
 
 
-@pytest.mark.req("NEW-33", "MB-06")
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_sql_refuses_each_operation(path, table, operation):
-    before = content(path)
-    query = "select count(*) from <TABLE_NAME>"
-    options = equal("select id, fare from <TABLE_NAME>")
-    if operation in (
-        "insert",
-        "bulk_insert",
-        "stream",
-    ):  # rows of before are still there: equal, as Apache Hudi says
-        options = single(f"{query}#99")
-    with pytest.raises(ValidationError, match="query") as e:
-        OPERATIONS[operation](table, options=options)
-    assert content(path) == before
-    assert e.value.details["rule"].startswith("select")
-
-
-@pytest.mark.req("NEW-33", "MB-06")
-@pytest.mark.parametrize(
-    ("options", "good"),
-    [
-        (single("select count(*) from <TABLE_NAME>#3"), True),  # partitions c0 and new only
-        (single("select count(*) from <TABLE_NAME>#5"), False),
-        (single("select max(fare) from <TABLE_NAME>#8.0"), True),
-        (single("select sum(n) from <TABLE_NAME>#3; select min(money) from <TABLE_NAME>#1.50"), True),
-        (single("select true from <TABLE_NAME> limit 1#true"), True),
-        (single("select id from <TABLE_NAME>#a"), False),  # several rows
-        (single("select max(fare), 1 from <TABLE_NAME>#8.0"), False),  # two columns
-        (single("select null from <TABLE_NAME> limit 1#null"), False),
-        (single("select 1 / (max(n) - 2) from <TABLE_NAME>#1"), False),
-        (equal("select count(*) from <TABLE_NAME> where id <> 'x'"), True),
-        (equal("select id from <TABLE_NAME>"), True),  # what was there is there still
-        (equal("select count(*) from <TABLE_NAME>"), False),
-        (equal("select city from <TABLE_NAME>"), False),  # rows that stand twice
-        (equal("select _hoodie_record_key, fare from <TABLE_NAME> where id = 'c'"), True),
-        (other("select count(*) from <TABLE_NAME>"), True),
-        (other("select id from <TABLE_NAME>"), False),
-        ({**equal("select 1 from <TABLE_NAME> limit 1"), **single("select max(n) from <TABLE_NAME>#2"),
-          P: "SqlQueryEqualityPreCommitValidator,SqlQuerySingleResultPreCommitValidator"}, True),
-    ],
-    ids=lambda v: str(next((x for k, x in v.items() if k != P), "")) if isinstance(v, dict) else str(v),
-)  # fmt: skip
-def test_what_queries_say(path, table, options, good):
-    before = content(path)
-    if good:
-        assert table.upsert(incoming(), options=options).updated == 1
-    else:
-        with pytest.raises(ValidationError):
-            table.upsert(incoming(), options=options)
-        assert content(path) == before
-
-
 def bad_rows(change):
     return change.rows(["id", "_hoodie_record_key", "fare"], "fare < 0").to_arrow()
 
@@ -186,38 +101,6 @@ def test_what_functions_say(path, table, answer, good, says):
         assert content(path) == before
 
 
-@pytest.mark.req("NEW-33")
-@pytest.mark.parametrize("operation", ["insert", "upsert", "bulk_insert", "stream", "insert_overwrite_table"])
-@pytest.mark.parametrize(
-    "rule", ["fare >= 0", "abs(fare) = fare", pc.field("fare") >= 0], ids=["own", "duckdb", "arrow"]
-)
-def test_a_rule_refuses_rows_of_each_operation(path, table, operation, rule):
-    before = content(path)
-    with pytest.raises(ValidationError, match="rule 'paid' finds 1 bad rows, with keys a") as e:
-        OPERATIONS[operation](table, rules={"paid": rule})
-    assert content(path) == before
-    assert (e.value.details["rule"], e.value.details["rows"], e.value.details["sample"]) == ("paid", 1, ["a"])
-
-
-@pytest.mark.req("NEW-33")
-def test_null_breaks_a_rule_and_a_delete_does_not(path, table):
-    def flagged(deleted):
-        data = rows("a", fare=pa.array([None], pa.float64()), ts=pa.array([9], pa.int64()))
-        return data.append_column("_hoodie_is_deleted", pa.array([deleted]))
-
-    rule = {
-        "hudi.write.rules": "paid: fare > 0; city <> ''",
-        "hoodie.write.set.null.for.missing.columns": "true",
-    }
-    with pytest.raises(ValidationError, match="'paid'"):
-        table.upsert(flagged(False), options=rule)
-    assert table.upsert(flagged(True), options=rule).deleted == 1
-    with pytest.raises(ValidationError, match="others: \"city <> ''\" 1"):
-        table.upsert(rows("y", "z", "q", fare=[0.0, -1.0, 3.0], city=["c0", "c0", ""]), options=rule)
-    # Options may be those of all writes of a job: a delete has no rows to ask.
-    assert table.delete(rows("b", city=["c1"]), options=rule).deleted == 1
-
-
 REFUSED = [
     ("HUDI-E0201", {P: "com.example.Mine"}),
     ("HUDI-E0201", {"write.ignore.failed": "true"}),
@@ -240,7 +123,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.req("NEW-33", "NEW-01")
+@pytest.mark.req("NEW-33")
 @pytest.mark.parametrize(("code", "options"), REFUSED, ids=lambda v: str(v)[:70])
 def test_what_cannot_be_checked_is_refused_before_anything_is_written(path, table, code, options):
     before = content(path)
@@ -248,15 +131,6 @@ def test_what_cannot_be_checked_is_refused_before_anything_is_written(path, tabl
         table.upsert(incoming(), options=options)
     assert e.value.code == code
     assert content(path) == before
-
-
-def test_duckdb_is_asked_for_by_name(monkeypatch, path, table):
-    monkeypatch.setitem(sys.modules, "duckdb", None)
-    for options in (single("select 1 from <TABLE_NAME>#1"), {"hudi.write.rules": "abs(fare) = fare"}):
-        with pytest.raises(HudiError, match=r'pip install "hudi-timeline\[sql\]"'):
-            table.upsert(incoming(), options=options)
-    with pytest.raises(ValidationError):  # a filter of this project's needs none
-        table.upsert(incoming(), options={"hudi.write.rules": "fare > 0"})
 
 
 def named_check(change):

@@ -86,7 +86,7 @@ def base_files(path):
 # --- within partitions ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("IX-02", "IX-04", "IX-07", "IX-13", "IX-20")
+@pytest.mark.req("IX-02", "IX-04", "IX-07", "IX-13", "IX-20", "TL-25")
 @settings(
     max_examples=25,
     deadline=None,
@@ -126,7 +126,7 @@ def test_bloom_finds_what_simple_finds(tmp_path_factory, seed, kind, ranges, sto
     assert found["BLOOM"] == found["SIMPLE"]
 
 
-@pytest.mark.req("IX-20", "NEW-14")
+@pytest.mark.req("IX-20")
 def test_files_whose_key_range_holds_no_key_are_not_opened(tmp_path):
     table = make(tmp_path / "t")
     for n in range(10):
@@ -352,7 +352,7 @@ def test_a_move_takes_a_key_out_of_every_file_and_puts_it_into_one(tmp_path):
     assert [r for r in content(table) if r[0] == "k1"] == [("k1", "p3", "p3", "new")]
 
 
-@pytest.mark.req("IX-06", "IX-08")
+@pytest.mark.req("IX-06", "IX-08", "TL-25")
 @settings(
     max_examples=15,
     deadline=None,
@@ -412,6 +412,7 @@ def test_a_stored_record_that_wins_over_one_of_another_partition_is_written_agai
     assert stayed.updated == 0
 
 
+@pytest.mark.req("TL-04")
 def test_a_table_without_partitions_needs_no_move(tmp_path):
     table = HudiTable.create(
         str(tmp_path / "t"), SCHEMA, name="t", record_keys=["id"], ordering_fields=["ts"]
@@ -448,6 +449,7 @@ def test_an_index_within_partitions_is_refused_on_a_table_of_a_global_one(tmp_pa
     assert table.upsert(rows(("k1", "p2", 12, "new"))).lookup.index == "SIMPLE"
 
 
+@pytest.mark.req("CC-21")
 @pytest.mark.parametrize("index", ["BUCKET", "RECORD_INDEX", "INMEMORY", "HBASE"])
 def test_other_indexes_are_refused(tmp_path, index):
     with pytest.raises(UnsupportedError, match="GLOBAL_BLOOM"):

@@ -60,7 +60,7 @@ def bytes_of(path):
 # --- dates in patterns -----------------------------------------------------------------------------------
 
 
-@pytest.mark.req("KG-01", "KG-03")
+@pytest.mark.req("KG-03")
 @pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
 @pytest.mark.parametrize("operation", ["upsert", "insert", "bulk_insert"])
 def test_values_of_one_path_are_one_partition_with_every_index(tmp_path, index, operation):
@@ -197,7 +197,7 @@ def test_what_needs_keys_of_the_rows_is_refused(tmp_path, operation, options, er
 DROP = {WRITE + "drop.partition.columns": "true"}
 
 
-@pytest.mark.req("KG-03", "TL-15")
+@pytest.mark.req("KG-03")
 @pytest.mark.parametrize("first", ["upsert", "bulk_insert", "insert"])
 @pytest.mark.parametrize("hive", ["true", "false"])
 def test_partition_columns_are_left_out_of_the_files_and_read_back_as_text(tmp_path, first, hive):
@@ -309,7 +309,7 @@ def test_what_a_table_s_files_hold_does_not_change(tmp_path, option, first, seco
 # --- keys and types --------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("KG-03", "TL-27")
+@pytest.mark.req("KG-03")
 def test_keys_to_look_up_are_made_of_the_table_s_types(tmp_path):
     exact = pa.array([Decimal("1.50"), Decimal("2.00")], pa.decimal128(10, 2))
     write(tmp_path, pa.table({"id": exact, "p": ["1", "1"], "v": ["a", "b"]}))

@@ -91,7 +91,7 @@ def test_a_first_write_gives_back_its_rows(tmp_path, operation):
     assert HudiTable.open(str(tmp_path / "t")).read().to_arrow().num_rows == 50
 
 
-@pytest.mark.req("WR-02", "IX-01")
+@pytest.mark.req("WR-01")
 def test_upsert_updates_known_keys_and_inserts_new_ones(tmp_path):
     table = make(tmp_path / "t")
     table.bulk_insert(trips(60))
@@ -111,7 +111,7 @@ def test_upsert_updates_known_keys_and_inserts_new_ones(tmp_path):
     assert len(set(seqnos)) == len(seqnos)
 
 
-@pytest.mark.req("PM-01", "WR-03")
+@pytest.mark.req("PM-01")
 def test_the_greatest_ordering_value_wins_within_the_input_and_the_later_row_on_ties(tmp_path):
     table = make(tmp_path / "t")
     one = trips(1)
@@ -175,7 +175,7 @@ def test_a_delete_field_that_the_payload_does_not_look_at_is_refused(tmp_path):
         table.upsert(trips(1), options=given)
 
 
-@pytest.mark.req("WR-08")
+@pytest.mark.req("WR-04")
 def test_delete_by_rows_removes_them_and_ignores_unknown_keys(tmp_path):
     table = make(tmp_path / "t")
     table.bulk_insert(trips(30))
@@ -184,7 +184,7 @@ def test_delete_by_rows_removes_them_and_ignores_unknown_keys(tmp_path):
     assert rows(table) == expected(trips(25))
 
 
-@pytest.mark.req("WR-08")
+@pytest.mark.req("WR-04")
 def test_delete_by_filter(tmp_path):
     table = make(tmp_path / "t")
     table.bulk_insert(trips(30))
@@ -203,7 +203,7 @@ def test_deleting_every_row_of_a_file_leaves_an_empty_file_that_reads(tmp_path):
     assert rows(table) == expected(trips(2))
 
 
-@pytest.mark.req("WR-09")
+@pytest.mark.req("WR-04")
 def test_rows_flagged_as_deleted_are_deletes_in_an_upsert(tmp_path):
     schema = SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))
     table = HudiTable.create(str(tmp_path / "t"), schema, name="t", record_keys=["uuid"],
@@ -218,7 +218,7 @@ def test_rows_flagged_as_deleted_are_deletes_in_an_upsert(tmp_path):
     assert rows(table, "uuid") == [("k00001",), ("k00002",)]
 
 
-@pytest.mark.req("WR-10")
+@pytest.mark.req("WR-02")
 def test_insert_keeps_duplicates_and_fills_small_files(tmp_path):
     table = make(tmp_path / "t")
     table.insert(trips(6))
@@ -237,7 +237,7 @@ def test_upsert_of_a_key_in_two_files_updates_both(tmp_path):
     assert rows(table) == expected(trips(3, rider="new", ts=2), trips(3, rider="new", ts=2))
 
 
-@pytest.mark.req("WR-11")
+@pytest.mark.req("TM-15")
 def test_insert_overwrite_replaces_only_the_partitions_written(tmp_path):
     table = make(tmp_path / "t")
     table.bulk_insert(trips(30))
@@ -248,7 +248,7 @@ def test_insert_overwrite_replaces_only_the_partitions_written(tmp_path):
     assert rows(table) == expected(kept, trips(2, start=100, city=lambda i: "c1"))
 
 
-@pytest.mark.req("WR-12")
+@pytest.mark.req("TM-15")
 def test_insert_overwrite_table_replaces_all_and_time_travel_still_sees_the_old(tmp_path):
     table = make(tmp_path / "t")
     first = table.bulk_insert(trips(30))
@@ -257,7 +257,7 @@ def test_insert_overwrite_table_replaces_all_and_time_travel_still_sees_the_old(
     assert table.read(as_of=first.instant).to_arrow().num_rows == 30
 
 
-@pytest.mark.req("WR-13")
+@pytest.mark.req("TM-15")
 def test_delete_partitions_takes_names_and_patterns(tmp_path):
     table = make(tmp_path / "t")
     table.bulk_insert(trips(30))
@@ -278,7 +278,7 @@ def test_a_new_partition_and_a_new_file_group_beside_full_ones(tmp_path):
     assert rows(table) == expected(trips(60, city=lambda i: "a"))
 
 
-@pytest.mark.req("WR-20")
+@pytest.mark.req("TL-14")
 @pytest.mark.parametrize("seed", range(6))
 def test_random_operations_agree_with_a_dictionary(tmp_path, seed):
     rng = random.Random(seed)
@@ -401,7 +401,6 @@ def run(path, data, mode, **options):
     return execute(LocalEngine(), open_storage(str(path)), data, {**base, **options}, mode=mode)
 
 
-@pytest.mark.req("WR-14")
 def test_save_modes(tmp_path):
     path = tmp_path / "t"
     run(path, trips(5), "errorifexists")
@@ -458,7 +457,7 @@ ALL_TYPES = pa.table(
 )  # fmt: skip
 
 
-@pytest.mark.req("TL-10")
+@pytest.mark.req("TL-27")
 def test_every_type_survives_a_write_and_a_merge(tmp_path):
     table = HudiTable.create(str(tmp_path / "t"), ALL_TYPES.schema, name="t", record_keys=["id"])
     table.insert(ALL_TYPES)
@@ -468,7 +467,7 @@ def test_every_type_survives_a_write_and_a_merge(tmp_path):
     assert got.to_pylist() == ALL_TYPES.to_pylist()
 
 
-@pytest.mark.req("TL-12", "IX-05")
+@pytest.mark.req("SE-01")
 def test_footers_carry_filter_key_range_and_schema(tmp_path):
     from hudi_index.bloom.filter import parse_filter
 

@@ -102,20 +102,6 @@ def test_parts_are_imported_one_by_one_and_upserted(source, tmp_path):
     assert read(path)["id"].to_pylist() == [f"{m}-{n}" for m in ("02", "03") for n in range(5)]
 
 
-@pytest.mark.req("MG-02")
-def test_the_command_imports(source, tmp_path, monkeypatch, capsys):
-    path = str(tmp_path / "table")
-    given = ["--key", "id", "--partition", "month", "--ordering", "n", "-w", "month < '03'", "-o", "json"]
-    monkeypatch.setattr(sys, "argv", ["hudi", "import", source, path, *given])
-    with pytest.raises(SystemExit) as e:
-        main()
-    assert not e.value.code
-    facts = json.loads(capsys.readouterr().out)
-    assert (facts["inserted"], facts["partitions"], facts["files"]) == (10, 2, 2)
-    config = HudiTable.open(path).config
-    assert (config.name, config.ordering_field, config.partition_fields) == ("table", "n", ("month",))
-
-
 def _other_folders(base):
     pq.write_table(rows("x"), base / "at-the-top.parquet")
 
@@ -157,3 +143,17 @@ def test_what_is_no_data_set_is_refused_before_anything_is_written(source, tmp_p
     assert not (tmp_path / "table").exists()
     with pytest.raises(MissingFileError):
         import_parquet(str(tmp_path / "none"), str(tmp_path / "table"), OPTIONS)
+
+
+@pytest.mark.req("MG-02", "OP-07")
+def test_the_command_imports(source, tmp_path, monkeypatch, capsys):
+    path = str(tmp_path / "table")
+    given = ["--key", "id", "--partition", "month", "--ordering", "n", "-w", "month < '03'", "-o", "json"]
+    monkeypatch.setattr(sys, "argv", ["hudi", "import", source, path, *given])
+    with pytest.raises(SystemExit) as e:
+        main()
+    assert not e.value.code
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["inserted"], facts["partitions"], facts["files"]) == (10, 2, 2)
+    config = HudiTable.open(path).config
+    assert (config.name, config.ordering_field, config.partition_fields) == ("table", "n", ("month",))

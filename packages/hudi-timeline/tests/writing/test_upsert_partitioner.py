@@ -20,7 +20,7 @@ def placed(profile, files=(), policy=None, rules=RULES, record_size=10):
     return assign(profile, by_partition, lambda: record_size, rules, policy or AssignPolicy())
 
 
-@pytest.mark.req("WR-15")
+@pytest.mark.req("FS-06")
 def test_records_go_to_the_file_group_that_has_their_key():
     routing = placed([ProfileRow("p", "a", 3), ProfileRow("p", "b", 4)], [base("a", 900), base("b", 900)])
     assert {(b.file_id, b.kind, b.expected_rows) for b in routing.buckets} == {
@@ -31,7 +31,7 @@ def test_records_go_to_the_file_group_that_has_their_key():
     assert not routing.inserts
 
 
-@pytest.mark.req("WR-16")
+@pytest.mark.req("WR-15")
 def test_new_records_fill_small_files_before_they_make_new_ones():
     routing = placed([ProfileRow("p", "", 100)], [base("small", 500), base("full", 900)])
     kinds = [(b.kind, b.expected_rows) for b in routing.buckets]
@@ -46,7 +46,7 @@ def test_an_insert_appends_to_a_small_file_but_merges_where_updates_go_too():
     assert [(b.kind, b.expected_rows) for b in both.buckets] == [(MERGE, 10)]
 
 
-@pytest.mark.req("WR-08")
+@pytest.mark.req("WR-04")
 def test_deletes_of_unknown_keys_go_nowhere():
     routing = placed([ProfileRow("p", "", 5)], [base("s", 10)], AssignPolicy(drop_unlocated=True))
     assert routing.buckets == ()
@@ -79,6 +79,7 @@ def test_every_record_has_a_place_and_bucket_numbers_are_dense(counts, sizes, re
             assert {routing.buckets[s.bucket].partition for s in shares} == {partition}
 
 
+@pytest.mark.req("WR-16")
 def test_the_record_size_is_that_of_the_newest_commit_large_enough_to_tell():
     rules = SizingRules(small_file_limit_bytes=1000)
     assert average_record_size([(500, 1), (3000, 7), (9000, 1)], rules) == 429

@@ -48,7 +48,7 @@ def grown(tmp_path):
     return table
 
 
-@pytest.mark.req("SE-02", "SE-08")
+@pytest.mark.req("SE-02")
 def test_each_file_reads_back_in_the_tables_type_whatever_it_was_written_in(grown):
     got = dict(zip(*grown.read(columns=["id", "v"]).to_arrow().to_pydict().values(), strict=True))
     assert got == {"k0": "0", "k1": "1", "k2": "2.0", "k3": "3.0", "k4": "4"}
@@ -93,7 +93,7 @@ def test_text_and_dropped_columns_are_warned_of(tmp_path):
     assert table.read().to_arrow().num_rows == 2
 
 
-@pytest.mark.req("SE-01", "QR-17")
+@pytest.mark.req("SE-01")
 def test_new_timestamps_without_a_zone_are_warned_of(tmp_path, caplog):
     """Apache Hudi 0.15.0 fails to read such a table on Spark, 1.0.2 gives numbers or fails; 1.2.0 reads it."""
     naive = pa.array([0], pa.timestamp("us"))
@@ -110,6 +110,7 @@ def test_new_timestamps_without_a_zone_are_warned_of(tmp_path, caplog):
     assert "n: timestamps without a zone" in caplog.text
 
 
+@pytest.mark.req("TL-27")
 def test_what_is_nested_grows_and_old_files_follow(tmp_path):
     first = {
         "s": pa.array([{"x": 1, "y": "q"}], pa.struct([("x", pa.int32()), ("y", pa.string())])),
@@ -145,7 +146,7 @@ KEYS = [
 ]
 
 
-@pytest.mark.req("NEW-14")
+@pytest.mark.req("TL-20")
 @pytest.mark.parametrize(("column", "old", "new"), KEYS, ids=str)
 @pytest.mark.parametrize("operation", ["upsert", "bulk_insert", "delete"])
 def test_keys_do_not_change_their_text_by_another_type(tmp_path, column, old, new, operation):

@@ -51,7 +51,7 @@ def requests(monkeypatch):
     return seen
 
 
-@pytest.mark.req("TL-05", "FS-09", "PF-08")
+@pytest.mark.req("TL-05", "FS-09")
 def test_each_folder_is_asked_for_once(table, requests):
     scan = table.read()
     requests.clear()

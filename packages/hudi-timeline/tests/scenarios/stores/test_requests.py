@@ -29,7 +29,6 @@ def requests(monkeypatch):
     return seen
 
 
-@pytest.mark.req("SS-01")
 def test_an_upsert_asks_the_store_for_nothing_twice(s3_server, requests):
     uri = f"s3://{s3_server.new_bucket()}/t"
     table = HudiTable.create(

@@ -183,7 +183,6 @@ def test_a_store_that_goes_away_in_a_write_leaves_the_table_as_it_was(s3_server,
 # --- lock ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("CC-03")
 def test_the_lock_of_s3_is_apache_hudis_lock_file(storage):
     now = [1000.0]
     first = StorageLock(storage, validity_s=60, now=lambda: now[0])
@@ -233,7 +232,6 @@ sys.stdin.read()
 """
 
 
-@pytest.mark.req("CC-03")
 def test_a_process_that_dies_gives_its_lock_back(storage):
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, pickle.dumps(storage).hex()],

@@ -105,7 +105,6 @@ def test_queries_of_earlier_states(store):
     assert some["v"].to_pylist() == [1]
 
 
-@pytest.mark.req("NEW-12")
 def test_overwriting_gives_a_new_table_or_the_old_one(store):
     storage = store.storage()
     write(storage, rows(8), "insert")

@@ -1,0 +1,32 @@
+"""Error classes: codes, one line each, and pickling."""
+
+import pickle
+
+import pytest
+
+from hudi_format import errors
+from hudi_format.errors import CorruptFileError, HudiError
+
+
+@pytest.mark.req("NEW-36")
+def test_every_error_has_its_own_code_one_line_and_survives_pickling():
+    classes = [c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, HudiError)]
+    assert len({c.code for c in classes}) == len(classes)
+    for cls in classes:
+        error = cls("what", table="t", instant="1", file="f", remedy="do this.", column="c")
+        copy = pickle.loads(pickle.dumps(error))
+        assert str(copy) == str(error) == f"[{cls.code}] what (table t, instant 1, file f) Remedy: do this."
+        assert copy.details == {"column": "c"}
+
+
+@pytest.mark.req("NEW-36")
+def test_damage_of_a_file_always_says_what_to_do():
+    error = CorruptFileError("what")
+    assert error.remedy == ""
+    placed = pickle.loads(pickle.dumps(error.at(file="f")))
+    assert placed.remedy == CorruptFileError.usual_remedy
+    assert str(placed).endswith(f"(file f) Remedy: {CorruptFileError.usual_remedy}")
+    placed.advise("do this.")
+    placed.advise("do that.")
+    assert placed.remedy == "do this."
+    assert HudiError("what", file="f").remedy == ""

@@ -1,0 +1,37 @@
+"""Names of a package that are imported at their first use."""
+
+import subprocess
+import sys
+
+import pytest
+
+import hudi_format
+from hudi_format._lazy import at_first_use
+
+
+def test_a_name_comes_from_its_home_in_the_package_or_to_the_left_of_it():
+    find, names = at_first_use(
+        "hudi_format", {"Storage": "storage.protocol", "HudiError": "hudi_format.errors"}
+    )
+    assert find("Storage").__module__ == "hudi_format.storage.protocol"
+    assert find("HudiError") is hudi_format.HudiError
+    assert {"Storage", "HudiError", "__name__"} <= set(names())
+    assert names() == sorted(names())
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error():
+    find, _ = at_first_use("hudi_format", {})
+    with pytest.raises(AttributeError, match="'hudi_format' has no attribute 'nope'"):
+        find("nope")
+
+
+def test_what_is_not_asked_for_is_not_imported():
+    code = (
+        "import sys, hudi_format\n"
+        "assert not any(m.startswith('hudi_format.merge') for m in sys.modules)\n"
+        "hudi_format.HudiError\n"
+        "assert 'hudi_format.errors' in sys.modules\n"
+        "assert 'pyarrow' not in sys.modules"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr

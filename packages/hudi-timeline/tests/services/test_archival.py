@@ -1,0 +1,204 @@
+"""Archival: what entries hold, and before what it stops."""
+
+import pyarrow as pa
+import pytest
+
+from hudi_format.errors import (
+    CorruptFileError,
+    StorageError,
+)
+from hudi_format.storage.local import LocalStorage
+from hudi_timeline import HudiTable, table_config
+from hudi_timeline.timeline.active_timeline import load_timeline
+from hudi_timeline.timeline.archived_timeline import archived_instants
+from hudi_timeline.timeline.instant import WRITE_ACTIONS
+
+SCHEMA = pa.schema([("k", pa.string()), ("p", pa.string()), ("v", pa.int64())])
+OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+KEEP_2 = {"hoodie.cleaner.commits.retained": "2"}
+SHORT = {**KEEP_2, "hoodie.keep.min.commits": "4", "hoodie.keep.max.commits": "6"}
+
+
+def rows(step, partitions="ab"):
+    return [{"k": f"{p}{i}", "p": p, "v": step} for p in partitions for i in range(3)]
+
+
+@pytest.fixture
+def table(tmp_path):
+    return HudiTable.create(str(tmp_path / "t"), SCHEMA, name="t", record_keys=["k"], partition_fields=["p"])
+
+
+@pytest.fixture
+def path(table, tmp_path):
+    return tmp_path / "t"
+
+
+def write(table, steps, options=OFF):
+    return [table.upsert(rows(s), options=options).instant for s in steps]
+
+
+def tree(path):
+    return {str(f.relative_to(path)): f.read_bytes() for f in path.rglob("*") if f.is_file()}
+
+
+def test_archived_entries_hold_what_the_instants_said(table, path):
+    write(table, range(3))
+    table.insert_overwrite(rows(3, "a"), options=OFF)
+    write(table, range(4, 14), SHORT)
+    storage = LocalStorage(str(path))
+    archived = archived_instants(storage, table_config.load(storage))
+    assert [i.action for i in archived][:4] == ["commit", "commit", "commit", "replacecommit"]
+    active = load_timeline(storage, table.config)
+    # Cleanings are archived by their own number, as in Apache Hudi: one may be newer than the first active write.
+    assert max(i for i in archived if i.action != "clean").time < active.completed_writes()[0].time
+    changes = table.read_incremental("000").to_arrow()  # into the archived past: with a warning, not wrong
+    assert changes.num_rows == 6
+
+
+def test_archival_stops_before_a_pending_write_and_before_a_replacement_that_is_not_cleaned(table, path):
+    write(table, range(4))
+    table.insert_overwrite(rows(4, "a"), options=OFF)
+    write(table, range(5, 14))
+    plan = table.archive(dry_run=True, options={**SHORT, "hoodie.cleaner.commits.retained": "1"}).plan
+    assert len(plan.instants) == 4
+
+
+def test_a_commit_that_the_archive_cannot_hold_is_named_and_stays(table, path):
+    instants = write(table, range(8))
+    file = path / ".hoodie" / f"{instants[0]}.commit"
+    file.write_text(file.read_text().replace('"numWrites" : 3', '"numWrites" : "three"'))
+    short = {
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hoodie.cleaner.commits.retained": "1",
+    }
+    before = tree(path)
+    with pytest.raises(CorruptFileError) as e:
+        table.archive(options=short)
+    assert instants[0] in str(e.value)
+    assert tree(path) == before
+
+
+def commits(count, word="c"):
+    return " ".join(f"2026010100{n:02d}00000{word}" for n in range(count))
+
+
+def at(n, word):
+    return f" 2026010100{n:02d}00000{word}"
+
+
+AGGRESSIVE = {
+    "hoodie.cleaner.commits.retained": "1",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "4",
+    "hoodie.archive.beyond.savepoint": "true",
+}
+ROWS = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64())])
+
+
+def row(key, partition, ts=0):
+    return pa.Table.from_pylist([{"id": key, "p": partition, "ts": ts}], ROWS)
+
+
+def replaced(path, meanwhile=lambda table: None):
+    """A table whose first row was overwritten, and what it held then."""
+    table = HudiTable.create(
+        str(path), ROWS, name="t", record_keys=["id"], partition_fields=["p"], ordering_fields=["ts"]
+    )
+    table.insert(row("old", "a"), options=AGGRESSIVE)
+    meanwhile(table)
+    return table, table.insert_overwrite(row("new", "a"), options=AGGRESSIVE).instant
+
+
+def go_on(table):
+    """Writes elsewhere, after which the table holds the same; the last one's warnings."""
+    for n in range(7):
+        result = table.upsert(row("other", "b", n), options=AGGRESSIVE)
+        assert sorted(table.read(columns=["id"]).to_arrow()["id"].to_pylist()) == ["new", "other"]
+    return result.warnings
+
+
+def writes_of(table):
+    return [i.time for i in HudiTable.open(table.uri).timeline.completed_writes()]
+
+
+@pytest.mark.req("TS-31", "TS-19")
+def test_rows_that_were_replaced_do_not_come_back_where_their_files_could_not_be_deleted(
+    tmp_path, monkeypatch
+):
+    delete = LocalStorage.delete
+
+    def refuses(self, path):
+        if path.startswith("a/"):
+            raise StorageError("access denied", file=path)
+        delete(self, path)
+
+    monkeypatch.setattr(LocalStorage, "delete", refuses)
+    table, at = replaced(tmp_path / "t")
+    assert any(at in w for w in go_on(table))
+    assert at in writes_of(table)
+    monkeypatch.undo()
+    table.clean(options={**AGGRESSIVE, "hoodie.cleaner.incremental.mode": "false"})
+    assert go_on(table) == ()
+    assert at not in writes_of(table)
+
+
+@pytest.mark.req("TS-31", "TM-20")
+def test_the_cleaning_that_a_write_began_counts_when_it_archives(tmp_path):
+    """After the eighth write Apache Hudi has three cleanings: it counts the seventh, which that write has run."""
+    options = {
+        "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
+        "hoodie.cleaner.fileversions.retained": "1",
+        "hoodie.keep.min.commits": "3",
+        "hoodie.keep.max.commits": "6",
+    }
+    table = HudiTable.create(
+        str(tmp_path / "t"),
+        ROWS,
+        name="t",
+        record_keys=["id"],
+        partition_fields=["p"],
+        ordering_fields=["ts"],
+    )
+    counts = []
+    for n in range(9):
+        table.upsert(row("a", "b", n), options=options)
+        timeline = HudiTable.open(table.uri).timeline
+        counts.append((len(timeline.completed_writes()), sum(i.completed for i in timeline.of("clean"))))
+    assert counts == [(1, 0), (2, 1), (3, 2), (4, 3), (5, 4), (6, 5), (3, 6), (4, 3), (5, 4)]
+
+
+POLICIES = {
+    "commits": {"hoodie.cleaner.commits.retained": "2"},
+    "versions": {
+        "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
+        "hoodie.cleaner.fileversions.retained": "1",
+    },
+    "hours": {"hoodie.cleaner.policy": "KEEP_LATEST_BY_HOURS", "hoodie.cleaner.hours.retained": "1"},
+}
+
+
+@pytest.mark.req("TS-31", "TM-20", "OP-10")
+@pytest.mark.parametrize("policy", POLICIES)
+def test_archival_goes_on_where_writes_leave_nothing_to_clean(tmp_path, policy):
+    options = {
+        **POLICIES[policy],
+        "hoodie.keep.min.commits": "4",
+        "hoodie.keep.max.commits": "6",
+        "hoodie.parquet.small.file.limit": "0",
+    }
+    schema = pa.schema([("id", pa.string()), ("ts", pa.int64())])
+    table = HudiTable.create(
+        str(tmp_path / "t"), schema, name="t", record_keys=["id"], ordering_fields=["ts"]
+    )
+    for n in range(5):
+        table.upsert([{"id": "1", "ts": n}], options=options)
+    for n in range(25):
+        table.bulk_insert([{"id": f"x{n}", "ts": n}], options=options)
+    storage = LocalStorage(str(tmp_path / "t"))
+    active = load_timeline(storage, table.config).completed_writes()
+    gone = [i for i in archived_instants(storage, table.config) if i.action in WRITE_ACTIONS]
+    assert len(active) + len(gone) == 30
+    # Hours keep what is younger than an hour, which is all of it.
+    assert (len(active) <= 6) == (policy != "hours")
+    assert table.read(columns=["id"]).to_arrow().num_rows == 26

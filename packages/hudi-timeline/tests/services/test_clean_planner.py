@@ -1,0 +1,97 @@
+"""Plans of cleanings: the earliest instant that stays, and the plan in its file."""
+
+from datetime import datetime
+
+import pyarrow as pa
+import pytest
+
+from hudi_format.errors import (
+    InvalidOptionError,
+)
+from hudi_timeline import HudiTable
+from hudi_timeline.options.service_config import ServiceConfig, parse_service_options
+from hudi_timeline.services.clean_planner import CleanPlan, earliest_to_retain
+from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.active_timeline import Timeline
+from hudi_timeline.timeline.instant import (
+    CLEAN,
+    COMMIT,
+    COMPLETED,
+    INFLIGHT,
+    REQUESTED,
+    Instant,
+)
+
+SCHEMA = pa.schema([("k", pa.string()), ("p", pa.string()), ("v", pa.int64())])
+OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+KEEP_2 = {"hoodie.cleaner.commits.retained": "2"}
+
+
+def rows(step, partitions="ab"):
+    return [{"k": f"{p}{i}", "p": p, "v": step} for p in partitions for i in range(3)]
+
+
+@pytest.fixture
+def table(tmp_path):
+    return HudiTable.create(str(tmp_path / "t"), SCHEMA, name="t", record_keys=["k"], partition_fields=["p"])
+
+
+@pytest.fixture
+def path(table, tmp_path):
+    return tmp_path / "t"
+
+
+def write(table, steps, options=OFF):
+    return [table.upsert(rows(s), options=options).instant for s in steps]
+
+
+def instants_of(text):
+    """`1c 2c 3i`: time and state."""
+    states = {"c": COMPLETED, "i": INFLIGHT, "r": REQUESTED}
+    return Timeline.of_files(Instant(w[:-1], COMMIT, states[w[-1]]) for w in text.split())
+
+
+@pytest.mark.req("TS-17", "TS-19")
+@pytest.mark.parametrize(
+    ("timeline", "retained", "reads", "want"),
+    [
+        ("1c 2c 3c", 3, [], None),
+        ("1c 2c 3c 4c", 3, [], "2"),
+        ("1c 2i 3c 4c 5c", 1, [], "1"),
+        ("1i 2c 3c 4c 5c", 1, [], None),
+        ("1c 2c 3c 4c 5c", 1, ["3"], "3"),
+        ("1c 2c 4c 5c 6c", 1, ["3", "5"], "2"),
+        ("5c 6c 7c", 1, ["3"], None),
+    ],
+)
+def test_the_earliest_instant_to_retain(timeline, retained, reads, want):
+    config = ServiceConfig(clean_commits_retained=retained)
+    found = earliest_to_retain(instants_of(timeline), config, datetime(2026, 1, 1), reads)
+    assert (found.time if found else None) == want
+
+
+def test_hours_go_by_the_clock_of_the_table():
+    config = ServiceConfig(clean_policy="KEEP_LATEST_BY_HOURS", clean_hours_retained=2)
+    timeline = instants_of("20260101080000000c 20260101093000000c 20260101100000000c")
+    at = earliest_to_retain(timeline, config, datetime(2026, 1, 1, 11, 0))
+    assert at.time == "20260101093000000"
+    assert earliest_to_retain(timeline, config, datetime(2026, 1, 2)) is None
+
+
+def test_limits_that_contradict_are_refused(table):
+    options = {"hoodie.keep.min.commits": "30", "hoodie.keep.max.commits": "20"}
+    with pytest.raises(InvalidOptionError, match="not above"):
+        parse_service_options(options)
+    with pytest.raises(InvalidOptionError, match="not above"):
+        table.upsert(rows(0), options=options)
+
+
+def test_a_plan_survives_its_file(path, table):
+    write(table, range(6))
+    table.savepoint()
+    plan = table.clean(dry_run=True, options=KEEP_2).plan
+    content = avro_files.render("HoodieCleanerPlan", plan.to_record("file:/somewhere/else"))
+    again = CleanPlan.of_record(avro_files.parse("HoodieCleanerPlan", content), "1")
+    assert (again.files, again.partitions, again.earliest.time) == (plan.files, (), plan.earliest.time)
+    assert again.savepoints == plan.savepoints
+    assert plan.earliest.action != CLEAN

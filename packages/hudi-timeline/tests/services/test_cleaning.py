@@ -1,0 +1,175 @@
+"""Cleanings without a JVM: what goes, what is kept, and those that died."""
+
+import gc
+
+import pyarrow as pa
+import pytest
+
+from hudi_format.errors import (
+    CorruptFileError,
+    UnsupportedError,
+)
+from hudi_timeline import HudiTable
+from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.instant import (
+    next_instant,
+)
+
+SCHEMA = pa.schema([("k", pa.string()), ("p", pa.string()), ("v", pa.int64())])
+OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+KEEP_2 = {"hoodie.cleaner.commits.retained": "2"}
+SHORT = {**KEEP_2, "hoodie.keep.min.commits": "4", "hoodie.keep.max.commits": "6"}
+
+
+def rows(step, partitions="ab"):
+    return [{"k": f"{p}{i}", "p": p, "v": step} for p in partitions for i in range(3)]
+
+
+@pytest.fixture
+def table(tmp_path):
+    return HudiTable.create(str(tmp_path / "t"), SCHEMA, name="t", record_keys=["k"], partition_fields=["p"])
+
+
+@pytest.fixture
+def path(table, tmp_path):
+    return tmp_path / "t"
+
+
+def write(table, steps, options=OFF):
+    return [table.upsert(rows(s), options=options).instant for s in steps]
+
+
+def files(path):
+    return sorted(str(f.relative_to(path)) for f in path.rglob("*.parquet"))
+
+
+def tree(path):
+    return {str(f.relative_to(path)): f.read_bytes() for f in path.rglob("*") if f.is_file()}
+
+
+@pytest.mark.req("TS-17", "TS-21", "TS-19", "TM-13")
+def test_what_is_readable_before_a_cleaning_is_readable_after_it_back_to_the_earliest_commit(table, path):
+    instants = write(table, range(6))
+    before = {t: table.read(as_of=t).to_arrow().sort_by("k") for t in instants}
+    result = table.clean(options=KEEP_2)
+    assert result.plan.earliest.time == instants[4]
+    assert result.deleted == 2 * 3  # of each partition the versions of commits 0 to 2
+    for t in instants[4:]:
+        assert table.read(as_of=t).to_arrow().sort_by("k").equals(before[t])
+
+
+@pytest.mark.req("NEW-08")
+def test_a_dry_run_gives_the_plan_and_changes_nothing(table, path):
+    write(table, range(6))
+    before = tree(path)
+    result = table.clean(dry_run=True, options=KEEP_2)
+    assert tree(path) == before
+    assert result.instant == ""
+    assert "6 files would be deleted" in repr(result)
+    done = table.clean(plan=result.plan)
+    assert done.deleted == 6
+    assert table.archive(dry_run=True, options=SHORT).plan.instants == ()
+    write(table, range(6, 12))
+    table.clean(options=KEEP_2)  # commits whose files the cleaner has kept stay on the timeline
+    before = tree(path)
+    assert table.archive(dry_run=True, options=SHORT).plan
+    assert tree(path) == before
+
+
+def test_nothing_is_written_where_there_is_nothing_to_clean(table, path):
+    write(table, range(3))
+    before = tree(path)
+    assert not table.clean().plan
+    assert tree(path) == before
+
+
+@pytest.mark.req("TS-19")
+def test_a_read_that_is_open_keeps_its_files(table, path):
+    instants = write(table, range(2))
+    scan = table.read(as_of=instants[1])
+    write(table, range(2, 9))
+    table.clean(options=KEEP_2)
+    assert set(scan.to_arrow().column("v").to_pylist()) == {1}
+    table.clean(options={"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
+                         "hoodie.cleaner.fileversions.retained": "1"})  # fmt: skip
+    assert set(scan.to_arrow().column("v").to_pylist()) == {1}
+    del scan
+    gc.collect()
+    table.upsert(rows(9), options=KEEP_2)
+    assert len(files(path)) == 2 * 3
+
+
+@pytest.mark.req("TS-18", "TM-13")
+def test_versions_of_each_file_are_kept(table, path):
+    write(table, range(6))
+    options = {
+        "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
+        "hoodie.cleaner.fileversions.retained": "3",
+    }
+    result = table.clean(options=options)
+    assert result.plan.earliest is None
+    assert len(files(path)) == 2 * 3
+
+
+def test_replaced_groups_and_empty_partitions_go(table, path):
+    write(table, range(2))
+    table.delete_partitions("b", options=OFF)
+    for step in range(3, 6):
+        table.upsert(rows(step, "a"), options=OFF)
+    result = table.clean(options=KEEP_2)
+    assert result.plan.partitions == ("b",)
+    assert not (path / "b").exists()
+    assert set(table.read().to_arrow().column("p").to_pylist()) == {"a"}
+    record = avro_files.parse("HoodieCleanMetadata", next((path / ".hoodie").glob("*.clean")).read_bytes())
+    assert record["partitionMetadata"]["b"]["isPartitionDeleted"] is True
+    assert table.upsert(rows(9)).inserted == 3  # a partition that was cleaned away comes back
+
+
+@pytest.mark.req("TS-02")
+@pytest.mark.parametrize("left", ["requested", "inflight", "some files deleted", "all files deleted"])
+def test_the_next_cleaning_finishes_one_that_died(table, path, left):
+    write(table, range(6))
+    plan = table.clean(dry_run=True, options=KEEP_2).plan
+    content = avro_files.render("HoodieCleanerPlan", plan.to_record(str(path)))
+    time = next_instant(table.timeline.newest_time)
+    (path / ".hoodie" / f"{time}.clean.requested").write_bytes(content)
+    if left != "requested":
+        (path / ".hoodie" / f"{time}.clean.inflight").write_bytes(content)
+    planned = [path / p / n for p, names in plan.files.items() for n in names]
+    for file in {"some files deleted": planned[:3], "all files deleted": planned}.get(left, []):
+        file.unlink()
+    result = table.clean(options=KEEP_2)
+    assert result.finished == (time,)
+    assert not any(f.exists() for f in planned)
+    assert (path / ".hoodie" / f"{time}.clean").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"partition": "../other"}, "not below the table"),
+        ({"name": "hoodie.properties"}, "no data file"),
+        ({"delete": [""]}, "the table's own folder"),
+        ({"newest": True}, "which the table needs"),
+    ],
+)
+def test_a_plan_that_would_do_harm_is_refused(table, path, change, says):
+    write(table, range(6))
+    plan = table.clean(dry_run=True, options=KEEP_2).plan
+    record = plan.to_record(str(path))
+    entry = {"filePath": f"x/{change.get('name', 'f-0_0-0-0_20200101000000000.parquet')}",
+             "isBootstrapBaseFile": False}  # fmt: skip
+    if change.get("newest"):
+        entry["filePath"] = table.inspect.files().column("path")[0].as_py()
+    record["filePathsToBeDeletedPerPartition"] = {change.get("partition", "a"): [entry]}
+    record["partitionsToBeDeleted"] = change.get("delete", [])
+    content = avro_files.render("HoodieCleanerPlan", record)
+    time = next_instant(table.timeline.newest_time)
+    (path / ".hoodie" / f"{time}.clean.requested").write_bytes(content)
+    before = tree(path)
+    with pytest.raises((CorruptFileError, UnsupportedError), match=says):
+        table.clean(options=KEEP_2)
+    assert tree(path) == before
+    if not change.get("newest"):  # the write goes on, and says what is wrong
+        result = table.upsert(rows(7), options=KEEP_2)
+        assert any(says in w for w in result.warnings)

@@ -1,0 +1,132 @@
+"""Restores to savepoints and instants: for good, finished after a crash, or refused."""
+
+import os
+
+import pyarrow as pa
+import pytest
+
+from hudi_format.errors import (
+    InstantNotFoundError,
+    MissingFileError,
+    OptionError,
+    StorageError,
+    UnsupportedError,
+)
+from hudi_format.storage.local import LocalStorage
+from hudi_timeline import HudiTable
+
+SCHEMA = pa.schema([("k", pa.string()), ("p", pa.string()), ("v", pa.int64())])
+OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+KEEP_2 = {"hoodie.cleaner.commits.retained": "2"}
+SHORT = {**KEEP_2, "hoodie.keep.min.commits": "4", "hoodie.keep.max.commits": "6"}
+
+
+def rows(step, partitions="ab"):
+    return [{"k": f"{p}{i}", "p": p, "v": step} for p in partitions for i in range(3)]
+
+
+@pytest.fixture
+def table(tmp_path):
+    return HudiTable.create(str(tmp_path / "t"), SCHEMA, name="t", record_keys=["k"], partition_fields=["p"])
+
+
+@pytest.fixture
+def path(table, tmp_path):
+    return tmp_path / "t"
+
+
+def write(table, steps, options=OFF):
+    return [table.upsert(rows(s), options=options).instant for s in steps]
+
+
+def files(path):
+    return sorted(str(f.relative_to(path)) for f in path.rglob("*.parquet"))
+
+
+def tree(path):
+    return {str(f.relative_to(path)): f.read_bytes() for f in path.rglob("*") if f.is_file()}
+
+
+@pytest.mark.req("RC-06")
+def test_a_restore_takes_the_table_back_for_good(table, path):
+    write(table, range(3))
+    saved = table.savepoint()
+    before = table.read().to_arrow().sort_by("k")
+    write(table, range(3, 6), SHORT)
+    table.insert_overwrite(rows(6, "a"), options=SHORT)
+    table.delete_partitions("b", options=SHORT)
+    plan = table.restore(saved, dry_run=True)
+    assert (len(plan.undone), plan.instant) == (5, "")
+    result = table.restore(saved)
+    assert result.undone == plan.undone
+    assert table.read().to_arrow().sort_by("k").equals(before)
+    assert not [f for f in files(path) if any(t in f for t in result.undone)]
+    assert table.upsert(rows(9)).updated == 6
+    assert set(table.read().to_arrow().column("v").to_pylist()) == {9}
+
+
+@pytest.mark.req("RC-06")
+def test_what_cannot_be_restored_is_refused_and_nothing_changes(table, path):
+    instants = write(table, range(6))
+    table.clean(options=KEEP_2)
+    table.savepoint(instants[5])
+    before = tree(path)
+    for to, error in ((instants[4], OptionError), ("20200101000000000", InstantNotFoundError)):
+        with pytest.raises(error):
+            table.restore(to)
+    table.delete_savepoint(instants[5])
+    with pytest.raises(MissingFileError):
+        table.restore(instants[1])
+    assert {k: v for k, v in before.items() if "savepoint" not in k} == tree(path)
+
+
+@pytest.mark.req("RC-06")
+@pytest.mark.parametrize("after", range(1, 30, 4))
+def test_a_restore_that_died_is_finished_by_the_same_restore(table, path, monkeypatch, after):
+    instants = write(table, range(4))
+    before = table.read(as_of=instants[1]).to_arrow().sort_by("k")
+    calls = iter(range(1000))
+
+    def delete(self, name, real=LocalStorage.delete):
+        if next(calls) == after:
+            raise StorageError("the process ends here")
+        return real(self, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalStorage, "delete", delete)
+        died = False
+        try:
+            table.restore(instants[1])
+        except StorageError:
+            died = True
+    if died:
+        with pytest.raises(UnsupportedError, match="restore that is not finished"):
+            table.upsert(rows(7))
+        with pytest.raises(OptionError, match="begun and not finished"):
+            table.restore(instants[0])
+        table.restore(instants[1])
+    assert table.read().to_arrow().sort_by("k").equals(before)
+    assert table.upsert(rows(8)).updated == 6
+
+
+def test_a_plan_of_a_dry_run_is_refused_where_a_savepoint_needs_its_files_since(table, path):
+    instants = write(table, range(6))
+    plan = table.clean(dry_run=True, options=KEEP_2).plan
+    table.savepoint(instants[2])
+    before = tree(path)
+    with pytest.raises(UnsupportedError, match="which a savepoint needs") as e:
+        table.clean(plan=plan)
+    assert "make the plan anew" in e.value.remedy
+    assert tree(path) == before
+
+
+@pytest.mark.req("RC-07")
+def test_a_restore_between_writes_that_overlapped_says_so(table, path):
+    first, second, third = write(table, range(3))
+    assert table.restore(second, dry_run=True).warnings == ()
+    done = path / ".hoodie" / f"{third}.commit"
+    os.utime(done, ns=(done.stat().st_atime_ns, (path / ".hoodie" / f"{first}.commit").stat().st_mtime_ns))
+    (words,) = table.restore(second, dry_run=True).warnings
+    assert second in words
+    assert third in words
+    assert table.restore(second).warnings == (words,)

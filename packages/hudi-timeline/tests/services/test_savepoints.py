@@ -1,0 +1,66 @@
+"""Savepoints: what they keep, and commits that cannot have one."""
+
+import pyarrow as pa
+import pytest
+
+from hudi_format.errors import (
+    InstantNotFoundError,
+    OptionError,
+)
+from hudi_timeline import HudiTable
+
+SCHEMA = pa.schema([("k", pa.string()), ("p", pa.string()), ("v", pa.int64())])
+OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+KEEP_2 = {"hoodie.cleaner.commits.retained": "2"}
+SHORT = {**KEEP_2, "hoodie.keep.min.commits": "4", "hoodie.keep.max.commits": "6"}
+
+
+def rows(step, partitions="ab"):
+    return [{"k": f"{p}{i}", "p": p, "v": step} for p in partitions for i in range(3)]
+
+
+@pytest.fixture
+def table(tmp_path):
+    return HudiTable.create(str(tmp_path / "t"), SCHEMA, name="t", record_keys=["k"], partition_fields=["p"])
+
+
+@pytest.fixture
+def path(table, tmp_path):
+    return tmp_path / "t"
+
+
+def write(table, steps, options=OFF):
+    return [table.upsert(rows(s), options=options).instant for s in steps]
+
+
+def files(path):
+    return sorted(str(f.relative_to(path)) for f in path.rglob("*.parquet"))
+
+
+@pytest.mark.req("RC-06", "RC-08")
+def test_a_savepoint_keeps_its_files_and_its_instants(table, path):
+    write(table, range(2))
+    table.upsert(rows(2, "a"), options=OFF)  # the savepoint's commit did not touch partition b
+    saved = table.savepoint(user="me", comment="as it was")
+    assert table.savepoints == [saved]
+    kept = set(table.inspect.files().column("path").to_pylist())
+    write(table, range(3, 15), SHORT)
+    assert kept <= set(files(path))
+    assert (path / ".hoodie" / f"{saved}.commit").exists()
+    with pytest.raises(OptionError, match="savepointed already"):
+        table.savepoint(saved)
+    table.delete_savepoint(saved)
+    assert table.savepoints == []
+    write(table, range(15, 16), SHORT)
+    assert not kept & set(files(path))
+    with pytest.raises(InstantNotFoundError, match="no savepoint"):
+        table.delete_savepoint(saved)
+
+
+def test_a_commit_that_the_cleaner_has_passed_cannot_be_savepointed(table):
+    instants = write(table, range(6))
+    table.clean(options=KEEP_2)
+    with pytest.raises(OptionError, match="may be cleaned away"):
+        table.savepoint(instants[1])
+    with pytest.raises(InstantNotFoundError):
+        table.savepoint("20200101000000000")

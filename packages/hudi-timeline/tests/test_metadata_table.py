@@ -1,0 +1,62 @@
+"""The metadata table beside our writes: dropped, or kept and refused."""
+
+import pytest
+from commit_steps import start, write
+
+from hudi_format.errors import (
+    ConcurrentWriterError,
+    UnsupportedError,
+)
+from hudi_timeline import metadata_table, table_config
+from hudi_timeline.transaction.transaction import CommitOptions
+
+
+def test_a_metadata_table_of_files_is_removed_with_one_warning(storage):
+    table_config.update(storage, {"hoodie.table.metadata.partitions": "files"})
+    storage.publish(".hoodie/metadata/.hoodie/hoodie.properties", b"x")
+    tx = write(storage, 1)
+    assert len(tx.warnings) == 1
+    assert "files" in tx.warnings[0]
+    assert storage.info(metadata_table.FOLDER) is None
+    config = table_config.load(storage)
+    assert metadata_table.built(config) == ()
+    assert tx.config == config
+    assert write(storage, 2).warnings == []
+
+
+def test_a_metadata_table_that_is_dropped_behind_a_savepoint_says_the_way_out(storage):
+    first = write(storage, 1)
+    storage.publish(f".hoodie/{first.instant}.savepoint", b"x")
+    table_config.update(storage, {"hoodie.table.metadata.partitions": "files"})
+    storage.publish(".hoodie/metadata/.hoodie/hoodie.properties", b"x")
+    (warning,) = write(storage, 2).warnings
+    assert first.instant in warning
+    assert "delete .hoodie/metadata and run it again" in warning
+
+
+def test_the_folder_left_by_a_crash_after_the_properties_is_removed(storage):
+    storage.publish(".hoodie/metadata/.hoodie/hoodie.properties", b"x")
+    tx = write(storage, 1)
+    assert storage.info(metadata_table.FOLDER) is None
+    assert len(tx.warnings) == 1
+
+
+def test_a_metadata_table_with_indexes_stays_unless_the_user_gave_it_up(storage):
+    table_config.update(storage, {"hoodie.table.metadata.partitions": "files,record_index"})
+    storage.publish(".hoodie/metadata/x", b"x")
+    with pytest.raises(UnsupportedError, match="record_index"):
+        write(storage, 1)
+    assert storage.info(".hoodie/metadata/x") is not None
+    tx = write(storage, 1, options=CommitOptions(raw={"hoodie.metadata.enable": "false"}))
+    assert tx.committed
+    assert storage.info(metadata_table.FOLDER) is None
+
+
+def test_a_live_writer_is_refused_before_the_metadata_table_is_touched(storage):
+    with start(storage) as tx:
+        tx.inflight({})
+        table_config.update(storage, {"hoodie.table.metadata.partitions": "files"})
+        storage.publish(".hoodie/metadata/x", b"x")
+        with pytest.raises(ConcurrentWriterError):
+            start(storage)
+        assert storage.info(".hoodie/metadata/x") is not None

@@ -1,0 +1,44 @@
+"""Options of commits, with the names and defaults of Apache Hudi."""
+
+import pytest
+
+from hudi_format.errors import (
+    InvalidOptionError,
+)
+from hudi_timeline.concurrency.locks.select import FILE_SYSTEM
+from hudi_timeline.transaction.transaction import CommitOptions
+
+
+def test_options_are_read_with_apache_hudis_names_and_defaults():
+    assert CommitOptions.from_options({}) == CommitOptions(raw={})
+    options = CommitOptions.from_options(
+        {
+            "hoodie.client.heartbeat.interval_in_ms": "5000",
+            "hoodie.client.heartbeat.tolerable.misses": "3",
+            "hoodie.cleaner.policy.failed.writes": "never",
+            "hoodie.write.lock.wait_time_ms": "0",
+            "hoodie.write.lock.provider": FILE_SYSTEM,
+            "hoodie.write.lock.filesystem.expire": "5",
+            "hoodie.allow.empty.commit": "false",
+        }
+    )
+    assert (options.heartbeat_interval_ms, options.heartbeat_misses, options.failed_writes) == (
+        5000,
+        3,
+        "NEVER",
+    )
+    assert (options.lock_wait_ms, options.lock_provider, options.lock_expire_minutes) == (0, FILE_SYSTEM, 5)
+    assert not options.allow_empty
+    occ = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
+    assert CommitOptions.from_options(occ).failed_writes == "LAZY"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("hoodie.client.heartbeat.interval_in_ms", "0"), ("hoodie.client.heartbeat.interval_in_ms", "x"),
+     ("hoodie.write.lock.filesystem.expire", "-1"), ("hoodie.cleaner.policy.failed.writes", "SOMETIMES")],
+)  # fmt: skip
+def test_options_that_cannot_be_read_are_named(key, value):
+    with pytest.raises(InvalidOptionError) as e:
+        CommitOptions.from_options({key: value})
+    assert e.value.details["option"] == key
