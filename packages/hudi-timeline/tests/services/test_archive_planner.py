@@ -45,10 +45,18 @@ class Nowhere:
     uri = "nowhere"
 
 
-def archived(text, kind="COPY_ON_WRITE", **options):
+def stored(folder, text):
+    """A store with these instants, of which no one wrote a file."""
+    (folder / ".hoodie").mkdir(exist_ok=True)
+    for name in names_of(text):
+        (folder / ".hoodie" / name).write_text('{"partitionToWriteStats": {}}')
+    return LocalStorage(str(folder))
+
+
+def archived(text, kind="COPY_ON_WRITE", storage=None, **options):
     """Minutes of the instants that would leave."""
     table = table_config.TableConfig(properties={"hoodie.table.type": kind})
-    plan = make_plan(Nowhere(), table, instants_of(text), ServiceConfig(**options))
+    plan = make_plan(storage or Nowhere(), table, instants_of(text), ServiceConfig(**options))
     return [int(i.time[10:12]) for i in plan.instants]
 
 
@@ -121,18 +129,27 @@ def test_what_is_archived(timeline, want):
     assert archived(timeline, **few()) == want
 
 
-def test_beyond_a_savepoint_the_limit_counts_what_may_go():
+def test_beyond_a_savepoint_the_limit_counts_what_may_go(tmp_path):
     # Two stay, one of them the savepoint's: Apache Hudi takes as many as are too many, wherever they are.
-    assert archived(commits(9) + at(2, "s"), **few(archive_beyond_savepoint=True)) == [0, 1, 3, 4, 5, 6, 7]
+    saved = commits(9) + at(2, "s")
+    assert archived(saved, storage=stored(tmp_path, saved), **few(archive_beyond_savepoint=True)) == [
+        0,
+        1,
+        3,
+        4,
+        5,
+        6,
+        7,
+    ]
 
 
-def test_savepoints_make_no_newer_commit_go():
+def test_savepoints_make_no_newer_commit_go(tmp_path):
     """Apache Hudi counts those that stay and not which: it archives the newest commit here."""
     saved = commits(9) + "".join(at(n, "s") for n in range(1, 7))
-    assert archived(saved, **few(archive_beyond_savepoint=True)) == [0, 7]
-    assert archived(saved, **few(3, archive_beyond_savepoint=True)) == [0]
+    assert archived(saved, storage=stored(tmp_path, saved), **few(archive_beyond_savepoint=True)) == [0, 7]
+    assert archived(saved, storage=stored(tmp_path, saved), **few(3, archive_beyond_savepoint=True)) == [0]
     versions = few(archive_beyond_savepoint=True, clean_policy="KEEP_LATEST_FILE_VERSIONS")
-    assert archived(saved, **versions) == [0, 7]
+    assert archived(saved, storage=stored(tmp_path, saved), **versions) == [0, 7]
 
 
 @pytest.mark.parametrize(
@@ -194,3 +211,29 @@ def test_rows_that_were_replaced_do_not_come_back_beyond_a_savepoint(tmp_path):
     assert go_on(table) == ()
     assert at not in writes_of(table)
     assert len(writes_of(table)) <= 4
+
+
+@pytest.mark.req("TS-31", "RC-06")
+def test_the_newest_files_of_a_group_keep_their_commit_beyond_a_savepoint(tmp_path):
+    """Apache Hudi 0.15 archives that commit, and then answers with the rows of before it."""
+    table = HudiTable.create(
+        str(tmp_path / "t"),
+        ROWS,
+        name="t",
+        record_keys=["id"],
+        partition_fields=["p"],
+        ordering_fields=["ts"],
+    )
+    table.insert(row("x", "a", 1), options=AGGRESSIVE)
+    table.insert(row("y", "b", 1), options=AGGRESSIVE)
+    table.savepoint()
+    updated = table.upsert(row("x", "a", 2), options=AGGRESSIVE).instant
+    between = [table.insert(row(f"z{n}", "b", n), options=AGGRESSIVE) for n in range(9)]
+    warnings = {w for result in between for w in result.warnings}
+    assert any(updated in w and "savepoint" in w for w in warnings)
+    assert updated in writes_of(table)
+    assert between[0].instant not in writes_of(table)
+    table.delete_savepoint(table.savepoints[0])
+    assert table.insert(row("last", "b"), options=AGGRESSIVE).warnings == ()
+    assert updated not in writes_of(table)
+    assert table.read(columns=["ts"], filter="id = 'x'").to_arrow()["ts"].to_pylist() == [2]

@@ -99,6 +99,8 @@ def make_plan(storage: Storage, table: TableConfig, timeline: Timeline, config: 
     if len(timeline.completed_writes()) > most:
         commits = _commits(storage, table, timeline, config)[: len(timeline.completed_writes()) - least]
         commits, warning = _before_files_left(storage, commits)
+        commits, hidden = _without_hidden_files(storage, timeline, commits)
+        warning = warning or hidden
         chosen += commits
     chosen.sort()
     keys = {(i.time, i.comparable_action) for i in chosen}
@@ -191,6 +193,44 @@ def _before_files_left(storage: Storage, commits: list[Instant]) -> tuple[list[I
                 "delete the savepoint that keeps it, or clean with hoodie.cleaner.incremental.mode=false"
             )
     return commits, ""
+
+
+def _without_hidden_files(
+    storage: Storage, timeline: Timeline, commits: list[Instant]
+) -> tuple[list[Instant], str]:
+    """The commits without those beyond the first savepoint that wrote the newest files of a file group; and a warning.
+
+    To Apache Hudi the active timeline begins at the savepoint: it takes the files of an instant that is archived from
+    behind it for those of a failed write, and answers with the file group's older rows.
+    """
+    saved = savepoints(timeline)
+    beyond = {i.time for i in commits if saved and i.time > saved[0]}
+    if not beyond:
+        return commits, ""
+    newest_base: dict[tuple[str, str], str] = {}
+    written: dict[str, frozenset[tuple[str, str]]] = {}
+    replaced: set[tuple[str, str]] = set()
+    for instant in timeline.completed_writes():
+        metadata = read_commit(storage, instant)
+        replaced |= {(p, file_id) for p, ids in metadata.replaced.items() for file_id in ids}
+        written[instant.time] = groups = frozenset(
+            (p, s.file_id) for p, stats in metadata.partition_to_stats.items() for s in stats if s.file_id
+        )
+        logs = {
+            (p, s.file_id)
+            for p, stats in metadata.partition_to_stats.items()
+            for s in stats
+            if parse_log_file(p, s.path.rpartition("/")[2]) is not None
+        }
+        newest_base.update(dict.fromkeys(groups - logs, instant.time))
+    kept = {time for time in beyond if any(time >= newest_base.get(g, "") for g in written[time] - replaced)}
+    if not kept:
+        return commits, ""
+    return [i for i in commits if i.time not in kept], (
+        f"{len(kept)} commits beyond the savepoint of {saved[0]} are not archived, {min(kept)} the first: they wrote "
+        "the newest files of file groups, which Apache Hudi does not read once their commits are archived; delete the "
+        "savepoint to archive them"
+    )
 
 
 def _for_next_compaction(timeline: Timeline, delta_commits: int) -> list[str]:
