@@ -3,6 +3,7 @@
 import pyarrow as pa
 import pytest
 
+from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable, table_config
 from hudi_timeline.options.service_config import ServiceConfig
 from hudi_timeline.services.archive_planner import limits, make_plan
