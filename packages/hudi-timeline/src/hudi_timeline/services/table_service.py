@@ -9,7 +9,6 @@ from hudi_format.storage.open import as_durable_as_asked
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import feature_gate, metadata_table, table_config
 from hudi_timeline.concurrency import heartbeat
-from hudi_timeline.concurrency.locks import provider as locks
 from hudi_timeline.options.service_config import ServiceConfig, parse_service_options
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.active_timeline import load_timeline
@@ -75,7 +74,7 @@ class ServiceContext:
         Raises:
             LockError; UnsupportedError: the feature gate.
         """
-        with locks.hold(self._lock, self.options.lock_wait_ms):
+        with self._lock.held():
             table_config.recover(self.storage)
             self.table = table_config.load(self.storage)
             timeline = load_timeline(self.storage, self.table)

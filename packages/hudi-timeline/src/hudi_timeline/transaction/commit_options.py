@@ -84,9 +84,9 @@ class CommitOptions:
             raw=options,
         )
 
-    def lock_of(self, storage: Storage) -> locks.Lock:
+    def lock_of(self, storage: Storage) -> locks.TableLock:
         """The lock of a table."""
-        return lock_for(
+        lock = lock_for(
             storage,
             self.lock_provider,
             path=self.lock_path,
@@ -94,6 +94,7 @@ class CommitOptions:
             validity_s=self.lock_validity_s,
             options=self.raw,
         )
+        return locks.TableLock(lock, self.lock_wait_ms)
 
 
 def refuse_alive(storage: Storage, pending: Instant, options: CommitOptions) -> None:

@@ -54,7 +54,7 @@ class Replacement:
     """
 
     def __init__(
-        self, storage: Storage, options: CommitOptions, lock: locks.Lock, beat: heartbeat.Heartbeat
+        self, storage: Storage, options: CommitOptions, lock: locks.TableLock, beat: heartbeat.Heartbeat
     ) -> None:
         self.storage = open_beside(storage, f"{storage.uri}/{NEW}")
         self.options = replace(options, lock_provider=None, lock_path=None, failed_writes=EAGER)
@@ -71,7 +71,7 @@ class Replacement:
         Raises:
             ConcurrentWriterError: a writer of the old table is alive, or another one took this write for dead.
         """
-        with locks.hold(self._lock, self._given.lock_wait_ms):
+        with self._lock.held():
             _refuse_writers(self._table, self._given)
             self._lock.verify()
             self._beat.check()
@@ -94,7 +94,7 @@ def replacing(storage: Storage, options: CommitOptions, caller: RunningCall) -> 
     lock = options.lock_of(storage)
     beat = None
     try:
-        with locks.hold(lock, options.lock_wait_ms):
+        with lock.held():
             settle(storage)
             _refuse_writers(storage, options)
             beat = heartbeat.start(
@@ -103,11 +103,11 @@ def replacing(storage: Storage, options: CommitOptions, caller: RunningCall) -> 
         replacement = Replacement(storage, options, lock, beat)
         yield replacement
         if not replacement.switched:
-            _remove(storage, lock, options)
+            _remove(storage, lock)
     except BaseException as e:
         if beat is not None:
             try:
-                if not _remove(storage, lock, options):
+                if not _remove(storage, lock):
                     e.add_note("The new table is complete; the next write puts it into its place.")
             except (HudiError, OSError) as undo_error:
                 e.add_note(f"The new table could not be removed ({undo_error}); the next write sees to it.")
@@ -117,9 +117,9 @@ def replacing(storage: Storage, options: CommitOptions, caller: RunningCall) -> 
             beat.give_up()
 
 
-def _remove(storage: Storage, lock: locks.Lock, options: CommitOptions) -> bool:
+def _remove(storage: Storage, lock: locks.TableLock) -> bool:
     """Remove the room of a table that is not switched to; False where the switch is decided."""
-    with locks.hold(lock, options.lock_wait_ms):
+    with lock.held():
         if _is_decided(storage):
             return False
         storage.delete_dir(ROOM)
@@ -162,7 +162,7 @@ def finish(storage: Storage, options: CommitOptions) -> bool:
     """
     if storage.info(SWITCH) is None:
         return False
-    with locks.hold(options.lock_of(as_it_is(storage)), options.lock_wait_ms):
+    with options.lock_of(as_it_is(storage)).held():
         look_again(storage)
         settle(storage)
     return True

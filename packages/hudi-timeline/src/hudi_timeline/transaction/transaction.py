@@ -115,7 +115,7 @@ def begin(
     if options is None:
         options = CommitOptions.from_options(config.raw) if config is not None else CommitOptions()
     lock = options.lock_of(storage)
-    with locks.hold(lock, options.lock_wait_ms):
+    with lock.held():
         now_there = one_moment(storage)
         overwrite.settle(now_there, beside_others=options.failed_writes != EAGER)
         marked = markers.list_instants(now_there)
@@ -237,7 +237,7 @@ class Transaction:
         action: str,
         operation: str,
         options: CommitOptions,
-        lock: locks.Lock,
+        lock: locks.TableLock,
         beat: Heartbeat,
         warnings: tuple[str, ...] = (),
     ) -> None:
@@ -368,7 +368,7 @@ class Transaction:
         looks = consistency_guard.looks_of(self._options.raw or {})
         if looks is not None:
             consistency_guard.wait_for_files(self.storage, metadata.stats, looks)
-        with locks.hold(self._lock, self._options.lock_wait_ms):
+        with self._lock.held():
             return self._commit_locked(metadata, participants, recheck)
 
     def _commit_locked(
@@ -489,7 +489,7 @@ class Transaction:
             return
         log.info("%s: write %s is rolled back: %s", self.storage.uri, self.instant, reason or "it failed")
         try:
-            with locks.hold(self._lock, self._options.lock_wait_ms):
+            with self._lock.held():
                 timeline = load_timeline(self.storage, self.config)
                 own = next(
                     (i for i in timeline.instants if i.time == self.instant and i.action == self.action), None

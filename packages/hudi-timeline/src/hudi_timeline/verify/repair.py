@@ -18,7 +18,6 @@ from typing import Any
 from hudi_format.errors import ConcurrentWriterError, OptionError
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.concurrency import heartbeat
-from hudi_timeline.concurrency.locks import provider as locks
 from hudi_timeline.metadata_table import FOLDER
 from hudi_timeline.table_config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from hudi_timeline.timeline.instant import format_instant
@@ -84,9 +83,7 @@ def repair(
         _check_codes(only)
     if dry_run:
         return RepairResult(_plan(storage, only, deep=deep, scan_of=scan_of))
-    given = CommitOptions.from_options(dict(options or {}))
-    lock = given.lock_of(storage)
-    with locks.hold(lock, given.lock_wait_ms):
+    with CommitOptions.from_options(dict(options or {})).lock_of(storage).held():
         _refuse_live_writers(storage)
         now = _plan(storage, only, deep=deep, scan_of=scan_of)
         if plan is not None:

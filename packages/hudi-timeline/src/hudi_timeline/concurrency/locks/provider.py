@@ -7,7 +7,8 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Protocol
 
 from hudi_format.errors import HudiError, LockError
@@ -99,6 +100,26 @@ def hold(
         except KeyboardInterrupt:
             _give_back(held)
             raise
+
+
+@dataclass(frozen=True, slots=True)
+class TableLock:
+    """The lock of a table, as a call's options choose it: how whoever changes a table takes it.
+
+    Attributes:
+        wait_ms: how long to wait for it, in all.
+    """
+
+    lock: Lock
+    wait_ms: int = DEFAULT_WAIT_MS
+
+    def held(self) -> AbstractContextManager[None]:
+        """The lock held for a block.  Errors as `hold`."""
+        return hold(self.lock, self.wait_ms)
+
+    def verify(self) -> None:
+        """Make sure, while it is held, that it was not lost.  Raises LockError."""
+        self.lock.verify()
 
 
 def give_back_abandoned() -> None:
