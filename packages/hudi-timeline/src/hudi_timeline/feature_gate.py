@@ -18,8 +18,8 @@ from hudi_format.storage.protocol import Storage
 from hudi_timeline import metadata_table
 from hudi_timeline.table_config import META_FOLDER, PROPERTIES_FILE, TableConfig, load
 from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
-from hudi_timeline.timeline.commit_metadata import read_commit
-from hudi_timeline.timeline.instant import COMPACTION, LOG_COMPACTION, RESTORE
+from hudi_timeline.timeline.commit_metadata import CommitMetadata, read_commit
+from hudi_timeline.timeline.instant import COMPACTION, LOG_COMPACTION, RESTORE, Instant
 
 READ = "read"
 WRITE = "write"
@@ -56,6 +56,11 @@ class TableFeatures:
     timeline: Timeline
     options: Mapping[str, str]
     operation: str = ""
+    read: Callable[[Instant], CommitMetadata] | None = None
+
+    def commit(self, instant: Instant) -> CommitMetadata:
+        """What a completed write says."""
+        return read_commit(self.storage, instant) if self.read is None else self.read(instant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,17 +153,19 @@ def _metadata_bootstrap(facts: TableFeatures) -> str:
 
 
 def _schema_history(facts: TableFeatures) -> str:
+    if facts.timeline.lacks(".schema"):
+        return ""
     if any(e.name.endswith(".schemacommit") for e in facts.storage.list(".hoodie/.schema")):
         return "a schema-on-read history (.hoodie/.schema)"
     return ""
 
 
 def _bucket_index(facts: TableFeatures) -> str:
-    if facts.storage.list(".hoodie/.bucket_index"):
+    if not facts.timeline.lacks(".bucket_index") and facts.storage.list(".hoodie/.bucket_index"):
         return "a consistent-hashing bucket index (.hoodie/.bucket_index)"
     ids: list[str] = []
     for instant in reversed(facts.timeline.completed_writes()):
-        ids = sorted({s.file_id for s in read_commit(facts.storage, instant).stats if s.file_id})
+        ids = sorted({s.file_id for s in facts.commit(instant).stats if s.file_id})
         if ids:
             break
     small = len(ids) > _FEW_GROUPS or all(i[:8].isdecimal() and int(i[:8]) < _SMALL_BUCKET for i in ids)
@@ -304,10 +311,13 @@ def check_write(
     timeline: Timeline | None = None,
     options: Mapping[str, str] | RawOptions | None = None,
     operation: str = "",
+    *,
+    read: Callable[[Instant], CommitMetadata] | None = None,
 ) -> None:
     """Refuse a write that would damage the table.
 
     Args:
+        read: gives a commit's metadata, for callers that keep them.
         timeline: None to look at what needs no timeline only, before one can be loaded.
         options: what the user gave, as a mapping or as parsed options that keep it in `raw`.
 
@@ -315,7 +325,7 @@ def check_write(
         UnsupportedError: the table has a feature that a write would damage; `details["feature"]`.
     """
     given = options if isinstance(options, Mapping) else options.raw if options is not None else {}
-    _check(WRITE, TableFeatures(storage, config, timeline or Timeline(), given, operation=operation))
+    _check(WRITE, TableFeatures(storage, config, timeline or Timeline(), given, operation, read))
 
 
 # What cleaning, archival and savepoints would do harm to, or would not understand.

@@ -19,9 +19,8 @@ from hudi_index.bloom.key_observer import BLOOM, MAX_KEY, MIN_KEY, TYPE_CODE
 from hudi_timeline.file_system_view.base_files import base_files
 from hudi_timeline.file_system_view.file_slices import every_slice, newest_slices
 from hudi_timeline.file_system_view.partition_values import partition_columns, partition_table
-from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, open_snapshot
+from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, load_snapshot, open_snapshot
 from hudi_timeline.reading.stability import open_writes
-from hudi_timeline.table_config import load
 from hudi_timeline.timeline.action_metadata import (
     RestoreMetadata,
     RestorePlan,
@@ -29,7 +28,7 @@ from hudi_timeline.timeline.action_metadata import (
     RollbackPlan,
     read_action,
 )
-from hudi_timeline.timeline.active_timeline import Timeline, completion_ms, load_timeline, modified_at
+from hudi_timeline.timeline.active_timeline import Timeline, completion_ms, modified_at
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.timeline.instant import REQUESTED, RESTORE, ROLLBACK, WRITE_ACTIONS, Instant, zone_of
 
@@ -115,9 +114,13 @@ class Inspector:
     def _snapshot(self) -> TableSnapshot:
         return open_snapshot(self._storage, commits=self._commits)
 
+    def _now(self) -> TableSnapshot:
+        """The table, whatever features it has."""
+        return load_snapshot(self._storage, commits=self._commits)
+
     def open_writes(self) -> pa.Table:
         """Pending writes with their writers, oldest first; a stable reader waits for these."""
-        found = open_writes(self._storage, load_timeline(self._storage, load(self._storage)))
+        found = open_writes(self._storage, self._now().timeline)
         return pa.Table.from_pylist([asdict(w) for w in found], OPEN_WRITES)
 
     def commits(self) -> pa.Table:
@@ -162,7 +165,7 @@ class Inspector:
 
         What a pending one does to files is not known; of a plan that was never written whole nothing is.
         """
-        timeline = load_timeline(self._storage, load(self._storage))
+        timeline = self._now().timeline
         rows = [self._rollback(i, timeline) for i in timeline.instants if i.action in (ROLLBACK, RESTORE)]
         return pa.Table.from_pylist(rows, ROLLBACKS)
 
@@ -253,14 +256,14 @@ class Inspector:
         """
         if instant is not None:
             return _bytes_per_row(self._commit(instant)[1])
-        for found in reversed(load_timeline(self._storage, load(self._storage)).completed_writes()):
+        for found in reversed(self._now().timeline.completed_writes()):
             size = _bytes_per_row(self._commits.get(found))
             if size is not None:
                 return size
         return None
 
     def _commit(self, instant: str) -> tuple[str, CommitMetadata]:
-        timeline = load_timeline(self._storage, load(self._storage))
+        timeline = self._now().timeline
         found = next((i for i in timeline.completed_writes() if i.time == instant), None)
         if found is None:
             raise InstantNotFoundError(

@@ -47,14 +47,17 @@ def only_files(config: TableConfig) -> bool:
     return set(built(config)) <= {FILES}
 
 
-def drop(storage: Storage, config: TableConfig) -> tuple[TableConfig, str]:
+def drop(storage: Storage, config: TableConfig, *, is_gone: bool = False) -> tuple[TableConfig, str]:
     """Remove the metadata table, under the table's lock and after the feature gate.
+
+    Args:
+        is_gone: whether its folder is known not to be there.
 
     Returns:
         the table's configuration afterwards, and a sentence for the user ("" where there was none).
     """
     partitions = built(config)
-    folder = storage.info(FOLDER)
+    folder = None if is_gone else storage.info(FOLDER)
     if not partitions and folder is None:
         return config, ""
     if partitions:

@@ -18,9 +18,8 @@ from hudi_format.errors import CorruptFileError, NotAHudiTableError, TableExists
 from hudi_format.keygen.key_generator import KeySpec, kind_of
 from hudi_format.keygen.timestamp_based import STORED
 from hudi_format.storage import stable_reads
-from hudi_format.storage.cached_listing import has_no_folders, look_again
 from hudi_format.storage.open import flush
-from hudi_format.storage.protocol import Storage
+from hudi_format.storage.protocol import Storage, has_no_folders
 from hudi_format.storage.safe_path import is_plain
 
 META_FOLDER = ".hoodie"
@@ -300,6 +299,7 @@ def load(storage: Storage, *, pause: Callable[[float], None] = time.sleep) -> Ta
     Source: timeline format, "hoodie.properties"; HoodieTableConfig.fetchConfigs of 0.15.
     """
     problem: CorruptFileError | None = None
+    is_empty = False
     for attempt in range(READ_TRIES):
         for path in (PROPERTIES_FILE, BACKUP_FILE):
             try:
@@ -308,18 +308,19 @@ def load(storage: Storage, *, pause: Callable[[float], None] = time.sleep) -> Ta
                 continue
             except CorruptFileError as e:
                 problem = problem or e
-        if problem is None and not storage.list(META_FOLDER):
+        is_empty = problem is None and not storage.list(META_FOLDER)
+        if is_empty:
             break  # nothing that an update could bring back
         if attempt + 1 < READ_TRIES:
             pause(READ_PAUSE_S)
-            look_again(storage)
     if problem is not None:
         raise problem
-    if storage.info(OVERWRITE_SWITCH) is not None:
+    if not is_empty and storage.info(OVERWRITE_SWITCH) is not None:
         raise NotAHudiTableError(
             "the table is being overwritten, and the new one is not in its place yet",
             table=storage.uri,
             remedy="try again when it is done; if its writer died, the next write finishes it.",
+            overwritten=True,
         )
     raise NotAHudiTableError(
         "no Hudi table: there is no .hoodie/hoodie.properties",
@@ -358,7 +359,6 @@ def _at_rest(storage: Storage) -> dict[str, str]:
         if not updating and found.size in (-1, len(data)) and data.endswith(b"\n"):
             break
         time.sleep(stable_reads.PAUSE_S)
-        look_again(storage)
         # It is read once more when the time is up: this process may have been held up too.
         now = time.monotonic()
         newer = storage.read(PROPERTIES_FILE)

@@ -9,12 +9,11 @@ import pytest
 from hudi_format.errors import ConflictingOptionError, HudiError, UnsupportedError
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable, table_config
-from hudi_timeline.file_system_view.snapshot import CommitCache
+from hudi_timeline.file_system_view.snapshot import load_snapshot
 from hudi_timeline.services.replace_properties import overwrite_properties
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.testing.faulty_storage import CRASH, Crash, Fault, Faults
 from hudi_timeline.timeline import archived_timeline
-from hudi_timeline.timeline.active_timeline import load_timeline
 from hudi_timeline.writing.index_choice import RECORDED, recorded_index, remembered_index
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute
@@ -305,8 +304,7 @@ def test_a_write_to_a_table_of_ours_reads_no_more_commits_for_it(path):
         HudiTable.open(str(path)).insert(rows((f"n{n}", "a", 1)))
     faults = Faults()
     storage = faults.wrap(open_storage(str(path)))
-    config = table_config.load(storage)
-    timeline, commits = load_timeline(storage, config), CommitCache(storage)
+    snapshot = load_snapshot(storage)
     before = len(faults.log)
-    assert remembered_index(storage, config, timeline, commits, far=True) == ("SIMPLE", False)
+    assert remembered_index(snapshot, far=True) == ("SIMPLE", False)
     assert len(faults.log) - before == 1  # the newest commit, which the plan reads for the schema

@@ -304,7 +304,7 @@ def test_a_write_counts_as_dead_once_the_call_that_made_it_is_over(made, tmp_pat
     with pytest.raises(KeyboardInterrupt):
         write(True)
     with commit.begin(t.storage, t.config, operation="UPSERT") as ours:
-        assert kept[0].instant not in {i.time for i in ours.snapshot_timeline.instants}
+        assert kept[0].instant not in {i.time for i in ours.snapshot.timeline.instants}
         with pytest.raises(ConcurrentWriterError):
             kept[0].inflight(None)
 

@@ -48,7 +48,7 @@ def upsert(storage):
     """Rewrites group 1, adds group 2, and has a second attempt to delete."""
     tx = start(storage)
     tx.inflight({})
-    prev = tx.snapshot_timeline.completed_writes()[-1].time
+    prev = tx.snapshot.timeline.completed_writes()[-1].time
     stats = [write_file(tx, 1, prev=prev), write_file(tx, 2)]
     write_file(tx, 2, attempt=1)
     tx.commit(stats, schema_text="{}")

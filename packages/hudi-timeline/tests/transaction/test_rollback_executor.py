@@ -12,6 +12,7 @@ from hudi_format.log.reader import LogFileReader
 from hudi_format.log.writer import LogWriter
 from hudi_timeline import table_config
 from hudi_timeline.concurrency import markers
+from hudi_timeline.file_system_view.snapshot import load_snapshot
 from hudi_timeline.timeline import avro_files
 from hudi_timeline.timeline.active_timeline import load_timeline
 from hudi_timeline.timeline.instant import Instant
@@ -281,7 +282,7 @@ def begun(storage, requests, *, state="requested", target=T, action="commit", co
 
 
 def finish(storage):
-    return finish_pending(storage, table_config.load(storage), timeline(storage))
+    return finish_pending(load_snapshot(storage)).timeline
 
 
 @pytest.mark.parametrize("state", ["requested", "inflight"])

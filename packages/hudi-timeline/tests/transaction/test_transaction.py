@@ -102,7 +102,7 @@ def test_files_of_attempts_that_the_commit_does_not_name_are_deleted(storage):
 def test_the_snapshot_of_a_transaction_is_the_timeline_without_it(storage):
     first = write(storage, 1)
     with start(storage) as tx:
-        assert [i.time for i in tx.snapshot_timeline.instants] == [first.instant]
+        assert [i.time for i in tx.snapshot.timeline.instants] == [first.instant]
         assert tx.instant > first.instant
         tx.inflight({})
         tx.commit([], schema_text=SCHEMA)

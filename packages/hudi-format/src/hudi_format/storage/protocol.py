@@ -168,6 +168,11 @@ class ObjectStorage(Protocol):
         ...
 
 
+def has_no_folders(storage: Storage) -> bool:
+    """Whether a folder is there only by its files, so that a listing tells as much as a look at the folder."""
+    return isinstance(storage, ObjectStorage) and not storage.has_folders
+
+
 @contextmanager
 def named(uri: str, path: str) -> Iterator[None]:
     """Turn an operating system error into a StorageError that names the file."""

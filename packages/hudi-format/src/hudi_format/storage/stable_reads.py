@@ -13,8 +13,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from hudi_format.errors import CorruptFileError
-from hudi_format.storage.cached_listing import has_no_folders, look_again
-from hudi_format.storage.protocol import Storage
+from hudi_format.storage.protocol import Storage, has_no_folders
 
 T = TypeVar("T")
 
@@ -47,7 +46,6 @@ def read_whole(storage: Storage, path: str, parse: Callable[[bytes], T]) -> T:
     begin = rest = time.monotonic()
     while True:
         time.sleep(PAUSE_S)
-        look_again(storage)
         # It is read once more when the time is up: this process may have been held up too.
         now = time.monotonic()
         found = storage.read(path)
@@ -65,6 +63,5 @@ def may_be_filled(storage: Storage, path: str) -> bool:
     """Whether a file is so young that its writer may still be writing."""
     if has_no_folders(storage):
         return False
-    look_again(storage)
     info = storage.info(path)
     return info is not None and abs(time.time() - info.mtime_ms / 1000) < YOUNG_S

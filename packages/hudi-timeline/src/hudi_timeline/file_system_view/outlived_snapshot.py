@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from hudi_format.errors import CorruptFileError, StaleSnapshotError
 from hudi_format.file_names import parse_base_file, parse_log_file
 from hudi_format.model import BaseFile, LogFile
-from hudi_format.storage.cached_listing import as_it_is
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.table_config import DEFAULT_TIMELINE, META_FOLDER, load
@@ -113,7 +112,7 @@ def replaced_in_archive(snapshot: TableSnapshot) -> dict[Group, str]:
     from hudi_timeline.timeline.archived_timeline import archived_actions  # few reads need the archive
     from hudi_timeline.timeline.commit_metadata import CommitMetadata
 
-    storage = as_it_is(snapshot.storage)
+    storage = snapshot.storage
     found: dict[Group, str] = {}
     for instant, did in archived_actions(storage, snapshot.config, frozenset({REPLACE_COMMIT})):
         if isinstance(did, CommitMetadata) and _counts(snapshot, instant.time):
@@ -153,7 +152,7 @@ def _listed_again(snapshot: TableSnapshot) -> Timeline:
 
 
 def _listed(snapshot: TableSnapshot, folder: str) -> Timeline:
-    storage = as_it_is(snapshot.storage)
+    storage = snapshot.storage
     # On a local disk to ask for each file's size takes most of the time of a listing.
     entries = storage.list(folder, unless=("",)) if type(storage) is LocalStorage else storage.list(folder)
     return Timeline.of_listing(entries, folder, zone_of(snapshot.config.timezone))
@@ -204,7 +203,7 @@ def _archive(snapshot: TableSnapshot) -> list[tuple[Instant, Action | None]]:
     """The completed instants of the archive, with what cleanings did."""
     from hudi_timeline.timeline.archived_timeline import archived_actions  # few reads need the archive
 
-    storage = as_it_is(snapshot.storage)
+    storage = snapshot.storage
     # The table may have been upgraded since, and its archive with it.
     found = archived_actions(storage, load(storage), frozenset({CLEAN}))
     return [(i, did) for i, did in found if i.completed]
@@ -248,7 +247,7 @@ def _files_of(snapshot: TableSnapshot, clean: Instant) -> list[tuple[str, str]]:
     """
     from hudi_timeline.timeline.action_metadata import parse_action
 
-    storage, state, path = as_it_is(snapshot.storage), clean.state, clean.path
+    storage, state, path = snapshot.storage, clean.state, clean.path
     data = storage.read(path)
     if not data:  # of Apache Hudi's; what is to be deleted stands in the requested file
         state, path = REQUESTED, f"{clean.folder}/{file_name(clean.time, CLEAN, REQUESTED)}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,7 +17,6 @@ from hudi_format.errors import ConcurrentWriterError, MissingFileError
 from hudi_format.file_names import is_base_file_name
 from hudi_format.model import FileSlice, VisibleInstants
 from hudi_format.storage import stable_reads
-from hudi_format.storage.cached_listing import look_again
 from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline import feature_gate
 from hudi_timeline.file_system_view.base_files import (
@@ -30,7 +29,7 @@ from hudi_timeline.file_system_view.base_files import (
 from hudi_timeline.file_system_view.listing import Listing, PartitionFilter, list_partition_files, list_table
 from hudi_timeline.file_system_view.outlived_snapshot import Found, refuse_outlived, replaced_in_archive
 from hudi_timeline.table_config import TableConfig, load
-from hudi_timeline.timeline.active_timeline import Timeline, latest_schema, load_timeline
+from hudi_timeline.timeline.active_timeline import ListedFolder, Timeline, latest_schema, load_timeline
 from hudi_timeline.timeline.commit_files import CommitFiles, read_commit_files
 from hudi_timeline.timeline.commit_metadata import CommitMetadata, read_commit
 from hudi_timeline.timeline.instant import Instant
@@ -129,12 +128,12 @@ class Lister(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TableSnapshot:
     """The table as of an instant.
 
     Attributes:
-        schema: the table's schema at that instant, without meta columns; empty where the table says nothing.
+        known_schema: the schema where it was read with the snapshot, or is another one than the table's.
         as_of: files and replacements of later instants do not count; None for all completed ones.
         evolution: how older files are read by column id, where the table has a schema history and the read goes
             by it; see `schema_history.with_history`.
@@ -146,7 +145,7 @@ class TableSnapshot:
     storage: Storage
     config: TableConfig
     timeline: Timeline
-    schema: pa.Schema
+    known_schema: pa.Schema | None = field(default=None, repr=False)
     as_of: str | None = None
     commits: CommitCache = field(compare=False, repr=False, default=None)  # type: ignore[assignment]
     evolution: ReadEvolution | None = field(compare=False, repr=False, default=None)
@@ -157,6 +156,38 @@ class TableSnapshot:
     def __post_init__(self) -> None:
         if self.commits is None:
             object.__setattr__(self, "commits", CommitCache(self.storage))
+
+    @cached_property
+    def stored_schema(self) -> pa.Schema | None:
+        """The table's schema at that instant, without meta columns; None where the table says nothing of it.
+
+        Read where it is asked for, and kept.  Errors as `latest_schema`.
+        """
+        if self.known_schema is not None:
+            return self.known_schema
+        read = self.commits.get
+        schema = latest_schema(self.storage, self.timeline, self.config, self.as_of, read=read)
+        if schema is None and self.as_of is not None:
+            # Before the first commit there were no rows, of the table's later schema.
+            schema = latest_schema(self.storage, self.timeline, self.config, read=read)
+        return schema
+
+    @property
+    def schema(self) -> pa.Schema:
+        """As `stored_schema`; empty where that is None."""
+        return pa.schema([]) if self.stored_schema is None else self.stored_schema
+
+    def at(self, as_of: str | None) -> TableSnapshot:
+        """The same table as of an instant."""
+        return replace(self, as_of=as_of, known_schema=None)
+
+    def reloaded(self) -> TableSnapshot:
+        """The table as it is now, by the same configuration; what was read of its commits is not read again."""
+        return load_snapshot(self.storage, self.config, commits=self.commits)
+
+    def with_timeline(self, timeline: Timeline) -> TableSnapshot:
+        """The table as if its timeline were another one."""
+        return replace(self, timeline=timeline, known_schema=None)
 
     @property
     def instants(self) -> tuple[Instant, ...]:
@@ -376,7 +407,6 @@ def load_both(storage: Storage) -> tuple[TableConfig, Timeline]:
             if time.monotonic() > until:
                 raise
         time.sleep(stable_reads.PAUSE_S)
-        look_again(storage)
 
 
 def snapshot_of(
@@ -388,16 +418,28 @@ def snapshot_of(
     commits: CommitCache | None = None,
 ) -> TableSnapshot:
     """The snapshot of a configuration and a timeline that were read already."""
-    cache = commits or CommitCache(storage)
-    schema = latest_schema(storage, timeline, config, as_of, read=cache.get)
-    if schema is None and as_of is not None:
-        # Before the first commit there were no rows, of the table's later schema.
-        schema = latest_schema(storage, timeline, config, read=cache.get)
-    return TableSnapshot(
-        storage,
-        config,
-        timeline,
-        pa.schema([]) if schema is None else schema,
-        as_of,
-        cache,
-    )
+    snapshot = TableSnapshot(storage, config, timeline, None, as_of, commits or CommitCache(storage))
+    return replace(snapshot, known_schema=snapshot.schema)
+
+
+def load_snapshot(
+    storage: Storage,
+    config: TableConfig | None = None,
+    *,
+    commits: CommitCache | None = None,
+    listed: ListedFolder | None = None,
+) -> TableSnapshot:
+    """The table as it is now, for whoever changes it: no feature is refused, and no commit read before it is needed.
+
+    Args:
+        config: as it was read just now; read here where it is not given.
+        listed: the folder `.hoodie`, where it was listed just now.
+
+    Raises:
+        NotAHudiTableError, CorruptFileError, ConcurrentWriterError: as `open_snapshot`.
+    """
+    if config is None:
+        config, timeline = load_both(storage)
+    else:
+        timeline = load_timeline(storage, config, listed)
+    return TableSnapshot(storage, config, timeline, None, None, commits or CommitCache(storage))

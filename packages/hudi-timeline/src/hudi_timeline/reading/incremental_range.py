@@ -23,7 +23,7 @@ from hudi_format.file_names import parse_base_file
 from hudi_format.model import BaseFile
 from hudi_format.schema.meta_fields import with_meta
 from hudi_format.storage import stable_reads
-from hudi_format.storage.cached_listing import has_no_folders, look_again
+from hudi_format.storage.protocol import has_no_folders
 from hudi_timeline.file_system_view.base_files import CommittedBaseFile, Group, check_size, missing_file
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.partition_values import (
@@ -270,7 +270,6 @@ def _at_rest(snapshot: TableSnapshot, instant: Instant) -> bool:
     if has_no_folders(storage) or abs(time.time() - instant.mtime_ms / 1000) > stable_reads.YOUNG_S:
         return True
     snapshot.commits.get(instant)  # waits until it is whole
-    look_again(storage)
     found = storage.info(instant.path)
     return found is None or found.mtime_ms == instant.mtime_ms
 

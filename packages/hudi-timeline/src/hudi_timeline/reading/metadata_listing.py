@@ -21,11 +21,11 @@ from hudi_index.metadata_table.files import TableFiles, read_partitions, read_ta
 from hudi_timeline.file_system_view.base_files import FileView
 from hudi_timeline.file_system_view.file_slices import merged_slices
 from hudi_timeline.file_system_view.listing import Listing, PartitionFilter, list_partition_files, list_table
-from hudi_timeline.file_system_view.snapshot import TableSnapshot, open_snapshot
+from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot, open_snapshot
 from hudi_timeline.metadata_table import FILES, FOLDER
 from hudi_timeline.reading.merged_query import slice_merge
 from hudi_timeline.table_config import load
-from hudi_timeline.timeline.active_timeline import Timeline, load_timeline
+from hudi_timeline.timeline.active_timeline import Timeline
 
 NOT_LISTED = "not listed"
 GONE = "gone"
@@ -134,7 +134,7 @@ def list_by_metadata(storage: Storage) -> TableFiles:
         NotAHudiTableError: there is no metadata table.
         MissingFileError, CorruptFileError: a file of it is gone or damaged.
     """
-    return MetadataFiles.of(storage, load_timeline(storage, load(storage))).files()
+    return MetadataFiles.of(storage, load_snapshot(storage).timeline).files()
 
 
 def differences(storage: Storage) -> list[Difference]:

@@ -34,7 +34,6 @@ from hudi_timeline.options.service_config import ServiceConfig
 from hudi_timeline.services.archive_planner import ArchivePlan, archive_entry, make_plan
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.table_config import META_FOLDER
-from hudi_timeline.timeline.active_timeline import load_timeline
 from hudi_timeline.timeline.archived_schema import ARCHIVED_ENTRY
 from hudi_timeline.timeline.archived_timeline import archive_files
 from hudi_timeline.timeline.instant import Instant
@@ -84,11 +83,9 @@ def archive(
     began = time.monotonic()
     storage = context.storage
     if dry_run:
-        timeline = load_timeline(storage, context.table)
-        return ArchiveResult(make_plan(storage, context.table, timeline, config))
-    with context.locked():
-        timeline = load_timeline(storage, context.table)
-        plan = make_plan(storage, context.table, timeline, config)
+        return ArchiveResult(make_plan(storage, context.table, context.look().timeline, config))
+    with context.locked() as snapshot:
+        plan = make_plan(storage, context.table, snapshot.timeline, config)
         if plan.warning:
             context.warnings.append(plan.warning)
         if not plan:

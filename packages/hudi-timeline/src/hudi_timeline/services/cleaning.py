@@ -25,7 +25,7 @@ from hudi_format.model import join_path
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.file_system_view.file_slices import newest_slices
-from hudi_timeline.file_system_view.snapshot import snapshot_of
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.service_config import KEEP_VERSIONS, ServiceConfig
 from hudi_timeline.reading import stability
 from hudi_timeline.services.clean_planner import CleanPlan, earliest_to_retain, is_due, make_plan
@@ -41,7 +41,7 @@ from hudi_timeline.services.pending_cleans import (
 from hudi_timeline.services.savepoints import savepointed_files
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline import avro_files
-from hudi_timeline.timeline.active_timeline import Timeline, is_clustering, load_timeline
+from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
 from hudi_timeline.timeline.instant import (
     CLEAN,
     INFLIGHT,
@@ -94,8 +94,9 @@ class CleanResult:
         )
 
 
-def wants_clean(context: ServiceContext, timeline: Timeline, config: ServiceConfig) -> bool:
+def wants_clean(context: ServiceContext, snapshot: TableSnapshot, config: ServiceConfig) -> bool:
     """Whether there may be something to do: a cleaning to finish, writes to roll back, or files to delete."""
+    timeline = snapshot.timeline
     if timeline.pending(CLEAN) or (context.options.failed_writes == LAZY and timeline.pending_writes()):
         return True
     if config.clean_policy != KEEP_VERSIONS:
@@ -134,17 +135,17 @@ def clean(
     began = time.monotonic()
     storage = context.storage
     if dry_run:
-        plan = plan or _plan(context, config, only_if_due, now)
+        plan = plan or _plan(context, context.look(), config, only_if_due, now)
         return CleanResult("", plan, seconds=time.monotonic() - began)
     if context.options.failed_writes == LAZY:
         roll_back_expired(context)
-    finished = finish_pending(context)
-    with context.locked():
+    finished = finish_pending(context, context.look())
+    with context.locked() as snapshot:
         if plan is None:
-            plan = _plan(context, config, only_if_due, now)
+            plan = _plan(context, snapshot, config, only_if_due, now)
         else:
-            _refuse_needed(context, plan, "")
-        timeline = load_timeline(storage, context.table)
+            _refuse_needed(snapshot, plan, "")
+        timeline = snapshot.timeline
         blocked = timeline.pending(CLEAN) and not config.clean_allow_multiple
         if not plan or blocked:
             return CleanResult("", plan, finished=finished, seconds=time.monotonic() - began)
@@ -158,34 +159,36 @@ def clean(
 
 
 def _plan(
-    context: ServiceContext, config: ServiceConfig, only_if_due: bool, now: Callable[[], float]
+    context: ServiceContext,
+    snapshot: TableSnapshot,
+    config: ServiceConfig,
+    only_if_due: bool,
+    now: Callable[[], float],
 ) -> CleanPlan:
-    storage, table = context.storage, context.table
-    timeline = load_timeline(storage, table)
+    storage, timeline = snapshot.storage, snapshot.timeline
     if only_if_due and not is_due(last_clean(storage, timeline), timeline, config):
         return CleanPlan(config.clean_policy)
     clock = _clock(context, now)
     reads = stability.instants(storage.uri)
-    return make_plan(snapshot_of(storage, table, timeline), config, now=clock, open_reads=reads)
+    return make_plan(snapshot, config, now=clock, open_reads=reads)
 
 
 def roll_back_expired(context: ServiceContext) -> tuple[str, ...]:
     """Roll back the writes whose heartbeat has stopped, as the policy LAZY leaves to the cleaner; their instants."""
     storage = context.storage
     done = []
-    with context.locked():
-        timeline = load_timeline(storage, context.table)
-        for pending in reversed(timeline.pending_writes()):
-            if is_clustering(storage, timeline, pending):
+    with context.locked() as snapshot:
+        for pending in reversed(snapshot.timeline.pending_writes()):
+            if is_clustering(storage, snapshot.timeline, pending):
                 continue
             if not context.is_alive(pending):
-                rollback_executor.rollback_instant(storage, context.table, timeline, pending)
-                timeline = load_timeline(storage, context.table)
+                rollback_executor.rollback_instant(storage, context.table, snapshot.timeline, pending)
+                snapshot = snapshot.reloaded()
                 done.append(pending.time)
     return tuple(done)
 
 
-def finish_pending(context: ServiceContext) -> tuple[str, ...]:
+def finish_pending(context: ServiceContext, snapshot: TableSnapshot) -> tuple[str, ...]:
     """Execute the plans of cleanings that were requested and not finished, oldest first.
 
     The inflight file holds the plan too, and serves where the requested one is gone.  A cleaning whose files were
@@ -193,25 +196,23 @@ def finish_pending(context: ServiceContext) -> tuple[str, ...]:
     """
     storage = context.storage
     done = []
-    for instant in load_timeline(storage, context.table).pending(CLEAN):
+    for instant in snapshot.timeline.pending(CLEAN):
         plan = pending_plan(storage, instant.time)
         if plan is None:
             with context.locked():
                 storage.delete(instant_path(instant.time, CLEAN, INFLIGHT))
                 storage.delete(instant_path(instant.time, CLEAN, REQUESTED))
             continue
-        undone = _undone(load_timeline(storage, context.table))
-        _refuse_needed(context, plan, instant.time)
-        _execute(context, instant.time, plan, undone)
+        snapshot = snapshot.reloaded()
+        _refuse_needed(snapshot, plan, instant.time)
+        _execute(context, instant.time, plan, _undone(snapshot.timeline))
         done.append(instant.time)
     return tuple(done)
 
 
-def _refuse_needed(context: ServiceContext, plan: CleanPlan, instant: str) -> None:
+def _refuse_needed(snapshot: TableSnapshot, plan: CleanPlan, instant: str) -> None:
     """Raise where a plan that was made earlier names files that the table's newest state or a savepoint needs."""
-    storage = context.storage
-    timeline = load_timeline(storage, context.table)
-    snapshot = snapshot_of(storage, context.table, timeline)
+    storage, timeline = snapshot.storage, snapshot.timeline
     needed = {f.path: "the table" for f in snapshot.written().newest.values()}
     # Also what archived commits wrote, which is the newest again after a restore.
     needed |= dict.fromkeys(paths_of(newest_slices(replace(snapshot, lenient=True))), "the table")
@@ -257,13 +258,13 @@ def _execute(
     began = time.monotonic()
     progress = _Progress([(p, n) for p, names in plan.files.items() for n in names], undone=undone)
     while True:
-        with context.locked():
-            timeline = load_timeline(storage, context.table)
+        with context.locked() as snapshot:
+            timeline = snapshot.timeline
             if not is_pending(timeline, instant):
                 log.info("%s: cleaning %s was ended by another process", storage.uri, instant)
                 return progress
             if _undone(timeline) != progress.undone:
-                _refuse_needed(context, replace(plan, files=_by_partition(progress.left)), instant)
+                _refuse_needed(snapshot, replace(plan, files=_by_partition(progress.left)), instant)
                 progress.undone = _undone(timeline)
             inflight = instant_path(instant, CLEAN, INFLIGHT)
             if storage.info(inflight) is None:
@@ -273,7 +274,7 @@ def _execute(
             flush(storage, [inflight], written=False)  # the plan outlives what it deletes
             _delete_some(storage, progress)
             if not progress.left:
-                gone = _delete_folders(context, plan)
+                gone = _delete_folders(snapshot, plan)
                 took_ms = int((time.monotonic() - began) * 1000)
                 record = clean_metadata(instant, plan, progress.failed, gone, took_ms)
                 if not publish_metadata(storage, instant, record):
@@ -327,11 +328,11 @@ def _delete_some(storage: Storage, progress: _Progress) -> None:
                 return
 
 
-def _delete_folders(context: ServiceContext, plan: CleanPlan) -> set[str]:
+def _delete_folders(snapshot: TableSnapshot, plan: CleanPlan) -> set[str]:
     """Delete the folders of partitions in which nothing is left, unless a writer is at work: it may be about to
     write there."""
-    storage = context.storage
-    if not plan.partitions or load_timeline(storage, context.table).pending_writes():
+    storage = snapshot.storage
+    if not plan.partitions or snapshot.reloaded().timeline.pending_writes():
         return set()
     gone = set()
     for partition in plan.partitions:

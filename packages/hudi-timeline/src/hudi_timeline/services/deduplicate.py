@@ -104,11 +104,8 @@ def deduplicate(
         if not found:
             transaction.abort("there are no duplicates", without_trace=True)
             return _result(found)
-        schema_text = (
-            open_snapshot(storage)
-            .commits.get(transaction.snapshot_timeline.completed_writes()[-1])
-            .schema_text
-        )
+        snapshot = transaction.snapshot
+        schema_text = snapshot.commits.get(snapshot.timeline.completed_writes()[-1]).schema_text
         transaction.inflight(
             {partition: [WriteStat(f.file.file_id, "", partition, f.file.instant) for f in found]}
         )

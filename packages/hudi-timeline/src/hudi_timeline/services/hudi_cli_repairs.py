@@ -20,10 +20,10 @@ from hudi_format.partition_metadata import depth_of, write_if_absent
 from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline import table_config
 from hudi_timeline.file_system_view.listing import walk
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.table_config import PARTITION_METAFILE_BASE_FORMAT
 from hudi_timeline.timeline import avro_files
-from hudi_timeline.timeline.active_timeline import load_timeline
 from hudi_timeline.timeline.instant import CLEAN, WRITE_ACTIONS, Instant, parse_instant_file
 
 _T = TypeVar("_T")
@@ -51,9 +51,8 @@ def add_partition_metadata(context: ServiceContext, *, dry_run: bool = False) ->
     Files of instants that are on the timeline and not completed count as none.
     """
 
-    def find() -> list[tuple[str, str]]:
-        timeline = load_timeline(context.storage, context.table)
-        visible = timeline.visible()
+    def find(snapshot: TableSnapshot) -> list[tuple[str, str]]:
+        visible = snapshot.visible()
         found = []
         for folder, entries in sorted(walk(context.storage).items()):
             if any(e.name.startswith(PARTITION_METADATA) for e in entries):
@@ -85,13 +84,10 @@ def remove_corrupt_cleans(context: ServiceContext, *, dry_run: bool = False) -> 
     """Delete the files of pending cleanings whose plan is empty or cannot be read: they stop every later cleaning."""
     storage = context.storage
 
-    def find() -> list[str]:
+    def find(snapshot: TableSnapshot) -> list[str]:
         found = []
-        for instant in load_timeline(storage, context.table).pending(CLEAN):
-            files = [
-                f.path for f in load_timeline(storage, context.table).files
-                if f.time == instant.time and f.action == CLEAN
-            ]  # fmt: skip
+        for instant in snapshot.timeline.pending(CLEAN):
+            files = [f.path for f in snapshot.timeline.files if f.time == instant.time and f.action == CLEAN]
             if any(_is_no_plan(storage, path) for path in files):
                 found += files
         return sorted(found, reverse=True)  # requested before inflight, so that half of it is still found
@@ -129,7 +125,7 @@ def migrate_partition_metadata(context: ServiceContext, *, dry_run: bool = False
     """
     storage = context.storage
 
-    def find() -> list[tuple[str, bytes]]:
+    def find(_: TableSnapshot) -> list[tuple[str, bytes]]:
         if context.table.base_file_format != "PARQUET":
             raise UnsupportedError(
                 f"partition metadata is not written as {context.table.base_file_format}",
@@ -170,14 +166,14 @@ def _as_parquet(folder: str, text: bytes) -> bytes:
 def _run(
     context: ServiceContext,
     dry_run: bool,
-    find: Callable[[], list[_T]],
+    find: Callable[[TableSnapshot], list[_T]],
     repair: Callable[[list[_T]], None],
     words: Callable[[_T], Repair],
 ) -> tuple[Repair, ...]:
     if dry_run:
-        return tuple(words(f) for f in find())
-    with context.locked(keep_metadata=True, allowed={"metadata table indexes"}):
-        found = find()
+        return tuple(words(f) for f in find(context.look()))
+    with context.locked(keep_metadata=True, allowed={"metadata table indexes"}) as snapshot:
+        found = find(snapshot)
         if found:
             repair(found)
     return tuple(Repair(r.path, r.action, True) for r in map(words, found))

@@ -14,10 +14,9 @@ from hudi_format import properties as props
 from hudi_format.errors import OptionError, UnsupportedError
 from hudi_timeline import table_config as keys
 from hudi_timeline.file_system_view.file_slices import merged_slices
-from hudi_timeline.file_system_view.snapshot import snapshot_of
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options import describe
 from hudi_timeline.services.table_service import ServiceContext
-from hudi_timeline.timeline.active_timeline import Timeline, load_timeline
 from hudi_timeline.timeline.instant import COMPACTION, DELTA_COMMIT, LOG_COMPACTION
 
 COPY_ON_WRITE, MERGE_ON_READ = "COPY_ON_WRITE", "MERGE_ON_READ"
@@ -83,10 +82,9 @@ def overwrite_properties(
         UnsupportedError: the table would lose rows by it.
     """
     if dry_run:
-        change = _check(context, load_timeline(context.storage, context.table), new, force)
-        return change
-    with context.locked(keep_metadata=True, allowed={"metadata table indexes"}):
-        change = _check(context, load_timeline(context.storage, context.table), new, force)
+        return _check(context, context.look(), new, force)
+    with context.locked(keep_metadata=True, allowed={"metadata table indexes"}) as snapshot:
+        change = _check(context, snapshot, new, force)
         if change.changes:
             gone = [k for k, (_, after) in change.changes.items() if after is None]
             keys.update(
@@ -101,7 +99,7 @@ def parse_file(data: bytes, path: str) -> dict[str, str]:
 
 
 def _check(
-    context: ServiceContext, timeline: Timeline, given: Mapping[str, str], force: bool
+    context: ServiceContext, snapshot: TableSnapshot, given: Mapping[str, str], force: bool
 ) -> PropertiesChange:
     old = dict(context.table.properties)
     new = {**given, keys.CHECKSUM: keys.checksum(given)}
@@ -124,7 +122,7 @@ def _check(
             continue
         if after is None:
             doubtful.append(f"{key}={before} is lost")
-        elif key in _MEANING and before is not None and timeline.instants:
+        elif key in _MEANING and before is not None and snapshot.timeline.instants:
             doubtful.append(f"{key}: {before!r} -> {after!r} contradicts the files that are there")
         elif before is None and not _is_known(key):
             near = difflib.get_close_matches(key, _KNOWN, 1)
@@ -142,7 +140,7 @@ def _check(
             errors=tuple(found),
         )
     if changes.get(keys.TYPE) is not None:
-        _check_type(context, timeline, str(kind))
+        _check_type(context, snapshot, str(kind))
     return PropertiesChange(changes, warnings=tuple(doubtful))
 
 
@@ -154,9 +152,9 @@ def _is_known(key: str) -> bool:
     )
 
 
-def _check_type(context: ServiceContext, timeline: Timeline, kind: str) -> None:
+def _check_type(context: ServiceContext, snapshot: TableSnapshot, kind: str) -> None:
     """Refuse a change of the table type that would hide rows or plans."""
-    storage = context.storage
+    storage, timeline = context.storage, snapshot.timeline
     pending = [str(i) for i in timeline.pending_writes()]
     if pending:
         raise UnsupportedError(
@@ -173,7 +171,6 @@ def _check_type(context: ServiceContext, timeline: Timeline, kind: str) -> None:
             table=storage.uri,
             remedy="run the compaction, then change the type.",
         )
-    snapshot = snapshot_of(storage, context.table, timeline)
     slices, _ = merged_slices(snapshot, snapshot.listing().files)
     logs = [f for s in slices for f in s.log_files]
     if logs:

@@ -22,12 +22,12 @@ from hudi_format.storage.protocol import Storage
 from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.file_system_view.file_slices import newest_slices
 from hudi_timeline.file_system_view.listing import walk
-from hudi_timeline.file_system_view.snapshot import snapshot_of
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.services.pending_cleans import paths_of, take_back
 from hudi_timeline.services.savepoints import savepoints
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline import avro_files
-from hudi_timeline.timeline.active_timeline import Timeline, completion_ms, is_clustering, load_timeline
+from hudi_timeline.timeline.active_timeline import Timeline, completion_ms, is_clustering
 from hudi_timeline.timeline.avro_files import Record
 from hudi_timeline.timeline.instant import (
     COMPACTION,
@@ -95,18 +95,17 @@ def restore(
     began = time.monotonic()
     storage = context.storage
     if dry_run:
-        timeline = load_timeline(storage, context.table)
-        undone = _plan(context, timeline, to)
+        snapshot = context.look()
+        timeline, undone = snapshot.timeline, _plan(context, snapshot, to)
         warnings = _out_of_order(context, timeline, undone, to)
         times = tuple(i.time for i in undone)
         files = _files(_works(storage, timeline, undone))
         return RestoreResult(to, times, seconds=time.monotonic() - began, warnings=warnings, files=files)
-    with context.locked(while_restoring=True):
+    with context.locked(while_restoring=True) as snapshot:
         marked, beating = markers.list_instants(storage), heartbeat.list_instants(storage)
-        timeline = load_timeline(storage, context.table)
-        undone = _plan(context, timeline, to)
+        timeline, undone = snapshot.timeline, _plan(context, snapshot, to)
         warnings = _out_of_order(context, timeline, undone, to)
-        needed = paths_of(newest_slices(snapshot_of(storage, context.table, timeline, to)))
+        needed = paths_of(newest_slices(snapshot.at(to)))
         take_back(storage, timeline, needed, by="restore", after=to)
         pending = timeline.pending(RESTORE)
         if pending:
@@ -160,9 +159,9 @@ def _info(instant: Instant) -> dict[str, str]:
     return {"commitTime": instant.time, "action": instant.action}
 
 
-def _plan(context: ServiceContext, timeline: Timeline, to: str) -> list[Instant]:
+def _plan(context: ServiceContext, snapshot: TableSnapshot, to: str) -> list[Instant]:
     """The writes to undo, newest first; what cannot be undone is refused before anything is changed."""
-    storage, table = context.storage, context.table
+    storage, timeline = snapshot.storage, snapshot.timeline
     if not any(i.time == to for i in timeline.completed_writes()):
         raise InstantNotFoundError(
             f"there is no completed commit {to} on the active timeline",
@@ -186,7 +185,7 @@ def _plan(context: ServiceContext, timeline: Timeline, to: str) -> list[Instant]
     # Clusterings that wait for their run go first, as in Apache Hudi.
     waiting = [i for i in undone if not i.completed and is_clustering(storage, timeline, i)]
     # Every file of that state must be there: this raises where the cleaner was at it.
-    newest_slices(snapshot_of(storage, table, timeline, to))
+    newest_slices(snapshot.at(to))
     return [*waiting, *(i for i in undone if i not in waiting)]
 
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from hudi_format.errors import InstantNotFoundError
 from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.file_system_view.file_slices import newest_slices
-from hudi_timeline.file_system_view.snapshot import snapshot_of
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.services.pending_cleans import paths_of, take_back
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.action_metadata import RollbackPlan, parse_action
-from hudi_timeline.timeline.active_timeline import Timeline, is_clustering, load_timeline
+from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
 from hudi_timeline.timeline.avro_files import render
 from hudi_timeline.timeline.instant import ROLLBACK, WRITE_ACTIONS, Instant
 from hudi_timeline.transaction import rollback_executor as undoing
@@ -73,7 +73,7 @@ def rollback(
     began = time.monotonic()
     storage = context.storage
     if dry_run:
-        timeline = load_timeline(storage, context.table)
+        timeline = context.look().timeline
         plans = []
         targets = _targets(context, timeline, instant)
         for target in targets:
@@ -81,23 +81,24 @@ def rollback(
             plans.append(_plan(context, timeline, target))
         return _result(targets, plans, seconds=time.monotonic() - began)
     done: list[str] = []
-    with context.locked():
+    with context.locked() as snapshot:
         marked, beating = markers.list_instants(storage), heartbeat.list_instants(storage)
-        timeline = load_timeline(storage, context.table)
-        targets = _targets(context, timeline, instant)
+        targets = _targets(context, snapshot.timeline, instant)
         for target in targets:
-            _check(context, timeline, target)
+            _check(context, snapshot.timeline, target)
             if target.completed:
-                _keep_state_before(context, timeline, target)
+                _keep_state_before(snapshot, target)
         plans = []
         for target in targets:
-            plans.append(_plan(context, timeline, target))
-            done.append(undoing.rollback_instant(storage, context.table, timeline, target, now=now))
-            timeline = load_timeline(storage, context.table)
+            plans.append(_plan(context, snapshot.timeline, target))
+            done.append(
+                undoing.rollback_instant(storage, snapshot.config, snapshot.timeline, target, now=now)
+            )
+            snapshot = snapshot.reloaded()
         finished: list[str] = []
         if instant is None:
-            finished = [i.time for i in timeline.pending(ROLLBACK)]
-            undoing.finish_pending(storage, context.table, timeline)
+            finished = [i.time for i in snapshot.timeline.pending(ROLLBACK)]
+            undoing.finish_pending(snapshot)
         context.sweep(marked, beating)
     result = _result(targets, plans, tuple(done), tuple(finished), time.monotonic() - began)
     log.info("%s: %r", storage.uri, result)
@@ -132,12 +133,11 @@ def _check(context: ServiceContext, timeline: Timeline, target: Instant) -> None
         refuse_alive(context.storage, target, context.options)
 
 
-def _keep_state_before(context: ServiceContext, timeline: Timeline, target: Instant) -> None:
+def _keep_state_before(snapshot: TableSnapshot, target: Instant) -> None:
     """Take back cleanings that would delete what the table is made of without a write."""
-    storage = context.storage
-    before = Timeline.of_files(f for f in timeline.files if f.time != target.time)
-    needed = paths_of(newest_slices(snapshot_of(storage, context.table, before)))
-    take_back(storage, timeline, needed, by="rollback")
+    before = Timeline.of_files(f for f in snapshot.timeline.files if f.time != target.time)
+    needed = paths_of(newest_slices(snapshot.with_timeline(before)))
+    take_back(snapshot.storage, snapshot.timeline, needed, by="rollback")
 
 
 def _plan(context: ServiceContext, timeline: Timeline, target: Instant) -> RollbackPlan:

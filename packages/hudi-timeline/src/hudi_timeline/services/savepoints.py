@@ -18,11 +18,11 @@ from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline.file_system_view.file_slice_history import file_groups
 from hudi_timeline.file_system_view.file_slices import newest_slices
 from hudi_timeline.file_system_view.listing import list_table
-from hudi_timeline.file_system_view.snapshot import TableSnapshot, snapshot_of
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.services.clean_records import last_clean
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline import avro_files
-from hudi_timeline.timeline.active_timeline import Timeline, load_timeline
+from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.instant import COMPLETED, INFLIGHT, SAVEPOINT, Instant, instant_path
 
 
@@ -64,24 +64,21 @@ def save(
     dry_run: bool = False,
 ) -> str:
     """Keep a commit, the newest if none is given, and say which.  Errors as `create`."""
-    with nullcontext() if dry_run else context.locked():
-        timeline = load_timeline(context.storage, context.table)
-        commits = timeline.completed_writes()
+    with nullcontext(context.look()) if dry_run else context.locked() as found:
+        commits = found.timeline.completed_writes()
         if instant is None and not commits:
             raise InstantNotFoundError(
                 "there is no commit to savepoint", table=context.storage.uri, remedy="write to it first."
             )
         at = commits[-1].time if instant is None else instant
-        snapshot = snapshot_of(context.storage, context.table, timeline, at)
-        create(snapshot, at, user=user, comment=comment, dry_run=dry_run)
+        create(found.at(at), at, user=user, comment=comment, dry_run=dry_run)
     return at
 
 
 def give_up(context: ServiceContext, instant: str, *, dry_run: bool = False) -> None:
     """Delete a savepoint.  Errors as `delete`."""
-    with nullcontext() if dry_run else context.locked():
-        timeline = load_timeline(context.storage, context.table)
-        delete(context.storage, timeline, instant, dry_run=dry_run)
+    with nullcontext(context.look()) if dry_run else context.locked() as found:
+        delete(context.storage, found.timeline, instant, dry_run=dry_run)
 
 
 def create(

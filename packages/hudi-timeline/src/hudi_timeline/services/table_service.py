@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from hudi_format.storage.open import as_durable_as_asked
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import feature_gate, metadata_table, table_config
 from hudi_timeline.concurrency import heartbeat
+from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
 from hudi_timeline.options.service_config import ServiceConfig, parse_service_options
 from hudi_timeline.table_config import TableConfig
-from hudi_timeline.timeline.active_timeline import load_timeline
 from hudi_timeline.timeline.instant import Instant
 from hudi_timeline.transaction import orphans
 from hudi_timeline.transaction.commit_options import CommitOptions
@@ -33,6 +34,7 @@ class ServiceContext:
         self.table: TableConfig = table_config.load(storage)
         self.warnings: list[str] = []
         self._lock = self.options.lock_of(storage)
+        self._seen: TableSnapshot | None = None
 
     @classmethod
     def of(cls, storage: Storage, options: Mapping[str, str], *, dry_run: bool = False) -> ServiceContext:
@@ -43,8 +45,8 @@ class ServiceContext:
         """
         context = cls(storage, options)
         if dry_run:
-            timeline = load_timeline(storage, context.table)
-            feature_gate.check_service(storage, context.table, timeline, options)
+            context._seen = context.look()
+            feature_gate.check_service(storage, context.table, context._seen.timeline, options)
         return context
 
     def service_config(self) -> ServiceConfig:
@@ -58,11 +60,15 @@ class ServiceContext:
             self.storage, instant.time, options.heartbeat_interval_ms, options.heartbeat_misses
         ).alive
 
+    def look(self) -> TableSnapshot:
+        """The table as it is now; for a dry run as it was when that was let in."""
+        return self._seen or load_snapshot(self.storage, self.table)
+
     @contextmanager
     def locked(
         self, *, while_restoring: bool = False, allowed: Collection[str] = (), keep_metadata: bool = False
-    ) -> Iterator[None]:
-        """Hold the table's lock to change the table.
+    ) -> Iterator[TableSnapshot]:
+        """Hold the table's lock to change the table, which is given as it is under the lock.
 
         What a change would harm is refused, and a metadata table that would not be kept up to date is taken away.
 
@@ -77,16 +83,17 @@ class ServiceContext:
         with self._lock.held():
             table_config.recover(self.storage)
             self.table = table_config.load(self.storage)
-            timeline = load_timeline(self.storage, self.table)
+            snapshot = load_snapshot(self.storage, self.table)
+            timeline = snapshot.timeline
             handled = {*allowed, "pending restore"} if while_restoring else allowed
             feature_gate.check_service(self.storage, self.table, timeline, self.options.raw, allowed=handled)
             if not keep_metadata:
-                self.drop_metadata_table()
-            yield
+                self.drop_metadata_table(is_gone=timeline.lacks("metadata"))
+            yield replace(snapshot, config=self.table)
 
-    def drop_metadata_table(self) -> None:
+    def drop_metadata_table(self, *, is_gone: bool = False) -> None:
         """Take the metadata table away, under the lock; `warnings` says so."""
-        self.table, warning = metadata_table.drop(self.storage, self.table)
+        self.table, warning = metadata_table.drop(self.storage, self.table, is_gone=is_gone)
         if warning:
             self.warnings.append(warning)
 
@@ -96,7 +103,7 @@ class ServiceContext:
         Args:
             marked, beating: instants that had any before the timeline was looked at.
         """
-        timeline = load_timeline(self.storage, self.table)
+        timeline = load_snapshot(self.storage, self.table).timeline
         orphans.remove_marks(self.storage, timeline, marked)
         orphans.remove_heartbeats(
             self.storage, timeline, beating, self.options.heartbeat_interval_ms, self.options.heartbeat_misses

@@ -20,6 +20,7 @@ from hudi_format.storage.open import open_beside
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import metadata_table, table_config
 from hudi_timeline.file_system_view.listing import walk
+from hudi_timeline.file_system_view.snapshot import load_snapshot
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.table_config import (
     BACKUP_FILE,
@@ -28,7 +29,7 @@ from hudi_timeline.table_config import (
     VERSION,
     TableConfig,
 )
-from hudi_timeline.timeline.active_timeline import Timeline, is_clustering, load_timeline
+from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
 from hudi_timeline.timeline.instant import COMPACTION, REQUESTED, Instant, file_name, instant_path
 from hudi_timeline.transaction import rollback_executor
 from hudi_timeline.transaction.commit_options import refuse_alive
@@ -86,18 +87,19 @@ def change_version(
                 pass  # taking the lock tidies up after a process that died behind the last step
         return UpgradeResult(before, to, ())
     if dry_run:
-        timeline = load_timeline(context.storage, context.table)
+        timeline = context.look().timeline
         return UpgradeResult(before, to, tuple(words for words in _describe(context, timeline, to)))
-    with context.locked(allowed={f"table version {before}", "metadata table indexes"}, keep_metadata=True):
-        storage = context.storage
-        timeline = load_timeline(storage, context.table)
+    with context.locked(
+        allowed={f"table version {before}", "metadata table indexes"}, keep_metadata=True
+    ) as snapshot:
+        storage, timeline = context.storage, snapshot.timeline
         steps = tuple(_describe(context, timeline, to))
         dead = _failed_writes(context, timeline)
         if dead or to < before:
             context.drop_metadata_table()
         for write in dead:
             rollback_executor.rollback_instant(storage, context.table, timeline, write)
-            timeline = load_timeline(storage, context.table)
+            timeline = context.look().timeline
         _convert(storage, context.table, timeline, to)
     result = UpgradeResult(before, to, steps, executed=True, warnings=tuple(context.warnings))
     log.info("%s: %r", context.storage.uri, result)
@@ -191,7 +193,7 @@ def _convert(storage: Storage, table: TableConfig, timeline: Timeline, to: int) 
         if metadata.info(table_config.PROPERTIES_FILE) is not None:
             inner = table_config.load(metadata)
             if inner.version == table.version:
-                _convert(metadata, inner, load_timeline(metadata, inner), to)
+                _convert(metadata, inner, load_snapshot(metadata, inner).timeline, to)
         for path in _auxiliary_copies(storage, timeline):
             storage.delete(path)
         table_config.update(storage, {VERSION: str(to)})

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -19,7 +20,6 @@ from hudi_format.model import VisibleInstants
 from hudi_format.schema.avro import from_avro
 from hudi_format.schema.meta_fields import without_meta
 from hudi_format.storage import stable_reads
-from hudi_format.storage.cached_listing import look_again
 from hudi_format.storage.local import LocalStorage, list_at_once
 from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline.table_config import (
@@ -55,9 +55,11 @@ _log = logging.getLogger("hudi")
 
 __all__ = [
     "CommitMetadata",
+    "ListedFolder",
     "Timeline",
     "is_clustering",
     "latest_schema",
+    "list_folder",
     "load_timeline",
     "read_commit",
 ]
@@ -89,6 +91,8 @@ class Timeline:
     _writes: tuple[Instant, ...] = field(default=(), compare=False, repr=False)
     # Where sizes and times of `_lower` are still to be asked for.
     _storage: Storage | None = field(default=None, compare=False, repr=False)
+    # Names of all that was listed beside instants in `.hoodie`; None where that is not known.
+    _beside: frozenset[str] | None = field(default=None, compare=False, repr=False)
 
     @property
     def files(self) -> tuple[Instant, ...]:
@@ -112,8 +116,10 @@ class Timeline:
         found: list[Instant] = []
         lower: list[FileInfo] = []
         waiting: list[FileInfo] = []
+        beside: set[str] = set()
         for entry in entries:
             if entry.is_dir:
+                beside.add(entry.name)
                 continue
             if entry.name.endswith(_LOWER):
                 waiting.append(entry)
@@ -124,6 +130,8 @@ class Timeline:
                 instant = replace(instant, completion=modified_at(instant, zone))
             if instant is not None:
                 found.append(instant)
+            else:
+                beside.add(entry.name)
         done = {(i.time, i.comparable_action) for i in found}
         for entry in waiting:
             if instant_key(entry.name) in done:
@@ -132,7 +140,13 @@ class Timeline:
                 pending = _parsed(_known(entry, folder, storage), folder)
                 if pending is not None:
                     found.append(pending)
-        return replace(cls.of_files(found), _lower=tuple(lower), _folder=folder, _storage=storage)
+        return replace(
+            cls.of_files(found),
+            _lower=tuple(lower),
+            _folder=folder,
+            _storage=storage,
+            _beside=frozenset(beside) if folder == META_FOLDER else None,
+        )
 
     @classmethod
     def of_files(cls, files: Iterable[Instant]) -> Timeline:
@@ -165,6 +179,10 @@ class Timeline:
         """Instants of one action that are not completed."""
         return tuple(i for i in self.instants if i.action == action and not i.completed)
 
+    def lacks(self, name: str) -> bool:
+        """Whether it is known that `.hoodie` had no such file or folder when the timeline was listed."""
+        return self._beside is not None and name.partition("/")[0] not in self._beside
+
     def find(self, time: str) -> Instant | None:
         """The instant at a time, writes before others, or None."""
         found = [i for i in self.instants if i.time == time]
@@ -196,8 +214,23 @@ class Timeline:
         return VisibleInstants(frozenset(i.time for i in self.completed_writes()), self.first_active)
 
 
-def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
+class ListedFolder(NamedTuple):
+    """Entries of a timeline's folder, and the storage that knows the sizes and times which they lack."""
+
+    entries: Sequence[FileInfo]
+    asked: Storage | None
+
+    def has(self, path: str) -> bool:
+        """Whether a file or folder lies in it; `path` is below the table."""
+        name = path.rpartition("/")[2]
+        return any(e.name == name for e in self.entries)
+
+
+def load_timeline(storage: Storage, config: TableConfig, listed: ListedFolder | None = None) -> Timeline:
     """The active timeline as it is now, from one listing.
+
+    Args:
+        listed: the folder `.hoodie`, where it was listed just now.
 
     Raises:
         CorruptFileError: a completed write whose file is empty; a table of version 8 or later whose timeline's
@@ -213,7 +246,9 @@ def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
             "up to 6, layout 2 with 8 and 9.",
         )
     folder = config.timeline_folder
-    entries, asked = _listed(storage, folder)
+    if listed is None or folder != META_FOLDER:
+        listed = list_folder(storage, folder)
+    entries, asked = listed
     _refuse_half_moved(storage, config, entries)
     if folder == META_FOLDER and not any(e.name in _PROPERTIES for e in entries):
         raise ConcurrentWriterError(
@@ -242,8 +277,7 @@ def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
             raise empty_file_error(empty, storage.uri)
         is_last = time.monotonic() > until  # this process may have been held up too
         time.sleep(stable_reads.PAUSE_S)
-        look_again(storage)
-        entries, asked = _listed(storage, folder)
+        entries, asked = list_folder(storage, folder)
         timeline = Timeline.of_listing(entries, folder, zone_of(config.timezone), asked)
     return timeline
 
@@ -281,15 +315,15 @@ def _unknown(names: Iterable[str]) -> Iterator[str]:
     return (n for n in names if n.partition(".")[2] not in _KNOWN_ENDINGS and unknown_action(n))
 
 
-def _listed(storage: Storage, folder: str) -> tuple[list[FileInfo], Storage | None]:
-    """A folder's entries; and what to ask for sizes and times that they do not say.
+def list_folder(storage: Storage, folder: str = META_FOLDER) -> ListedFolder:
+    """The folder of a timeline.
 
     Two of three files are of lower states of completed instants, and asking a local disk for each takes most of the
     time of a listing.
     """
     if type(storage) is LocalStorage:
-        return list_at_once(storage, folder, unless=_LOWER), storage
-    return storage.list(folder), None
+        return ListedFolder(list_at_once(storage, folder, unless=_LOWER), storage)
+    return ListedFolder(storage.list(folder), None)
 
 
 def _known(entry: FileInfo, folder: str, storage: Storage | None) -> FileInfo:

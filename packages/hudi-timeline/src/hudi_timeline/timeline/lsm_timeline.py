@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 
 from hudi_format._checks import loads
 from hudi_format.errors import CorruptFileError, MissingFileError
-from hudi_format.storage.cached_listing import look_again
 from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.instant import ACTIONS, COMPLETED, Instant
@@ -65,7 +64,6 @@ def history_files(storage: Storage, config: TableConfig) -> tuple[HistoryFile, .
             return _listed_files(storage, config)
         except (CorruptFileError, MissingFileError) as e:
             problem = e
-        look_again(storage)
     raise problem
 
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 from hudi_format.errors import ConcurrentWriterError, WriteConflictError
 from hudi_format.storage.protocol import Storage
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.table_config import INDEX, TableConfig
 from hudi_timeline.timeline import avro_files
 from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
-from hudi_timeline.timeline.commit_metadata import CommitMetadata, read_commit
+from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.timeline.instant import REPLACE_COMMIT, REQUESTED, RESTORE, Instant, instant_path
 from hudi_timeline.transaction.write_basis import Changes
 
@@ -39,13 +40,11 @@ class Rivals:
 
 
 def check(
-    storage: Storage,
     instant: str,
     metadata: CommitMetadata,
     changes: Changes,
     before: Timeline,
-    config: TableConfig,
-    now: Timeline,
+    now: TableSnapshot,
 ) -> Rivals:
     """Make sure that nobody changed the files, the properties or the past of what this write is based on.
 
@@ -54,15 +53,16 @@ def check(
         metadata: what this write is about to publish.
         changes: since the write began.
         before: the timeline when the write began.
-        config, now: the table's configuration and timeline under the lock.
+        now: the table under the lock.
 
     Raises:
         WriteConflictError: another write completed a change to a file group that this one changes, or
             planned to rewrite one; or hoodie.properties changed, or a write was undone.
         ConcurrentWriterError: the table was restored meanwhile.
     """
+    storage = now.storage
     known = {i.time for i in before.of(RESTORE)}
-    for restore in now.of(RESTORE):
+    for restore in now.timeline.of(RESTORE):
         if restore.time not in known:
             raise ConcurrentWriterError(
                 f"the table was restored by {restore.time} while this write was running",
@@ -74,9 +74,9 @@ def check(
     if changes.undone or set(changes.properties) - {INDEX}:
         raise changes.conflict("its files were written for what was there before", table=storage.uri,
                                instant=instant)  # fmt: skip
-    commits = {rival: read_commit(storage, rival) for rival in changes.written}
-    _check_groups(storage, instant, metadata, _groups(storage, instant, commits, before, now))
-    return Rivals(changes, commits, config)
+    commits = {rival: now.commits.get(rival) for rival in changes.written}
+    _check_groups(storage, instant, metadata, _groups(storage, instant, commits, before, now.timeline))
+    return Rivals(changes, commits, now.config)
 
 
 def _check_groups(

@@ -23,16 +23,15 @@ from dataclasses import replace
 
 from hudi_format.errors import ConcurrentWriterError, HudiError
 from hudi_format.file_names import META_DIR
-from hudi_format.storage.cached_listing import as_it_is, has_no_folders, look_again
 from hudi_format.storage.open import flush, open_beside
-from hudi_format.storage.protocol import Storage
+from hudi_format.storage.protocol import Storage, has_no_folders
 from hudi_timeline import table_config
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.concurrency.locks import provider as locks
 from hudi_timeline.concurrency.running_call import RunningCall
+from hudi_timeline.file_system_view.snapshot import load_snapshot
 from hudi_timeline.table_config import OVERWRITE_ROOM as ROOM
 from hudi_timeline.table_config import OVERWRITE_SWITCH as SWITCH
-from hudi_timeline.timeline.active_timeline import load_timeline
 from hudi_timeline.transaction.commit_options import EAGER, CommitOptions, refuse_alive
 from hudi_timeline.transaction.orphans import STAGING
 
@@ -140,17 +139,16 @@ def settle(storage: Storage, *, beside_others: bool = False) -> bool:
     """
     if not (storage.list(ROOM) if has_no_folders(storage) else storage.info(ROOM)):
         return False
-    state = heartbeat.liveness(_room(as_it_is(storage)), _BEAT)
+    state = heartbeat.liveness(_room(storage), _BEAT)
     if state.alive:
         if beside_others:
             return False
         raise _overwritten(storage, state)
     decided = _is_decided(storage)
     if decided:
-        _switch(as_it_is(storage), None)
+        _switch(storage, None)
     else:
         storage.delete_dir(ROOM)
-    look_again(storage)
     return decided
 
 
@@ -162,8 +160,7 @@ def finish(storage: Storage, options: CommitOptions) -> bool:
     """
     if storage.info(SWITCH) is None:
         return False
-    with options.lock_of(as_it_is(storage)).held():
-        look_again(storage)
+    with options.lock_of(storage).held():
         settle(storage)
     return True
 
@@ -190,7 +187,7 @@ def _refuse_writers(storage: Storage, options: CommitOptions) -> None:
     if options.failed_writes != EAGER:
         return
     try:
-        pending = load_timeline(storage, table_config.load(storage)).pending_writes()
+        pending = load_snapshot(storage, table_config.load(storage)).timeline.pending_writes()
     except ConcurrentWriterError:
         raise
     except HudiError:

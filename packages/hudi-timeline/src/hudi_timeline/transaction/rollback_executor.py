@@ -27,9 +27,10 @@ from hudi_format.model import LogFile, join_path
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.concurrency import heartbeat, markers
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import avro_files
-from hudi_timeline.timeline.active_timeline import Timeline, load_timeline
+from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.avro_files import Record
 from hudi_timeline.timeline.instant import (
     COMMIT,
@@ -124,28 +125,29 @@ def refuse_kind(storage: Storage, instant: Instant) -> None:
     )
 
 
-def finish_pending(storage: Storage, config: TableConfig, timeline: Timeline) -> Timeline:
-    """Finish every rollback that a process left half done, and return the timeline afterwards.
+def finish_pending(snapshot: TableSnapshot) -> TableSnapshot:
+    """Finish every rollback that a process left half done, and return the table afterwards.
 
     One whose plan cannot be read is withdrawn: its target, if it is still there, is rolled back anew.
 
     Raises:
         UnsupportedError, OptionError: a completed write is to be undone, on which others depend.
     """
-    pending = timeline.pending(ROLLBACK)
-    for rollback in pending:
+    storage = snapshot.storage
+    for rollback in snapshot.timeline.pending(ROLLBACK):
         plan = read_plan(storage, rollback)
         if plan is None:
             storage.delete(instant_path(rollback.time, ROLLBACK, INFLIGHT))
             storage.delete(instant_path(rollback.time, ROLLBACK, REQUESTED))
-            continue
-        time_, action = target_of(plan)
-        done = [i for i in timeline.completed_writes() if (i.time, i.action) == (time_, action)]
-        if done:
-            refuse_needed(storage, config, timeline, done[0], rollback=rollback.time)
-        execute(storage, rollback.time, plan)
-        timeline = load_timeline(storage, config)
-    return load_timeline(storage, config) if pending else timeline
+        else:
+            target = target_of(plan)
+            done = [i for i in snapshot.timeline.completed_writes() if (i.time, i.action) == target]
+            if done:
+                timeline = snapshot.timeline
+                refuse_needed(storage, snapshot.config, timeline, done[0], rollback=rollback.time)
+            execute(storage, rollback.time, plan)
+        snapshot = snapshot.reloaded()
+    return snapshot
 
 
 def remove_leftovers(storage: Storage, instant: str) -> None:

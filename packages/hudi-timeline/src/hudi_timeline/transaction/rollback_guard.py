@@ -13,7 +13,7 @@ from hudi_format.model import WriteStat
 from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline.file_system_view.base_files import FileView
 from hudi_timeline.file_system_view.file_slices import merged_slices
-from hudi_timeline.file_system_view.snapshot import snapshot_of
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.commit_metadata import CommitMetadata, read_commit
@@ -83,7 +83,7 @@ def refuse_needed(
         for f in timeline.files
         if (f.time, f.comparable_action) != (instant.time, instant.comparable_action)
     )
-    snapshot = snapshot_of(storage, config, before)
+    snapshot = TableSnapshot(storage, config, before)
     try:
         listing = snapshot.listing().files
         if config.table_type == "MERGE_ON_READ":

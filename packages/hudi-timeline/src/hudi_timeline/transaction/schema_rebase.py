@@ -21,10 +21,10 @@ from hudi_format.schema.changes import ADDED, DROPPED, RELAXED, WIDENED, SchemaC
 from hudi_format.schema.evolution import reconcile
 from hudi_format.schema.extension_types import own_types
 from hudi_format.schema.meta_fields import without_meta
-from hudi_format.storage.protocol import Storage
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.active_timeline import SCHEMA_NEUTRAL, Timeline
-from hudi_timeline.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, read_commit
+from hudi_timeline.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
 from hudi_timeline.timeline.instant import Instant
 from hudi_timeline.transaction import conflict_resolution
 from hudi_timeline.transaction.conflict_resolution import Rivals
@@ -38,11 +38,10 @@ Recheck: TypeAlias = Callable[[Rivals], Mapping[str, str]]
 
 
 def beside_others(
-    storage: Storage,
     instant: str,
     metadata: CommitMetadata,
-    before: tuple[TableConfig, Timeline],
-    now: tuple[TableConfig, Timeline],
+    before: TableSnapshot,
+    now: TableSnapshot,
     recheck: Recheck | None = None,
 ) -> tuple[CommitMetadata, tuple[str, ...]]:
     """What a write is to publish, and what to say about it.
@@ -57,24 +56,22 @@ def beside_others(
         WriteConflictError: it does not go with what others did in between.
         ConcurrentWriterError: the table was restored.
     """
-    changes = Basis.of(*before).changes(*now)
-    rivals = conflict_resolution.check(storage, instant, metadata, changes, before[1], *now)
+    changes = Basis.of(before.config, before.timeline).changes(now.config, now.timeline)
+    rivals = conflict_resolution.check(instant, metadata, changes, before.timeline, now)
     if not changes:
         return metadata, ()
     if recheck is not None:
         metadata = replace(metadata, extra={**metadata.extra, **recheck(rivals)})
-    metadata, warning = _rebased(storage, now[0], instant, metadata, rivals, before[1], now[1])
+    metadata, warning = _rebased(instant, metadata, rivals, before.timeline, now)
     return metadata, (warning,) if warning else ()
 
 
 def _rebased(
-    storage: Storage,
-    config: TableConfig,
     instant: str,
     metadata: CommitMetadata,
     rivals: Rivals,
     before: Timeline,
-    now: Timeline,
+    now: TableSnapshot,
 ) -> tuple[CommitMetadata, str]:
     """What to publish beside writes that completed since this one began, and what to say about it.
 
@@ -82,7 +79,7 @@ def _rebased(
         instant: of this write.
         rivals: what these writes did; they share no file group with this one.
         before: the timeline when this write began.
-        now: the timeline under the lock.
+        now: the table under the lock.
 
     Raises:
         WriteConflictError: schemas that do not go together; or the newest commit is, and stays, one that lacks what
@@ -94,11 +91,9 @@ def _rebased(
         return metadata, ""
 
     def refuse(why: str) -> HudiError:
-        return rivals.changes.conflict(why, table=storage.uri, instant=instant)
+        return rivals.changes.conflict(why, table=now.storage.uri, instant=instant)
 
-    def read(rival: Instant) -> CommitMetadata:
-        return rivals.commits.get(rival) or read_commit(storage, rival)
-
+    config, read, writes = now.config, now.commits.get, now.timeline.completed_writes()
     ours = without_meta(from_avro(own_text))
     base = without_meta(from_avro(text)) if (text := _newest(before, read, config)) else pa.schema([])
     merged = ours
@@ -111,10 +106,10 @@ def _rebased(
         except SchemaError as e:
             raise refuse(f"the schema of {rival.time} does not go with this write's: {e.message}") from None
     _check_fixed(config, ours, merged, refuse)
-    last = now.completed_writes()[-1] if now.completed_writes() else None
+    last = writes[-1] if writes else None
     if last is not None and last.time > instant:
         # The newest instant's schema is the table's, whenever it was completed.
-        stays = _newest(now, read, config)
+        stays = _newest(now.timeline, read, config)
         there = without_meta(from_avro(stays)) if stays else pa.schema([])
         lost = [
             c.column for c in schema_changes(merged, there, merged) if c.kind in (ADDED, WIDENED, RELAXED)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Protocol
 
@@ -27,7 +28,6 @@ from hudi_format.errors import (
     WriteFailedError,
 )
 from hudi_format.model import WriteStat
-from hudi_format.storage.cached_listing import look_again, one_moment
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import feature_gate, metadata_table, table_config
@@ -35,8 +35,9 @@ from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.concurrency.heartbeat import Heartbeat
 from hudi_timeline.concurrency.locks import provider as locks
 from hudi_timeline.concurrency.running_call import RunningCall
-from hudi_timeline.table_config import TableConfig
-from hudi_timeline.timeline.active_timeline import Timeline, is_clustering, load_timeline
+from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, load_snapshot
+from hudi_timeline.table_config import BACKUP_FILE, OVERWRITE_ROOM, TableConfig
+from hudi_timeline.timeline.active_timeline import is_clustering, list_folder
 from hudi_timeline.timeline.avro_files import empty_replace_request
 from hudi_timeline.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
 from hudi_timeline.timeline.instant import (
@@ -92,6 +93,7 @@ def begin(
     config: feature_gate.RawOptions | None = None,
     now: Callable[[], float] = time.time,
     caller: RunningCall | None = None,
+    commits: CommitCache | None = None,
 ) -> Transaction:
     """Begin a write: repair what died before, take an instant, announce it.
 
@@ -104,6 +106,7 @@ def begin(
         now: seconds since the epoch.
         caller: the call that ends the write; where it is over and the write is not ended, because of an interrupt,
             the next write rolls it back.  Without it the write goes on until it is ended.
+        commits: what the caller has read of the table's commits.
 
     Raises:
         UnsupportedError: the feature gate, see `hudi_timeline.feature_gate`.
@@ -116,84 +119,87 @@ def begin(
         options = CommitOptions.from_options(config.raw) if config is not None else CommitOptions()
     lock = options.lock_of(storage)
     with lock.held():
-        now_there = one_moment(storage)
-        overwrite.settle(now_there, beside_others=options.failed_writes != EAGER)
-        marked = markers.list_instants(now_there)
-        beating = heartbeat.list_instants(now_there)
+        listed = list_folder(storage)
+        if listed.has(OVERWRITE_ROOM):
+            overwrite.settle(storage, beside_others=options.failed_writes != EAGER)
+            listed = list_folder(storage)
+        marked = markers.list_instants(storage) if listed.has(markers.TEMP_FOLDER) else []
+        beating = heartbeat.list_instants(storage) if listed.has(heartbeat.FOLDER) else []
         if marked or beating:
             # The timeline is looked at after them: a marker folder that was seen had its instant before that.
-            look_again(now_there)
-        table_config.recover(now_there)
-        table = table_config.load(now_there)
-        timeline = load_timeline(now_there, table)
-        feature_gate.check_write(now_there, table, timeline, options.raw, operation)
+            listed = list_folder(storage)
+        if listed.has(BACKUP_FILE):
+            table_config.recover(storage)
+        snapshot = load_snapshot(storage, table_config.load(storage), commits=commits, listed=listed)
+        feature_gate.check_write(
+            storage, snapshot.config, snapshot.timeline, options.raw, operation, read=snapshot.commits.get
+        )
         dead: list[Instant] = []
         if options.failed_writes == EAGER:
-            dead = _dead_writes(storage, timeline, options)
-        table, warning = metadata_table.drop(now_there, table)
+            dead = _dead_writes(snapshot, options)
+        no_metadata_table = not listed.has(metadata_table.FOLDER)
+        table, warning = metadata_table.drop(storage, snapshot.config, is_gone=no_metadata_table)
+        snapshot = replace(snapshot, config=table)
         if options.failed_writes == EAGER:
-            timeline = _repair(storage, table, timeline, dead, marked, beating, options)
-        instant, beat = _announce(storage, table, timeline, action, options, now, RunningCall.here())
+            snapshot = _repair(snapshot, dead, marked, beating, options)
+        instant, beat = _announce(snapshot, action, options, now, RunningCall.here())
     warnings = (warning,) if warning else ()
-    transaction = Transaction(
-        storage, table, timeline, instant, action, operation, options, lock, beat, warnings
-    )
+    transaction = Transaction(snapshot, instant, action, operation, options, lock, beat, warnings)
     beat.call = caller
     return transaction
 
 
-def _dead_writes(storage: Storage, timeline: Timeline, options: CommitOptions) -> list[Instant]:
+def _dead_writes(snapshot: TableSnapshot, options: CommitOptions) -> list[Instant]:
     """The pending writes to roll back, newest first.
 
     Raises:
         ConcurrentWriterError: the writer of one of them is alive.
     """
     dead = []
-    for pending in reversed(timeline.pending_writes()):
-        if is_clustering(storage, timeline, pending):
+    for pending in reversed(snapshot.timeline.pending_writes()):
+        if is_clustering(snapshot.storage, snapshot.timeline, pending):
             continue
-        refuse_alive(storage, pending, options)
+        refuse_alive(snapshot.storage, pending, options)
         dead.append(pending)
     return dead
 
 
 def _repair(
-    storage: Storage,
-    table: TableConfig,
-    timeline: Timeline,
+    snapshot: TableSnapshot,
     dead: list[Instant],
     marked: list[str],
     beating: list[str],
     options: CommitOptions,
-) -> Timeline:
-    """Finish or undo what dead writers left, and give the timeline afterwards."""
-    timeline = rollback_executor.finish_pending(storage, table, timeline)
+) -> TableSnapshot:
+    """Finish or undo what dead writers left, and give the table afterwards."""
+    storage = snapshot.storage
+    snapshot = rollback_executor.finish_pending(snapshot)
     for instant in dead:
-        if timeline.find(instant.time) is not None:  # else a pending rollback has undone it just now
-            rollback_executor.rollback_instant(storage, table, timeline, instant)
-            timeline = load_timeline(storage, table)
+        if snapshot.timeline.find(instant.time) is not None:  # else a pending rollback has undone it just now
+            rollback_executor.rollback_instant(storage, snapshot.config, snapshot.timeline, instant)
+            snapshot = snapshot.reloaded()
+    timeline = snapshot.timeline
     orphans.remove_marks(storage, timeline, marked)
     orphans.remove_heartbeats(
         storage, timeline, beating, options.heartbeat_interval_ms, options.heartbeat_misses
     )
     orphans.remove_temporaries(storage)
     orphans.remove_staging(storage)
-    return timeline
+    return snapshot
 
 
 def _announce(
-    storage: Storage,
-    table: TableConfig,
-    timeline: Timeline,
+    snapshot: TableSnapshot,
     action: str,
     options: CommitOptions,
     now: Callable[[], float],
     call: RunningCall,
 ) -> tuple[str, Heartbeat]:
     """Take an instant: its heartbeat first, so that it is never pending without one."""
+    storage = snapshot.storage
     content = empty_replace_request() if action == REPLACE_COMMIT else b""
     for _ in range(_TRIES_FOR_INSTANT):
-        instant = new_instant(timeline, table, now, table=storage.uri)
+        instant = new_instant(snapshot.timeline, snapshot.config, now, table=storage.uri)
         try:
             beat = heartbeat.start(
                 storage, instant, options.heartbeat_interval_ms, options.heartbeat_misses, call=call
@@ -224,15 +230,13 @@ class Transaction:
     Attributes:
         storage, config: the table; `config` as it was read under the lock.
         instant, action, operation: of this write.
-        snapshot_timeline: the timeline as of the beginning, without this write.
+        snapshot: the table as of the beginning, without this write.
         warnings: what the user should know, one sentence each.
     """
 
     def __init__(
         self,
-        storage: Storage,
-        config: TableConfig,
-        timeline: Timeline,
+        snapshot: TableSnapshot,
         instant: str,
         action: str,
         operation: str,
@@ -241,9 +245,9 @@ class Transaction:
         beat: Heartbeat,
         warnings: tuple[str, ...] = (),
     ) -> None:
-        self.storage = storage
-        self.config = config
-        self.snapshot_timeline = timeline
+        self.storage = snapshot.storage
+        self.config = snapshot.config
+        self.snapshot = snapshot
         self.instant = instant
         self.action = action
         self.operation = operation
@@ -258,6 +262,10 @@ class Transaction:
     def when_undone(self, act: Callable[[], None]) -> None:
         """Do something before the write is rolled back, if it is: what is beside it goes first."""
         self._undoing.append(act)
+
+    def now(self) -> TableSnapshot:
+        """The table as it is now, with what others have done since the beginning."""
+        return replace(self.snapshot, config=self.config).reloaded()
 
     def __enter__(self) -> Transaction:
         return self
@@ -411,22 +419,20 @@ class Transaction:
         """Make sure that the write may be completed, and give what it is to publish."""
         self._lock.verify()
         self._heartbeat.check()
-        timeline = load_timeline(self.storage, config := table_config.load(self.storage))
+        snapshot = replace(self.snapshot, config=table_config.load(self.storage)).reloaded()
+        config, timeline = snapshot.config, snapshot.timeline
         for state in (REQUESTED, INFLIGHT):
             if not timeline.has_file(file_name(self.instant, self.action, state)):
                 raise self._taken_away(f"its {state.lower()} file is gone")
         metadata, warnings = schema_rebase.beside_others(
-            self.storage,
-            self.instant,
-            metadata,
-            (self.config, self.snapshot_timeline),
-            (config, timeline),
-            recheck,
+            self.instant, metadata, self.snapshot, snapshot, recheck
         )
         self.warnings += warnings
         if metadata_table.built(config):
             # Another writer built it since this one took it away.
-            feature_gate.check_write(self.storage, config, timeline, self._options.raw, self.operation)
+            feature_gate.check_write(
+                self.storage, config, timeline, self._options.raw, self.operation, read=snapshot.commits.get
+            )
             self.config, warning = metadata_table.drop(self.storage, config)
             self.warnings.append(warning)
         if self.storage.is_local:
@@ -490,7 +496,7 @@ class Transaction:
         log.info("%s: write %s is rolled back: %s", self.storage.uri, self.instant, reason or "it failed")
         try:
             with self._lock.held():
-                timeline = load_timeline(self.storage, self.config)
+                timeline = self.now().timeline
                 own = next(
                     (i for i in timeline.instants if i.time == self.instant and i.action == self.action), None
                 )

@@ -32,7 +32,7 @@ from hudi_timeline.reading.plan import ScanPlan
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.reading.snapshot_query import SnapshotSource, snapshot_schema
 from hudi_timeline.table_config import TableConfig
-from hudi_timeline.timeline.active_timeline import Timeline, load_timeline
+from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.commit_files import CommitFiles
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.timeline.instant import COMPLETED, Instant, file_name
@@ -162,7 +162,8 @@ def change_of(
 ) -> Change:
     """The change of a transaction before its commit, next to all commits published so far."""
     storage, instant = transaction.storage, transaction.instant
-    timeline = load_timeline(storage, table)
+    now = transaction.now()
+    timeline = now.timeline
     name = file_name(instant, transaction.action, COMPLETED)
     published = Instant(instant, transaction.action, COMPLETED, name, mtime_ms=int(time.time() * 1000))
     commits = _WithPending(transaction, metadata)

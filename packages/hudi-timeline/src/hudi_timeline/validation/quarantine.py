@@ -20,10 +20,10 @@ from hudi_format.storage.open import normalised_path, open_beside
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import table_config
 from hudi_timeline.file_system_view.listing import list_partitions
-from hudi_timeline.file_system_view.snapshot import snapshot_of
+from hudi_timeline.file_system_view.snapshot import load_snapshot
 from hudi_timeline.options import WriteConfig
 from hudi_timeline.options.write_options import QUARANTINE
-from hudi_timeline.timeline.active_timeline import Timeline, load_timeline
+from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.avro_files import parse
 from hudi_timeline.timeline.instant import ROLLBACK
 from hudi_timeline.validation.row_rules import ID, INSTANT
@@ -107,8 +107,8 @@ def abandoned(table: Storage, timeline: Timeline, quarantine: Storage) -> list[s
     if not dead:
         return []
     # A partition whose rows were taken out already is still a folder.
-    snapshot = snapshot_of(quarantine, config, load_timeline(quarantine, config))
-    return sorted({dead[s.partition] for s in snapshot.slices(sorted(dead))})
+    slices = load_snapshot(quarantine, config).slices(sorted(dead))
+    return sorted({dead[s.partition] for s in slices})
 
 
 def rolled_back(storage: Storage, timeline: Timeline) -> set[str]:

@@ -23,13 +23,11 @@ from hudi_format.errors import (
     MissingFileError,
     UnsupportedError,
 )
-from hudi_format.storage.protocol import Storage
 from hudi_index.lookup import GLOBAL_KINDS, KINDS, SIMPLE
 from hudi_timeline import table_config
-from hudi_timeline.file_system_view.snapshot import CommitCache
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options import WriteConfig
 from hudi_timeline.table_config import INDEX, PROPERTIES_FILE, TableConfig
-from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.transaction.transaction import Transaction
 
@@ -57,9 +55,7 @@ def recorded_index(properties: Mapping[str, str], commits: Iterable[Mapping[str,
     return next((extra[RECORDED] for extra in commits if extra.get(RECORDED) in KINDS), None)
 
 
-def remembered_index(
-    storage: Storage, table: TableConfig, timeline: Timeline, commits: CommitCache, *, far: bool
-) -> tuple[str | None, bool]:
+def remembered_index(snapshot: TableSnapshot, *, far: bool) -> tuple[str | None, bool]:
     """What `recorded_index` says of a table, and whether archived commits had to be asked for it.
 
     Args:
@@ -68,9 +64,10 @@ def remembered_index(
     Raises:
         CorruptFileError, MissingFileError: of an active commit; an archive that cannot be read is passed over.
     """
-    newest_first = timeline.completed_writes()[::-1]
+    storage, table = snapshot.storage, snapshot.config
+    newest_first = snapshot.timeline.completed_writes()[::-1]
     asked = newest_first if far else newest_first[:1]
-    found = recorded_index(table.properties, (commits.get(i).extra for i in asked))
+    found = recorded_index(table.properties, (snapshot.commits.get(i).extra for i in asked))
     if found is not None or not far:
         return found, False
     from hudi_timeline.timeline.archived_timeline import (  # few writes need its decoders
@@ -78,7 +75,7 @@ def remembered_index(
         archived_extra,
     )
 
-    if not archive_files(storage, table):
+    if snapshot.timeline.lacks(table.archive_folder) or not archive_files(storage, table):
         return None, False
     try:
         return recorded_index({}, archived_extra(storage, table)), True

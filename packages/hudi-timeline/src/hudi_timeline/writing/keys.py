@@ -19,10 +19,9 @@ from hudi_format.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.key_observer import MAX_KEY, MIN_KEY
 from hudi_index.lookup import BLOOM, GLOBAL_BLOOM, LookupCount
-from hudi_timeline.file_system_view.snapshot import snapshot_of
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options import WriteConfig
 from hudi_timeline.table_config import DROP_PARTITION_COLUMNS, POPULATE_META_FIELDS, TableConfig
-from hudi_timeline.timeline.active_timeline import load_timeline
 
 # Files whose keys are looked at for the form of timestamps.
 _SAMPLE = 16
@@ -229,7 +228,7 @@ def type_of(schema: pa.Schema, path: str) -> pa.DataType | None:
 # --- timestamps in keys ----------------------------------------------------------------------------------
 
 
-def check_timestamps(storage: Storage, table: TableConfig, spec: KeySpec, schema: pa.Schema) -> None:
+def check_timestamps(snapshot: TableSnapshot, spec: KeySpec, schema: pa.Schema) -> None:
     """Refuse to write timestamps in another form than the table's keys hold.
 
     Apache Hudi 0.15 writes microseconds by upsert, insert and delete, and text by its bulk_insert, or text by all
@@ -246,7 +245,7 @@ def check_timestamps(storage: Storage, table: TableConfig, spec: KeySpec, schema
     ]
     if not keys and not paths:
         return
-    slices = list(snapshot_of(storage, table, load_timeline(storage, table)).slices())
+    storage, slices = snapshot.storage, snapshot.slices()
     forms: dict[str, str] = {}
     for text, place in _stored_texts(
         storage, spec, keys, paths, [s for s in slices if s.base_file is not None]

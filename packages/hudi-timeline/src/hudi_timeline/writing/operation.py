@@ -29,13 +29,13 @@ from hudi_index.lookup import LookupCount, LookupTask
 from hudi_timeline import table_config
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.listing import list_partitions
-from hudi_timeline.file_system_view.snapshot import TableSnapshot, snapshot_of
+from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
 from hudi_timeline.options import parse_write_options
 from hudi_timeline.options.write_options import DUP_POLICY
 from hudi_timeline.progress import Reporter, Silent, reporter
 from hudi_timeline.services import inline_services
 from hudi_timeline.table_config import TableConfig
-from hudi_timeline.timeline.active_timeline import Timeline, load_timeline, modified_at, read_commit
+from hudi_timeline.timeline.active_timeline import Timeline, modified_at
 from hudi_timeline.timeline.instant import zone_of
 from hudi_timeline.transaction import orphans, overwrite
 from hudi_timeline.transaction import transaction as commit
@@ -232,7 +232,7 @@ def _transaction(run: _Run) -> Iterator[tuple[commit.Transaction, TableConfig]]:
         try:
             with commit.begin(
                 storage, table, action=action, operation=plan.operation_name.upper(), options=options,
-                config=plan.config, caller=caller,
+                config=plan.config, caller=caller, commits=None if plan.snapshot is None else plan.snapshot.commits,
             ) as transaction:  # fmt: skip
                 _plan_again(run, transaction)
                 run.aside.settle(transaction)
@@ -273,7 +273,7 @@ def _made(run: _Run, storage: Storage) -> tuple[TableConfig, bool]:
 def _remove_unborn(storage: Storage) -> None:
     """Take away a table that a failed first write made, so that the path is as it was."""
     try:
-        timeline = load_timeline(storage, table_config.load(storage))
+        timeline = load_snapshot(storage, table_config.load(storage)).timeline
     except HudiError:
         return  # half made or damaged: left for the user to see
     if timeline.completed_writes() or timeline.pending_writes():
@@ -355,7 +355,7 @@ def _finish(
 def _completion(storage: Storage, instant: str, table: TableConfig, timeline: Timeline | None) -> str:
     """When the write was completed, as an instant time; "" where the storage does not say."""
     try:
-        timeline = timeline or load_timeline(storage, table)
+        timeline = timeline or load_snapshot(storage, table).timeline
     except (HudiError, OSError):
         log.warning("%s: the timeline cannot be read after the commit", storage.uri, exc_info=True)
         return ""
@@ -391,20 +391,20 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
     empty = not counts and not run.aside.rows
     if empty and not plan.config.transaction.allow_empty and plan.operation not in _REPLACING:
         return _nothing(run)
-    if plan.table is not None and fails_on_known_keys(plan):
+    if plan.snapshot is not None and fails_on_known_keys(plan):
         with phases("tag"):
             task = lookup_task(plan)
-            now = snapshot_of(plan.storage, plan.table, load_timeline(plan.storage, plan.table))
+            now = plan.snapshot.reloaded()
             files = _latest_base_files(now, None if task.is_global else sorted(counts))
             _refuse_known_keys(engine, frame, plan, files, task)
-    if plan.table is not None and plan.config.prepped and plan.operation in _LOOKS_UP:
+    if plan.snapshot is not None and plan.config.prepped and plan.operation in _LOOKS_UP:
         with phases("tag"):  # to refuse it before it begins
-            now = snapshot_of(plan.storage, plan.table, load_timeline(plan.storage, plan.table))
+            now = plan.snapshot.reloaded()
             engine.tag(frame, plan.storage, _latest_base_files(now, sorted(counts)), lookup_task(plan))
     with _transaction(run) as (transaction, table):
         plan = run.plan
         context = write_context(plan, transaction, table)
-        snapshot = snapshot_of(transaction.storage, table, transaction.snapshot_timeline)
+        snapshot = transaction.snapshot
         if (
             combines(plan)
             and lookup_task(plan).is_global
@@ -506,8 +506,8 @@ def _route_and_write(
 
 def _record_size(plan: Plan, transaction: commit.Transaction, rules: SizingRules) -> Callable[[], int]:
     def commits() -> Iterator[tuple[int, int]]:
-        for instant in reversed(transaction.snapshot_timeline.completed_writes()):
-            stats = [s for of in read_commit(plan.storage, instant).partition_to_stats.values() for s in of]
+        for instant in reversed(transaction.snapshot.timeline.completed_writes()):
+            stats = transaction.snapshot.commits.get(instant).stats
             yield sum(s.total_write_bytes for s in stats), sum(s.num_writes for s in stats)
 
     return lambda: average_record_size(commits(), rules)

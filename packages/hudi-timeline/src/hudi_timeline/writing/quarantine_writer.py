@@ -9,7 +9,6 @@ from typing import Any
 from hudi_format.errors import NotAHudiTableError
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import table_config
-from hudi_timeline.timeline.active_timeline import load_timeline
 from hudi_timeline.transaction import transaction as commit
 from hudi_timeline.validation import quarantine
 from hudi_timeline.validation.row_rules import RowRule, Screened, Screening
@@ -72,8 +71,7 @@ class QuarantineWriter:
         """Take rows out of the quarantine whose write died after they were put there."""
         if self.storage is None:
             return
-        timeline = load_timeline(transaction.storage, transaction.config)
-        dead = quarantine.abandoned(transaction.storage, timeline, self.storage)
+        dead = quarantine.abandoned(transaction.storage, transaction.snapshot.timeline, self.storage)
         if dead:
             self._remove(transaction.config.name, dead)
 

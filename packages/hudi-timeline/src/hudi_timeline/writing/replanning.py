@@ -52,7 +52,8 @@ class Replanner:
         Raises:
             WriteConflictError: the rows that were evaluated cannot be written by a plan for that table.
         """
-        now = (transaction.config, transaction.snapshot_timeline)
+        snapshot = transaction.snapshot
+        now = (snapshot.config, snapshot.timeline)
         if self.read_from is not None and (stale := self.read_from.changes(*now)):
             raise stale.conflict(
                 "its rows were read from the table before that",
@@ -68,10 +69,7 @@ class Replanner:
             return since.conflict(why, table=plan.storage.uri, instant=transaction.instant, remedy=remedy)
 
         def planned(config: WriteConfig) -> Plan:
-            new = plan_for(
-                self.engine, plan.storage, self.data, config, transaction.config, APPEND,
-                transaction.snapshot_timeline,
-            )  # fmt: skip
+            new = plan_for(self.engine, plan.storage, self.data, config, snapshot.config, APPEND, snapshot)
             self.check(new)
             return new
 

@@ -31,17 +31,15 @@ from hudi_format.schema.changes import SchemaChange
 from hudi_format.schema.evolution import as_stored
 from hudi_format.schema.fit import in_table_types, stored_types, without_untyped
 from hudi_format.schema.meta_fields import with_meta, without_meta
-from hudi_format.storage.cached_listing import as_it_is, one_moment
 from hudi_format.storage.protocol import Storage
 from hudi_index.lookup import BLOOM, GLOBAL_BLOOM, GLOBAL_SIMPLE, SIMPLE, LookupTask
 from hudi_timeline import feature_gate, table_config
-from hudi_timeline.file_system_view.snapshot import CommitCache
+from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
 from hudi_timeline.file_system_view.table_schema import refuse_defaults, refuse_unwritable
 from hudi_timeline.options import WriteConfig, check_against_table
 from hudi_timeline.options.allowed_functions import table_merge_rule
 from hudi_timeline.options.write_options import PREPPED
 from hudi_timeline.table_config import TableConfig
-from hudi_timeline.timeline.active_timeline import Timeline, latest_schema, load_timeline, read_commit
 from hudi_timeline.timeline.instant import INFLIGHT, instant_path
 from hudi_timeline.transaction import overwrite
 from hudi_timeline.transaction import transaction as commit
@@ -75,7 +73,7 @@ class Plan:
 
     storage: Storage
     config: WriteConfig
-    table: TableConfig | None  # None: to be created
+    snapshot: TableSnapshot | None  # that it was decided from; None: the table is to be created
     properties: Mapping[str, str]  # of the table to be created
     key_spec: KeySpec
     ordering_field: str | None
@@ -95,6 +93,11 @@ class Plan:
     exact: bool = False  # values of the rows are cast where nothing is lost, not promoted
 
     @property
+    def table(self) -> TableConfig | None:
+        """The table's configuration; None: it is to be created."""
+        return None if self.snapshot is None else self.snapshot.config
+
+    @property
     def operation_name(self) -> str:
         """The operation as results and commits have it."""
         return self.config.operation + (PREPPED if self.config.prepped else "")
@@ -109,7 +112,6 @@ def plan_write(
 ) -> Plan | None:
     """The plan; None where mode "ignore" leaves a table as it is."""
     mode = _mode(mode)
-    storage = one_moment(storage)
     table = _existing(storage, config.raw)
     if table is not None and mode == ERROR:
         raise TableExistsError(
@@ -138,8 +140,10 @@ def _existing(storage: Storage, options: Mapping[str, str]) -> TableConfig | Non
     """
     try:
         return table_config.load(storage)
-    except NotAHudiTableError:
-        if overwrite.finish(storage, commit.CommitOptions.from_options(options)):
+    except NotAHudiTableError as e:
+        if e.details.get("overwritten") and overwrite.finish(
+            storage, commit.CommitOptions.from_options(options)
+        ):
             return table_config.load(storage)
         foreign = [e.name for e in storage.list("") if not e.name.startswith(".hoodie")]
         if foreign:
@@ -161,14 +165,14 @@ def plan_for(
     config: WriteConfig,
     table: TableConfig | None,
     mode: str,
-    timeline: Timeline | None = None,
+    snapshot: TableSnapshot | None = None,
 ) -> Plan:
     """The plan for a table.
 
     Args:
         data: only its schema is looked at.
         table: None where there is none yet.
-        timeline: the table's, where it was loaded together with `table`.
+        snapshot: the table, where it was loaded with `table`.
     """
     operation = config.operation
     recreate = table is not None and mode == OVERWRITE and operation != "insert_overwrite_table"
@@ -181,11 +185,13 @@ def plan_for(
         if table is None:
             raise NotAHudiTableError("there is no table to delete from", table=storage.uri)
     old = None if recreate else table
-    timeline = Timeline() if old is None else timeline or load_timeline(storage, old)
-    if old is not None:
+    if old is None:
+        snapshot = None
+    else:
+        snapshot = snapshot or load_snapshot(storage, old)
         check_against_table(config.raw, old.properties)
         name = f"{operation}{PREPPED if config.prepped else ''}".upper()
-        feature_gate.check_write(storage, old, timeline, config.raw, name)
+        feature_gate.check_write(storage, old, snapshot.timeline, config.raw, name, read=snapshot.commits.get)
     if data is None and not (operation == "delete_partition" and config.partitions_to_delete):
         raise OptionError(
             "no rows were given", table=storage.uri, remedy="give data, or the partitions to delete."
@@ -193,13 +199,12 @@ def plan_for(
 
     stored = recorded = None
     asked_archive, unwritten = False, True
-    if old is not None:
-        commits = CommitCache(storage)
-        stored = latest_schema(storage, timeline, old, read=commits.get)
-        writes = timeline.completed_writes()
-        refuse_unwritable(writes, commits, old.create_schema, storage.uri)
+    if snapshot is not None:
+        stored = snapshot.stored_schema
+        writes = snapshot.timeline.completed_writes()
+        refuse_unwritable(writes, snapshot.commits, snapshot.config.create_schema, storage.uri)
         looks_up = operation in ("upsert", "delete") or config.duplicate_policy != "none"
-        recorded, asked_archive = remembered_index(storage, old, timeline, commits, far=looks_up)
+        recorded, asked_archive = remembered_index(snapshot, far=looks_up)
         unwritten = not writes and not asked_archive
     names = [] if data is None else engine.schema(data).names
     key_spec = keys.key_spec_of(config, old, no_rows=data is None)
@@ -262,7 +267,7 @@ def plan_for(
                 keeps_types=types == TABLE and declared is None,
                 own=_own(given, stored, incoming) if exact and declared is None else None,
             )  # fmt: skip
-            check_former_types(evolution.changes, evolution.schema, _former_schemas(storage, timeline))
+            check_former_types(evolution.changes, evolution.schema, _former_schemas(snapshot))
         except SchemaError as e:
             raise e.at(table=storage.uri) from None
         schema = evolution.schema
@@ -274,11 +279,11 @@ def plan_for(
         changes, warnings = evolution.changes, (*warnings, *left_out(untyped), *evolution.warnings)
     keys.check_partition_columns(key_spec, input_schema, storage)
     keys.check_dropped_columns(key_spec, ordering, schema, dropped, storage)
-    if old is not None:
-        keys.check_timestamps(storage, old, key_spec, input_schema)
+    if snapshot is not None:
+        keys.check_timestamps(snapshot, key_spec, input_schema)
     rule = _rule(config, old, storage, key_spec, schema, ordering)
-    if old is not None:
-        refuse_defaults(rule, timeline, commits, storage.uri)
+    if snapshot is not None:
+        refuse_defaults(rule, snapshot.timeline, snapshot.commits, storage.uri)
     if (rule.custom or rule.compared) and index in (GLOBAL_SIMPLE, GLOBAL_BLOOM):
         # A record that moves, or stands in the input for two partitions, would have to be merged on its way.
         raise UnsupportedError(
@@ -303,9 +308,9 @@ def plan_for(
         )
     properties = {} if old is not None else table_properties(config, key_spec, ordering, storage, index)
     return Plan(
-        as_it_is(storage), config, old, properties, key_spec, ordering, schema, input_schema,
+        storage, config, snapshot, properties, key_spec, ordering, schema, input_schema,
         rule, (*warnings, *about_index), recreate, changes, stored_keys, index, recorded, to_record,
-        asked_archive, virtual, NOTHING if old is None else Basis.of(old, timeline), exact,
+        asked_archive, virtual, NOTHING if snapshot is None else Basis.of(snapshot.config, snapshot.timeline), exact,
     )  # fmt: skip
 
 
@@ -336,11 +341,13 @@ def _own(given: pa.Schema, stored: pa.Schema | None, incoming: pa.Schema) -> pa.
     return stored_types(given if stored is None else in_table_types(given, stored, nulls_only=True), incoming)
 
 
-def _former_schemas(storage: Storage, timeline: Timeline) -> Iterator[pa.Schema]:
+def _former_schemas(snapshot: TableSnapshot | None) -> Iterator[pa.Schema]:
     """Each schema that the active timeline's commits wrote, newest first; read only as far as it is asked for."""
     seen: set[str] = set()
-    for instant in reversed(timeline.completed_writes()):
-        text = read_commit(storage, instant).schema_text
+    if snapshot is None:
+        return
+    for instant in reversed(snapshot.timeline.completed_writes()):
+        text = snapshot.commits.get(instant).schema_text
         if text and text not in seen:
             seen.add(text)
             yield from_avro(text)
