@@ -10,9 +10,12 @@ import re
 import time
 from collections.abc import Callable, Sequence
 
+from hudi_format.errors import HudiError
 from hudi_format.file_names import META_DIR, PARTITION_METADATA
 from hudi_format.storage.protocol import Storage
+from hudi_timeline import table_config
 from hudi_timeline.concurrency import heartbeat, markers
+from hudi_timeline.file_system_view.snapshot import load_snapshot
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.transaction import rollback_executor
 
@@ -105,6 +108,19 @@ def remove_staging(storage: Storage, *, now: Callable[[], float] = time.time) ->
         youngest = max((f.mtime_ms for f in storage.list(entry.name)), default=0)
         if now() * 1000 - max(youngest, entry.mtime_ms) > STAGING_AGE_MS:
             storage.delete_dir(entry.name)
+
+
+def remove_unborn(storage: Storage) -> None:
+    """Remove a table that a failed first write made, so that the path is as it was."""
+    try:
+        timeline = load_snapshot(storage, table_config.load(storage)).timeline
+    except HudiError:
+        return  # half made or damaged: left for the user to see
+    if timeline.completed_writes() or timeline.pending_writes():
+        return
+    # Without its metadata a table with a file left over would be no table, and could not be written to again.
+    if remove_bare_partitions(storage):
+        storage.delete_dir(META_DIR)
 
 
 def remove_bare_partitions(storage: Storage) -> bool:

@@ -18,7 +18,6 @@ from typing import Any
 import pyarrow.compute as pc
 
 from hudi_format.errors import DuplicateKeyError, HudiError, SchemaError, TableExistsError
-from hudi_format.file_names import META_DIR
 from hudi_format.keygen.partition_path import check_safe
 from hudi_format.model import BaseFile, FileSlice, WriteStat
 from hudi_format.schema.avro import to_avro
@@ -240,7 +239,7 @@ def _transaction(run: _Run) -> Iterator[tuple[commit.Transaction, TableConfig]]:
         except BaseException:
             # One that is to replace another goes with its room, or takes its place yet.
             if made and new is None:
-                _remove_unborn(storage)
+                orphans.remove_unborn(storage)
             raise
 
 
@@ -268,19 +267,6 @@ def _made(run: _Run, storage: Storage) -> tuple[TableConfig, bool]:
         if run.mode != APPEND:
             raise
         return table_config.load(storage), False
-
-
-def _remove_unborn(storage: Storage) -> None:
-    """Take away a table that a failed first write made, so that the path is as it was."""
-    try:
-        timeline = load_snapshot(storage, table_config.load(storage)).timeline
-    except HudiError:
-        return  # half made or damaged: left for the user to see
-    if timeline.completed_writes() or timeline.pending_writes():
-        return
-    # Without its metadata a table with a file left over would be no table, and could not be written to again.
-    if orphans.remove_bare_partitions(storage):
-        storage.delete_dir(META_DIR)
 
 
 def _finish(
