@@ -79,7 +79,6 @@ SMALL = {
     "hudi_timeline/cli/importing.py": "one command, as the other modules of cli are",
     "hudi_timeline/concurrency/running_call.py": "used by heartbeats and by locks; knows neither",
     "hudi_timeline/services/clean_records.py": "read by four services; planning of cleanings is one of them",
-    "hudi_timeline/services/inline_services.py": "the door of services that writes call; the services do not know it",
     "hudi_timeline/timeline/avro_types.py": "Avro types that two families of records share",
     "hudi_spark/reading/read_tasks.py": "what executors import for a read, and nothing else",
     "hudi_spark/runtime/python_workers.py": "wraps the functions of reads and of writes alike",
