@@ -8,12 +8,18 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from s3_server import S3Server
+from sampling import mark_sampled
 
 # Timings of a shared machine say nothing about the code.
 settings.register_profile("random", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # The same examples in each run: a change is judged by what it changes.  `--hypothesis-profile=random` draws others.
 settings.register_profile("hudi", settings.get_profile("random"), derandomize=True)
 settings.load_profile("hudi")
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark_sampled(items)
 
 
 @pytest.fixture(scope="session")

@@ -131,7 +131,7 @@ def _install(
 
 
 def _workers() -> int:
-    """Processes of a session's tests: tools/run.py gives one to those that run beside others."""
+    """Processes of a session's tests: tools/run.py gives one to each of those that run at once."""
     return int(os.environ.get("HUDI_TEST_WORKERS") or min(2, os.cpu_count() or 1))
 
 
@@ -139,7 +139,7 @@ def _pytest(session: nox.Session, *arguments: str, env: dict[str, str] | None = 
     """pytest in a process for each core, at most two: each may hold a Spark of its own."""
     workers = _workers()
     # A file's tests stay together: they share sessions, servers and tables.
-    spread = ("-n", str(workers), "--dist", "loadfile") if workers > 1 else ()
+    spread = ("-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder") if workers > 1 else ()
     session.run("python", "-m", "pytest", "-q", "--timeout=600", *spread, *arguments, *session.posargs,
                 env=env or {})  # fmt: skip
 
@@ -193,7 +193,7 @@ def types(session: nox.Session) -> None:
 def unit(session: nox.Session, package: str) -> None:
     """One package's tests, with nothing above it installed."""
     _install(session, package, *TESTING, *ENGINES)
-    _pytest(session, f"packages/{package}/tests")
+    _pytest(session, f"packages/{package}/tests", "-m", "not slow")
 
 
 # What `lowest` tries without arguments: where versions of Arrow and of the command line's libraries have differed.
@@ -219,7 +219,7 @@ def lowest(session: nox.Session) -> None:
     if whole:
         session.posargs.clear()
     tried = [f"{p}/tests" for p in PACKAGES[:3]] if whole else LOWEST
-    _pytest(session, *(f"packages/{t}" for t in tried))
+    _pytest(session, *(f"packages/{t}" for t in tried), "-m", "not slow")
 
 
 @nox.session
@@ -267,10 +267,11 @@ def scenario(session: nox.Session) -> None:
 
 @nox.session
 def soak(session: nox.Session) -> None:
-    """The long forms: every golden answer on Spark, 40 killed writers without a JVM, 10 on Spark, 200 histories of
-    partitions inside of partitions, ten minutes of readers beside a writer that cleans."""
+    """The long forms: the cases of sampled tests that CI leaves out, every golden answer on Spark, 40 killed writers
+    without a JVM, 10 on Spark, 200 histories of partitions inside of partitions, ten minutes of readers beside a
+    writer that cleans."""
     _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, *ENGINES)
-    _pytest(session, "packages/hudi-spark/tests", "-m", "slow", "--timeout=3600")
+    _pytest(session, *(f"packages/{p}/tests" for p in PACKAGES), "-m", "slow", "--timeout=3600")
     _pytest(session, "tests/scenarios", "--timeout=5400", env={"HUDI_SOAK": "1"})
 
 
@@ -327,9 +328,7 @@ def interop(session: nox.Session) -> None:
     _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, *PEERS)
     # Before the tests, each of which has little time: the jars of Apache Hudi.
     session.run("python", "tools/interop/bundles.py", "0.15.0", "1.0.2", "1.2.0")
-    _pytest(
-        session, "tests/interop", "-m", "not slow", "--no-loadscope-reorder"
-    )  # in the order of its conftest
+    _pytest(session, "tests/interop", "-m", "not slow")
 
 
 @nox.session

@@ -72,8 +72,9 @@ def main() -> int:
     nox = bootstrap()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     began = time.monotonic()
-    rows = 1 if given.sessions or (os.cpu_count() or 1) < 2 else 2
-    failed = run_sessions(nox, chosen, rows=rows)
+    # One more than cores: each waits now and then, for installations, stores and JVMs.
+    at_once = 1 if given.sessions or (os.cpu_count() or 1) < 2 else (os.cpu_count() or 1) + 1
+    failed = run_sessions(nox, chosen, at_once=at_once)
     print(f"--- {len(chosen)} sessions: {time.monotonic() - began:.0f} s")
     if failed:
         print(f"--- failed: {', '.join(failed)}")
@@ -98,43 +99,54 @@ def choose(since: str | None) -> list[str]:
     return list(BY_NAME)
 
 
-def run_sessions(nox: Sequence[str], names: Sequence[str], *, rows: int = 1) -> list[str]:
+def run_sessions(nox: Sequence[str], names: Sequence[str], *, at_once: int = 1) -> list[str]:
     """Run sessions; gives the names of those that failed.
 
     Args:
         nox: the command.
-        rows: with 2, those that are said to run beside others do, in a row of their own.
+        names: in the order in which they begin, where they have what they need by then.
+        at_once: sessions that run at the same time, with one process of tests each.
     """
-    beside = [n for n in names if rows > 1 and n in BY_NAME and BY_NAME[n].beside]
-    ended = {name: threading.Event() for name in names}
+    waiting = list(names)
     passed: dict[str, bool] = {}
-    stopped = threading.Event()
+    changed = threading.Condition()
 
-    def row(mine: Sequence[str], second: bool) -> None:
-        for name in mine:
-            needs = [n for n in BY_NAME[name].needs if n in ended] if name in BY_NAME else []
-            for need in needs:
-                ended[need].wait()
-            if stopped.is_set():
-                return
-            if missing := [n for n in needs if not passed[n]]:
-                passed[name] = False
-                with _PRINTING:
-                    print(f"--- {name}: NOT RUN, it needs {', '.join(missing)}", flush=True)
-            else:
-                passed[name] = run_session(nox, name, kept=second, workers=1 if second else None)
-            ended[name].set()
+    def needs(name: str) -> list[str]:
+        return [n for n in BY_NAME[name].needs if n in names] if name in BY_NAME else []
 
-    with ThreadPoolExecutor(1) as pool:
+    def take() -> str | None:
+        """The next session that has what it needs, once there is one; None where none is left."""
+        with changed:
+            while waiting:
+                for name in waiting:
+                    if all(need in passed for need in needs(name)):
+                        waiting.remove(name)
+                        return name
+                changed.wait()
+            return None
+
+    def work() -> None:
+        while (name := take()) is not None:
+            found = False
+            try:
+                if missing := [n for n in needs(name) if not passed[n]]:
+                    _say(f"--- {name}: NOT RUN, it needs {', '.join(missing)}")
+                else:
+                    found = run_session(nox, name, kept=at_once > 1, workers=1 if at_once > 1 else None)
+            finally:
+                with changed:
+                    passed[name] = found
+                    changed.notify_all()
+
+    with ThreadPoolExecutor(at_once) as pool:
         try:
-            other = pool.submit(row, beside, True)
-            row([n for n in names if n not in beside], False)
-            other.result()
+            for worker in [pool.submit(work) for _ in range(at_once)]:
+                worker.result()
             return [n for n in names if not passed[n]]
         except BaseException:
-            stopped.set()
-            for event in ended.values():
-                event.set()
+            with changed:
+                waiting.clear()
+                changed.notify_all()
             end_processes(_mark())
             raise
 
@@ -163,6 +175,8 @@ def run_session(
     if workers is not None:
         environment[WORKERS] = str(workers)
     said = ""
+    if kept:
+        _say(f"--- {session} begins")
     # A file, not a pipe: a process that the session left behind would keep a pipe open.
     with tempfile.TemporaryFile() as output:
         to: dict[str, Any] = {"stdout": output, "stderr": subprocess.STDOUT} if kept else {}
@@ -190,11 +204,17 @@ def run_session(
         output.seek(0)
         text = output.read().decode(errors="replace") + said
     code = process.poll() if process.poll() is not None else -1
-    with _PRINTING:
-        took, free = time.monotonic() - started, shutil.disk_usage(ROOT).free / 1e9
-        text += f"--- {session}: {'FAILED' if code else 'passed'}, {took:.0f} s, {free:.1f} GB of the disk are free"
-        print(text, flush=True)
+    took, free = time.monotonic() - started, shutil.disk_usage(ROOT).free / 1e9
+    text += (
+        f"--- {session}: {'FAILED' if code else 'passed'}, {took:.0f} s, {free:.1f} GB of the disk are free"
+    )
+    _say(text)
     return code == 0
+
+
+def _say(text: str) -> None:
+    with _PRINTING:
+        print(text, flush=True)
 
 
 def _mark() -> str:

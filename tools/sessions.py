@@ -47,13 +47,11 @@ class Session:
     Attributes:
         inputs: the files and folders (ending in `/`) that decide whether it passes; "" is everything.
         needs: sessions whose products it installs.
-        beside: it runs in the second row, with one process of tests, while a session of the first row runs.
     """
 
     name: str
     inputs: tuple[str, ...]
     needs: tuple[str, ...] = ("build",)
-    beside: bool = False
 
     def takes(self, path: str) -> bool:
         """Whether a file is one of its inputs."""
@@ -65,25 +63,26 @@ class Session:
 
 
 BOTH = ("build", "pysparks")
-# In the order in which each row runs them: what fails at once first, what takes long before what fills the gaps.
+# The order in which those begin that have what they need: first what others need and what fails at once, then what
+# takes longest, so that the whole does not end with one session while other cores have nothing to do.
 SESSIONS = (
     Session("build", (*SET_UP, *_sources(*PACKAGES)), needs=()),
-    Session("lint", EVERYTHING, needs=(), beside=True),
-    Session("layers", EVERYTHING, needs=(), beside=True),
-    Session("pysparks", SET_UP, needs=(), beside=True),
-    Session("unit-3.11(hudi-timeline)", _tests("hudi-timeline")),
-    Session("spark(3.5)", _tests("hudi-spark"), BOTH),
+    Session("pysparks", SET_UP, needs=()),
+    Session("lint", EVERYTHING, needs=()),
+    Session("layers", EVERYTHING, needs=()),
     Session("interop", (*SHARED, *_sources(*PACKAGES), "tests/interop/"), BOTH),
-    Session("spark(4)", _tests("hudi-spark"), BOTH),
+    Session("spark(3.5)", _tests("hudi-spark"), BOTH),
+    Session("unit-3.11(hudi-timeline)", _tests("hudi-timeline")),
     Session("scenario", (*SHARED, *_sources(*PACKAGES), "tests/scenarios/"), BOTH),
-    Session("documents", EVERYTHING, BOTH, beside=True),
-    Session("wheels", (*SET_UP, *_sources(*PACKAGES), "tools/check_imports.py"), BOTH, beside=True),
-    Session("types", (*SET_UP, *_sources(*PACKAGES)), BOTH, beside=True),
-    Session("unit-3.11(hudi-index)", _tests("hudi-index"), beside=True),
-    Session("unit-3.11(hudi-format)", _tests("hudi-format"), beside=True),
-    Session("lowest-3.11", tuple(dict.fromkeys(i for p in PACKAGES[:3] for i in _tests(p))), beside=True),
-    Session("bench_smoke", (*SHARED, *_sources(*PACKAGES), "benchmarks/"), BOTH, beside=True),
-    Session("fuzz_smoke", (*SHARED, *_sources(*PACKAGES[:3]), "fuzz/"), beside=True),
+    Session("bench_smoke", (*SHARED, *_sources(*PACKAGES), "benchmarks/"), BOTH),
+    Session("spark(4)", _tests("hudi-spark"), BOTH),
+    Session("unit-3.11(hudi-format)", _tests("hudi-format")),
+    Session("fuzz_smoke", (*SHARED, *_sources(*PACKAGES[:3]), "fuzz/")),
+    Session("types", (*SET_UP, *_sources(*PACKAGES)), BOTH),
+    Session("lowest-3.11", tuple(dict.fromkeys(i for p in PACKAGES[:3] for i in _tests(p)))),
+    Session("documents", EVERYTHING, BOTH),
+    Session("wheels", (*SET_UP, *_sources(*PACKAGES), "tools/check_imports.py"), BOTH),
+    Session("unit-3.11(hudi-index)", _tests("hudi-index")),
 )
 BY_NAME = {session.name: session for session in SESSIONS}
 

@@ -56,41 +56,42 @@ def test_what_a_session_leaves_running_is_ended(nox, capfd, monkeypatch, kept):
     assert not run._processes(run._mark())
 
 
-def session(name, *needs, beside=False):
-    return sessions.Session(name, (), needs, beside)
+def session(name, *needs):
+    return sessions.Session(name, (), needs)
 
 
-@pytest.mark.parametrize("rows", [1, 2])
-def test_sessions_after_one_that_hangs_are_run(nox, monkeypatch, capfd, rows):
+@pytest.mark.parametrize("at_once", [1, 2, 3])
+def test_sessions_after_one_that_hangs_are_run(nox, monkeypatch, capfd, at_once):
     monkeypatch.setattr(run, "LONGEST_S", 1)
     made = [
         session("fails"),
         session("hangs"),
-        session("wheels", beside=True),
-        session("passes", "wheels", beside=True),
+        session("wheels"),
+        session("passes", "wheels"),
     ]
     monkeypatch.setattr(run, "BY_NAME", {s.name: s for s in made})
-    assert run.run_sessions(nox, [s.name for s in made], rows=rows) == ["fails", "hangs"]
+    assert run.run_sessions(nox, [s.name for s in made], at_once=at_once) == ["fails", "hangs"]
     assert "--- passes: passed" in capfd.readouterr().out
 
 
-@pytest.mark.parametrize("rows", [1, 2])
-def test_a_session_waits_for_what_it_needs_and_is_not_run_without(nox, monkeypatch, capfd, rows):
-    made = [session("sleeps"), session("writes", "sleeps", beside=True), session("fails", beside=True),
-            session("after", "fails"), session("later", "after", beside=True)]  # fmt: skip
+@pytest.mark.parametrize("at_once", [1, 2, 3])
+def test_a_session_waits_for_what_it_needs_and_is_not_run_without(nox, monkeypatch, capfd, at_once):
+    made = [session("sleeps"), session("writes", "sleeps"), session("fails"),
+            session("after", "fails"), session("later", "after")]  # fmt: skip
     monkeypatch.setattr(run, "BY_NAME", {s.name: s for s in made})
-    assert run.run_sessions(nox, [s.name for s in made], rows=rows) == ["fails", "after", "later"]
+    assert run.run_sessions(nox, [s.name for s in made], at_once=at_once) == ["fails", "after", "later"]
     said = capfd.readouterr().out
     assert said.index("--- sleeps: passed") < said.index("--- writes: passed")
     assert "--- after: NOT RUN, it needs fails" in said
     assert "--- later: NOT RUN, it needs after" in said
 
 
-def test_sessions_of_the_second_row_have_one_process_of_tests(nox, monkeypatch, capfd):
-    made = [session("says"), session("writes", beside=True)]
+@pytest.mark.parametrize(("at_once", "workers"), [(1, "None"), (2, "1")])
+def test_sessions_that_run_at_once_have_one_process_of_tests_each(nox, monkeypatch, capfd, at_once, workers):
+    made = [session("says"), session("writes")]
     monkeypatch.setattr(run, "BY_NAME", {s.name: s for s in made})
     monkeypatch.delenv(run.WORKERS, raising=False)
-    assert not run.run_sessions(nox, ["says", "writes"], rows=2)
+    assert not run.run_sessions(nox, ["says", "writes"], at_once=at_once)
     said = capfd.readouterr().out
-    assert "says: None" in said
-    assert "writes: 1" in said
+    assert f"says: {workers}" in said
+    assert f"writes: {workers}" in said

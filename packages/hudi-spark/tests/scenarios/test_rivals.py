@@ -91,6 +91,7 @@ WRITTEN = [
 
 
 @pytest.mark.req("CC-01", "CC-04", "CC-40", "SE-02")
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("rival", "moment", "operation", "options"), WRITTEN)
 def test_nothing_is_lost_and_the_frame_is_evaluated_once(
     save, path, monkeypatch, rival, moment, operation, options

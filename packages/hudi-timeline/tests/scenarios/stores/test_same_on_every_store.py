@@ -126,6 +126,7 @@ def crash(at):
     return Faults(Fault(CRASH, operation=CHANGES, nth=at))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.req("RC-01", "SS-06")
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
 def test_a_crash_at_any_change_is_mended_by_the_next_writer(store, mode):
