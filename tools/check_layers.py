@@ -4,14 +4,15 @@
 
 Read from the sources, so that Cython modules and indented imports count too.  Also: how many modules a room holds, that
 a module has one subject and is no sliver, that `__init__.py` holds names only, that a name tells one module from
-another, and that READMEs and examples import the roots of packages only.  What is left out stands below, each with its
-reason.
+another, that a module has its test at the mirrored place, and that READMEs and examples import the roots of packages
+only.  What is left out stands below, or in tested_elsewhere.toml, each with its reason.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,6 +87,9 @@ SMALL = {
 }
 # Names that several rooms have, because each room has one: a stranger looks in the room first.
 COMMON_STEMS = {"reader", "writer", "protocol", "errors", "block", "encoder", "verify"}
+
+# Modules whose tests are not at the mirrored place, and the file that covers each.
+TESTED_ELSEWHERE = "tools/tested_elsewhere.toml"
 
 # At any indentation: an import moved into a function is still an import.
 IMPORT = re.compile(
@@ -293,8 +297,39 @@ def of_loading(root: Path) -> Iterator[str]:
     yield from _calls(root, LOADS_SNAPSHOT, SNAPSHOT_LOADERS, "a snapshot is given, not loaded again")
 
 
+def of_tests(root: Path) -> Iterator[str]:
+    """Mirrored tests: `src/hudi_x/room/y.py` has `tests/room/test_y.py`, and no other file is in the rooms of tests."""
+    entries = tomllib.loads((root / TESTED_ELSEWHERE).read_text(encoding="utf-8"))["covered"]
+    elsewhere = Counter(module for entry in entries for module in entry["modules"])
+    mirrored = set()
+    for package in ORDER:
+        home = root / "packages" / package.replace("_", "-")
+        src, tests = home / "src" / package, home / "tests"
+        for path in modules(root, package):
+            if path.suffix not in {".py", ".pyx"} or path.stem == "__init__" or src not in path.parents:
+                continue
+            test = tests / path.parent.relative_to(src) / f"test_{path.stem.strip('_')}.py"
+            mirrored.add(test)
+            if not test.is_file() and path.suffix == ".py":
+                name = path.relative_to(home / "src").as_posix()
+                if not elsewhere.pop(name, 0):
+                    yield (
+                        f"{path.relative_to(root)}: no {test.relative_to(root)}, and {TESTED_ELSEWHERE} has no file "
+                        "that covers it"
+                    )
+        for path in sorted(tests.rglob("test_*.py")):
+            if path not in mirrored and path.relative_to(tests).parts[0] != "scenarios":
+                yield f"{path.relative_to(root)}: tests no module of that name; move it to tests/scenarios"
+    for module in elsewhere:
+        yield f"{TESTED_ELSEWHERE}: {module} has a test of its own, or is not there, or is named twice"
+    for entry in entries:
+        if not (root / entry["by"]).is_file():
+            yield f"{TESTED_ELSEWHERE}: there is no {entry['by']}"
+
+
 def violations(root: Path) -> list[str]:
     return [
+        *of_tests(root),
         *between_packages(root),
         *between_rooms(root),
         *of_modules(root),

@@ -90,6 +90,17 @@ def test_partitions_inside_of_a_partition_are_found(table, tmp_path):
     assert list(found.files) == ["x/1/below"]
 
 
+@pytest.mark.req("TL-01")
+def test_the_folder_of_the_tables_metadata_is_no_partition(table, tmp_path):
+    storage, config = table
+    for folder in (".hoodie", ".hoodie/metadata/files", ".hoodie/x"):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / folder / META).write_text("")
+        (tmp_path / folder / "g_0_1.parquet").write_text("rows")
+    assert list_partitions(storage, config) == ["x/1", "x/2", "y/1"]
+    assert sorted(list_table(storage, config).files) == ["x/1", "x/2", "y/1"]
+
+
 def test_a_table_below_a_table_is_not_looked_at(table, tmp_path):
     storage, config = table
     for folder in ("x/1/other", "other"):  # in a partition, and beside partitions

@@ -11,7 +11,9 @@ import pytest
 
 from hudi_format.file_names import parse_base_file
 from hudi_timeline import HudiTable
+from hudi_timeline.testing import Faults
 from hudi_timeline.writing import operation
+from hudi_timeline.writing.local_engine import LocalEngine
 
 SCHEMA = pa.schema(
     [("id", pa.string()), ("city", pa.string()), ("n", pa.int32()), ("note", pa.string()), ("ts", pa.int64())]
@@ -263,3 +265,27 @@ def test_a_copied_table_is_the_same_table(table, tmp_path):
     assert records(table, "id", "note")[0] == ("a", "first")
     assert records(moved, "id", "note")[0] == ("a", "there")
     assert pc.sum(now(table).read(["n"]).to_arrow()["n"]).as_py() == 3
+
+
+@pytest.mark.req("SS-07")
+def test_operations_neither_move_nor_copy_files_of_data(table, path):
+    """An overwriting of the whole table alone puts the new one into the old one's place."""
+    calls = Faults()
+    storage = calls.wrap(table.storage)
+    written = [
+        ("upsert", rows("a", "x", n=2, ts=2)),
+        ("insert", rows("y")),
+        ("bulk_insert", rows("z")),
+        ("delete", rows("b")),
+        ("insert_overwrite", rows("q", city="rome")),
+        ("insert_overwrite_table", rows("r")),
+    ]
+    for name, data in written:
+        options = {"hoodie.datasource.write.operation": name, "hoodie.table.name": "t"}
+        operation.execute(LocalEngine(1), storage, data, options)
+    assert records(table, "id") == [("r",)]
+    moved = [
+        c.path for c in calls.log if c.operation in ("rename", "copy") and not c.path.startswith(".hoodie/")
+    ]
+    assert moved == []
+    assert sum(c.path.endswith(".parquet") for c in calls.log if c.operation == "open_output") >= 5

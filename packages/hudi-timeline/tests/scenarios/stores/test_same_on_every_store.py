@@ -54,7 +54,7 @@ def pairs(*parts):
     return sorted((f"k{i}", v) for ids, v in parts for i in ids)
 
 
-@pytest.mark.req("SS-01", "SS-02", "SS-05", "SS-06", "SS-07")
+@pytest.mark.req("SS-01", "SS-02", "SS-05", "SS-06")
 def test_every_operation(store):
     storage = store.storage()
     write(storage, rows(8), "bulk_insert")

@@ -1,4 +1,4 @@
-"""Cleaning, archival and savepoints without a JVM; against Apache Hudi they stand in tests/interop."""
+"""Cleaning and archival over many commits, and the switch that turns services off."""
 
 import pyarrow as pa
 import pytest

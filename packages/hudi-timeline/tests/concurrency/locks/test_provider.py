@@ -1,4 +1,4 @@
-"""Table locks: within a process, between processes, by lock file."""
+"""What every lock of a table keeps: one holder, waiting for it, and an end with its block."""
 
 import threading
 

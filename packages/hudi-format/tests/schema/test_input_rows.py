@@ -1,0 +1,85 @@
+"""Rows in every form in which callers have them, as the same Arrow data; and what is no table."""
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from hudi_format.errors import SchemaError
+from hudi_format.schema.input_rows import as_reader, types_are_guessed
+
+ROWS = [{"id": "a", "n": 1}, {"id": "b", "n": None}]
+TABLE = pa.Table.from_pylist(ROWS)
+
+
+class Stream:
+    def __arrow_c_stream__(self, requested_schema=None):
+        return TABLE.__arrow_c_stream__(requested_schema)
+
+
+FORMS = {
+    "table": TABLE,
+    "reader": TABLE.to_reader(),
+    "batch": TABLE.to_batches()[0],
+    "stream": Stream(),
+    "dicts": ROWS,
+    "columns": {"id": ["a", "b"], "n": [1, None]},
+    "pandas": pd.DataFrame({"id": ["a", "b"], "n": pd.array([1, None], dtype="Int64")}, index=[7, 9]),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_has_the_same_rows(form):
+    found = as_reader(FORMS[form])
+    table = found if isinstance(found, pa.Table) else found.read_all()
+    assert table.to_pylist() == ROWS
+    assert types_are_guessed(FORMS[form]) == (form in ("dicts", "columns", "pandas"))
+
+
+def test_a_column_that_only_a_later_row_has_is_there():
+    assert as_reader([{"a": 1}, {"b": 2}]).to_pylist() == [{"a": 1, "b": None}, {"a": None, "b": 2}]
+
+
+def test_dicts_are_maps_where_the_table_says_so():
+    schema = pa.schema(
+        [
+            ("m", pa.map_(pa.string(), pa.int64())),
+            ("s", pa.struct([("a", pa.int64())])),
+            ("l", pa.list_(pa.map_(pa.string(), pa.int64()))),
+        ]
+    )
+    asked = []
+
+    def known():
+        asked.append(1)
+        return schema
+
+    found = as_reader({"m": [[("x", 1)], None], "s": [{"a": 1}, None], "l": [[{"y": 2}], []]}, known)
+    assert found.schema.field("l").type == schema.field("l").type
+    assert found.schema.field("s").type == schema.field("s").type
+    assert asked
+    as_reader({"n": [1]}, lambda: pytest.fail("values that say what they are ask for nothing"))
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (
+            {"n": [1, 2, "x"]},
+            r"column n: 'x' in row 2 \(counted from 0\) does not go with the values before it",
+        ),
+        ({"a": [1], "b": [1, 2]}, "do not make a table"),
+        (7, "cannot read rows from int"),
+        ([], "cannot read rows from list"),
+        ("text", "cannot read rows from str"),
+    ],
+)
+def test_what_makes_no_table_is_told_with_its_place(data, message):
+    with pytest.raises(SchemaError, match=message):
+        as_reader(data)
+
+
+def test_a_table_of_invalid_data_is_refused():
+    offsets = pa.py_buffer(b"\0\0\0\0\1\0\0\0")
+    broken = pa.Array.from_buffers(pa.string(), 1, [None, offsets, pa.py_buffer(b"\xff")])
+    with pytest.raises(SchemaError, match="UTF"):
+        as_reader(pa.table({"c": broken}))
