@@ -44,7 +44,7 @@ _AT_ONCE = 8
 
 @dataclass(frozen=True)
 class Tagged:
-    """Rows and where they go.
+    """Tagged rows.
 
     Attributes:
         rows: the incoming rows, each as often as it goes somewhere; with a column `MOVED` if a record moves:
@@ -201,7 +201,7 @@ def _in_all(
     storage: Storage,
     pool: ThreadPoolExecutor,
 ) -> list[KeyMatches]:
-    """What each file holds, in their order; local files some at a time, as one is looked at in 0.1 ms."""
+    """Matches in each file, in order; local files in groups, as one takes 0.1 ms."""
     step = _AT_ONCE if storage.is_local else 1
     parts = [candidates[n : n + step] for n in range(0, len(candidates), step)]
     return [found for part in pool.map(lambda some: [find(c) for c in some], parts) for found in part]
@@ -210,7 +210,7 @@ def _in_all(
 def _filled(
     rows: pa.Table, codes: np.ndarray, task: LookupTask, ordering: pa.Array | pa.ChunkedArray | None
 ) -> tuple[pa.Table, np.ndarray]:
-    """One row per key, its nulls filled from the others; it goes to the partition of the last that counted."""
+    """One row per key, nulls filled, in the last partition."""
     given = rows.append_column(PARTITION_PATH, pa.array(codes))
     one = combine(rows.column(RECORD_KEY), task.rule, ordering=ordering, kinds=record_kinds(task, rows)).take(
         given, task.memory
@@ -221,7 +221,7 @@ def _filled(
 def _stored_in(
     hits: Sequence[np.ndarray], paths: Sequence[str], order: np.ndarray, location: np.ndarray
 ) -> pa.Array:
-    """Per placed row that leaves its files, the path of one that holds its key: the least; null for the others."""
+    """Least path of a stored record per row that moves; null for others."""
     rank = np.argsort(paths)
     held = np.full(int(order.max()) + 1, -1, dtype=np.int64)
     for n in rank[::-1]:
@@ -231,7 +231,7 @@ def _stored_in(
 
 
 def _placed(hits: Sequence[np.ndarray], leaving: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows with the number of the file that each is in: first those of the files, then -1 for the others.
+    """Rows with their file number; -1 last, for new locations.
 
     Args:
         hits: per file, its rows.
@@ -253,7 +253,7 @@ def _is_range(order: np.ndarray, n: int) -> bool:
 
 
 def rows_by_code(codes: np.ndarray, n: int) -> list[np.ndarray]:
-    """For each code, the rows with it, ascending."""
+    """Ascending rows of each code."""
     order = np.argsort(codes, kind="stable")
     ends = np.searchsorted(codes[order], np.arange(n), side="right")
     starts = np.concatenate(([0], ends))[:n]
@@ -277,7 +277,7 @@ class DeleteRule(Protocol):
 
 
 def record_kinds(context: DeleteRule, rows: pa.Table) -> np.ndarray | None:
-    """What each row is (`hudi_format.merge.record_merger`); None where all are data."""
+    """Kind of each row (`record_merger`); None where all are data."""
     if context.delete_all:
         return np.full(rows.num_rows, DELETE_DEFAULT, dtype=np.uint8)
     kinds = deleted_kinds(rows, context.rule, context.delete_field, context.delete_marker)
@@ -291,7 +291,7 @@ def record_kinds(context: DeleteRule, rows: pa.Table) -> np.ndarray | None:
 
 
 def deleted_rows(context: DeleteRule, rows: pa.Table) -> np.ndarray | None:
-    """Which rows are deletes (bool, one per row), None where none is."""
+    """Mask of deletes (bool); None where there are none."""
     kinds = record_kinds(context, rows)
     if kinds is None:
         return None
@@ -309,7 +309,7 @@ def deleted_rows(context: DeleteRule, rows: pa.Table) -> np.ndarray | None:
 def check_files(
     counted: Mapping[tuple[str, str], int], files: Mapping[str, Sequence[BaseFile]], *, table: str
 ) -> None:
-    """Make sure that rows stand in latest base files.
+    """Check that rows are located in latest base files.
 
     Args:
         counted: rows by partition path and file name.

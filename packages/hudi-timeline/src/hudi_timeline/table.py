@@ -54,7 +54,7 @@ Validators: TypeAlias = "Sequence[Validator]"
 
 
 class HudiTable:
-    """A table at a path.  Each read looks at the table anew; a scan stands for the state it was made in.
+    """A table at a path; each read opens a new snapshot.
 
     Writes take `validators`: functions that see the change before it is committed and may refuse it, see
     `hudi_timeline.validation.precommit`.  Writes of rows take `rules`: conditions by name that each row must meet, text
@@ -139,17 +139,17 @@ class HudiTable:
 
     @property
     def config(self) -> TableConfig:
-        """The table's configuration, as it is now."""
+        """Current configuration of the table."""
         return load(self._storage)
 
     @property
     def timeline(self) -> Timeline:
-        """The active timeline, as it is now."""
+        """Current active timeline."""
         return load_both(self._storage)[1]
 
     @property
     def schema(self) -> pa.Schema:
-        """The newest schema, without meta columns, in the table's own column order."""
+        """Newest schema without meta columns, in the table's column order."""
         return open_snapshot(self._storage, commits=self._commits).schema
 
     @property
@@ -167,7 +167,7 @@ class HudiTable:
 
     @property
     def inspect(self) -> Inspector:
-        """What the table consists of, as Arrow tables."""
+        """Inspection of the table as Arrow tables."""
         from hudi_timeline.inspector import Inspector
 
         return Inspector(self._storage, self._commits)
@@ -179,7 +179,7 @@ class HudiTable:
         self, columns: Columns = None, filter: Filter = None, *, query: str = SNAPSHOT, as_of: Moment |
         None = None, meta_columns: bool = True, on_missing: str | None = None, options: Options = None,
     ) -> Scan:  # fmt: skip
-        """The table's rows, of its newest completed state or of an earlier one.
+        """Rows of the newest snapshot, or of an earlier one.
 
         Args:
             columns: the columns to give, in that order; None for all.  Values of partition columns are those of the
@@ -210,7 +210,7 @@ class HudiTable:
         query: str = SNAPSHOT, meta_columns: bool = True, on_missing: str | None = None, order: str | None
         = None, options: Options = None,
     ) -> Scan:  # fmt: skip
-        """The rows written by the commits after `begin` up to `end`, each once, in its newest state.
+        """Rows written after `begin` up to `end`, each once, in its newest state.
 
         Deletes do not show.  All values come from the files, columns are in the table's order.  Bounds are instants,
         from table version 8 on the times at which commits were completed (`inspect.timeline()` has them).
@@ -248,7 +248,7 @@ class HudiTable:
         images: str = JSON, on_missing: str | None = None, order: str | None = None, options: Options =
         None,
     ) -> Scan:  # fmt: skip
-        """Change data capture: every change that the commits after `begin` up to `end` made, in their order.
+        """Change data capture: all changes of the commits after `begin` up to `end`, in order.
 
         Columns: `op` (i, u, d), `ts_ms` (the commit's instant), `before` and `after`.  The changes are those that
         the writer logged (`hoodie.table.cdc.enabled`); where it logged none they are told by comparing files, so
@@ -272,7 +272,7 @@ class HudiTable:
         )  # fmt: skip
 
     def latest_offset(self, *, options: Options = None) -> str:
-        """How far an incremental read may go now: the `end` to give, and the `begin` of the next; "" for no commit.
+        """Latest offset of an incremental read: its `end`, and the next `begin`; "" for no commit.
 
         It lies before a commit that is still open, unless times of completion are compared (table version 8 and
         later, or `hoodie.read.timeline.holes.resolution.policy=USE_TRANSITION_TIME`), which need not wait for it.
@@ -280,7 +280,7 @@ class HudiTable:
         return queries.latest_offset(self._storage, self._given(options), commits=self._commits)
 
     def convert_checkpoint(self, checkpoint: str, *, order: str, to: str) -> ConvertedCheckpoint:
-        """The checkpoint of a reader of one order (of `read_incremental`) for one that goes on in another order.
+        """Checkpoint of `read_incremental` converted to another order.
 
         Nothing is missed, or it is an InstantNotFoundError; `repeated` names commits whose rows come once more.
         """
@@ -291,7 +291,7 @@ class HudiTable:
     def get(
         self, keys: Keys, *, partitions: Sequence[str] | None = None, as_of: Moment | None = None
     ) -> pa.Table:
-        """The newest rows with the given record keys; keys that are not in the table give none.
+        """Newest rows with the given record keys; unknown keys give none.
 
         Key ranges and bloom filters in footers tell which files need not be read; in a table without meta columns the
         key columns do.  Of a merge-on-read table logs are looked through.
@@ -313,7 +313,7 @@ class HudiTable:
         self, merge: str | Mapping[str, str] | MergeFunction | None = None, *, payload: str | None = None,
         real: bool = True, deletes: bool = False, cases: int = 2000, seed: int = 0,
     ) -> LawReport:  # fmt: skip
-        """Whether the table's merge, or another, gives the same rows however writes come about.
+        """Check that a merge gives the same rows in any order of writes.
 
         Args:
             merge: a function, its `module:name`, or expressions by column, instead of the table's merge.
@@ -341,13 +341,13 @@ class HudiTable:
     def insert(
         self, data: object, *, options: Options = None, validators: Validators = (), rules: Rules = None
     ) -> CommitResult:
-        """Add rows; keys are not looked up, so a key that is there already stands twice afterwards."""
+        """Add rows without key lookup; existing keys become duplicates."""
         return self._write("insert", data, options, validators, rules)
 
     def upsert(
         self, data: object, *, options: Options = None, validators: Validators = (), rules: Rules = None
     ) -> CommitResult:
-        """Add rows whose key is new in their partition, and update the others.
+        """Insert rows with new keys in their partition, update the others.
 
         With `hoodie.datasource.write.operation=upsert_prepped` rows that were read from the table go back to where
         their meta columns say, and no key is looked up.
@@ -363,19 +363,19 @@ class HudiTable:
     def insert_overwrite(
         self, data: object, *, options: Options = None, validators: Validators = (), rules: Rules = None
     ) -> CommitResult:
-        """Replace the partitions that the rows fall into by the rows."""
+        """Replace the partitions of the rows by the rows."""
         return self._write("insert_overwrite", data, options, validators, rules)
 
     def insert_overwrite_table(
         self, data: object, *, options: Options = None, validators: Validators = (), rules: Rules = None
     ) -> CommitResult:
-        """Replace all rows of the table; earlier states stay readable by time travel."""
+        """Replace all rows of the table; time travel still reads earlier states."""
         return self._write("insert_overwrite_table", data, options, validators, rules)
 
     def delete(
         self, rows_or_filter: object, *, options: Options = None, validators: Validators = ()
     ) -> CommitResult:
-        """Remove rows: by data that holds their key and partition columns, or by a filter.
+        """Delete rows, by data with key and partition columns, or by a filter.
 
         A filter is a `pyarrow.compute.Expression` or a text such as `"city = 'oslo' and fare < 3"`.  It is asked again
         where others commit before the rows that it found are deleted.
@@ -390,7 +390,7 @@ class HudiTable:
         self, partitions: str | Iterable[str], *, missing_ok: bool = False, options: Options = None,
         validators: Validators = (),
     ) -> CommitResult:  # fmt: skip
-        """Remove all rows of partitions, given by path; `*` stands for any text.
+        """Delete all rows of partitions, given by path; `*` matches any text.
 
         Args:
             missing_ok: names that are no partitions give a warning and no error, as of Apache Hudi.
@@ -405,7 +405,7 @@ class HudiTable:
     def schema_changes(
         self, data: object, *, operation: str = "upsert", options: Options = None
     ) -> tuple[SchemaChange, ...]:
-        """What a write of this data would change in the table's schema; nothing is written.
+        """Schema changes of a write of this data, without writing.
 
         What the write itself would refuse before it begins is refused: SchemaError, OptionError ...
         """
@@ -421,7 +421,7 @@ class HudiTable:
     def clean(
         self, *, plan: CleanPlan | None = None, dry_run: bool = False, options: Options = None
     ) -> CleanResult:
-        """Delete the files of versions that the policy does not keep; a write does this by itself.
+        """Delete file versions outside the retention policy; a write does this itself.
 
         Args:
             plan: of an earlier dry run; made anew if not given.
@@ -435,7 +435,7 @@ class HudiTable:
         return cleaning.clean(self._service(options, dry_run=dry_run), dry_run=dry_run, plan=plan)
 
     def archive(self, *, dry_run: bool = False, options: Options = None) -> ArchiveResult:
-        """Move old instants from the active timeline into the archive; a write does this by itself.
+        """Move old instants to the archive; a write does this itself.
 
         Options are `hoodie.keep.min.commits`, `hoodie.keep.max.commits` ...  After an error nothing was moved.
         """
@@ -447,7 +447,7 @@ class HudiTable:
         self, instant: str | None = None, *, user: str = "", comment: str = "", dry_run: bool = False,
         options: Options = None,
     ) -> str:  # fmt: skip
-        """Keep a commit: neither cleaning nor archival touches what it is made of until `delete_savepoint`.
+        """Create a savepoint, which protects a commit from cleaning and archival.
 
         Args:
             instant: of a completed commit; the newest if not given.  It is given back.
@@ -469,13 +469,13 @@ class HudiTable:
 
     @property
     def savepoints(self) -> list[str]:
-        """The commits that are savepointed, oldest first."""
+        """Savepointed commits, oldest first."""
         from hudi_timeline.services import savepoints
 
         return savepoints.savepoints(self.timeline)
 
     def restore(self, instant: str, *, dry_run: bool = False, options: Options = None) -> RestoreResult:
-        """Take the table back to a commit; all writes after it are undone for good.
+        """Restore the table to a commit; later writes are undone permanently.
 
         With writers that overlapped, a commit after `instant` may have begun before it: what it wrote is undone too.
 
@@ -494,7 +494,7 @@ class HudiTable:
     def rollback(
         self, instant: str | None = None, *, dry_run: bool = False, options: Options = None
     ) -> RollbackResult:
-        """Undo the newest write, a pending one, or all that died; what it wrote is gone for good.
+        """Roll back the newest write, a pending one, or all dead ones, permanently.
 
         An inflight compaction goes back to its plan.  In log files a command block takes back what the write appended.
 
@@ -512,7 +512,7 @@ class HudiTable:
         return rollback.rollback(self._service(options, dry_run=dry_run), instant, dry_run=dry_run)
 
     def upgrade(self, to: int = 6, *, dry_run: bool = False, options: Options = None) -> UpgradeResult:
-        """Take a table of version 5 up to 6.  Upgrade its readers first: Apache Hudi before 0.14 does not read it then.
+        """Upgrade from version 5 to 6; Apache Hudi before 0.14 cannot read the table then.
 
         Failed writes are rolled back before.  A crash leaves a table of the old version; the same call goes on.
 
@@ -525,7 +525,7 @@ class HudiTable:
         return upgrade.change_version(self._service(options), to, up=True, dry_run=dry_run)
 
     def downgrade(self, to: int = 5, *, dry_run: bool = False, options: Options = None) -> UpgradeResult:
-        """Take a table of version 6 down to 5, for readers of Apache Hudi before 0.14; its metadata table is deleted.
+        """Downgrade from version 6 to 5, for Apache Hudi before 0.14; drops the metadata table.
 
         Errors and crashes as of `upgrade`.
         """
@@ -536,7 +536,7 @@ class HudiTable:
     def overwrite_properties(
         self, new: Mapping[str, str], *, dry_run: bool = False, force: bool = False
     ) -> PropertiesChange:
-        """Put `new` in the place of all entries of hoodie.properties; the checksum is computed.
+        """Replace all entries of hoodie.properties by `new`; the checksum is computed.
 
         A table becomes merge on read by `hoodie.table.type` alone, and copy on write where no log file holds rows.
 
@@ -551,7 +551,7 @@ class HudiTable:
         return replace_properties.overwrite_properties(self._service(None), new, dry_run=dry_run, force=force)
 
     def verify(self, *, deep: bool = False, workers: int | None = None) -> list[Finding]:
-        """Everything that is wrong with the table, worst first; [] for a sound one.  Nothing is changed.
+        """All findings of the table, worst first; [] for a sound one. Read-only.
 
         The timeline's states and files, names, block framing, sizes and counts against commits, hoodie.properties, the
         metadata table against storage, plans, the archive.  What a dead write left is no fault.
@@ -569,7 +569,7 @@ class HudiTable:
         self, *, plan: RepairPlan | None = None, dry_run: bool = False, deep: bool = False,
         only: Collection[str] | None = None, keep: bool = True, options: Options = None,
     ) -> RepairResult:  # fmt: skip
-        """Put right what `verify` finds, as far as there is a safe way; the plan says where there is none, and why.
+        """Repair findings where it is safe; the plan gives reasons for the others.
 
         Under the table's lock, and not while a writer is at work.  What is taken away or replaced is kept in
         `.hoodie/.repair_backup_<time>/`, with the plan.  After a crash run it again.

@@ -256,7 +256,7 @@ class BlockRows:
         self._decoders: dict[tuple[str, str], tuple[pa.Schema, BlockDecoder]] = {}
 
     def read(self, block: LogBlock, content: pa.Buffer) -> Iterator[pa.Table]:
-        """The block's rows, in its order, as tables of the wanted columns.
+        """The block's rows in order, as tables of the wanted columns.
 
         Raises:
             CorruptFileError: the content is damaged.

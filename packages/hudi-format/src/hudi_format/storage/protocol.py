@@ -169,7 +169,7 @@ class ObjectStorage(Protocol):
 
 
 def has_no_folders(storage: Storage) -> bool:
-    """Whether a folder is there only by its files, so that a listing tells as much as a look at the folder."""
+    """Whether folders exist only through their files, as in object stores."""
     return isinstance(storage, ObjectStorage) and not storage.has_folders
 
 

@@ -1,4 +1,4 @@
-"""The file-system view: which base files make up the table at an instant.
+"""Base files of the file system view, in columnar form.
 
 Columnar, so that a table of a million files is a matter of seconds: names are taken apart, checked against
 the timeline and reduced to the newest of each file group by Arrow and numpy; `FileSlice` objects are made
@@ -48,7 +48,10 @@ Group = tuple[str, str]
 
 
 class CommittedBaseFile(NamedTuple):
-    """A base file that a completed commit says it wrote.  `size` in bytes, 0 where it does not say."""
+    """A base file in a completed commit.
+
+    `size` in bytes, 0 where it does not say.
+    """
 
     path: str
     size: int
@@ -69,7 +72,7 @@ class FileView:
 
     @classmethod
     def of_listing(cls, listing: Mapping[str, Sequence[FileInfo]]) -> FileView:
-        """The base files among the files of each partition."""
+        """The base files of a listing."""
         paths = list(listing)
         counts = np.fromiter((len(listing[p]) for p in paths), np.int64, len(paths))
         names = texts([f.name for p in paths for f in listing[p]])
@@ -79,7 +82,7 @@ class FileView:
 
     @classmethod
     def of_columns(cls, partitions: Column, names: Column, sizes: Column) -> FileView:
-        """The base files among files, of each its partition's path, its name and its size in bytes."""
+        """The base files among files, given by partition path, name and size in bytes."""
         parts = pc.extract_regex(names, _BASE_NAME)
         columns = [
             partitions,
@@ -100,7 +103,7 @@ class FileView:
         replaced: Mapping[Group, str] | None = None,
         committed: Collection[str] | None = None,
     ) -> pa.Table:
-        """The newest visible base file of each file group, sorted by partition and file id.
+        """Newest visible base file of each file group, sorted by partition and file id.
 
         Args:
             as_of: files of later instants do not count, nor replacements by them.
@@ -127,7 +130,7 @@ class FileView:
         return shown.filter(flags(_last_of_group(shown)))
 
     def _shown(self, visible: VisibleInstants, as_of: str | None) -> np.ndarray:
-        """For each file, whether its instant is completed (or archived) and not after `as_of`."""
+        """Mask of files of completed (or archived) instants not after `as_of`."""
         coded = self.files.column("instant").combine_chunks().dictionary_encode()
         texts = coded.dictionary.to_pylist()
         good = np.fromiter(
@@ -140,7 +143,7 @@ class FileView:
 
 
 def _last_of_group(files: pa.Table) -> np.ndarray:
-    """For files sorted by group, whether the next one belongs to another group."""
+    """Mask of the last file of each group, for files sorted by group."""
     last = np.ones(files.num_rows, np.bool_)
     if files.num_rows > 1:
         differs = np.zeros(files.num_rows - 1, np.bool_)
@@ -152,7 +155,7 @@ def _last_of_group(files: pa.Table) -> np.ndarray:
 
 
 def paths_of(files: pa.Table) -> pa.ChunkedArray:
-    """Paths below the table of the rows of a table of `SCHEMA`."""
+    """Paths below the table of a `SCHEMA` table's rows."""
     partition, name = files.column("partition"), files.column("name")
     return pc.if_else(
         pc.equal(partition, _NOTHING), name, pc.binary_join_element_wise(partition, name, _SLASH)
@@ -171,7 +174,7 @@ def _without_strays(files: pa.Table, visible: VisibleInstants, committed: Collec
 
 
 def _without(files: pa.Table, groups: set[Group]) -> pa.Table:
-    """`files` without those of some file groups."""
+    """`files` without some file groups."""
     if not groups:
         return files
     # Neither a partition path nor a file id can hold a line break that the other could be mistaken for:
@@ -182,7 +185,7 @@ def _without(files: pa.Table, groups: set[Group]) -> pa.Table:
 
 
 def base_files(files: pa.Table) -> list[BaseFile]:
-    """The rows of a table of `SCHEMA` as objects."""
+    """Rows of a `SCHEMA` table as objects."""
     columns = (files.column(n).to_pylist() for n in SCHEMA.names)
     return [
         BaseFile(partition, name, file_id, instant, token, size)
@@ -191,7 +194,7 @@ def base_files(files: pa.Table) -> list[BaseFile]:
 
 
 def file_slices(files: pa.Table) -> list[FileSlice]:
-    """One slice without logs for each base file."""
+    """One slice without log files for each base file."""
     return [FileSlice(b.partition, b.file_id, b.instant, b) for b in base_files(files)]
 
 
@@ -202,7 +205,7 @@ def check_written(
     uri: str,
     replaced_before: Callable[[], Collection[Group]] = tuple,
 ) -> None:
-    """Raise if a file that the commits say is the newest of its group is not the one that was listed.
+    """Raise if a group's newest committed file is not the listed one.
 
     Args:
         latest: what `FileView.latest` gave.
@@ -236,7 +239,7 @@ def check_written(
 
 
 def missing_file(file: CommittedBaseFile, uri: str) -> MissingFileError:
-    """The error for a file that a commit wrote and that is not there."""
+    """Error for a missing file of a commit."""
     return MissingFileError(
         "a file that a completed commit wrote is not there",
         table=uri,
@@ -248,7 +251,7 @@ def missing_file(file: CommittedBaseFile, uri: str) -> MissingFileError:
 
 
 def check_size(file: CommittedBaseFile, size: int, uri: str) -> None:
-    """Raise CorruptFileError if a file's size is not the one that its commit says."""
+    """Raise CorruptFileError if a file's size differs from its commit's."""
     if file.size > 0 and 0 <= size != file.size:
         raise CorruptFileError(
             f"the file has {size} bytes, its commit says {file.size}",

@@ -17,7 +17,7 @@ from hudi_timeline.timeline.instant import COMPACTION, LOG_COMPACTION
 
 
 class FileHistory:
-    """Every committed file of some partitions, by file group.
+    """Committed files of some partitions, by file group.
 
     Attributes:
         compactions: those that are pending; they begin slices that have no base file yet.
@@ -26,7 +26,8 @@ class FileHistory:
     """
 
     def __init__(self, snapshot: TableSnapshot, partitions: Iterable[str], *, logs: bool) -> None:
-        """
+        """History of some partitions.
+
         Args:
             logs: whether log files matter.
         """
@@ -59,7 +60,7 @@ class FileHistory:
                     self._logs.setdefault((partition, log.file_id), []).append(log)
 
     def before(self, group: Group, instant: str) -> FileSlice | None:
-        """The newest slice of a group before an instant; None where there is none.
+        """Newest slice of a group before an instant; None where there is none.
 
         Before means that it was begun earlier, and its log files may hold blocks of later instants; from table
         version 8 on that all of it was completed earlier.
@@ -78,7 +79,7 @@ COMPACTIONS = (COMPACTION, LOG_COMPACTION)
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """One slice: `instant` began it; `names` are its base files, log files and files of changes."""
+    """One slice, begun by `instant`; `names` are base, log and CDC file names."""
 
     instant: str
     names: tuple[str, ...]
@@ -88,7 +89,7 @@ class Slice:
 def file_groups(
     snapshot: TableSnapshot, listing: Mapping[str, Sequence[FileInfo]]
 ) -> tuple[dict[Group, list[Slice]], set[str]]:
-    """The slices of each file group, newest first; and the partitions that hold files of open instants."""
+    """Slices of each file group, newest first, and partitions with files of pending instants."""
     visible = snapshot.visible()
     pending = {i.time for kind in COMPACTIONS for i in snapshot.timeline.pending(kind)}
     found: dict[Group, dict[str, list[str]]] = {}

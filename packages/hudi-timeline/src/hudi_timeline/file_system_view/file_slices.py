@@ -242,7 +242,7 @@ def checked_slices(
     *,
     wanted: PartitionFilter | None = None,
 ) -> tuple[list[FileSlice], CommittedLogs]:
-    """As `merged_slices`, of folders that were just listed.
+    """`merged_slices` for freshly listed folders, with a check for deleted files.
 
     Args:
         wanted: the partitions that were listed; None for all.
@@ -270,7 +270,7 @@ def checked_slices(
 def newest_slices(
     snapshot: TableSnapshot, listing: Mapping[str, Sequence[FileInfo]] | None = None
 ) -> list[FileSlice]:
-    """The newest slice of each file group of a table of either type, sorted by partition and file id.
+    """Newest slices of a table of either type, sorted by partition and file id.
 
     Args:
         listing: the files of its partitions, where they are known already.
@@ -283,7 +283,7 @@ def newest_slices(
 
 
 def every_slice(snapshot: TableSnapshot, listing: Mapping[str, Sequence[FileInfo]]) -> list[FileSlice]:
-    """Each slice that the files of a listing make, of any instant, completed or not; sorted as their groups.
+    """All slices of a listing, of any instant, sorted by group.
 
     A slice that tasks wrote twice is there with each base file.
     """
@@ -315,7 +315,7 @@ def known_ranges(
     committed: Mapping[str, Sequence[CommittedRange] | None],
     first_active: str = "",
 ) -> CommittedLogs:
-    """What a read of these slices checks their log files against (`hudi_format.log.corruption.check_file`).
+    """Committed byte ranges of the slices' log files (`corruption.check_file`).
 
     Args:
         committed: ranges by path; None for a path where a commit gives no size.
@@ -331,7 +331,7 @@ def known_ranges(
 
 
 def pending_compactions(snapshot: TableSnapshot) -> dict[Group, str]:
-    """The instant of the pending compaction of each file group that is in a plan.
+    """Pending compaction instant of each planned file group.
 
     Raises:
         CorruptFileError: a plan that cannot be read.
@@ -351,7 +351,7 @@ def pending_compactions(snapshot: TableSnapshot) -> dict[Group, str]:
 
 
 def add_range(ranges: dict[str, list[CommittedRange] | None], instant: Instant, stat: FileStat) -> None:
-    """Take what a completed instant says that it wrote into a log file; None from there on where it does not say."""
+    """Add a completed instant's range of a log file; None from an unknown size on."""
     part = committed_range(instant.time, {"fileSizeInBytes": stat.size, "logOffset": stat.offset})
     known = ranges.setdefault(stat.path, [])
     if part is None:

@@ -1,4 +1,4 @@
-"""What lies in the table's folders: partitions and the files in them, by listing storage.
+"""Listing of the table's folders: partitions and their files.
 
 A folder is a partition if and only if it holds a partition metadata file, also inside of another partition: values
 "2024" and "2024/01" make such folders.  Folders are listed level by level, on threads where the storage is remote.  A
@@ -25,24 +25,24 @@ _METAFILES = frozenset(PARTITION_METADATA + suffix for suffix in ("", ".parquet"
 
 
 class PartitionFilter(Protocol):
-    """Says which partitions a caller wants, so that the others are not listed."""
+    """Filter of partitions, to avoid listing others."""
 
     def keep(self, partitions: Sequence[str]) -> Sequence[bool]:
-        """For whole partition paths."""
+        """Mask of wanted partitions, by whole path."""
         ...
 
     def keep_below(self, folders: Sequence[str]) -> Sequence[bool]:
-        """For folders on the way to partitions: False only where no partition below is wanted."""
+        """Mask of folders above partitions; False only where no partition below is wanted."""
         ...
 
     def keep_inside(self, partitions: Sequence[str]) -> Sequence[bool]:
-        """For whole partition paths: False only where no partition inside of it is wanted."""
+        """Mask of partitions; False only where no partition inside of it is wanted."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Files by partition path, as one walk over the table found them.
+    """Files by partition path, from one walk over the table.
 
     `dropped` are partitions that the filter did not want; there may be more of them that were never
     seen, below folders in `dropped_folders`.
@@ -60,7 +60,7 @@ def list_table(
     wanted: PartitionFilter | None = None,
     also: Iterable[str] = (),
 ) -> Listing:
-    """The files of every partition, or of those that `wanted` admits.
+    """Files of all partitions, or of those that `wanted` admits.
 
     Args:
         also: partitions to list even if the walk does not find them (commits name them).
@@ -108,7 +108,7 @@ def _admitted(
     dropped: list[str],
     dropped_folders: list[str],
 ) -> list[str]:
-    """Those of `folders` that must be listed; partitions that are not wanted go to `dropped`."""
+    """The `folders` to list; unwanted partitions are added to `dropped`."""
     if wanted is None or not folders:
         return folders
     below = wanted.keep_below(folders)
@@ -154,7 +154,7 @@ def _is_other_table(folder: str, entries: Sequence[FileInfo]) -> bool:
 
 
 def _folders_in(folder: str, entries: Sequence[FileInfo]) -> list[str]:
-    """The folders in a folder that may be the table's or lead to such."""
+    """Subfolders that are part of the table or lead to such."""
     if _is_other_table(folder, entries):
         return []
     return [
@@ -163,7 +163,7 @@ def _folders_in(folder: str, entries: Sequence[FileInfo]) -> list[str]:
 
 
 def walk(storage: Storage) -> dict[str, list[FileInfo]]:
-    """The files of every folder of the table but `.hoodie`, by folder: also where no partition metadata lies.
+    """Files of every folder of the table except `.hoodie`, also without partition metadata.
 
     Names tell nothing of a folder: `_x`, `.x` and `__HIVE_DEFAULT_PARTITION__` are partitions of these values.
     """
@@ -188,12 +188,12 @@ def is_partition(storage: Storage, config: TableConfig, folder: str) -> bool:
 
 
 def list_partitions(storage: Storage, config: TableConfig) -> list[str]:
-    """Paths of all partitions, sorted; [""] for a table without partitions that holds data."""
+    """Sorted paths of all partitions; [""] for a non-partitioned table with data."""
     return sorted(list_table(storage, config).files)
 
 
 def list_files(storage: Storage, partition: str) -> list[FileInfo]:
-    """The files of one partition, hidden ones too; [] where there is no such folder."""
+    """Files of one partition, hidden ones too; [] where there is no such folder."""
     return [e for e in storage.list(partition) if not e.is_dir]
 
 

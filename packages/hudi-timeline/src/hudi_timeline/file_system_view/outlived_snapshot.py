@@ -1,4 +1,4 @@
-"""Whether a state of the table that was read earlier still has its files: what cleanings and rollbacks took from it.
+"""Detection of snapshots whose files were cleaned or rolled back.
 
 A snapshot's timeline is read before its folders are listed.  A cleaning in between takes files of that state, and an
 archival after it takes what the timeline says of the cleaning: file groups would be left out and nobody would know.  So
@@ -29,7 +29,7 @@ _TRIES = 5
 
 
 class Found(NamedTuple):
-    """What was found of a file group: the instant of its newest base file, "" for none, and that slice's log files."""
+    """Files found of a group: instant of its newest base file ("" for none), and log files."""
 
     base: str = ""
     logs: Collection[str] = ()
@@ -45,7 +45,7 @@ def refuse_outlived(
     wanted: PartitionFilter | None = None,
     missed: str = "",
 ) -> None:
-    """Raise where a file group of the snapshot had files that are deleted since.  Called after its folders were listed.
+    """Raise if files of the snapshot were deleted; called after listing its folders.
 
     Args:
         written: what the snapshot's commits say.
@@ -92,7 +92,7 @@ def refuse_outlived(
 
 
 def _is_old(file: BaseFile | LogFile, found: Found) -> bool:
-    """Whether a file is of an older slice than was found, or not gone.
+    """Whether a file is of an older slice than the one found, or not deleted.
 
     Without a base file there is one slice: the next ones are begun by compactions, which make one.
     """
@@ -102,7 +102,7 @@ def _is_old(file: BaseFile | LogFile, found: Found) -> bool:
 
 
 def replaced_in_archive(snapshot: TableSnapshot) -> dict[Group, str]:
-    """The archived instant of the snapshot that replaced a file group.
+    """Archived instants of the snapshot that replaced file groups.
 
     Apache Hudi's consistent hashing goes on writing into such groups for a while.
 
@@ -121,7 +121,7 @@ def replaced_in_archive(snapshot: TableSnapshot) -> dict[Group, str]:
 
 
 def _counts(snapshot: TableSnapshot, instant: str) -> bool:
-    """Whether what an instant wrote is part of the snapshot's state, or was before."""
+    """Whether an instant's files are, or were, part of the snapshot's state."""
     return instant in snapshot.visible() and (snapshot.as_of is None or instant <= snapshot.as_of)
 
 
@@ -140,7 +140,7 @@ def _stale(snapshot: TableSnapshot, why: str, instant: str, file: str = "") -> S
 
 
 def _listed_again(snapshot: TableSnapshot) -> Timeline:
-    """The timeline as it is now; sizes and times of its files are not asked for."""
+    """The current timeline, without sizes and times of its files."""
     folder = snapshot.config.timeline_folder
     now = _listed(snapshot, folder)
     if not _gone(snapshot, now):
@@ -159,7 +159,7 @@ def _listed(snapshot: TableSnapshot, folder: str) -> Timeline:
 
 
 def _new_cleans(snapshot: TableSnapshot, now: Timeline) -> list[Instant]:
-    """Cleanings on the timeline that may have taken files of the snapshot's state.
+    """Cleans that may have deleted files of the snapshot's state.
 
     Of the newest state those that were completed when it was read took nothing; of an earlier one any later may have.
     """
@@ -171,24 +171,24 @@ def _new_cleans(snapshot: TableSnapshot, now: Timeline) -> list[Instant]:
 
 
 def _is_as_before(snapshot: TableSnapshot, now: Timeline) -> bool:
-    """Whether nothing went on that takes files or instants away."""
+    """Whether no instant since could delete files or instants."""
     return not (_new_cleans(snapshot, now) or _gone(snapshot, now) or _cleans_archived(snapshot, now))
 
 
 def _gone(snapshot: TableSnapshot, now: Timeline) -> list[Instant]:
-    """The snapshot's commits that are not on the timeline any more."""
+    """Commits of the snapshot that left the timeline."""
     there = {i.time for i in now.completed_writes()}
     return [i for i in snapshot.instants if i.time not in there and i.time != snapshot.announced]
 
 
 def _cleans_archived(snapshot: TableSnapshot, now: Timeline) -> bool:
-    """Whether a cleaning after the snapshot may be in the archive by now.  Cleanings are archived oldest first."""
+    """Whether a clean after the snapshot may be archived; cleans are archived oldest first."""
     before = [i.time for i in snapshot.timeline.of(CLEAN) if i.completed]
     return bool(before) and max(before) not in {i.time for i in now.of(CLEAN)}
 
 
 def _refuse_undone(snapshot: TableSnapshot, now: Timeline) -> None:
-    """Raise where commits of the snapshot were taken back, or their table is no more."""
+    """Raise if commits of the snapshot were rolled back, or the table was replaced."""
     gone = _gone(snapshot, now)
     # What is archived goes oldest first.
     undone = [i for i in gone if not now.first_active or i.time >= now.first_active]
@@ -200,7 +200,7 @@ def _refuse_undone(snapshot: TableSnapshot, now: Timeline) -> None:
 
 
 def _archive(snapshot: TableSnapshot) -> list[tuple[Instant, Action | None]]:
-    """The completed instants of the archive, with what cleanings did."""
+    """Completed archived instants, with the content of cleans."""
     from hudi_timeline.timeline.archived_timeline import archived_actions  # few reads need the archive
 
     storage = snapshot.storage
@@ -210,7 +210,7 @@ def _archive(snapshot: TableSnapshot) -> list[tuple[Instant, Action | None]]:
 
 
 def _deleted_since(snapshot: TableSnapshot, now: Timeline) -> list[tuple[str, str, str]]:
-    """Instant of the cleaning, partition and name of each file that was deleted, or is being deleted."""
+    """Clean instant, partition and name of each deleted file, pending cleans included."""
     seen: set[str] = set()
     out: list[tuple[str, str, str]] | None = None
     for _ in range(_TRIES):
@@ -239,7 +239,7 @@ def _deleted_since(snapshot: TableSnapshot, now: Timeline) -> list[tuple[str, st
 
 
 def _files_of(snapshot: TableSnapshot, clean: Instant) -> list[tuple[str, str]]:
-    """Partitions and names of the files of a cleaning that was begun.
+    """Partitions and names of the files of a started clean.
 
     Raises:
         FileNotFoundError: its file is not there any more.

@@ -1,4 +1,4 @@
-"""Typed values of partition columns, from partition paths.
+"""Typed partition values from partition paths.
 
 Source: HoodieSparkUtils.parsePartitionColumnValues of Apache Hudi 0.15 and Spark's reading of partition
 paths with given types; checked on the golden tables.
@@ -29,7 +29,7 @@ _CUSTOM = {"CustomKeyGenerator", "CustomAvroKeyGenerator", "CUSTOM", "CUSTOM_AVR
 
 
 def path_type(config: TableConfig, declared: pa.DataType) -> pa.DataType:
-    """The type that a partition column has when its value comes from the path."""
+    """Type of a partition column with values from the path."""
     generator = (config.keygen_class or "").rpartition(".")[2]
     if generator in _TIMESTAMP:
         return pa.string()  # the path holds a formatted date, whatever the column's own type is
@@ -39,7 +39,7 @@ def path_type(config: TableConfig, declared: pa.DataType) -> pa.DataType:
 def partition_columns(
     config: TableConfig, schema: pa.Schema, *, from_path: bool
 ) -> tuple[PartitionColumn, ...]:
-    """The table's partition columns as a scan gives them.
+    """Partition columns of a scan.
 
     Args:
         schema: the table's schema; a partition field that it lacks is text.
@@ -62,7 +62,7 @@ def partition_columns(
 
 
 def with_times_as_text(config: TableConfig, schema: pa.Schema) -> pa.Schema:
-    """The schema of a table's rows from version 8 on: columns whose paths hold formatted times are text.
+    """Schema of rows from version 8 on, with formatted times of paths as text.
 
     Values stay those of the files.  So Apache Hudi 1.x types them.
     """
@@ -74,7 +74,7 @@ def with_times_as_text(config: TableConfig, schema: pa.Schema) -> pa.Schema:
 
 
 def with_path_types(config: TableConfig, schema: pa.Schema) -> pa.Schema:
-    """The schema of rows whose partition columns are those of paths, in their places."""
+    """Schema of rows with the partition columns typed as in paths."""
     for column in partition_columns(config, schema, from_path=True):
         index = schema.get_field_index(column.name)
         if column.source == FROM_PATH and index >= 0:
@@ -83,7 +83,7 @@ def with_path_types(config: TableConfig, schema: pa.Schema) -> pa.Schema:
 
 
 def copied_columns(config: TableConfig, schema: pa.Schema) -> tuple[PartitionColumn, ...]:
-    """The table's partition columns; those FROM_PATH whose text in the path says the value that the files hold.
+    """Partition columns; FROM_PATH where the path text determines the files' value.
 
     That is so of the plain key generators, and of types that have one text.
     """
@@ -100,7 +100,7 @@ def _has_one_text(kind: pa.DataType) -> bool:
 
 
 def _never_of_paths(config: TableConfig) -> set[str]:
-    """Partition columns that Apache Hudi 1.x reads from the files, because their paths hold formatted times."""
+    """Partition columns that Apache Hudi 1.x reads from files: formatted times."""
     # A class of the user's may stand there, which only its writers need.
     generator = (config.keygen_class or "").rpartition(".")[2]
     if config.version < 8:
@@ -114,7 +114,7 @@ def _never_of_paths(config: TableConfig) -> set[str]:
 
 
 def partition_table(paths: Sequence[str], columns: Sequence[PartitionColumn], *, uri: str = "") -> pa.Table:
-    """One row for each path: `partition`, then a column for each of `columns` with source FROM_PATH.
+    """One row per path: `partition`, then each FROM_PATH column.
 
     Args:
         columns: all partition columns, in the order of the path's segments.
@@ -162,7 +162,7 @@ def _typed(text: pa.Array, column: PartitionColumn, paths: Sequence[str], uri: s
 
 
 def cast_text(text: pa.Array, to: pa.DataType) -> pa.Array:
-    """Text as values of a type.
+    """Text cast to a type.
 
     Dates and timestamps are ISO text, or what Apache Hudi's key generators make of them: the days and
     the microseconds since 1970.  Timestamps of a zone are UTC, in which Hudi keeps them.
@@ -189,7 +189,7 @@ FROM_FILE = "file"
 
 @dataclass(frozen=True, slots=True)
 class PartitionColumn:
-    """One field of `hoodie.table.partition.fields`, in their order.
+    """One field of `hoodie.table.partition.fields`.
 
     Attributes:
         source: `FROM_PATH`: the value is the one that the partition path says, whatever the files hold

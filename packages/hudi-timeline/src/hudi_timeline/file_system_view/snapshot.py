@@ -1,4 +1,4 @@
-"""A table at one moment: configuration, timeline and schema read once, files listed on demand.
+"""Table snapshot: configuration and timeline read once, files listed on demand.
 
 A snapshot never refreshes itself: a new state of the table is a new snapshot.
 """
@@ -44,7 +44,7 @@ MOVING_S = 5.0
 
 
 class CommitCache:
-    """Commit metadata by instant file, read once.  A completed instant's file never changes.
+    """Commit metadata by instant file, read once; also from the archive.
 
     It is found in the archive too, where it was moved to after the timeline was listed.
     """
@@ -57,7 +57,10 @@ class CommitCache:
         self._kept: dict[tuple[str, int], CommitFiles] = {}
 
     def get(self, instant: Instant) -> CommitMetadata:
-        """Raises CorruptFileError, MissingFileError: see `read_commit`."""
+        """Metadata of an instant.
+
+        Raises CorruptFileError, MissingFileError: see `read_commit`.
+        """
         key = (instant.file_name, instant.mtime_ms)
         found = self._read.get(key)
         if found is None:
@@ -80,11 +83,11 @@ class CommitCache:
         return found
 
     def keep(self, instant: Instant, files: CommitFiles) -> None:
-        """What an archived instant says of files, which cannot be read from a file of its own."""
+        """Store the file entries of an archived instant, which has no file of its own."""
         self._kept[instant.file_name, instant.mtime_ms] = files
 
     def files(self, instants: Sequence[Instant]) -> list[CommitFiles]:
-        """What instants say of files, each read once.  Errors as `get`."""
+        """File entries of instants, each read once; errors as `get`."""
         keys = [(i.file_name, i.mtime_ms) for i in instants]
         # Not read again where the whole metadata is there already.
         self._files.update(
@@ -101,7 +104,7 @@ class CommitCache:
 
 @dataclass(frozen=True, slots=True)
 class CommittedFileGroups:
-    """What the active commits up to an instant say about file groups.
+    """File groups as committed up to an instant.
 
     Attributes:
         newest: the newest base file of each file group that is not replaced.
@@ -117,14 +120,14 @@ class CommittedFileGroups:
 
 
 class Lister(Protocol):
-    """Says which files a table has."""
+    """Source of file listings."""
 
     def listing(self, wanted: PartitionFilter | None, also: Iterable[str]) -> Listing:
-        """As `list_table`; partitions of `also` that the table does not have are given without files."""
+        """The listing as of `list_table`; unknown partitions in `also` are empty."""
         ...
 
     def view(self, wanted: PartitionFilter | None, also: Iterable[str]) -> tuple[FileView, list[str]]:
-        """The base files, and the partitions that were looked at, those of `also` among them."""
+        """The base files, and the partitions listed, including `also`."""
         ...
 
 
@@ -191,13 +194,13 @@ class TableSnapshot:
 
     @property
     def instants(self) -> tuple[Instant, ...]:
-        """The completed writes that count, oldest first."""
+        """Completed writes of the snapshot, oldest first."""
         writes = self.timeline.completed_writes()
         return writes if self.as_of is None else tuple(i for i in writes if i.time <= self.as_of)
 
     @property
     def instant(self) -> str:
-        """The newest completed write that counts; "" where there is none."""
+        """Newest completed write of the snapshot; "" where there is none."""
         instants = self.instants
         return instants[-1].time if instants else ""
 
@@ -205,7 +208,7 @@ class TableSnapshot:
         return self.timeline.visible()
 
     def written(self, without: Collection[str] = ()) -> CommittedFileGroups:
-        """What the active commits say about file groups; reads each once.
+        """Committed file groups; reads each commit once.
 
         Args:
             without: partitions of which nobody asks for the files.
@@ -233,11 +236,11 @@ class TableSnapshot:
         return CommittedFileGroups(newest, replaced, frozenset(paths), frozenset(partitions))
 
     def _written_partitions(self) -> set[str]:
-        """The partitions that active commits wrote to: they are looked for, whatever a metadata table lists."""
+        """Partitions with active commits, listed whatever a metadata table says."""
         return {f.partition for c in self.commits.files(self.instants) for f in c.files}
 
     def _not_wanted(self, wanted: PartitionFilter | None) -> set[str]:
-        """Those of the partitions that active commits wrote to that a filter drops."""
+        """Partitions with active commits that a filter drops."""
         if wanted is None:
             return set()
         partitions = sorted(self._written_partitions())
@@ -246,7 +249,7 @@ class TableSnapshot:
     def listing(
         self, wanted: PartitionFilter | None = None, *, written: CommittedFileGroups | None = None
     ) -> Listing:
-        """The files in the table's partitions, or in those that are wanted, now."""
+        """Files in the table's partitions, or in the wanted ones, now."""
         written = written or self.written()
         if self.lister is not None:
             return self.lister.listing(wanted, self._written_partitions())
@@ -255,7 +258,7 @@ class TableSnapshot:
     def files(
         self, partitions: Iterable[str] | None = None, *, wanted: PartitionFilter | None = None
     ) -> pa.Table:
-        """The base file of each file slice: a table of `view.SCHEMA`.
+        """Base file of each file slice, as a `view.SCHEMA` table.
 
         Args:
             partitions: paths of the partitions to look at; None for all.
@@ -287,7 +290,7 @@ class TableSnapshot:
         partitions: Collection[str] | None = None,
         wanted: PartitionFilter | None = None,
     ) -> pa.Table:
-        """As `latest_of`, of folders that were just listed; `partitions` and `wanted` as in `checked`."""
+        """`latest_of` for freshly listed folders; `partitions` and `wanted` as in `checked`."""
         latest = pa.table({})
 
         def find() -> Mapping[Group, Found]:
@@ -307,7 +310,7 @@ class TableSnapshot:
         partitions: Collection[str] | None = None,
         wanted: PartitionFilter | None = None,
     ) -> None:
-        """Find file slices in folders that were listed, and make sure that they were all still there.
+        """Find file slices in listed folders, and check that none was deleted since.
 
         Args:
             find: gives what was found of each file group.
@@ -333,7 +336,7 @@ class TableSnapshot:
     def latest_of(
         self, view: FileView, partitions: Sequence[str], *, written: CommittedFileGroups | None = None
     ) -> pa.Table:
-        """The newest files of a view of some partitions, checked against the commits."""
+        """Newest files of some partitions, checked against the commits."""
         written = written or self.written()
         latest = view.latest(
             self.visible(), as_of=self.as_of, replaced=written.replaced, committed=written.paths
@@ -345,12 +348,12 @@ class TableSnapshot:
         return latest
 
     def slices(self, partitions: Iterable[str] | None = None) -> list[FileSlice]:
-        """The file slices of the table, or of some partitions, sorted by partition and file id."""
+        """File slices of the table or of some partitions, sorted by partition and file id."""
         return file_slices(self.files(partitions))
 
 
 class BaseFiles(Mapping[Group, Found]):
-    """What a table of `view.SCHEMA` says of each file group, made where it is asked for."""
+    """File groups of a `view.SCHEMA` table, made on demand."""
 
     def __init__(self, files: pa.Table) -> None:
         self._files = files
@@ -371,7 +374,7 @@ class BaseFiles(Mapping[Group, Found]):
 
 
 def is_base_file(path: str) -> bool:
-    """Whether the path in a write statistic names a base file."""
+    """Whether the path of a write statistic is that of a base file."""
     return is_base_file_name(path[path.rfind("/") + 1 :])
 
 
@@ -381,7 +384,7 @@ def open_snapshot(
     *,
     commits: CommitCache | None = None,
 ) -> TableSnapshot:
-    """The table as it is now, or as of an instant.
+    """Snapshot of the table, now or as of an instant.
 
     Args:
         as_of: an instant time (digits); whether it can be answered is not checked here.
@@ -397,7 +400,7 @@ def open_snapshot(
 
 
 def load_both(storage: Storage) -> tuple[TableConfig, Timeline]:
-    """Configuration and timeline that go together.  Errors as `open_snapshot`."""
+    """Consistent configuration and timeline; errors as `open_snapshot`."""
     until = time.monotonic() + MOVING_S
     while True:
         config = load(storage)
@@ -417,7 +420,7 @@ def snapshot_of(
     *,
     commits: CommitCache | None = None,
 ) -> TableSnapshot:
-    """The snapshot of a configuration and a timeline that were read already."""
+    """Snapshot from a loaded configuration and timeline."""
     snapshot = TableSnapshot(storage, config, timeline, None, as_of, commits or CommitCache(storage))
     return replace(snapshot, known_schema=snapshot.schema)
 

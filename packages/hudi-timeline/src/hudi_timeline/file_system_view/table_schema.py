@@ -1,4 +1,4 @@
-"""The schema history of a table with schema on read, as far as a read needs it.
+"""Table schema history for reads with schema on read.
 
 The commits say whether there is one (`latest_schema`); `.hoodie/.schema/` holds all versions.
 
@@ -35,7 +35,7 @@ OPTION = "hoodie.schema.on.read.enable"
 
 
 def with_history(snapshot: TableSnapshot, enabled: bool | None) -> TableSnapshot:
-    """The snapshot with how its files are read by column id, where the table has a history.
+    """The snapshot with schema mappings by column id, for tables with a history.
 
     Args:
         enabled: what the user says; False reads files by name, as Apache Hudi does where it is not asked
@@ -69,7 +69,7 @@ def with_history(snapshot: TableSnapshot, enabled: bool | None) -> TableSnapshot
 
 
 def _latest(snapshot: TableSnapshot) -> tuple[str, Instant | None]:
-    """The history's entry of the newest commit that decides about the schema, and that commit; None without one."""
+    """Schema entry of the newest commit with one, and that commit, or None."""
     for instant in reversed(snapshot.instants):
         metadata = snapshot.commits.get(instant)
         if metadata.operation in SCHEMA_NEUTRAL or not metadata.schema_text:
@@ -87,14 +87,14 @@ def _latest(snapshot: TableSnapshot) -> tuple[str, Instant | None]:
 
 
 def _named_before(snapshot: TableSnapshot, instant: Instant) -> bool:
-    """Whether an older commit says something of a history."""
+    """Whether an older commit has a schema history."""
     older = [i for i in snapshot.instants if i.time < instant.time]
     named = (i for i, f in zip(older, snapshot.commits.files(older), strict=True) if f.names_history)
     return any(snapshot.commits.get(i).extra.get(LATEST_SCHEMA) for i in named)
 
 
 def _history(snapshot: TableSnapshot) -> tuple[SchemaVersion, ...]:
-    """All versions that the newest valid schemacommit has."""
+    """All versions in the newest valid schemacommit."""
     from hudi_format.schema.internal_schema import parse_versions
 
     storage, visible = snapshot.storage, snapshot.visible()
@@ -147,7 +147,7 @@ _KEPT_BY_JVM = range(-128, 128)
 def with_defaults(
     rule: MergeRule, writes: Iterable[Instant], commits: CommitCache, create_schema: str | None, table: str
 ) -> MergeRule:
-    """The rule with the defaults that are not null, of the newest schema.
+    """The rule with the non-null defaults of the newest schema.
 
     Args:
         writes: the completed writes that count, oldest first.
@@ -167,7 +167,7 @@ def with_defaults(
 
 
 def refuse_defaults(rule: MergeRule, timeline: Timeline, commits: CommitCache, table: str) -> None:
-    """Refuse to write by such a merge where the newest schema has a default that is not null.
+    """Refuse a write under such a merge if the newest schema has a non-null default.
 
     The schema of the rows that are written has none: the table's would lose it, and all later merges would go by null.
 
@@ -191,7 +191,7 @@ def refuse_defaults(rule: MergeRule, timeline: Timeline, commits: CommitCache, t
 def refuse_unwritable(
     writes: Iterable[Instant], commits: CommitCache, create_schema: str | None, table: str
 ) -> None:
-    """Refuse to write where the newest schema has columns that are unions of several types, vectors, blobs or variants.
+    """Refuse writes to schemas with unions, vectors, blobs or variants.
 
     They are structs and lists in Arrow, and would be in the table from then on.  Apache Hudi itself inserts and logs
     records with unions, and fails to rewrite a file that has them (`Not in union`, `Union is malformed`).
@@ -228,7 +228,7 @@ def refuse_unwritable(
 def _newest_schema(
     writes: Iterable[Instant], commits: CommitCache, create_schema: str | None
 ) -> tuple[str | None, str, str]:
-    """The newest schema's text, and the instant and file that have it."""
+    """Text of the newest schema, with its instant and file."""
     for instant in reversed(list(writes)):
         metadata = commits.get(instant)
         if metadata.operation not in SCHEMA_NEUTRAL and metadata.schema_text:
@@ -239,7 +239,7 @@ def _newest_schema(
 def _defaults(
     writes: Iterable[Instant], commits: CommitCache, create_schema: str | None, table: str
 ) -> dict[str, tuple[Any, Any]]:
-    """Columns with a default that is not null: type and default."""
+    """Columns with a non-null default: type and default."""
     text, instant, file = _newest_schema(writes, commits, create_schema)
     return {} if text is None else _of_schema(text, table, instant, file)
 
@@ -260,7 +260,7 @@ def _of_schema(text: str, table: str, instant: str, file: str) -> dict[str, tupl
 
 
 def _gap(column: str, kind: Any, default: Any, by_reference: bool, table: str) -> Default:
-    """What is filled in a column.  A default belongs to the first type of a union."""
+    """Filled default of a column; a default belongs to the first type of a union."""
     if isinstance(kind, list):
         kind = kind[0] if kind else None
     logical = isinstance(kind, dict) and kind.get("logicalType")

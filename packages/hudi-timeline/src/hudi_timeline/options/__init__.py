@@ -1,4 +1,4 @@
-"""Options of reads and writes: Apache Hudi's names, parsed once, none ignored without a word."""
+"""Options of reads and writes: Apache Hudi's keys, parsed once, none silently ignored."""
 
 from hudi_format._lazy import at_first_use
 

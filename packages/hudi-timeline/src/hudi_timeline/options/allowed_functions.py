@@ -1,4 +1,4 @@
-"""Python functions that a table names, and that the process allows to run.
+"""Allow-list of Python functions that tables may name.
 
 A table's `hoodie.properties` may name the function by which its records are merged (`hudi.merge`).  Whoever can write
 to a table can write such a name, so it alone runs nothing: the caller gives the same `hudi.merge` with the call, or
@@ -36,10 +36,10 @@ _allowed: Counter[str] = Counter()
 
 
 class Allowance:
-    """Names that `allow_functions` has added; as a context manager it takes them back at its end."""
+    """Names added by `allow_functions`; as a context manager, removed at its end."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
-        """Use `allow_functions`."""
+        """Allowance of names; made by `allow_functions`."""
         self.names = names
         self._ended = False
         with _lock:
@@ -61,7 +61,7 @@ class Allowance:
 
 
 def allow_functions(*names: str) -> Allowance:
-    """Permission for tables of this process to have these functions run.
+    """Allow tables to run these functions in this process.
 
     Args:
         names: `module:function`, or `package.*` for the functions that are defined in a package and below it.
@@ -94,7 +94,7 @@ def _of_environment() -> list[str]:
 
 
 def table_merge_rule(text: str, fixed: Sequence[str], *, given: str | None, storage: Storage) -> MergeRule:
-    """The rule of a merge of the user's that a call or a table names.
+    """Rule of a user-defined merge named by a call or a table.
 
     Args:
         text: the merge, as the option `hudi.merge` has it.
@@ -109,7 +109,7 @@ def table_merge_rule(text: str, fixed: Sequence[str], *, given: str | None, stor
 
 
 def check_allowed(text: str, *, given: str | None, storage: Storage) -> None:
-    """Make sure that the function of a merge may run; expressions always may."""
+    """Refuse the function of a merge that is not allowed; expressions always are."""
     function = parse_merge(text).function
     if not function or (given is not None and parse_merge(given).function == function):
         return
@@ -131,7 +131,7 @@ def check_allowed(text: str, *, given: str | None, storage: Storage) -> None:
 
 
 def _holds(name: str, module: str) -> bool:
-    """Whether `package.*` holds a module; `__main__` and the like are programs, not modules of functions."""
+    """Whether `package.*` covers a module; `__main__` and the like are never covered."""
     if not name.endswith(".*") or any(part.startswith("__") for part in module.split(".")):
         return False
     return _within(module, name.removesuffix(".*"))
@@ -142,7 +142,7 @@ def _within(module: str, package: str) -> bool:
 
 
 def _check_place(function: str, module: str, storage: Storage) -> None:
-    """Refuse a module that lies in the table: the current folder is often where Python looks first."""
+    """Refuse a module inside the table, as Python often imports from the current folder first."""
     if not storage.is_local:
         return
     top = module.partition(".")[0]

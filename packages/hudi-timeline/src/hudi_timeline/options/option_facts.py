@@ -1,4 +1,4 @@
-"""What each option means here: for `hudi config explain` and for people."""
+"""Descriptions of options for `hudi config explain`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GIVEN, DEFAULT = "given", "default"
 
 @dataclass(frozen=True, slots=True)
 class OptionFact:
-    """One option.
+    """Description of one option.
 
     Attributes:
         key: main name, or the name that was given where none knows it.
@@ -44,7 +44,7 @@ class OptionFact:
 
 
 def describe(key: str, value: str | None = None) -> OptionFact:
-    """What an option means here, with a value or with its default."""
+    """Description of an option with a value or its default."""
     main = main_name(key)
     if main is None:
         near = nearest(key)
@@ -83,7 +83,7 @@ def _class_of(main: str, value: str | None) -> tuple[str, str]:
 
 
 def explain(options: Mapping[str, str], *, with_defaults: bool = True) -> list[OptionFact]:
-    """What each of the options means here, in their order; then the others with a meaning, at defaults."""
+    """Descriptions of the given options in order, then of other options with defaults."""
     facts = [describe(key, value) for key, value in options.items()]
     if with_defaults:
         known = {fact.key for fact in facts}

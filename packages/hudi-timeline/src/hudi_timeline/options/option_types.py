@@ -14,7 +14,7 @@ _MOST = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class OptionType:
-    """A kind of value.
+    """Type of an option's value.
 
     Attributes:
         allowed: what may stand there, to follow "it takes".
@@ -33,7 +33,7 @@ def _boolean(text: str) -> bool:
 
 
 def whole(least: int | None = None, most: int = _MOST, unit: str = "") -> OptionType:
-    """A whole number within bounds, both inclusive."""
+    """Whole numbers within inclusive bounds."""
 
     def parse(text: str) -> int:
         if not _WHOLE.match(text.strip()):
@@ -53,7 +53,7 @@ def whole(least: int | None = None, most: int = _MOST, unit: str = "") -> Option
 def number(
     least: float | None = None, below: float | None = None, *, above: float | None = None
 ) -> OptionType:
-    """A number within bounds: `least` inclusive, the others not."""
+    """Numbers within bounds: `least` inclusive, the others exclusive."""
 
     def parse(text: str) -> float:
         if not _NUMBER.match(text.strip()):
@@ -72,7 +72,7 @@ def number(
 
 
 def choice(*allowed: str) -> OptionType:
-    """One of some names, in any case; the spelling given here comes back."""
+    """Enumeration of names in any case; the spelling given here is returned."""
     by_lower = {a.lower(): a for a in allowed}
 
     def parse(text: str) -> str:
@@ -88,7 +88,7 @@ FUNCTION = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\Z"
 
 
 def java_class(package: str) -> OptionType:
-    """A Java class: its full name comes back, also for a name without package."""
+    """Java classes; the full name is returned, also for a name without package."""
 
     def parse(text: str) -> str:
         name = text.strip()
@@ -107,7 +107,7 @@ def java_class(package: str) -> OptionType:
 
 
 def class_or_function(package: str) -> OptionType:
-    """A Java class as in `java_class`, or a Python function as `module:function`."""
+    """Java classes as in `java_class`, or Python functions as `module:function`."""
     of_java = java_class(package)
 
     def parse(text: str) -> object:

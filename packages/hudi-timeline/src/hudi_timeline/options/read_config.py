@@ -66,7 +66,7 @@ SNAPSHOT, READ_OPTIMIZED, INCREMENTAL = "snapshot", "read_optimized", "increment
 
 @dataclass(frozen=True)
 class ReadConfig:
-    """What a read was asked for.
+    """Options of a read.
 
     Each field but `raw` is the value of its option; what it means stands there.  None means "not given".
 
@@ -112,7 +112,7 @@ READ_FIELDS = keys_of(ReadConfig)
 
 
 def parse_read_options(options: Mapping[str, str]) -> ReadConfig:
-    """The options of a read, typed.  A writer's options in the same map are checked, and not heeded.
+    """Typed options of a read; write options are checked, but ignored.
 
     Raises:
         UnknownOptionError, InvalidOptionError, ConflictingOptionError, UnsupportedError: as for writes.

@@ -1,4 +1,4 @@
-"""Every option that a release of Apache Hudi knows, and how a name that none knows is answered."""
+"""All option keys of Apache Hudi; suggestions for unknown ones."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ _SLIP = 0.92
 
 @dataclass(frozen=True, slots=True)
 class ParsedOptions:
-    """Options that were given.
+    """Options of a call, parsed.
 
     Attributes:
         text: by main name; class names with their package.
@@ -164,7 +164,7 @@ def known_options() -> Mapping[str, ConfigKey]:
 
 @cache
 def _main_names() -> Mapping[str, str]:
-    """Main names by every accepted name."""
+    """Main key of every accepted key."""
     names = {other: main for main, key in declared_options().items() for other in key.alternatives}
     for main, (_, columns) in _lines().items():
         if len(columns) > 2 and columns[2]:
@@ -179,7 +179,7 @@ def _lower_names() -> Mapping[str, str]:
 
 
 def main_name(key: str) -> str | None:
-    """The main name of an option, itself for a name below an open prefix, None where none knows it.
+    """Main key of an option, itself below an open prefix, None if unknown.
 
     Upper and lower case are the same, as in Spark's own option maps.
     """
@@ -195,7 +195,7 @@ def main_name(key: str) -> str | None:
 
 @lru_cache(maxsize=1024)
 def nearest(key: str) -> str | None:
-    """The known name that `key` was probably meant to be, or None."""
+    """The most similar known key, or None."""
     lowered = key.strip().lower()
     names = _lower_to_known()
     if lowered in FOREIGN:
@@ -222,7 +222,7 @@ def _lower_to_known() -> Mapping[str, str]:
 
 
 def canonical(options: Mapping[str, str]) -> ParsedOptions:
-    """The options under their main names, parsed.
+    """Parsed options under their main keys.
 
     Raises:
         UnknownOptionError: a name that no release knows, with the nearest one.
@@ -279,7 +279,7 @@ def _add(given: ParsedOptions, main: str, key: str, text: str) -> None:
 
 
 def parse(option: ConfigKey, text: str, key: str = "") -> object:
-    """The value of an option's text.
+    """Value of an option's text.
 
     Raises:
         InvalidOptionError: naming option, value, and what the option takes.
@@ -297,7 +297,7 @@ def parse(option: ConfigKey, text: str, key: str = "") -> object:
 
 
 def shown(key: str, value: str) -> str:
-    """A value as it may stand in a message."""
+    """A value in a form safe for messages."""
     return "***" if any(word in key.lower() for word in _SECRET) else value
 
 

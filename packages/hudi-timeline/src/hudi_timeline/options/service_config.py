@@ -1,4 +1,4 @@
-"""Options of the services that keep a table healthy: cleaning and archival."""
+"""Options of cleaning and archival."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KEEP_COMMITS, KEEP_VERSIONS, KEEP_HOURS = (
 
 @dataclass(frozen=True)
 class ServiceConfig:
-    """What cleaning and archival were asked to keep; the defaults are Apache Hudi's.
+    """Retention options of cleaning and archival; the defaults are Apache Hudi's.
 
     Each field is the value of its option; what it means stands there.
     """
@@ -58,7 +58,7 @@ SERVICE_FIELDS = keys_of(ServiceConfig)
 
 
 def service_config(given: ParsedOptions) -> ServiceConfig:
-    """The options of services among those of a call.
+    """Service options of a call.
 
     Raises:
         InvalidOptionError: archival would leave no commit, or as many as make it begin.
@@ -78,7 +78,7 @@ def service_config(given: ParsedOptions) -> ServiceConfig:
 
 
 def parse_service_options(options: Mapping[str, str]) -> ServiceConfig:
-    """The options of a service that is called by itself.
+    """Options of a service called on its own.
 
     Raises:
         UnknownOptionError, InvalidOptionError: as for writes.
@@ -108,7 +108,7 @@ class CallbackConfig:
 
 
 def callback_config(given: ParsedOptions) -> CallbackConfig | None:
-    """The callback that options ask for, None where it is not switched on.
+    """The callback in the options; None where it is switched off.
 
     Raises:
         UnsupportedError: a class that only a JVM can load.

@@ -1,4 +1,4 @@
-"""Options that contradict what the table says about itself."""
+"""Options that contradict the table's properties."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from hudi_timeline.options.registry import canonical, known_options, parse
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """An option and the properties of the table that it is compared with, the first that is stored.
+    """An option and the table properties to compare it with, of which the first stored counts.
+
+    `absent` is what a table means that stores none of them; None: what is not stored contradicts nothing.
 
     `absent` is what a table means that stores none of them; None: what is not stored contradicts nothing.  A
     copy-on-write table of Apache Hudi stores neither its payload class, nor an ordering field if it has none.
@@ -74,7 +76,7 @@ _KEYGEN_NAMES = {
 
 
 def check_against_table(options: Mapping[str, str], properties: Mapping[str, str]) -> None:
-    """Compare options with the table's own properties.
+    """Refuse options that contradict the table's properties.
 
     The payload class may differ from write to write, as in Apache Hudi.
 
@@ -102,12 +104,12 @@ def check_against_table(options: Mapping[str, str], properties: Mapping[str, str
 
 
 def _ignores_partitions(class_name: str) -> bool:
-    """Whether the key generator that is given, and compared for itself, takes no notice of a partition field."""
+    """Whether the given key generator, which is compared itself, ignores partition fields."""
     return is_provided(class_name) and kind_of(class_name) in ("NON_PARTITION", "GLOBAL_DELETE")
 
 
 def _normal(option: str, text: str) -> object:
-    """A value in the form in which it is compared."""
+    """A value in its comparable form."""
     if option.startswith("hoodie.datasource.write.keygenerator."):
         short = text.strip().rpartition(".")[2].removesuffix("KeyGenerator").removesuffix("Avro").lower()
         return _KEYGEN_NAMES.get(short, short)

@@ -16,7 +16,7 @@ _said_lock = ProcessLock()
 
 
 def refuse_effects(given: ParsedOptions, scope: str) -> None:
-    """Check the options of a call.
+    """Refuse unsupported effects in the options of a call.
 
     Args:
         scope: WRITE or READ.
@@ -40,7 +40,7 @@ def refuse_effects(given: ParsedOptions, scope: str) -> None:
 
 
 def is_tuning(key: str) -> bool:
-    """Whether an option, by its main name, is accepted without effect here."""
+    """Whether an option, by main key, is accepted without effect."""
     return key not in declared_options() and key not in ("path", "paths")
 
 

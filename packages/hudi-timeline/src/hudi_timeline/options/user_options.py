@@ -1,4 +1,4 @@
-"""Options from a properties file, as Apache Hudi's streamer takes them with `--props`.
+"""Options from a properties file, like `--props` of Apache Hudi's streamer.
 
     trips.upsert(rows, options=options_from("s3://bucket/jobs/trips.properties"))
     frame.write.format("hudi").options(**options_from("trips.properties")).mode("append").save(path)
@@ -27,7 +27,7 @@ def options_from(
     *,
     options: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """The options that a properties file gives, those of the file that it includes first.
+    """Options of a properties file, after those of its included files.
 
     Args:
         path: of the file, on any store; the path of an included one counts from its folder.
@@ -73,7 +73,7 @@ def _read(path: str, storage_options: Mapping[str, Any] | None, within: tuple[st
 
 
 def as_options(options: Mapping[str, object] | None) -> dict[str, str]:
-    """Options as text: True and False as Java writes them, a merge given as a function or mapping by its name.
+    """Options as text: True and False as in Java, a merge function or mapping by its name.
 
     Raises:
         InvalidOptionError: a merge function that nobody else can import.
@@ -90,7 +90,7 @@ def _as_text(key: str, value: object) -> str:
 
 
 def call_options(table: Mapping[str, str], options: Mapping[str, object] | None, uri: str) -> dict[str, str]:
-    """The options of one call, over those of the table's object.
+    """Options of one call merged over those of the table object.
 
     Raises:
         OptionError: options of the store, which is open already.

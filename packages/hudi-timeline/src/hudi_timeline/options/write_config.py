@@ -1,4 +1,4 @@
-"""Write options, parsed once; inside, only `WriteConfig` travels."""
+"""Write options, parsed once as `WriteConfig`."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _frame_level(level: str) -> str:
 
 @dataclass(frozen=True)
 class WriteConfig:
-    """What a write was asked for; plain values, so that it crosses to executors.
+    """Options of a write, as plain values that cross to executors.
 
     A field that is bound to an option has its parsed value; what it means stands with the option.  None means "not
     given": the table, or Apache Hudi's default, decides.  Sizes in bytes, times in milliseconds, unless the name says
@@ -178,7 +178,7 @@ WRITE_FIELDS = keys_of(WriteConfig)
 
 
 def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
-    """The options of a write, typed.
+    """Typed options of a write.
 
     Raises:
         UnknownOptionError: a name that no release of Apache Hudi knows; the remedy is the nearest one.
@@ -240,7 +240,7 @@ _QUERIES = dict(zip(SQL_VALIDATORS, (SAME_BEFORE_AND_AFTER, OTHER_THAN_BEFORE, S
 
 
 def _validators(given: ParsedOptions) -> tuple[str, ...]:
-    """The validators, each SQL validator with its queries and the other way round.
+    """Validators of the options, checked for SQL validators without queries and the reverse.
 
     Raises:
         ConflictingOptionError: one without the other, which would check nothing.
@@ -274,7 +274,7 @@ def _ordering(given: ParsedOptions) -> str | None:
 
 
 def _index(given: ParsedOptions) -> str | None:
-    """The index, by its type or by its class."""
+    """Index of the options, by type or class."""
     kind, class_name = given.parsed.get(INDEX_TYPE), given.parsed.get(INDEX_CLASS)
     if not class_name:
         return str(kind) if kind else None
@@ -288,7 +288,7 @@ def _index(given: ParsedOptions) -> str | None:
 
 
 def _refuse_contradictions(given: ParsedOptions, operation: str) -> None:
-    """Options of one map that cannot both be meant.
+    """Refuse contradictory options.
 
     Raises:
         ConflictingOptionError, InvalidOptionError.
@@ -359,7 +359,7 @@ def _refuse_contradictions(given: ParsedOptions, operation: str) -> None:
 
 
 def _refuse_for_prepped(given: ParsedOptions, operation: str) -> None:
-    """Options that look for equal keys, which a prepped operation does not."""
+    """Refuse deduplicating options of a prepped operation."""
     combine = {"upsert": write.COMBINE_BEFORE_UPSERT, "delete": write.COMBINE_BEFORE_DELETE}.get(
         operation, write.COMBINE_BEFORE_INSERT
     )
@@ -373,7 +373,7 @@ def _refuse_for_prepped(given: ParsedOptions, operation: str) -> None:
 
 
 def _function(given: ParsedOptions) -> str | None:
-    """The partitioner where it is a Python function, as `module:function`."""
+    """The partitioner if it is a Python function, as `module:function`."""
     name = str(given.parsed.get(PARTITIONER) or "")
     return name if ":" in name else None
 

@@ -275,7 +275,7 @@ def _bounds(snapshot: TableSnapshot, begin: Moment, end: Moment | None) -> tuple
 
 
 def _bound(value: Moment, zone: Any) -> str:
-    """A bound of a range as an instant; digits of any length are taken as they are."""
+    """A range bound as an instant; digits of any length are unchanged."""
     if isinstance(value, str) and value.strip().isdigit():
         return value.strip()
     return parse_query_instant(value, zone)

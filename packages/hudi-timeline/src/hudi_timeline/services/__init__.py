@@ -1,1 +1,1 @@
-"""Services that keep a table healthy: cleaning, archival, savepoints.  Each is a plan first, then its execution."""
+"""Table services: cleaning, archival, savepoints; each plans first, then executes."""

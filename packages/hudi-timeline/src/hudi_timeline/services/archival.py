@@ -1,4 +1,4 @@
-"""Archival: old instants move from the active timeline into the archive, so that it stays short.
+"""Archival: moves old instants from the active timeline to the archive.
 
     lock { entries of all states -> a new archive file -> files of pending states deleted -> completed ones, in order }
 
@@ -47,7 +47,7 @@ _TRIES = 100
 
 @dataclass(frozen=True)
 class ArchiveResult:
-    """What an archival did, or with `dry_run` would do.
+    """Result of an archival, or of its `dry_run`.
 
     Attributes:
         plan: the instants and their files.
@@ -70,7 +70,7 @@ class ArchiveResult:
 def archive(
     context: ServiceContext, config: ServiceConfig | None = None, *, dry_run: bool = False
 ) -> ArchiveResult:
-    """Archive what is due.
+    """Archive the instants due.
 
     Args:
         config: what the context's options say, if not given.
@@ -99,7 +99,7 @@ def archive(
 
 
 def _write(context: ServiceContext, entries: Sequence[dict[str, Any]], batch: int) -> str:
-    """A new archive file with the entries; its path below the table."""
+    """Write a new archive file with the entries; returns its path below the table."""
     storage, folder = context.storage, f"{META_FOLDER}/{context.table.archive_folder}"
     data = b"".join(_block(entries[at : at + batch]) for at in range(0, len(entries), batch))
     numbers = (_NUMBER.search(path) for path in archive_files(storage, context.table))
@@ -146,8 +146,10 @@ def _parsed_schema() -> Any:
 
 
 def _remove(storage: Storage, plan: ArchivePlan) -> None:
-    """Take the instants from the active timeline: completed files last and in order, so that the timeline has no
-    gap at any moment."""
+    """Remove the instants from the active timeline, completed files last and in order.
+
+    So the timeline has no gap at any moment.
+    """
     for instant in plan.instants:
         markers.delete(storage, instant.time)
     for file in plan.files:

@@ -1,4 +1,4 @@
-"""Which instants leave the active timeline: the bounds follow from the options and the timeline as it is now.
+"""Archival planning: instants to move out of the active timeline.
 
     cleanings, rollbacks   each by itself: where there are more than `most`, all but the newest `least`
     commits                where there are more than `most`: all but `least`, of those that nothing holds back
@@ -55,7 +55,9 @@ _BY_THEMSELVES = (CLEAN, ROLLBACK)
 
 @dataclass(frozen=True, slots=True)
 class ArchivePlan:
-    """The instants to archive, oldest first, each with the files of all its states.
+    """Instants to archive, oldest first, with the files of all states.
+
+    Attributes: warning: what keeps commits on the timeline that nothing else holds back; "" where nothing does.
 
     Attributes:
         warning: what keeps commits on the timeline that nothing else holds back; "" where nothing does.
@@ -70,7 +72,7 @@ class ArchivePlan:
 
 
 def wants_archive(timeline: Timeline, config: ServiceConfig, fresh_cleans: int = 0) -> bool:
-    """Whether the timeline is so long that there may be something to archive.
+    """Whether the timeline is long enough for archival.
 
     Args:
         fresh_cleans: cleanings that were completed since it was loaded.
@@ -82,7 +84,7 @@ def wants_archive(timeline: Timeline, config: ServiceConfig, fresh_cleans: int =
 
 
 def make_plan(storage: Storage, table: TableConfig, timeline: Timeline, config: ServiceConfig) -> ArchivePlan:
-    """What may be archived now.
+    """The instants that can be archived now.
 
     Raises:
         CorruptFileError: the last cleaning or a replacement cannot be read.
@@ -109,7 +111,7 @@ def make_plan(storage: Storage, table: TableConfig, timeline: Timeline, config: 
 
 
 def limits(timeline: Timeline, config: ServiceConfig) -> tuple[int, int]:
-    """How many commits stay, and how many there may be before archival begins."""
+    """Number of commits to keep, and the number that triggers archival."""
     least, most = config.archive_min_commits, config.archive_max_commits
     retained = _retained(timeline, config)
     if retained is None:
@@ -120,7 +122,7 @@ def limits(timeline: Timeline, config: ServiceConfig) -> tuple[int, int]:
 
 
 def _retained(timeline: Timeline, config: ServiceConfig) -> Instant | None:
-    """The oldest commit that the policy of cleaning retains; hours count back from the newest commit."""
+    """Oldest commit retained by the cleaning policy; hours count from the newest commit."""
     commits = timeline.completed_writes()
     try:
         newest = parse_instant(commits[-1].time)
@@ -133,7 +135,7 @@ def _retained(timeline: Timeline, config: ServiceConfig) -> Instant | None:
 def _commits(
     storage: Storage, table: TableConfig, timeline: Timeline, config: ServiceConfig
 ) -> list[Instant]:
-    """The commits that nothing holds back, oldest first."""
+    """Archivable commits, oldest first."""
     saved = savepoints(timeline)
     bounds = _bounds(storage, timeline)
     if table.table_type == "MERGE_ON_READ":
@@ -148,7 +150,7 @@ def _commits(
 
 
 def _bounds(storage: Storage, timeline: Timeline) -> list[str]:
-    """Times of instants that must stay, with all after them, whatever the options are."""
+    """Times of instants that must stay, with all later ones, under any option."""
     bounds = []
     commits = timeline.completed_writes()
     kinds = WRITE_ACTIONS | {COMPACTION, LOG_COMPACTION, CLUSTERING}
@@ -166,7 +168,7 @@ def _bounds(storage: Storage, timeline: Timeline) -> list[str]:
 
 
 def _before_files_left(storage: Storage, commits: list[Instant]) -> tuple[list[Instant], str]:
-    """The commits before the first replacement of which files are left that it replaced; and what is to be said of it.
+    """Commits before the first replacement with undeleted files, and a warning.
 
     The cleaner may have been past it and have left them: to a savepoint, where a store would not delete them, or where
     it was planned before the replacement was completed.  Without the replacement their rows would be the table's again.
@@ -234,7 +236,7 @@ def _without_hidden_files(
 
 
 def _for_next_compaction(timeline: Timeline, delta_commits: int) -> list[str]:
-    """The oldest instant that tells when the next compaction is due."""
+    """Oldest instant needed to schedule the next compaction."""
     deltas = [i.time for i in timeline.of(DELTA_COMMIT)]
     last = max((i.time for i in _completed(timeline, COMMIT)), default=None)
     since = [t for t in deltas if last is None or t > last]
@@ -258,7 +260,7 @@ _ROLLING = "ROLLING_STAT"
 
 
 def archive_entry(storage: Storage, table: TableConfig, instant: Instant) -> dict[str, Any]:
-    """The entry of one state of an instant, as a record of `archived_schema.ARCHIVED_ENTRY`.
+    """Archive entry of one state of an instant, as an `archived_schema.ARCHIVED_ENTRY` record.
 
     Raises:
         CorruptFileError: the instant's file cannot be read; it is then left on the timeline.
@@ -281,7 +283,7 @@ def archive_entry(storage: Storage, table: TableConfig, instant: Instant) -> dic
 
 
 def _content(instant: Instant, data: bytes) -> tuple[str, Any]:
-    """The field of the entry that holds the file's content, and the content."""
+    """Entry field for the file's content, and the content."""
     action, completed = instant.action, instant.state == COMPLETED
     path = instant.path
     if action == REPLACE_COMMIT and instant.state == REQUESTED:
@@ -310,7 +312,7 @@ def _record(name: str, data: bytes, path: str) -> Any:
 
 
 def _commit(data: bytes, path: str, *, replaced: bool) -> dict[str, Any]:
-    """Commit metadata out of its JSON: the fields that the archive knows."""
+    """Commit metadata from JSON, limited to the archive's fields."""
     try:
         value = loads(data) if data else {}
         extra: Mapping[str, Any] = value.get("extraMetadata") or {}

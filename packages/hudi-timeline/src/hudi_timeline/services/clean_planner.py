@@ -1,4 +1,4 @@
-"""Which files a cleaning takes away: planned from the timeline and a listing, nothing is changed.
+"""Cleaning planner: file slices that the retention policy does not need.
 
 Kept are: of each file group the newest slice; with a policy of commits or hours all slices since the earliest
 instant to retain and the one before it, so that a query at that instant can be answered; with the policy of
@@ -36,7 +36,7 @@ _VERSION = 2
 
 @dataclass(frozen=True, slots=True)
 class CleanPlan:
-    """What a cleaning deletes.
+    """Plan of a cleaning.
 
     Attributes:
         policy: KEEP_LATEST_COMMITS, KEEP_LATEST_BY_HOURS or KEEP_LATEST_FILE_VERSIONS.
@@ -56,14 +56,14 @@ class CleanPlan:
 
     @property
     def count(self) -> int:
-        """How many files it deletes."""
+        """Number of files to delete."""
         return sum(map(len, self.files.values()))
 
     def __bool__(self) -> bool:
         return bool(self.count or self.partitions)
 
     def to_record(self, uri: str) -> Record:
-        """As it is written into `<t>.clean.requested`: with absolute paths."""
+        """Record for `<t>.clean.requested`, with absolute paths."""
         at = self.earliest
         return {
             "earliestInstantToRetain": None
@@ -83,7 +83,7 @@ class CleanPlan:
 
     @classmethod
     def of_record(cls, record: Record, instant: str) -> CleanPlan:
-        """The plan that a file holds, also one of Apache Hudi.
+        """The plan in a clean file, of any writer.
 
         Paths are absolute, which are stale once a table was moved: partition and name count.
 
@@ -132,7 +132,7 @@ def _unsafe(what: str, instant: str) -> CorruptFileError:
 
 
 def is_due(last: LastClean | None, timeline: Timeline, config: ServiceConfig) -> bool:
-    """Whether there were enough commits since the last cleaning was planned."""
+    """Whether enough commits follow the last planned cleaning."""
     since = "" if last is None else last.last_commit
     fresh = [i for i in timeline.completed_writes() if i.time > since]
     return len(fresh) >= config.clean_max_commits
@@ -141,7 +141,7 @@ def is_due(last: LastClean | None, timeline: Timeline, config: ServiceConfig) ->
 def make_plan(
     snapshot: TableSnapshot, config: ServiceConfig, *, now: datetime, open_reads: Iterable[str] = ()
 ) -> CleanPlan:
-    """The plan of a cleaning; it is empty (false) where nothing can go.
+    """Plan of a cleaning; falsy where nothing can be deleted.
 
     Args:
         snapshot: the table now.
@@ -178,7 +178,7 @@ def make_plan(
 def earliest_to_retain(
     timeline: Timeline, config: ServiceConfig, now: datetime, open_reads: Iterable[str] = ()
 ) -> Instant | None:
-    """The oldest commit that must stay readable by the policy; None where all must.
+    """Oldest commit to stay readable under the policy; None for all.
 
     It is never later than the commit before the oldest pending write, nor than what an open read stands for.
     """
@@ -192,7 +192,7 @@ def earliest_to_retain(
 
 
 def retained_by_policy(commits: Sequence[Instant], config: ServiceConfig, now: datetime) -> Instant | None:
-    """The oldest of the completed commits that a policy of commits or hours keeps; None where it keeps all of them."""
+    """Oldest completed commit retained by a policy of commits or hours; None for all."""
     if config.clean_policy == KEEP_HOURS:
         since = format_instant(now - timedelta(hours=config.clean_hours_retained))
         return next((i for i in commits if i.time >= since), None)
@@ -202,7 +202,7 @@ def retained_by_policy(commits: Sequence[Instant], config: ServiceConfig, now: d
 
 
 def before_pending(timeline: Timeline, chosen: Instant | None, kinds: Set[str]) -> Instant | None:
-    """The commit, or where a pending instant of these actions is older, the last completed one before that."""
+    """The commit, or the last completed one before an older pending instant of these actions."""
     pending = next((i for i in timeline.instants if not i.completed and i.action in kinds), None)
     if chosen is None or pending is None or chosen <= pending:
         return chosen
@@ -212,7 +212,7 @@ def before_pending(timeline: Timeline, chosen: Instant | None, kinds: Set[str]) 
 def _touched(
     snapshot: TableSnapshot, config: ServiceConfig, last: LastClean | None, earliest: Instant
 ) -> set[str] | None:
-    """The partitions in which something may be left to clean since the last cleaning; None for all."""
+    """Partitions to examine since the last cleaning; None for all."""
     timeline = snapshot.timeline
     if not config.clean_incremental or last is None or not last.earliest:
         return None
@@ -229,7 +229,7 @@ def _touched(
 
 
 class _Chooser:
-    """The rules of one policy over the slices of each file group."""
+    """Retention rules of one policy for the slices of each file group."""
 
     def __init__(
         self,
@@ -246,7 +246,7 @@ class _Chooser:
     def choose(
         self, listing: Mapping[str, Sequence[FileInfo]]
     ) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
-        """Names by partition, and the partitions that go."""
+        """File names by partition, and the partitions to delete."""
         replaced = self._snapshot.written().replaced
         groups, open_partitions = file_groups(self._snapshot, listing)
         files: dict[str, list[str]] = {}
@@ -271,7 +271,7 @@ class _Chooser:
         return {p: tuple(sorted(names)) for p, names in sorted(files.items())}, tuple(sorted(partitions))
 
     def _old(self, group: Group, slices: list[Slice]) -> list[Slice]:
-        """The slices of a live file group that may go, newest first."""
+        """Deletable slices of a live file group, newest first."""
         if self._earliest is not None:
             # A pending compaction is not before the bound: what it reads is the newest slice, or the one before.
             bound = self._earliest.time
@@ -296,7 +296,7 @@ class _Chooser:
         return any((partition, name) in self._saved for name in slice_.names)
 
     def _replaced_lately(self) -> set[str]:
-        """Partitions that an overwrite or deletion concerns which must stay readable."""
+        """Partitions of an overwrite or deletion that must stay readable."""
         found: set[str] = set()
         bound = "" if self._earliest is None else self._earliest.time
         for instant in self._snapshot.timeline.completed_writes():

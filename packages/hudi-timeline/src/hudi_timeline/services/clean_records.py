@@ -1,4 +1,4 @@
-"""What cleanings before this one wrote down.
+"""Records of earlier cleanings.
 
 Source: CleanerUtils and CleanMetadataMigrator of Apache Hudi 0.15.
 """
@@ -32,7 +32,7 @@ class LastClean:
 
 
 def last_clean(storage: Storage, timeline: Timeline) -> LastClean | None:
-    """The newest completed cleaning of the active timeline; None where there is none.
+    """The newest completed cleaning of the active timeline, or None.
 
     Raises:
         CorruptFileError: its metadata cannot be read.

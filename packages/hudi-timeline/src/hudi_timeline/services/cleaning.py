@@ -1,4 +1,4 @@
-"""Cleaning: files of versions that nobody needs any more are deleted, on record as a clean instant.
+"""Cleaning: deletes file versions outside the retention, recorded as a clean instant.
 
     lock { plan -> <t>.clean.requested } -> lock { .inflight, delete files ... delete files, empty folders, <t>.clean }
 
@@ -66,7 +66,7 @@ _METAFILES = tuple(PARTITION_METADATA + suffix for suffix in ("", ".parquet", ".
 
 @dataclass(frozen=True)
 class CleanResult:
-    """What a cleaning did, or with `dry_run` would do.
+    """Result of a cleaning, or of its `dry_run`.
 
     Attributes:
         instant: its instant time; "" where nothing was written.
@@ -95,7 +95,7 @@ class CleanResult:
 
 
 def wants_clean(context: ServiceContext, snapshot: TableSnapshot, config: ServiceConfig) -> bool:
-    """Whether there may be something to do: a cleaning to finish, writes to roll back, or files to delete."""
+    """Whether there may be cleans to finish, writes to roll back, or files to delete."""
     timeline = snapshot.timeline
     if timeline.pending(CLEAN) or (context.options.failed_writes == LAZY and timeline.pending_writes()):
         return True
@@ -174,7 +174,7 @@ def _plan(
 
 
 def roll_back_expired(context: ServiceContext) -> tuple[str, ...]:
-    """Roll back the writes whose heartbeat has stopped, as the policy LAZY leaves to the cleaner; their instants."""
+    """Roll back writes with expired heartbeats (policy LAZY); returns their instants."""
     storage = context.storage
     done = []
     with context.locked() as snapshot:
@@ -189,7 +189,7 @@ def roll_back_expired(context: ServiceContext) -> tuple[str, ...]:
 
 
 def finish_pending(context: ServiceContext, snapshot: TableSnapshot) -> tuple[str, ...]:
-    """Execute the plans of cleanings that were requested and not finished, oldest first.
+    """Execute unfinished clean plans, oldest first.
 
     The inflight file holds the plan too, and serves where the requested one is gone.  A cleaning whose files were
     never written whole is withdrawn.
@@ -211,7 +211,7 @@ def finish_pending(context: ServiceContext, snapshot: TableSnapshot) -> tuple[st
 
 
 def _refuse_needed(snapshot: TableSnapshot, plan: CleanPlan, instant: str) -> None:
-    """Raise where a plan that was made earlier names files that the table's newest state or a savepoint needs."""
+    """Raise if an earlier plan deletes files needed by the newest snapshot or a savepoint."""
     storage, timeline = snapshot.storage, snapshot.timeline
     needed = {f.path: "the table" for f in snapshot.written().newest.values()}
     # Also what archived commits wrote, which is the newest again after a restore.
@@ -232,7 +232,7 @@ def _refuse_needed(snapshot: TableSnapshot, plan: CleanPlan, instant: str) -> No
 
 @dataclass
 class _Progress:
-    """What is left of a plan, and what was done of it.
+    """Progress of a plan's execution.
 
     Attributes:
         left: partitions and names of files.
@@ -249,7 +249,7 @@ class _Progress:
 def _execute(
     context: ServiceContext, instant: str, plan: CleanPlan, undone: frozenset[tuple[str, str]]
 ) -> _Progress:
-    """Run a requested plan to its end, or until it is taken back.
+    """Execute a requested plan until done or taken back.
 
     Args:
         undone: see `_Progress`.
@@ -284,12 +284,12 @@ def _execute(
 
 
 def rest() -> None:
-    """Let others have the lock, who look for it less often than this."""
+    """Pause to let waiting writers take the lock."""
     time.sleep(REST_S)
 
 
 def _undone(timeline: Timeline) -> frozenset[tuple[str, str]]:
-    """What may have made files needed again that a plan names."""
+    """Instants that may need files of the plan again."""
     return frozenset((i.time, i.action) for a in (ROLLBACK, RESTORE, SAVEPOINT) for i in timeline.of(a))
 
 
@@ -329,8 +329,10 @@ def _delete_some(storage: Storage, progress: _Progress) -> None:
 
 
 def _delete_folders(snapshot: TableSnapshot, plan: CleanPlan) -> set[str]:
-    """Delete the folders of partitions in which nothing is left, unless a writer is at work: it may be about to
-    write there."""
+    """Delete empty partition folders, unless a writer is active.
+
+    It may be about to write there.
+    """
     storage = snapshot.storage
     if not plan.partitions or snapshot.reloaded().timeline.pending_writes():
         return set()
@@ -343,5 +345,5 @@ def _delete_folders(snapshot: TableSnapshot, plan: CleanPlan) -> set[str]:
 
 
 def _says_nothing(name: str) -> bool:
-    """Whether a file of that name may stand in a partition that holds nothing: also Hadoop's checksums."""
+    """Whether a file name may remain in an empty partition, such as Hadoop's checksums."""
     return name in _METAFILES or (name.startswith(".") and name.endswith(".crc"))

@@ -1,4 +1,4 @@
-"""Rows that stand twice in a partition of a copy-on-write table: all but one are taken out, by a commit of its own.
+"""Deduplication: removes duplicate rows of a partition by a commit.
 
 hudi-cli's `repair deduplicate` writes the files aside and copies them over those of old commits; here their file groups
 get a new version, so that the repair is visible at once, can be rolled back, and older commits stay what they were.
@@ -37,7 +37,7 @@ _KEPT = ("parquet.avro.schema", "writer.model.name")
 
 
 class DedupeType(StrEnum):
-    """Which of the rows with one key stays.
+    """Rule for the surviving row of each key.
 
     INSERT: the first that was written.  UPDATE: those of the newest commit, also several.  UPSERT: one of the newest
     commit.
@@ -50,7 +50,7 @@ class DedupeType(StrEnum):
 
 @dataclass(frozen=True)
 class DedupeResult:
-    """What was taken out, or with `dry_run` would be.
+    """Result of a deduplication, or of its `dry_run`.
 
     Attributes:
         keys: how many keys stand more than once.
@@ -73,7 +73,7 @@ def deduplicate(
     dry_run: bool = False,
     options: Mapping[str, str] | None = None,
 ) -> DedupeResult:
-    """Take out the rows of a partition that stand more than once.
+    """Remove duplicate rows of a partition.
 
     Raises:
         UnsupportedError: no copy-on-write table of Parquet files with meta columns, or the feature gate.
@@ -116,7 +116,7 @@ def deduplicate(
 
 @dataclass(frozen=True)
 class _Found:
-    """A file with rows to take out."""
+    """A file with duplicate rows."""
 
     file: BaseFile
     losers: Sequence[int]
@@ -155,7 +155,7 @@ def _find(storage: Storage, partition: str, kind: DedupeType) -> list[_Found]:
 
 
 def _losers(rows: list[tuple[str, str, int, int]], kind: DedupeType) -> list[tuple[str, str, int, int]]:
-    """Of the rows of one key, in order of their commits, those that go."""
+    """Rows of one key to remove, ordered by commit."""
     if kind is DedupeType.INSERT:
         return rows[1:]
     if kind is DedupeType.UPSERT:
@@ -169,7 +169,7 @@ def _read(storage: Storage, file: BaseFile, columns: list[str] | None = None) ->
 
 
 def _rewrite(storage: Storage, instant: str, found: _Found) -> WriteStat:
-    """The file group's next version, without the rows that go."""
+    """Rewrite a file group without the removed rows."""
     old = found.file
     with storage.open_input(old.path) as source:
         file = pq.ParquetFile(source)

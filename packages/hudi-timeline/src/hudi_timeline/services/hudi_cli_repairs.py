@@ -1,4 +1,4 @@
-"""Repairs of the FAQ and of hudi-cli that concern files and the timeline.  Each gives what it does before it does it.
+"""Repairs of the FAQ and hudi-cli for files and the timeline, each with a dry run.
 
 Source: RepairsCommand of Apache Hudi 0.15.
 """
@@ -32,7 +32,7 @@ _KEY_SCHEMA = '{"type":"record","name":"HoodieRecordKey","namespace":"","doc":""
 
 @dataclass(frozen=True)
 class Repair:
-    """One thing to put right.
+    """One repair.
 
     Attributes:
         path: of the file that is made, changed or deleted, below the table.
@@ -46,7 +46,7 @@ class Repair:
 
 
 def add_partition_metadata(context: ServiceContext, *, dry_run: bool = False) -> tuple[Repair, ...]:
-    """Make `.hoodie_partition_metadata` in every folder that has data files and none: no engine sees these files.
+    """Create `.hoodie_partition_metadata` in folders of data files that lack it.
 
     Files of instants that are on the timeline and not completed count as none.
     """
@@ -81,7 +81,7 @@ def _instants(folder: str, entries: Iterable[FileInfo]) -> list[str]:
 
 
 def remove_corrupt_cleans(context: ServiceContext, *, dry_run: bool = False) -> tuple[Repair, ...]:
-    """Delete the files of pending cleanings whose plan is empty or cannot be read: they stop every later cleaning."""
+    """Delete pending clean files with an unreadable plan, which block later cleanings."""
     storage = context.storage
 
     def find(snapshot: TableSnapshot) -> list[str]:
@@ -108,7 +108,7 @@ def _is_no_plan(storage: Storage, path: str) -> bool:
 
 
 def empty_commits(storage: Storage) -> tuple[Instant, ...]:
-    """Completed writes whose file is empty, oldest first: what they wrote cannot be known, and reads of them raise."""
+    """Completed writes with an empty file, oldest first; reads of them raise."""
     found = []
     for entry in storage.list(table_config.load(storage).timeline_folder):
         instant = parse_instant_file(entry.name, mtime_ms=entry.mtime_ms, size=entry.size)
@@ -118,7 +118,7 @@ def empty_commits(storage: Storage) -> tuple[Instant, ...]:
 
 
 def migrate_partition_metadata(context: ServiceContext, *, dry_run: bool = False) -> tuple[Repair, ...]:
-    """Keep partition metadata in files of the base file format, which some query engines need to see a schema.
+    """Convert partition metadata to the base file format, as some query engines need.
 
     Raises:
         UnsupportedError: base files that are not Parquet.
@@ -153,7 +153,7 @@ def migrate_partition_metadata(context: ServiceContext, *, dry_run: bool = False
 
 
 def _as_parquet(folder: str, text: bytes) -> bytes:
-    """A Parquet file without rows, whose footer says what the text file said."""
+    """A Parquet file without rows, with the text file's content in its footer."""
     values = {"commitTime": "", "partitionDepth": str(depth_of(folder)), **props.parse(text)}
     footer = {**values, "parquet.avro.schema": _KEY_SCHEMA, "writer.model.name": "avro"}
     schema = pa.schema([("_hoodie_record_key", pa.string())])

@@ -1,4 +1,4 @@
-"""What follows a commit: cleaning, then archival, as in Apache Hudi.
+"""Inline table services after a commit: cleaning, then archival.
 
 The write is completed and visible by then, so a service that fails makes a warning, and the next commit tries again.
 """
@@ -24,7 +24,7 @@ log = logging.getLogger("hudi")
 
 @dataclass(frozen=True, slots=True)
 class AfterCommit:
-    """What the services did.
+    """Result of the inline services.
 
     Attributes:
         warnings: what went wrong, one sentence each.

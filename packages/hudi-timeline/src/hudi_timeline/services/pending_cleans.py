@@ -1,4 +1,4 @@
-"""Cleanings that were planned and are not completed: what they are to delete, and how they are taken back.
+"""Pending cleanings: their files, and taking them back.
 
 A restore, a rollback and a savepoint need files that a cleaning may be deleting.  They hold the table's lock, and so
 does a cleaning of ours while it deletes; before each stretch it looks whether it is still on the timeline.  So a
@@ -31,7 +31,7 @@ GUARDED = "hudi.clean.guarded"
 
 
 def pending_plan(storage: Storage, instant: str) -> CleanPlan | None:
-    """The plan of a pending cleaning; None where none of its files has a byte.
+    """Plan of a pending cleaning; None where all of its files are empty.
 
     Source: CleanActionExecutor of Apache Hudi 0.15, which takes the plan out of the file of the newest state.
 
@@ -59,12 +59,12 @@ def pending_plan(storage: Storage, instant: str) -> CleanPlan | None:
 
 
 def is_pending(timeline: Timeline, instant: str) -> bool:
-    """Whether a cleaning is on the timeline and not completed."""
+    """Whether a cleaning is pending on the timeline."""
     return any(i.time == instant for i in timeline.pending(CLEAN))
 
 
 def planned_names(storage: Storage, timeline: Timeline) -> dict[str, set[str]]:
-    """Names of the files that pending cleanings delete, by partition; the lock is held."""
+    """File names in pending cleanings by partition, under the table's lock."""
     out: dict[str, set[str]] = {}
     for clean in timeline.pending(CLEAN):
         plan = pending_plan(storage, clean.time)
@@ -74,7 +74,7 @@ def planned_names(storage: Storage, timeline: Timeline) -> dict[str, set[str]]:
 
 
 def paths_of(slices: Iterable[FileSlice]) -> set[str]:
-    """Paths of the files that slices are made of."""
+    """Paths of the slices' files."""
     found = {s.base_file.path for s in slices if s.base_file is not None}
     return found.union(f.path for s in slices for f in s.log_files)
 
@@ -82,7 +82,7 @@ def paths_of(slices: Iterable[FileSlice]) -> set[str]:
 def take_back(
     storage: Storage, timeline: Timeline, needed: Collection[str], *, by: str, after: str = "~"
 ) -> None:
-    """Take back the pending cleanings that would delete files which are needed from now on.  The lock is held.
+    """Take back pending cleanings of needed files, under the table's lock.
 
     One that has not begun is withdrawn.  One of ours that has begun is completed with what it has deleted so far, which
     its process finds before it deletes anything more.
@@ -122,7 +122,7 @@ def take_back(
 
 
 def _begun(storage: Storage, clean: Instant) -> Mapping[str, str] | None:
-    """What the inflight file of a cleaning says beside the plan; None where there is no such file."""
+    """Extra metadata of a clean's inflight file; None where there is none."""
     path = instant_path(clean.time, CLEAN, INFLIGHT)
     try:
         data = storage.read(path)
@@ -136,7 +136,7 @@ def _begun(storage: Storage, clean: Instant) -> Mapping[str, str] | None:
 
 
 def _complete_early(storage: Storage, instant: str, plan: CleanPlan) -> None:
-    """Complete a cleaning with those of its files that are gone.
+    """Complete a cleaning with the files deleted so far.
 
     It does not say from when on all states are whole, so that the next cleaning looks at everything again.
     """
@@ -165,7 +165,7 @@ def publish_metadata(storage: Storage, instant: str, record: dict[str, object]) 
 def clean_metadata(
     instant: str, plan: CleanPlan, failed: Mapping[str, Collection[str]], gone: Collection[str], took_ms: int
 ) -> dict[str, object]:
-    """The record of a completed cleaning.
+    """Record of a completed cleaning.
 
     Args:
         failed: names of files that could not be deleted, by partition.

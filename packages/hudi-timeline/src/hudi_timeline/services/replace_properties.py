@@ -1,4 +1,4 @@
-"""hoodie.properties replaced from a file: what `repair overwrite-hoodie-props` of hudi-cli does, with a look before.
+"""Replacement of hoodie.properties from a file (hudi-cli's `repair overwrite-hoodie-props`).
 
 The way from copy on write to merge on read is a property; back it goes only where no log file and no delta commit would
 be lost by it: readers of a copy-on-write table see base files of commits and nothing else.
@@ -48,7 +48,7 @@ _KNOWN = frozenset(
 
 @dataclass(frozen=True)
 class PropertiesChange:
-    """Entries that change: before and after, None where there is none.
+    """Changed entries: before and after, None for absent.
 
     Attributes:
         changes: by key, in order.
@@ -71,7 +71,7 @@ class PropertiesChange:
 def overwrite_properties(
     context: ServiceContext, new: Mapping[str, str], *, dry_run: bool = False, force: bool = False
 ) -> PropertiesChange:
-    """Put `new` in the place of all of the table's properties; the checksum is computed.
+    """Replace all of the table's properties by `new`; the checksum is computed.
 
     Args:
         new: every entry that the table is to have.
@@ -94,7 +94,10 @@ def overwrite_properties(
 
 
 def parse_file(data: bytes, path: str) -> dict[str, str]:
-    """The entries of a properties file.  Raises CorruptFileError."""
+    """Entries of a properties file.
+
+    Raises CorruptFileError.
+    """
     return dict(props.parse(data, path=path))
 
 
@@ -153,7 +156,7 @@ def _is_known(key: str) -> bool:
 
 
 def _check_type(context: ServiceContext, snapshot: TableSnapshot, kind: str) -> None:
-    """Refuse a change of the table type that would hide rows or plans."""
+    """Refuse a table type change that would hide rows or plans."""
     storage, timeline = context.storage, snapshot.timeline
     pending = [str(i) for i in timeline.pending_writes()]
     if pending:

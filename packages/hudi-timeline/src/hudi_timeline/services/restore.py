@@ -1,4 +1,4 @@
-"""Restore: the table goes back to an earlier commit; what came after it is undone for good.
+"""Restore: returns the table to an earlier commit and undoes later ones permanently.
 
     lock { plan -> <r>.restore.requested -> .inflight -> the instants after the commit, newest first: completed file,
            then data files and command blocks, then the other files of the instant -> <r>.restore }
@@ -53,7 +53,7 @@ _UNDONE = WRITE_ACTIONS | {COMPACTION, LOG_COMPACTION}
 
 @dataclass(frozen=True)
 class RestoreResult:
-    """What a restore did, or with `dry_run` would do.
+    """Result of a restore, or of its `dry_run`.
 
     Attributes:
         to: the commit that the table went back to.
@@ -84,7 +84,7 @@ class RestoreResult:
 def restore(
     context: ServiceContext, to: str, *, dry_run: bool = False, now: Callable[[], float] = time.time
 ) -> RestoreResult:
-    """Go back to the commit `to`.
+    """Restore the table to the commit `to`.
 
     Raises:
         InstantNotFoundError: no completed commit of the active timeline has that time.
@@ -160,7 +160,7 @@ def _info(instant: Instant) -> dict[str, str]:
 
 
 def _plan(context: ServiceContext, snapshot: TableSnapshot, to: str) -> list[Instant]:
-    """The writes to undo, newest first; what cannot be undone is refused before anything is changed."""
+    """Writes to undo, newest first, after a check of all of them."""
     storage, timeline = snapshot.storage, snapshot.timeline
     if not any(i.time == to for i in timeline.completed_writes()):
         raise InstantNotFoundError(
@@ -192,7 +192,7 @@ def _plan(context: ServiceContext, snapshot: TableSnapshot, to: str) -> list[Ins
 def _out_of_order(
     context: ServiceContext, timeline: Timeline, undone: Sequence[Instant], to: str
 ) -> tuple[str, ...]:
-    """What to say where writes overlapped: order of instants and of completion are not the same at that point."""
+    """Warnings for overlapping writes, whose instants and completions differ in order."""
     zone = zone_of(context.table.timezone)
     kept = [i for i in timeline.completed_writes() if i.time <= to]
     ended = {i.time: completion_ms(i, zone) for i in (*kept, *undone) if i.completed}
@@ -224,7 +224,7 @@ def _refuse_other_restore(storage: Storage, timeline: Timeline, to: str) -> None
 
 
 def _works(storage: Storage, timeline: Timeline, undone: Sequence[Instant]) -> list[Work]:
-    """What undoing each instant takes, in their order."""
+    """Rollback work of each instant, in order."""
     listed = walk(storage)
     gone = {i.time for i in undone}
     works = []
@@ -241,7 +241,7 @@ def _files(works: Sequence[Work]) -> tuple[str, ...]:
 
 
 def _undo(storage: Storage, instant: Instant, restore: str, work: Work) -> Record:
-    """Undo one instant; each step may be repeated.  The record of its rollback."""
+    """Undo one instant, repeatably; returns the record of its rollback."""
     began = time.monotonic()
     info = _info(instant)
     undone = undo(storage, work, restore)

@@ -1,4 +1,4 @@
-"""Rollback as a service: of one write or compaction that the user names, or of all that died.
+"""Rollback service: for one write or compaction, or for all dead writes.
 
 What happens in which order stands in `hudi_timeline.transaction.rollback_executor`.
 """
@@ -30,7 +30,7 @@ log = logging.getLogger("hudi")
 
 @dataclass(frozen=True)
 class RollbackResult:
-    """What a rollback did, or with `dry_run` would do.
+    """Result of a rollback, or of its `dry_run`.
 
     Attributes:
         undone: instants that are no more, newest first.
@@ -63,7 +63,7 @@ def rollback(
     dry_run: bool = False,
     now: Callable[[], float] = time.time,
 ) -> RollbackResult:
-    """Roll back a write or an inflight compaction; without an instant, all pending writes whose writers are dead.
+    """Roll back a write or inflight compaction; without instant, all dead pending writes.
 
     Raises:
         InstantNotFoundError: the active timeline has no such instant.
@@ -125,7 +125,7 @@ def _targets(context: ServiceContext, timeline: Timeline, instant: str | None) -
 
 
 def _check(context: ServiceContext, timeline: Timeline, target: Instant) -> None:
-    """Refuse before anything is written what may not be undone."""
+    """Refuse an invalid rollback before anything is written."""
     undoing.refuse_kind(context.storage, target)
     if target.completed:
         refuse_needed(context.storage, context.table, timeline, target)
@@ -134,7 +134,7 @@ def _check(context: ServiceContext, timeline: Timeline, target: Instant) -> None
 
 
 def _keep_state_before(snapshot: TableSnapshot, target: Instant) -> None:
-    """Take back cleanings that would delete what the table is made of without a write."""
+    """Take back cleanings that would delete files of the state before a write."""
     before = Timeline.of_files(f for f in snapshot.timeline.files if f.time != target.time)
     needed = paths_of(newest_slices(snapshot.with_timeline(before)))
     take_back(snapshot.storage, snapshot.timeline, needed, by="rollback")

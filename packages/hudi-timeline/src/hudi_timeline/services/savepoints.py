@@ -1,4 +1,4 @@
-"""Savepoints: commits whose files and instants nothing may take away until the savepoint is deleted.
+"""Savepoints: commits protected from cleaning and archival.
 
     <t>.savepoint.inflight -> <t>.savepoint: the files of the newest slices as of the commit `t`
 
@@ -27,12 +27,12 @@ from hudi_timeline.timeline.instant import COMPLETED, INFLIGHT, SAVEPOINT, Insta
 
 
 def savepoints(timeline: Timeline) -> list[str]:
-    """The times of completed savepoints, oldest first."""
+    """Times of completed savepoints, oldest first."""
     return sorted(i.time for i in timeline.of(SAVEPOINT) if i.completed)
 
 
 def savepointed_files(storage: Storage, timeline: Timeline) -> set[tuple[str, str]]:
-    """(partition, file name) of every file that a savepoint keeps.
+    """(partition, file name) of every savepointed file.
 
     Raises:
         CorruptFileError, MissingFileError: a savepoint that cannot be read; nothing may be deleted then.
@@ -90,7 +90,7 @@ def create(
     dry_run: bool = False,
     now: Callable[[], float] = time.time,
 ) -> dict[str, list[str]]:
-    """Save the commit `at`, and give the files that it keeps by partition.  The caller holds the table's lock.
+    """Create a savepoint of the commit `at`, under the table's lock; returns its files.
 
     Args:
         snapshot: of the table as of `at`.
@@ -164,7 +164,7 @@ def _files_at(
     listing: Mapping[str, Sequence[FileInfo]],
     planned: Mapping[str, Collection[str]],
 ) -> dict[str, list[str]]:
-    """The files of the newest slices as of a commit, by partition.
+    """Files of the newest slices as of a commit, by partition.
 
     Args:
         planned: names of files that cleanings are deleting, by partition.
@@ -191,7 +191,7 @@ def _files_at(
 
 
 def delete(storage: Storage, timeline: Timeline, at: str, *, dry_run: bool = False) -> None:
-    """Give a savepoint's files free for the cleaner.  The caller holds the table's lock.
+    """Delete a savepoint, under the table's lock.
 
     Args:
         dry_run: delete nothing; the lock is not needed then.

@@ -1,4 +1,4 @@
-"""What every service needs: the table, its lock, and the right to change it."""
+"""Base of table services: table, lock, conflict check."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hudi_timeline.transaction.commit_options import CommitOptions
 
 
 class ServiceContext:
-    """One service's hold on a table.
+    """Context of one table service.
 
     Attributes:
         storage: the table's.
@@ -28,7 +28,10 @@ class ServiceContext:
     """
 
     def __init__(self, storage: Storage, options: Mapping[str, str]) -> None:
-        """Raises InvalidOptionError, NotAHudiTableError."""
+        """Context of a service.
+
+        Raises InvalidOptionError, NotAHudiTableError.
+        """
         self.storage = storage = as_durable_as_asked(storage, options)
         self.options = CommitOptions.from_options(options)
         self.table: TableConfig = table_config.load(storage)
@@ -54,7 +57,7 @@ class ServiceContext:
         return parse_service_options(self.options.raw or {})
 
     def is_alive(self, instant: Instant) -> bool:
-        """Whether the writer of a pending instant is at work, by its heartbeat."""
+        """Whether the writer of a pending instant is alive, by its heartbeat."""
         options = self.options
         return heartbeat.liveness(
             self.storage, instant.time, options.heartbeat_interval_ms, options.heartbeat_misses
@@ -92,13 +95,13 @@ class ServiceContext:
             yield replace(snapshot, config=self.table)
 
     def drop_metadata_table(self, *, is_gone: bool = False) -> None:
-        """Take the metadata table away, under the lock; `warnings` says so."""
+        """Remove the metadata table, under the lock, with an entry in `warnings`."""
         self.table, warning = metadata_table.drop(self.storage, self.table, is_gone=is_gone)
         if warning:
             self.warnings.append(warning)
 
     def sweep(self, marked: Sequence[str], beating: Sequence[str]) -> None:
-        """Remove the markers and heartbeats of writes that are over.  The lock is held.
+        """Remove markers and heartbeats of finished writes, under the lock.
 
         Args:
             marked, beating: instants that had any before the timeline was looked at.

@@ -1,4 +1,4 @@
-"""Upgrade and downgrade of a table between the versions 5 and 6.
+"""Upgrade and downgrade between table versions 5 and 6.
 
     lock { failed writes are rolled back -> plans of compactions in .aux, the metadata table -> hoodie.table.version }
 
@@ -42,7 +42,7 @@ AUXILIARY_FOLDER = ".hoodie/.aux"
 
 @dataclass(frozen=True)
 class UpgradeResult:
-    """What an upgrade or downgrade did, or with `dry_run` would do.
+    """Result of an upgrade or downgrade, or of its `dry_run`.
 
     Attributes:
         before, after: table versions.
@@ -61,7 +61,7 @@ class UpgradeResult:
 def change_version(
     context: ServiceContext, to: int, *, up: bool | None = None, dry_run: bool = False
 ) -> UpgradeResult:
-    """Take the table to version 5 or 6.
+    """Change the table to version 5 or 6.
 
     Args:
         up: whether it is to be an upgrade, or a downgrade; None for either.
@@ -128,7 +128,7 @@ def _refuse_versions(context: ServiceContext, before: int, to: int) -> None:
 
 
 def _failed_writes(context: ServiceContext, timeline: Timeline) -> list[Instant]:
-    """Pending writes, newest first, whatever the policy says: the new version's rules do not hold for them."""
+    """Pending writes, newest first, under any policy, as the new version has other rules."""
     storage = context.storage
     dead = [i for i in reversed(timeline.pending_writes()) if not is_clustering(storage, timeline, i)]
     for write in dead:
@@ -154,7 +154,7 @@ def _describe(context: ServiceContext, timeline: Timeline, to: int) -> Iterator[
 
 
 def _refuse_logs(storage: Storage, table: TableConfig) -> None:
-    """Version 5 has delete blocks of another kind: Apache Hudi compacts everything before it takes a table down."""
+    """Refuse log files, since version 5 has other delete blocks; Apache Hudi compacts first."""
     if table.table_type != "MERGE_ON_READ":
         return
     logs = [
@@ -178,7 +178,7 @@ def _waiting(timeline: Timeline) -> Sequence[Instant]:
 
 
 def _auxiliary_plans(timeline: Timeline) -> list[str]:
-    """The copies of plans that version 5 keeps of compactions which were not begun."""
+    """Copies of unstarted compaction plans, which version 5 keeps."""
     return [f"{AUXILIARY_FOLDER}/{file_name(i.time, COMPACTION, REQUESTED)}" for i in _waiting(timeline)]
 
 

@@ -1,1 +1,1 @@
-"""What the files of instants hold: commit metadata as JSON, plans and results as Avro."""
+"""Content of instant files: commit metadata as JSON, plans and results as Avro."""

@@ -1,4 +1,4 @@
-"""What the files of an instant say, as typed values: plans and results of every action.
+"""Action metadata: plans and results of every action as typed values.
 
 Commits are `CommitMetadata`; the rest are the values here, read from the Avro containers that all table versions
 share.  A field that a writer left out has its default.
@@ -114,7 +114,7 @@ def _one(avro: str, cls: type) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class InstantName:
-    """An instant that another one names."""
+    """Reference to an instant."""
 
     time: str = _text("commitTime")
     action: str = _text("action")
@@ -122,7 +122,7 @@ class InstantName:
 
 @dataclass(frozen=True, slots=True)
 class RetainedInstant:
-    """The oldest instant that a cleaner keeps."""
+    """The oldest instant that a cleaner retains."""
 
     time: str = _text("timestamp")
     action: str = _text("action")
@@ -137,7 +137,7 @@ class FileToClean:
 
 @dataclass(frozen=True, slots=True)
 class CleanerPlan:
-    """What a clean is to delete: files by partition, as absolute paths, and whole partitions."""
+    """Plan of a clean: files by partition (absolute paths), and whole partitions."""
 
     earliest_to_retain: RetainedInstant | None = field(
         default=None, metadata=_one("earliestInstantToRetain", RetainedInstant)
@@ -165,7 +165,10 @@ class CleanedPartition:
 
 @dataclass(frozen=True, slots=True)
 class CleanMetadata:
-    """What a clean deleted, by partition.  `earliest_to_retain` is "" where it kept file versions."""
+    """Result of a clean, by partition.
+
+    `earliest_to_retain` is "" where it kept file versions.
+    """
 
     start: str = _text("startCleanTime")
     took_ms: int = _long("timeTakenInMillis")
@@ -222,7 +225,7 @@ class RestorePlan:
 
 @dataclass(frozen=True, slots=True)
 class RestoreMetadata:
-    """What a restore did: the rollbacks, by the instant that was rolled back."""
+    """Result of a restore: its rollbacks, by rolled-back instant."""
 
     start: str = _text("startRestoreTime")
     took_ms: int = _long("timeTakenInMillis")
@@ -242,7 +245,10 @@ class SavedPartition:
 
 @dataclass(frozen=True, slots=True)
 class SavepointMetadata:
-    """`at_ms` is in milliseconds since 1970."""
+    """Metadata of a savepoint.
+
+    `at_ms` is in milliseconds since 1970.
+    """
 
     by: str = _text("savepointedBy")
     at_ms: int = _long("savepointedAt")
@@ -269,7 +275,7 @@ class CompactionOperation:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """The plan of a compaction or log compaction."""
+    """Plan of a compaction or log compaction."""
 
     operations: tuple[CompactionOperation, ...] = _records("operations", CompactionOperation)
     extra: Mapping[str, str] = _map("extraMetadata", _TEXT)
@@ -280,7 +286,7 @@ class CompactionPlan:
 
 @dataclass(frozen=True, slots=True)
 class SliceName:
-    """A slice to cluster; paths are absolute."""
+    """One slice to cluster; paths are absolute."""
 
     partition: str = _text("partitionPath")
     file_id: str = _text("fileId")
@@ -314,7 +320,7 @@ class ClusteringPlan:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceRequest:
-    """The request of a replacecommit: a clustering's has a plan, an insert_overwrite's says nothing."""
+    """Request of a replacecommit, with a plan only for clustering."""
 
     operation: str = _text("operationType")
     clustering: ClusteringPlan | None = field(default=None, metadata=_one("clusteringPlan", ClusteringPlan))
@@ -324,7 +330,7 @@ class ReplaceRequest:
 
 @dataclass(frozen=True, slots=True)
 class IndexedPartition:
-    """A metadata partition, and the instant up to which it is or is to be built."""
+    """A metadata partition, and the instant up to which it is indexed."""
 
     partition: str = _text("metadataPartitionPath")
     up_to: str = _text("indexUptoInstant")
@@ -370,7 +376,7 @@ _KINDS: Mapping[tuple[str, str], tuple[str, type[Action]]] = {
 
 
 def read_action(storage: Storage, instant: Instant) -> Action | None:
-    """What an instant's file says; None for an empty file of an instant that is not completed.
+    """Content of an instant's file; None for an empty file of a pending instant.
 
     Raises:
         CorruptFileError: a completed instant's file is empty, or it holds something else.
@@ -391,7 +397,7 @@ def read_action(storage: Storage, instant: Instant) -> Action | None:
 
 
 def parse_action(action: str, state: str, data: bytes) -> Action:
-    """The typed value of a plan or result, from the bytes of its file.
+    """Typed value of a plan or result from the bytes of its file.
 
     Raises:
         CorruptFileError: no container of that record, or fields of other types.
@@ -408,7 +414,7 @@ def parse_action(action: str, state: str, data: bytes) -> Action:
 
 
 def action_of_record(action: str, state: str, record: Record) -> Action:
-    """The typed value of a record that was decoded already; errors as `parse_action`."""
+    """Typed value of a decoded record; errors as `parse_action`."""
     name, cls = _KINDS[action, state]
     return _as(cls, record, name)
 

@@ -1,4 +1,4 @@
-"""The active timeline of a table at one moment, and what follows from it.
+"""The active timeline of a table at one moment.
 
 One listing of `.hoodie`, or in layout 2 of `.hoodie/timeline`, makes a `Timeline`; it never refreshes itself.
 Reading the files of instants is left to the functions below and to `hudi_timeline.timeline`.
@@ -96,7 +96,7 @@ class Timeline:
 
     @property
     def files(self) -> tuple[Instant, ...]:
-        """Every file that is an instant's, oldest first."""
+        """All files of instants, oldest first."""
         if not self._lower:
             return self._files
         lower = (_parsed(_known(e, self._folder, self._storage), self._folder) for e in self._lower)
@@ -106,7 +106,7 @@ class Timeline:
     def of_listing(
         cls, entries: Iterable[FileInfo], folder: str, zone: tzinfo | None, storage: Storage | None = None
     ) -> Timeline:
-        """The timeline that a folder's files make.
+        """The timeline of a folder's files.
 
         Args:
             folder: the timeline's, below the table; `.hoodie` itself is one of layout 1.
@@ -150,7 +150,7 @@ class Timeline:
 
     @classmethod
     def of_files(cls, files: Iterable[Instant]) -> Timeline:
-        """The timeline that these files make."""
+        """The timeline of these files."""
         ordered = tuple(sorted(files, key=Instant.order))
         highest: dict[tuple[str, str], Instant] = {}
         for instant in ordered:  # ascending states: the last one of a group is the highest
@@ -164,7 +164,7 @@ class Timeline:
         return self._writes
 
     def pending_writes(self) -> tuple[Instant, ...]:
-        """Pending commit, deltacommit and replacecommit instants; clusterings are among them."""
+        """Pending commit, deltacommit and replacecommit instants, clusterings included."""
         return tuple(
             i
             for i in self.instants
@@ -176,7 +176,7 @@ class Timeline:
         return tuple(i for i in self.instants if i.action == action)
 
     def pending(self, action: str) -> tuple[Instant, ...]:
-        """Instants of one action that are not completed."""
+        """Pending instants of one action."""
         return tuple(i for i in self.instants if i.action == action and not i.completed)
 
     def lacks(self, name: str) -> bool:
@@ -193,7 +193,7 @@ class Timeline:
 
     @property
     def first_active(self) -> str:
-        """The time before which everything was archived, hence completed; "" where that is unknown.
+        """The time before which everything was archived, hence completed; "" if unknown.
 
         It is the oldest write in any state: archival stops before the oldest pending one.  A
         savepointed commit may have stayed while later ones were archived, so it does not count; where there
@@ -206,11 +206,11 @@ class Timeline:
 
     @property
     def newest_time(self) -> str:
-        """The greatest time of any instant, of any action, in any state; "" for an empty timeline."""
+        """Greatest time of any instant in any state; "" for an empty timeline."""
         return max((i.time for i in self.instants), default="")
 
     def visible(self) -> VisibleInstants:
-        """The instants whose files a read may see."""
+        """Instants whose files are visible to a read."""
         return VisibleInstants(frozenset(i.time for i in self.completed_writes()), self.first_active)
 
 
@@ -227,7 +227,7 @@ class ListedFolder(NamedTuple):
 
 
 def load_timeline(storage: Storage, config: TableConfig, listed: ListedFolder | None = None) -> Timeline:
-    """The active timeline as it is now, from one listing.
+    """The current active timeline, from one listing.
 
     Args:
         listed: the folder `.hoodie`, where it was listed just now.
@@ -286,7 +286,7 @@ _PROPERTIES = {p.rpartition("/")[2] for p in (PROPERTIES_FILE, BACKUP_FILE)}
 
 
 def _refuse_half_moved(storage: Storage, config: TableConfig, entries: Iterable[FileInfo]) -> None:
-    """Raise where the timeline is on its way from one layout's folder to the other's.
+    """Raise while the timeline is being moved between the folders of two layouts.
 
     An upgrade to version 8, or a downgrade from it, moves instants one by one and says the new version last: a table
     with half a timeline, or none, would lack rows.
@@ -311,7 +311,7 @@ def _refuse_half_moved(storage: Storage, config: TableConfig, entries: Iterable[
 
 
 def _unknown(names: Iterable[str]) -> Iterator[str]:
-    """Names of files of actions that are not known."""
+    """File names of unknown actions."""
     return (n for n in names if n.partition(".")[2] not in _KNOWN_ENDINGS and unknown_action(n))
 
 
@@ -327,7 +327,7 @@ def list_folder(storage: Storage, folder: str = META_FOLDER) -> ListedFolder:
 
 
 def _known(entry: FileInfo, folder: str, storage: Storage | None) -> FileInfo:
-    """The entry with its size and time; as it was listed where the file is gone since."""
+    """The entry with its size and time; unchanged where the file is gone."""
     return entry if storage is None else storage.info(f"{folder}/{entry.name}") or entry
 
 
@@ -338,12 +338,15 @@ def _parsed(entry: FileInfo, folder: str) -> Instant | None:
 
 
 def modified_at(instant: Instant, zone: tzinfo | None) -> str:
-    """The modification time of the instant's file, as an instant time of that zone."""
+    """Modification time of the instant's file, as an instant time of that zone."""
     return format_instant(datetime.fromtimestamp(instant.mtime_ms / 1000, zone))
 
 
 def completion_ms(instant: Instant, zone: tzinfo | None) -> int:
-    """When the instant was completed, in milliseconds since 1970.  `zone` is the table's, None the machine's."""
+    """Completion time in milliseconds since 1970.
+
+    `zone` is the table's, None the machine's.
+    """
     try:
         moment = parse_instant(instant.completion)
     except ValueError:
@@ -352,7 +355,7 @@ def completion_ms(instant: Instant, zone: tzinfo | None) -> int:
 
 
 def is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> bool:
-    """Whether a pending replacecommit is a clustering; its requested file says so, in layout 2 its name."""
+    """Whether a pending replacecommit is a clustering, by its requested file or layout 2 name."""
     if instant.action == CLUSTERING:
         return True
     if instant.action != REPLACE_COMMIT:
@@ -378,7 +381,7 @@ def latest_schema(
     *,
     read: Callable[[Instant], CommitMetadata] | None = None,
 ) -> pa.Schema | None:
-    """The table's schema without meta columns, or None where the table says nothing about it.
+    """The table's schema without meta columns; None where the table has none.
 
     Args:
         read: gives a commit's metadata, for callers that keep them; `read_commit` otherwise.

@@ -1,4 +1,4 @@
-"""The Avro schema of an entry in the archive of timeline layout 1, as Apache Hudi 0.15 writes it.
+"""Avro schema of archive entries in timeline layout 1, as Apache Hudi 0.15 writes it.
 
 Source: HoodieArchivedMetaEntry; real archive files.
 """
@@ -137,7 +137,7 @@ _INDEX_COMMIT = record_of(
 
 
 def _inner(top: Schema) -> Schema:
-    """A record that is the root of a file elsewhere: inside another one it carries no namespace."""
+    """A root record as a nested one, without namespace."""
     return {key: value for key, value in top.items() if key != "namespace"}
 
 

@@ -1,4 +1,4 @@
-"""Instants that were moved from the active timeline to the archive; see `history` for layout 2.
+"""The archived timeline of layout 1: log files of Avro blocks (layout 2: `lsm_timeline`).
 
 `.hoodie/<archive folder>/.commits_.archive.<n>_<token>` are log files of Avro blocks; a record for each state of
 an instant.  What a reader asks of them is which writes there were, and what an instant did.
@@ -51,7 +51,7 @@ _FILE = re.compile(r"\.commits_\.archive\.(\d+)_.*\Z")
 
 
 def archive_files(storage: Storage, config: TableConfig, *, written_since_ms: int = 0) -> list[str]:
-    """Paths of the archive's files below the table, oldest first.
+    """Paths of the archive files below the table, oldest first.
 
     Args:
         written_since_ms: files that were written before this time, in milliseconds since 1970, are left out.
@@ -66,7 +66,7 @@ def archive_files(storage: Storage, config: TableConfig, *, written_since_ms: in
 
 
 def archived_instants(storage: Storage, config: TableConfig) -> tuple[Instant, ...]:
-    """Every archived instant in its highest archived state, oldest first.
+    """Archived instants in their highest archived state, oldest first.
 
     Raises:
         CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
@@ -88,7 +88,7 @@ def archived_instants(storage: Storage, config: TableConfig) -> tuple[Instant, .
 def archived_actions(
     storage: Storage, config: TableConfig, actions: frozenset[str]
 ) -> Iterator[tuple[Instant, Action | None]]:
-    """Every state of every archived instant, in one pass; with what it did where it is completed and one of `actions`.
+    """All states of all archived instants in one pass, completed `actions` with their content.
 
     Raises:
         CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
@@ -122,7 +122,7 @@ _CONTENT = {
 
 
 def read_archived(storage: Storage, config: TableConfig, instant: Instant) -> Action:
-    """What the file of a completed instant said before it was archived, typed as `read_action` gives it.
+    """Content of an archived instant's completed file, typed as by `read_action`.
 
     Args:
         instant: one of `archived_instants`.
@@ -146,7 +146,7 @@ def read_archived(storage: Storage, config: TableConfig, instant: Instant) -> Ac
 
 
 def _parsed(action: str, content: bytes | dict[str, Any]) -> Action:
-    """What the file of a completed instant said: bytes of layout 2, a decoded record of layout 1."""
+    """Content of a completed instant: bytes in layout 2, a decoded record in layout 1."""
     if isinstance(content, bytes):
         return parse_commit(content) if action in WRITE_ACTIONS else parse_action(action, COMPLETED, content)
     if action in WRITE_ACTIONS:
@@ -181,7 +181,7 @@ def archived_write_between(
     without: Collection[str] = (),
     written_since_ms: int = 0,
 ) -> Instant | None:
-    """The newest completed write in (begin, end] of the newest archive file that has one; None where none has.
+    """Newest completed write in (begin, end], from the newest archive file with one.
 
     Args:
         by_completion: compare with the times at which instants were completed, and not their own.
@@ -213,7 +213,7 @@ def archived_write_between(
 
 
 def archived_extra(storage: Storage, config: TableConfig) -> Iterator[Mapping[str, str]]:
-    """What archived writes say beside files (`CommitMetadata.extra`), newest first; of layout 1.
+    """Extra metadata of archived writes (`CommitMetadata.extra`), newest first; layout 1 only.
 
     Raises:
         CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
@@ -285,7 +285,7 @@ def _instant(record: dict[str, Any]) -> Instant | None:
 
 
 def read_moved(storage: Storage, instant: Instant) -> Action | None:
-    """What the file of a completed instant said, from where it is now; None where nobody has it any more.
+    """Content of a completed instant's file at its present place; None where it is gone.
 
     Log files of archived delta commits have no size: archives of table version 6 do not say where in a file the bytes
     of a commit begin.

@@ -1,4 +1,4 @@
-"""Plans and results on the timeline: Avro object containers with one record each.
+"""Avro files of plans and results: object containers with one record each.
 
 Read from any writer's container by the schema in its header, in full (every field is known by name,
 appended ones are kept).  Written as Apache Hudi 0.15 does: no codec, one metadata key, its schemas.
@@ -41,7 +41,7 @@ _ALIKE = {"int": "number", "long": "number", "float": "fraction", "double": "fra
 
 
 def misfit(written: AvroType, wanted: AvroType, where: str = "") -> str:
-    """What of a schema's records is not as wanted, "" where all of it is.
+    """First mismatch of a record schema with the wanted one, or "".
 
     Fields that are not wanted may be anything; wanted ones that have a default may be missing.
     """
@@ -101,7 +101,7 @@ SCHEMAS: Mapping[str, Schema] = {
 
 
 def schema_text(name: str) -> str:
-    """A schema as it stands in a container's header: compact JSON."""
+    """A schema in a container's header: compact JSON."""
     return json.dumps(SCHEMAS[name], separators=(",", ":"))
 
 
@@ -148,14 +148,14 @@ def parse(name: str, data: bytes, *, path: str = "") -> Record:
 
 @lru_cache(maxsize=64)
 def _other_shape(name: str, written: str) -> str:
-    """What of a schema's records is not as in those of Apache Hudi; "" where all of it is, or theirs is not known."""
+    """First mismatch of a record schema with Apache Hudi's, or ""."""
     if name not in SCHEMAS:
         return ""
     return misfit(parse_model(written), parse_model(SCHEMAS[name]))
 
 
 def read_record(storage: Storage, name: str, path: str, instant: str) -> Record:
-    """The one record of an instant's file, which another writer may be filling just now.
+    """The record of an instant's file, which another writer may be writing.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -168,7 +168,7 @@ def read_record(storage: Storage, name: str, path: str, instant: str) -> Record:
 
 
 def read_container(data: bytes, *, what: str = "Avro container", path: str = "") -> tuple[str, Record]:
-    """The name of a container's record type, without its namespace, and its one record.
+    """Record type (without namespace) and the single record of a container.
 
     Args:
         what: what is expected, for messages.
@@ -192,5 +192,5 @@ def plans_clustering(request: Record) -> bool:
 
 
 def empty_replace_request() -> bytes:
-    """The requested file of an insert_overwrite, insert_overwrite_table or delete_partition."""
+    """Content of a requested file of insert_overwrite(_table) or delete_partition."""
     return render("HoodieRequestedReplaceMetadata", {})

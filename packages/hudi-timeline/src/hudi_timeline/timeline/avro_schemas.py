@@ -1,4 +1,4 @@
-"""Avro schemas of plans and results on the timeline, as Apache Hudi 0.15 writes them.
+"""Avro schemas of plans and results, as Apache Hudi 0.15 writes them.
 
 Field order, union order, `doc` and `default` entries are those in the files, so that a container
 that we write has the same header.  Source: timeline format, "Avro schemas", and real files.

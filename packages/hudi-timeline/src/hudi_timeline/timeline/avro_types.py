@@ -1,4 +1,4 @@
-"""Parts that the Avro schemas of the timeline are put together from, in the form that Java writes."""
+"""Building blocks of the timeline's Avro schemas, in Java's form."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _NAMESPACE = "org.apache.hudi.avro.model"
 
 
 def text() -> Schema:
-    """The type of a text."""
+    """Text type."""
     return {"type": "string", "avro.java.string": "String"}
 
 
 def record_of(name: str, *fields: Schema) -> Schema:
-    """A record type."""
+    """Record type."""
     return {"type": "record", "name": name, "fields": list(fields)}
 
 
 def top_record(record: Schema) -> Schema:
-    """A record as the root of a file: there it carries the namespace."""
+    """Root record of a file, with namespace."""
     return {
         "type": "record",
         "name": record["name"],
@@ -33,25 +33,25 @@ def top_record(record: Schema) -> Schema:
 
 
 def field_of(name: str, kind: Any, **rest: Any) -> Schema:
-    """A field of any type."""
+    """Field of any type."""
     return {"name": name, "type": kind, **rest}
 
 
 def optional(name: str, kind: Any, **rest: Any) -> Schema:
-    """A field that may be null, and is where a writer does not say."""
+    """Nullable field, null by default."""
     return {"name": name, "type": ["null", kind], **rest, "default": None}
 
 
 def array_of(items: Any, **rest: Any) -> Schema:
-    """A list type."""
+    """List type."""
     return {"type": "array", "items": items, **rest}
 
 
 def map_of(values: Any, **rest: Any) -> Schema:
-    """A map from texts."""
+    """Map type with text keys."""
     return {"type": "map", "values": values, "avro.java.string": "String", **rest}
 
 
 def version_field(default: int = 1) -> Schema:
-    """The field that tells the version of the format."""
+    """Version field of a format."""
     return {"name": "version", "type": ["int", "null"], "default": default}

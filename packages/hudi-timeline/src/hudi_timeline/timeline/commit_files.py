@@ -1,4 +1,4 @@
-"""What many commits say of files, and nothing else: what a plan needs of a timeline of a thousand instants.
+"""File entries of many commits, decoded in bulk for planning.
 
 The Avro files of table versions 8 and 9 are decoded together, column by column, and only the columns that count.
 """
@@ -47,8 +47,11 @@ _COLUMNS = pa.schema(
 
 
 class FileStat(NamedTuple):
-    """One file of a commit.  `path` is below the table, `size` in bytes, 0 where the commit does not say; for a log
-    file that is what was written, from `offset` on."""
+    """One file of a commit.
+
+    `path` is below the table, `size` in bytes, 0 where the commit does not say; for a log file that is what was
+    written, from `offset` on.
+    """
 
     partition: str
     file_id: str
@@ -59,7 +62,7 @@ class FileStat(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CommitFiles:
-    """The files that a commit wrote, and by partition the file ids that it replaced.
+    """Files written by a commit, and replaced file ids by partition.
 
     `names_history` is false only where the commit says nothing of a schema history.
     """
@@ -70,7 +73,7 @@ class CommitFiles:
 
     @classmethod
     def of(cls, metadata: CommitMetadata) -> CommitFiles:
-        """Of metadata that was read in full."""
+        """File entries of fully read metadata."""
         files = (
             FileStat(
                 partition,
@@ -93,7 +96,7 @@ def _offset(value: object) -> int:
 def read_commit_files(
     storage: Storage, instants: Sequence[Instant], read: Callable[[Instant], CommitMetadata] | None = None
 ) -> list[CommitFiles]:
-    """What completed instants say of files, in their order.
+    """File entries of completed instants, in their order.
 
     Args:
         read: gives the whole metadata of one whose file is not as usual; `read_commit` otherwise.
@@ -145,7 +148,7 @@ def _container(data: bytes, known: ContainerHeader | None) -> Container | None:
 
 @lru_cache(maxsize=16)
 def _is_whole(schema: str, replaces: bool) -> bool:
-    """Whether records of a schema say which files there are; a field of another name would be one without a value."""
+    """Whether a record schema has all fields with file entries, under their names."""
     from hudi_format.avro.decoder import Decoder
 
     try:
@@ -200,7 +203,10 @@ def _astray(text: memoryview) -> bool:
 
 
 def _from_json(data: bytes, instant: Instant) -> CommitFiles | None:
-    """None where the file has not the usual form, or names places that may lie outside the table."""
+    """File entries of a commit's JSON.
+
+    None where the file has not the usual form, or names places that may lie outside the table.
+    """
     if instant.action == REPLACE_COMMIT and _REPLACED_BYTES not in data:
         return None
     found = None if b".." in data else files_of_json(data)

@@ -1,4 +1,4 @@
-"""Commit metadata: commit, deltacommit and replacecommit files, JSON up to table version 6 and Avro from 8 on.
+"""Commit metadata: JSON up to table version 6, Avro from 8 on.
 
 Read from any writer's file, written byte for byte as Jackson's pretty printer does it in Apache Hudi
 0.15 (HoodieCommitMetadata, HoodieReplaceCommitMetadata), so that a file that was read and written
@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:
-    """What one write did.
+    """Metadata of one write.
 
     Attributes:
         partition_to_stats: the files written, by partition path ("" where not partitioned).
@@ -48,22 +48,22 @@ class CommitMetadata:
 
     @property
     def schema_text(self) -> str:
-        """The writer's schema as Avro JSON, or "" where the commit has none."""
+        """The writer's schema as Avro JSON, or ""."""
         return self.extra.get(SCHEMA_KEY) or ""
 
     @property
     def stats(self) -> tuple[WriteStat, ...]:
-        """The files written, of all partitions."""
+        """Statistics of the files written, of all partitions."""
         return tuple(s for stats in self.partition_to_stats.values() for s in stats)
 
     def file_groups(self) -> frozenset[tuple[str, str]]:
-        """The (partition, file id) pairs that the write touched or replaced."""
+        """(partition, file id) pairs that the write touched or replaced."""
         groups = {(p, s.file_id) for p, stats in self.partition_to_stats.items() for s in stats if s.file_id}
         groups |= {(p, file_id) for p, ids in self.replaced.items() for file_id in ids}
         return frozenset(groups)
 
     def to_json(self) -> bytes:
-        """The bytes of the commit's file, as Apache Hudi 0.15 writes them."""
+        """Bytes of the commit's file, as Apache Hudi 0.15 writes them."""
         value: dict[str, object] = {
             "partitionToWriteStats": {
                 p: [stat_to_json(s) for s in stats] for p, stats in self.partition_to_stats.items()
@@ -81,7 +81,7 @@ class CommitMetadata:
 
 
 def stat_to_json(stat: WriteStat) -> dict[str, object]:
-    """The JSON object of a write statistic, in Apache Hudi's order; `extra` entries win."""
+    """JSON object of a write statistic in Apache Hudi's order; `extra` entries win."""
     value: dict[str, object] = {
         "fileId": stat.file_id,
         # The profile in an inflight file names file groups, not files.
@@ -119,7 +119,7 @@ def stat_to_json(stat: WriteStat) -> dict[str, object]:
 
 
 def read_commit(storage: Storage, instant: Instant) -> CommitMetadata:
-    """The metadata in an instant's file; an empty inflight or requested file gives an empty object.
+    """Metadata in an instant's file; an empty requested or inflight file gives an empty object.
 
     Raises:
         CorruptFileError: a completed instant's file is empty, or is no commit metadata.
@@ -149,7 +149,7 @@ def _parsed_before(data: bytes) -> CommitMetadata:
 
 
 class _Number(float):
-    """A decimal number with the text it had, because Java and Python print some differently."""
+    """A decimal number with its original text, as Java and Python print some differently."""
 
     __slots__ = ("text",)
     text: str
@@ -164,7 +164,7 @@ class _Number(float):
 
 
 def parse_commit(data: bytes, *, path: str = "") -> CommitMetadata:
-    """Commit metadata from the bytes of its file, whichever of the two forms it has.
+    """Commit metadata from the bytes of its file, JSON or Avro.
 
     Raises:
         CorruptFileError: not JSON, or JSON of another shape; the message names the place.  Or no such Avro container.
@@ -185,7 +185,7 @@ def parse_commit(data: bytes, *, path: str = "") -> CommitMetadata:
 
 
 def _check_whole(top: Mapping[str, object], path: str) -> None:
-    """Apache Hudi leaves out no field, not even one without a value: without these a commit would have fewer files."""
+    """Refuse metadata with missing fields; Apache Hudi writes all of them."""
     if "partitionToWriteStats" not in top:
         raise _corrupt("it has no partitionToWriteStats", path, 0)
     stats = _expect(top["partitionToWriteStats"] or {}, dict, "partitionToWriteStats", path)
@@ -202,7 +202,7 @@ AVRO_NAMES = ("HoodieCommitMetadata", "HoodieReplaceCommitMetadata")
 
 
 def _from_avro(data: bytes, path: str) -> CommitMetadata:
-    """The fields of the Avro records have the names that the JSON has; what is null there is left out here."""
+    """Fields of the Avro records, named as in JSON; nulls are left out."""
     from hudi_timeline.timeline.avro_files import read_container
 
     name, record = read_container(data, what=AVRO_NAMES[0], path=path)
@@ -214,7 +214,7 @@ def _from_avro(data: bytes, path: str) -> CommitMetadata:
 
 
 def commit_of_record(record: Record, *, path: str = "") -> CommitMetadata:
-    """Commit metadata from an Avro HoodieCommitMetadata or HoodieReplaceCommitMetadata that was decoded already.
+    """Commit metadata from a decoded Avro HoodieCommitMetadata or HoodieReplaceCommitMetadata.
 
     Raises:
         CorruptFileError: fields of other types.
@@ -268,7 +268,7 @@ def _from_object(top: dict[str, object], path: str) -> CommitMetadata:
 
 
 def _object(top: dict[str, object], key: str, path: str) -> dict[str, object]:
-    """A map of the file, empty where it is missing or null."""
+    """A map of the file; empty where it is missing or null."""
     value = top.get(key)
     return {} if value is None else _expect(value, dict, key, path)
 
@@ -323,7 +323,7 @@ def _stat(value: dict[str, object], partition: str, where: str, path: str) -> Wr
 
 
 def _check_place(place: str, where: str, path: str) -> None:
-    """A file or folder of the table is below it, and can be asked for."""
+    """Refuse a file or folder outside of the table."""
     if leads_out(place):
         raise _corrupt(f"{where} is {place[:200]!r}, which names nothing below the table", path, 0)
 
@@ -363,7 +363,7 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def _pretty(value: object, indent: str, out: list[str]) -> None:
-    """Append what Jackson's DefaultPrettyPrinter writes: two spaces, `"key" : value`, `[ a, b ]`."""
+    """Append the output of Jackson's DefaultPrettyPrinter: `"key" : value`, `[ a, b ]`."""
     scalar = _scalar(value)
     if scalar is not None:
         out.append(scalar)
@@ -389,7 +389,7 @@ def _pretty(value: object, indent: str, out: list[str]) -> None:
 
 
 def _scalar(value: object) -> str | None:
-    """The JSON text of a value that is neither a map nor a list, None for those."""
+    """JSON text of a scalar; None for maps and lists."""
     if value is None:
         return "null"
     kind = type(value)

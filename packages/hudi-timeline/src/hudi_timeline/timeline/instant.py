@@ -1,4 +1,4 @@
-"""Instants: one action on the table in one state, and the names of their files.
+"""Instants: an action in one state, and the names of its files.
 
 Layout 1 (table versions 5 and 6): `.hoodie/<requested>.<action>[.<state>]`.  Layout 2 (8 and 9): in a folder of
 their own, and the name of a completed one says when it was: `<requested>_<completion>.<action>`.
@@ -80,11 +80,11 @@ class Instant:
 
     @property
     def path(self) -> str:
-        """The file's path below the table."""
+        """Path of the file below the table."""
         return f"{self.folder}/{self.file_name}"
 
     def order(self) -> tuple[str, str, int, str]:
-        """What instants are sorted by."""
+        """Sort key of instants."""
         return self.time, self.comparable_action, _RANK[self.state], self.completion
 
     def __lt__(self, other: object) -> bool:
@@ -95,7 +95,7 @@ class Instant:
 
 
 def parse_instant_file(name: str, *, mtime_ms: int = 0, size: int = -1) -> Instant | None:
-    """The instant that a file of `.hoodie` stands for, or None where it is none.
+    """The instant of a file in `.hoodie`, or None.
 
     Names with unknown words are no instants: leftovers of writers' temporary files, and what later
     versions add.
@@ -115,7 +115,7 @@ def parse_instant_file(name: str, *, mtime_ms: int = 0, size: int = -1) -> Insta
 
 
 def parse_instant_file_2(name: str, folder: str, *, mtime_ms: int = 0, size: int = -1) -> Instant | None:
-    """The instant that a file of a timeline of layout 2 stands for, or None where it is none.
+    """The instant of a file in a timeline of layout 2, or None.
 
     Args:
         folder: the timeline's, below the table.
@@ -139,7 +139,7 @@ def parse_instant_file_2(name: str, folder: str, *, mtime_ms: int = 0, size: int
 
 
 def _state(action: str, word: str | None) -> str | None:
-    """What the second word of a name says of an instant; None where no writer gives an action's file such a name."""
+    """State of an instant by the second word of its file name; None for invalid names."""
     state = {None: COMPLETED, "inflight": INFLIGHT, "requested": REQUESTED}.get(word)
     if state == COMPLETED and action in _COMPARABLE:
         return None
@@ -148,13 +148,13 @@ def _state(action: str, word: str | None) -> str | None:
 
 
 def unknown_action(name: str) -> bool:
-    """Whether a file has the name of an instant of an action that is not known."""
+    """Whether a file name is that of an instant with an unknown action."""
     match = _UNKNOWN.match(name)
     return match is not None and match[1] not in ACTIONS | {CLUSTERING, "inflight", "tmp"}
 
 
 def instant_key(name: str) -> tuple[str, str]:
-    """The time and comparable action of the file of a requested or inflight instant."""
+    """Time and comparable action of a requested or inflight instant's file."""
     time, _, rest = name.partition(".")
     word = rest.partition(".")[0]
     action = COMMIT if rest == "inflight" else word
@@ -162,7 +162,7 @@ def instant_key(name: str) -> tuple[str, str]:
 
 
 def file_name(time: str, action: str, state: str) -> str:
-    """The name of an instant's file below `.hoodie`."""
+    """File name of an instant below `.hoodie`."""
     if state == COMPLETED:
         return f"{time}.{_COMPARABLE.get(action, action)}"
     if state == INFLIGHT and action == COMMIT:
@@ -171,12 +171,12 @@ def file_name(time: str, action: str, state: str) -> str:
 
 
 def instant_path(time: str, action: str, state: str) -> str:
-    """The path of an instant's file below the table."""
+    """Path of an instant's file below the table."""
     return f".hoodie/{file_name(time, action, state)}"
 
 
 def empty_file_error(instant: Instant, table: str) -> CorruptFileError:
-    """The error for a completed write whose file holds nothing.
+    """Error for a completed write with an empty file.
 
     No conforming writer publishes one; what it wrote or replaced cannot be known, so it is neither
     read as a commit nor passed over.
@@ -201,7 +201,7 @@ _DIGITS = re.compile(r"\d+\Z")
 
 
 def format_instant(moment: datetime) -> str:
-    """The instant of a wall-clock moment; what is below a millisecond is cut off."""
+    """Instant time of a wall-clock moment, truncated to milliseconds."""
     return moment.strftime("%Y%m%d%H%M%S") + f"{moment.microsecond // 1000:03d}"
 
 
@@ -224,12 +224,12 @@ def next_instant(instant: str) -> str:
 
 
 def zone_of(timezone_property: str) -> tzinfo | None:
-    """The zone that `hoodie.table.timeline.timezone` names: None is this machine's local zone."""
+    """Zone of `hoodie.table.timeline.timezone`; None is this machine's local zone."""
     return UTC if timezone_property.upper() == "UTC" else None
 
 
 def parse_query_instant(value: str | datetime, zone: tzinfo | None = None) -> str:
-    """The instant that a user's time means: digits, `yyyy-MM-dd`, with time, with milliseconds.
+    """Instant time of a user's time: digits, or `yyyy-MM-dd` with optional time.
 
     A datetime with a zone, and an ISO text that ends in one (`Z`, `+02:00`), is turned into the table's zone.
 
@@ -269,7 +269,7 @@ def parse_query_instant(value: str | datetime, zone: tzinfo | None = None) -> st
 
 
 def _with_zone(text: str) -> datetime | None:
-    """The moment of an ISO text that names its zone; None for any other text."""
+    """Moment of an ISO text with a time zone; None for any other text."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -281,7 +281,7 @@ _T = TypeVar("_T")
 
 
 def read_instant(storage: Storage, instant: Instant, parse: Callable[[bytes], _T]) -> _T:
-    """What `parse` makes of an instant's file; that of a completed one is awaited.
+    """Parsed content of an instant's file; a completed one is awaited.
 
     What others left in lower states is read as it is: by who undoes it, when its writer is gone.
 
@@ -300,7 +300,7 @@ def read_instant(storage: Storage, instant: Instant, parse: Callable[[bytes], _T
 
 
 def gone_since(instant: Instant, table: str) -> MissingFileError:
-    """The error for an instant whose file was listed and is not there."""
+    """Error for a listed instant file that is missing."""
     return MissingFileError(
         "the instant's file is not there",
         table=table,

@@ -1,4 +1,4 @@
-"""New instant times: wall clock of the table's zone, greater than all that the table has.
+"""Instant generator: table-zone wall clock, after all instants of the table.
 
 Instants are compared as text, so a clock that is behind (another zone, the end of summer time, a
 machine set wrong) would hide a write behind older ones.  A small difference is stepped over, a greater
@@ -29,7 +29,7 @@ _last_given: dict[str, str] = {}  # by time zone property
 def new_instant(
     timeline: Timeline, config: TableConfig, now: Callable[[], float] = time.time, *, table: str = ""
 ) -> str:
-    """An instant greater than every instant of the timeline, in any state, and than those given before.
+    """New instant time, after every instant of the timeline and those generated before.
 
     Args:
         now: seconds since the epoch.
@@ -56,7 +56,7 @@ def new_instant(
 
 
 def wait_for_next_tick(written_ms: int) -> None:
-    """Return when a file that is made now gets a later time than one that was written at `written_ms`.
+    """Wait until new files get a later modification time than `written_ms`.
 
     A time that lies ahead, of another machine's clock, is not waited for.
     """

@@ -1,4 +1,4 @@
-"""Instants that were moved from the active timeline to the history of layout 2: a small log-structured merge tree.
+"""The LSM timeline: archived instants of layout 2, a log-structured merge tree.
 
 `<history>/_version_` names the manifest that counts, `manifest_<n>` lists Parquet files
 `<first>_<last>_<layer>.parquet` with one row for each completed instant.  Files that no manifest lists are inputs of
@@ -37,7 +37,7 @@ LOOK_AGAIN_S = (0.01, 0.05, 0.2)
 
 @dataclass(frozen=True, slots=True)
 class HistoryFile:
-    """A file of the history; `first` and `last` are the times of requests in it, both inclusive.
+    """A file of the LSM timeline; `first` and `last` are requested times, inclusive.
 
     `mtime_ms` is when it was written, in milliseconds since 1970; 0 where that is not known.
     """
@@ -49,7 +49,7 @@ class HistoryFile:
 
 
 def history_files(storage: Storage, config: TableConfig) -> tuple[HistoryFile, ...]:
-    """The files that the newest manifest lists, oldest first; () for a table that never archived an instant.
+    """Files in the newest manifest, oldest first; () for a table without archived instants.
 
     Raises:
         CorruptFileError: a manifest that is missing or cannot be read, or a file of another size than it says.
@@ -129,7 +129,7 @@ def history_instants(
     until: str | None = None,
     written_since_ms: int = 0,
 ) -> tuple[Instant, ...]:
-    """The completed instants of the history, oldest first, with their times of completion.
+    """Completed instants of the LSM timeline with completion times, oldest first.
 
     Args:
         since, until: only instants requested in this range, both inclusive; other files are not opened.
@@ -154,7 +154,7 @@ def history_instants(
 def history_contents(
     storage: Storage, config: TableConfig, time: str
 ) -> dict[str, tuple[bytes | None, bytes | None]]:
-    """What the files of an archived instant held: by action, those of its completed state and of its plan.
+    """Completed and plan files of an archived instant, by action.
 
     Raises:
         as `history_instants`.
@@ -169,7 +169,7 @@ def history_contents(
 
 
 def history_metadata(storage: Storage, config: TableConfig) -> Iterator[tuple[Instant, bytes | None]]:
-    """Every instant of the history with what the file of its completed state held.
+    """Instants of the LSM timeline with the content of their completed files.
 
     Raises:
         as `history_instants`.

@@ -1,4 +1,4 @@
-"""Tell somebody of a completed write: a Python function, or a server by HTTP.
+"""Commit callbacks: a Python function or an HTTP server notified of completed writes.
 
 It comes last, when the write is visible and the services after it have run.  A callback that fails makes a warning of
 the write, and is not tried again.
@@ -33,7 +33,7 @@ log = logging.getLogger("hudi")
 
 @dataclass(frozen=True, slots=True)
 class CommitNotice:
-    """What is told of one write.
+    """Notice of one write.
 
     Attributes:
         instant: the commit's instant time, the checkpoint of readers in the order of instants.
@@ -53,7 +53,7 @@ class CommitNotice:
     extra: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> bytes:
-        """Apache Hudi's message, with the time of completion and the values that its optional entries lack."""
+        """Apache Hudi's message, with the completion time and the values its Options lack."""
         return json.dumps(
             {
                 "commitTime": self.instant,
@@ -69,7 +69,7 @@ class CommitNotice:
 
 
 def _optional(value: object) -> dict[str, object]:
-    """An `Option` as Apache Hudi 0.15 posts it, which says only whether there is a value; and the value."""
+    """An `Option` as Apache Hudi 0.15 posts it (presence only), and its value."""
     return {"empty": False, "present": True, "val": value}
 
 
@@ -77,7 +77,7 @@ Callback = Callable[[CommitNotice], Any]
 
 
 def callback_of(config: CallbackConfig | None) -> Callback | None:
-    """The callback that is asked for.
+    """The configured callback.
 
     Raises:
         InvalidOptionError: a function that cannot be imported.
@@ -106,7 +106,7 @@ def _post(config: CallbackConfig, message: CommitNotice) -> None:
 
 
 def tell(callback: Callback | None, message: CommitNotice) -> tuple[str, ...]:
-    """Call it; a warning where it failed."""
+    """Call the callback; returns a warning where it failed."""
     if callback is None:
         return ()
     try:

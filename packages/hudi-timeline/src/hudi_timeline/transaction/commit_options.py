@@ -1,4 +1,4 @@
-"""How a transaction behaves, and beside whom it may run."""
+"""Options of a transaction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EAGER, LAZY, NEVER = "EAGER", "LAZY", "NEVER"
 
 @dataclass(frozen=True, slots=True)
 class CommitOptions:
-    """How a transaction behaves; the defaults are Apache Hudi's.
+    """Options of a transaction; the defaults are Apache Hudi's.
 
     Attributes:
         failed_writes: EAGER rolls back dead pending writes at the beginning and refuses to run beside a
@@ -42,7 +42,7 @@ class CommitOptions:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> CommitOptions:
-        """The options that concern transactions, out of all of a write's.
+        """Transaction options among those of a write.
 
         Raises:
             InvalidOptionError: a value that cannot be parsed.
@@ -98,7 +98,7 @@ class CommitOptions:
 
 
 def refuse_alive(storage: Storage, pending: Instant, options: CommitOptions) -> None:
-    """Raise ConcurrentWriterError where the writer of a pending instant is alive."""
+    """Raise ConcurrentWriterError if the writer of a pending instant is alive."""
     state = heartbeat.liveness(
         storage, pending.time, options.heartbeat_interval_ms, options.heartbeat_misses, now=time.time
     )

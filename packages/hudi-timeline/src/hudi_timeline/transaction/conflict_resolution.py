@@ -1,4 +1,4 @@
-"""Whether a write may still be completed: what others did to what it goes by since it began.
+"""Conflict resolution: whether a write may be completed next to others since its begin.
 
 Source: SimpleConcurrentFileWritesConflictResolutionStrategy of Apache Hudi 0.15.  New file groups never
 collide, so two writes that insert one key into new files are not seen here (a stated limit of Hudi).
@@ -26,7 +26,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Rivals:
-    """What others did to the table while a write was running.
+    """Changes by other writers while a write was running.
 
     Attributes:
         changes: since the write began.
@@ -46,7 +46,7 @@ def check(
     before: Timeline,
     now: TableSnapshot,
 ) -> Rivals:
-    """Make sure that nobody changed the files, the properties or the past of what this write is based on.
+    """Raise if others changed the write's files, table properties or history.
 
     Args:
         instant: of this write.
@@ -112,7 +112,7 @@ def _groups(
     before: Timeline,
     now: Timeline,
 ) -> Iterator[tuple[str, str, frozenset[FileGroup]]]:
-    """Those of writes that completed since then (whenever they began), and of clusterings planned since then."""
+    """File groups of concurrently completed writes and planned clusterings."""
     for rival, commit in commits.items():
         yield rival.time, rival.action, commit.file_groups()
     planned = {i.time for i in before.pending_writes()}
@@ -122,7 +122,7 @@ def _groups(
 
 
 def clustered_groups(storage: Storage, instant: str) -> frozenset[FileGroup]:
-    """The file groups that a planned clustering rewrites."""
+    """File groups that a planned clustering rewrites."""
     path = instant_path(instant, REPLACE_COMMIT, REQUESTED)
     record = avro_files.read_record(storage, "HoodieRequestedReplaceMetadata", path, instant)
     plan = record.get("clusteringPlan") or {}

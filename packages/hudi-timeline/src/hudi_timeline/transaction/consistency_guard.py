@@ -1,4 +1,4 @@
-"""Are the files of a commit there?  Asked before it, for stores that show new files late.
+"""Consistency guard: waits until a commit's files are visible.
 
 Source: FailSafeConsistencyGuard of Apache Hudi 0.15.
 """
@@ -19,7 +19,7 @@ PREFIX = "hoodie.consistency.check."
 
 @dataclass(frozen=True, slots=True)
 class VisibilityPolling:
-    """How often to look, the first pause between two looks, and the longest; each is twice the one before."""
+    """Number of checks, first pause and longest pause; pauses double."""
 
     checks: int = 7
     first_ms: int = 2000
@@ -33,7 +33,7 @@ def wait_for_files(
     *,
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Return once every file of a write is there in its size.
+    """Wait until every file of a write is visible in its size.
 
     Args:
         pause: waits some seconds.
@@ -63,7 +63,7 @@ def wait_for_files(
 
 
 def looks_of(options: Mapping[str, str]) -> VisibilityPolling | None:
-    """What checked options ask for; None where the check is off."""
+    """Polling of the checked options; None where the check is off."""
     if options.get(PREFIX + "enabled", "false").strip().lower() != "true":
         return None
     names = {"checks": "max_checks", "first_ms": "initial_interval_ms", "most_ms": "max_interval_ms"}

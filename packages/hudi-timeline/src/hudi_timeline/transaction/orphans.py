@@ -1,4 +1,4 @@
-"""What killed writers leave that never counts as anything: taken away by the next writer, so that it does not add up.
+"""Removal of orphaned files of crashed writers.
 
 Markers and heartbeats of writes that are over; temporary files, of writers killed between writing a file and giving it
 its name; and folders of staged rows, of Spark's Python data source.
@@ -32,7 +32,7 @@ _INSTANT = re.compile(r"^\d{14,17}(?!\d)")
 
 
 def remove_marks(storage: Storage, timeline: Timeline, marked: Sequence[str]) -> None:
-    """Remove markers of instants that are completed, and markers with their files of instants that are nowhere.
+    """Remove markers of completed instants, and of unknown ones with their files.
 
     Called under the table's lock.
 
@@ -56,7 +56,7 @@ def remove_marks(storage: Storage, timeline: Timeline, marked: Sequence[str]) ->
 def remove_heartbeats(
     storage: Storage, timeline: Timeline, beating: Sequence[str], interval_ms: int, misses: int
 ) -> None:
-    """Remove heartbeats that stand for no pending instant and do not beat any more.
+    """Remove dead heartbeats without a pending instant.
 
     Args:
         beating: instants that had a heartbeat before the timeline was loaded.
@@ -69,7 +69,7 @@ def remove_heartbeats(
 
 
 def remove_temporaries(storage: Storage, *, now: Callable[[], float] = time.time) -> None:
-    """Remove the temporary files of the timeline and of heartbeats whose writers are gone.
+    """Remove temporary files of dead writers in the timeline and heartbeats.
 
     Called under the table's lock, after dead writes were rolled back: what begins, commits or is rolled back does
     so under that lock, and what runs meanwhile has a heartbeat.  Files of no instant (hoodie.properties) may be
@@ -96,7 +96,7 @@ def remove_temporaries(storage: Storage, *, now: Callable[[], float] = time.time
 
 
 def remove_staging(storage: Storage, *, now: Callable[[], float] = time.time) -> None:
-    """Remove folders of staged rows to which nothing was added for a day.
+    """Remove folders of staged rows unchanged for a day.
 
     Args:
         now: seconds since the epoch.
@@ -124,7 +124,7 @@ def remove_unborn(storage: Storage) -> None:
 
 
 def remove_bare_partitions(storage: Storage) -> bool:
-    """Remove the folders of partitions in which there are no data files.
+    """Remove partition folders without data files.
 
     Returns:
         False where some folder holds other files; then nothing is removed.

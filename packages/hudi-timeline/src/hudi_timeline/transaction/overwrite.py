@@ -1,4 +1,4 @@
-"""mode "overwrite": a table replaced by a new one, which is made beside it and takes its place in one go.
+"""Mode "overwrite": a new table built beside the old one and switched in atomically.
 
     lock of the table { no live writer? -> a room below `.hoodie`, with a heartbeat }
     the new table, as any other, in <room>/table
@@ -44,7 +44,7 @@ _KEPT = (ROOM.rpartition("/")[2], ".locks", "lock")
 
 
 class Replacement:
-    """The new table on its way into the place of the old one.
+    """The new table of an overwrite.
 
     Attributes:
         storage: where the new table is made.
@@ -65,7 +65,7 @@ class Replacement:
 
     @contextmanager
     def switching(self, has_commit: Callable[[], bool]) -> Iterator[None]:
-        """Within: the new table is committed.  Afterwards it is in the place of the old one, if it was.
+        """Scope of the new table's commit, followed by the switch.
 
         Raises:
             ConcurrentWriterError: a writer of the old table is alive, or another one took this write for dead.
@@ -85,7 +85,7 @@ class Replacement:
 
 @contextmanager
 def replacing(storage: Storage, options: CommitOptions, caller: RunningCall) -> Iterator[Replacement]:
-    """Within: a new table may be made and switched to; what is not switched to is removed.
+    """Scope of an overwrite; without a switch the new table is removed.
 
     Raises:
         ConcurrentWriterError: a writer of the table is alive (policy EAGER), or another one overwrites it.
@@ -117,7 +117,7 @@ def replacing(storage: Storage, options: CommitOptions, caller: RunningCall) -> 
 
 
 def _remove(storage: Storage, lock: locks.TableLock) -> bool:
-    """Remove the room of a table that is not switched to; False where the switch is decided."""
+    """Remove an unswitched table; False where the switch is decided."""
     with lock.held():
         if _is_decided(storage):
             return False
@@ -126,7 +126,7 @@ def _remove(storage: Storage, lock: locks.TableLock) -> bool:
 
 
 def settle(storage: Storage, *, beside_others: bool = False) -> bool:
-    """Finish or take back an overwriting whose process died; the caller holds the table's lock.
+    """Finish or undo the overwrite of a dead process, under the table's lock.
 
     Args:
         beside_others: leave one alone that goes on.
@@ -153,7 +153,7 @@ def settle(storage: Storage, *, beside_others: bool = False) -> bool:
 
 
 def finish(storage: Storage, options: CommitOptions) -> bool:
-    """Finish a switch whose process died, where there is no table for now; whether there is one afterwards.
+    """Finish the switch of a dead process where no table exists; whether one exists now.
 
     Raises:
         ConcurrentWriterError: its process is alive.
@@ -183,7 +183,7 @@ def _overwritten(storage: Storage, state: heartbeat.Liveness) -> ConcurrentWrite
 
 
 def _refuse_writers(storage: Storage, options: CommitOptions) -> None:
-    """Raise where another writer is at work and the policy wants to be alone."""
+    """Raise if another writer is active and the policy forbids it."""
     if options.failed_writes != EAGER:
         return
     try:
@@ -197,7 +197,7 @@ def _refuse_writers(storage: Storage, options: CommitOptions) -> None:
 
 
 def _is_decided(storage: Storage) -> bool:
-    """Whether a switch was begun that can only be finished."""
+    """Whether a started switch can only be finished."""
     if storage.info(SWITCH) is None:
         return False
     return storage.info(table_config.PROPERTIES_FILE) is None or storage.info(CLEARED) is not None
@@ -220,7 +220,7 @@ def _switch(storage: Storage, beat: heartbeat.Heartbeat | None) -> None:
 
 
 def _clear(storage: Storage) -> None:
-    """Take the old table away, its properties first: from then on there is no table."""
+    """Remove the old table, its properties first, which ends the table."""
     storage.make_dir(OLD)
     paths = [f"{META_DIR}/{e.name}" for e in storage.list(META_DIR) if e.name not in _KEPT]
     paths.sort(key=lambda p: p not in (table_config.PROPERTIES_FILE, table_config.BACKUP_FILE))
@@ -242,7 +242,7 @@ def _take_away(storage: Storage, path: str) -> None:
 
 
 def _move_in(storage: Storage) -> None:
-    """Put the new table into its place, its properties last: from then on there is a table."""
+    """Move the new table into place, its properties last, which makes it a table."""
     paths = [e.name for e in storage.list(NEW) if e.name != META_DIR]
     inner = [f"{META_DIR}/{e.name}" for e in storage.list(f"{NEW}/{META_DIR}") if e.name not in _KEPT]
     paths += sorted(inner, key=lambda p: p == table_config.PROPERTIES_FILE)

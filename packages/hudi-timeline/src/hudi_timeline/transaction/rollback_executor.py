@@ -1,4 +1,4 @@
-"""Undo a write: its files, then its instants, on record as a rollback instant.
+"""Rollback executor: undoes a write's files, then its instants.
 
     plan -> <r>.rollback.requested -> .inflight -> the target's completed file, if there is one -> delete data files,
     command blocks into log files -> delete the target's other instant files -> <r>.rollback -> delete its markers and
@@ -75,7 +75,7 @@ def rollback_instant(
     *,
     now: Callable[[], float] = time.time,
 ) -> str:
-    """Undo a write and return the rollback's instant time.
+    """Roll back a write; returns the rollback's instant time.
 
     A rollback of the same write that was begun and not finished is finished under its own time.  A compaction that is
     inflight goes back to its plan, which stays requested.
@@ -111,7 +111,7 @@ def rollback_instant(
 
 
 def refuse_kind(storage: Storage, instant: Instant) -> None:
-    """Raise UnsupportedError for what is no write."""
+    """Raise UnsupportedError for an instant that is not a write."""
     if instant.action in WRITE_ACTIONS or (instant.action in _COMPACTIONS and instant.state == INFLIGHT):
         return
     remedy = "`hudi timeline` lists the writes."
@@ -151,7 +151,7 @@ def finish_pending(snapshot: TableSnapshot) -> TableSnapshot:
 
 
 def remove_leftovers(storage: Storage, instant: str) -> None:
-    """Take back what markers say of an instant that is not on the timeline: files of tasks that outlived it.
+    """Undo the files in markers of an instant that left the timeline.
 
     A block that such a task appended to another write's log file gets a command block after it: nobody reads it now,
     but instants that the timeline was archived past count as completed.
@@ -177,7 +177,7 @@ def _holds_block_of(storage: Storage, path: str, instant: str) -> bool:
 
 
 def withdraw(storage: Storage, instant: Instant) -> bool:
-    """Take back a write of this process that is to leave no trace, and say whether that was possible.
+    """Remove a write of this process without a trace; returns whether that was possible.
 
     Its data files, the folders that it made for them, its instant files, its markers: in this order, so that a crash
     on the way leaves what the next writer rolls back.  Not for writes to log files, whose readers need the record.
@@ -197,7 +197,7 @@ def withdraw(storage: Storage, instant: Instant) -> bool:
 
 
 def _remove_own_folder(storage: Storage, partition: str, instant: str) -> None:
-    """Remove a partition's folder if the instant made it and nothing else is in it, and parents left empty by that."""
+    """Remove a partition folder created by the instant if empty, and empty parents."""
     path = join_path(partition, PARTITION_METADATA)
     try:
         made_by = properties.parse(storage.read(path), path=path).get("commitTime")
@@ -218,7 +218,7 @@ def _remove_own_folder(storage: Storage, partition: str, instant: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class InstantRollback:
-    """What was done to undo a write.
+    """Result of rolling back a write.
 
     Attributes:
         files: names of the files that were deleted, by partition.
@@ -236,7 +236,7 @@ class InstantRollback:
 
 
 def execute(storage: Storage, rollback: str, plan: Record) -> InstantRollback:
-    """Carry out a requested plan, from wherever an earlier run of it stopped.
+    """Execute a requested rollback plan, from any earlier point of failure.
 
     Raises:
         CorruptFileError: the plan leads out of the table; nothing was changed.
@@ -256,7 +256,7 @@ def execute(storage: Storage, rollback: str, plan: Record) -> InstantRollback:
 
 
 def undo(storage: Storage, work: Work, at: str, *, keep_request: bool = False) -> InstantRollback:
-    """Undo one write up to its instant files.  Each step may be repeated.
+    """Undo one write up to its instant files; every step is repeatable.
 
     Args:
         at: the instant that does it: of a rollback or a restore.
@@ -282,7 +282,7 @@ def undo(storage: Storage, work: Work, at: str, *, keep_request: bool = False) -
 
 
 def _instant_files(storage: Storage, work: Work) -> dict[str, list[str]]:
-    """Names of the target's own instant files by state; a completed compaction's plan is among them."""
+    """The target's own instant files by state, a completed compaction's plan included."""
     wanted = Instant(work.time, work.action, COMPLETED).comparable_action
     found: dict[str, list[str]] = {}
     for entry in storage.list(".hoodie"):
@@ -295,7 +295,7 @@ def _instant_files(storage: Storage, work: Work) -> dict[str, list[str]]:
 
 
 def append_command(storage: Storage, request: LogRequest, target: str, at: str) -> dict[str, int]:
-    """Put a block after a slice's logs that takes the target's blocks back; size by path of the files that have one.
+    """Append a rollback block for the target to a slice's logs; returns sizes by path.
 
     A slice of which nothing is there needs none: the writer died between its marker and its file.
     """
@@ -337,7 +337,7 @@ def _uri(storage: Storage, path: str) -> str:
 
 
 def tidy(storage: Storage, target: str, at: str) -> None:
-    """Remove markers and heartbeat of a write that is no more, and the markers of what undid it."""
+    """Remove markers and heartbeat of an undone write, and the markers of its rollback."""
     markers.delete(storage, target)
     markers.delete(storage, at)
     heartbeat.delete(storage, target)
@@ -346,7 +346,7 @@ def tidy(storage: Storage, target: str, at: str) -> None:
 def rollback_record(
     storage: Storage, at: str, target: tuple[str, str], undone: InstantRollback, took_ms: int
 ) -> Record:
-    """HoodieRollbackMetadata: what was done.
+    """HoodieRollbackMetadata of a rollback.
 
     Args:
         at: the instant of the rollback, or of the restore that it belongs to.
@@ -382,7 +382,7 @@ def _create_if_absent(storage: Storage, path: str, data: bytes) -> None:
 
 
 def delete_files(storage: Storage, paths: Iterable[str]) -> None:
-    """Delete data files; one that is gone already counts as deleted."""
+    """Delete data files; missing ones count as deleted."""
     ordered = sorted(set(paths))
     if len(ordered) < _POOL_FROM:
         for path in ordered:

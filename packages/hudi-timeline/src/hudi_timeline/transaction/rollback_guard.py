@@ -1,4 +1,4 @@
-"""Whether a completed write may be undone: nothing that is left may depend on it.
+"""Checks that a completed write may be rolled back.
 
 Source: validateSavepointRollbacks and validateRollbackCommitSequence of Apache Hudi 0.15.
 """
@@ -30,7 +30,7 @@ from hudi_timeline.timeline.instant import (
 def refuse_needed(
     storage: Storage, config: TableConfig, timeline: Timeline, instant: Instant, *, rollback: str = ""
 ) -> None:
-    """Raise where a completed write may not be undone.
+    """Raise if a completed write must not be rolled back.
 
     Args:
         rollback: the pending rollback that asks for it, for messages.
@@ -99,7 +99,7 @@ def refuse_needed(
 def _check_earlier_slices(
     commit: CommitMetadata, listing: Mapping[str, Sequence[FileInfo]], instant: Instant
 ) -> None:
-    """Raise MissingFileError where nothing is left of a group before the write, also if archived commits made it."""
+    """Raise MissingFileError if a group has no files from before the write."""
     changed = {
         (p, s.file_id) for p, stats in commit.partition_to_stats.items() for s in stats if _is_update(s)
     }

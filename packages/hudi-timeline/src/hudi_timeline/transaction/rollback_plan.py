@@ -1,4 +1,4 @@
-"""What undoing a write takes, as a plan: files to delete, and log files whose blocks are taken back.
+"""Rollback plan: files to delete, and log files whose blocks are rolled back.
 
 A plan is a HoodieRollbackPlan: Apache Hudi executes ours, and we those that it made.  By markers, for a write that did
 not complete; else by listing, what carries the write's instant and what its statistics name.  A merge-on-read write
@@ -51,7 +51,7 @@ Files = Mapping[str, Sequence[FileInfo]]
 
 @dataclass(frozen=True, slots=True)
 class LogRequest:
-    """A slice that gets a command block.
+    """A slice that gets a rollback block.
 
     Attributes:
         base_instant: of the slice.
@@ -66,7 +66,7 @@ class LogRequest:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a plan asks for, checked: nothing of it leads out of the table or touches another write's files.
+    """Checked work of a plan; nothing leads out of the table or to other writes' files.
 
     Attributes:
         time, action: of the write that is undone.
@@ -81,7 +81,7 @@ class Work:
 
     @property
     def paths(self) -> list[str]:
-        """The files to delete, below the table."""
+        """Paths to delete, below the table."""
         return [join_path(p, n) for p, names in self.files.items() for n in names]
 
 
@@ -89,7 +89,7 @@ class Work:
 
 
 def make_plan(storage: Storage, timeline: Timeline, instant: Instant) -> Record:
-    """The plan of undoing one write or compaction, completed or not.
+    """Rollback plan of one write or compaction, completed or not.
 
     Raises:
         CorruptFileError: a marker names files outside the table, or the commit's metadata cannot be read.
@@ -110,7 +110,7 @@ def make_plan(storage: Storage, timeline: Timeline, instant: Instant) -> Record:
 
 
 def by_markers(storage: Storage, instant: str) -> list[Record]:
-    """A request for each file that the write announced, as Apache Hudi's strategy makes them."""
+    """A request per marked file, as Apache Hudi's strategy makes them."""
     requests = []
     for marker in markers.list_markers(storage, instant):
         request = _of_marker(storage, instant, marker)
@@ -158,7 +158,7 @@ def by_listing(
     restoring: bool = False,
     listed: Files | None = None,
 ) -> list[Record]:
-    """Requests for what lies in the table's folders and what the write's metadata names.
+    """Requests for listed files of the write and for those in its metadata.
 
     Args:
         restoring: everything after an instant is undone: also logs that later writes put on a slice that a compaction
@@ -203,7 +203,7 @@ def by_listing(
 
 
 def _carries(partition: str, name: str, instant: str, *, with_logs: bool) -> bool:
-    """Whether a file was made by the instant, or belongs to a slice that the instant began."""
+    """Whether a file was made by the instant, or belongs to a slice that it began."""
     base = parse_base_file(partition, name)
     if base is not None:
         return base.instant == instant
@@ -216,7 +216,7 @@ def _carries(partition: str, name: str, instant: str, *, with_logs: bool) -> boo
 def _is_spent(
     storage: Storage, timeline: Timeline, partition: str, entry: FileInfo, compaction: Instant
 ) -> bool:
-    """Whether a log file on top of what a compaction made holds nothing that was committed.
+    """Whether a log file on a compaction's slice has no committed data.
 
     Apache Hudi leaves such files.  Once the timeline has been archived past that instant, they would count as a slice
     of their own, without the rows of the one before.
@@ -230,7 +230,7 @@ def _is_spent(
 
 
 def _appended(stats: Iterable[WriteStat], instant: str) -> list[tuple[LogFile, WriteStat]]:
-    """The log files of slices of earlier writes that a completed write appended to."""
+    """Log files of earlier slices that a completed write appended to."""
     found: dict[str, tuple[LogFile, WriteStat]] = {}
     for stat in stats:
         partition, _, name = stat.path.lstrip("/").rpartition("/")
@@ -241,7 +241,7 @@ def _appended(stats: Iterable[WriteStat], instant: str) -> list[tuple[LogFile, W
 
 
 def _with_blocks_of(storage: Storage, timeline: Timeline, files: Files, instant: Instant) -> list[LogFile]:
-    """The log files of earlier slices that hold blocks of a write that did not complete.
+    """Log files of earlier slices with blocks of an incomplete write.
 
     Nothing but the blocks themselves says which they are, where the markers are gone.
     """
@@ -280,7 +280,7 @@ def _request(
 
 
 def read_plan(storage: Storage, rollback: Instant) -> Record | None:
-    """The plan of a rollback, None where it was never written whole, or undoes nothing that is an instant."""
+    """Plan of a rollback; None where it was never fully written, or has no target."""
     path = instant_path(rollback.time, ROLLBACK, REQUESTED)
     try:
         plan = avro_files.parse("HoodieRollbackPlan", storage.read(path), path=path)
@@ -292,13 +292,13 @@ def read_plan(storage: Storage, rollback: Instant) -> Record | None:
 
 
 def target_of(plan: Record) -> tuple[str, str]:
-    """Time and action of the write that a plan undoes."""
+    """Time and action of the write in a rollback plan."""
     info = plan["instantToRollback"]
     return str(info["commitTime"]), str(info["action"])
 
 
 def work_of(plan: Record) -> Work:
-    """What a plan asks for.
+    """Checked work of a rollback plan.
 
     Plans hold absolute paths, which are stale once a table was moved: name and partition count.  A name that does
     not carry the target's instant is not deleted by anything the plan says.

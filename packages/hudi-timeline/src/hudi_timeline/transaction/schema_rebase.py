@@ -1,4 +1,4 @@
-"""The schema that a commit says, once writes that overlapped with it have said theirs.
+"""Merging of a commit's schema with those of concurrent commits.
 
 A commit's schema becomes the table's.  One that was decided before another writer added a column, or widened one,
 would take that back without a word, though the two have no file group in common.  So the two are merged: what either
@@ -44,7 +44,7 @@ def beside_others(
     now: TableSnapshot,
     recheck: Recheck | None = None,
 ) -> tuple[CommitMetadata, tuple[str, ...]]:
-    """What a write is to publish, and what to say about it.
+    """Metadata to publish next to concurrent commits, with warnings.
 
     Args:
         instant: of the write.
@@ -73,7 +73,7 @@ def _rebased(
     before: Timeline,
     now: TableSnapshot,
 ) -> tuple[CommitMetadata, str]:
-    """What to publish beside writes that completed since this one began, and what to say about it.
+    """Metadata rebased on writes completed since the begin, with a warning.
 
     Args:
         instant: of this write.
@@ -129,24 +129,24 @@ def _rebased(
 
 
 def dropped_on_purpose(changes: Iterable[SchemaChange]) -> dict[str, str]:
-    """What a commit says of columns that it drops, so that nobody takes them for lost."""
+    """Commit entry for deliberately dropped columns."""
     names = sorted(c.column for c in changes if c.kind == DROPPED)
     return {ON_PURPOSE: json.dumps(names)} if names else {}
 
 
 def _schema_text(commit: CommitMetadata) -> str:
-    """The schema that a commit gives the table; "" for one that repeats another's."""
+    """Schema that a commit gives the table; "" for one that repeats another's."""
     return "" if commit.operation in SCHEMA_NEUTRAL else commit.schema_text
 
 
 def _newest(timeline: Timeline, read: Callable[[Instant], CommitMetadata], config: TableConfig) -> str:
-    """The text of the table's schema at that time, "" where it had none."""
+    """Text of the table's schema at that time, "" where it had none."""
     found = (_schema_text(read(i)) for i in reversed(timeline.completed_writes()))
     return next((text for text in found if text), config.create_schema or "")
 
 
 def _merged(ours: pa.Schema, theirs: pa.Schema, base: pa.Schema) -> pa.Schema:
-    """What either side has; a column of before that only one of them has left out stays so.
+    """Union of both schemas; a column dropped by one side stays dropped.
 
     Raises:
         SchemaError: both have a column, in types that do not go together.
@@ -159,7 +159,7 @@ def _merged(ours: pa.Schema, theirs: pa.Schema, base: pa.Schema) -> pa.Schema:
 
 
 def _lost(before: pa.Schema, after: pa.Schema) -> list[str]:
-    """Columns and members that `after` has not, or not in the same type."""
+    """Columns and members missing in `after`, or with another type."""
     changes = schema_changes(after, before, after)
     return [c.column for c in changes if c.kind in (DROPPED, WIDENED)]
 
@@ -167,7 +167,7 @@ def _lost(before: pa.Schema, after: pa.Schema) -> list[str]:
 def _check_fixed(
     config: TableConfig, ours: pa.Schema, merged: pa.Schema, refuse: Callable[[str], HudiError]
 ) -> None:
-    """Refuse other types of columns that make keys, partition paths or the order of records."""
+    """Refuse type changes of key, partition and ordering columns."""
     fields: Iterable[str] = (*config.record_key_fields, *config.partition_fields, *config.ordering_fields)
     for name in dict.fromkeys(f.partition(".")[0] for f in fields):
         if name in ours.names and name in merged.names and ours.field(name).type != merged.field(name).type:

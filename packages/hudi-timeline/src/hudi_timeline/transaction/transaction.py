@@ -1,4 +1,4 @@
-"""Transactions: the only way in which a write changes a table's timeline.
+"""Transactions: the only way for a write to change the timeline.
 
     begin:  lock { repair what died, new instant, heartbeat, requested }
     write:  inflight; data files with markers, by the engine, without the lock
@@ -65,21 +65,21 @@ _TRIES_FOR_INSTANT = 5
 
 
 class Participant(Protocol):
-    """Something that is committed together with the data, such as an index or a callback."""
+    """Participant of a commit, such as an index or callback."""
 
     @property
     def name(self) -> str: ...
 
     def prepare(self, transaction: Transaction, metadata: CommitMetadata) -> None:
-        """Do what may fail, so that nothing of it counts unless the commit's completed file appears."""
+        """Fallible part, without effect unless the commit's completed file appears."""
         ...
 
     def publish(self) -> None:
-        """Called once the commit is visible; may be missed by a crash."""
+        """Called once the commit is visible; a crash may skip it."""
         ...
 
     def undo(self) -> None:
-        """Take back what `prepare` did, also when it failed half way."""
+        """Undo `prepare`, also after a partial failure."""
         ...
 
 
@@ -95,7 +95,7 @@ def begin(
     caller: RunningCall | None = None,
     commits: CommitCache | None = None,
 ) -> Transaction:
-    """Begin a write: repair what died before, take an instant, announce it.
+    """Begin a write: repair after crashes, take an instant, announce it.
 
     Args:
         table: as the caller knows it; it is read again under the lock.
@@ -150,7 +150,7 @@ def begin(
 
 
 def _dead_writes(snapshot: TableSnapshot, options: CommitOptions) -> list[Instant]:
-    """The pending writes to roll back, newest first.
+    """Pending writes to roll back, newest first.
 
     Raises:
         ConcurrentWriterError: the writer of one of them is alive.
@@ -195,7 +195,7 @@ def _announce(
     now: Callable[[], float],
     call: RunningCall,
 ) -> tuple[str, Heartbeat]:
-    """Take an instant: its heartbeat first, so that it is never pending without one."""
+    """Take an instant, heartbeat first, so that it is never pending without one."""
     storage = snapshot.storage
     content = empty_replace_request() if action == REPLACE_COMMIT else b""
     for _ in range(_TRIES_FOR_INSTANT):
@@ -260,7 +260,7 @@ class Transaction:
         self._undoing: list[Callable[[], None]] = []
 
     def when_undone(self, act: Callable[[], None]) -> None:
-        """Do something before the write is rolled back, if it is: what is beside it goes first."""
+        """Register an action for before the rollback."""
         self._undoing.append(act)
 
     def now(self) -> TableSnapshot:
@@ -292,7 +292,7 @@ class Transaction:
             )
 
     def inflight(self, profile: Mapping[str, Sequence[WriteStat]] | None) -> None:
-        """Say that the write goes on to its data files.
+        """Write the inflight file.
 
         Args:
             profile: planned inserts and updates by partition, as in Apache Hudi's inflight files; None
@@ -320,7 +320,7 @@ class Transaction:
         schema_text: str,
         extra: Mapping[str, str] | None = None,
     ) -> CommitMetadata:
-        """What a commit of these files would publish; arguments as `commit`."""
+        """Commit metadata of these files; arguments as `commit`."""
         by_partition: dict[str, list[WriteStat]] = {}
         for stat in stats:
             by_partition.setdefault(stat.partition, []).append(stat)
@@ -343,7 +343,7 @@ class Transaction:
         even_if_empty: bool = False,
         recheck: schema_rebase.Recheck | None = None,
     ) -> CommitMetadata:
-        """Make the write visible, all of it at once.
+        """Make the write visible atomically.
 
         Args:
             stats: one for each file that belongs to the write; files of other attempts are deleted.
@@ -416,7 +416,7 @@ class Transaction:
         return metadata
 
     def _check_ours(self, metadata: CommitMetadata, recheck: schema_rebase.Recheck | None) -> CommitMetadata:
-        """Make sure that the write may be completed, and give what it is to publish."""
+        """Check that the write may be completed; returns its final metadata."""
         self._lock.verify()
         self._heartbeat.check()
         snapshot = replace(self.snapshot, config=table_config.load(self.storage)).reloaded()
@@ -442,7 +442,7 @@ class Transaction:
         return metadata
 
     def _delete_other_attempts(self, metadata: CommitMetadata) -> None:
-        """Delete files that markers announce and the commit does not name: failed and repeated attempts."""
+        """Delete marked files that the commit does not name: failed and repeated attempts."""
         kept = {s.path for s in metadata.stats}
         found = markers.list_markers(self.storage, self.instant)
         for marker in markers.base_files(found, self.instant):
@@ -470,7 +470,7 @@ class Transaction:
             return False
 
     def _tidy(self) -> None:
-        """Remove what a completed write no longer needs; what stays is removed by the next writer."""
+        """Remove the temporary files of a completed write; the next writer removes the rest."""
         try:
             markers.delete(self.storage, self.instant)
             self._heartbeat.stop()
@@ -478,7 +478,7 @@ class Transaction:
             self.warnings.append(f"leftovers of the completed write {self.instant} could not be removed: {e}")
 
     def abort(self, reason: str = "", *, without_trace: bool = False) -> None:
-        """Roll the write back; nothing happens if it has ended.
+        """Roll the write back; does nothing if it has ended.
 
         Args:
             reason: for the log.

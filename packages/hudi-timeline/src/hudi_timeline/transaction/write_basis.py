@@ -1,4 +1,4 @@
-"""What a write was planned from, and what of it is no longer so.
+"""Basis of a write's plan, and changes to it by concurrent writers.
 
 A write looks at a table and makes up its mind, then takes its instant, then writes files, then publishes its commit.
 Another writer may come in between any two of these.  So what it went by is kept as one value, and compared with what
@@ -26,7 +26,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is no longer as it was.
+    """Changes since the basis.
 
     Attributes:
         written: writes that were completed since then, whenever they began, oldest first.
@@ -45,7 +45,7 @@ class Changes:
 
     @property
     def rival(self) -> str:
-        """The newest instant that changed something; "" where only hoodie.properties says that one did."""
+        """Newest instant of a change; "" for a change to hoodie.properties only."""
         return max((*(i.time for i in self.written), *self.restores), default="")
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class Changes:
     def conflict(
         self, why: str, *, table: str, instant: str = "", remedy: str = "", read_again: bool = False
     ) -> WriteConflictError:
-        """The error of a write that cannot go on from here."""
+        """Error of a write that cannot continue."""
         return WriteConflictError(
             f"the table changed while this write was running ({self}): {why}",
             table=table,
@@ -76,7 +76,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """The state of a table that a write goes by.
+    """Table state that a write depends on.
 
     Attributes:
         properties: of hoodie.properties, what a write looks at.
@@ -90,7 +90,7 @@ class Basis:
 
     @classmethod
     def of(cls, config: TableConfig, timeline: Timeline) -> Basis:
-        """The basis of whoever goes by this configuration and timeline."""
+        """Basis of a configuration and timeline."""
         return cls(
             {k: v for k, v in config.properties.items() if k not in _NOT_LOOKED_AT},
             frozenset(i.time for i in timeline.completed_writes()),
@@ -98,7 +98,7 @@ class Basis:
         )
 
     def changes(self, config: TableConfig, timeline: Timeline) -> Changes:
-        """What is different now.
+        """Changes from the basis to the current state.
 
         Args:
             config, timeline: as they are under the table's lock.

@@ -1,4 +1,4 @@
-"""Checks of base files by their footers: readable, as many rows as the commit says, a bloom filter that is one."""
+"""Base file checks by footer: readable, row count, bloom filter."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hudi_timeline.verify.table_state import TableState
 
 @dataclass(frozen=True)
 class CheckedFile:
-    """A base file that could be read.  `footer` is None for other files than Parquet's."""
+    """A readable base file; `footer` is None for other formats than Parquet."""
 
     file: BaseFile
     rows: int
@@ -34,7 +34,7 @@ class CheckedFile:
 
 
 def check_base_files(facts: TableState, report: VerifyReport) -> list[CheckedFile]:
-    """All checks of this module; the files that can be read."""
+    """Run the checks; returns the readable files."""
     rows = {s.path: s.num_writes for commit in facts.commits.values() for s in commit.stats}
     files = [
         base
@@ -110,7 +110,7 @@ def _open(facts: TableState, file: BaseFile) -> CheckedFile:
 
 
 def check_data(facts: TableState, files: list[CheckedFile], report: VerifyReport) -> None:
-    """All checks of this module."""
+    """Run the data checks."""
 
     def one(checked: CheckedFile) -> None:
         try:
@@ -180,7 +180,7 @@ def _check_keys(checked: CheckedFile, keys: pa.ChunkedArray, report: VerifyRepor
 
 
 def _within(found: tuple[str, str], said: tuple[str, str], keys: pa.ChunkedArray) -> bool:
-    """In Java's order of text, or in that of bytes, which Apache Hudi's row writer uses."""
+    """Whether keys are within the footer's range, in Java's text order or byte order."""
     if _units(said[0]) <= _units(found[0]) and _units(found[1]) <= _units(said[1]):
         return True
     ends = pc.min_max(keys).as_py()
@@ -192,7 +192,7 @@ def _units(text: str) -> bytes:
 
 
 def _wrong_statistics(group: RowGroup, table: pa.Table) -> Iterator[tuple[str, str]]:
-    """Columns of a row group whose statistics do not hold, with what is wrong."""
+    """Columns of a row group with wrong statistics, and the error."""
     if group.num_rows != table.num_rows:
         yield "", f"{table.num_rows} rows where the footer says {group.num_rows}"
     for name, said in group.columns.items():
@@ -214,7 +214,7 @@ def _wrong_statistics(group: RowGroup, table: pa.Table) -> Iterator[tuple[str, s
 
 
 def _ends(column: pa.ChunkedArray) -> tuple[Any, Any] | None:
-    """Least and greatest value as Parquet stores them; None where there is none, or the order is another's matter."""
+    """Smallest and largest value as Parquet stores them; None where incomparable."""
     kind = column.type
     if pa.types.is_boolean(kind):
         column = column.cast(pa.int8())
@@ -233,5 +233,5 @@ def _ends(column: pa.ChunkedArray) -> tuple[Any, Any] | None:
 
 
 def _alike(said: Raw, value: Any) -> bool:
-    """Whether a bound of a footer can be compared with a value of the column."""
+    """Whether a footer bound is comparable with a value of the column."""
     return isinstance(said, bytes) == isinstance(value, bytes) and said == said

@@ -1,4 +1,4 @@
-"""Checks of files against what commits say: missing, of another size, of no commit, of a group that is replaced."""
+"""File checks against commits: missing, wrong size, uncommitted, replaced."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hudi_timeline.verify.table_state import Removed, TableState, is_old, live_f
 
 
 def check_files(facts: TableState, report: VerifyReport) -> None:
-    """All checks of this module."""
+    """Run the file checks."""
     _check_stats(facts, report)
     _check_schemas(facts, report)
     _check_written(facts, report)
@@ -35,7 +35,7 @@ def check_files(facts: TableState, report: VerifyReport) -> None:
 
 
 def _check_stats(facts: TableState, report: VerifyReport) -> None:
-    """Each statistic's own parts must agree."""
+    """Check each write statistic for consistency."""
     for instant, commit in facts.commits.items():
         for partition, stats in commit.partition_to_stats.items():
             for stat in stats:
@@ -64,7 +64,7 @@ def _check_stats(facts: TableState, report: VerifyReport) -> None:
 
 
 def _check_schemas(facts: TableState, report: VerifyReport) -> None:
-    """The schemas that commits carry can be read; most carry the same."""
+    """Check that commits' schemas are readable."""
     known: dict[str, str] = {}
     for instant, commit in facts.commits.items():
         text = commit.schema_text
@@ -81,7 +81,7 @@ def _check_schemas(facts: TableState, report: VerifyReport) -> None:
 
 
 def _is_source(facts: TableState, instant: Instant, name: str) -> bool:
-    """A bootstrap's statistics may name files of the source."""
+    """Whether a name may be a bootstrap source file."""
     return bool(facts.config.bootstrap_base_path) and instant.time.startswith("0000000000000")
 
 
@@ -112,7 +112,7 @@ def _check_written(facts: TableState, report: VerifyReport) -> None:
 
 
 def _named(facts: TableState) -> Iterator[tuple[Instant, str, int, bool]]:
-    """Instant, path and size of every file that commits name; whether all of it is of that commit."""
+    """Instant, path and size of each committed file, and whether it is all of that commit."""
     for instant, commit in facts.commits.items():
         for stat in facts.written[instant].files:
             name = stat.path.rpartition("/")[2]
@@ -123,7 +123,7 @@ def _named(facts: TableState) -> Iterator[tuple[Instant, str, int, bool]]:
 
 
 def _changes(commit: CommitMetadata) -> Iterator[tuple[str, int]]:
-    """Files of change data capture with their sizes, as a commit names them."""
+    """CDC files of a commit with their sizes."""
     for stat in commit.stats:
         said = stat.extra.get("cdcStats")
         if isinstance(said, dict):
@@ -132,7 +132,7 @@ def _changes(commit: CommitMetadata) -> Iterator[tuple[str, int]]:
 
 
 def removed_files(facts: TableState) -> Removed:
-    """What the active timeline says was deleted on purpose, or is being deleted."""
+    """Files deleted on purpose, by the active timeline."""
     out = Removed()
     for instant in facts.timeline.files:
         out.take(facts.contents.get(instant.path))
@@ -140,12 +140,12 @@ def removed_files(facts: TableState) -> Removed:
 
 
 def _was_cleaned(facts: TableState, partition: str, name: str) -> bool:
-    """Whether the archive says so, or cannot be asked."""
+    """Whether the archive shows the file as cleaned, or cannot be read."""
     return facts.archived.problem is not None or facts.archived.removed.has(partition, name)
 
 
 def _check_strangers(facts: TableState, report: VerifyReport) -> None:
-    """Files that lie there and that no completed commit wrote."""
+    """Report files of no completed commit."""
     named = {path for _, path, _, _ in _named(facts)}
     completed = {i.time for i in facts.timeline.completed_writes()}
     first = facts.timeline.first_active
@@ -175,7 +175,7 @@ def _check_strangers(facts: TableState, report: VerifyReport) -> None:
 
 
 def _is_unarchived(facts: TableState, time: str) -> bool:
-    """Whether the archive, which begins before it, does not have a write at that time."""
+    """Whether the archive, although it reaches back, lacks a write at that time."""
     archived = facts.archived
     return (
         archived.problem is None and bool(archived.oldest) and archived.oldest < time not in archived.writes
@@ -204,7 +204,7 @@ _LARGEST_CRC_CHECK = 8 << 20  # bytes of a data file whose .crc is recomputed wi
 
 
 def instant_of(partition: str, name: str) -> str | None:
-    """The instant in the name of a data file, "" for a partition's own files; None for a name that is no name."""
+    """Instant in a data file's name, "" for a partition's own files, None for other names."""
     file = (
         parse_base_file(partition, name) or parse_log_file(partition, name) or parse_cdc_file(partition, name)
     )
@@ -215,7 +215,7 @@ def instant_of(partition: str, name: str) -> str | None:
 
 
 def check_names(facts: TableState, report: VerifyReport, *, deep: bool = False) -> None:
-    """All checks of this module."""
+    """Run the name checks."""
     for folder, files in facts.folders.items():
         if folder.startswith(STAGING):
             continue
@@ -245,7 +245,7 @@ def check_names(facts: TableState, report: VerifyReport, *, deep: bool = False) 
 
 
 def _check_links(facts: TableState, report: VerifyReport) -> None:
-    """Links that listings leave out: harmless where the folder is listed under its own name."""
+    """Report links that listings leave out."""
     if not isinstance(facts.storage, LocalStorage):
         return
     for folder in facts.folders:
@@ -339,7 +339,10 @@ def _crcs(names: Mapping[str, Mapping[str, int]]) -> Iterator[tuple[str, str, st
 
 
 def _crc_holds(said: bytes, data: bytes) -> bool:
-    """Source: ChecksumFileSystem of Hadoop: "crc", 0, bytes for each checksum, CRC-32s."""
+    """Whether a Hadoop checksum matches.
+
+    Source: ChecksumFileSystem of Hadoop: "crc", 0, bytes for each checksum, CRC-32s.
+    """
     if said[:4] != _CRC_HEAD or len(said) < 8:
         return False
     size = int.from_bytes(said[4:8], "big")

@@ -1,4 +1,4 @@
-"""Deep checks of the newest state's rows: keys that are there twice, and the record index against them."""
+"""Deep key checks: duplicate keys, and the record index."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ScanOf = Callable[..., Scan]
 
 @dataclass(frozen=True)
 class SliceKeys:
-    """The record keys of the newest slice of one file group."""
+    """Record keys of one file group's newest slice."""
 
     partition: str
     file_id: str
@@ -33,7 +33,7 @@ class SliceKeys:
 
 
 def read_keys(facts: TableState, scan_of: ScanOf, report: VerifyReport) -> list[SliceKeys] | None:
-    """The keys of all slices; None where the newest state cannot be read."""
+    """Keys of all slices; None where the newest snapshot is unreadable."""
     config = facts.config
     try:
         columns = (
@@ -80,7 +80,7 @@ def _add_error(error: HudiError, report: VerifyReport) -> None:
 
 
 def check_duplicates(slices: list[SliceKeys], report: VerifyReport) -> None:
-    """A key may be in a partition once."""
+    """Report keys that occur twice in a partition."""
     by_partition: dict[str, list[SliceKeys]] = defaultdict(list)
     for part in slices:
         by_partition[part.partition].append(part)
@@ -92,7 +92,7 @@ def check_duplicates(slices: list[SliceKeys], report: VerifyReport) -> None:
 
 
 def _duplicates(parts: list[SliceKeys]) -> Iterator[tuple[str, list[str]]]:
-    """One key for each pair of files that share some, with the paths of all that have it."""
+    """A shared key for each pair of files, with the paths of all files that have it."""
     every = (
         pa.concat_arrays([c for p in parts for c in p.keys.chunks])
         if any(len(p.keys) for p in parts)

@@ -1,4 +1,4 @@
-"""Checks of log files: every block's framing, and that what was committed is there.
+"""Log file checks: block framing, and presence of committed data.
 
 Source: spec "Log format"; what counts as damage says `hudi_format.log.corruption`.
 """
@@ -34,7 +34,7 @@ class _File:
 
 
 def check_logs(facts: TableState, report: VerifyReport, *, deep: bool = False) -> None:
-    """All checks of this module.
+    """Run the log file checks.
 
     Args:
         deep: also decode what the blocks hold.
@@ -57,7 +57,7 @@ def check_logs(facts: TableState, report: VerifyReport, *, deep: bool = False) -
 
 
 def _ranges(facts: TableState) -> dict[str, list[CommittedRange] | None]:
-    """What completed instants wrote, by path; None where one of them does not say how much."""
+    """Byte ranges of completed instants by path; None where a size is missing."""
     out: dict[str, list[CommittedRange] | None] = {}
     for instant, commit in facts.written.items():
         for stat in commit.files:
@@ -104,7 +104,7 @@ def _check_file(
 
 
 def _check_rest(file: _File, blocks: Sequence[LogBlock], report: VerifyReport) -> None:
-    """Headers of sound blocks; damage outside of what was committed."""
+    """Check headers of valid blocks, and damage outside of committed ranges."""
     for block in blocks:
         if block.damage is not Damage.NONE:
             if not block.damage.may_be_cut_off:
@@ -137,7 +137,7 @@ def _check_content(log: LogFileReader, block: LogBlock, path: str, report: Verif
 def _check_instants(
     facts: TableState, files: Sequence[_File], blocks: Mapping[str, Sequence[LogBlock]], report: VerifyReport
 ) -> None:
-    """Blocks of instants that nobody knows: once the timeline is archived past them, readers take them."""
+    """Report blocks of unknown instants, which readers accept after archival."""
     undone: dict[tuple[str, str], set[str]] = {}
     for file in files:
         group = (file.file.partition, file.file.file_id)

@@ -1,4 +1,4 @@
-"""Whether a table's merge, or one that is thought of, keeps the laws that late and repeated writes ask for."""
+"""Merge law checks of a table's merge, or of a proposed one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check_merge(
     cases: int = 2000,
     seed: int = 0,
 ) -> LawReport:
-    """What holds for the merge of a table.
+    """Merge laws of a table.
 
     Args:
         scan: gives rows to try; None for records that are made up.
@@ -77,7 +77,7 @@ def check_merge(
 
 
 def _first(scan: Scan, rows: int) -> pa.Table:
-    """Rows of a scan, about so many."""
+    """About so many rows of a scan."""
     batches = []
     with scan.to_batches() as reader:
         for batch in reader:

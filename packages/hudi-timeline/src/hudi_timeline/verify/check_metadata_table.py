@@ -1,4 +1,4 @@
-"""Checks of the metadata table: is it there, does it list what is there; deep: do its indexes say what is so.
+"""Metadata table checks: presence, file listing; deep: indexes.
 
 Source: spec "Metadata table", sections 1, 4, 5 and 10.
 """
@@ -49,7 +49,7 @@ _TEXTS = {
 
 
 def check_presence(facts: TableState, report: VerifyReport) -> bool:
-    """Whether there is a metadata table that readers ask."""
+    """Whether the table has an active metadata table."""
     storage, config = facts.storage, facts.config
     there = {e.name for e in storage.list(FOLDER)}
     if not built(config):
@@ -71,7 +71,7 @@ def check_presence(facts: TableState, report: VerifyReport) -> bool:
 
 
 def check_listing(facts: TableState, report: VerifyReport) -> None:
-    """The metadata table's listing against storage.  What open writes put there does not count."""
+    """Compare the metadata table's listing with storage, without pending writes."""
     try:
         found = differences(facts.storage)
     except UnsupportedError:
@@ -115,7 +115,7 @@ def check_listing(facts: TableState, report: VerifyReport) -> None:
 
 
 def _counts(facts: TableState, partition: str) -> bool:
-    """Whether a partition that one of the two lacks is more than an empty folder, or than one of an open write."""
+    """Whether a partition that one side lacks has committed files."""
     files = facts.partitions.get(partition, ())
     hudi = [parse_base_file(partition, f.name) or parse_log_file(partition, f.name) for f in files]
     return any(f is not None and f.instant not in facts.pending_times for f in hudi)
@@ -135,7 +135,7 @@ _FILE_ID_DIGITS = 24  # of base64, the last of a bloom filter's key
 
 
 def check_indexes(facts: TableState, slices: list[SliceKeys] | None, report: VerifyReport) -> None:
-    """All checks of this module.
+    """Run the deep metadata table checks.
 
     Args:
         slices: the keys of the newest state; None where they are not known.
@@ -182,7 +182,7 @@ def _groups(facts: TableState, path: str) -> list[RowGroup] | None:
 
 
 def _records(facts: TableState, partition: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Key and payload of the records of one metadata partition that count."""
+    """Key and payload of a metadata partition's valid records."""
     own = open_beside(facts.storage, f"{facts.storage.uri}/{FOLDER}")
     snapshot = open_snapshot(own)
     slices, _ = merged_slices(snapshot, list_partition_files(own, [partition]))
@@ -226,7 +226,7 @@ def _check_column_stats(
 
 
 def _differs(record: Mapping[str, Any], groups: list[RowGroup]) -> str:
-    """What a record says that the footer does not; "" where they agree or cannot be compared."""
+    """First contradiction between a record and the footer; "" for none."""
     name = record["columnName"]
     num_rows = sum(g.num_rows for g in groups)
     nulls = 0
@@ -255,14 +255,14 @@ def _differs(record: Mapping[str, Any], groups: list[RowGroup]) -> str:
 
 
 def _narrower(a: Any, b: Any) -> bool:
-    """Whether a > b, floats as floats of 32 bits may be."""
+    """Whether a > b, with floats compared in 32 bits."""
     if isinstance(a, float) or isinstance(b, float):
         return bool(a > b and abs(a - b) > 1e-6 * max(abs(a), abs(b)))
     return bool(a > b)
 
 
 def _value(bound: Mapping[str, Any] | None) -> Any:
-    """The one member of the union that is set, where it is stored as the footer stores it; else None."""
+    """The member set in a union, where it is stored as in the footer; else None."""
     for member in (bound or {}).values():
         value = None if member is None else member["value"]
         if isinstance(value, str):

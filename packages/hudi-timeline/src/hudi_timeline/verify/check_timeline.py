@@ -1,4 +1,4 @@
-"""Checks of the timeline as a state machine: which files there must be, and which cannot be together.
+"""Timeline checks: required files, and combinations that cannot occur.
 
 Source: spec "Timeline", sections 1 to 3; HoodieActiveTimeline of Apache Hudi 0.15 and 1.x.
 """
@@ -71,7 +71,7 @@ _SPECIAL = re.compile(r"0{13,}[0-9]+\Z")
 
 
 def check_timeline(facts: TableState, report: VerifyReport) -> None:
-    """All checks of this module."""
+    """Run the timeline checks."""
     _check_names(facts, report)
     groups: dict[tuple[str, str], dict[str, list[Instant]]] = defaultdict(lambda: defaultdict(list))
     for file in facts.timeline.files:
@@ -106,7 +106,7 @@ def _check_names(facts: TableState, report: VerifyReport) -> None:
 
 
 def _being_undone(facts: TableState) -> set[str]:
-    """Instants that an open rollback or restore is about: their files go one by one."""
+    """Instants of pending rollbacks and restores, whose files are being deleted."""
     out = set()
     for instant in facts.timeline.files:
         if instant.action in (ROLLBACK, RESTORE) and instant.state == REQUESTED:
@@ -260,7 +260,7 @@ def _no_time(text: str) -> str:
 
 
 def check_plans(facts: TableState, report: VerifyReport) -> None:
-    """All checks of this module."""
+    """Run the plan checks."""
     for instant in facts.timeline.files:
         if instant.state != REQUESTED or instant.time not in facts.pending_times:
             continue
@@ -289,7 +289,10 @@ def _check_inputs(
 
 
 def _inputs(plan: CompactionPlan | ReplaceRequest) -> Iterator[str]:
-    """Paths of the files that a plan reads.  Absolute ones are stale once a table was moved: the name counts."""
+    """Paths of a plan's input files.
+
+    Absolute ones are stale once a table was moved: the name counts.
+    """
     if isinstance(plan, CompactionPlan):
         slices = [(o.partition, (o.data_file, *o.log_files)) for o in plan.operations]
     else:
@@ -344,7 +347,7 @@ _VERSIONS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9)
 
 
 def check_properties(storage: Storage, report: VerifyReport) -> TableConfig | None:
-    """The configuration to go on with; None where there is none that can be read."""
+    """Configuration for the other checks; None where it is unreadable."""
     primary = _read(storage, PROPERTIES_FILE)
     backup = _read(storage, BACKUP_FILE)
     if backup is not None:
@@ -386,7 +389,7 @@ def check_properties(storage: Storage, report: VerifyReport) -> TableConfig | No
 
 
 def _read(storage: Storage, path: str) -> dict[str, str] | str | None:
-    """The entries of a file; what is wrong with it; None where it is not there."""
+    """Entries of a file, an error text, or None where it is missing."""
     try:
         found = props.parse(storage.read(path), path=path)
     except FileNotFoundError:
@@ -402,7 +405,7 @@ def _read(storage: Storage, path: str) -> dict[str, str] | str | None:
 
 
 def _despite_names(storage: Storage) -> TableConfig | None:
-    """The configuration of a file whose names and checksum disagree: the rest of the table is looked at too."""
+    """Configuration of a file whose names contradict its checksum."""
     try:
         found = props.parse(storage.read(PROPERTIES_FILE), path=PROPERTIES_FILE)
         config = TableConfig(found)
@@ -432,7 +435,7 @@ def _check_values(config: TableConfig, report: VerifyReport) -> None:
 
 
 def check_leftovers(facts: TableState, report: VerifyReport, *, now: Callable[[], float] = now_s) -> None:
-    """All checks of what is left over.
+    """Run the checks for orphaned files.
 
     Args:
         now: seconds since the epoch.
@@ -462,7 +465,7 @@ def check_leftovers(facts: TableState, report: VerifyReport, *, now: Callable[[]
 
 
 def check_archive(facts: TableState, report: VerifyReport) -> None:
-    """The archive can be read; in layout 2 its manifest, files and version file agree."""
+    """Check that the archive is readable; in layout 2, that its manifest matches its files."""
     config, storage = facts.config, facts.storage
     if config.layout_version == 2:
         try:

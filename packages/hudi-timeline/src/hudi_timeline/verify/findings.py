@@ -1,4 +1,4 @@
-"""What `verify` finds: one value for each fault, and the list of all kinds of fault."""
+"""Findings of `verify`, and the list of their kinds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Severity(StrEnum):
-    """How bad a fault is.
+    """Severity of a finding.
 
     ERROR: some reader or writer fails, or gives wrong rows.  WARNING: nothing is wrong yet, and a later operation
     may go wrong by it, or an older state cannot be read.  INFO: a leftover that nobody reads.
@@ -195,7 +195,7 @@ KINDS: dict[str, FindingKind] = {
 
 
 class State(StrEnum):
-    """What the findings say about a table."""
+    """Overall state of a table."""
 
     SOUND = "sound"
     LEFTOVERS = "leftovers"
@@ -227,11 +227,11 @@ class Finding:
 
     @property
     def repairable(self) -> bool:
-        """Whether faults of this kind can be repaired; `repair` says for each one why not, where it cannot."""
+        """Whether this kind of fault is repairable; `repair` gives the reason otherwise."""
         return KINDS[self.code].repairable
 
     def as_dict(self) -> dict[str, Any]:
-        """The finding as JSON has it."""
+        """The finding as a JSON object."""
         return {
             "code": self.code,
             "severity": str(self.severity),
@@ -248,14 +248,14 @@ class Finding:
 
 
 class VerifyReport:
-    """Findings while they are collected; each (code, path, instant) once.  Threads may share it."""
+    """Collected findings, each (code, path, instant) once; threads may share it."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str, str], Finding] = {}
         self._paths: set[str] = set()
 
     def add(self, code: str, path: str, message: str, instant: str = "", **details: Any) -> None:
-        """Take a finding of a kind."""
+        """Add a finding."""
         kind = KINDS[code]
         one_line = " ".join(message.split())
         found = Finding(code, kind.severity, path, instant, one_line, kind.remedy, details)
@@ -263,17 +263,17 @@ class VerifyReport:
         self._paths.add(path)
 
     def take(self, findings: Iterable[Finding]) -> None:
-        """Take findings as they are."""
+        """Add existing findings."""
         for found in findings:
             self._found.setdefault((found.code, found.path, found.instant), found)
             self._paths.add(found.path)
 
     def names(self, path: str) -> bool:
-        """Whether there is a finding of a path already."""
+        """Whether a path already has a finding."""
         return path in self._paths
 
     def findings(self) -> list[Finding]:
-        """All of them: worst first, then by path and code."""
+        """All findings, worst first, then by path and code."""
         return sorted(self._found.values(), key=lambda f: (_RANK[f.severity], f.path, f.code, f.instant))
 
 
@@ -282,13 +282,13 @@ _STATES = {Severity.ERROR: State.DAMAGED, Severity.WARNING: State.DOUBTFUL, Seve
 
 
 def state_of(findings: Iterable[Finding]) -> State:
-    """What the worst finding says."""
+    """State by the worst finding."""
     worst = min((f.severity for f in findings), key=lambda s: _RANK[s], default=None)
     return State.SOUND if worst is None else _STATES[worst]
 
 
 def to_json(findings: Iterable[Finding], *, uri: str) -> str:
-    """One JSON object: the table, its state, how many findings of each severity, and the findings."""
+    """JSON object of the table's state, counts by severity, and findings."""
     found = list(findings)
     counts = {str(s): sum(f.severity is s for f in found) for s in Severity}
     top = {"table": uri, "state": str(state_of(found)), "counts": counts}

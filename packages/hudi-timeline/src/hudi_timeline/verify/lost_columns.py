@@ -1,4 +1,4 @@
-"""Columns that one writer added, and another one that did not know of them took out of the schema again.
+"""Lost columns: dropped by a writer that did not know of their addition.
 
 A write that is planned before another one adds a column, and does not look again, leaves the schema that it knew: the
 column is gone, and its values from each file that it rewrote.  Releases of ours up to 2026 did so, and so may other
@@ -40,7 +40,7 @@ _ARROW = "parquet-cpp-arrow"
 
 @dataclass(frozen=True)
 class _Said:
-    """A commit that gave the table a schema."""
+    """A commit with a schema."""
 
     instant: Instant
     commit: CommitMetadata
@@ -48,7 +48,7 @@ class _Said:
 
 
 def check_lost_columns(facts: TableState, sound: Sequence[CheckedFile], report: VerifyReport) -> None:
-    """All checks of this module.
+    """Report lost columns.
 
     Args:
         sound: the base files that can be read.
@@ -109,7 +109,7 @@ def _schemas(facts: TableState) -> Iterable[_Said]:
 
 
 def _changed(before: pa.Schema, after: pa.Schema) -> set[str]:
-    """Columns and members that are not there afterwards, or of a type that does not hold what they had."""
+    """Columns and members dropped, or narrowed in type."""
     changes = schema_changes(after, before, after)
     gone = {c.column for c in changes if c.kind == DROPPED}
     retyped = {c.column for c in changes if c.kind == WIDENED}
@@ -131,7 +131,7 @@ def _types(schema: pa.Schema) -> dict[str, pa.DataType]:
 
 
 def _overlap(earlier: Instant, later: Instant, requested: dict[str, int]) -> bool:
-    """Whether a write was not completed when one of a later instant began."""
+    """Whether a write was pending when one of a later instant began."""
     if earlier.completion:
         return earlier.completion > later.time
     first, second = requested.get(earlier.time), requested.get(later.time)

@@ -1,4 +1,4 @@
-"""`repair`: a plan from what `verify` finds, and its execution.
+"""Repair of `verify` findings: plan and execution.
 
     lock { verify, plan -> the plan as a file in the backup folder -> each step -> }
 
@@ -38,7 +38,7 @@ PLAN_FILE = "repair_plan.json"
 
 @dataclass(frozen=True)
 class RepairResult:
-    """What a repair did, or with `dry_run` would do.
+    """Result of a repair, or of its `dry_run`.
 
     Attributes:
         plan: the repairs, and findings without one.
@@ -64,7 +64,7 @@ def repair(
     options: Mapping[str, str] | None = None,
     scan_of: ScanOf | None = None,
 ) -> RepairResult:
-    """Put right what `verify` finds and what has a safe repair.
+    """Repair the findings with a safe repair.
 
     Args:
         plan: of an earlier dry run: only what is in it is done, and only what is still so.
@@ -123,7 +123,7 @@ def _refuse_live_writers(storage: Storage) -> None:
 
 
 def _execute(storage: Storage, plan: RepairPlan, *, keep: bool) -> str:
-    """Do the steps; the backup folder, "" where there is none."""
+    """Execute the steps; returns the backup folder, "" for none."""
     if not plan:
         return ""
     folder = f"{REPAIR_BACKUP}{format_instant(datetime.now(UTC).replace(tzinfo=None))}"
@@ -139,7 +139,7 @@ def _execute(storage: Storage, plan: RepairPlan, *, keep: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What is to be done about one finding.
+    """Repair of one finding.
 
     Attributes:
         steps: in their order; () where there is no safe repair.
@@ -152,37 +152,37 @@ class Repair:
 
     @property
     def outline(self) -> tuple[tuple[str, ...], ...]:
-        """What is done about what; files that are made anew may have another time in them."""
+        """Actions and targets of the steps, without regenerated content."""
         finding = (self.finding.code, self.finding.path, self.finding.instant)
         return (finding, *((s.kind, s.path) for s in self.steps))
 
     def as_dict(self) -> dict[str, Any]:
-        """The repair as JSON has it."""
+        """The repair as a JSON object."""
         finding = {n: getattr(self.finding, n) for n in ("code", "path", "instant", "message")}
         return {"finding": finding, "steps": [s.as_dict() for s in self.steps], "reason": self.reason}
 
 
 @dataclass(frozen=True, slots=True)
 class RepairPlan:
-    """What is to be done about all findings, in that order."""
+    """Repairs of all findings, in that order."""
 
     repairs: tuple[Repair, ...] = ()
 
     @property
     def steps(self) -> tuple[RepairStep, ...]:
-        """Every change, each once, in order."""
+        """Distinct steps, in order."""
         return tuple(dict.fromkeys(s for r in self.repairs for s in r.steps))
 
     @property
     def unrepaired(self) -> tuple[Repair, ...]:
-        """Findings that have no safe repair."""
+        """Findings without a safe repair."""
         return tuple(r for r in self.repairs if not r.steps)
 
     def __bool__(self) -> bool:
         return any(r.steps for r in self.repairs)
 
     def to_json(self) -> str:
-        """One JSON object with every repair."""
+        """JSON object with every repair."""
         return json.dumps({"repairs": [r.as_dict() for r in self.repairs]}, ensure_ascii=False, indent=2)
 
     def __str__(self) -> str:
@@ -196,7 +196,7 @@ class RepairPlan:
 def make_plan(
     storage: Storage, facts: TableState | None, findings: Iterable[Finding], every: Iterable[Finding]
 ) -> RepairPlan:
-    """The plan for these findings of a table.
+    """Repair plan of findings.
 
     Args:
         every: all that were found; some forbid the repair of others.
@@ -208,7 +208,7 @@ def make_plan(
 
 
 def _order(repair: Repair) -> int:
-    """hoodie.properties first, because all else is read by it; the metadata table last."""
+    """Sort key: hoodie.properties first, the metadata table last."""
     code = repair.finding.code
     if code.startswith("properties-"):
         return 0

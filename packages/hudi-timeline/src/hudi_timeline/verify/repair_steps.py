@@ -1,4 +1,4 @@
-"""The single changes that a repair is made of.  Each may be done again after a crash."""
+"""Repair steps, each repeatable after a crash."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CREATE, REPLACE, MOVE, SET = "create", "replace", "move", "set"
 
 @dataclass(frozen=True, slots=True)
 class RepairStep:
-    """One change.
+    """One change of a repair.
 
     Attributes:
         kind: "create" a file, "replace" what is in it, "move" a file or folder into the backup folder, "set" entries of
@@ -31,7 +31,7 @@ class RepairStep:
     entries: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """The step as JSON has it."""
+        """The step as a JSON object."""
         out: dict[str, Any] = {"do": self.kind, "path": self.path}
         if self.kind in (CREATE, REPLACE):
             out["bytes"] = len(self.data)
@@ -63,7 +63,7 @@ def set_properties(entries: Mapping[str, str]) -> RepairStep:
 
 
 def apply(storage: Storage, step: RepairStep, backup: str) -> None:
-    """Make the change.
+    """Execute the step.
 
     Args:
         backup: the folder below the table that keeps what is taken away; "" to delete it.

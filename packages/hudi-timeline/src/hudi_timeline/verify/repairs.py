@@ -1,4 +1,4 @@
-"""Repairs of files beside the timeline: partition metadata, files of no commit, the manifest of the history."""
+"""Repairs of files: partition metadata, uncommitted files, the LSM manifest."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from hudi_timeline.verify.table_state import TableState
 
 
 class NoRepair(Exception):
-    """There is no safe repair; the text says why."""
+    """No safe repair; the text gives the reason."""
 
 
 def _files(facts: TableState, finding: Finding) -> dict[str, Instant]:
-    """The files of the finding's instant by state, those of its action."""
+    """Files of the finding's instant by state, of its action."""
     action = finding.details.get("action", "")
     comparable = Instant(finding.instant, action, REQUESTED).comparable_action
     return {
@@ -75,7 +75,7 @@ def _add_state(facts: TableState, finding: Finding, found: list[Finding]) -> lis
 
 
 def _withdraw(facts: TableState, finding: Finding, found: list[Finding]) -> list[RepairStep]:
-    """Take back a plan that cannot be executed, where nothing was written for it."""
+    """Withdraw an unexecutable plan without written files."""
     action = finding.details["action"]
     files = _files(facts, finding)
     if COMPLETED in files:
@@ -102,7 +102,7 @@ _WITHDRAWN = (CLEAN, COMPACTION, LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT, ROL
 
 
 def _undo_result(facts: TableState, finding: Finding, found: list[Finding]) -> list[RepairStep]:
-    """A clean or rollback whose result is lost is done again by its plan, which does no harm."""
+    """Repeat a clean or rollback with a lost result, which is harmless."""
     action, state = finding.details["action"], finding.details["state"]
     if state == REQUESTED and action in _WITHDRAWN:
         return _withdraw(facts, finding, found)
@@ -180,7 +180,7 @@ def _move_stranger(facts: TableState, finding: Finding, found: list[Finding]) ->
 
 
 def _new_manifest(facts: TableState, finding: Finding, found: list[Finding]) -> list[RepairStep]:
-    """A manifest of every file that no file of a higher layer covers: each instant is in one of them at least."""
+    """A manifest of all files not covered by a higher layer."""
     folder = facts.config.history_folder
     files = []
     for entry in facts.storage.list(folder):
@@ -212,7 +212,7 @@ FILE_REPAIRS = {
 
 
 def repair_properties(storage: Storage, finding: Finding) -> list[RepairStep]:
-    """The steps for a finding about hoodie.properties.
+    """Steps for a finding about hoodie.properties.
 
     Raises:
         NoRepair: which value is the right one cannot be known.

@@ -1,4 +1,4 @@
-"""What the checks look at, collected once, from a table in any state: damage is a finding here and no error."""
+"""Table state for the checks, collected once and tolerant of damage."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from hudi_timeline.verify.findings import VerifyReport
 
 @dataclass
 class Removed:
-    """What instants deleted on purpose.
+    """Files deleted on purpose by instants.
 
     Attributes:
         files: partition path and file name.
@@ -66,7 +66,7 @@ class Removed:
         return partition in self.partitions or (partition, name) in self.files
 
     def take(self, action: Action | None) -> None:
-        """Add what a clean, a rollback or a restore deleted, or is about to delete."""
+        """Add deletions of a clean, rollback or restore, planned ones included."""
         if isinstance(action, CleanMetadata):
             for partition, cleaned in action.partitions.items():
                 self._names(partition, (*cleaned.deleted, *cleaned.failed, *cleaned.patterns))
@@ -113,12 +113,12 @@ class Archived:
 
     @property
     def oldest(self) -> str:
-        """The oldest write in it, "" for none: what was before it is not known, archives may be thrown away."""
+        """Oldest archived write, "" for none; older archives may have been deleted."""
         return min(self.writes, default="")
 
 
 def read_archived_facts(storage: Storage, config: TableConfig) -> Archived:
-    """One pass over the whole archive."""
+    """Archive state, from one pass."""
     out = Archived(Removed())
     writes, times = set(), set()
     try:
@@ -143,13 +143,13 @@ WRITES = WRITE_ACTIONS | {COMPACTION, LOG_COMPACTION, CLUSTERING}
 
 
 def is_old(entry: FileInfo) -> bool:
-    """Whether a temporary file is no more that of a writer at work, which keeps one for moments."""
+    """Whether a temporary file is too old for an active writer."""
     return time.time() * 1000 - entry.mtime_ms > TEMPORARY_AGE_MS
 
 
 @dataclass(frozen=True)
 class TableState:
-    """A table as it was read.
+    """A table as read for the checks.
 
     Attributes:
         entries: what lies in the timeline's folder.
@@ -172,23 +172,23 @@ class TableState:
 
     @cached_property
     def commits(self) -> dict[Instant, CommitMetadata]:
-        """Completed writes that can be read, oldest first."""
+        """Readable completed writes, oldest first."""
         found = ((i, self.contents.get(i.path)) for i in self.timeline.completed_writes())
         return {i: c for i, c in found if isinstance(c, CommitMetadata)}
 
     @cached_property
     def written(self) -> dict[Instant, CommitFiles]:
-        """What completed writes say of files."""
+        """File entries of completed writes."""
         return {i: CommitFiles.of(c) for i, c in self.commits.items()}
 
     @cached_property
     def unreadable_times(self) -> frozenset[str]:
-        """Times of completed writes of which nothing is known."""
+        """Times of unreadable completed writes."""
         return frozenset(i.time for i in self.timeline.completed_writes() if i not in self.commits)
 
     @cached_property
     def partitions(self) -> dict[str, Sequence[FileInfo]]:
-        """The files of the folders that are marked as partitions."""
+        """Files of the partition folders."""
         return {
             p: files
             for p, files in self.folders.items()
@@ -197,17 +197,17 @@ class TableState:
 
     @cached_property
     def sizes(self) -> dict[str, int]:
-        """Size of each file by path, without what is below `.hoodie`."""
+        """File sizes by path, without `.hoodie`."""
         return {join_path(p, f.name): f.size for p, files in self.folders.items() for f in files}
 
     @cached_property
     def archived(self) -> Archived:
-        """What the archive says; read where it is asked for."""
+        """Archive state, read on demand."""
         return read_archived_facts(self.storage, self.config)
 
     @cached_property
     def known_times(self) -> frozenset[str]:
-        """The times of the instants on the active timeline that write files, in any state."""
+        """Times of active write instants in any state."""
         return frozenset(i.time for i in self.timeline.instants if i.action in WRITES)
 
     @cached_property
@@ -215,7 +215,7 @@ class TableState:
         return frozenset(i.time for i in self.timeline.instants if not i.completed)
 
     def each(self, call: Callable[[_T], _R], items: Iterable[_T]) -> list[_R]:
-        """`call` of each item, several at once, in order."""
+        """Results of `call` for each item, in parallel, in order."""
         given = list(items)
         if self.workers < 2 or len(given) < 2:
             return [call(i) for i in given]
@@ -226,7 +226,7 @@ class TableState:
 def gather(
     storage: Storage, config: TableConfig, report: VerifyReport, workers: int | None = None
 ) -> TableState | None:
-    """The facts of a table; None where it has no timeline that could be looked at.
+    """State of a table; None where it has no usable timeline.
 
     Args:
         workers: how many files to look at at once; None for a number that fits the machine and the store.
@@ -290,7 +290,7 @@ Group = tuple[str, str]
 
 
 def newest_base(facts: TableState) -> dict[Group, tuple[str, str]]:
-    """By file group that is not replaced, the instant and path of its newest base file; listed or written."""
+    """Instant and path of the newest base file per unreplaced group, listed or written."""
     newest: dict[Group, tuple[str, str]] = {}
     gone = replaced_at(facts)
     for instant, commit in facts.written.items():
@@ -309,7 +309,7 @@ def newest_base(facts: TableState) -> dict[Group, tuple[str, str]]:
 
 
 def replaced_at(facts: TableState) -> dict[Group, str]:
-    """The instant that replaced a file group."""
+    """Replacing instant of file groups."""
     return {
         (partition, file_id): instant.time
         for instant, commit in facts.written.items()
@@ -319,7 +319,7 @@ def replaced_at(facts: TableState) -> dict[Group, str]:
 
 
 def live_files(facts: TableState) -> set[str]:
-    """Paths of the files that a snapshot of the newest state reads."""
+    """Paths of the newest snapshot's files."""
     newest = newest_base(facts)
     out = {path for _, path in newest.values()}
     gone = replaced_at(facts)
@@ -339,7 +339,7 @@ def live_files(facts: TableState) -> set[str]:
 
 
 def saved_files(facts: TableState) -> dict[str, str]:
-    """Paths of the files that savepoints keep, with the savepoint's time."""
+    """Paths of savepointed files, with the savepoint's time."""
     out: dict[str, str] = {}
     for instant in facts.timeline.of(SAVEPOINT):
         saved = facts.contents.get(instant.path)

@@ -1,4 +1,4 @@
-"""All checks in their order."""
+"""All checks in order."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TRIES = 3
 def verify(
     storage: Storage, *, deep: bool = False, workers: int | None = None, scan_of: ScanOf | None = None
 ) -> list[Finding]:
-    """Everything that is wrong with a table; [] for a sound one.  Nothing is changed.
+    """All findings of a table; [] for a sound one. Read-only.
 
     A write that is open is no fault, nor what a dead one left that the next write rolls back.  Where the timeline
     moves while it runs, it runs again, three times at most; what then counts is what every run found.
@@ -53,7 +53,7 @@ def verify(
 def examine(
     storage: Storage, *, deep: bool = False, workers: int | None = None, scan_of: ScanOf | None = None
 ) -> tuple[list[Finding], TableState | None]:
-    """As `verify`, with what was read of the table; None for one that could not be looked at."""
+    """`verify`, with the collected table state; None for an unreadable table."""
     found: list[Finding] | None = None
     facts: TableState | None = None
     for _ in range(_TRIES):
@@ -95,7 +95,7 @@ def _verify(
 def _check_table(
     storage: Storage, config: TableConfig, report: VerifyReport, *, deep: bool, workers: int | None
 ) -> TableState | None:
-    """The checks that a table and its metadata table share."""
+    """Checks shared by a table and its metadata table."""
     facts = gather(storage, config, report, workers)
     if facts is None:
         return None

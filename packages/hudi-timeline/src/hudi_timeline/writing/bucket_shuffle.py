@@ -1,4 +1,4 @@
-"""Rows to the buckets that they go to, in memory or, beyond its limit, through a file with a stream for each."""
+"""Bucket shuffle: rows grouped by bucket, in memory or in a spill file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hudi_format.merge.spilled_table import is_large, keep_if_large, windows
 
 class Buckets(Protocol):
     def of(self, number: int) -> pa.Table:
-        """The rows of a bucket, in the order in which they came; from any thread."""
+        """Rows of a bucket in order of arrival; callable from any thread."""
         ...
 
 
@@ -27,7 +27,7 @@ class Buckets(Protocol):
 def buckets_of(
     rows: pa.Table, numbers: np.ndarray, by_bucket: Sequence[np.ndarray], limit: MemoryLimit | None
 ) -> Iterator[Buckets]:
-    """The rows by bucket.
+    """Rows grouped by bucket.
 
     Args:
         numbers: per row, its bucket; -1: it goes nowhere.
@@ -76,7 +76,7 @@ class _OnDisk:
 
 
 def _part(rows: pa.Table, numbers: np.ndarray, file: SpillFile, limit: MemoryLimit) -> None:
-    """Write each row to its bucket's stream; small parts are gathered first."""
+    """Write each row to its bucket's stream, gathering small parts."""
     waiting: dict[int, list[pa.Table]] = {}
     size = 0
 
@@ -97,7 +97,7 @@ def _part(rows: pa.Table, numbers: np.ndarray, file: SpillFile, limit: MemoryLim
 
 
 def split(rows: pa.Table, numbers: np.ndarray) -> Iterator[tuple[int, pa.Table]]:
-    """Rows by their number, each number's in the order in which they came; those of -1 are left out."""
+    """Rows grouped by number, in order of arrival, without those of -1."""
     order = np.argsort(numbers, kind="stable")
     ordered = numbers[order]
     rows = rows.take(pa.array(order))
@@ -108,7 +108,7 @@ def split(rows: pa.Table, numbers: np.ndarray) -> Iterator[tuple[int, pa.Table]]
 
 
 def pieces_of(data: pa.RecordBatchReader | pa.Table, limit: MemoryLimit) -> Iterator[pa.Table]:
-    """The incoming rows, so many at a time as are handled at once; at least one piece."""
+    """Incoming rows in pieces of limited size; at least one piece."""
     source = [data] if isinstance(data, pa.Table) else (pa.Table.from_batches([b]) for b in data)
     none = True
     for rows in source:

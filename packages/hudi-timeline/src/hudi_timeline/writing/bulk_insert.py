@@ -1,4 +1,4 @@
-"""bulk_insert: rows in any order, straight into new base files, one open file per partition.
+"""bulk_insert: streams rows into new base files, one open file per partition.
 
 Bounded in memory: a partition's rows are gathered until they fill a row group, and all that is gathered
 together stays below `GATHER_BYTES`, or the memory limit.  With an executor the row groups of different files are
@@ -33,7 +33,7 @@ HAND_ON_BYTES = 32 << 20
 
 
 class _PartitionWriter:
-    """The rows of one partition that are gathered, and its files."""
+    """Buffered rows and files of one partition."""
 
     def __init__(self, context: WriteContext, partition: str, token: TaskToken, counter: RowCounter) -> None:
         self.files = SizedFiles(context, partition, new_file_id_prefix(), token, counter)
@@ -43,7 +43,7 @@ class _PartitionWriter:
 
 
 class BulkWriter:
-    """Takes batches of data columns, and writes them by partition."""
+    """Writes batches of data columns by partition."""
 
     def __init__(self, context: WriteContext, token: TaskToken, executor: Executor | None = None) -> None:
         self._context = context
@@ -60,7 +60,7 @@ class BulkWriter:
         self._null_elements: set[str] = set()
 
     def add(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Key a batch and gather its rows by partition.
+        """Add keys to a batch and buffer its rows by partition.
 
         Raises:
             RecordKeyError, PartitionPathError: a row without a usable key or path.
@@ -129,7 +129,7 @@ class BulkWriter:
         self._pending.append(writer.last)
 
     def finish(self) -> list[WriteStat]:
-        """Write what is gathered, close all files, and return their statistics."""
+        """Write buffered rows, close all files; returns their statistics."""
         for writer in self._partitions.values():
             self._hand_on(writer, close=True)
         for future in self._pending:
@@ -138,7 +138,7 @@ class BulkWriter:
         return [replace(s, null_elements=tuple(self._null_elements)) for s in stats]
 
     def abort(self) -> None:
-        """Drop all that is open; files that are complete stay for the rollback to remove."""
+        """Remove open files; complete ones are left to the rollback."""
         for future in self._pending:
             future.cancel()
         for future in self._pending:
@@ -149,7 +149,7 @@ class BulkWriter:
 
 
 def stored_keys(data: pa.Table | pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
-    """Keys and paths of rows that come with their meta columns.
+    """Keys and paths of rows that have their meta columns.
 
     Raises:
         RecordKeyError: a row without one of them, which is none of the table's.
@@ -166,7 +166,7 @@ def stored_keys(data: pa.Table | pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
 
 
 def path_codes(paths: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
-    """Partition paths as small numbers (one per row) and the texts that they stand for."""
+    """Partition paths as codes (one per row), and the text of each code."""
     array = paths if isinstance(paths, pa.Array) else pa.concat_arrays(paths.chunks)
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
@@ -178,7 +178,7 @@ def path_codes(paths: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, list[str]
 
 
 def split_by_code(rows: pa.Table, codes: np.ndarray, count: int) -> list[tuple[int, pa.Table]]:
-    """Rows by code, in the order they came; a code without rows is left out."""
+    """Rows grouped by code in order of arrival, without empty groups."""
     if rows.num_rows == 0:
         return []
     first = codes[0]
@@ -202,7 +202,7 @@ def write_stream(
     token: TaskToken,
     executor: Executor | None = None,
 ) -> list[WriteStat]:
-    """Write all batches as new files by partition, and return a statistic for each file.
+    """Write all batches as new files by partition; returns one statistic per file.
 
     Raises:
         HudiError: with table and instant; no file of this attempt is left open.

@@ -1,4 +1,4 @@
-"""The order of a bulk_insert's rows: sorted in memory, or in parts on disk beyond its limit, with the same result.
+"""Sort order of bulk_insert, with an external sort beyond the memory limit.
 
 More rows than may be held are kept on disk and parted by values between which they lie, which a sample gives; so
 that each part is sorted by itself, and they follow each other.
@@ -31,7 +31,7 @@ _MOST_DEPTH = 3
 
 
 def in_order(pieces: Iterable[pa.Table], task: PrepareTask) -> Iterator[pa.Table]:
-    """The rows by partition path, and within it by the wanted columns, else by record key; ties keep their order.
+    """Rows sorted by partition path, then by wanted columns or record key; stable.
 
     This process is one task, so there is no difference between sorting all rows and those of each task.
 
@@ -50,7 +50,7 @@ def in_order(pieces: Iterable[pa.Table], task: PrepareTask) -> Iterator[pa.Table
 
 
 def _typed(data: pa.Table, task: PrepareTask) -> pa.Table:
-    """The rows in the types to write; with record key and partition path if they came with them."""
+    """Rows in the types to write, with record key and partition path if they had them."""
     rows = conform(data, task.schema)
     if task.stored_keys:
         keys, paths = stored_keys(data)
@@ -59,7 +59,7 @@ def _typed(data: pa.Table, task: PrepareTask) -> pa.Table:
 
 
 def _sort_columns(rows: pa.Table, task: PrepareTask) -> pa.Table:
-    """What decides the order of rows, the first column first."""
+    """Sort columns, most significant first."""
     if task.stored_keys:
         by = {"path": rows.column(PARTITION_PATH)}
     else:
@@ -105,7 +105,7 @@ def _in_order(
 
 
 def _bounds(rows: pa.Table, task: PrepareTask, limit: MemoryLimit) -> pa.Table:
-    """Values between which the parts lie, ascending and different: from a sample of the rows."""
+    """Ascending distinct split values from a sample of the rows."""
     parts = min(MOST_PARTS, 1 + 2 * size_of(rows) // limit.held)
     at = np.unique(np.linspace(0, rows.num_rows - 1, parts * _SAMPLES).astype(np.int64))
     sample = _sort_columns(pick(rows, at), task)
@@ -119,7 +119,7 @@ def _bounds(rows: pa.Table, task: PrepareTask, limit: MemoryLimit) -> pa.Table:
 
 
 def _part_numbers(rows: pa.Table, bounds: pa.Table, task: PrepareTask) -> np.ndarray:
-    """Per row, how many of the bounds it does not come before."""
+    """Number of split values not after each row."""
     by = _sort_columns(rows, task)
     # The order is stable, so that a bound comes before the rows that equal it.
     order = _order(pa.concat_tables([bounds.cast(by.schema), by]))

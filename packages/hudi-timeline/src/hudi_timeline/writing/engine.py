@@ -1,4 +1,4 @@
-"""What an engine does for a write: the distributed part, and nothing else.
+"""Engine protocol: the distributed part of a write.
 
 `hudi_timeline.writing.operation` decides what happens; an engine evaluates the incoming data, finds where its
 keys are, and runs workers (`hudi_timeline.writing.workers`) on it.  The frame `F` is opaque to the caller.
@@ -34,7 +34,7 @@ TABLE, DATA = "table", "data"
 
 @dataclass(frozen=True, slots=True)
 class BulkOrder:
-    """How bulk_insert orders rows before they are written.
+    """Row order of bulk_insert.
 
     Attributes:
         mode: Apache Hudi's name of the sort mode.
@@ -51,7 +51,7 @@ class BulkOrder:
 
 @dataclass(frozen=True, slots=True)
 class PrepareTask:
-    """What is wanted of the incoming rows.
+    """Preparation of incoming rows.
 
     Attributes:
         schema: the columns to hand on, in order, in the types to write (without meta columns); the
@@ -77,7 +77,7 @@ class PrepareTask:
 
 
 class Engine(Protocol[D, F]):
-    """Evaluates, tags, routes and writes.  One instance serves one write."""
+    """Evaluates, tags, routes and writes; one instance serves one write."""
 
     name: str
     parallelism: int
@@ -88,15 +88,15 @@ class Engine(Protocol[D, F]):
     """Told how much of a phase is done, and of how much, where the engine knows; from any thread."""
 
     def progress(self, asked: str) -> str:
-        """What `progress.reporter` is asked, given what the options ask: an engine may show its own."""
+        """Progress setting for `progress.reporter`; an engine may have its own display."""
         ...
 
     def schema(self, data: D) -> pa.Schema:
-        """The incoming data's schema as it is, meta columns included if it has them."""
+        """Schema of the incoming data, meta columns included."""
         ...
 
     def fitted(self, data: Any, schema: pa.Schema, *, exact: bool) -> Any:
-        """The rows with what has no type of its own, and is null, in the types of `schema`.
+        """Rows with untyped null columns in the types of `schema`.
 
         Args:
             exact: values of other types too, where nothing is lost.
@@ -107,7 +107,7 @@ class Engine(Protocol[D, F]):
         ...
 
     def screen(self, data: D, screening: Screening) -> Screened:
-        """Good rows apart from bad ones.
+        """Valid rows, separated from the invalid ones.
 
         Raises:
             ValidationError: bad rows that are not to be kept; of a stream only once it is read.
@@ -116,19 +116,19 @@ class Engine(Protocol[D, F]):
         ...
 
     def another(self, data: Any) -> tuple[Any, Any]:
-        """An engine of the same kind for a write of other rows of its own kind, None among them, and the rows."""
+        """An engine of this kind for a write of other rows, None included, and those rows."""
         ...
 
     def queries(self, before: Scan | pa.Table, after: Scan | pa.Table) -> AbstractContextManager[Queries]:
-        """SQL over two states; tables stand for their schema only."""
+        """SQL over the two states; tables stand for their schema only."""
         ...
 
     def frame_of(self, scan: Scan) -> Any:
-        """A scan in the engine's own form."""
+        """A scan in the engine's native form."""
         ...
 
     def prepare(self, data: D, task: PrepareTask) -> F:
-        """The rows, evaluated exactly once, with record key and partition path.
+        """Rows evaluated exactly once, with record key and partition path.
 
         Raises:
             RecordKeyError, OrderingValueError, PartitionPathError: naming column and first rows.
@@ -140,7 +140,7 @@ class Engine(Protocol[D, F]):
         ...
 
     def tag(self, frame: F, storage: Storage, files: Mapping[str, Sequence[BaseFile]], task: LookupTask) -> F:
-        """The frame with each row's file group: `files` are the latest base files by partition.
+        """The frame with each row's file group; `files` are the latest base files by partition.
 
         A key that is in several files of its partition gives a row for each.  With a global index `files` are
         those of all partitions, and rows may come back with another partition, see `LookupTask`.
@@ -149,23 +149,27 @@ class Engine(Protocol[D, F]):
 
     @property
     def looked_up(self) -> LookupCount | None:
-        """What the look-up of this write had to do with, once its rows are written; None where unknown."""
+        """Lookup statistics once the rows are written; None where unknown."""
         ...
 
     def profile(self, frame: F) -> list[ProfileRow]:
-        """Rows by (partition, file group); of an untagged frame all have file id ""."""
+        """Row counts by (partition, file group); untagged rows have file id ""."""
         ...
 
     def write(self, frame: F, context: WriteContext, routing: Routing) -> list[WriteStat]:
-        """Send every row to its bucket and run `write_bucket` there.  Rows without a bucket are dropped
-        (deletes of keys that are not in the table)."""
+        """Send every row to its bucket and run `write_bucket` there.
+
+        Rows without a bucket are dropped (deletes of keys that are not in the table).
+        """
         ...
 
     def write_stream(self, data: D, task: PrepareTask, context: WriteContext) -> list[WriteStat]:
-        """bulk_insert: evaluate, key and write in one pass, no index, one open file per partition and
-        task, in `task.order`.  Frees nothing and keeps nothing."""
+        """bulk_insert: evaluate, key and write in one pass, without index.
+
+        One open file per partition and task, in `task.order`.  Frees nothing and keeps nothing.
+        """
         ...
 
     def release(self, frame: F | None) -> None:
-        """Free what `screen` and `prepare` kept."""
+        """Release caches of `screen` and `prepare`."""
         ...

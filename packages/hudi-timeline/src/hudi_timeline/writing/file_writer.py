@@ -1,4 +1,4 @@
-"""New base files of a write: their marker, their name, their end where they are large enough.
+"""Writer of new base files: marker, name, rollover at the target size.
 
 Every file gets a marker before its first byte, and the marker is looked at again before the file is closed, and after.
 
@@ -36,7 +36,7 @@ _STAMP_BYTES = 48
 
 
 def start_file(context: WriteContext, partition: str, name: str, kind: str) -> Callable[[], None]:
-    """Leave the marker of a file about to be written, and give the check to make before it is closed.
+    """Create the marker of a file; returns the check to make before its close.
 
     Raises:
         ConcurrentWriterError: the write is over: completed without this attempt, or rolled back.
@@ -60,7 +60,7 @@ def start_file(context: WriteContext, partition: str, name: str, kind: str) -> C
 
 
 def confirm(context: WriteContext, guard: Callable[[], None], path: str) -> None:
-    """Make sure that a complete file still belongs to the write, or remove it, and that it is on the disk.
+    """Check that a complete file still belongs to the write, else remove it; then flush it.
 
     Between the check before the file is closed and its end the write may have been completed without it: it would
     count as one of the commit's.
@@ -78,7 +78,7 @@ def confirm(context: WriteContext, guard: Callable[[], None], path: str) -> None
 
 
 def new_observer(context: WriteContext) -> KeyObserver:
-    """What collects the footer's filter and key range of a new file."""
+    """Observer for the bloom filter and key range of a new file."""
     bloom = context.bloom
     if context.virtual:
         return NO_OBSERVER  # as Apache Hudi: such a footer says nothing of keys
@@ -110,7 +110,7 @@ class _OpenFile:
 
 
 class SizedFiles:
-    """Rows of one partition into as many new files as their encoded size makes, in the order they come.
+    """Writes rows of one partition into new files of the target size, in order.
 
     How much smaller rows become is measured on each row group that reaches the file, and foretells the next; the
     first is taken for as large as it is in memory.  A file so ends within a few per cent of
@@ -136,7 +136,7 @@ class SizedFiles:
         self._shrink = 1.0  # encoded bytes per byte in memory
 
     def write(self, rows: pa.Table) -> None:
-        """Take rows: record key and data columns.
+        """Append rows: record key and data columns.
 
         Raises:
             StorageError: the storage refused; the open file is removed.
@@ -161,7 +161,7 @@ class SizedFiles:
                 self.close()
 
     def _room(self, writer: BaseFileWriter) -> float:
-        """Bytes in memory that the file still takes."""
+        """Remaining bytes in memory for the file."""
         left = self._context.parquet.max_file_bytes - writer.bytes_written
         return left / self._shrink - writer.bytes_pending
 
@@ -185,7 +185,7 @@ class SizedFiles:
         return self._open
 
     def close(self) -> None:
-        """Complete the open file, if there is one.
+        """Close the open file, if there is one.
 
         Raises:
             StorageError, ConcurrentWriterError: as `write`.
@@ -215,7 +215,7 @@ class SizedFiles:
         )
 
     def abort(self) -> None:
-        """Drop the open file; those that are closed stay for the rollback to remove."""
+        """Remove the open file; closed ones are left to the rollback."""
         if self._open is not None:
             file, self._open = self._open, None
             file.writer.abort()

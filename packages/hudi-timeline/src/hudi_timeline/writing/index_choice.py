@@ -1,4 +1,4 @@
-"""Which index a write uses, and what the table remembers of it.
+"""Index choice of a write, and the index recorded in the table.
 
 A table whose keys are unique over all partitions stays so only if every upsert looks in all of them.  So a global
 index stands in hoodie.properties, which Apache Hudi's writes, upgrades and metadata tables leave alone; and each
@@ -42,7 +42,7 @@ _LOOKS_UP = ("upsert", "delete")
 
 
 def recorded_index(properties: Mapping[str, str], commits: Iterable[Mapping[str, str]] = ()) -> str | None:
-    """The index that a table remembers, None where nothing says one.
+    """The recorded index of a table, or None.
 
     Args:
         properties: of the table.
@@ -56,7 +56,7 @@ def recorded_index(properties: Mapping[str, str], commits: Iterable[Mapping[str,
 
 
 def remembered_index(snapshot: TableSnapshot, *, far: bool) -> tuple[str | None, bool]:
-    """What `recorded_index` says of a table, and whether archived commits had to be asked for it.
+    """Recorded index of a table, and whether archived commits had to be read.
 
     Args:
         far: go back beyond the newest commit, where neither it nor the properties say an index.
@@ -87,7 +87,7 @@ def remembered_index(snapshot: TableSnapshot, *, far: bool) -> tuple[str | None,
 def choose_index(
     config: WriteConfig, recorded: str | None, *, new_table: bool, table: str
 ) -> tuple[str, tuple[str, ...]]:
-    """The index of a write, and what to say about it.
+    """Index of a write, with warnings.
 
     Args:
         recorded: what `recorded_index` says.
@@ -134,7 +134,7 @@ def choose_index(
 
 
 def index_to_record(kind: str, recorded: str | None, operation: str, *, new_table: bool) -> str | None:
-    """What a table remembers after a write, None for what it did before.
+    """Index to record after a write; None for no change.
 
     An operation that looks nothing up gives no global index up, and does not say that there is none.
     """
@@ -142,14 +142,14 @@ def index_to_record(kind: str, recorded: str | None, operation: str, *, new_tabl
 
 
 def in_commit(kind: str | None) -> dict[str, str]:
-    """What a commit says of what `index_to_record` gives."""
+    """Commit entry of a recorded index."""
     return {} if kind is None else {RECORDED: kind}
 
 
 def in_properties(
     kind: str | None, table: TableConfig, *, asked_archive: bool
 ) -> tuple[RememberedIndex, ...]:
-    """What puts the index into hoodie.properties together with a commit; () where that is not needed.
+    """Participants that record the index in hoodie.properties; () if not needed.
 
     Args:
         kind: what `index_to_record` gives.
@@ -165,7 +165,7 @@ def in_properties(
 
 @dataclass
 class RememberedIndex:
-    """The index in hoodie.properties, as a participant of a commit.
+    """Participant of a commit that records the index in hoodie.properties.
 
     A global one is there before the commit is visible, and one within partitions after it: whatever a crash leaves,
     nothing is forgotten.  Nor is a global one that another writer has put there since this write began.

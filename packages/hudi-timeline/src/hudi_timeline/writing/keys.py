@@ -1,4 +1,4 @@
-"""Which keys a write makes, and whether they go together with those that the table holds."""
+"""Record keys of a write, and their compatibility with the table's."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NUMBER = re.compile(r"-?[0-9]+")
 
 
 def key_spec_of(config: WriteConfig, table: TableConfig | None, *, no_rows: bool = False) -> KeySpec:
-    """The key generator of a write: the table's, or of the options for a table that is to be made.
+    """Key generator of a write: the table's, or a new table's options.
 
     Args:
         no_rows: nothing is to be keyed; what only partition paths need may be missing.
@@ -59,7 +59,7 @@ def key_spec_of(config: WriteConfig, table: TableConfig | None, *, no_rows: bool
 def with_made_up_keys(
     config: WriteConfig, spec: KeySpec, names: Sequence[str], storage: Storage
 ) -> tuple[WriteConfig, bool]:
-    """The write's options where keys are made up, and whether its rows come with their stored keys.
+    """Options with generated keys, and whether rows come with stored keys.
 
     As in Apache Hudi 0.15: without an operation rows are added by bulk_insert; upsert and delete work on rows that
     were read from the table with their meta columns, and an upsert of others adds them.
@@ -99,7 +99,7 @@ def with_made_up_keys(
 
 
 def for_operation(spec: KeySpec, config: WriteConfig) -> KeySpec:
-    """The key generator of the rows of an operation.
+    """Key generator for the rows of an operation.
 
     Rows whose partition value would be read back as null are refused where they are to be stored; those to delete may
     be there already.
@@ -109,7 +109,7 @@ def for_operation(spec: KeySpec, config: WriteConfig) -> KeySpec:
 
 
 def require_stored(names: Sequence[str], operation: str, storage: Storage) -> None:
-    """Refuse rows for a prepped operation that do not say where they are.
+    """Refuse rows of a prepped operation without location columns.
 
     Raises:
         MissingColumnError: a meta column that the operation goes by.
@@ -146,7 +146,7 @@ def check_partition_columns(spec: KeySpec, schema: pa.Schema, storage: Storage) 
 
 
 def dropped_columns(config: WriteConfig, table: TableConfig | None, spec: KeySpec) -> frozenset[str]:
-    """Partition columns that only the partition path keeps."""
+    """Partition columns kept only in the partition path."""
     drops = table.drop_partition_columns if table is not None else config.drop_partition_columns
     return frozenset(spec.partition_fields) if drops else frozenset()
 
@@ -154,7 +154,7 @@ def dropped_columns(config: WriteConfig, table: TableConfig | None, spec: KeySpe
 def has_virtual_keys(
     config: WriteConfig, table: TableConfig | None, spec: KeySpec, index: str, storage: Storage
 ) -> bool:
-    """Whether the files hold no keys, so that keys are made of their columns.
+    """Whether the table has virtual keys, computed from columns.
 
     Raises:
         ConflictingOptionError: a key generator that Apache Hudi refuses for it; an index that lives in the footers.
@@ -183,7 +183,7 @@ def without(schema: pa.Schema, columns: frozenset[str]) -> pa.Schema:
 def check_dropped_columns(
     spec: KeySpec, ordering: str | None, schema: pa.Schema, dropped: frozenset[str], storage: Storage
 ) -> None:
-    """Refuse to leave out columns that are needed again.
+    """Refuse to drop columns that are needed later.
 
     Args:
         schema: of the files, without the columns.
@@ -210,7 +210,7 @@ def check_dropped_columns(
 
 
 def type_of(schema: pa.Schema, path: str) -> pa.DataType | None:
-    """The type of a column by name or dot path; None where there is none."""
+    """Type of a column by name or dot path; None where it is missing."""
     if path in schema.names:
         return schema.field(path).type
     name, *rest = path.split(".")
@@ -229,7 +229,7 @@ def type_of(schema: pa.Schema, path: str) -> pa.DataType | None:
 
 
 def check_timestamps(snapshot: TableSnapshot, spec: KeySpec, schema: pa.Schema) -> None:
-    """Refuse to write timestamps in another form than the table's keys hold.
+    """Refuse timestamps in another text form than in the table's keys.
 
     Apache Hudi 0.15 writes microseconds by upsert, insert and delete, and text by its bulk_insert, or text by all
     where `CONSISTENT` is set, which hoodie.properties does not keep.
@@ -276,7 +276,7 @@ def _is_timestamp(schema: pa.Schema, name: str) -> bool:
 def _stored_texts(
     storage: Storage, spec: KeySpec, keys: Sequence[str], paths: Sequence[str], slices: Sequence[object]
 ) -> Iterator[tuple[str, str]]:
-    """Texts of timestamps in stored keys and paths, each with where it is."""
+    """Timestamp texts in stored keys and paths, each with its location."""
     files = [f for f in (getattr(s, "base_file", None) for s in slices) if f is not None]
     if paths:
         for partition in sorted({f.partition for f in files}):
@@ -294,7 +294,7 @@ def _stored_texts(
 
 
 def _part(key: str, name: str, spec: KeySpec) -> str:
-    """The value of one field in a record key."""
+    """Value of one field in a record key."""
     if len(spec.key_fields) == 1 and spec.kind != "GLOBAL_DELETE":
         return key
     found = re.search(rf"(?:^|,){re.escape(name)}:([0-9:. -]+)(?:,|$)", key)
@@ -316,7 +316,7 @@ _said: set[str] = set()
 def advice(
     storage: Storage, files: Mapping[str, Sequence[BaseFile]], lookup: LookupCount | None
 ) -> tuple[str, ...]:
-    """What to say about the keys, once per table and process.
+    """Advice on the keys, once per table and process.
 
     Args:
         files: latest base files by partition, as the look-up saw them.
@@ -341,7 +341,7 @@ def advice(
 
 
 def _largest(files: Mapping[str, Sequence[BaseFile]]) -> list[BaseFile]:
-    """The files of the partition that has most: ranges matter within one."""
+    """Files of the largest partition, as ranges matter within one."""
     most: Sequence[BaseFile] = ()
     for found in files.values():
         most = found if len(found) > len(most) else most
@@ -363,7 +363,7 @@ def _range(storage: Storage, file: BaseFile) -> tuple[str, str] | None:
 
 
 def overlapping(ranges: Sequence[tuple[str, str]]) -> float:
-    """The share of pairs of key ranges (both bounds inclusive) that overlap."""
+    """Share of overlapping pairs of key ranges (inclusive bounds)."""
     pairs = len(ranges) * (len(ranges) - 1) // 2
     met = sum(a[0] <= b[1] and b[0] <= a[1] for i, a in enumerate(ranges) for b in ranges[i + 1 :])
     return met / pairs if pairs else 0.0

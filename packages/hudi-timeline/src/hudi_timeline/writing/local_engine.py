@@ -1,4 +1,4 @@
-"""The engine without a JVM: threads of this process, Arrow tables.
+"""Local engine: Arrow tables on threads of this process, no JVM.
 
 Data comes as anything with `__arrow_c_stream__` (pyarrow, polars, DuckDB), pandas, or a list of dicts
 (`hudi_format.schema.input_rows`).
@@ -57,7 +57,7 @@ REMOTE_WRITERS, REMOTE_BYTES = 16, 128 << 20
 
 @dataclass(frozen=True)
 class LocalFrame:
-    """Evaluated rows.
+    """Evaluated rows of the local engine.
 
     Attributes:
         rows: record key, then the data columns.
@@ -74,7 +74,7 @@ class LocalFrame:
 
 
 class LocalEngine:
-    """Runs the workers on threads of this process."""
+    """Engine that runs the workers on threads of this process."""
 
     name = "python"
 
@@ -154,8 +154,10 @@ class LocalEngine:
     def _prepared(
         self, table: pa.Table, task: PrepareTask, first: int
     ) -> tuple[pa.Table, np.ndarray, list[str]]:
-        """Rows with their keys, the number of each one's partition, and the partitions; `first` is the first row's
-        number in the whole input."""
+        """Rows with keys, partition number of each, and the partitions.
+
+        `first` is the first row's number in the whole input.
+        """
         check_ordering(table, task)
         rows = conform(table, task.schema)
         # Of the values as they are stored: a number's text depends on its type.
@@ -235,7 +237,7 @@ class LocalEngine:
                 raise
 
     def _writers(self, context: WriteContext, routing: Routing) -> int:
-        """How many files to write side by side: more than there are cores where small ones wait for the store."""
+        """Number of files to write in parallel: more than cores where small files wait for storage."""
         largest = max((b.expected_bytes for b in routing.buckets), default=0)
         if context.storage.is_local:
             return self.parallelism
@@ -274,7 +276,7 @@ class LocalEngine:
 
 
 def user_ordered(rows: pa.Table, name: str, tasks: int | None) -> pa.Table:
-    """The rows in the order of the user's function, which takes a `pyarrow.Table` and the number of tasks.
+    """Rows in the order of the user's function, called with a `pyarrow.Table` and tasks.
 
     Raises:
         OptionError: there is no such function, or it gave back something else than these rows.
@@ -294,7 +296,7 @@ def user_ordered(rows: pa.Table, name: str, tasks: int | None) -> pa.Table:
 
 
 def located(frame: LocalFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]]) -> LocalFrame:
-    """The frame with each row in the file that it says it stands in.
+    """The frame with each row's stated file as its location.
 
     Raises:
         ConcurrentWriterError: see `check_files`.
@@ -320,7 +322,7 @@ def located(frame: LocalFrame, storage: Storage, files: Mapping[str, Sequence[Ba
 
 
 class StoredRowsEngine(LocalEngine):
-    """For rows that were read from the table with their meta columns, which say key and path.
+    """Engine for stored rows with meta columns, which give key and path.
 
     Made anew from the data columns they might differ: a partition path does not always give back the value
     that it was made from.
@@ -354,7 +356,7 @@ def check_ordering(rows: pa.Table | pa.RecordBatch, task: PrepareTask) -> None:
 
 
 def bucket_numbers(frame: LocalFrame, routing: Routing) -> np.ndarray:
-    """Per row, the number of its bucket; -1 for rows that go nowhere."""
+    """Bucket number of each row; -1 for rows without one."""
     n = frame.rows.num_rows
     out = np.full(n, -1, dtype=np.int64)
     free = np.ones(n, dtype=bool)

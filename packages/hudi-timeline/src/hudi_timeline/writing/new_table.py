@@ -1,4 +1,4 @@
-"""hoodie.properties of a table that a first write makes: what the options say, in Apache Hudi's keys."""
+"""hoodie.properties of a new table, from the first write's options."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def table_properties(
     storage: Storage,
     index: str | None = None,
 ) -> dict[str, str]:
-    """The properties to create the table with; defaults that are not named here are `table_config`'s.
+    """Properties of a new table; defaults not named here are `table_config`'s.
 
     Args:
         index: that the first write uses; one within partitions need not be remembered.
@@ -96,7 +96,7 @@ class PartitionsToDelete:
 
     @property
     def listed(self) -> tuple[str, ...]:
-        """What Apache Hudi lists in the commit: also plain names that are not there."""
+        """Partitions that Apache Hudi lists in the commit, unknown plain names included."""
         return tuple(sorted({*self.found, *(n for n in self.unknown if "*" not in n)}))
 
     def warnings(self) -> tuple[str, ...]:
@@ -108,7 +108,7 @@ class PartitionsToDelete:
 
 
 def choose(names: Sequence[str], of_rows: Iterable[str], existing: Iterable[str]) -> PartitionsToDelete:
-    """The partitions that are meant.
+    """The partitions of names, patterns or rows.
 
     Args:
         names: names and patterns of the user's.
@@ -133,7 +133,7 @@ def choose(names: Sequence[str], of_rows: Iterable[str], existing: Iterable[str]
 
 
 def require_all(chosen: PartitionsToDelete, existing: Iterable[str], *, table: str) -> None:
-    """Refuse names that are no partitions.
+    """Refuse unknown partition names.
 
     Raises:
         UnknownPartitionError: the names, and those that were probably meant.

@@ -1,4 +1,4 @@
-"""Columns whose lists have null elements, and what is to be said of them.
+"""Lists with null elements, and the warning about them.
 
 Apache Hudi's writer of Avro records makes lists of two levels, in which a null has no place, unless it is told
 otherwise; so it cannot write such a file again.  Files of this project have three levels, from which it reads them;
@@ -18,7 +18,7 @@ SETTING = "spark.hadoop.parquet.avro.write-old-list-structure=false"
 
 
 def with_null_elements(rows: pa.Table | pa.RecordBatch) -> Iterator[str]:
-    """The columns that hold lists with null elements, at any depth; flat columns are not looked at."""
+    """Columns that contain lists with null elements, at any depth."""
     for field, column in zip(rows.schema, rows.columns, strict=True):
         if _has_list(field.type):
             chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
@@ -46,7 +46,7 @@ def _found(array: pa.Array) -> bool:
 
 
 def about_null_elements(stats: Iterable[WriteStat]) -> Sequence[str]:
-    """What is to be said of lists that a write put into files."""
+    """Warnings about null list elements in the written files."""
     columns = sorted({name for stat in stats for name in stat.null_elements})
     if not columns:
         return ()

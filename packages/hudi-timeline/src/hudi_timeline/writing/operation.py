@@ -1,4 +1,4 @@
-"""Every write operation, from options to commit, on any engine.
+"""Write operations from options to commit, on any engine.
 
     options -> checks -> frame -> transaction (instant) -> tag -> profile -> assign -> write -> commit
 
@@ -74,7 +74,7 @@ _REPLACING = ("insert_overwrite", "insert_overwrite_table", "delete_partition")
 
 @dataclass
 class _Phases:
-    """Seconds by phase, in the order in which the phases ran."""
+    """Seconds per phase, in order of execution."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     shown: Reporter = field(default_factory=Silent)
@@ -91,7 +91,9 @@ class _Phases:
 
 @dataclass
 class _Run:
-    """One write: what it is to do, to check and to set aside, how long its phases took, and whom to tell.
+    """State of one write: plan, checks, quarantine, timings, progress.
+
+    `plan` is another one from the beginning of the transaction on, where the table has changed by then.
 
     `plan` is another one from the beginning of the transaction on, where the table has changed by then.
     """
@@ -107,11 +109,11 @@ class _Run:
     replacement: overwrite.Replacement | None = None
 
     def screened(self, data: Any) -> Any:
-        """The rows without bad ones."""
+        """Rows without invalid ones."""
         return self.aside.screened(data, self.checks.rules)
 
     def switching(self, transaction: commit.Transaction) -> AbstractContextManager[None]:
-        """Around the commit: a new table that is to replace the old one does so."""
+        """Scope of the commit, with the switch of an overwrite."""
         if self.replacement is None:
             return nullcontext()
         return self.replacement.switching(lambda: transaction.committed)
@@ -128,7 +130,7 @@ def execute(
     rules: Mapping[str, str | pc.Expression] | None = None,
     read_from: Basis | None = None,
 ) -> CommitResult:
-    """Run one write and return what it did.
+    """Run one write; returns its result.
 
     Args:
         engine: evaluates `data` and runs the workers.
@@ -192,7 +194,7 @@ def execute(
 def check(
     engine: Engine[Any, Any], storage: Storage, data: Any, options: Mapping[str, str], *, mode: str = APPEND
 ) -> tuple[SchemaChange, ...]:
-    """Raise what `execute` would refuse by options, schema and table, for callers that have no rows yet.
+    """Raise the errors of `execute` that need no rows.
 
     Args:
         data: what the engine takes; only its schema is looked at.
@@ -215,7 +217,7 @@ def check(
 
 @contextmanager
 def _transaction(run: _Run) -> Iterator[tuple[commit.Transaction, TableConfig]]:
-    """A begun transaction on the table, which is made first where it is new."""
+    """A transaction on the table, which is created first if new."""
     plan = run.plan
     action = "replacecommit" if plan.operation in _REPLACING else "commit"
     options = commit.CommitOptions.from_options(plan.config.raw)
@@ -244,7 +246,7 @@ def _transaction(run: _Run) -> Iterator[tuple[commit.Transaction, TableConfig]]:
 
 
 def _plan_again(run: _Run, transaction: commit.Transaction) -> None:
-    """Take the plan for the table as the transaction finds it.  Errors as `Replanner`; the table is as it was."""
+    """Plan again for the table of the transaction; errors as `Replanner`."""
     try:
         run.plan = run.aside.plan = run.again(run.plan, transaction)
     except HudiError as e:
@@ -256,7 +258,7 @@ def _plan_again(run: _Run, transaction: commit.Transaction) -> None:
 
 
 def _made(run: _Run, storage: Storage) -> tuple[TableConfig, bool]:
-    """The new table, and whether this write made it: another one may have been first.
+    """The new table, and whether this write created it.
 
     Raises:
         TableExistsError: it was, and this one is only to write a table of its own.
@@ -339,7 +341,7 @@ def _finish(
 
 
 def _completion(storage: Storage, instant: str, table: TableConfig, timeline: Timeline | None) -> str:
-    """When the write was completed, as an instant time; "" where the storage does not say."""
+    """Completion time of the write as instant time; "" where the storage does not say."""
     try:
         timeline = timeline or load_snapshot(storage, table).timeline
     except (HudiError, OSError):
@@ -350,7 +352,7 @@ def _completion(storage: Storage, instant: str, table: TableConfig, timeline: Ti
 
 
 def _nothing(run: _Run, warnings: tuple[str, ...] = ()) -> CommitResult:
-    """The result of a write without rows where no empty commit is wanted."""
+    """Result of a write without rows and without empty commit."""
     plan, phases = run.plan, run.phases
     return CommitResult(
         "", "", plan.operation_name, plan.storage.uri,
@@ -423,7 +425,7 @@ def _refuse_known_keys(
     files: Mapping[str, Sequence[BaseFile]],
     task: LookupTask,
 ) -> Any:
-    """The tagged frame, none of whose keys is in the table.
+    """Refuse tagged rows with known keys.
 
     Raises:
         DuplicateKeyError: how many rows have a key that is, by partition.
@@ -450,7 +452,7 @@ def _refuse_known_keys(
 def _latest_base_files(
     snapshot: TableSnapshot, partitions: Sequence[str] | None
 ) -> dict[str, list[BaseFile]]:
-    """By partition, of some or (None) of all."""
+    """Latest base files by partition; None for all partitions."""
     out: dict[str, list[BaseFile]] = {p: [] for p in partitions or ()}
     for file_slice in snapshot.slices(partitions):
         if file_slice.base_file is not None:
@@ -502,7 +504,7 @@ def _record_size(plan: Plan, transaction: commit.Transaction, rules: SizingRules
 def _profile_stats(
     profile: Sequence[ProfileRow], files: Mapping[str, Sequence[BaseFile]]
 ) -> dict[str, tuple[WriteStat, ...]]:
-    """The workload profile as Apache Hudi keeps it in the inflight file."""
+    """Workload profile for the inflight file, as in Apache Hudi."""
     base = {(p, f.file_id): f.instant for p, of in files.items() for f in of}
     fresh = {row.partition: row.rows for row in profile if not row.file_id}
     out: dict[str, list[WriteStat]] = {}
@@ -555,7 +557,7 @@ def _replace(
 
 
 def _rows_of(slices: Sequence[FileSlice], snapshot: TableSnapshot) -> int | None:
-    """The rows of base files by the commits that wrote them; None where one of these is not active any more."""
+    """Row count of base files by their commits; None where one is no longer active."""
     paths = {s.base_file.path for s in slices if s.base_file is not None}
     wrote = {s.base_file.instant for s in slices if s.base_file is not None}
     stats = [s for i in snapshot.instants if i.time in wrote for s in snapshot.commits.get(i).stats]

@@ -1,4 +1,4 @@
-"""A Parquet data set becomes a Hudi table, or part of one, in one streaming pass.
+"""Import of a Parquet data set into a Hudi table, in one streaming pass.
 
     import_parquet("s3://lake/orders", "s3://lake/hudi/orders", {"hoodie.table.name": "orders", ...})
     import_parquet(source, path, options, where="month >= '2024-01'")            # a part of it
@@ -42,7 +42,7 @@ OPERATION = "hoodie.datasource.write.operation"
 
 @dataclass(frozen=True, slots=True)
 class ImportedFile:
-    """A Parquet file of the data set, below its folder, and what its folders say of its rows."""
+    """A Parquet file of the data set, and the column values of its folders."""
 
     path: str
     values: Mapping[str, str | None]
@@ -50,7 +50,7 @@ class ImportedFile:
 
 @dataclass(frozen=True)
 class ParquetSource:
-    """A data set that was listed: its files, and the schema that all of their rows go with.
+    """A listed data set: files and common schema.
 
     Attributes:
         schema: columns of the files, then those of the folders.
@@ -63,7 +63,7 @@ class ParquetSource:
 
     @classmethod
     def of(cls, storage: Storage, where: str | None = None) -> ParquetSource:
-        """List a data set and read the footers of its files.
+        """List a data set and read its files' footers.
 
         Args:
             where: a filter as of `HudiTable.read`; of files all of whose rows it drops by their folders nothing else
@@ -93,7 +93,7 @@ class ParquetSource:
         return cls(storage, files, schema, predicate)
 
     def reader(self) -> pa.RecordBatchReader:
-        """Its rows, file by file."""
+        """Rows of the data set, file by file."""
         return pa.RecordBatchReader.from_batches(self.schema, self._batches())
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
@@ -119,7 +119,7 @@ def import_parquet(
     upsert: bool = False,
     storage_options: Mapping[str, Any] | None = None,
 ) -> CommitResult:
-    """Write the rows of a Parquet data set to a table, in one commit.
+    """Import a Parquet data set to a table in one commit.
 
     Args:
         source: the data set's folder.
@@ -212,7 +212,7 @@ def _as_instants(kind: pa.DataType) -> pa.DataType:
 
 
 def _may_hold(file: ImportedFile, predicate: Predicate, schema: pa.Schema) -> bool:
-    """Whether a file may hold rows that pass, by the columns that its folders give."""
+    """Whether a file may have passing rows, by its folders' column values."""
     if not file.values:
         return True
     row = pa.table({n: pa.array([v], schema.field(n).type) for n, v in file.values.items()})

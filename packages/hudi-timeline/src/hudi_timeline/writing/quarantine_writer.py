@@ -1,4 +1,4 @@
-"""The bad rows of one write: found while its rows are evaluated, and committed to the quarantine before it is."""
+"""Quarantine writer: rejected rows of a write, committed before it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hudi_timeline.writing.write_plan import Plan, prepare_task
 
 @dataclass
 class QuarantineWriter:
-    """Where the bad rows of a write go, and how many they were.
+    """Rejected rows of a write: destination and counts.
 
     Attributes:
         storage: of the quarantine; None: bad rows fail the write.
@@ -31,12 +31,15 @@ class QuarantineWriter:
 
     @classmethod
     def of(cls, plan: Plan, engine: Engine[Any, Any]) -> QuarantineWriter:
-        """Raises InvalidOptionError for a path that is the table's own."""
+        """Quarantine writer of a plan.
+
+        Raises InvalidOptionError for a path that is the table's own.
+        """
         return cls(plan, engine, quarantine.open_quarantine(plan.storage, plan.config))
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Bad rows by rule; whole once the good ones were evaluated."""
+        """Number of rejected rows by rule; final after evaluation of the valid ones."""
         return {} if self._screened is None else self._screened.counts
 
     @property
@@ -45,11 +48,11 @@ class QuarantineWriter:
 
     @property
     def uri(self) -> str:
-        """The quarantine, "" where there is none."""
+        """URI of the quarantine, or ""."""
         return self.storage.uri if self.storage is not None else ""
 
     def screened(self, data: Any, rules: Sequence[RowRule]) -> Any:
-        """The rows without bad ones; the rows themselves where nothing is asked of them."""
+        """Rows without invalid ones; unchanged without rules."""
         if not rules and self.storage is None:
             return data
         plan = self.plan
@@ -64,11 +67,11 @@ class QuarantineWriter:
         return self._screened.data
 
     def extra(self) -> dict[str, str]:
-        """Entries of the commit's metadata."""
+        """Commit metadata entries."""
         return quarantine.extra_of(self.uri, self.counts)
 
     def settle(self, transaction: commit.Transaction) -> None:
-        """Take rows out of the quarantine whose write died after they were put there."""
+        """Remove quarantined rows of dead writes."""
         if self.storage is None:
             return
         dead = quarantine.abandoned(transaction.storage, transaction.snapshot.timeline, self.storage)
@@ -76,7 +79,7 @@ class QuarantineWriter:
             self._remove(transaction.config.name, dead)
 
     def store(self, transaction: commit.Transaction, name: str) -> None:
-        """Commit the bad rows under the instant of their write; they go again if the write is undone."""
+        """Commit the rejected rows under their write's instant; a rollback removes them."""
         assert self._screened is not None
         assert self.storage is not None
         transaction.when_undone(lambda: self._remove(name, [transaction.instant]))

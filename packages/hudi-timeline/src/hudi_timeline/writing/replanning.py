@@ -1,4 +1,4 @@
-"""A write that is planned again, because the table is not what it was when the write was planned.
+"""Replanning of a write whose table changed since its plan.
 
 Between the plan and the instant other writers may commit: on Spark the rows are evaluated in between, for minutes.
 The rows are not evaluated a second time.  A new plan counts where they can be written by it as they are: workers give
@@ -32,7 +32,7 @@ _LOOKS_UP = ("upsert", "delete")
 
 @dataclass(frozen=True)
 class Replanner:
-    """What a plan is made of besides the table.
+    """Inputs of a plan besides the table.
 
     Attributes:
         data: its schema is looked at, nothing else; it may be used up.
@@ -47,7 +47,7 @@ class Replanner:
     read_from: Basis | None = None
 
     def __call__(self, plan: Plan, transaction: commit.Transaction) -> Plan:
-        """The plan for the table as it was when the write took its instant; `plan` where that is what it was made for.
+        """The plan for the table at the write's instant; `plan` where it is unchanged.
 
         Raises:
             WriteConflictError: the rows that were evaluated cannot be written by a plan for that table.
@@ -88,7 +88,7 @@ class Replanner:
         return replace(new, warnings=(*new.warnings, *_about(since, plan, new)))
 
     def _may_fill(self, plan: Plan, error: MissingColumnError) -> bool:
-        """Whether the rows may have null in what they lack: others' new columns, as if the rows had come first."""
+        """Whether missing columns, added by others, may be filled with null."""
         missing = error.details.get("columns")
         return (
             plan.operation in _ADDS_ROWS
@@ -99,7 +99,7 @@ class Replanner:
 
 
 def recheck(plan: Plan, instant: str) -> Callable[[Rivals], Mapping[str, str]]:
-    """What a write asks under the lock of commits that were completed since it began.
+    """Checks under the lock against concurrently completed commits.
 
     Args:
         instant: of the write.
@@ -124,7 +124,7 @@ def recheck(plan: Plan, instant: str) -> Callable[[Rivals], Mapping[str, str]]:
 
 
 def _cannot_follow(plan: Plan, new: Plan) -> str:
-    """Why rows that were evaluated for one plan cannot be written by another; "" where they can."""
+    """Reason why evaluated rows do not fit another plan; "" where they do."""
     if new.operation_name != plan.operation_name:
         return f"the operation would be {new.operation_name}, and was {plan.operation_name}"
     was, now = prepare_task(plan), prepare_task(new)
@@ -145,7 +145,7 @@ def _cannot_follow(plan: Plan, new: Plan) -> str:
 
 
 def _widens(column: pa.Field, wanted: pa.Field) -> bool:
-    """Whether values of a column's type become those of another without loss."""
+    """Whether one column type widens to another without loss."""
     try:
         fits = reconcile(pa.schema([column]), pa.schema([wanted]), set_null_for_missing=True)
     except SchemaError:
@@ -154,12 +154,12 @@ def _widens(column: pa.Field, wanted: pa.Field) -> bool:
 
 
 def _has(schema: pa.Schema, path: str) -> bool:
-    """Whether a schema has a column or member."""
+    """Whether a schema has a column or nested field."""
     return path in _members(pa.struct(list(schema)), "")
 
 
 def _members(kind: pa.DataType, prefix: str) -> set[str]:
-    """Paths of all that lies inside a column."""
+    """Paths of a column's nested fields."""
     if pa.types.is_struct(kind):
         children = [(f"{prefix}{f.name}", f.type) for f in kind]
     elif pa.types.is_map(kind):
@@ -172,7 +172,7 @@ def _members(kind: pa.DataType, prefix: str) -> set[str]:
 
 
 def _about(since: Changes, plan: Plan, new: Plan) -> tuple[str, ...]:
-    """What to say of a plan that was made again."""
+    """Warnings about a replanned write."""
     changes = schema_changes(plan.input_schema, new.input_schema, new.input_schema)
     filled = [c.column for c in changes if c.kind == "filled"]
     dropped = [c.column for c in new.schema_changes if c.kind == DROPPED and not _has(plan.schema, c.column)]

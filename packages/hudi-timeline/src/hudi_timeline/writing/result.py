@@ -1,4 +1,4 @@
-"""What a write gives back: the commit, and what it did."""
+"""Result of a write."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ class CommitResult:
 
     @property
     def files_written(self) -> int:
-        """New file groups."""
+        """Number of new file groups."""
         return sum(s.prev_commit == "null" for s in self.write_stats)
 
     @property
     def files_rewritten(self) -> int:
-        """New versions of existing file groups."""
+        """Number of rewritten file groups."""
         return sum(s.prev_commit != "null" for s in self.write_stats)
 
     @property
@@ -81,7 +81,7 @@ class CommitResult:
 
     @property
     def event_times(self) -> tuple[int, int] | None:
-        """Least and greatest event time of the updated records, in milliseconds since 1970, over all files.
+        """Smallest and largest event time of updated records, in milliseconds since 1970.
 
         None where the payload keeps none: it is DefaultHoodieRecordPayload and its kin that do, of the column
         `hoodie.payload.event.time.field`.
@@ -92,7 +92,7 @@ class CommitResult:
 
     @property
     def partitions(self) -> tuple[str, ...]:
-        """Partitions with a written or replaced file, sorted."""
+        """Sorted partitions with a written or replaced file."""
         return tuple(sorted({s.partition for s in self.write_stats} | set(self.replaced)))
 
     def __repr__(self) -> str:
@@ -108,7 +108,7 @@ class CommitResult:
         return f"CommitResult({text}; {self.bytes_written / 1e6:.1f} MB, {self.seconds:.2f} s)"
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
+        """HTML view for notebooks."""
         if not self.instant:
             return f"<p>Nothing was written to <code>{escape(self.table)}</code>.</p>"
         counts = [f"{n:,} {what}" for n, what in self._counts() if n] or [self._dropped() or "none changed"]
@@ -136,14 +136,14 @@ class CommitResult:
 
     @property
     def seconds(self) -> float:
-        """How long the write took, all phases together."""
+        """Duration of the write in seconds."""
         return sum(self.timings.values())
 
     def _counts(self) -> list[tuple[int, str]]:
         return [(self.inserted, "inserted"), (self.updated, "updated"), (self.deleted, "deleted")]
 
     def _dropped(self) -> str:
-        """What went without anything in its place; "" where nothing did."""
+        """Partitions replaced by nothing; "" for none."""
         groups, partitions = sum(len(ids) for ids in self.replaced.values()), len(self.replaced)
         if not groups:
             return ""

@@ -1,4 +1,4 @@
-"""What travels to workers: everything a writing task may know, as plain frozen values.
+"""Write tasks: frozen values with everything a worker needs.
 
 A worker gets a `WriteContext`, its `Bucket` and its rows; it opens no table, reads no option and keeps
 no state, so that the same worker runs on threads and in Spark executors.
@@ -27,7 +27,7 @@ CONCAT = "CONCAT"
 
 @dataclass(frozen=True, slots=True)
 class BloomSettings:
-    """How footers' bloom filters are made; the defaults are Apache Hudi's."""
+    """Settings of bloom filters; the defaults are Apache Hudi's."""
 
     type_code: str = "DYNAMIC_V0"
     entries: int = 60000
@@ -37,7 +37,7 @@ class BloomSettings:
 
 @dataclass(frozen=True, slots=True)
 class WriteContext:
-    """What every file of one write has in common.
+    """Settings shared by all files of a write.
 
     Attributes:
         storage: the table's storage.
@@ -82,7 +82,7 @@ class WriteContext:
     memory: MemoryLimit | None = None
 
     def row_schema(self) -> pa.Schema:
-        """Columns of the rows that a worker gets: record key, then the data columns it needs.
+        """Columns of a worker's rows: record key, then the needed data columns.
 
         A delete needs no data columns but the ordering field's, and that only to choose between
         equal keys, which for deletes makes no difference.
@@ -92,7 +92,7 @@ class WriteContext:
 
 
 def as_written(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows in the types to write, null in columns that they lack, with what is said of records that move."""
+    """Rows in the types to write, with missing columns null and move columns kept."""
     out = conform(rows, schema)
     for name in (MOVED, STORED_IN):
         if name in rows.schema.names:
@@ -102,7 +102,7 @@ def as_written(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """The rows that go to one file group.  `number` is dense from 0 within a write.
+    """Rows of one file group; `number` is dense from 0 within a write.
 
     CREATE makes new files `<file_id_prefix>-0`, `-1` ...; MERGE rewrites `base_file` with the rows merged
     into it by key; CONCAT rewrites it with the rows appended.
@@ -117,14 +117,14 @@ class Bucket:
 
     @property
     def expected_bytes(self) -> int:
-        """What this bucket costs, roughly: used to spread buckets over tasks."""
+        """Estimated cost, to balance buckets over tasks."""
         size = self.base_file.size if self.base_file is not None else 0
         return max(size, 0) + 100 * self.expected_rows
 
 
 @dataclass(frozen=True, slots=True)
 class InsertShare:
-    """The part of a partition's new records that goes to one bucket: `upto` is a cumulative share.
+    """Share of a partition's new records for one bucket; `upto` is cumulative.
 
     A record goes to the first bucket with crc32(record key) < upto * 2**32.
     """
@@ -135,7 +135,7 @@ class InsertShare:
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """Which bucket every row goes to.
+    """Assignment of rows to buckets.
 
     `located[(partition, file_id)]` for rows whose key is in that file group; `inserts[partition]` for the
     others, shares ascending, the last with `upto` 1.0.
@@ -148,7 +148,7 @@ class Routing:
 
 @dataclass(frozen=True, slots=True)
 class ProfileRow:
-    """How many incoming rows go to a file group; `file_id` "" counts rows with a key not in the table."""
+    """Number of incoming rows for a file group; `file_id` "" for new keys."""
 
     partition: str
     file_id: str
@@ -157,7 +157,7 @@ class ProfileRow:
 
 @dataclass(frozen=True, slots=True)
 class TaskToken:
-    """Which attempt of which task writes; makes the write token of file names and sequence numbers."""
+    """Task attempt, as in write tokens of file names and sequence numbers."""
 
     partition_id: int = 0
     stage_id: int = 0

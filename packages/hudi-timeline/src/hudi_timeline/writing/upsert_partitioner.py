@@ -1,4 +1,4 @@
-"""Which bucket every record goes to: the plan between the workload profile and the writing tasks.
+"""Upsert partitioner: assigns records to buckets by the workload profile.
 
 Records whose key is in a file group go there.  New records first fill small base files of their partition,
 then make new file groups of the target size.
@@ -21,7 +21,7 @@ from hudi_timeline.writing.tasks import CONCAT, CREATE, MERGE, Bucket, InsertSha
 
 @dataclass(frozen=True, slots=True)
 class SizingRules:
-    """Sizes in bytes, counts in records; the defaults are Apache Hudi's."""
+    """File sizing rules in bytes and record counts; the defaults are Apache Hudi's."""
 
     max_file_bytes: int = 125829120
     small_file_limit_bytes: int = 104857600
@@ -32,7 +32,7 @@ class SizingRules:
 
 
 def average_record_size(commits: Iterable[tuple[int, int]], rules: SizingRules) -> int:
-    """Bytes per record of the newest commit that is large enough to tell, else the configured estimate.
+    """Average record size of the newest large commit, else the configured estimate.
 
     Args:
         commits: (bytes written, records written) of completed commits, newest first.
@@ -46,7 +46,7 @@ def average_record_size(commits: Iterable[tuple[int, int]], rules: SizingRules) 
 
 @dataclass(frozen=True, slots=True)
 class AssignPolicy:
-    """How the operation treats records.
+    """Treatment of records by the operation.
 
     Attributes:
         drop_unlocated: records whose key is not in the table go nowhere (delete).
@@ -68,7 +68,7 @@ def assign(
     rules: SizingRules,
     policy: AssignPolicy,
 ) -> Routing:
-    """The buckets of a write and where every record goes.
+    """Buckets of a write, and the assignment of records.
 
     Args:
         profile: incoming records by partition and file group.

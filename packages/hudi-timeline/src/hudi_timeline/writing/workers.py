@@ -1,4 +1,4 @@
-"""The worker of one bucket: reduce its records to one per key, then write the file group.
+"""Bucket worker: merges records by key, then writes the file group.
 
 Runs on a thread or in a Spark executor, from a `WriteContext`, a `Bucket` and rows.  An attempt whose write was
 rolled back, or committed without it, removes its file and fails (`hudi_timeline.writing.file_writer`).
@@ -63,7 +63,7 @@ from hudi_timeline.writing.tasks import (
 
 
 def with_stored_values(context: WriteContext, rows: pa.Table) -> pa.Table:
-    """The rows without `STORED_IN`, those that have one merged with the stored record of their key.
+    """Rows without `STORED_IN`, merged with the stored records that it names.
 
     Raises:
         MissingFileError, CorruptFileError, UnsupportedError, StorageError: reading the files.
@@ -86,7 +86,7 @@ def with_stored_values(context: WriteContext, rows: pa.Table) -> pa.Table:
 
 
 def _merged(context: WriteContext, path: str, rows: pa.Table) -> list[tuple[np.ndarray, pa.Table]]:
-    """Incoming rows merged with the stored ones of a file: which of `rows` they are, and what they become."""
+    """Incoming rows merged with the stored ones of a file: row numbers and results."""
     index = KeyIndex(rows.column(RECORD_KEY))
     name = context.ordering_field if context.rule.against_stored != Order.LATER else None
     ordering = nested_column(rows, name) if name else None
@@ -131,7 +131,7 @@ def write_bucket(
     token: TaskToken,
     counter: RowCounter | None = None,
 ) -> list[WriteStat]:
-    """Write a bucket's rows and return a statistic for each file; [] where nothing was to be written.
+    """Write a bucket's rows; returns a statistic per file, [] for none.
 
     Args:
         rows: the columns of `context.row_schema()`, and `MOVED` and `STORED_IN` where records move; any order
@@ -168,7 +168,7 @@ def _written(
 
 
 def assert_base(bucket: Bucket) -> BaseFile:
-    """The base file that a bucket rewrites."""
+    """Base file that a bucket rewrites."""
     if bucket.base_file is None:
         raise ValueError(f"bucket {bucket.number} rewrites {bucket.file_id} but names no base file")
     return bucket.base_file
@@ -269,7 +269,7 @@ def _event_times(context: WriteContext, rows: pa.Table) -> pa.Array | None:
 
 
 def _carried(context: WriteContext, most_deleted: int) -> Carry:
-    """What makes an observer that goes on from the old file's footer, where that is sound.
+    """Observer factory that continues the old footer's filter, where possible.
 
     Keys of a file group are only ever added or deleted.  Without deletes the old filter is exactly that of
     the old keys; with few, it holds some keys too many, which is allowed of a bloom filter.

@@ -1,4 +1,4 @@
-"""What a write will do, decided from options, schema and table before the first row is read.
+"""Write plan: decisions from options, schema and table before the first row.
 
 What can be refused is refused here, so that the table stays as it was.
 """
@@ -69,7 +69,7 @@ _REPLACING = ("insert_overwrite", "insert_overwrite_table", "delete_partition")
 
 @dataclass(frozen=True)
 class Plan:
-    """All that is decided before the first row is read."""
+    """All decisions before the first row is read."""
 
     storage: Storage
     config: WriteConfig
@@ -99,7 +99,7 @@ class Plan:
 
     @property
     def operation_name(self) -> str:
-        """The operation as results and commits have it."""
+        """Operation name in results and commits."""
         return self.config.operation + (PREPPED if self.config.prepped else "")
 
     @property
@@ -110,7 +110,7 @@ class Plan:
 def plan_write(
     engine: Engine[Any, Any], storage: Storage, data: Any, config: WriteConfig, mode: str
 ) -> Plan | None:
-    """The plan; None where mode "ignore" leaves a table as it is."""
+    """The plan; None where mode "ignore" keeps a table."""
     mode = _mode(mode)
     table = _existing(storage, config.raw)
     if table is not None and mode == ERROR:
@@ -133,7 +133,7 @@ def _mode(mode: str) -> str:
 
 
 def _existing(storage: Storage, options: Mapping[str, str]) -> TableConfig | None:
-    """The table at the path, None where there is nothing.
+    """The table at the path; None where there is nothing.
 
     Raises:
         NotAHudiTableError: there is something, but no table.
@@ -167,7 +167,7 @@ def plan_for(
     mode: str,
     snapshot: TableSnapshot | None = None,
 ) -> Plan:
-    """The plan for a table.
+    """Plan for a table.
 
     Args:
         data: only its schema is looked at.
@@ -323,7 +323,7 @@ def _incoming(
     *,
     exact: bool,
 ) -> tuple[pa.Schema, list[str]]:
-    """The schema that rows are taken for, normalised, and columns that are left out as they have no type.
+    """Normalised schema of the rows, and untyped columns left out.
 
     Args:
         exact: values are cast to the table's types, so that the rows' own do not count where the table has some.
@@ -337,12 +337,12 @@ def _incoming(
 
 
 def _own(given: pa.Schema, stored: pa.Schema | None, incoming: pa.Schema) -> pa.Schema:
-    """The schema of rows as it came, as far as tables have such types: what a report on conversions is made of."""
+    """Original schema of the rows, in types that tables have, for conversion reports."""
     return stored_types(given if stored is None else in_table_types(given, stored, nulls_only=True), incoming)
 
 
 def _former_schemas(snapshot: TableSnapshot | None) -> Iterator[pa.Schema]:
-    """Each schema that the active timeline's commits wrote, newest first; read only as far as it is asked for."""
+    """Schemas of the active timeline's commits, newest first, read lazily."""
     seen: set[str] = set()
     if snapshot is None:
         return
@@ -376,7 +376,7 @@ def require(schema: pa.Schema, fields: Sequence[str], what: str, storage: Storag
 def _ordering_field(
     config: WriteConfig, table: TableConfig | None, columns: pa.Schema, operation: str, storage: Storage
 ) -> tuple[str | None, tuple[str, ...]]:
-    """The column that decides between records of one key, and what to say about it."""
+    """Ordering field, with warnings."""
     field = (table.ordering_field if table is not None else None) or config.ordering_field
     given = (table is not None and table.ordering_field is not None) or config.ordering_given
     if operation in ("delete", "delete_partition"):
@@ -415,7 +415,7 @@ def prepare_task(plan: Plan) -> PrepareTask:
 
 
 def memory_limit(config: WriteConfig) -> MemoryLimit | None:
-    """The memory for the rows of a write; None where the user gave none."""
+    """Memory limit of a write; None where the user gave none."""
     if config.memory_max is None:
         return None
     return MemoryLimit(config.memory_max, config.spill_path, config.spill_compress, given=True)
@@ -445,7 +445,7 @@ def _rule(
     schema: pa.Schema,
     ordering: str | None,
 ) -> MergeRule:
-    """How records of one key meet: as the write's merge or payload says, else the table's.
+    """Merge rule of the write, else of the table.
 
     Raises:
         OptionError: a delete field that the payload does not look at.
@@ -490,12 +490,12 @@ def _rule(
 
 
 def fails_on_known_keys(plan: Plan) -> bool:
-    """Whether an insert is refused if a key of it is in the table."""
+    """Whether an insert fails on known keys."""
     return plan.operation == "insert" and plan.config.duplicate_policy == "fail"
 
 
 def drops_duplicates(plan: Plan) -> bool:
-    """Whether an insert takes no key that is in the table or twice in the data."""
+    """Whether an insert drops known and duplicate keys."""
     return plan.operation == "insert" and plan.config.duplicate_policy == "drop"
 
 

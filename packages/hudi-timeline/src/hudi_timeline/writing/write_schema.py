@@ -1,4 +1,4 @@
-"""The schema that a write leaves the table with, what that changes, and what of it is refused.
+"""Table schema after a write: changes and refusals.
 
 Decided from schemas alone, before a row is read.  The rules are `hudi_format.schema.evolution`'s; added here is
 what a table's keys ask for: a column whose values make record keys or partition paths must not change the text
@@ -37,7 +37,7 @@ from hudi_timeline.options.table_options import SOURCE_SCHEMA_FILE, TARGET_SCHEM
 
 @dataclass(frozen=True, slots=True)
 class WriteEvolution:
-    """The schema to write with, which becomes the table's; what changes; what the user should know."""
+    """Schema to write with (the table's afterwards), changes, and warnings."""
 
     schema: pa.Schema
     changes: tuple[SchemaChange, ...] = ()
@@ -53,7 +53,7 @@ def evolve(
     keeps_types: bool = False,
     own: pa.Schema | None = None,
 ) -> WriteEvolution:
-    """What a write of rows makes of the table's schema.
+    """Schema evolution by a write.
 
     Args:
         incoming: the data's schema, normalised, without meta columns.
@@ -96,7 +96,7 @@ def _refuse_other_types(changes: Iterable[SchemaChange]) -> None:
 
 
 def left_out(columns: Sequence[str]) -> Iterable[str]:
-    """What is to be said of new columns all of whose values are null."""
+    """Warnings about new columns of nulls only."""
     if columns:
         yield (
             f"{', '.join(columns)}: left out, as new columns of nulls only have no type; give them one to add them to "
@@ -105,7 +105,7 @@ def left_out(columns: Sequence[str]) -> Iterable[str]:
 
 
 def check_key_types(stored: pa.Schema, schema: pa.Schema, fields: Iterable[str]) -> None:
-    """Refuse other types of key and partition columns, where the stored keys would have another text.
+    """Refuse type changes of key and partition columns that change the keys' text.
 
     Raises:
         SchemaError: naming the column and both types.
@@ -127,7 +127,7 @@ def check_key_types(stored: pa.Schema, schema: pa.Schema, fields: Iterable[str])
 def check_former_types(
     changes: Iterable[SchemaChange], schema: pa.Schema, former: Iterable[pa.Schema]
 ) -> None:
-    """Refuse to add a column that the table once had, in a type that does not go with the new one.
+    """Refuse a new column whose former type is incompatible.
 
     Files of that time still hold it, and would be read for it.
 
@@ -179,7 +179,7 @@ def _type_at(schema: pa.Schema, path: str) -> pa.DataType | None:
 
 
 def about_zones(schema: pa.Schema, known: Iterable[str]) -> Iterable[str]:
-    """What is to be said of new columns of timestamps without a zone."""
+    """Warnings about new timestamp columns without time zone."""
     names = [f.name for f in schema if f.name not in known and _holds_zoneless(f.type)]
     if names:
         yield (
@@ -221,14 +221,14 @@ def _warnings(changes: Iterable[SchemaChange]) -> Iterable[str]:
 
 @dataclass(frozen=True)
 class GivenSchema:
-    """The schema to take rows for, and the option that gives it."""
+    """Schema given by an option."""
 
     schema: pa.Schema
     option: str
     text: str
 
     def check(self, incoming: pa.Schema, storage: Storage) -> None:
-        """Refuse rows that do not have this schema.
+        """Refuse rows with another schema.
 
         Args:
             incoming: the rows' schema, normalised, without meta columns.
@@ -245,7 +245,7 @@ class GivenSchema:
 
 
 def given_schema(config: WriteConfig, storage: Storage) -> GivenSchema | None:
-    """The schema that the options give.
+    """The schema in the options.
 
     Args:
         storage: the table's; a schema file on its store is read with its credentials.
@@ -282,7 +282,7 @@ def given_schema(config: WriteConfig, storage: Storage) -> GivenSchema | None:
 
 
 def _text(config: WriteConfig, storage: Storage) -> tuple[str, str | None]:
-    """The option that counts, and its schema's text; None where none is given."""
+    """The effective option, and its schema text; None where none is given."""
     if config.write_schema is not None:
         return WRITE_SCHEMA, config.write_schema
     for option, path in (
@@ -347,7 +347,7 @@ def _check(incoming: pa.Schema, given: pa.Schema, text: str, option: str) -> Non
 
 
 def _defaults(text: str) -> set[str]:
-    """Columns whose default is another than null."""
+    """Columns with a non-null default."""
     root = json.loads(text)
     fields = (root[0] if isinstance(root, list) else root)["fields"]
     return {f["name"] for f in fields if f.get("default") is not None}

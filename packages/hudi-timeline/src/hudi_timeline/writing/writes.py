@@ -89,7 +89,7 @@ def schema_changes(
     *,
     commits: CommitCache | None = None,
 ) -> tuple[SchemaChange, ...]:
-    """What a write of this data would change in the table's schema; nothing is written."""
+    """Schema changes of a write of this data, without writing."""
     rows = as_reader(data, lambda: _known_schema(storage, commits))
     engine = LocalEngine(guessed=types_are_guessed(data))
     return check(engine, storage, rows, {**options, OPERATION: operation})
