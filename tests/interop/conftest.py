@@ -29,7 +29,6 @@ ONE_OF = {
     "test_two_writers": 12,
     "test_undo": 4,
     "test_conversions": 4,
-    "test_spark": 2,
 }
 # Files of minutes go first, so that no worker ends with one while the other has nothing to do.
 LONGEST = (

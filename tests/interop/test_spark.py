@@ -35,6 +35,7 @@ def states(pool, tmp_path_factory):
 CASES = [(name, step) for name in SHAPE_NAMES for step in history.possible(SHAPES[name])]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("shape", "step"), CASES)
 def test_others_read_what_we_wrote_on_spark(states, reader, shape, step):
     state = states[shape][step]
