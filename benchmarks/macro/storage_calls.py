@@ -1,6 +1,6 @@
 """How many calls of its storage each operation makes, by kind.
 
-    python benchmarks/macro/storage_calls.py [--out calls.json]
+    python benchmarks/macro/storage_calls.py [--out calls.json] [--repeat 3]
     python benchmarks/macro/storage_calls.py --compare before.json after.json > benchmarks/results/storage-calls.md
 
 Counted on a local disk by the storage that fails on purpose, and on fsspec's memory, where a call is what a request is
@@ -35,7 +35,6 @@ import hudi_timeline
 from hudi_timeline import HudiTable
 from hudi_timeline.testing import Faults
 
-REPEAT = 3
 # In the order of the table's columns.
 KINDS = (
     "list", "info", "read", "read_range", "open_input", "read_version", "files_below", "create", "publish", "touch",
@@ -249,7 +248,7 @@ def in_memory(prepare: Callable[[str], Any], operation: Callable[[str], Any], fo
     return +counts
 
 
-def measure() -> dict[str, dict[str, dict[str, int]]]:
+def measure(repeat: int) -> dict[str, dict[str, dict[str, int]]]:
     for module in pkgutil.iter_modules(hudi_timeline.__path__):  # imported late, they would not be seen
         if not module.name.startswith("_"):
             _try(f"hudi_timeline.{module.name}")
@@ -258,7 +257,7 @@ def measure() -> dict[str, dict[str, dict[str, int]]]:
         for store, count in (("disk", on_disk), ("memory", in_memory)):
             for name, (prepare, operation) in OPERATIONS.items():
                 runs = []
-                for _ in range(REPEAT):
+                for _ in range(repeat):
                     runs.append(count(prepare, operation, folder))
                     time.sleep(0.02)
                 found.setdefault(store, {})[name] = dict(min(runs, key=lambda c: c.total()))
@@ -303,13 +302,14 @@ def commit() -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--compare", nargs=2, type=Path, metavar=("BEFORE", "AFTER"))
     asked = parser.parse_args()
     if asked.compare:
         before, after = (json.loads(p.read_text()) for p in asked.compare)
         print("\n".join(table_of(before, after)))
         return
-    result = {"commit": commit(), "calls": measure()}
+    result = {"commit": commit(), "calls": measure(asked.repeat)}
     if asked.out:
         asked.out.write_text(json.dumps(result, indent=1))
     else:

@@ -7,7 +7,7 @@ import pytest
 from hudi_format.errors import LockError
 from hudi_timeline.concurrency.locks.file_system import FileSystemLock
 from hudi_timeline.concurrency.locks.local import LocalLock
-from hudi_timeline.concurrency.locks.provider import InProcessLock, hold
+from hudi_timeline.concurrency.locks.provider import InProcessLock, TableLock, hold
 
 pytestmark = pytest.mark.req("CC-09")
 
@@ -95,3 +95,23 @@ def test_an_exception_in_the_block_frees_the_lock(storage):
         raise KeyError
     with hold(lock):
         pass
+
+
+def test_the_lock_of_a_table_waits_as_long_as_its_options_say(storage):
+    first, second = (TableLock(InProcessLock(storage.uri), wait_ms) for wait_ms in (60_000, 0))
+
+    def taken():
+        with second.held():
+            return True
+
+    def refused():
+        with pytest.raises(LockError, match="within 0 ms"):
+            taken()
+        return True
+
+    with first.held():
+        first.verify()
+        with pytest.raises(LockError):
+            second.verify()
+        assert in_thread(refused)
+    assert taken()
