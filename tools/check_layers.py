@@ -37,7 +37,8 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
     ),
     "hudi_index": ({"hashing"}, {"bloom"}, {"lookup", "metadata_table"}, {"tagging"}),
     "hudi_timeline": (
-        {"options", "concurrency"},
+        {"options"},
+        {"concurrency"},
         {"table_config", "progress"},
         {"timeline", "metadata_table"},
         {"feature_gate"},
@@ -77,9 +78,9 @@ SMALL = {
     "hudi_format/merge/memory_limit.py": "one option's meaning for all of merge and for hudi-timeline's writes",
     "hudi_format/schema/meta_fields.py": "the names of Apache Hudi's meta fields, which 40 modules import",
     "hudi_format/storage/parallel.py": "for callers of storages, not for storages",
-    "hudi_timeline/cli/importing.py": "one command, as the other modules of cli are",
     "hudi_timeline/concurrency/running_call.py": "used by heartbeats and by locks; knows neither",
     "hudi_timeline/services/clean_records.py": "read by four services; planning of cleanings is one of them",
+    "hudi_timeline/transaction/consistency_guard.py": "Apache Hudi's ConsistencyGuard, found by that name",
     "hudi_timeline/timeline/avro_types.py": "Avro types that two families of records share",
     "hudi_spark/reading/read_tasks.py": "what executors import for a read, and nothing else",
     "hudi_spark/runtime/python_workers.py": "wraps the functions of reads and of writes alike",
@@ -137,7 +138,7 @@ LISTERS = {
     "writing/parquet_import.py": "the folder that is imported, which is no table",
 }
 # Who takes the table's lock.
-TAKES_LOCK = re.compile(r"\.lock_of\(|\block_for\(|\bhold\(|\.held\(\)")
+TAKES_LOCK = re.compile(r"\block_(?:of|for)\(|\bhold\(|\.held\(\)")
 LOCKERS = {
     "concurrency/locks": "the locks",
     "transaction": "begins, commits and undoes writes",

@@ -1,7 +1,6 @@
 """The feature gate: one line for each feature that a table may have and we do not handle."""
 
 import json
-from types import SimpleNamespace
 
 import pytest
 
@@ -9,6 +8,7 @@ from hudi_format.errors import UnsupportedError
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline import feature_gate, table_config
 from hudi_timeline.feature_gate import GATE, check_read, check_write
+from hudi_timeline.options.transaction_config import TransactionConfig, parse_transaction_options
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.avro_files import empty_replace_request, render
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
@@ -212,7 +212,7 @@ def test_the_remedy_names_the_version_that_works(tmp_path, version):
     assert "Apache Hudi 1." in error.remedy
 
 
-@pytest.mark.parametrize("given", [{}, {"hoodie.metadata.enable": "true"}])
+@pytest.mark.parametrize("given", [None, TransactionConfig(), TransactionConfig(metadata_enable=True)])
 def test_other_indexes_are_given_up_only_if_the_user_says_so(tmp_path, given):
     storage, config, timeline = table(
         tmp_path, {"hoodie.table.metadata.partitions": "files,record_index"}, {}
@@ -220,8 +220,7 @@ def test_other_indexes_are_given_up_only_if_the_user_says_so(tmp_path, given):
     error = refusal(check_write, storage, config, timeline, given)
     assert "record_index" in error.message
     assert "hoodie.metadata.enable=false" in error.remedy
-    check_write(storage, config, timeline, {"hoodie.metadata.enable": "False"})
-    check_write(storage, config, timeline, SimpleNamespace(raw={"hoodie.metadata.enable": "false"}))
+    check_write(storage, config, timeline, parse_transaction_options({"hoodie.metadata.enable": "False"}))
 
 
 # Read right through this version; everything else that Apache Hudi 0.15 wrote is refused by its feature.

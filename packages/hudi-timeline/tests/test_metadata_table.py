@@ -8,7 +8,7 @@ from hudi_format.errors import (
     UnsupportedError,
 )
 from hudi_timeline import metadata_table, table_config
-from hudi_timeline.transaction.transaction import CommitOptions
+from hudi_timeline.options.transaction_config import TransactionConfig
 
 
 def test_a_metadata_table_of_files_is_removed_with_one_warning(storage):
@@ -47,7 +47,7 @@ def test_a_metadata_table_with_indexes_stays_unless_the_user_gave_it_up(storage)
     with pytest.raises(UnsupportedError, match="record_index"):
         write(storage, 1)
     assert storage.info(".hoodie/metadata/x") is not None
-    tx = write(storage, 1, options=CommitOptions(raw={"hoodie.metadata.enable": "false"}))
+    tx = write(storage, 1, options=TransactionConfig(metadata_enable=False))
     assert tx.committed
     assert storage.info(metadata_table.FOLDER) is None
 

@@ -181,7 +181,7 @@ def _load_stream(original: Method) -> Method:
         if HAS_DATA_SOURCES:  # Spark finds our data source by itself, which streams too
             where = path or path_option
             merge = with_allowed_merge(str(where), given).get(MERGE) if where else None
-            return original(self, path, format, schema, **{**options, **({MERGE: merge} if merge else {})})
+            return original(self, path, format, schema, **options | ({str(MERGE): merge} if merge else {}))
         chosen = schema if schema is not None else notes.schema
         return load_stream(self._spark, path or path_option, given, schema=chosen)
 

@@ -6,9 +6,8 @@ that handles the feature removes the entry.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from hudi_format.errors import HudiError, NotAHudiTableError, StorageError, UnsupportedError
 from hudi_format.file_names import looks_bucketed
@@ -16,6 +15,8 @@ from hudi_format.keygen.key_generator import kind_of
 from hudi_format.storage.open import open_beside
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import metadata_table
+from hudi_timeline.options.transaction_config import TransactionConfig
+from hudi_timeline.options.transaction_options import METADATA_ENABLE
 from hudi_timeline.table_config import META_FOLDER, PROPERTIES_FILE, TableConfig, load
 from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
 from hudi_timeline.timeline.commit_metadata import CommitMetadata, read_commit
@@ -28,20 +29,12 @@ BOTH = (READ, WRITE)
 READ_VERSIONS = (5, 6, 8, 9)
 """Table versions that can be read."""
 
-METADATA_ENABLE = "hoodie.metadata.enable"
 METADATA_BOOTSTRAP_INSTANT = "00000000000001"
 
 # Above this many groups, numbers below `looks_bucketed`'s bound cannot be chance; for fewer, only small ones
 # count: a random id would pass for a bucket's in one of 400,000 tables of one file group.
 _FEW_GROUPS = 3
 _SMALL_BUCKET = 10_000
-
-
-class RawOptions(Protocol):
-    """Parsed options that retain the user's originals."""
-
-    @property
-    def raw(self) -> Mapping[str, str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +47,7 @@ class TableFeatures:
     storage: Storage
     config: TableConfig
     timeline: Timeline
-    options: Mapping[str, str]
+    options: TransactionConfig
     operation: str = ""
     read: Callable[[Instant], CommitMetadata] | None = None
 
@@ -190,7 +183,7 @@ def _pending_clustering(facts: TableFeatures) -> str:
 
 
 def _metadata_indexes(facts: TableFeatures) -> str:
-    if facts.options.get(METADATA_ENABLE, "").strip().lower() == "false":
+    if facts.options.metadata_enable is False:
         return ""
     others = [p for p in metadata_table.built(facts.config) if p != metadata_table.FILES]
     return f"a metadata table with {', '.join(others)}" if others else ""
@@ -309,7 +302,7 @@ def check_write(
     storage: Storage,
     config: TableConfig,
     timeline: Timeline | None = None,
-    options: Mapping[str, str] | RawOptions | None = None,
+    options: TransactionConfig | None = None,
     operation: str = "",
     *,
     read: Callable[[Instant], CommitMetadata] | None = None,
@@ -319,13 +312,12 @@ def check_write(
     Args:
         read: gives a commit's metadata, for callers that keep them.
         timeline: None to look at what needs no timeline only, before one can be loaded.
-        options: what the user gave, as a mapping or as parsed options that keep it in `raw`.
 
     Raises:
         UnsupportedError: the table has a feature that a write would damage; `details["feature"]`.
     """
-    given = options if isinstance(options, Mapping) else options.raw if options is not None else {}
-    _check(WRITE, TableFeatures(storage, config, timeline or Timeline(), given, operation, read))
+    asked = options or TransactionConfig()
+    _check(WRITE, TableFeatures(storage, config, timeline or Timeline(), asked, operation, read))
 
 
 # What cleaning, archival and savepoints would do harm to, or would not understand.
@@ -348,7 +340,7 @@ def check_service(
     storage: Storage,
     config: TableConfig,
     timeline: Timeline,
-    options: Mapping[str, str] | None,
+    options: TransactionConfig,
     *,
     allowed: Collection[str] = (),
 ) -> None:
@@ -361,7 +353,7 @@ def check_service(
     Raises:
         UnsupportedError: the table has a feature that it would damage.
     """
-    facts = TableFeatures(storage, config, timeline, options or {})
+    facts = TableFeatures(storage, config, timeline, options)
     features = _SERVICE_FEATURES.difference(allowed)
     _check("change", facts, [e for e in GATE if e.feature in features])
 
@@ -372,7 +364,7 @@ def check_read(storage: Storage, config: TableConfig, timeline: Timeline | None 
     Raises:
         UnsupportedError: the table has a feature that this version would read wrong.
     """
-    _check(READ, TableFeatures(storage, config, timeline or Timeline(), {}))
+    _check(READ, TableFeatures(storage, config, timeline or Timeline(), TransactionConfig()))
 
 
 def _check(access: str, facts: TableFeatures, entries: Sequence[Entry] | None = None) -> None:

@@ -131,7 +131,7 @@ def test_other_versions_are_refused_with_the_way_round(made, before, to, remedy)
 
     version(made, before)
     with pytest.raises(UnsupportedError) as e:
-        change_version(ServiceContext(LocalStorage(str(made.path)), {}), to)
+        change_version(ServiceContext(LocalStorage(str(made.path))), to)
     assert remedy in e.value.remedy
     assert table_config.load(LocalStorage(str(made.path))).version == before
 
@@ -264,7 +264,7 @@ def test_new_properties_are_there_or_not_wherever_the_process_died(made):
 
 
 def context(made):
-    return ServiceContext(LocalStorage(str(made.path)), {})
+    return ServiceContext(LocalStorage(str(made.path)))
 
 
 @pytest.mark.req("NEW-08")

@@ -228,7 +228,7 @@ def test_downgrade_upgrade_and_new_properties_keep_the_index(path):
     assert stored(path) == "GLOBAL_SIMPLE"
     table.upgrade()
     assert stored(path) == "GLOBAL_SIMPLE"
-    context = ServiceContext(open_storage(str(path)), {})
+    context = ServiceContext(open_storage(str(path)))
     same = dict(context.table.properties)
     assert not overwrite_properties(context, same).executed
     overwrite_properties(context, {**same, PROPERTY: "GLOBAL_BLOOM"})

@@ -31,6 +31,7 @@ from hudi_format.errors import (
 )
 from hudi_format.schema.changes import DROPPED, schema_changes
 from hudi_timeline import HudiTable, table_config
+from hudi_timeline.options.transaction_config import parse_transaction_options
 from hudi_timeline.services.deduplicate import deduplicate
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.transaction import transaction as commit
@@ -449,9 +450,14 @@ def test_deduplication(path, monkeypatch, rival, conflicts):
     between = Between(monkeypatch, path, RIVALS[rival], DURING)
     if conflicts:
         with pytest.raises(WriteConflictError):
-            deduplicate(ServiceContext(HudiTable.open(path).storage, LAZY), "x", options=LAZY)
+            deduplicate(ServiceContext(HudiTable.open(path).storage, parse_transaction_options(LAZY)), "x")
     else:
-        assert deduplicate(ServiceContext(HudiTable.open(path).storage, LAZY), "x", options=LAZY).rows == 1
+        assert (
+            deduplicate(
+                ServiceContext(HudiTable.open(path).storage, parse_transaction_options(LAZY)), "x"
+            ).rows
+            == 1
+        )
     assert set(between.state[1].names) == {*SCHEMA.names, "note"} == set(state(path)[1].names)
     assert "kept" in [r.get("note") for r in state(path)[0].values()]
 

@@ -14,10 +14,11 @@ from hudi_format.model import WriteStat
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline import metadata_table, table_config
 from hudi_timeline.concurrency import heartbeat, markers
+from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.testing import CHANGES, CRASH, Fault, Faults
 from hudi_timeline.timeline.active_timeline import load_timeline, read_commit
 from hudi_timeline.transaction import transaction
-from hudi_timeline.transaction.transaction import CommitOptions, begin
+from hudi_timeline.transaction.transaction import begin
 
 PROPERTIES = {
     "hoodie.table.name": "t",
@@ -40,7 +41,7 @@ def write_file(tx, number, attempt=0, prev="null"):
 
 def start(storage, action="commit"):
     return begin(
-        storage, table_config.load(storage), action=action, operation="UPSERT", options=CommitOptions()
+        storage, table_config.load(storage), action=action, operation="UPSERT", options=TransactionConfig()
     )
 
 

@@ -6,11 +6,12 @@ from pathlib import Path
 from hudi_format.model import WriteStat
 from hudi_timeline import table_config
 from hudi_timeline.concurrency import markers
+from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.timeline.active_timeline import load_timeline
-from hudi_timeline.transaction.transaction import CommitOptions, begin
+from hudi_timeline.transaction.transaction import begin
 
 SCHEMA = '{"type":"record","name":"t_record","namespace":"hoodie.t","fields":[]}'
-LAZY = CommitOptions(failed_writes="LAZY")
+LAZY = TransactionConfig(failed_writes="LAZY")
 
 
 def group(number):

@@ -8,9 +8,9 @@ import pyarrow as pa
 from hudi_format.errors import HudiError
 from hudi_format.schema.avro import from_avro, to_avro
 from hudi_timeline import HudiTable, table_config
+from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.timeline.active_timeline import load_timeline, read_commit
 from hudi_timeline.transaction import transaction as commit
-from hudi_timeline.transaction.transaction import CommitOptions
 
 LAZY = {"hoodie.cleaner.policy.failed.writes": "LAZY"}
 NULLS = {"hoodie.write.set.null.for.missing.columns": "true"}
@@ -56,7 +56,7 @@ def with_schema(path, change):
     table = HudiTable.open(path)
     timeline = table.timeline
     text = read_commit(table.storage, timeline.completed_writes()[-1]).schema_text
-    options = CommitOptions(failed_writes="LAZY")
+    options = TransactionConfig(failed_writes="LAZY")
     with commit.begin(table.storage, table.config, operation="UPSERT", options=options) as transaction:
         transaction.inflight({})
         transaction.commit([], schema_text=to_avro(change(from_avro(text)), "t"))

@@ -10,10 +10,10 @@ from hudi_format.errors import (
     WriteConflictError,
 )
 from hudi_timeline.concurrency import heartbeat, markers
+from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.timeline import avro_files
 from hudi_timeline.timeline.instant_generator import wait_for_next_tick
 from hudi_timeline.transaction import transaction
-from hudi_timeline.transaction.transaction import CommitOptions
 
 
 @pytest.mark.req("RC-02", "CC-25")
@@ -79,7 +79,7 @@ def test_other_policies_leave_pending_writes_alone(storage, policy):
     dead.inflight({})
     write_file(dead, "p", 1)
     die(dead)
-    write(storage, 2, options=CommitOptions(failed_writes=policy))
+    write(storage, 2, options=TransactionConfig(failed_writes=policy))
     assert timeline(storage).find(dead.instant) is not None
     assert len(data_files(storage)) == 2
 

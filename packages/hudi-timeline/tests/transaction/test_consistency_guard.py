@@ -7,10 +7,12 @@ from hudi_format.errors import MissingFileError
 from hudi_format.model import WriteStat
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
+from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.transaction import consistency_guard
-from hudi_timeline.transaction.consistency_guard import PREFIX, VisibilityPolling, wait_for_files
+from hudi_timeline.transaction.consistency_guard import wait_for_files
 
 pytestmark = pytest.mark.req("SS-08")
+PREFIX = "hoodie.consistency.check."
 LOOKS = {PREFIX + "enabled": "true", PREFIX + "initial_interval_ms": "1", PREFIX + "max_checks": "3"}
 
 
@@ -28,7 +30,8 @@ def test_files_that_show_up_late_are_waited_for_longer_each_time(tmp_path):
         elif len(pauses) == 4:
             (tmp_path / "a").write_bytes(b"123")
 
-    wait_for_files(open_storage(str(tmp_path)), [stat("a", 3)], VisibilityPolling(9, 100, 300), pause=pause)
+    config = TransactionConfig(consistency_checks=9, consistency_first_ms=100, consistency_most_ms=300)
+    wait_for_files(open_storage(str(tmp_path)), [stat("a", 3)], config, pause=pause)
     assert pauses == [0.1, 0.2, 0.3, 0.3]
 
 
@@ -41,7 +44,7 @@ def test_files_that_never_show_up_are_an_error_that_names_one(tmp_path, written)
         wait_for_files(
             open_storage(str(tmp_path)),
             [stat("b", 1), stat("a", 3)],
-            VisibilityPolling(2),
+            TransactionConfig(consistency_checks=2),
             pause=lambda s: None,
         )
     assert e.value.file == "a"

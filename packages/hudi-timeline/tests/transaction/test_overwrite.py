@@ -7,6 +7,7 @@ from hudi_format.errors import ConcurrentWriterError, HudiError, LockError, Writ
 from hudi_format.schema.input_rows import as_reader
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable, table_config
+from hudi_timeline.options.transaction_config import parse_transaction_options
 from hudi_timeline.testing import CHANGES, CRASH, DELAY, FAIL, Fault, Faults
 from hudi_timeline.transaction import overwrite, transaction
 from hudi_timeline.writing.local_engine import LocalEngine
@@ -202,7 +203,7 @@ def test_a_writer_of_the_old_table_does_not_publish_into_the_new_one(tmp_path):
     path = tmp_path / "t"
     write(open_storage(path), rows(0))
     table = HudiTable.open(path)
-    options = transaction.CommitOptions.from_options(LAZY)
+    options = parse_transaction_options(LAZY)
     with transaction.begin(table.storage, table.config, operation="UPSERT", options=options) as late:
         late.inflight(None)
         write(open_storage(path), rows(1, 3), "overwrite", **LAZY)

@@ -22,10 +22,11 @@ from hudi_timeline import table_config
 from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.concurrency.locks.local import LocalLock
 from hudi_timeline.concurrency.locks.select import FILE_SYSTEM
+from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.timeline import avro_files
 from hudi_timeline.timeline.active_timeline import read_commit
 from hudi_timeline.transaction import transaction as commit
-from hudi_timeline.transaction.transaction import CommitOptions, begin
+from hudi_timeline.transaction.transaction import begin
 
 
 @pytest.mark.req("TM-02", "TM-08", "WR-09", "WR-10")
@@ -148,10 +149,10 @@ def test_a_block_that_ends_without_a_commit_is_rolled_back(storage):
 def test_an_empty_commit_is_made_unless_it_is_switched_off(storage):
     tx = write(storage)
     assert timeline(storage).find(tx.instant).completed
-    off = write(storage, options=CommitOptions(allow_empty=False))
+    off = write(storage, options=TransactionConfig(allow_empty=False))
     assert not off.committed
     assert timeline(storage).find(off.instant) is None
-    assert write(storage, 5, options=CommitOptions(allow_empty=False)).committed
+    assert write(storage, 5, options=TransactionConfig(allow_empty=False)).committed
 
 
 class _Participant:
@@ -317,7 +318,7 @@ def test_the_lock_is_held_only_at_both_ends(storage):
 
 
 def test_a_configured_lock_file_is_used_at_both_ends_and_taken_away(storage):
-    options = CommitOptions(lock_provider=FILE_SYSTEM, lock_wait_ms=0)
+    options = TransactionConfig(lock_provider=FILE_SYSTEM, lock_wait_ms=0)
     assert write(storage, 1, options=options).committed
     assert storage.info(".hoodie/lock") is None
     storage.publish(".hoodie/lock", b"")

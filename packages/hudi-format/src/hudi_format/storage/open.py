@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
-from hudi_format.errors import InvalidOptionError
 from hudi_format.storage.hadoop_options import (
     hadoop_options,
     storage_options_of,
@@ -133,22 +132,9 @@ def folder_and_name(uri: str) -> tuple[str, str]:
     return folder or "/", name
 
 
-DURABILITY = "hudi.durability"
-FLUSH, NONE = "flush", "none"
-
-
-def as_durable_as_asked(storage: Storage, options: Mapping[str, str]) -> Storage:
-    """The storage with the durability of the option `hudi.durability`.
-
-    Raises:
-        InvalidOptionError: it says something else.
-    """
-    asked = options.get(DURABILITY, FLUSH).strip().lower()
-    if asked not in (FLUSH, NONE):
-        raise InvalidOptionError(
-            f"{DURABILITY}={options[DURABILITY]!r} is none of {FLUSH}, {NONE}", option=DURABILITY
-        )
-    return storage.unflushed() if asked == NONE and isinstance(storage, FlushingStorage) else storage
+def as_durable_as_asked(storage: Storage, durability: str) -> Storage:
+    """The storage with the durability of the option `hudi.durability`, flush or none."""
+    return storage.unflushed() if durability == "none" and isinstance(storage, FlushingStorage) else storage
 
 
 def flush(storage: Storage, paths: Iterable[str], *, written: bool = True) -> None:

@@ -79,7 +79,7 @@ def query_by_path(spark: SparkSession, text: str, run: Callable[[str], Any]) -> 
     def view(found: re.Match[str]) -> str:
         if found["other"] is not None:
             return found["other"]
-        options = {} if found["at"] is None else {AS_OF: _unquoted(found["at"])}
+        options: dict[str, str] = {} if found["at"] is None else {AS_OF: _unquoted(found["at"])}
         name = f"hudi_{uuid.uuid4().hex}"
         views[name] = load_frame(spark, found["path"], options)
         return name

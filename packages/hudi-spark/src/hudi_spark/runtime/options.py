@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import SparkSession
 
 from hudi_format.errors import ConflictingOptionError, OptionError
+from hudi_timeline.options.table_options import PARTITION
 
 FORMATS = ("hudi", "org.apache.hudi", "org.apache.hudi.defaultsource")
-PARTITION_FIELD = "hoodie.datasource.write.partitionpath.field"
 _SETTINGS = ("hoodie.", "fs.", "spark.hadoop.fs.")
 _JAR_SETTINGS = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
 # Settings that a session of Apache Hudi's bundle has, and that its writer does not look at.
@@ -72,15 +72,15 @@ def with_partition_by(options: Mapping[str, str], columns: Sequence[str]) -> dic
     out = dict(options)
     if not columns:
         return out
-    given = take_option(out, PARTITION_FIELD)
+    given = take_option(out, PARTITION)
     wanted = ",".join(columns)
     if given is not None and [f.strip() for f in given.split(",")] != list(columns):
         raise ConflictingOptionError(
-            f"partitionBy({', '.join(map(repr, columns))}) and {PARTITION_FIELD}={given} say different things",
+            f"partitionBy({', '.join(map(repr, columns))}) and {PARTITION}={given} say different things",
             remedy="leave one of them out.",
-            option=PARTITION_FIELD,
+            option=PARTITION,
         )
-    out[PARTITION_FIELD] = wanted
+    out[PARTITION] = wanted
     return out
 
 

@@ -63,7 +63,7 @@ class TableStream:
         """
         names = {name.lower() for name in options}
         waits = names.isdisjoint((HOLLOW_POLICY, ORDER))
-        given = {**options, **({HOLLOW_POLICY: BLOCK} if waits else {})}
+        given = {**options, str(HOLLOW_POLICY): BLOCK} if waits else dict(options)
         for key in (BEGIN, END, AS_OF):
             if key in names:
                 raise ConflictingOptionError(

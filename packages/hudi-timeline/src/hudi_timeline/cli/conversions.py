@@ -25,6 +25,7 @@ from hudi_timeline.cli.output import (
 )
 from hudi_timeline.cli.services import DryRun, Instant, Options
 from hudi_timeline.cli.verify import repairs
+from hudi_timeline.options.transaction_config import parse_transaction_options
 from hudi_timeline.services import replace_properties
 from hudi_timeline.services.deduplicate import DedupeType, deduplicate
 from hudi_timeline.services.hudi_cli_repairs import (
@@ -157,8 +158,8 @@ def deduplicate_rows(
 ) -> None:
     """Remove duplicate rows in a partition of a copy-on-write table, by a commit."""
     given = dict(o.partition("=")[::2] for o in option or [])
-    context = ServiceContext(table_storage(path, storage), given)
-    result = deduplicate(context, partition, kind=kind, dry_run=dry_run, options=given)
+    context = ServiceContext(table_storage(path, storage), parse_transaction_options(given))
+    result = deduplicate(context, partition, kind=kind, dry_run=dry_run)
     facts: dict[str, object] = {
         "keys": result.keys,
         "rows": result.rows,
@@ -180,7 +181,7 @@ def show_empty_commit_metadata(
 
 
 def _context(path: str, storage: list[str] | None) -> ServiceContext:
-    return ServiceContext(table_storage(path, storage), {})
+    return ServiceContext(table_storage(path, storage))
 
 
 def _show(found: Sequence[Repair], output: Format) -> None:

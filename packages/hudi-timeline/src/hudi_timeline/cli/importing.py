@@ -8,6 +8,7 @@ import typer
 
 from hudi_timeline.cli.output import Format, Output, Path, StorageOptions, pairs, show_facts
 from hudi_timeline.cli.services import Options
+from hudi_timeline.options.table_options import PARTITION, PRECOMBINE, RECORD_KEY, TABLE_NAME
 from hudi_timeline.writing.parquet_import import import_parquet
 
 
@@ -36,13 +37,14 @@ def import_(
     storage: StorageOptions = None,
 ) -> None:
     """Write a Parquet data set, or rows of it, to a table in one commit."""
-    options = {
-        "hoodie.table.name": name or path.rstrip("/").rpartition("/")[2],
-        "hoodie.datasource.write.recordkey.field": key,
-        "hoodie.datasource.write.partitionpath.field": partition,
-        **({"hoodie.datasource.write.precombine.field": ordering} if ordering else {}),
+    options: dict[str, str] = {
+        TABLE_NAME: name or path.rstrip("/").rpartition("/")[2],
+        RECORD_KEY: key,
+        PARTITION: partition,
         **pairs(option),
     }
+    if ordering:
+        options.setdefault(PRECOMBINE, ordering)
     result = import_parquet(source, path, options, where=where, upsert=upsert, storage_options=pairs(storage))
     show_facts(
         {

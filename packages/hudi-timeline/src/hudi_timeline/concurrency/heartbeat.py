@@ -23,10 +23,11 @@ from hudi_format.errors import ConcurrentWriterError, StorageError
 from hudi_format.fork_safe import Owned, ProcessLock
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.concurrency.running_call import RunningCall
+from hudi_timeline.options.transaction_options import HEARTBEAT_INTERVAL_MS, HEARTBEAT_MISSES
 
 FOLDER = ".hoodie/.heartbeat"
-DEFAULT_INTERVAL_MS = 60_000
-DEFAULT_MISSES = 2
+DEFAULT_INTERVAL_MS: int = HEARTBEAT_INTERVAL_MS.value
+DEFAULT_MISSES: int = HEARTBEAT_MISSES.value
 
 # Below this, a late beat of the own thread says more about a busy machine than about the writer.  What
 # another writer did meanwhile shows in the files, which are looked at too.
@@ -269,8 +270,7 @@ class Heartbeat:
                 f"this write may have been rolled back by another writer: {reason}",
                 table=self._storage.uri,
                 instant=self.instant,
-                remedy="run the write again; where beats come late, raise "
-                "hoodie.client.heartbeat.interval_in_ms.",
+                remedy=f"run the write again; where beats come late, raise {HEARTBEAT_INTERVAL_MS}.",
             )
 
     def stop(self) -> None:

@@ -21,6 +21,7 @@ from hudi_format.schema.avro import union_columns
 from hudi_format.schema.extension_types import own_types
 from hudi_format.storage.stable_reads import read_whole
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot
+from hudi_timeline.options.table_options import SCHEMA_ON_READ
 from hudi_timeline.table_config import META_FOLDER
 from hudi_timeline.timeline.active_timeline import SCHEMA_NEUTRAL, Timeline
 from hudi_timeline.timeline.commit_files import HISTORY_KEY as LATEST_SCHEMA
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 FOLDER = f"{META_FOLDER}/.schema"
 SUFFIX = ".schemacommit"
-OPTION = "hoodie.schema.on.read.enable"
 
 
 def with_history(snapshot: TableSnapshot, enabled: bool | None) -> TableSnapshot:
@@ -80,7 +80,7 @@ def _latest(snapshot: TableSnapshot) -> tuple[str, Instant | None]:
                 f"the commit {instant.time} does not go on with the table's schema history",
                 table=snapshot.storage.uri,
                 instant=instant.time,
-                remedy=f"read with {OPTION}=false, which goes by column names, or with Apache Hudi.",
+                remedy=f"read with {SCHEMA_ON_READ}=false, which goes by column names, or with Apache Hudi.",
             )
         return text, instant if text else None
     return "", None
@@ -114,7 +114,7 @@ def _history(snapshot: TableSnapshot) -> tuple[SchemaVersion, ...]:
             remedy="read the table again: a cleaner may have removed it meanwhile.",
         ) from None
     except CorruptFileError as e:
-        e.advise(f"restore it from a copy, or read with {OPTION}=false, which goes by column names.")
+        e.advise(f"restore it from a copy, or read with {SCHEMA_ON_READ}=false, which goes by column names.")
         raise e.at(table=storage.uri, file=path) from None
 
 

@@ -202,7 +202,7 @@ def _completed_range(
     chosen = tuple(i for i, at in completed.items() if begin < at <= last)
     first = min(completed.values(), default="")
     on_missing = options.on_missing or FULL_SCAN
-    if FULL_SCAN_FALLBACK in options.raw and not options.fallback_full_scan and options.on_missing is None:
+    if options.fallback_full_scan is False and options.on_missing is None:
         on_missing = SKIP if is_start(begin) else ERROR
     past = archived_instants(snapshot.storage, snapshot.config) if begin < first else _late(snapshot, begin)
     # An archival first writes its archive, then removes files: what is in both places is there.

@@ -27,6 +27,7 @@ from hudi_format.storage.protocol import Storage
 from hudi_timeline.file_system_view.file_slices import newest_slices
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.service_config import KEEP_VERSIONS, ServiceConfig
+from hudi_timeline.options.transaction_config import LAZY
 from hudi_timeline.reading import stability
 from hudi_timeline.services.clean_planner import CleanPlan, earliest_to_retain, is_due, make_plan
 from hudi_timeline.services.clean_records import last_clean
@@ -54,7 +55,6 @@ from hudi_timeline.timeline.instant import (
 )
 from hudi_timeline.timeline.instant_generator import new_instant
 from hudi_timeline.transaction import rollback_executor
-from hudi_timeline.transaction.commit_options import LAZY
 
 log = logging.getLogger("hudi")
 

@@ -71,7 +71,6 @@ def deduplicate(
     *,
     kind: DedupeType = DedupeType.INSERT,
     dry_run: bool = False,
-    options: Mapping[str, str] | None = None,
 ) -> DedupeResult:
     """Remove duplicate rows of a partition.
 
@@ -93,11 +92,9 @@ def deduplicate(
         )
     if dry_run:
         return _result(_find(storage, partition, kind))
-    options = dict(options or {})
     transaction = commit.begin(
-        storage, table, operation="UPSERT", options=commit.CommitOptions.from_options(options),
-        caller=RunningCall.here(),
-    )  # fmt: skip
+        storage, table, operation="UPSERT", options=context.options, caller=RunningCall.here()
+    )
     with transaction:
         # Looked for behind the beginning: a commit from there on is a conflict.
         found = _find(storage, partition, kind)

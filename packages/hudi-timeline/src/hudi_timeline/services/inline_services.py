@@ -6,13 +6,13 @@ The write is completed and visible by then, so a service that fails makes a warn
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hudi_format.errors import HudiError
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.service_config import ServiceConfig
+from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.services.archival import archive
 from hudi_timeline.services.archive_planner import wants_archive
 from hudi_timeline.services.cleaning import clean, wants_clean
@@ -35,7 +35,7 @@ class AfterCommit:
     timeline: Timeline | None = None
 
 
-def run(storage: Storage, config: ServiceConfig, options: Mapping[str, str]) -> AfterCommit:
+def run(storage: Storage, config: ServiceConfig, options: TransactionConfig) -> AfterCommit:
     """Run the services that are due."""
     if not config.enabled:
         return AfterCommit()

@@ -39,7 +39,7 @@ _MEANING = (
 # What Apache Hudi 0.15 writes into a merge-on-read table that it makes, and its log reader cannot do without.
 _OF_MERGE_ON_READ = {
     keys.PAYLOAD_CLASS: "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
-    "hoodie.compaction.record.merger.strategy": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+    keys.OLD_MERGE_STRATEGY: "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
 }
 _KNOWN = frozenset(
     v for k, v in vars(keys).items() if k.isupper() and isinstance(v, str) and v.startswith("hoodie.")

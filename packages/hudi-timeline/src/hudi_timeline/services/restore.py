@@ -42,8 +42,8 @@ from hudi_timeline.timeline.instant import (
     zone_of,
 )
 from hudi_timeline.timeline.instant_generator import new_instant
-from hudi_timeline.transaction.commit_options import refuse_alive
 from hudi_timeline.transaction.rollback_executor import rollback_record, tidy, undo
+from hudi_timeline.transaction.rollback_guard import refuse_alive
 from hudi_timeline.transaction.rollback_plan import Work, by_listing, work_of
 
 log = logging.getLogger("hudi")

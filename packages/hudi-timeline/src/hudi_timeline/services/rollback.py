@@ -21,8 +21,7 @@ from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
 from hudi_timeline.timeline.avro_files import render
 from hudi_timeline.timeline.instant import ROLLBACK, WRITE_ACTIONS, Instant
 from hudi_timeline.transaction import rollback_executor as undoing
-from hudi_timeline.transaction.commit_options import refuse_alive
-from hudi_timeline.transaction.rollback_guard import refuse_needed
+from hudi_timeline.transaction.rollback_guard import refuse_alive, refuse_needed
 from hudi_timeline.transaction.rollback_plan import make_plan, read_plan, target_of, work_of
 
 log = logging.getLogger("hudi")

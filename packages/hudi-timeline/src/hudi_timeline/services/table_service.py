@@ -10,12 +10,13 @@ from hudi_format.storage.open import as_durable_as_asked
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import feature_gate, metadata_table, table_config
 from hudi_timeline.concurrency import heartbeat
+from hudi_timeline.concurrency.locks.select import lock_of
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
 from hudi_timeline.options.service_config import ServiceConfig, parse_service_options
+from hudi_timeline.options.transaction_config import TransactionConfig, parse_transaction_options
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.instant import Instant
 from hudi_timeline.transaction import orphans
-from hudi_timeline.transaction.commit_options import CommitOptions
 
 
 class ServiceContext:
@@ -27,16 +28,16 @@ class ServiceContext:
         warnings: what the user should know.
     """
 
-    def __init__(self, storage: Storage, options: Mapping[str, str]) -> None:
+    def __init__(self, storage: Storage, options: TransactionConfig | None = None) -> None:
         """Context of a service.
 
-        Raises InvalidOptionError, NotAHudiTableError.
+        Raises NotAHudiTableError.
         """
-        self.storage = storage = as_durable_as_asked(storage, options)
-        self.options = CommitOptions.from_options(options)
+        self.options = options = options or TransactionConfig()
+        self.storage = storage = as_durable_as_asked(storage, options.durability)
         self.table: TableConfig = table_config.load(storage)
         self.warnings: list[str] = []
-        self._lock = self.options.lock_of(storage)
+        self._lock = lock_of(storage, self.options)
         self._seen: TableSnapshot | None = None
 
     @classmethod
@@ -46,15 +47,15 @@ class ServiceContext:
         Raises:
             UnsupportedError: of a dry run, the feature gate.
         """
-        context = cls(storage, options)
+        context = cls(storage, parse_transaction_options(options))
         if dry_run:
             context._seen = context.look()
-            feature_gate.check_service(storage, context.table, context._seen.timeline, options)
+            feature_gate.check_service(storage, context.table, context._seen.timeline, context.options)
         return context
 
     def service_config(self) -> ServiceConfig:
         """What the options say of cleaning and archival."""
-        return parse_service_options(self.options.raw or {})
+        return parse_service_options(self.options.raw)
 
     def is_alive(self, instant: Instant) -> bool:
         """Whether the writer of a pending instant is alive, by its heartbeat."""
@@ -89,7 +90,7 @@ class ServiceContext:
             snapshot = load_snapshot(self.storage, self.table)
             timeline = snapshot.timeline
             handled = {*allowed, "pending restore"} if while_restoring else allowed
-            feature_gate.check_service(self.storage, self.table, timeline, self.options.raw, allowed=handled)
+            feature_gate.check_service(self.storage, self.table, timeline, self.options, allowed=handled)
             if not keep_metadata:
                 self.drop_metadata_table(is_gone=timeline.lacks("metadata"))
             yield replace(snapshot, config=self.table)

@@ -32,7 +32,7 @@ from hudi_timeline.table_config import (
 from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
 from hudi_timeline.timeline.instant import COMPACTION, REQUESTED, Instant, file_name, instant_path
 from hudi_timeline.transaction import rollback_executor
-from hudi_timeline.transaction.commit_options import refuse_alive
+from hudi_timeline.transaction.rollback_guard import refuse_alive
 
 log = logging.getLogger("hudi")
 

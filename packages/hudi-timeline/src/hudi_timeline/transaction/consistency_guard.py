@@ -6,46 +6,38 @@ Source: FailSafeConsistencyGuard of Apache Hudi 0.15.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 from hudi_format.errors import MissingFileError
 from hudi_format.model import WriteStat
 from hudi_format.storage.parallel import on_threads
 from hudi_format.storage.protocol import Storage
-
-PREFIX = "hoodie.consistency.check."
-
-
-@dataclass(frozen=True, slots=True)
-class VisibilityPolling:
-    """Number of checks, first pause and longest pause; pauses double."""
-
-    checks: int = 7
-    first_ms: int = 2000
-    most_ms: int = 300_000
+from hudi_timeline.options.transaction_config import TransactionConfig
+from hudi_timeline.options.transaction_options import CONSISTENCY_CHECKS
 
 
 def wait_for_files(
     storage: Storage,
     stats: Sequence[WriteStat],
-    looks: VisibilityPolling,
+    config: TransactionConfig,
     *,
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
     """Wait until every file of a write is visible in its size.
 
     Args:
+        config: how often to look, the first pause between two looks, and the longest; each is twice the one before.
         pause: waits some seconds.
 
     Raises:
         MissingFileError: files that did not show up.
     """
-    left, wait_ms = list(stats), looks.first_ms
-    for check in range(max(1, looks.checks)):
+    looks = max(1, config.consistency_checks)
+    left, wait_ms = list(stats), config.consistency_first_ms
+    for check in range(looks):
         if check:
             pause(wait_ms / 1000)
-            wait_ms = min(2 * wait_ms, looks.most_ms)
+            wait_ms = min(2 * wait_ms, config.consistency_most_ms)
         infos = on_threads(storage, lambda s: storage.info(s.path), left)
         left = [
             stat
@@ -55,18 +47,8 @@ def wait_for_files(
         if not left:
             return
     raise MissingFileError(
-        f"{len(left)} of the {len(stats)} files of the write are not there, or not whole, after {looks.checks} looks",
+        f"{len(left)} of the {len(stats)} files of the write are not there, or not whole, after {looks} looks",
         table=storage.uri,
         file=left[0].path,
-        remedy=f"see whether something deletes files there; on a slow store raise {PREFIX}max_checks.",
-    )
-
-
-def looks_of(options: Mapping[str, str]) -> VisibilityPolling | None:
-    """Polling of the checked options; None where the check is off."""
-    if options.get(PREFIX + "enabled", "false").strip().lower() != "true":
-        return None
-    names = {"checks": "max_checks", "first_ms": "initial_interval_ms", "most_ms": "max_interval_ms"}
-    return VisibilityPolling(
-        **{name: int(options[PREFIX + key]) for name, key in names.items() if PREFIX + key in options}
+        remedy=f"see whether something deletes files there; on a slow store raise {CONSISTENCY_CHECKS}.",
     )

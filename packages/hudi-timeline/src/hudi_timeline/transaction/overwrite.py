@@ -28,12 +28,14 @@ from hudi_format.storage.protocol import Storage, has_no_folders
 from hudi_timeline import table_config
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.concurrency.locks import provider as locks
+from hudi_timeline.concurrency.locks.select import lock_of
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.snapshot import load_snapshot
+from hudi_timeline.options.transaction_config import EAGER, TransactionConfig
 from hudi_timeline.table_config import OVERWRITE_ROOM as ROOM
 from hudi_timeline.table_config import OVERWRITE_SWITCH as SWITCH
-from hudi_timeline.transaction.commit_options import EAGER, CommitOptions, refuse_alive
 from hudi_timeline.transaction.orphans import STAGING
+from hudi_timeline.transaction.rollback_guard import refuse_alive
 
 CLEARED = f"{ROOM}/.cleared"
 NEW = f"{ROOM}/table"
@@ -53,7 +55,7 @@ class Replacement:
     """
 
     def __init__(
-        self, storage: Storage, options: CommitOptions, lock: locks.TableLock, beat: heartbeat.Heartbeat
+        self, storage: Storage, options: TransactionConfig, lock: locks.TableLock, beat: heartbeat.Heartbeat
     ) -> None:
         self.storage = open_beside(storage, f"{storage.uri}/{NEW}")
         self.options = replace(options, lock_provider=None, lock_path=None, failed_writes=EAGER)
@@ -84,13 +86,13 @@ class Replacement:
 
 
 @contextmanager
-def replacing(storage: Storage, options: CommitOptions, caller: RunningCall) -> Iterator[Replacement]:
+def replacing(storage: Storage, options: TransactionConfig, caller: RunningCall) -> Iterator[Replacement]:
     """Scope of an overwrite; without a switch the new table is removed.
 
     Raises:
         ConcurrentWriterError: a writer of the table is alive (policy EAGER), or another one overwrites it.
     """
-    lock = options.lock_of(storage)
+    lock = lock_of(storage, options)
     beat = None
     try:
         with lock.held():
@@ -152,7 +154,7 @@ def settle(storage: Storage, *, beside_others: bool = False) -> bool:
     return decided
 
 
-def finish(storage: Storage, options: CommitOptions) -> bool:
+def finish(storage: Storage, options: TransactionConfig) -> bool:
     """Finish the switch of a dead process where no table exists; whether one exists now.
 
     Raises:
@@ -160,7 +162,7 @@ def finish(storage: Storage, options: CommitOptions) -> bool:
     """
     if storage.info(SWITCH) is None:
         return False
-    with options.lock_of(storage).held():
+    with lock_of(storage, options).held():
         settle(storage)
     return True
 
@@ -182,7 +184,7 @@ def _overwritten(storage: Storage, state: heartbeat.Liveness) -> ConcurrentWrite
     )
 
 
-def _refuse_writers(storage: Storage, options: CommitOptions) -> None:
+def _refuse_writers(storage: Storage, options: TransactionConfig) -> None:
     """Raise if another writer is active and the policy forbids it."""
     if options.failed_writes != EAGER:
         return

@@ -1,19 +1,22 @@
-"""Checks that a completed write may be rolled back.
+"""Checks that a write may be rolled back: its writer is dead, or nothing depends on what it completed.
 
 Source: validateSavepointRollbacks and validateRollbackCommitSequence of Apache Hudi 0.15.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
-from hudi_format.errors import MissingFileError, OptionError, UnsupportedError
+from hudi_format.errors import ConcurrentWriterError, MissingFileError, OptionError, UnsupportedError
 from hudi_format.file_names import parse_base_file, parse_log_file
 from hudi_format.model import WriteStat
 from hudi_format.storage.protocol import FileInfo, Storage
+from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.file_system_view.base_files import FileView
 from hudi_timeline.file_system_view.file_slices import merged_slices
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.commit_metadata import CommitMetadata, read_commit
@@ -25,6 +28,28 @@ from hudi_timeline.timeline.instant import (
     Instant,
     instant_path,
 )
+
+
+def refuse_alive(storage: Storage, pending: Instant, config: TransactionConfig) -> None:
+    """Raise ConcurrentWriterError if the writer of a pending instant is alive."""
+    state = heartbeat.liveness(
+        storage, pending.time, config.heartbeat_interval_ms, config.heartbeat_misses, now=time.time
+    )
+    if state.alive:
+        owner = state.owner
+        who = f" by process {owner.pid} on {owner.host}" if owner is not None and owner.pid else ""
+        age = max(state.age_ms or 0, 0) / 1000
+        raise ConcurrentWriterError(
+            f"another write is running{who}: {pending.action} since {pending.time}, last heartbeat "
+            f"{age:.0f} s ago",
+            table=storage.uri,
+            instant=pending.time,
+            remedy="wait for it to end and run the write again; if its writer is known to be dead, "
+            f"delete {heartbeat.heartbeat_path(pending.time)}, and the next write rolls it back.",
+            heartbeat_age_ms=state.age_ms,
+            host=owner.host if owner else "",
+            pid=owner.pid if owner else 0,
+        )
 
 
 def refuse_needed(

@@ -34,8 +34,11 @@ from hudi_timeline import feature_gate, metadata_table, table_config
 from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.concurrency.heartbeat import Heartbeat
 from hudi_timeline.concurrency.locks import provider as locks
+from hudi_timeline.concurrency.locks.select import lock_of
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, load_snapshot
+from hudi_timeline.options.transaction_config import EAGER, TransactionConfig
+from hudi_timeline.options.transaction_options import ALLOW_EMPTY_COMMIT
 from hudi_timeline.table_config import BACKUP_FILE, OVERWRITE_ROOM, TableConfig
 from hudi_timeline.timeline.active_timeline import is_clustering, list_folder
 from hudi_timeline.timeline.avro_files import empty_replace_request
@@ -52,10 +55,7 @@ from hudi_timeline.timeline.instant import (
 )
 from hudi_timeline.timeline.instant_generator import new_instant, wait_for_next_tick
 from hudi_timeline.transaction import consistency_guard, orphans, overwrite, rollback_executor, schema_rebase
-from hudi_timeline.transaction.commit_options import EAGER as EAGER
-from hudi_timeline.transaction.commit_options import LAZY as LAZY
-from hudi_timeline.transaction.commit_options import CommitOptions as CommitOptions
-from hudi_timeline.transaction.commit_options import refuse_alive as refuse_alive
+from hudi_timeline.transaction.rollback_guard import refuse_alive
 
 log = logging.getLogger("hudi")
 
@@ -89,8 +89,7 @@ def begin(
     *,
     operation: str,
     action: str = COMMIT,
-    options: CommitOptions | None = None,
-    config: feature_gate.RawOptions | None = None,
+    options: TransactionConfig | None = None,
     now: Callable[[], float] = time.time,
     caller: RunningCall | None = None,
     commits: CommitCache | None = None,
@@ -101,8 +100,7 @@ def begin(
         table: as the caller knows it; it is read again under the lock.
         operation: Apache Hudi's name of the operation, e.g. UPSERT.
         action: `commit` or `replacecommit`.
-        options: how the transaction behaves; made from `config.raw` where it is not given.
-        config: the write's parsed options.
+        options: how the transaction behaves.
         now: seconds since the epoch.
         caller: the call that ends the write; where it is over and the write is not ended, because of an interrupt,
             the next write rolls it back.  Without it the write goes on until it is ended.
@@ -115,9 +113,8 @@ def begin(
     """
     if action not in (COMMIT, REPLACE_COMMIT):
         raise ValueError(f"a copy-on-write table takes commit or replacecommit, not {action!r}")
-    if options is None:
-        options = CommitOptions.from_options(config.raw) if config is not None else CommitOptions()
-    lock = options.lock_of(storage)
+    options = options or TransactionConfig()
+    lock = lock_of(storage, options)
     with lock.held():
         listed = list_folder(storage)
         if listed.has(OVERWRITE_ROOM):
@@ -132,7 +129,7 @@ def begin(
             table_config.recover(storage)
         snapshot = load_snapshot(storage, table_config.load(storage), commits=commits, listed=listed)
         feature_gate.check_write(
-            storage, snapshot.config, snapshot.timeline, options.raw, operation, read=snapshot.commits.get
+            storage, snapshot.config, snapshot.timeline, options, operation, read=snapshot.commits.get
         )
         dead: list[Instant] = []
         if options.failed_writes == EAGER:
@@ -149,7 +146,7 @@ def begin(
     return transaction
 
 
-def _dead_writes(snapshot: TableSnapshot, options: CommitOptions) -> list[Instant]:
+def _dead_writes(snapshot: TableSnapshot, options: TransactionConfig) -> list[Instant]:
     """Pending writes to roll back, newest first.
 
     Raises:
@@ -169,7 +166,7 @@ def _repair(
     dead: list[Instant],
     marked: list[str],
     beating: list[str],
-    options: CommitOptions,
+    options: TransactionConfig,
 ) -> TableSnapshot:
     """Finish or undo what dead writers left, and give the table afterwards."""
     storage = snapshot.storage
@@ -191,7 +188,7 @@ def _repair(
 def _announce(
     snapshot: TableSnapshot,
     action: str,
-    options: CommitOptions,
+    options: TransactionConfig,
     now: Callable[[], float],
     call: RunningCall,
 ) -> tuple[str, Heartbeat]:
@@ -240,7 +237,7 @@ class Transaction:
         instant: str,
         action: str,
         operation: str,
-        options: CommitOptions,
+        options: TransactionConfig,
         lock: locks.TableLock,
         beat: Heartbeat,
         warnings: tuple[str, ...] = (),
@@ -371,11 +368,10 @@ class Transaction:
             raise ValueError("only a replacecommit replaces file groups")
         empty = not metadata.partition_to_stats and not metadata.replaced
         if empty and not self._options.allow_empty and not even_if_empty:
-            self.abort("hoodie.allow.empty.commit=false")
+            self.abort(f"{ALLOW_EMPTY_COMMIT}=false")
             return metadata
-        looks = consistency_guard.looks_of(self._options.raw or {})
-        if looks is not None:
-            consistency_guard.wait_for_files(self.storage, metadata.stats, looks)
+        if self._options.consistency_check:
+            consistency_guard.wait_for_files(self.storage, metadata.stats, self._options)
         with self._lock.held():
             return self._commit_locked(metadata, participants, recheck)
 
@@ -431,7 +427,7 @@ class Transaction:
         if metadata_table.built(config):
             # Another writer built it since this one took it away.
             feature_gate.check_write(
-                self.storage, config, timeline, self._options.raw, self.operation, read=snapshot.commits.get
+                self.storage, config, timeline, self._options, self.operation, read=snapshot.commits.get
             )
             self.config, warning = metadata_table.drop(self.storage, config)
             self.warnings.append(warning)

@@ -22,7 +22,21 @@ from hudi_timeline import table_config
 from hudi_timeline.file_system_view.listing import list_partitions
 from hudi_timeline.file_system_view.snapshot import load_snapshot
 from hudi_timeline.options import WriteConfig
-from hudi_timeline.options.write_options import QUARANTINE
+from hudi_timeline.options.table_options import (
+    HIVE_STYLE,
+    PARTITION,
+    PRECOMBINE,
+    RECONCILE_SCHEMA,
+    RECORD_KEY,
+    TABLE_NAME,
+)
+from hudi_timeline.options.transaction_options import HEARTBEAT_INTERVAL_MS, HEARTBEAT_MISSES
+from hudi_timeline.options.write_options import (
+    BULK_INSERT_PARALLELISM,
+    OPERATION,
+    PARTITIONS_TO_DELETE,
+    QUARANTINE,
+)
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.avro_files import parse
 from hudi_timeline.timeline.instant import ROLLBACK
@@ -30,8 +44,6 @@ from hudi_timeline.validation.row_rules import ID, INSTANT
 
 R = TypeVar("R")
 EXTRA = "hudi.quarantine"
-_WRITE = "hoodie.datasource.write."
-_HEARTBEAT = "hoodie.client.heartbeat."
 _WAIT_S, _BETWEEN_S = 60.0, 0.2
 
 
@@ -55,31 +67,34 @@ def open_quarantine(storage: Storage, config: WriteConfig) -> Storage | None:
 
 
 def _options(config: WriteConfig, name: str) -> dict[str, str]:
-    """Options of any write to a table's quarantine, with the table's heartbeat settings."""
-    given = {k: v for k, v in config.raw.items() if k.startswith(_HEARTBEAT)}
-    return {"hoodie.table.name": f"{name}_quarantine", **given}
+    """The options of any write to the quarantine of a table; its writers count as dead when those of the table do."""
+    return {
+        TABLE_NAME: f"{name}_quarantine",
+        HEARTBEAT_INTERVAL_MS: str(config.transaction.heartbeat_interval_ms),
+        HEARTBEAT_MISSES: str(config.transaction.heartbeat_misses),
+    }
 
 
 def write_options(config: WriteConfig, name: str, tasks: int) -> dict[str, str]:
-    """Options of a write of rejected rows."""
+    """The options of a write of bad rows of a table."""
     return {
         **_options(config, name),
-        _WRITE + "operation": "bulk_insert",
-        _WRITE + "recordkey.field": ID,
-        _WRITE + "partitionpath.field": INSTANT,
-        _WRITE + "precombine.field": "",
-        _WRITE + "hive_style_partitioning": "true",
-        _WRITE + "reconcile.schema": "true",
-        "hoodie.bulkinsert.shuffle.parallelism": str(tasks),
+        OPERATION: "bulk_insert",
+        RECORD_KEY: ID,
+        PARTITION: INSTANT,
+        PRECOMBINE: "",
+        HIVE_STYLE: "true",
+        RECONCILE_SCHEMA: "true",
+        BULK_INSERT_PARALLELISM: str(tasks),
     }
 
 
 def removal_options(config: WriteConfig, name: str, instants: Sequence[str]) -> dict[str, str]:
-    """Options of a delete_partition of the rows of some writes."""
+    """The options of a delete_partition of the rows of some writes."""
     return {
         **_options(config, name),
-        _WRITE + "operation": "delete_partition",
-        _WRITE + "partitions.to.delete": ",".join(f"{INSTANT}={i}" for i in instants),
+        OPERATION: "delete_partition",
+        PARTITIONS_TO_DELETE: ",".join(f"{INSTANT}={i}" for i in instants),
     }
 
 

@@ -18,10 +18,11 @@ from typing import Any
 from hudi_format.errors import ConcurrentWriterError, OptionError
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.concurrency import heartbeat
+from hudi_timeline.concurrency.locks.select import lock_of
 from hudi_timeline.metadata_table import FOLDER
+from hudi_timeline.options.transaction_config import parse_transaction_options
 from hudi_timeline.table_config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from hudi_timeline.timeline.instant import format_instant
-from hudi_timeline.transaction.commit_options import CommitOptions
 from hudi_timeline.verify import repairs
 from hudi_timeline.verify.check_keys import ScanOf
 from hudi_timeline.verify.findings import KINDS, Finding, Severity
@@ -83,7 +84,7 @@ def repair(
         _check_codes(only)
     if dry_run:
         return RepairResult(_plan(storage, only, deep=deep, scan_of=scan_of))
-    with CommitOptions.from_options(dict(options or {})).lock_of(storage).held():
+    with lock_of(storage, parse_transaction_options(options or {})).held():
         _refuse_live_writers(storage)
         now = _plan(storage, only, deep=deep, scan_of=scan_of)
         if plan is not None:

@@ -21,6 +21,7 @@ from hudi_format.merge.spilled_records import SpillFile
 from hudi_format.merge.spilled_table import gathered, is_large, keep_if_large, pick, windows
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from hudi_timeline.options.write_options import PARTITIONER
 from hudi_timeline.writing.bucket_shuffle import split
 from hudi_timeline.writing.bulk_insert import stored_keys
 from hudi_timeline.writing.engine import PrepareTask
@@ -132,8 +133,6 @@ def _part_numbers(rows: pa.Table, bounds: pa.Table, task: PrepareTask) -> np.nda
 
 # A function of the user's in the place of Apache Hudi's BulkInsertPartitioner classes.
 
-OPTION = "hoodie.bulkinsert.user.defined.partitioner.class"
-
 
 def user_function(name: str) -> Callable[..., Any]:
     """The function behind `module:function`, dots allowed on both sides.
@@ -145,4 +144,4 @@ def user_function(name: str) -> Callable[..., Any]:
     Raises:
         InvalidOptionError: it cannot be imported, or is none.
     """
-    return imported(name, OPTION)
+    return imported(name, PARTITIONER)

@@ -27,14 +27,13 @@ from hudi_index.lookup import GLOBAL_KINDS, KINDS, SIMPLE
 from hudi_timeline import table_config
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options import WriteConfig
+from hudi_timeline.options.file_options import INDEX_SWITCH, INDEX_TYPE
 from hudi_timeline.table_config import INDEX, PROPERTIES_FILE, TableConfig
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.transaction.transaction import Transaction
 
 log = logging.getLogger("hudi")
 
-INDEX_TYPE = "hoodie.index.type"
-INDEX_SWITCH = "hudi.index.allow.switch"
 # In the commit's extraMetadata.
 RECORDED = INDEX
 

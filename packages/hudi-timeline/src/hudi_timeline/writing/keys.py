@@ -21,15 +21,12 @@ from hudi_index.bloom.key_observer import MAX_KEY, MIN_KEY
 from hudi_index.lookup import BLOOM, GLOBAL_BLOOM, LookupCount
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options import WriteConfig
+from hudi_timeline.options.table_options import POPULATE_META_FIELDS as POPULATE_META
+from hudi_timeline.options.write_options import COMBINE_BEFORE_INSERT, DROP_DUPLICATES
 from hudi_timeline.table_config import DROP_PARTITION_COLUMNS, POPULATE_META_FIELDS, TableConfig
 
 # Files whose keys are looked at for the form of timestamps.
 _SAMPLE = 16
-_NOT_FOR_MADE_UP = {
-    "hoodie.combine.before.insert": "true",
-    "hoodie.datasource.write.insert.drop.duplicates": "true",
-    "hoodie.populate.meta.fields": "false",
-}
 _TEXT = re.compile(r"[0-9]{4,}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]+")
 _NUMBER = re.compile(r"-?[0-9]+")
 
@@ -73,8 +70,12 @@ def with_made_up_keys(
     """
     if not spec.auto:
         return config, False
-    for option, wrong in _NOT_FOR_MADE_UP.items():
-        if config.raw.get(option, "").strip().lower() == wrong:
+    for option, asked, wrong in (
+        (COMBINE_BEFORE_INSERT, config.combine_before_insert, "true"),
+        (DROP_DUPLICATES, config.drop_duplicates, "true"),
+        (POPULATE_META, not config.populate_meta_fields, "false"),
+    ):
+        if asked:
             raise ConflictingOptionError(
                 f"{option}={wrong} does not go with made-up record keys, which are all different",
                 table=storage.uri,

@@ -15,6 +15,7 @@ from hudi_format.storage.protocol import Storage
 from hudi_index.lookup import GLOBAL_KINDS
 from hudi_timeline import table_config as keys
 from hudi_timeline.options import WriteConfig
+from hudi_timeline.options.table_options import TABLE_NAME
 
 
 def table_properties(
@@ -37,8 +38,8 @@ def table_properties(
         raise MissingColumnError(
             "the table does not exist yet and has no name",
             table=storage.uri,
-            remedy="set hoodie.table.name.",
-            option="hoodie.table.name",
+            remedy=f"set {TABLE_NAME}.",
+            option=TABLE_NAME,
         )
     table_type = (config.table_type or "COPY_ON_WRITE").upper()
     if table_type != "COPY_ON_WRITE":

@@ -152,7 +152,7 @@ def execute(
     with phases("plan"):
         config = parse_write_options(options)
         checks = Checks.of(config, validators, rules)
-        storage = as_durable_as_asked(storage, config.raw)
+        storage = as_durable_as_asked(storage, config.transaction.durability)
 
         def understood(plan: Plan) -> None:
             checks.understood(engine, plan.schema, populate_meta_fields=not plan.virtual)
@@ -220,7 +220,7 @@ def _transaction(run: _Run) -> Iterator[tuple[commit.Transaction, TableConfig]]:
     """A transaction on the table, which is created first if new."""
     plan = run.plan
     action = "replacecommit" if plan.operation in _REPLACING else "commit"
-    options = commit.CommitOptions.from_options(plan.config.raw)
+    options = plan.config.transaction
     caller = RunningCall.here()
     with overwrite.replacing(plan.storage, options, caller) if plan.recreate else nullcontext() as new:
         run.replacement = new
@@ -233,7 +233,7 @@ def _transaction(run: _Run) -> Iterator[tuple[commit.Transaction, TableConfig]]:
         try:
             with commit.begin(
                 storage, table, action=action, operation=plan.operation_name.upper(), options=options,
-                config=plan.config, caller=caller, commits=None if plan.snapshot is None else plan.snapshot.commits,
+                caller=caller, commits=None if plan.snapshot is None else plan.snapshot.commits,
             ) as transaction:  # fmt: skip
                 _plan_again(run, transaction)
                 run.aside.settle(transaction)
@@ -305,7 +305,7 @@ def _finish(
     if not transaction.committed:  # empty, and hoodie.allow.empty.commit=false
         return _nothing(run, tuple(transaction.warnings))
     with phases("services"):
-        after = inline_services.run(plan.storage, plan.config.services, plan.config.raw)
+        after = inline_services.run(plan.storage, plan.config.services, plan.config.transaction)
     completion = _completion(plan.storage, transaction.instant, table, after.timeline)
     message = CommitNotice(
         transaction.instant,

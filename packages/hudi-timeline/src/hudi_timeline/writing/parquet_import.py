@@ -30,14 +30,13 @@ from hudi_format.schema.arrow import normalize_schema
 from hudi_format.schema.evolution import reconcile
 from hudi_format.storage.open import open_storage
 from hudi_format.storage.protocol import Storage
+from hudi_timeline.options.write_options import OPERATION
 from hudi_timeline.reading.filters import make_predicate
 from hudi_timeline.reading.plan import Predicate
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute
 from hudi_timeline.writing.result import CommitResult
 from hudi_timeline.writing.write_plan import APPEND, ERROR
-
-OPERATION = "hoodie.datasource.write.operation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +133,9 @@ def import_parquet(
         OptionError, SchemaError, MissingFileError, CorruptFileError: as `ParquetSource.of` and `execute`.
     """
     rows = ParquetSource.of(open_storage(source, storage_options), where)
-    given = {OPERATION: "bulk_insert", **options, **({OPERATION: "upsert"} if upsert else {})}
+    given: dict[str, str] = {OPERATION: "bulk_insert", **options}
+    if upsert:
+        given[OPERATION] = "upsert"
     return execute(
         LocalEngine(),
         open_storage(path, storage_options),

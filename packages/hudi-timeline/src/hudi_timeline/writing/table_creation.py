@@ -16,7 +16,7 @@ from hudi_format.storage.hadoop_options import without_hadoop_options
 from hudi_format.storage.open import open_storage
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import table_config
-from hudi_timeline.options import parse_write_options
+from hudi_timeline.options import parse_write_options, table_options
 from hudi_timeline.options.table_options import MERGE
 from hudi_timeline.options.user_options import as_options
 from hudi_timeline.writing.keys import key_spec_of
@@ -54,20 +54,20 @@ def create_table(
             f"a table of version 6 has one ordering field, not {len(ordering)}: {', '.join(ordering)}",
             remedy="name the field that decides.",
         )
-    merged = {
-        "hoodie.table.name": name,
-        "hoodie.datasource.write.table.type": table_type,
-        # None: keys are made up.
-        **({"hoodie.datasource.write.recordkey.field": ",".join(keys)} if keys else {}),
-        **({"hoodie.datasource.write.partitionpath.field": ",".join(partitions)} if partitions else {}),
-        **({"hoodie.datasource.write.precombine.field": ordering[0]} if ordering else {}),
-        **given,
-    }
+    merged: dict[str, str] = {table_options.TABLE_NAME: name, table_options.TABLE_TYPE: table_type}
+    for key, fields in (
+        (table_options.RECORD_KEY, keys),  # none: keys are made up
+        (table_options.PARTITION, partitions),
+        (table_options.PRECOMBINE, ordering),
+    ):
+        if fields:
+            merged[key] = ",".join(fields)
+    merged |= given
     config = parse_write_options(merged)
     normal = normalize_schema(schema)
     key_spec = key_spec_of(config, None)
-    for fields, what in ((key_spec.key_fields, "record key"), (key_spec.partition_fields, "partition")):
-        require(normal, fields, what, storage)
+    for columns, what in ((key_spec.key_fields, "record key"), (key_spec.partition_fields, "partition")):
+        require(normal, columns, what, storage)
     if ordering:
         require(normal, ordering, "ordering", storage)
     properties = table_properties(

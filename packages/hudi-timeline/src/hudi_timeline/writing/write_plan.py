@@ -38,6 +38,8 @@ from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
 from hudi_timeline.file_system_view.table_schema import refuse_defaults, refuse_unwritable
 from hudi_timeline.options import WriteConfig, check_against_table
 from hudi_timeline.options.allowed_functions import table_merge_rule
+from hudi_timeline.options.file_options import INDEX_TYPE
+from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.options.write_options import PREPPED
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.instant import INFLIGHT, instant_path
@@ -112,7 +114,7 @@ def plan_write(
 ) -> Plan | None:
     """The plan; None where mode "ignore" keeps a table."""
     mode = _mode(mode)
-    table = _existing(storage, config.raw)
+    table = _existing(storage, config.transaction)
     if table is not None and mode == ERROR:
         raise TableExistsError(
             "a table is already there", table=storage.uri,
@@ -132,7 +134,7 @@ def _mode(mode: str) -> str:
     return known
 
 
-def _existing(storage: Storage, options: Mapping[str, str]) -> TableConfig | None:
+def _existing(storage: Storage, options: TransactionConfig) -> TableConfig | None:
     """The table at the path; None where there is nothing.
 
     Raises:
@@ -141,9 +143,7 @@ def _existing(storage: Storage, options: Mapping[str, str]) -> TableConfig | Non
     try:
         return table_config.load(storage)
     except NotAHudiTableError as e:
-        if e.details.get("overwritten") and overwrite.finish(
-            storage, commit.CommitOptions.from_options(options)
-        ):
+        if e.details.get("overwritten") and overwrite.finish(storage, options):
             return table_config.load(storage)
         foreign = [e.name for e in storage.list("") if not e.name.startswith(".hoodie")]
         if foreign:
@@ -191,7 +191,9 @@ def plan_for(
         snapshot = snapshot or load_snapshot(storage, old)
         check_against_table(config.raw, old.properties)
         name = f"{operation}{PREPPED if config.prepped else ''}".upper()
-        feature_gate.check_write(storage, old, snapshot.timeline, config.raw, name, read=snapshot.commits.get)
+        feature_gate.check_write(
+            storage, old, snapshot.timeline, config.transaction, name, read=snapshot.commits.get
+        )
     if data is None and not (operation == "delete_partition" and config.partitions_to_delete):
         raise OptionError(
             "no rows were given", table=storage.uri, remedy="give data, or the partitions to delete."
@@ -290,7 +292,7 @@ def plan_for(
             f"the merge {rule.custom or rule.name} is not provided with {index}",
             table=storage.uri,
             remedy="use an index within partitions on a new table.",
-            option="hoodie.index.type",
+            option=INDEX_TYPE,
         )
     if operation == "insert_overwrite" and config.overwrite_mode == "STATIC":
         warnings = (

@@ -22,6 +22,7 @@ from hudi_format.storage.protocol import Storage
 from hudi_timeline import table_config
 from hudi_timeline.file_system_view.listing import list_partitions
 from hudi_timeline.file_system_view.snapshot import CommitCache, open_snapshot
+from hudi_timeline.options.write_options import OPERATION, PARTITIONS_TO_DELETE
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.transaction.write_basis import Basis
 from hudi_timeline.validation.precommit import Validator
@@ -30,10 +31,8 @@ from hudi_timeline.writing.new_table import choose, require_all
 from hudi_timeline.writing.operation import check, execute
 from hudi_timeline.writing.result import CommitResult
 
-OPERATION = "hoodie.datasource.write.operation"
 # How often the rows of a filter are read, where others commit before they are deleted.
 TRIES_TO_READ = 5
-PARTITIONS_TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
 
 Rules: TypeAlias = Mapping[str, str | pc.Expression] | None
 

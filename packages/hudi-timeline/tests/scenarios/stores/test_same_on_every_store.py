@@ -11,6 +11,7 @@ import pytest
 
 from hudi_format.errors import ConcurrentWriterError, StorageError, TableExistsError
 from hudi_timeline import HudiTable, table_config
+from hudi_timeline.options.transaction_config import parse_transaction_options
 from hudi_timeline.testing import CHANGES, CRASH, FAIL, Fault, Faults
 from hudi_timeline.transaction import transaction
 from hudi_timeline.writing.local_engine import LocalEngine
@@ -181,7 +182,7 @@ def test_the_second_of_two_writers_is_told_so(store):
     write(store.storage(), rows(4), "insert")
     config = table_config.load(store.storage())
     raw = {**OPTIONS, "hoodie.client.heartbeat.interval_in_ms": "60000"}
-    options = transaction.CommitOptions.from_options(raw)
+    options = parse_transaction_options(raw)
     first = transaction.begin(store.storage(), config, operation="UPSERT", options=options)
     with first, pytest.raises(ConcurrentWriterError):
         write(store.storage(), rows(1, v=1), **{"hoodie.client.heartbeat.interval_in_ms": "60000"})

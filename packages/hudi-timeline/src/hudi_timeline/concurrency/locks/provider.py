@@ -13,6 +13,7 @@ from typing import Protocol
 
 from hudi_format.errors import HudiError, LockError
 from hudi_timeline.concurrency.running_call import RunningCall
+from hudi_timeline.options.transaction_options import LOCK_WAIT_MS
 
 log = logging.getLogger("hudi")
 
@@ -20,7 +21,7 @@ log = logging.getLogger("hudi")
 _FIRST_PAUSE_S = 0.005
 _LONGEST_PAUSE_S = 0.25
 
-DEFAULT_WAIT_MS = 60_000
+DEFAULT_WAIT_MS: int = LOCK_WAIT_MS.value
 
 # What blocks of this process hold or are about to, so that it can be given back for one that an interrupt kept from
 # doing so.

@@ -8,14 +8,27 @@ from hudi_format.errors import UnsupportedError
 from hudi_format.storage.open import open_storage
 from hudi_format.storage.protocol import ReplacingStorage, Storage
 from hudi_timeline.concurrency.locks.file_system import FileSystemLock
-from hudi_timeline.concurrency.locks.provider import InProcessLock, Lock
+from hudi_timeline.concurrency.locks.provider import InProcessLock, Lock, TableLock
 from hudi_timeline.concurrency.locks.storage_lock import DEFAULT_VALIDITY_S, StorageLock
+from hudi_timeline.options.transaction_config import TransactionConfig
+from hudi_timeline.options.transaction_options import LOCK_PROVIDER, LOCKS
 
-PROVIDER = "hoodie.write.lock.provider"
-_PACKAGE = "org.apache.hudi.client.transaction.lock."
-IN_PROCESS = _PACKAGE + "InProcessLockProvider"
-FILE_SYSTEM = _PACKAGE + "FileSystemBasedLockProvider"
-STORAGE = _PACKAGE + "StorageBasedLockProvider"
+IN_PROCESS = LOCKS + "InProcessLockProvider"
+FILE_SYSTEM = LOCKS + "FileSystemBasedLockProvider"
+STORAGE = LOCKS + "StorageBasedLockProvider"
+
+
+def lock_of(storage: Storage, config: TransactionConfig) -> TableLock:
+    """The lock of a table, as the options of its transactions choose it."""
+    lock = lock_for(
+        storage,
+        config.lock_provider,
+        path=config.lock_path,
+        expire_minutes=config.lock_expire_minutes,
+        validity_s=config.lock_validity_s,
+        options=config.raw,
+    )
+    return TableLock(lock, config.lock_wait_ms)
 
 
 def lock_for(
@@ -57,9 +70,9 @@ def lock_for(
     if provider == STORAGE:
         return StorageLock(storage, validity_s=validity_s)
     raise UnsupportedError(
-        f"{PROVIDER}={provider} is not provided yet",
+        f"{LOCK_PROVIDER}={provider} is not provided yet",
         table=storage.uri,
         remedy=f"use {FILE_SYSTEM} or {STORAGE}, or leave the option out: tables on local file systems are "
         "then locked between processes by flock, tables on S3 by a lock file.",
-        option=PROVIDER,
+        option=LOCK_PROVIDER,
     )

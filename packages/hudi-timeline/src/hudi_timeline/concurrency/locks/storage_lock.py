@@ -23,11 +23,12 @@ from hudi_format.storage.protocol import ReplacingStorage, Storage
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.concurrency.locks.file_system import UNREADABLE
 from hudi_timeline.concurrency.locks.provider import InProcessLock
+from hudi_timeline.options.transaction_options import LOCK_VALIDITY_S
 
 log = logging.getLogger("hudi")
 
 PATH = ".hoodie/.locks/table_lock.json"
-DEFAULT_VALIDITY_S = 300
+DEFAULT_VALIDITY_S: int = LOCK_VALIDITY_S.value
 # Apache Hudi's allowance for clocks that do not agree.
 DRIFT_MS = 500
 
@@ -140,7 +141,7 @@ class StorageLock:
         return LockError(
             f"the lock was taken away by another writer: {self.name}",
             table=self._storage.uri,
-            remedy="raise hoodie.write.lock.storage.validity.timeout.secs, then run the write again.",
+            remedy=f"raise {LOCK_VALIDITY_S}, then run the write again.",
         )
 
     def release(self) -> None:

@@ -1,4 +1,4 @@
-"""Options of commits, with the names and defaults of Apache Hudi."""
+"""Options of transactions, with the names and defaults of Apache Hudi."""
 
 import pytest
 
@@ -6,12 +6,12 @@ from hudi_format.errors import (
     InvalidOptionError,
 )
 from hudi_timeline.concurrency.locks.select import FILE_SYSTEM
-from hudi_timeline.transaction.transaction import CommitOptions
+from hudi_timeline.options.transaction_config import TransactionConfig, parse_transaction_options
 
 
 def test_options_are_read_with_apache_hudis_names_and_defaults():
-    assert CommitOptions.from_options({}) == CommitOptions(raw={})
-    options = CommitOptions.from_options(
+    assert parse_transaction_options({}) == TransactionConfig()
+    options = parse_transaction_options(
         {
             "hoodie.client.heartbeat.interval_in_ms": "5000",
             "hoodie.client.heartbeat.tolerable.misses": "3",
@@ -30,7 +30,7 @@ def test_options_are_read_with_apache_hudis_names_and_defaults():
     assert (options.lock_wait_ms, options.lock_provider, options.lock_expire_minutes) == (0, FILE_SYSTEM, 5)
     assert not options.allow_empty
     occ = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
-    assert CommitOptions.from_options(occ).failed_writes == "LAZY"
+    assert parse_transaction_options(occ).failed_writes == "LAZY"
 
 
 @pytest.mark.parametrize(
@@ -40,5 +40,5 @@ def test_options_are_read_with_apache_hudis_names_and_defaults():
 )  # fmt: skip
 def test_options_that_cannot_be_read_are_named(key, value):
     with pytest.raises(InvalidOptionError) as e:
-        CommitOptions.from_options({key: value})
+        parse_transaction_options({key: value})
     assert e.value.details["option"] == key
