@@ -79,11 +79,17 @@ def test_a_sequence_of_operations_gives_the_rows_and_counts_of_the_engine_withou
     HudiTable.create(
         there, SCHEMA, name="t", record_keys=["id"], partition_fields=["city"], ordering_fields=["ts"]
     )
-    save(spark, here, FIRST, "bulk_insert")
-    without_jvm(there, FIRST, "bulk_insert")
+    given = options(
+        **{"hudi.partition.null.texts": "write"}
+    )  # the empty text of the last step is stored as null
+    save(spark, here, FIRST, "bulk_insert", given)
+    without_jvm(there, FIRST, "bulk_insert", given)
     assert content(here) == content(there)
     for operation, table in STEPS:
-        ours, theirs = save(spark, here, table, operation), without_jvm(there, table, operation)
+        ours, theirs = (
+            save(spark, here, table, operation, given),
+            without_jvm(there, table, operation, given),
+        )
         counts = [(c.inserted, c.updated, c.deleted, c.partitions, c.operation) for c in (ours, theirs)]
         assert counts[0] == counts[1], operation
         assert content(here) == content(there), operation
