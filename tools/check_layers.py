@@ -37,6 +37,7 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
     ),
     "hudi_index": ({"hashing"}, {"bloom"}, {"lookup", "metadata_table"}, {"tagging"}),
     "hudi_timeline": (
+        {"table_version"},
         {"options"},
         {"concurrency"},
         {"table_config", "progress"},
@@ -255,6 +256,20 @@ def _of_size(path: Path, lines: int) -> Iterator[str]:
         yield f"{name}: {lines} lines; it needs no reason in SMALL any more"
 
 
+# Such a comparison is a property of `TableVersion`, with a name that says what depends on it.
+VERSION_NUMBER = re.compile(
+    r"\bconfig\.version(?:\.layout)? *(?:[<>]=?|[=!]=|in\b) *[\d(]|\blayout_version\b"
+)
+
+
+def of_versions(root: Path) -> Iterator[str]:
+    for package in ("hudi_timeline", "hudi_spark"):
+        for path in modules(root, package):
+            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+                if VERSION_NUMBER.search(line):
+                    yield f"{path.relative_to(root)}:{number}: compares a table version; ask TableVersion"
+
+
 def of_documents(root: Path) -> Iterator[str]:
     for pattern in DOCUMENTS:
         for path in sorted(root.glob(pattern)):
@@ -334,6 +349,7 @@ def violations(root: Path) -> list[str]:
         *between_packages(root),
         *between_rooms(root),
         *of_modules(root),
+        *of_versions(root),
         *of_documents(root),
         *of_changes(root),
         *of_listings(root),

@@ -34,7 +34,7 @@ def questions(table: HudiTable) -> dict[str, dict[str, str]]:
     """The read options of each question, by the name of its answer."""
     past = [i for i in archived_instants(table.storage, table.config) if i.action in WRITE_ACTIONS]
     writes = [*past, *table.timeline.completed_writes()]
-    by_completion = table.config.layout_version == 2
+    by_completion = table.config.version.has_completion_times
     times = [i.completion if by_completion else i.time for i in writes]
     asked: dict[str, dict[str, str]] = {"snapshot": {}, "read_optimized": {QUERY: "read_optimized"}}
     asked |= {f"asof_{i.time}": {AS_OF: i.time} for i in writes}

@@ -31,7 +31,7 @@ def test_every_golden_configuration_loads_and_keeps_its_keys(golden_timelines):
         config = load(LocalStorage(str(folder)), pause=no_pause)
         assert config.version == int(folder.parent.name[1:])
         assert config.name
-        assert config.layout_version == 1
+        assert config.version.layout == 1
         text = (folder / PROPERTIES_FILE).read_bytes()
         assert dict(config.properties) == props.parse(text)
 
@@ -55,7 +55,7 @@ def test_typed_values_of_a_golden_table(golden_timelines):
 
 def test_missing_keys_have_apache_hudis_defaults():
     config = TableConfig({"hoodie.table.name": "t"})
-    assert (config.version, config.layout_version, config.table_type) == (0, 0, "COPY_ON_WRITE")
+    assert (config.version, config.version.layout, config.table_type) == (0, 0, "COPY_ON_WRITE")
     assert config.populate_meta_fields
     assert config.archive_folder == "archived"
     assert config.partition_fields == ()
@@ -163,7 +163,7 @@ def test_creation_makes_the_folders_and_a_valid_file(storage):
         ".schema", ".temp", ".aux", "archived", "hoodie.properties"
     }  # fmt: skip
     config = load(storage)
-    assert (config.version, config.layout_version, config.table_type) == (6, 1, "COPY_ON_WRITE")
+    assert (config.version, config.version.layout, config.table_type) == (6, 1, "COPY_ON_WRITE")
     assert config.properties["hoodie.table.checksum"] == table_config.checksum(config.properties)
     first = storage.read(PROPERTIES_FILE).decode().splitlines()[:2]
     assert first[0].startswith("#Properties saved on 2")

@@ -26,9 +26,6 @@ READ = "read"
 WRITE = "write"
 BOTH = (READ, WRITE)
 
-READ_VERSIONS = (5, 6, 8, 9)
-"""Table versions that can be read."""
-
 METADATA_BOOTSTRAP_INSTANT = "00000000000001"
 
 # Above this many groups, numbers below `looks_bucketed`'s bound cannot be chance; for fewer, only small ones
@@ -80,7 +77,7 @@ def _version(*versions: int) -> Callable[[TableFeatures], str]:
 
 
 def _unknown_version(facts: TableFeatures) -> str:
-    if facts.config.version in READ_VERSIONS:
+    if facts.config.version.readable:
         return ""
     if not facts.config.version:  # tables of 2020, and files that are cut short
         return ".hoodie/hoodie.properties has no hoodie.table.version (table version 0)"
@@ -88,10 +85,10 @@ def _unknown_version(facts: TableFeatures) -> str:
 
 
 def _layout(facts: TableFeatures) -> str:
-    layout, version = facts.config.layout_version, facts.config.version
-    if version not in READ_VERSIONS or layout == (2 if version >= 8 else 1):
+    version = facts.config.version
+    if not version.readable or version.layout == version.own_layout:
         return ""
-    return f"timeline layout version {layout}"
+    return f"timeline layout version {version.layout}"
 
 
 def _table_format(facts: TableFeatures) -> str:

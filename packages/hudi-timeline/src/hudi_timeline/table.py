@@ -163,7 +163,7 @@ class HudiTable:
 
     @property
     def table_version(self) -> int:
-        return self.config.version
+        return int(self.config.version)
 
     @property
     def inspect(self) -> Inspector:

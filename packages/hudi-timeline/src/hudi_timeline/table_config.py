@@ -21,6 +21,7 @@ from hudi_format.storage import stable_reads
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage, has_no_folders
 from hudi_format.storage.safe_path import is_plain
+from hudi_timeline.table_version import PRECOMBINE_FIELD, WRITE_VERSION, TableVersion
 
 META_FOLDER = ".hoodie"
 PROPERTIES_FILE = ".hoodie/hoodie.properties"
@@ -36,8 +37,7 @@ VERSION = "hoodie.table.version"
 LAYOUT_VERSION = "hoodie.timeline.layout.version"
 RECORD_KEY_FIELDS = "hoodie.table.recordkey.fields"
 PARTITION_FIELDS = "hoodie.table.partition.fields"
-PRECOMBINE_FIELD = "hoodie.table.precombine.field"
-ORDERING_FIELDS = "hoodie.table.ordering.fields"  # the name that 1.1 and later give to it
+ORDERING_FIELDS = "hoodie.table.ordering.fields"
 KEYGEN_CLASS = "hoodie.table.keygenerator.class"
 KEYGEN_TYPE = "hoodie.table.keygenerator.type"
 BASE_FILE_FORMAT = "hoodie.table.base.file.format"
@@ -49,8 +49,6 @@ MERGE_MODE = "hoodie.record.merge.mode"
 MERGE_STRATEGY = "hoodie.record.merge.strategy.id"
 OLD_MERGE_STRATEGY = "hoodie.compaction.record.merger.strategy"
 EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
-MODES_SINCE = 8
-"""The first table version whose merge is a mode."""
 EVENT_TIME_PAYLOAD = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
 MERGE_PROPERTY = "hoodie.record.merge.property."
 PARTIAL_UPDATE_MODE = "hoodie.table.partial.update.mode"
@@ -81,8 +79,8 @@ READ_PAUSE_S = 0.2
 # What Apache Hudi 0.15's datasource writes into a new table, apart from what the caller gives.
 _CREATION_DEFAULTS = {
     TYPE: "COPY_ON_WRITE",
-    VERSION: "6",
-    LAYOUT_VERSION: "1",
+    VERSION: str(WRITE_VERSION),
+    LAYOUT_VERSION: str(WRITE_VERSION.layout),
     DATABASE: "",
     ARCHIVE_FOLDER: "archived",
     BASE_FILE_FORMAT: "PARQUET",
@@ -101,7 +99,7 @@ class TableConfig:
     """A table's configuration at one moment.
 
     `properties` holds every key of the file, unknown ones too; the other attributes are its typed
-    values with Apache Hudi's defaults.  `version` is 0 where the key is missing.
+    values with Apache Hudi's defaults.  `version` is 0 where the key is missing; it tells what depends on it.
 
     `timeline_folder` and `history_folder` (of layout 2) are paths below the table.  `partition_kinds` are those
     of a custom key generator's partition fields, "" where the table does not say them.  `ordering_field` is the first
@@ -113,8 +111,7 @@ class TableConfig:
     name: str = field(init=False)
     database: str = field(init=False)
     table_type: str = field(init=False)
-    version: int = field(init=False)
-    layout_version: int = field(init=False)
+    version: TableVersion = field(init=False)
     record_key_fields: tuple[str, ...] = field(init=False)
     partition_fields: tuple[str, ...] = field(init=False)
     partition_kinds: tuple[str, ...] = field(init=False)
@@ -147,17 +144,17 @@ class TableConfig:
         p = dict(self.properties)
         precombine = p.get(PRECOMBINE_FIELD)  # one field; only what 1.1 and later call it may be several
         ordering = (precombine,) if precombine else _list(p, ORDERING_FIELDS)
-        layout = _int(p, LAYOUT_VERSION)
-        timeline = META_FOLDER
-        if layout >= 2:
+        version = TableVersion(_int(p, VERSION), _int(p, LAYOUT_VERSION))
+        timeline, history = META_FOLDER, ""
+        if version.has_timeline_folder:
             timeline = f"{META_FOLDER}/{_below(p, TIMELINE_PATH, DEFAULT_TIMELINE)}"
+            history = f"{timeline}/{_below(p, HISTORY_PATH, 'history')}"
         values: dict[str, object] = {
             "properties": p,
             "name": p.get(NAME, ""),
             "database": p.get(DATABASE, ""),
             "table_type": p.get(TYPE, "COPY_ON_WRITE"),
-            "version": _int(p, VERSION),
-            "layout_version": layout,
+            "version": version,
             "record_key_fields": _list(p, RECORD_KEY_FIELDS),
             "partition_fields": tuple(f.partition(":")[0] for f in _list(p, PARTITION_FIELDS)),
             "partition_kinds": tuple(f.partition(":")[2].upper() for f in _list(p, PARTITION_FIELDS)),
@@ -177,11 +174,11 @@ class TableConfig:
             "metadata_partitions": _list(p, METADATA_PARTITIONS),
             "metadata_partitions_inflight": _list(p, METADATA_PARTITIONS_INFLIGHT),
             "create_schema": p.get(CREATE_SCHEMA) or None,
-            "payload_class": _payload(p),
+            "payload_class": _payload(p, version),
             "bootstrap_base_path": p.get(BOOTSTRAP_BASE_PATH) or None,
             "archive_folder": _below(p, ARCHIVE_FOLDER, "archived"),
             "timeline_folder": timeline,
-            "history_folder": f"{timeline}/{_below(p, HISTORY_PATH, 'history')}" if layout >= 2 else "",
+            "history_folder": history,
             "merge_mode": p.get(MERGE_MODE, "").strip().upper() or None,
             "merge_strategy": _strategy(p),
             "merge_properties": {
@@ -260,7 +257,7 @@ def _strategy(p: Mapping[str, str]) -> str | None:
     return (p.get(MERGE_STRATEGY) or p.get(OLD_MERGE_STRATEGY, "")).strip().lower() or None
 
 
-def _payload(p: Mapping[str, str]) -> str | None:
+def _payload(p: Mapping[str, str], version: TableVersion) -> str | None:
     """Payload class of the table.
 
     Tables from before Apache's incubation carry the old package name.
@@ -271,7 +268,7 @@ def _payload(p: Mapping[str, str]) -> str | None:
     payload = p.get(PAYLOAD_CLASS)
     if payload:
         return payload.replace("com.uber.hoodie", "org.apache.hudi")
-    merged = p.get(TYPE) == "MERGE_ON_READ" and _int(p, VERSION) < MODES_SINCE
+    merged = p.get(TYPE) == "MERGE_ON_READ" and not version.has_merge_mode
     return EVENT_TIME_PAYLOAD if merged and _strategy(p) == EVENT_TIME_STRATEGY else None
 
 

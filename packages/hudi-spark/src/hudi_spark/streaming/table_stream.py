@@ -111,7 +111,7 @@ class TableStream:
         begin = wanted if wanted.isdigit() else parse_query_instant(wanted, zone_of(table.config.timezone))
         if config.start_offset_order is None:
             return begin
-        own = COMPLETION if by_completion(config) or table.config.layout_version == 2 else STABLE
+        own = COMPLETION if by_completion(config) or table.config.version.has_completion_times else STABLE
         found = table.convert_checkpoint(begin, order=config.start_offset_order, to=own)
         if found.repeated:
             log.info("%s: the stream gives the rows of %s again", self.uri, ", ".join(found.repeated))

@@ -64,7 +64,7 @@ class SliceBuilder:
         self._first_active = timeline.first_active
         self._completions = {i.time: i.completion for i in timeline.completed_writes()}
         self._compactions = frozenset(i.time for i in timeline.pending(COMPACTION))
-        self.by_completion = config.layout_version == 2
+        self.by_completion = config.version.has_completion_times
 
     @classmethod
     def of(cls, snapshot: TableSnapshot, *, logs: bool = True) -> SliceBuilder:

@@ -103,7 +103,7 @@ def _never_of_paths(config: TableConfig) -> set[str]:
     """Partition columns that Apache Hudi 1.x reads from files: formatted times."""
     # A class of the user's may stand there, which only its writers need.
     generator = (config.keygen_class or "").rpartition(".")[2]
-    if config.version < 8:
+    if not config.version.files_tell_formatted_times:
         return set()
     if generator in _TIMESTAMP:
         return set(config.partition_fields)

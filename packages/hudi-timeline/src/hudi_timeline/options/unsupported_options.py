@@ -17,10 +17,11 @@ from hudi_timeline.options.config_key import (
     refused_if_true,
 )
 from hudi_timeline.options.option_types import BOOLEAN, FIELDS, NAME, TEXT, WHOLE, choice
+from hudi_timeline.table_version import WRITE_VERSION
 
 
-def _version_but_6(value: object) -> bool:
-    return str(value).strip().upper() not in ("6", "SIX")
+def _other_version(value: object) -> bool:
+    return str(value).strip().upper() not in (str(WRITE_VERSION), WRITE_VERSION.label)
 
 
 _SYNC = (
@@ -31,7 +32,7 @@ _SERVICE = "leave it out, and run the service with Apache Hudi on the same table
 _NO_LOGS = "leave it out; a copy-on-write table has nothing to compact"
 MODELS = "org.apache.hudi.common.model."
 LOCKS = "org.apache.hudi.client.transaction.lock."
-_V6 = "leave it out; tables are written in version 6, which every engine reads"
+_WRITTEN = f"leave it out; tables are written in version {WRITE_VERSION}, which every engine reads"
 _PAYLOAD_INSTEAD = (
     "leave it out, and set hoodie.datasource.write.payload.class to DefaultHoodieRecordPayload (the greatest "
     "ordering value wins) or OverwriteWithLatestAvroPayload (the latest write wins)"
@@ -45,21 +46,21 @@ UNSUPPORTED = (
         "hoodie.table.version",
         NAME,
         "ZERO",
-        unsupported=Unsupported(_version_but_6, "another table version", _V6),
+        unsupported=Unsupported(_other_version, "another table version", _WRITTEN),
     ),
     ConfigKey(
         "hoodie.write.table.version",
         NAME,
         "9",
         since="1.0.0",
-        unsupported=Unsupported(_version_but_6, "another table version", _V6),
+        unsupported=Unsupported(_other_version, "another table version", _WRITTEN),
     ),
     ConfigKey(
         "hoodie.timeline.layout.version",
         WHOLE,
         "1",
         since="0.5.1",
-        unsupported=Unsupported(lambda v: v != 1, "another timeline layout", _V6),
+        unsupported=Unsupported(lambda v: v != WRITE_VERSION.layout, "another timeline layout", _WRITTEN),
     ),
     ConfigKey(
         "hoodie.table.format",

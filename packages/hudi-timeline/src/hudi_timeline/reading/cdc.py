@@ -112,7 +112,9 @@ class ChangesSource(RangeSource):
         units: list[ChangeUnit] = []
         for instant, metadata in commits:
             found = _of_commit(history, instant, metadata, snapshot.storage.uri)
-            if snapshot.config.layout_version == 1:  # log files that hold blocks of several commits
+            if (
+                not snapshot.config.version.names_logs_by_own_instant
+            ):  # log files that hold blocks of several commits
                 latest = _previous(instant.time)
                 found = (replace(u, before_latest=latest) for u in found)
             units += found
@@ -141,7 +143,7 @@ class ChangesSource(RangeSource):
             merge=read_merge(snapshot, self.options),
             table_schema=merged_schema(snapshot.config, snapshot.schema),
             changes=tuple(units),
-            nulls_kept=snapshot.config.version < 9,
+            nulls_kept=snapshot.config.version.images_keep_nulls,
             evolution=snapshot.evolution,
         )
 

@@ -90,7 +90,7 @@ class MergedIncrementalSource(IncrementalSource):
         """
         snapshot, begin = self.snapshot, self.range.begin
         out: dict[Group, str] = {}
-        if snapshot.config.layout_version != 2:
+        if not snapshot.config.version.ranges_know_earlier_replacements:
             return out
         for instant, at in completion_times(snapshot).items():
             if at <= begin and instant.action == REPLACE_COMMIT:

@@ -146,7 +146,7 @@ def incremental_range(
             "hoodie.populate.meta.fields=true.",
         )
     timeline = snapshot.timeline
-    if snapshot.config.layout_version == 2:
+    if snapshot.config.version.has_completion_times:
         if options.order in (STABLE, START_ORDER):
             raise UnsupportedError(
                 f"order={options.order!r}: from table version 8 on a range is one of times of completion",
@@ -246,7 +246,7 @@ def _archiving_since_ms(snapshot: TableSnapshot, begin: str) -> int:
 
 def latest_checkpoint(snapshot: TableSnapshot, options: ReadConfig) -> str:
     """Latest checkpoint that misses no pending commit; "" where there is no commit."""
-    if snapshot.config.layout_version == 2 or by_completion(options):
+    if snapshot.config.version.has_completion_times or by_completion(options):
         return max(completion_times(snapshot).values(), default="")
     pending = first_open_write(snapshot.storage, snapshot.timeline)
     times = (i.time for i in snapshot.timeline.completed_writes() if pending is None or i.time < pending.time)
@@ -379,7 +379,7 @@ class IncrementalSource(RangeSource):
         except MissingFileError as e:
             if self.range.full_scan:
                 return self._full_scan()
-            if self.snapshot.config.layout_version == 2 and self.options.on_missing == SKIP:
+            if self.snapshot.config.version.ranges_skip_missing_files and self.options.on_missing == SKIP:
                 return self._left(f"first {e.file}", lenient=True)
             raise
 
@@ -462,7 +462,7 @@ class IncrementalSource(RangeSource):
             MissingFileError: files of that state are gone, and the options do not say what to do then.
         """
         snapshot, end = self.snapshot, self.range.end
-        if snapshot.config.layout_version == 2:
+        if snapshot.config.version.has_completion_times:
             state = completed_by(snapshot, end) if end else snapshot
             try:
                 return self._of_commits(self._whole(state))
@@ -497,7 +497,7 @@ class IncrementalSource(RangeSource):
     def _of_commits(self, plan: ScanPlan) -> ScanPlan:
         """Plan of a whole state, filtered by the commits of the range."""
         begin, end, instants = self.range.begin, self.range.end, self.range.instants
-        if self.snapshot.config.layout_version != 2:
+        if not self.snapshot.config.version.has_completion_times:
             last = end or (instants[-1].time if instants else "")
             # Nothing sorts between `begin` and `begin` with a digit after it.
             return replace(plan, kind=INCREMENTAL, commit_time_range=(f"{begin}0", last))
@@ -534,7 +534,7 @@ class IncrementalSource(RangeSource):
         # what paths say, as text that it does not decode: here it is decoded, as in its snapshots.
         from_path = (
             self.options.extract_partition_values_from_path
-            or config.layout_version == 2
+            or config.version.paths_tell_partition_values
             or (config.drop_partition_columns and config.table_type == "MERGE_ON_READ")
         )
         columns_ = partition_columns(config, snapshot.schema, from_path=from_path)
@@ -551,7 +551,7 @@ class IncrementalSource(RangeSource):
             complete=complete,
             warnings=warnings,
             evolution=snapshot.evolution,
-            nested_digits=snapshot.config.version >= 9,
+            nested_digits=snapshot.config.version.keeps_digits_of_floats,
         )
         return with_sources(plan, snapshot.storage, snapshot.config)
 

@@ -65,7 +65,7 @@ def slice_merge(snapshot: TableSnapshot, merge: str | None = None) -> SliceMerge
         FunctionNotAllowedError: a function that only the table names.
     """
     config = snapshot.config
-    by_mode = config.version >= 8
+    by_mode = config.version.has_merge_mode
     try:
         text = merge or config.properties.get(MERGE)
         given = merge
@@ -87,8 +87,7 @@ def slice_merge(snapshot: TableSnapshot, merge: str | None = None) -> SliceMerge
         else:
             rule = _mode_rule(config) if by_mode else payload_rule(config.payload_class)
             check_compared(rule, config.ordering_fields)
-            # Apache Hudi 1.0.2 merges by Spark's schema, in which every default is null.
-            if config.version != 8:
+            if config.version.fills_schema_defaults:
                 rule = with_defaults(
                     rule, snapshot.instants, snapshot.commits, config.create_schema, snapshot.storage.uri
                 )
@@ -110,7 +109,7 @@ def slice_merge(snapshot: TableSnapshot, merge: str | None = None) -> SliceMerge
         key_spec,
         more_ordering=config.ordering_fields[1:],
         evolution=snapshot.evolution,
-        float_digits=config.version >= 9,
+        float_digits=config.version.keeps_digits_of_floats,
     )
 
 
@@ -160,7 +159,9 @@ class MergedSource(SnapshotSource):
     def columns(self) -> tuple[PartitionColumn, ...]:
         config = self.snapshot.config
         # Apache Hudi 0.15 gives what the files hold, 1.x what the paths say.
-        from_path = self.by_path or config.drop_partition_columns or config.layout_version == 2
+        from_path = (
+            self.by_path or config.drop_partition_columns or config.version.paths_tell_partition_values
+        )
         return partition_columns(config, self.snapshot.schema, from_path=from_path)
 
     def _pruner(self) -> PartitionPruner | None:
@@ -174,7 +175,7 @@ class MergedSource(SnapshotSource):
             self.predicate is None
             or self.by_path
             or config.drop_partition_columns
-            or config.layout_version == 2
+            or config.version.paths_tell_partition_values
         ):
             return SnapshotSource._pruner(self)
         columns = copied_columns(config, self.snapshot.schema)

@@ -50,7 +50,7 @@ def snapshot_schema(config: TableConfig, table: pa.Schema, *, in_place: bool = F
     """
     columns = partition_columns(config, table, from_path=True)
     from_path = {c.name: pa.field(c.name, c.type) for c in columns if c.source == FROM_PATH}
-    if config.bootstrap_base_path or in_place or config.version >= 8:
+    if config.bootstrap_base_path or in_place or config.version.partition_columns_stay:
         fields = [from_path.pop(f.name, f) for f in with_times_as_text(config, table)]
     else:
         fields = [f for f in table if f.name not in from_path]
@@ -102,7 +102,7 @@ class SnapshotSource:
         completed.
         """
         timeline = self.snapshot.timeline
-        if self.snapshot.config.layout_version == 2:
+        if self.snapshot.config.version.has_completion_times:
             inside = set(self.snapshot.instants)
             outside = min((i.completion for i in timeline.completed_writes() if i not in inside), default="~")
             return max((i.completion for i in inside if i.completion < outside), default=START)
@@ -163,7 +163,7 @@ class SnapshotSource:
             ),
             as_of=snapshot.as_of,
             evolution=snapshot.evolution,
-            nested_digits=snapshot.config.version >= 9,
+            nested_digits=snapshot.config.version.keeps_digits_of_floats,
         )
         if not snapshot.config.bootstrap_base_path:
             return plan

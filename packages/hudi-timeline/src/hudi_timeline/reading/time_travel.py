@@ -28,7 +28,7 @@ def first_open_write(storage: Storage, timeline: Timeline) -> Instant | None:
 
 def has_archive(storage: Storage, config: TableConfig) -> bool:
     """Whether instants were ever archived."""
-    if config.layout_version == 2:
+    if config.version.has_lsm_history:
         return bool(history_files(storage, config))
     folder = f"{META_FOLDER}/{config.archive_folder}"
     return any(not e.is_dir and "archive" in e.name for e in storage.list(folder))

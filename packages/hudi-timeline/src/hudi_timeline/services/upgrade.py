@@ -29,6 +29,7 @@ from hudi_timeline.table_config import (
     VERSION,
     TableConfig,
 )
+from hudi_timeline.table_version import TableVersion
 from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
 from hudi_timeline.timeline.instant import COMPACTION, REQUESTED, Instant, file_name, instant_path
 from hudi_timeline.transaction import rollback_executor
@@ -148,8 +149,9 @@ def _describe(context: ServiceContext, timeline: Timeline, to: int) -> Iterator[
         yield f"delete the metadata table ({', '.join(metadata_table.built(table)) or 'not in use'})"
     elif built:
         yield f"set {VERSION}={to} in the metadata table"
-    for path in _auxiliary_plans(timeline) if to < table.version else _auxiliary_copies(storage, timeline):
-        yield f"{'copy a plan to' if to < table.version else 'delete'} {path}"
+    copying = TableVersion(to).copies_waiting_plans
+    for path in _auxiliary_plans(timeline) if copying else _auxiliary_copies(storage, timeline):
+        yield f"{'copy a plan to' if copying else 'delete'} {path}"
     yield f"set {VERSION}={to}"
 
 

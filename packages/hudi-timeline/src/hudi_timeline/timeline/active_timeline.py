@@ -238,9 +238,9 @@ def load_timeline(storage: Storage, config: TableConfig, listed: ListedFolder | 
         UnsupportedError: a layout that this release does not know.
         ConcurrentWriterError: the timeline is being moved by an upgrade or a downgrade of the table.
     """
-    if config.layout_version > 2 or (config.layout_version == 2) != (config.version >= 8):
+    if not config.version.agrees:
         raise UnsupportedError(
-            f"table version {config.version} with timeline layout {config.layout_version} cannot be read",
+            f"table version {config.version} with timeline layout {config.version.layout} cannot be read",
             table=storage.uri,
             remedy="correct hoodie.table.version or hoodie.timeline.layout.version: layout 1 goes with the versions "
             "up to 6, layout 2 with 8 and 9.",
@@ -256,7 +256,12 @@ def load_timeline(storage: Storage, config: TableConfig, listed: ListedFolder | 
             table=storage.uri,
             remedy="try again when that is done.",
         )
-    if not entries and config.layout_version == 2 and storage.is_local and storage.info(folder) is None:
+    if (
+        not entries
+        and config.version.has_timeline_folder
+        and storage.is_local
+        and storage.info(folder) is None
+    ):
         # Object stores have no empty folders: there nothing is told from nothing.
         raise CorruptFileError(
             f"the timeline's folder {folder} is not there",
@@ -291,7 +296,7 @@ def _refuse_half_moved(storage: Storage, config: TableConfig, entries: Iterable[
     An upgrade to version 8, or a downgrade from it, moves instants one by one and says the new version last: a table
     with half a timeline, or none, would lack rows.
     """
-    if config.layout_version < 2:
+    if not config.version.has_timeline_folder:
         other = f"{META_FOLDER}/{DEFAULT_TIMELINE}"
         if not any(e.is_dir and e.name == DEFAULT_TIMELINE for e in entries):
             return

@@ -71,7 +71,7 @@ def archived_instants(storage: Storage, config: TableConfig) -> tuple[Instant, .
     Raises:
         CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
     """
-    if config.layout_version == 2:
+    if config.version.has_lsm_history:
         return history_instants(storage, config)
     found: dict[tuple[str, str], Instant] = {}
     for path in archive_files(storage, config):
@@ -93,7 +93,7 @@ def archived_actions(
     Raises:
         CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
     """
-    if config.layout_version == 2:
+    if config.version.has_lsm_history:
         for instant, data in history_metadata(storage, config):
             wanted = instant.action in actions and bool(data)
             yield instant, _parsed(instant.action, data) if wanted and data else None
@@ -156,7 +156,7 @@ def _parsed(action: str, content: bytes | dict[str, Any]) -> Action:
 
 def _content(storage: Storage, config: TableConfig, instant: Instant) -> bytes | dict[str, Any] | None:
     """Bytes of the file in layout 2, a decoded record in layout 1."""
-    if config.layout_version == 2:
+    if config.version.has_lsm_history:
         return history_contents(storage, config, instant.time).get(instant.action, (None, None))[0]
     found = None
     for path in archive_files(storage, config):
@@ -191,7 +191,7 @@ def archived_write_between(
     Raises:
         CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
     """
-    if config.layout_version == 2:
+    if config.version.has_lsm_history:
         past = history_instants(storage, config, written_since_ms=written_since_ms)
         writes = (i for i in past if i.action in WRITE_ACTIONS and i.time not in without)
         times = ((i.completion if by_completion else i.time, i) for i in writes)

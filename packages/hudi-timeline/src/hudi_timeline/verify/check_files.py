@@ -149,7 +149,7 @@ def _check_strangers(facts: TableState, report: VerifyReport) -> None:
     named = {path for _, path, _, _ in _named(facts)}
     completed = {i.time for i in facts.timeline.completed_writes()}
     first = facts.timeline.first_active
-    own_instant = facts.config.layout_version == 2
+    own_instant = facts.config.version.names_logs_by_own_instant
     for partition, files in facts.partitions.items():
         for entry in files:
             base, log = parse_base_file(partition, entry.name), parse_log_file(partition, entry.name)

@@ -52,7 +52,7 @@ def check_logs(facts: TableState, report: VerifyReport, *, deep: bool = False) -
         return _check_file(facts, file, ranges, report, deep=deep)
 
     blocks = dict(zip((f.path for f in files), facts.each(one, files), strict=True))
-    if facts.config.layout_version < 2 and not facts.is_metadata:
+    if not facts.config.version.names_logs_by_own_instant and not facts.is_metadata:
         _check_instants(facts, files, blocks, report)
 
 
@@ -75,7 +75,7 @@ def _check_file(
     *,
     deep: bool,
 ) -> Sequence[LogBlock]:
-    own_instant = facts.config.layout_version == 2
+    own_instant = facts.config.version.names_logs_by_own_instant
     path, time = file.path, file.file.instant
     pending = time in facts.pending_times
     try:

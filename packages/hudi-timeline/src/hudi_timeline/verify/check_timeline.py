@@ -155,7 +155,7 @@ def _check_states(
     if highest.completed and not states.get(INFLIGHT):
         missing.append(INFLIGHT)
     # Archival takes the files of the states before the completed one first.
-    if not missing or not facts.config.layout_version or time in facts.archived.times:
+    if not missing or not facts.config.version.has_requested_states or time in facts.archived.times:
         return
     for state in missing:
         path = f"{facts.config.timeline_folder}/{file_name(time, action, state)}"
@@ -343,7 +343,6 @@ def _check_savepoints(facts: TableState, report: VerifyReport) -> None:
 
 _TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
 _FORMATS = ("PARQUET", "ORC", "HFILE")
-_VERSIONS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9)
 
 
 def check_properties(storage: Storage, report: VerifyReport) -> TableConfig | None:
@@ -385,7 +384,7 @@ def check_properties(storage: Storage, report: VerifyReport) -> TableConfig | No
                 f"its entries were changed since it was written: they give the checksum {content_checksum(primary)}, "
                 f"the file says {stored}",
             )
-    return config if config.layout_version <= 2 else None
+    return config if config.version.layout_exists else None
 
 
 def _read(storage: Storage, path: str) -> dict[str, str] | str | None:
@@ -411,7 +410,7 @@ def _despite_names(storage: Storage) -> TableConfig | None:
         config = TableConfig(found)
     except (CorruptFileError, FileNotFoundError):
         return None
-    return config if found.get(NAME) and config.layout_version <= 2 else None
+    return config if found.get(NAME) and config.version.layout_exists else None
 
 
 def _check_values(config: TableConfig, report: VerifyReport) -> None:
@@ -420,10 +419,10 @@ def _check_values(config: TableConfig, report: VerifyReport) -> None:
         wrong[table_config.TYPE] = config.table_type
     if config.base_file_format not in _FORMATS:
         wrong[table_config.BASE_FILE_FORMAT] = config.base_file_format
-    if config.version not in _VERSIONS:
+    if not config.version.exists:
         wrong[table_config.VERSION] = str(config.version)
-    if (config.layout_version == 2) != (config.version >= 8) or config.layout_version > 2:
-        wrong[table_config.LAYOUT_VERSION] = f"{config.layout_version} with table version {config.version}"
+    if not config.version.agrees:
+        wrong[table_config.LAYOUT_VERSION] = f"{config.version.layout} with table version {config.version}"
     if config.timezone not in ("LOCAL", "UTC"):
         wrong[table_config.TIMEZONE] = config.timezone
     if wrong:
@@ -467,7 +466,7 @@ def check_leftovers(facts: TableState, report: VerifyReport, *, now: Callable[[]
 def check_archive(facts: TableState, report: VerifyReport) -> None:
     """Check that the archive is readable; in layout 2, that its manifest matches its files."""
     config, storage = facts.config, facts.storage
-    if config.layout_version == 2:
+    if config.version.has_lsm_history:
         try:
             history_files(storage, config)
         except (CorruptFileError, MissingFileError) as e:

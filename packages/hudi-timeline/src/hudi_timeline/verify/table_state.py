@@ -234,7 +234,12 @@ def gather(
     at_once = workers or ((os.cpu_count() or 1) if storage.is_local else REMOTE_THREADS)
     folder = config.timeline_folder
     entries = storage.list(folder)
-    if not entries and config.layout_version == 2 and storage.is_local and storage.info(folder) is None:
+    if (
+        not entries
+        and config.version.has_timeline_folder
+        and storage.is_local
+        and storage.info(folder) is None
+    ):
         report.add("timeline-folder", folder, "the timeline's folder is not there")
         return None
     timeline = Timeline.of_listing(entries, folder, zone_of(config.timezone))
@@ -333,7 +338,7 @@ def live_files(facts: TableState) -> set[str]:
             base = newest.get(group, ("", ""))[0]
             # From version 8 on a log file belongs to the slice that was begun before its commit was completed.
             at = completion.get(instant.time) or log.instant
-            if (at if facts.config.layout_version == 2 else log.instant) >= base:
+            if (at if facts.config.version.has_completion_times else log.instant) >= base:
                 out.add(stat.path)
     return out
 

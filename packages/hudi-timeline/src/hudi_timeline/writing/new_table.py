@@ -16,6 +16,7 @@ from hudi_index.lookup import GLOBAL_KINDS
 from hudi_timeline import table_config as keys
 from hudi_timeline.options import WriteConfig
 from hudi_timeline.options.table_options import TABLE_NAME
+from hudi_timeline.table_version import WRITE_VERSION
 
 
 def table_properties(
@@ -64,7 +65,7 @@ def table_properties(
     if key_spec.kind == "TIMESTAMP":  # not for a custom generator's dates, as Apache Hudi
         out |= {k: v for k, v in config.raw.items() if k in STORED}
     if ordering_field:
-        out[keys.PRECOMBINE_FIELD] = ordering_field
+        out[WRITE_VERSION.ordering_key] = ordering_field
     if config.merge:
         # As a payload no JVM has: where Apache Hudi would merge, in logs or in a write, it fails by that name.
         out[MERGE], out[keys.PAYLOAD_CLASS] = config.merge, PAYLOAD

@@ -19,6 +19,7 @@ from hudi_timeline import table_config
 from hudi_timeline.options import parse_write_options, table_options
 from hudi_timeline.options.table_options import MERGE
 from hudi_timeline.options.user_options import as_options
+from hudi_timeline.table_version import WRITE_VERSION
 from hudi_timeline.writing.keys import key_spec_of
 from hudi_timeline.writing.new_table import table_properties
 from hudi_timeline.writing.write_plan import require
@@ -49,9 +50,9 @@ def create_table(
     storage = open_storage(uri, storage_options, options=given)
     given = without_hadoop_options(given)
     keys, partitions, ordering = list(record_keys), list(partition_fields), list(ordering_fields)
-    if len(ordering) > 1:
+    if len(ordering) > 1 and not WRITE_VERSION.has_several_ordering_fields:
         raise OptionError(
-            f"a table of version 6 has one ordering field, not {len(ordering)}: {', '.join(ordering)}",
+            f"a table of version {WRITE_VERSION} has one ordering field, not {len(ordering)}: {', '.join(ordering)}",
             remedy="name the field that decides.",
         )
     merged: dict[str, str] = {table_options.TABLE_NAME: name, table_options.TABLE_TYPE: table_type}
