@@ -80,7 +80,6 @@ SMALL = {
     "hudi_format/schema/meta_fields.py": "the names of Apache Hudi's meta fields, which 40 modules import",
     "hudi_format/storage/parallel.py": "for callers of storages, not for storages",
     "hudi_timeline/concurrency/running_call.py": "used by heartbeats and by locks; knows neither",
-    "hudi_timeline/services/clean_records.py": "read by four services; planning of cleanings is one of them",
     "hudi_timeline/transaction/consistency_guard.py": "Apache Hudi's ConsistencyGuard, found by that name",
     "hudi_timeline/timeline/avro_types.py": "Avro types that two families of records share",
     "hudi_spark/reading/read_tasks.py": "what executors import for a read, and nothing else",

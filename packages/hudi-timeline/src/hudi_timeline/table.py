@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from hudi_timeline.reading.checkpoints import ConvertedCheckpoint
     from hudi_timeline.reading.point_lookup import Keys
     from hudi_timeline.services.archival import ArchiveResult
-    from hudi_timeline.services.clean_planner import CleanPlan
     from hudi_timeline.services.cleaning import CleanResult
     from hudi_timeline.services.replace_properties import PropertiesChange
     from hudi_timeline.services.restore import RestoreResult
     from hudi_timeline.services.rollback import RollbackResult
     from hudi_timeline.services.table_service import ServiceContext
     from hudi_timeline.services.upgrade import UpgradeResult
+    from hudi_timeline.timeline.action_metadata import CleanPlan
     from hudi_timeline.validation.precommit import Validator
     from hudi_timeline.verify.findings import Finding
     from hudi_timeline.verify.repair import RepairPlan, RepairResult

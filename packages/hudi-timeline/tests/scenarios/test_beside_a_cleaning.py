@@ -17,8 +17,8 @@ from hudi_format.errors import (
 )
 from hudi_timeline import HudiTable
 from hudi_timeline.services import cleaning
-from hudi_timeline.services.pending_cleans import GUARDED
 from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.action_metadata import GUARDED
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64()), ("ts", pa.int64())])
 OFF = {"hoodie.table.services.enabled": "false"}

@@ -10,8 +10,8 @@ from hudi_format.errors import (
 )
 from hudi_timeline import HudiTable
 from hudi_timeline.options.service_config import ServiceConfig, parse_service_options
-from hudi_timeline.services.clean_planner import CleanPlan, earliest_to_retain
-from hudi_timeline.timeline import avro_files
+from hudi_timeline.services.clean_planner import earliest_to_retain
+from hudi_timeline.timeline.action_metadata import parse_action
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.instant import (
     CLEAN,
@@ -90,8 +90,7 @@ def test_a_plan_survives_its_file(path, table):
     write(table, range(6))
     table.savepoint()
     plan = table.clean(dry_run=True, options=KEEP_2).plan
-    content = avro_files.render("HoodieCleanerPlan", plan.to_record("file:/somewhere/else"))
-    again = CleanPlan.of_record(avro_files.parse("HoodieCleanerPlan", content), "1")
+    again = parse_action("clean", "REQUESTED", plan.to_bytes("file:/somewhere/else"))
     assert (again.files, again.partitions, again.earliest.time) == (plan.files, (), plan.earliest.time)
     assert again.savepoints == plan.savepoints
     assert plan.earliest.action != CLEAN

@@ -130,7 +130,7 @@ def test_replaced_groups_and_empty_partitions_go(table, path):
 def test_the_next_cleaning_finishes_one_that_died(table, path, left):
     write(table, range(6))
     plan = table.clean(dry_run=True, options=KEEP_2).plan
-    content = avro_files.render("HoodieCleanerPlan", plan.to_record(str(path)))
+    content = plan.to_bytes(str(path))
     time = next_instant(table.timeline.newest_time)
     (path / ".hoodie" / f"{time}.clean.requested").write_bytes(content)
     if left != "requested":
@@ -156,7 +156,7 @@ def test_the_next_cleaning_finishes_one_that_died(table, path, left):
 def test_a_plan_that_would_do_harm_is_refused(table, path, change, says):
     write(table, range(6))
     plan = table.clean(dry_run=True, options=KEEP_2).plan
-    record = plan.to_record(str(path))
+    record = avro_files.parse("HoodieCleanerPlan", plan.to_bytes(str(path)))
     entry = {"filePath": f"x/{change.get('name', 'f-0_0-0-0_20200101000000000.parquet')}",
              "isBootstrapBaseFile": False}  # fmt: skip
     if change.get("newest"):

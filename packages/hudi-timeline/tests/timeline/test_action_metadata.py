@@ -10,9 +10,9 @@ from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedEr
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline import table_config
 from hudi_timeline.timeline import action_metadata
-from hudi_timeline.timeline.action_metadata import parse_action, read_action
+from hudi_timeline.timeline.action_metadata import parse_action, read_action, render_action
 from hudi_timeline.timeline.active_timeline import load_timeline
-from hudi_timeline.timeline.avro_files import render
+from hudi_timeline.timeline.avro_files import parse, render
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.timeline.instant import Instant
 
@@ -53,10 +53,10 @@ def test_every_file_of_the_golden_timelines_of_layout_2(golden_timelines_2):
         if isinstance(value, action_metadata.CleanMetadata):
             assert value.files_deleted == sum(len(p.deleted) for p in value.partitions.values())
             assert value.took_ms >= 0
-        elif isinstance(value, action_metadata.CleanerPlan):
+        elif isinstance(value, action_metadata.CleanPlan):
             assert value.policy == "KEEP_LATEST_COMMITS"
-            assert value.earliest_to_retain is None or value.earliest_to_retain.time
-            assert all(f.path for files in value.files.values() for f in files)
+            assert value.earliest is None or value.earliest.time
+            assert all(name for names in value.files.values() for name in names)
         elif isinstance(value, action_metadata.RollbackPlan):
             assert value.target.action == "deltacommit"
             # Whole log files are deleted; there are no rollback blocks any more.
@@ -77,6 +77,46 @@ def test_every_file_of_the_golden_timelines_of_layout_2(golden_timelines_2):
             assert value.partitions[0].partition
             assert len(value.partitions[0].up_to) == 17
     assert kinds.keys() >= SEEN_2
+
+
+WRITTEN_HERE = {
+    ("clean", "REQUESTED"): "HoodieCleanerPlan", ("clean", "INFLIGHT"): "HoodieCleanerPlan",
+    ("clean", "COMPLETED"): "HoodieCleanMetadata", ("rollback", "REQUESTED"): "HoodieRollbackPlan",
+    ("rollback", "COMPLETED"): "HoodieRollbackMetadata", ("restore", "REQUESTED"): "HoodieRestorePlan",
+    ("restore", "COMPLETED"): "HoodieRestoreMetadata", ("savepoint", "COMPLETED"): "HoodieSavepointMetadata",
+}  # fmt: skip
+
+
+def without_nothing(value):
+    """A record without the fields that are null or empty: which of the two a writer takes tells nothing."""
+    if isinstance(value, dict):
+        inner = {k: without_nothing(v) for k, v in value.items()}
+        return {k: v for k, v in inner.items() if v not in (None, "", False, {}, [])}
+    return [without_nothing(v) for v in value] if isinstance(value, list) else value
+
+
+@pytest.mark.req("TM-18")
+def test_plans_and_results_of_the_golden_timelines_are_written_as_they_were_read(golden_timelines):
+    kinds = Counter()
+    for table, file, value in everything(golden_timelines):
+        name = WRITTEN_HERE.get((file.action, file.state))
+        if name is None:
+            continue
+        data = next(golden_timelines.glob(f"v?/{table}/{file.path}")).read_bytes()
+        given = without_nothing(parse(name, data))
+        if name == "HoodieCleanerPlan":
+            paths = [
+                f["filePath"]
+                for several in given["filePathsToBeDeletedPerPartition"].values()
+                for f in several
+            ]
+            partition = next(iter(value.files))
+            again = value.to_bytes(paths[0].partition(f"/{partition}/")[0])
+        else:
+            again = render_action(value)
+        assert without_nothing(parse(name, again)) == given, file.path
+        kinds[file.action, file.state] += 1
+    assert kinds.keys() == WRITTEN_HERE.keys()
 
 
 def test_a_restore_and_a_savepoint_of_layout_1(golden_timelines):

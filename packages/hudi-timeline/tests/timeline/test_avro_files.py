@@ -8,8 +8,8 @@ import fastavro
 import pytest
 
 from hudi_format.errors import CorruptFileError
-from hudi_timeline.services.clean_planner import CleanPlan
 from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.action_metadata import parse_action
 
 NAME = "HoodieCleanerPlan"
 TEXT = ["null", "string"]
@@ -99,8 +99,7 @@ def more(by_name, fields):
 )
 def test_what_other_releases_write_is_read(change):
     record = {**RECORD, "version": 2, "extraMetadata": {}, "partitionsToBeDeleted": []}
-    found = avro_files.parse(NAME, plan(change, record))
-    assert CleanPlan.of_record(found, "1").policy == RECORD["policy"]
+    assert parse_action("clean", "REQUESTED", plan(change, record)).policy == RECORD["policy"]
 
 
 def test_records_of_a_type_that_is_never_written_here_are_read():

@@ -14,11 +14,12 @@ from hudi_timeline import table_config
 from hudi_timeline.concurrency import markers
 from hudi_timeline.file_system_view.snapshot import load_snapshot
 from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.action_metadata import parse_action
 from hudi_timeline.timeline.active_timeline import load_timeline
 from hudi_timeline.timeline.instant import Instant
 from hudi_timeline.transaction import rollback_executor
 from hudi_timeline.transaction.rollback_executor import append_command, finish_pending, rollback_instant
-from hudi_timeline.transaction.rollback_plan import work_of
+from hudi_timeline.transaction.rollback_plan import command_requests
 
 T = "20260101000000000"
 OLD = "20250101000000000"
@@ -230,7 +231,7 @@ def test_a_rollback_that_is_run_again_appends_no_second_command_block(storage):
     request = {"partitionPath": "p", "fileId": "aa-0", "latestBaseInstant": OLD, "filesToBeDeleted": [],
                "logBlocksToBeDeleted": {LOG: 1}}  # fmt: skip
     begun(storage, [request], state="inflight", action="deltacommit")
-    append_command(storage, work_of(plan_of(storage)).logs[0], T, R)
+    append_command(storage, command_requests(plan_of(storage))[0], T, R)
     finish(storage)
     assert [e.name for e in storage.list("p") if ".log.2" in e.name] == [f".aa-0_{OLD}.log.2_1-0-1"]
     assert not [e.name for e in storage.list("p") if ".log.3" in e.name]
@@ -239,7 +240,7 @@ def test_a_rollback_that_is_run_again_appends_no_second_command_block(storage):
 
 
 def plan_of(storage):
-    return avro_files.parse("HoodieRollbackPlan", storage.read(f".hoodie/{R}.rollback.requested"))
+    return parse_action("rollback", "REQUESTED", storage.read(f".hoodie/{R}.rollback.requested"))
 
 
 def test_a_slice_of_which_nothing_is_there_gets_no_command_block(storage):

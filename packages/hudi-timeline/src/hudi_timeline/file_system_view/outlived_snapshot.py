@@ -259,13 +259,11 @@ def _files_of(snapshot: TableSnapshot, clean: Instant) -> list[tuple[str, str]]:
 
 
 def _files_in(did: Action | None) -> list[tuple[str, str]]:
-    from hudi_timeline.timeline.action_metadata import CleanerPlan, CleanMetadata
+    from hudi_timeline.timeline.action_metadata import CleanMetadata, CleanPlan
 
     out: list[tuple[str, str]] = []
-    if isinstance(did, CleanerPlan):
-        for partition, files in did.files.items():
-            out += [(partition, f.path) for f in files]
-        out += [(partition, path) for partition, paths in did.old_files.items() for path in paths]
+    if isinstance(did, CleanPlan):
+        out += [(partition, name) for partition, names in did.files.items() for name in names]
     elif isinstance(did, CleanMetadata):
         for partition, cleaned in did.partitions.items():
             out += [(partition, path) for path in (*cleaned.deleted, *cleaned.patterns)]

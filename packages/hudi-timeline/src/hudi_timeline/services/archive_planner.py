@@ -25,7 +25,7 @@ from hudi_format.storage.protocol import Storage
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.options.service_config import KEEP_HOURS, ServiceConfig
 from hudi_timeline.services.clean_planner import before_pending, retained_by_policy
-from hudi_timeline.services.clean_records import last_clean
+from hudi_timeline.services.pending_cleans import last_clean
 from hudi_timeline.services.savepoints import savepoints
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import avro_files
@@ -162,7 +162,7 @@ def _bounds(storage: Storage, timeline: Timeline) -> list[str]:
     if replaced:
         # Until the cleaner has been past a replacement, the timeline alone knows of the replaced groups.
         cleaned = last_clean(storage, timeline)
-        covered = "" if cleaned is None else cleaned.earliest or cleaned.instant
+        covered = "" if cleaned is None else cleaned.earliest_to_retain or cleaned.start
         bounds += [i.time for i in replaced if i.time >= covered][:1]
     return bounds
 

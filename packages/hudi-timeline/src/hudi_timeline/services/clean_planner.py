@@ -11,13 +11,8 @@ Source: CleanPlanner and CleanerUtils of Apache Hudi 0.15.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from hudi_format.errors import CorruptFileError, PartitionPathError
-from hudi_format.file_names import parse_base_file, parse_cdc_file, parse_log_file
-from hudi_format.keygen.partition_path import check_safe
-from hudi_format.model import join_path
 from hudi_format.storage.protocol import FileInfo
 from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slice_history import Slice, file_groups
@@ -25,120 +20,27 @@ from hudi_timeline.file_system_view.file_slices import pending_compactions
 from hudi_timeline.file_system_view.listing import list_partition_files, list_table
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.service_config import KEEP_COMMITS, KEEP_HOURS, KEEP_VERSIONS, ServiceConfig
-from hudi_timeline.services.clean_records import SAVEPOINTED, LastClean, last_clean
+from hudi_timeline.services.pending_cleans import last_clean
 from hudi_timeline.services.savepoints import savepointed_files, savepoints
+from hudi_timeline.timeline.action_metadata import CleanMetadata, CleanPlan
 from hudi_timeline.timeline.active_timeline import Timeline
-from hudi_timeline.timeline.avro_files import Record
-from hudi_timeline.timeline.instant import COMPACTION, REPLACE_COMMIT, WRITE_ACTIONS, Instant, format_instant
-
-_VERSION = 2
-
-
-@dataclass(frozen=True, slots=True)
-class CleanPlan:
-    """Plan of a cleaning.
-
-    Attributes:
-        policy: KEEP_LATEST_COMMITS, KEEP_LATEST_BY_HOURS or KEEP_LATEST_FILE_VERSIONS.
-        earliest: the oldest instant that stays readable; None with the policy of versions, or where all do.
-        last_commit: the newest completed commit when it was planned.
-        files: names of the files by partition.
-        partitions: partitions whose folder goes too, because nothing is left in them.
-        savepoints: the savepoints that it spares.
-    """
-
-    policy: str = KEEP_COMMITS
-    earliest: Instant | None = None
-    last_commit: str = ""
-    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    partitions: tuple[str, ...] = ()
-    savepoints: tuple[str, ...] = ()
-
-    @property
-    def count(self) -> int:
-        """Number of files to delete."""
-        return sum(map(len, self.files.values()))
-
-    def __bool__(self) -> bool:
-        return bool(self.count or self.partitions)
-
-    def to_record(self, uri: str) -> Record:
-        """Record for `<t>.clean.requested`, with absolute paths."""
-        at = self.earliest
-        return {
-            "earliestInstantToRetain": None
-            if at is None
-            else {"timestamp": at.time, "action": at.action, "state": at.state},
-            "lastCompletedCommitTimestamp": self.last_commit,
-            "policy": self.policy,
-            "filesToBeDeletedPerPartition": {},
-            "version": _VERSION,
-            "filePathsToBeDeletedPerPartition": {
-                p: [{"filePath": f"{uri}/{join_path(p, n)}", "isBootstrapBaseFile": False} for n in names]
-                for p, names in self.files.items()
-            },
-            "partitionsToBeDeleted": list(self.partitions),
-            "extraMetadata": {SAVEPOINTED: ",".join(self.savepoints)} if self.savepoints else {},
-        }
-
-    @classmethod
-    def of_record(cls, record: Record, instant: str) -> CleanPlan:
-        """The plan in a clean file, of any writer.
-
-        Paths are absolute, which are stale once a table was moved: partition and name count.
-
-        Raises:
-            CorruptFileError: a path outside the table, or that is no data file's.
-        """
-        files: dict[str, tuple[str, ...]] = {}
-        for partition, entries in (record.get("filePathsToBeDeletedPerPartition") or {}).items():
-            if any(e.get("isBootstrapBaseFile") for e in entries):
-                raise _unsafe(f"the source file {entries[0].get('filePath')} of a bootstrap", instant)
-            files[partition] = tuple(str(e.get("filePath") or "").rpartition("/")[2] for e in entries)
-        for partition, paths in (record.get("filesToBeDeletedPerPartition") or {}).items():
-            names = tuple(str(path).rpartition("/")[2] for path in paths)
-            files[partition] = (*files.get(partition, ()), *names)
-        partitions = tuple(record.get("partitionsToBeDeleted") or ())
-        for partition in (*files, *partitions):
-            try:
-                check_safe(partition)
-            except PartitionPathError:
-                raise _unsafe(f"the partition {partition!r}, which is not below the table", instant) from None
-        if "" in partitions:
-            raise _unsafe("the table's own folder", instant)
-        for partition, names in files.items():
-            for name in names:
-                known = (f(partition, name) for f in (parse_base_file, parse_log_file, parse_cdc_file))
-                if not any(known):
-                    raise _unsafe(f"{name!r}, which is no data file", instant)
-        at = record.get("earliestInstantToRetain")
-        spared = str((record.get("extraMetadata") or {}).get(SAVEPOINTED) or "")
-        return cls(
-            str(record.get("policy") or KEEP_COMMITS),
-            None if at is None else Instant(str(at["timestamp"]), str(at["action"]), str(at["state"])),
-            str(record.get("lastCompletedCommitTimestamp") or ""),
-            files,
-            partitions,
-            tuple(t for t in spared.split(",") if t),
-        )
+from hudi_timeline.timeline.instant import (
+    COMPACTION,
+    REPLACE_COMMIT,
+    WRITE_ACTIONS,
+    Instant,
+    format_instant,
+)
 
 
-def _unsafe(what: str, instant: str) -> CorruptFileError:
-    return CorruptFileError(
-        f"a plan of the cleaner names {what}",
-        instant=instant,
-        remedy="delete the cleaning's requested and inflight files; it is then planned anew.",
-    )
-
-
-def is_due(last: LastClean | None, timeline: Timeline, config: ServiceConfig) -> bool:
+def is_due(last: CleanMetadata | None, timeline: Timeline, config: ServiceConfig) -> bool:
     """Whether enough commits follow the last planned cleaning."""
-    since = "" if last is None else last.last_commit
+    since = "" if last is None else last.last_completed
     fresh = [i for i in timeline.completed_writes() if i.time > since]
     return len(fresh) >= config.clean_max_commits
 
 
-def make_plan(
+def make_clean_plan(
     snapshot: TableSnapshot, config: ServiceConfig, *, now: datetime, open_reads: Iterable[str] = ()
 ) -> CleanPlan:
     """Plan of a cleaning; falsy where nothing can be deleted.
@@ -210,19 +112,19 @@ def before_pending(timeline: Timeline, chosen: Instant | None, kinds: Set[str]) 
 
 
 def _touched(
-    snapshot: TableSnapshot, config: ServiceConfig, last: LastClean | None, earliest: Instant
+    snapshot: TableSnapshot, config: ServiceConfig, last: CleanMetadata | None, earliest: Instant
 ) -> set[str] | None:
     """Partitions to examine since the last cleaning; None for all."""
     timeline = snapshot.timeline
-    if not config.clean_incremental or last is None or not last.earliest:
+    if not config.clean_incremental or last is None or not last.earliest_to_retain:
         return None
-    if last.earliest < timeline.first_active:
+    if last.earliest_to_retain < timeline.first_active:
         return None
     if set(last.savepoints) - set(savepoints(timeline)):
         return None  # what the savepoint kept may lie in any partition, not only in those of its commit
     found: set[str] = set()
     for instant in timeline.completed_writes():
-        if last.earliest <= instant.time < earliest.time:
+        if last.earliest_to_retain <= instant.time < earliest.time:
             metadata = snapshot.commits.get(instant)
             found.update(metadata.partition_to_stats, metadata.replaced)
     return found

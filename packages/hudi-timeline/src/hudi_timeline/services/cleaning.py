@@ -29,19 +29,18 @@ from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.service_config import KEEP_VERSIONS, ServiceConfig
 from hudi_timeline.options.transaction_config import LAZY
 from hudi_timeline.reading import stability
-from hudi_timeline.services.clean_planner import CleanPlan, earliest_to_retain, is_due, make_plan
-from hudi_timeline.services.clean_records import last_clean
+from hudi_timeline.services.clean_planner import earliest_to_retain, is_due, make_clean_plan
 from hudi_timeline.services.pending_cleans import (
-    GUARDED,
     clean_metadata,
     is_pending,
+    last_clean,
     paths_of,
     pending_plan,
     publish_metadata,
 )
 from hudi_timeline.services.savepoints import savepointed_files
 from hudi_timeline.services.table_service import ServiceContext
-from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.action_metadata import CleanPlan
 from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
 from hudi_timeline.timeline.instant import (
     CLEAN,
@@ -150,8 +149,7 @@ def clean(
         if not plan or blocked:
             return CleanResult("", plan, finished=finished, seconds=time.monotonic() - began)
         instant = new_instant(timeline, context.table, now, table=storage.uri)
-        content = avro_files.render("HoodieCleanerPlan", plan.to_record(storage.uri))
-        storage.create(instant_path(instant, CLEAN, REQUESTED), content)
+        storage.create(instant_path(instant, CLEAN, REQUESTED), plan.to_bytes(storage.uri))
     did = _execute(context, instant, plan, _undone(timeline))
     result = CleanResult(instant, plan, did.deleted, did.failed, finished, time.monotonic() - began)
     log.info("%s: %r", storage.uri, result)
@@ -170,7 +168,7 @@ def _plan(
         return CleanPlan(config.clean_policy)
     clock = _clock(context, now)
     reads = stability.instants(storage.uri)
-    return make_plan(snapshot, config, now=clock, open_reads=reads)
+    return make_clean_plan(snapshot, config, now=clock, open_reads=reads)
 
 
 def roll_back_expired(context: ServiceContext) -> tuple[str, ...]:
@@ -268,16 +266,14 @@ def _execute(
                 progress.undone = _undone(timeline)
             inflight = instant_path(instant, CLEAN, INFLIGHT)
             if storage.info(inflight) is None:
-                record = plan.to_record(storage.uri)
-                record["extraMetadata"] = {**record["extraMetadata"], GUARDED: "true"}
-                storage.create(inflight, avro_files.render("HoodieCleanerPlan", record))
+                storage.create(inflight, replace(plan, guarded=True).to_bytes(storage.uri))
             flush(storage, [inflight], written=False)  # the plan outlives what it deletes
             _delete_some(storage, progress)
             if not progress.left:
                 gone = _delete_folders(snapshot, plan)
                 took_ms = int((time.monotonic() - began) * 1000)
-                record = clean_metadata(instant, plan, progress.failed, gone, took_ms)
-                if not publish_metadata(storage, instant, record):
+                done = clean_metadata(instant, plan, progress.failed, gone, took_ms)
+                if not publish_metadata(storage, done):
                     log.info("%s: cleaning %s was finished by another process", storage.uri, instant)
                 return progress
         rest()

@@ -1,4 +1,4 @@
-"""Pending cleanings: their files, and taking them back.
+"""The newest completed cleaning; pending cleanings, and taking them back.
 
 A restore, a rollback and a savepoint need files that a cleaning may be deleting.  They hold the table's lock, and so
 does a cleaning of ours while it deletes; before each stretch it looks whether it is still on the timeline.  So a
@@ -12,22 +12,54 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
-from hudi_format.errors import ConcurrentWriterError, CorruptFileError, HudiError
+from hudi_format.errors import (
+    ConcurrentWriterError,
+    CorruptFileError,
+    HudiError,
+    MissingFileError,
+    PartitionPathError,
+)
+from hudi_format.file_names import parse_base_file, parse_cdc_file, parse_log_file
+from hudi_format.keygen.partition_path import check_safe
 from hudi_format.model import FileSlice, join_path
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.file_system_view.listing import list_partition_files
-from hudi_timeline.services.clean_planner import CleanPlan
-from hudi_timeline.services.clean_records import SAVEPOINTED
-from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.action_metadata import (
+    SAVEPOINTED,
+    CleanedPartition,
+    CleanMetadata,
+    CleanPlan,
+    parse_action,
+    read_action,
+    render_action,
+)
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.instant import CLEAN, COMPLETED, INFLIGHT, REQUESTED, Instant, instant_path
 
 log = logging.getLogger("hudi")
 
-GUARDED = "hudi.clean.guarded"
-"""In the inflight file of a cleaning whose executor looks at the timeline, under the lock, before it deletes."""
+
+def last_clean(storage: Storage, timeline: Timeline) -> CleanMetadata | None:
+    """Metadata of the newest completed cleaning of the active timeline, or None.
+
+    Raises:
+        CorruptFileError: its metadata cannot be read.
+    """
+    done = [i for i in timeline.of(CLEAN) if i.completed]
+    if not done:
+        return None
+    newest = done[-1]
+    if newest.size == 0:  # Apache Hudi's readers take an empty file for a cleaning that says nothing
+        return CleanMetadata(newest.time)
+    try:
+        did = read_action(storage, newest)
+    except MissingFileError:
+        return CleanMetadata(newest.time)
+    assert isinstance(did, CleanMetadata)
+    return replace(did, start=newest.time)
 
 
 def pending_plan(storage: Storage, instant: str) -> CleanPlan | None:
@@ -43,7 +75,9 @@ def pending_plan(storage: Storage, instant: str) -> CleanPlan | None:
         path = instant_path(instant, CLEAN, state)
         try:
             data = storage.read(path)
-            plan = CleanPlan.of_record(avro_files.parse("HoodieCleanerPlan", data, path=path), instant)
+            plan = parse_action(CLEAN, state, data)
+            assert isinstance(plan, CleanPlan)
+            check_plan(plan, instant)
         except FileNotFoundError:
             continue
         except CorruptFileError as e:
@@ -56,6 +90,31 @@ def pending_plan(storage: Storage, instant: str) -> CleanPlan | None:
     if problem is not None:
         raise problem
     return None
+
+
+def check_plan(plan: CleanPlan, instant: str) -> None:
+    """Raise CorruptFileError where a plan names what is not below the table, or no data file."""
+    if plan.sources:
+        raise _unsafe(f"the source file {plan.sources[0]} of a bootstrap", instant)
+    for partition in (*plan.files, *plan.partitions):
+        try:
+            check_safe(partition)
+        except PartitionPathError:
+            raise _unsafe(f"the partition {partition!r}, which is not below the table", instant) from None
+    if "" in plan.partitions:
+        raise _unsafe("the table's own folder", instant)
+    for partition, names in plan.files.items():
+        for name in names:
+            if not any(f(partition, name) for f in (parse_base_file, parse_log_file, parse_cdc_file)):
+                raise _unsafe(f"{name!r}, which is no data file", instant)
+
+
+def _unsafe(what: str, instant: str) -> CorruptFileError:
+    return CorruptFileError(
+        f"a plan of the cleaner names {what}",
+        instant=instant,
+        remedy="delete the cleaning's requested and inflight files; it is then planned anew.",
+    )
 
 
 def is_pending(timeline: Timeline, instant: str) -> bool:
@@ -107,7 +166,7 @@ def take_back(
             storage.delete(instant_path(clean.time, CLEAN, INFLIGHT))
             storage.delete(instant_path(clean.time, CLEAN, REQUESTED))
             log.info("%s: cleaning %s is withdrawn by a %s", storage.uri, clean.time, by)
-        elif GUARDED in begun:
+        elif begun.guarded:
             _complete_early(storage, clean.time, plan)
             log.info("%s: cleaning %s is ended by a %s", storage.uri, clean.time, by)
         elif hit:
@@ -121,18 +180,16 @@ def take_back(
             )
 
 
-def _begun(storage: Storage, clean: Instant) -> Mapping[str, str] | None:
-    """Extra metadata of a clean's inflight file; None where there is none."""
-    path = instant_path(clean.time, CLEAN, INFLIGHT)
+def _begun(storage: Storage, clean: Instant) -> CleanPlan | None:
+    """Plan in a clean's inflight file; None where there is no such file."""
     try:
-        data = storage.read(path)
+        plan = parse_action(CLEAN, INFLIGHT, storage.read(instant_path(clean.time, CLEAN, INFLIGHT)))
     except FileNotFoundError:
         return None
-    try:
-        record = avro_files.parse("HoodieCleanerPlan", data, path=path)
     except CorruptFileError:  # made, and not filled
-        return {}
-    return record.get("extraMetadata") or {}
+        return CleanPlan()
+    assert isinstance(plan, CleanPlan)
+    return plan
 
 
 def _complete_early(storage: Storage, instant: str, plan: CleanPlan) -> None:
@@ -145,27 +202,25 @@ def _complete_early(storage: Storage, instant: str, plan: CleanPlan) -> None:
         partition: tuple(n for n in names if n not in {f.name for f in there.get(partition, ())})
         for partition, names in plan.files.items()
     }
-    done = CleanPlan(
-        plan.policy, None, plan.last_commit, {p: n for p, n in gone.items() if n}, (), plan.savepoints
-    )
-    publish_metadata(storage, instant, clean_metadata(instant, done, {}, set(), 0))
+    done = replace(plan, earliest=None, files={p: n for p, n in gone.items() if n}, partitions=())
+    publish_metadata(storage, clean_metadata(instant, done, {}, set(), 0))
 
 
-def publish_metadata(storage: Storage, instant: str, record: dict[str, object]) -> bool:
+def publish_metadata(storage: Storage, metadata: CleanMetadata) -> bool:
     """Complete a cleaning; False where another process has done so."""
+    path = instant_path(metadata.start, CLEAN, COMPLETED)
     try:
-        content = avro_files.render("HoodieCleanMetadata", record)
-        storage.create(instant_path(instant, CLEAN, COMPLETED), content)
+        storage.create(path, render_action(metadata))
     except FileExistsError:
         return False
-    flush(storage, [instant_path(instant, CLEAN, COMPLETED)], written=False)
+    flush(storage, [path], written=False)
     return True
 
 
 def clean_metadata(
     instant: str, plan: CleanPlan, failed: Mapping[str, Collection[str]], gone: Collection[str], took_ms: int
-) -> dict[str, object]:
-    """Record of a completed cleaning.
+) -> CleanMetadata:
+    """Metadata of a completed cleaning.
 
     Args:
         failed: names of files that could not be deleted, by partition.
@@ -173,36 +228,18 @@ def clean_metadata(
     """
     partitions = {}
     for partition in sorted({*plan.files, *gone}):
-        names = plan.files.get(partition, ())
-        bad = list(failed.get(partition, ()))
-        partitions[partition] = {
-            "partitionPath": partition,
-            "policy": plan.policy,
-            "deletePathPatterns": list(names),
-            "successDeleteFiles": [n for n in names if n not in bad],
-            "failedDeleteFiles": bad,
-            "isPartitionDeleted": partition in gone,
-        }
-    return {
-        "startCleanTime": instant,
-        "timeTakenInMillis": took_ms,
-        "totalFilesDeleted": plan.count - sum(map(len, failed.values())),
-        "earliestCommitToRetain": plan.earliest.time if plan.earliest is not None else "",
-        "lastCompletedCommitTimestamp": plan.last_commit,
-        "partitionMetadata": partitions,
-        "version": 2,
-        "bootstrapPartitionMetadata": {},
-        "extraMetadata": {SAVEPOINTED: ",".join(plan.savepoints)} if plan.savepoints else {},
-    }
-
-
-__all__ = [
-    "GUARDED",
-    "clean_metadata",
-    "is_pending",
-    "paths_of",
-    "pending_plan",
-    "planned_names",
-    "publish_metadata",
-    "take_back",
-]
+        names, bad = plan.files.get(partition, ()), tuple(failed.get(partition, ()))
+        good = tuple(n for n in names if n not in bad)
+        partitions[partition] = CleanedPartition(
+            partition, plan.policy, tuple(names), good, bad, partition in gone
+        )
+    return CleanMetadata(
+        instant,
+        took_ms,
+        plan.count - sum(map(len, failed.values())),
+        plan.earliest.time if plan.earliest is not None else "",
+        plan.last_commit,
+        partitions,
+        {SAVEPOINTED: ",".join(plan.savepoints)} if plan.savepoints else {},
+        version=2,
+    )

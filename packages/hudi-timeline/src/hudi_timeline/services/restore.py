@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hudi_format.errors import CorruptFileError, InstantNotFoundError, OptionError
 from hudi_format.storage.open import flush
@@ -26,9 +26,16 @@ from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.services.pending_cleans import paths_of, take_back
 from hudi_timeline.services.savepoints import savepoints
 from hudi_timeline.services.table_service import ServiceContext
-from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.action_metadata import (
+    InstantName,
+    RestoreMetadata,
+    RestorePlan,
+    RollbackMetadata,
+    RollbackPlan,
+    parse_action,
+    render_action,
+)
 from hudi_timeline.timeline.active_timeline import Timeline, completion_ms, is_clustering
-from hudi_timeline.timeline.avro_files import Record
 from hudi_timeline.timeline.instant import (
     COMPACTION,
     COMPLETED,
@@ -42,9 +49,9 @@ from hudi_timeline.timeline.instant import (
     zone_of,
 )
 from hudi_timeline.timeline.instant_generator import new_instant
-from hudi_timeline.transaction.rollback_executor import rollback_record, tidy, undo
+from hudi_timeline.transaction.rollback_executor import rollback_metadata, tidy, undo
 from hudi_timeline.transaction.rollback_guard import refuse_alive
-from hudi_timeline.transaction.rollback_plan import Work, by_listing, work_of
+from hudi_timeline.transaction.rollback_plan import by_listing, check_plan, paths_to_delete, target_of
 
 log = logging.getLogger("hudi")
 
@@ -99,7 +106,7 @@ def restore(
         timeline, undone = snapshot.timeline, _plan(context, snapshot, to)
         warnings = _out_of_order(context, timeline, undone, to)
         times = tuple(i.time for i in undone)
-        files = _files(_works(storage, timeline, undone))
+        files = _files(_rollback_plans(storage, timeline, undone))
         return RestoreResult(to, times, seconds=time.monotonic() - began, warnings=warnings, files=files)
     with context.locked(while_restoring=True) as snapshot:
         marked, beating = markers.list_instants(storage), heartbeat.list_instants(storage)
@@ -112,35 +119,26 @@ def restore(
             instant = pending[0].time
         else:
             instant = new_instant(timeline, context.table, now, table=storage.uri)
-            record = {
-                "instantsToRollback": [_info(i) for i in undone],
-                "version": 2,
-                "savepointToRestoreTimestamp": to,
-            }
-            content = avro_files.render("HoodieRestorePlan", record)
-            storage.create(instant_path(instant, RESTORE, REQUESTED), content)
+            plan = RestorePlan(tuple(InstantName(i.time, i.action) for i in undone), to)
+            storage.create(instant_path(instant, RESTORE, REQUESTED), render_action(plan))
         inflight = instant_path(instant, RESTORE, INFLIGHT)
         if storage.info(inflight) is None:
             storage.create(inflight, b"")
-        works = _works(storage, timeline, undone)
-        rolled = {i.time: [_undo(storage, i, instant, work)] for i, work in zip(undone, works, strict=True)}
-        record = {
-            "startRestoreTime": instant,
-            "timeTakenInMillis": int((time.monotonic() - began) * 1000),
-            "instantsToRollback": [i.time for i in undone],
-            "hoodieRestoreMetadata": rolled,
-            "version": 1,
-            "restoreInstantInfo": [_info(i) for i in undone],
-        }
-        content = avro_files.render("HoodieRestoreMetadata", record)
-        storage.create(instant_path(instant, RESTORE, COMPLETED), content)
+        plans = _rollback_plans(storage, timeline, undone)
+        times = tuple(i.time for i in undone)
+        rolled = [_undo(storage, plan, instant) for plan in plans]
+        done = RestoreMetadata(
+            instant,
+            int((time.monotonic() - began) * 1000),
+            times,
+            {t: (r,) for t, r in zip(times, rolled, strict=True)},
+            tuple(target_of(plan) for plan in plans),
+        )
+        storage.create(instant_path(instant, RESTORE, COMPLETED), render_action(done))
         flush(storage, [inflight], written=False)
         context.sweep(marked, beating)
-    deleted = sum(r[0]["totalFilesDeleted"] for r in rolled.values())
-    blocks = sum(
-        len(p["rollbackLogFiles"]) for r in rolled.values() for p in r[0]["partitionMetadata"].values()
-    )
-    times = tuple(i.time for i in undone)
+    deleted = sum(r.files_deleted for r in rolled)
+    blocks = sum(len(p.command_logs) for r in rolled for p in r.partitions.values())
     result = RestoreResult(
         to,
         times,
@@ -149,14 +147,10 @@ def restore(
         time.monotonic() - began,
         blocks,
         (*context.warnings, *warnings),
-        _files(works),
+        _files(plans),
     )
     log.info("%s: %r", storage.uri, result)
     return result
-
-
-def _info(instant: Instant) -> dict[str, str]:
-    return {"commitTime": instant.time, "action": instant.action}
 
 
 def _plan(context: ServiceContext, snapshot: TableSnapshot, to: str) -> list[Instant]:
@@ -210,41 +204,40 @@ def _refuse_other_restore(storage: Storage, timeline: Timeline, to: str) -> None
     for pending in timeline.pending(RESTORE):
         path = instant_path(pending.time, RESTORE, REQUESTED)
         try:
-            plan = avro_files.parse("HoodieRestorePlan", storage.read(path), path=path)
+            plan = parse_action(RESTORE, REQUESTED, storage.read(path))
         except (FileNotFoundError, CorruptFileError):
             continue  # it never began: ours takes its place under the same instant
-        target = plan.get("savepointToRestoreTimestamp")
-        if target and target != to:
+        if isinstance(plan, RestorePlan) and plan.savepoint not in ("", to):
             raise OptionError(
-                f"a restore to {target} was begun and not finished",
+                f"a restore to {plan.savepoint} was begun and not finished",
                 table=storage.uri,
                 instant=pending.time,
-                remedy=f"run restore({str(target)!r}) first.",
+                remedy=f"run restore({plan.savepoint!r}) first.",
             )
 
 
-def _works(storage: Storage, timeline: Timeline, undone: Sequence[Instant]) -> list[Work]:
-    """Rollback work of each instant, in order."""
+def _rollback_plans(storage: Storage, timeline: Timeline, undone: Sequence[Instant]) -> list[RollbackPlan]:
+    """Rollback plans of the instants, in their order."""
     listed = walk(storage)
     gone = {i.time for i in undone}
-    works = []
+    plans = []
     for instant in undone:
         requests = by_listing(storage, timeline, instant, restoring=True, listed=listed)
-        work = work_of({"instantToRollback": _info(instant), "RollbackRequests": requests})
         # A slice that goes with the instant that began it needs no command block first.
-        works.append(replace(work, logs=tuple(r for r in work.logs if r.base_instant not in gone)))
-    return works
+        kept = tuple(r for r in requests if not (r.log_blocks and r.base_instant in gone))
+        plans.append(RollbackPlan(InstantName(instant.time, instant.action), kept))
+        check_plan(plans[-1])
+    return plans
 
 
-def _files(works: Sequence[Work]) -> tuple[str, ...]:
-    return tuple(sorted({path for work in works for path in work.paths}))
+def _files(plans: Sequence[RollbackPlan]) -> tuple[str, ...]:
+    return tuple(sorted({path for plan in plans for path in paths_to_delete(plan)}))
 
 
-def _undo(storage: Storage, instant: Instant, restore: str, work: Work) -> Record:
-    """Undo one instant, repeatably; returns the record of its rollback."""
+def _undo(storage: Storage, plan: RollbackPlan, restore: str) -> RollbackMetadata:
+    """Undo one instant, repeatably; returns the metadata of its rollback."""
     began = time.monotonic()
-    info = _info(instant)
-    undone = undo(storage, work, restore)
-    tidy(storage, instant.time, restore)
-    took_ms = int((time.monotonic() - began) * 1000)
-    return rollback_record(storage, restore, (info["commitTime"], info["action"]), undone, took_ms)
+    target = target_of(plan)
+    undone = undo(storage, plan, restore)
+    tidy(storage, target.time, restore)
+    return rollback_metadata(storage, restore, target, undone, int((time.monotonic() - began) * 1000))

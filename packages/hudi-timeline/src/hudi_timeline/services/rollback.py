@@ -16,13 +16,12 @@ from hudi_timeline.file_system_view.file_slices import newest_slices
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.services.pending_cleans import paths_of, take_back
 from hudi_timeline.services.table_service import ServiceContext
-from hudi_timeline.timeline.action_metadata import RollbackPlan, parse_action
+from hudi_timeline.timeline.action_metadata import RollbackPlan
 from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
-from hudi_timeline.timeline.avro_files import render
 from hudi_timeline.timeline.instant import ROLLBACK, WRITE_ACTIONS, Instant
 from hudi_timeline.transaction import rollback_executor as undoing
 from hudi_timeline.transaction.rollback_guard import refuse_alive, refuse_needed
-from hudi_timeline.transaction.rollback_plan import make_plan, read_plan, target_of, work_of
+from hudi_timeline.transaction.rollback_plan import check_plan, make_rollback_plan, read_plan, target_of
 
 log = logging.getLogger("hudi")
 
@@ -140,16 +139,13 @@ def _keep_state_before(snapshot: TableSnapshot, target: Instant) -> None:
 
 
 def _plan(context: ServiceContext, timeline: Timeline, target: Instant) -> RollbackPlan:
-    record = None
+    plan = None
     for pending in timeline.pending(ROLLBACK):
         found = read_plan(context.storage, pending)
-        if found is not None and target_of(found)[0] == target.time:
-            record = found
-    if record is None:
-        record = make_plan(context.storage, timeline, target)
-    work_of(record)  # nothing in it leads out of the table
-    plan = parse_action(ROLLBACK, "REQUESTED", render("HoodieRollbackPlan", record))
-    assert isinstance(plan, RollbackPlan)
+        if found is not None and target_of(found).time == target.time:
+            plan = found
+    plan = plan or make_rollback_plan(context.storage, timeline, target)
+    check_plan(plan)
     return plan
 
 

@@ -19,7 +19,7 @@ from hudi_timeline.file_system_view.file_slice_history import file_groups
 from hudi_timeline.file_system_view.file_slices import newest_slices
 from hudi_timeline.file_system_view.listing import list_table
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.services.clean_records import last_clean
+from hudi_timeline.services.pending_cleans import last_clean, planned_names, take_back
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline import avro_files
 from hudi_timeline.timeline.active_timeline import Timeline
@@ -115,14 +115,13 @@ def create(
             remedy="delete the savepoint first to make it anew.",
         )
     cleaned = last_clean(storage, timeline)
-    if cleaned is not None and at < cleaned.earliest:
+    if cleaned is not None and at < cleaned.earliest_to_retain:
         raise OptionError(
-            f"files of the commit {at} may be cleaned away: the cleaner kept those from {cleaned.earliest} on",
+            f"files of the commit {at} may be cleaned away: "
+            f"the cleaner kept those from {cleaned.earliest_to_retain} on",
             table=storage.uri,
             remedy="savepoint a newer commit.",
         )
-    from hudi_timeline.services.pending_cleans import planned_names, take_back  # which spares what is saved
-
     listing = list_table(storage, snapshot.config).files
     newest_slices(snapshot, listing)  # all of that state is there
     planned = planned_names(storage, timeline)

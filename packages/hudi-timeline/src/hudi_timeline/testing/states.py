@@ -17,10 +17,17 @@ from hudi_format.model import WriteStat
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import table_config
 from hudi_timeline.concurrency import markers
-from hudi_timeline.services.clean_planner import CleanPlan
 from hudi_timeline.table import HudiTable
 from hudi_timeline.testing.table_builder import TableBuilder
 from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.action_metadata import (
+    CleanPlan,
+    InstantName,
+    RollbackMetadata,
+    RollbackPlan,
+    RollbackRequest,
+    render_action,
+)
 from hudi_timeline.timeline.instant import (
     CLEAN,
     COMMIT,
@@ -221,7 +228,7 @@ def _clean(made: TableBuilder, *, inflight: bool) -> Rows:
     old = _first(made)
     made.commit("second", made.base("second", {**FIRST, "k4": 4}, prev="first"))
     plan = CleanPlan("KEEP_LATEST_COMMITS", files={"p0": (old.path.rpartition("/")[2],)})
-    content = avro_files.render("HoodieCleanerPlan", plan.to_record(made.storage.uri))
+    content = plan.to_bytes(made.storage.uri)
     made.pending("clean", CLEAN, request=content, inflight=content if inflight else None)
     return {**FIRST, "k4": 4}
 
@@ -231,20 +238,9 @@ def _pending_rollback(made: TableBuilder) -> Rows:
     _first(made)
     instant = made.pending("second")
     stat = made.base("second", {"k1": 9}, prev="first")
-    plan = {
-        "instantToRollback": {"commitTime": instant, "action": COMMIT},
-        "RollbackRequests": [
-            {
-                "partitionPath": "p0",
-                "fileId": "",
-                "latestBaseInstant": "",
-                "filesToBeDeleted": [f"{made.storage.uri}/{stat.path}"],
-                "logBlocksToBeDeleted": {},
-            }
-        ],
-        "version": 1,
-    }
-    made.pending("rollback", ROLLBACK, request=avro_files.render("HoodieRollbackPlan", plan))
+    request = RollbackRequest("p0", files=(f"{made.storage.uri}/{stat.path}",))
+    plan = RollbackPlan(InstantName(instant, COMMIT), (request,))
+    made.pending("rollback", ROLLBACK, request=render_action(plan))
     made.storage.delete(stat.path)
     return FIRST
 
@@ -331,18 +327,10 @@ def _rolled_back(made: TableBuilder) -> Rows:
     made.log("second", {"k1": 10})
     made.at("rollback")
     made.log("rollback", rolls_back="second")
-    record = {
-        "startRollbackTime": made.at("rollback"),
-        "timeTakenInMillis": 0,
-        "totalFilesDeleted": 0,
-        "commitsRollback": [made.at("second")],
-        "partitionMetadata": {},
-        "version": 1,
-        "instantsRollback": [{"commitTime": made.at("second"), "action": "deltacommit"}],
-    }
+    target = InstantName(made.at("second"), "deltacommit")
+    done = RollbackMetadata(made.at("rollback"), commits=(target.time,), instants=(target,))
     made.pending("rollback", ROLLBACK, request=b"")
-    content = avro_files.render("HoodieRollbackMetadata", record)
-    made.storage.create(instant_path(made.at("rollback"), ROLLBACK, COMPLETED), content)
+    made.storage.create(instant_path(made.at("rollback"), ROLLBACK, COMPLETED), render_action(done))
     made.commit("third", made.log("third", {"k2": 20}))
     return {**FIRST, "k2": 20}
 

@@ -9,12 +9,14 @@ Source: the Avro records of Apache Hudi 0.15 and 1.x; spec "Timeline", sections 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, TypeVar
 
 from hudi_format.errors import CorruptFileError, UnsupportedError
+from hudi_format.model import join_path
 from hudi_format.storage.protocol import Storage
-from hudi_timeline.timeline.avro_files import Record, parse
+from hudi_timeline.options.service_config import KEEP_COMMITS
+from hudi_timeline.timeline.avro_files import Record, parse, render
 from hudi_timeline.timeline.commit_metadata import CommitMetadata, read_commit
 from hudi_timeline.timeline.instant import (
     CLEAN,
@@ -34,6 +36,10 @@ from hudi_timeline.timeline.instant import (
     empty_file_error,
     read_instant,
 )
+
+SAVEPOINTED = "savepointed_timestamps"
+GUARDED = "hudi.clean.guarded"
+"""In the inflight file of a cleaning whose executor looks at the timeline, under the lock, before it deletes."""
 
 _T = TypeVar("_T")
 _Convert = Callable[[Any, str], Any]
@@ -67,6 +73,10 @@ def _map_of(item: _Convert) -> _Convert:
 
 
 def _record_of(cls: type[_T]) -> Callable[[Any, str], _T]:
+    own: Callable[[Any, str], _T] | None = getattr(cls, "of_record", None)
+    if own is not None:  # the record has other fields than the class
+        return own
+
     def convert(value: Any, where: str) -> _T:
         record = _typed(dict)(value, where)
         given = {}
@@ -112,6 +122,15 @@ def _one(avro: str, cls: type) -> dict[str, Any]:
     return {"avro": avro, "convert": _record_of(cls)}
 
 
+def _plain(value: Any) -> Any:
+    """Inverse of `_record_of`: a value as fastavro takes it."""
+    if is_dataclass(value):
+        return {part.metadata["avro"]: _plain(getattr(value, part.name)) for part in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
 @dataclass(frozen=True, slots=True)
 class InstantName:
     """Reference to an instant."""
@@ -121,36 +140,91 @@ class InstantName:
 
 
 @dataclass(frozen=True, slots=True)
-class RetainedInstant:
-    """The oldest instant that a cleaner retains."""
-
-    time: str = _text("timestamp")
-    action: str = _text("action")
-    state: str = _text("state")
-
-
-@dataclass(frozen=True, slots=True)
 class FileToClean:
     path: str = _text("filePath")
     is_bootstrap_base_file: bool = _flag("isBootstrapBaseFile")
 
 
 @dataclass(frozen=True, slots=True)
-class CleanerPlan:
-    """Plan of a clean: files by partition (absolute paths), and whole partitions."""
+class CleanPlan:
+    """Plan of a cleaning, unchecked (`hudi_timeline.services.pending_cleans.check_plan`).
 
-    earliest_to_retain: RetainedInstant | None = field(
-        default=None, metadata=_one("earliestInstantToRetain", RetainedInstant)
-    )
-    last_completed: str = _text("lastCompletedCommitTimestamp")
-    policy: str = _text("policy")
-    files: Mapping[str, tuple[FileToClean, ...]] = _map(
-        "filePathsToBeDeletedPerPartition", _list_of(_record_of(FileToClean))
-    )
-    old_files: Mapping[str, tuple[str, ...]] = _map("filesToBeDeletedPerPartition", _TEXTS)
-    partitions: tuple[str, ...] = _texts("partitionsToBeDeleted")
-    extra: Mapping[str, str] = _map("extraMetadata", _TEXT)
-    version: int = _long("version", 1)
+    Attributes:
+        policy: KEEP_LATEST_COMMITS, KEEP_LATEST_BY_HOURS or KEEP_LATEST_FILE_VERSIONS.
+        earliest: the oldest instant that stays readable; None with the policy of versions, or where all do.
+        last_commit: the newest completed commit when it was planned; "" where it does not say.
+        files: names of the files by partition.
+        partitions: partitions whose folder goes too, because nothing is left in them.
+        savepoints: the savepoints that it spares.
+        sources: paths of source files of a bootstrap that it deletes; of other writers only.
+        guarded: whether its executor looks at the timeline, under the lock, before it deletes.
+    """
+
+    policy: str = KEEP_COMMITS
+    earliest: Instant | None = None
+    last_commit: str = ""
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    partitions: tuple[str, ...] = ()
+    savepoints: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    guarded: bool = False
+
+    @property
+    def count(self) -> int:
+        """Number of files to delete."""
+        return sum(map(len, self.files.values()))
+
+    def __bool__(self) -> bool:
+        return bool(self.count or self.partitions)
+
+    def to_bytes(self, uri: str) -> bytes:
+        """Bytes of the requested or inflight file of a table at `uri`; paths are absolute."""
+        at = self.earliest
+        extra = {SAVEPOINTED: ",".join(self.savepoints)} if self.savepoints else {}
+        return render("HoodieCleanerPlan", {
+            "earliestInstantToRetain": at and {"timestamp": at.time, "action": at.action, "state": at.state},
+            "lastCompletedCommitTimestamp": self.last_commit,
+            "policy": self.policy,
+            "filesToBeDeletedPerPartition": {},
+            "version": 2,
+            "filePathsToBeDeletedPerPartition": {
+                p: [_plain(FileToClean(f"{uri}/{join_path(p, n)}")) for n in names]
+                for p, names in self.files.items()
+            },
+            "partitionsToBeDeleted": list(self.partitions),
+            "extraMetadata": {**extra, GUARDED: "true"} if self.guarded else extra,
+        })  # fmt: skip
+
+    @classmethod
+    def of_record(cls, value: Any, where: str) -> CleanPlan:
+        """The plan in a clean file's record, of any writer.
+
+        Its paths are absolute, which are stale once a table was moved: partition and name count.
+        """
+        record = {k: v for k, v in _typed(dict)(value, where).items() if v is not None}
+        infos: dict[str, tuple[FileToClean, ...]] = _map_of(_list_of(_record_of(FileToClean)))(
+            record.get("filePathsToBeDeletedPerPartition", {}), "filePathsToBeDeletedPerPartition"
+        )
+        paths = {p: tuple(f.path for f in several) for p, several in infos.items()}
+        old = record.get("filesToBeDeletedPerPartition", {})
+        for partition, several in _map_of(_TEXTS)(old, "filesToBeDeletedPerPartition").items():
+            paths[partition] = (*paths.get(partition, ()), *several)
+        at = _map_of(_TEXT)(record.get("earliestInstantToRetain", {}), "earliestInstantToRetain")
+        extra = _map_of(_TEXT)(record.get("extraMetadata", {}), "extraMetadata")
+        return cls(
+            _TEXT(record.get("policy", ""), "policy") or KEEP_COMMITS,
+            Instant(at["timestamp"], at["action"], at["state"]) if at else None,
+            _TEXT(record.get("lastCompletedCommitTimestamp", ""), "lastCompletedCommitTimestamp"),
+            {p: tuple(path.rpartition("/")[2] for path in several) for p, several in paths.items()},
+            _TEXTS(record.get("partitionsToBeDeleted", []), "partitionsToBeDeleted"),
+            _savepoints_in(extra),
+            tuple(f.path for several in infos.values() for f in several if f.is_bootstrap_base_file),
+            GUARDED in extra,
+        )
+
+
+def _savepoints_in(extra: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(t for t in extra.get(SAVEPOINTED, "").split(",") if t)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +239,11 @@ class CleanedPartition:
 
 @dataclass(frozen=True, slots=True)
 class CleanMetadata:
-    """Result of a clean, by partition.
+    """What a cleaning deleted, by partition.
 
-    `earliest_to_retain` is "" where it kept file versions.
+    Attributes:
+        earliest_to_retain: the oldest instant whose files it kept; "" where it went by versions, or says nothing.
+        last_completed: the newest commit when it was planned; "" where it does not say.
     """
 
     start: str = _text("startCleanTime")
@@ -178,10 +254,26 @@ class CleanMetadata:
     partitions: Mapping[str, CleanedPartition] = _map("partitionMetadata", _record_of(CleanedPartition))
     extra: Mapping[str, str] = _map("extraMetadata", _TEXT)
     version: int = _long("version", 1)
+    bootstrap: Mapping[str, CleanedPartition] = _map(
+        "bootstrapPartitionMetadata", _record_of(CleanedPartition)
+    )
+
+    @property
+    def savepoints(self) -> tuple[str, ...]:
+        """The savepoints that it spared."""
+        return _savepoints_in(self.extra)
 
 
 @dataclass(frozen=True, slots=True)
 class RollbackRequest:
+    """Files of a partition to delete, or a slice that gets a command block after its logs.
+
+    Attributes:
+        base_instant: of the slice.
+        files: absolute paths, which are stale once a table was moved.
+        log_blocks: the log files with the write's blocks, as paths or names, and bytes.
+    """
+
     partition: str = _text("partitionPath")
     file_id: str = _text("fileId")
     base_instant: str = _text("latestBaseInstant")
@@ -191,6 +283,8 @@ class RollbackRequest:
 
 @dataclass(frozen=True, slots=True)
 class RollbackPlan:
+    """Plan of a rollback, unchecked (`hudi_timeline.transaction.rollback_plan.check_plan`)."""
+
     target: InstantName | None = field(default=None, metadata=_one("instantToRollback", InstantName))
     requests: tuple[RollbackRequest, ...] = _records("RollbackRequests", RollbackRequest)
     version: int = _long("version", 1)
@@ -352,14 +446,14 @@ class IndexMetadata:
 
 
 Action = (
-    CommitMetadata | CleanerPlan | CleanMetadata | RollbackPlan | RollbackMetadata | RestorePlan | RestoreMetadata
+    CommitMetadata | CleanPlan | CleanMetadata | RollbackPlan | RollbackMetadata | RestorePlan | RestoreMetadata
     | SavepointMetadata | CompactionPlan | ReplaceRequest | IndexPlan | IndexMetadata
 )  # fmt: skip
 
 # By action and state: the name of the Avro record, and what becomes of it.  Commits are elsewhere.
 _KINDS: Mapping[tuple[str, str], tuple[str, type[Action]]] = {
-    (CLEAN, REQUESTED): ("HoodieCleanerPlan", CleanerPlan),
-    (CLEAN, INFLIGHT): ("HoodieCleanerPlan", CleanerPlan),
+    (CLEAN, REQUESTED): ("HoodieCleanerPlan", CleanPlan),
+    (CLEAN, INFLIGHT): ("HoodieCleanerPlan", CleanPlan),
     (CLEAN, COMPLETED): ("HoodieCleanMetadata", CleanMetadata),
     (ROLLBACK, REQUESTED): ("HoodieRollbackPlan", RollbackPlan),
     (ROLLBACK, COMPLETED): ("HoodieRollbackMetadata", RollbackMetadata),
@@ -373,6 +467,8 @@ _KINDS: Mapping[tuple[str, str], tuple[str, type[Action]]] = {
     (INDEXING, REQUESTED): ("HoodieIndexPlan", IndexPlan),
     (INDEXING, COMPLETED): ("HoodieIndexCommitMetadata", IndexMetadata),
 }
+
+_NAMES = {cls: name for name, cls in _KINDS.values()}
 
 
 def read_action(storage: Storage, instant: Instant) -> Action | None:
@@ -411,6 +507,11 @@ def parse_action(action: str, state: str, data: bytes) -> Action:
         )
     name, cls = kind
     return _as(cls, parse(name, data), name)
+
+
+def render_action(value: Action) -> bytes:
+    """Bytes of the file of a plan or result; for a `CleanPlan` see `to_bytes`."""
+    return render(_NAMES[type(value)], _plain(value))
 
 
 def action_of_record(action: str, state: str, record: Record) -> Action:

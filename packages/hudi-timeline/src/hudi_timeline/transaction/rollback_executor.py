@@ -29,9 +29,15 @@ from hudi_format.storage.protocol import Storage
 from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.table_config import TableConfig
-from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.action_metadata import (
+    InstantName,
+    RollbackMetadata,
+    RollbackPlan,
+    RollbackRequest,
+    RolledBackPartition,
+    render_action,
+)
 from hudi_timeline.timeline.active_timeline import Timeline
-from hudi_timeline.timeline.avro_files import Record
 from hudi_timeline.timeline.instant import (
     COMMIT,
     COMPACTION,
@@ -48,13 +54,14 @@ from hudi_timeline.timeline.instant import (
 from hudi_timeline.timeline.instant_generator import new_instant
 from hudi_timeline.transaction.rollback_guard import refuse_needed
 from hudi_timeline.transaction.rollback_plan import (
-    LogRequest,
-    Work,
     by_markers,
-    make_plan,
+    check_plan,
+    command_requests,
+    files_to_delete,
+    make_rollback_plan,
+    paths_to_delete,
     read_plan,
     target_of,
-    work_of,
 )
 
 # Deletes are round trips on object stores; few are not worth a pool of threads.
@@ -91,15 +98,15 @@ def rollback_instant(
     refuse_kind(storage, instant)
     for pending in timeline.pending(ROLLBACK):
         plan = read_plan(storage, pending)
-        if plan is not None and target_of(plan)[0] == instant.time:
+        if plan is not None and target_of(plan).time == instant.time:
             if instant.completed:
                 refuse_needed(storage, config, timeline, instant)
             execute(storage, pending.time, plan)
             return pending.time
     if instant.completed:
         refuse_needed(storage, config, timeline, instant)
-    plan = make_plan(storage, timeline, instant)
-    content = avro_files.render("HoodieRollbackPlan", plan)
+    plan = make_rollback_plan(storage, timeline, instant)
+    content = render_action(plan)
     while True:
         time_ = new_instant(timeline, config, now, table=storage.uri)
         try:
@@ -140,10 +147,10 @@ def finish_pending(snapshot: TableSnapshot) -> TableSnapshot:
             storage.delete(instant_path(rollback.time, ROLLBACK, INFLIGHT))
             storage.delete(instant_path(rollback.time, ROLLBACK, REQUESTED))
         else:
-            target = target_of(plan)
-            done = [i for i in snapshot.timeline.completed_writes() if (i.time, i.action) == target]
+            timeline, target = snapshot.timeline, target_of(plan)
+            wanted = (target.time, target.action)
+            done = [i for i in timeline.completed_writes() if (i.time, i.action) == wanted]
             if done:
-                timeline = snapshot.timeline
                 refuse_needed(storage, snapshot.config, timeline, done[0], rollback=rollback.time)
             execute(storage, rollback.time, plan)
         snapshot = snapshot.reloaded()
@@ -157,12 +164,11 @@ def remove_leftovers(storage: Storage, instant: str) -> None:
     but instants that the timeline was archived past count as completed.
     """
     if markers.has_markers(storage, instant):
-        requests = by_markers(storage, instant)
-        info = {"commitTime": instant, "action": COMMIT}
-        work = work_of({"instantToRollback": info, "RollbackRequests": requests})
-        delete_files(storage, work.paths)
-        for request in work.logs:
-            names = (path.rpartition("/")[2] for path in request.logs)
+        plan = RollbackPlan(InstantName(instant, COMMIT), by_markers(storage, instant))
+        commands = command_requests(plan)
+        delete_files(storage, paths_to_delete(plan))
+        for request in commands:
+            names = (path.rpartition("/")[2] for path in request.log_blocks)
             if any(_holds_block_of(storage, join_path(request.partition, n), instant) for n in names):
                 append_command(storage, request, instant, instant)
         markers.delete(storage, instant)
@@ -235,66 +241,70 @@ class InstantRollback:
         return sum(map(len, self.files.values()))
 
 
-def execute(storage: Storage, rollback: str, plan: Record) -> InstantRollback:
+def execute(storage: Storage, rollback: str, plan: RollbackPlan) -> InstantRollback:
     """Execute a requested rollback plan, from any earlier point of failure.
 
     Raises:
         CorruptFileError: the plan leads out of the table; nothing was changed.
     """
     began = time.monotonic()
-    work = work_of(plan)
+    check_plan(plan)
     _create_if_absent(storage, instant_path(rollback, ROLLBACK, INFLIGHT), b"")
-    undone = undo(storage, work, rollback, keep_request=work.action in _COMPACTIONS)
+    target = target_of(plan)
+    undone = undo(storage, plan, rollback, keep_request=target.action in _COMPACTIONS)
     took_ms = int((time.monotonic() - began) * 1000)
-    metadata = rollback_record(storage, rollback, (work.time, work.action), undone, took_ms)
-    content = avro_files.render("HoodieRollbackMetadata", metadata)
+    metadata = rollback_metadata(storage, rollback, target, undone, took_ms)
     completed = instant_path(rollback, ROLLBACK, COMPLETED)
-    _create_if_absent(storage, completed, content)
+    _create_if_absent(storage, completed, render_action(metadata))
     flush(storage, [completed], written=False)
-    tidy(storage, work.time, rollback)
+    tidy(storage, target.time, rollback)
     return undone
 
 
-def undo(storage: Storage, work: Work, at: str, *, keep_request: bool = False) -> InstantRollback:
+def undo(storage: Storage, plan: RollbackPlan, at: str, *, keep_request: bool = False) -> InstantRollback:
     """Undo one write up to its instant files; every step is repeatable.
 
     Args:
         at: the instant that does it: of a rollback or a restore.
         keep_request: the target's requested file stays, because it is a plan to run again.
+
+    Raises:
+        CorruptFileError: the plan leads out of the table; nothing was changed.
     """
-    states = _instant_files(storage, work)
+    target, files, requests = target_of(plan), files_to_delete(plan), command_requests(plan)
+    states = _instant_files(storage, target)
     for name in states.get(COMPLETED, ()):
         storage.delete(f".hoodie/{name}")
         flush(storage, [f".hoodie/{name}"], written=False)  # else it might come back without its files
-    delete_files(storage, work.paths)
+    delete_files(storage, [join_path(p, n) for p, names in files.items() for n in names])
     commands: dict[str, dict[str, int]] = {}
     logs: dict[str, dict[str, int]] = {}
-    for request in work.logs:
-        logs.setdefault(request.partition, {}).update(request.logs)
-        for path, size in append_command(storage, request, work.time, at).items():
+    for request in requests:
+        logs.setdefault(request.partition, {}).update(request.log_blocks)
+        for path, size in append_command(storage, request, target.time, at).items():
             commands.setdefault(request.partition, {})[path] = size
     for state in (INFLIGHT, REQUESTED):
         if state == REQUESTED and keep_request:
             continue
         for name in states.get(state, ()):
             storage.delete(f".hoodie/{name}")
-    return InstantRollback(work.files, commands, logs)
+    return InstantRollback(files, commands, logs)
 
 
-def _instant_files(storage: Storage, work: Work) -> dict[str, list[str]]:
+def _instant_files(storage: Storage, target: InstantName) -> dict[str, list[str]]:
     """The target's own instant files by state, a completed compaction's plan included."""
-    wanted = Instant(work.time, work.action, COMPLETED).comparable_action
+    wanted = Instant(target.time, target.action, COMPLETED).comparable_action
     found: dict[str, list[str]] = {}
     for entry in storage.list(".hoodie"):
-        if entry.is_dir or not entry.name.startswith(work.time):
+        if entry.is_dir or not entry.name.startswith(target.time):
             continue
         instant = parse_instant_file(entry.name)
-        if instant is not None and (instant.time, instant.comparable_action) == (work.time, wanted):
+        if instant is not None and (instant.time, instant.comparable_action) == (target.time, wanted):
             found.setdefault(instant.state, []).append(entry.name)
     return found
 
 
-def append_command(storage: Storage, request: LogRequest, target: str, at: str) -> dict[str, int]:
+def append_command(storage: Storage, request: RollbackRequest, target: str, at: str) -> dict[str, int]:
     """Append a rollback block for the target to a slice's logs; returns sizes by path.
 
     A slice of which nothing is there needs none: the writer died between its marker and its file.
@@ -343,35 +353,25 @@ def tidy(storage: Storage, target: str, at: str) -> None:
     heartbeat.delete(storage, target)
 
 
-def rollback_record(
-    storage: Storage, at: str, target: tuple[str, str], undone: InstantRollback, took_ms: int
-) -> Record:
-    """HoodieRollbackMetadata of a rollback.
+def rollback_metadata(
+    storage: Storage, at: str, target: InstantName, undone: InstantRollback, took_ms: int
+) -> RollbackMetadata:
+    """Metadata of a completed rollback.
 
     Args:
         at: the instant of the rollback, or of the restore that it belongs to.
-        target: time and action of the write that is no more.
+        target: the write that is no more.
     """
-    time_, action = target
-    partitions = sorted({*undone.files, *undone.commands, *undone.logs})
-    return {
-        "startRollbackTime": at,
-        "timeTakenInMillis": took_ms,
-        "totalFilesDeleted": undone.deleted,
-        "commitsRollback": [time_],
-        "partitionMetadata": {
-            p: {
-                "partitionPath": p,
-                "successDeleteFiles": [f"{storage.uri}/{join_path(p, n)}" for n in undone.files.get(p, ())],
-                "failedDeleteFiles": [],
-                "rollbackLogFiles": dict(undone.commands.get(p, {})),
-                "logFilesFromFailedCommit": dict(undone.logs.get(p, {})),
-            }
-            for p in partitions
-        },
-        "version": 1,
-        "instantsRollback": [{"commitTime": time_, "action": action}],
+    partitions = {
+        p: RolledBackPartition(
+            p,
+            tuple(f"{storage.uri}/{join_path(p, n)}" for n in undone.files.get(p, ())),
+            command_logs=undone.commands.get(p, {}),
+            logs_of_failed=undone.logs.get(p, {}),
+        )
+        for p in sorted({*undone.files, *undone.commands, *undone.logs})
     }
+    return RollbackMetadata(at, took_ms, undone.deleted, (target.time,), partitions, (target,))
 
 
 def _create_if_absent(storage: Storage, path: str, data: bytes) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from hudi_format.errors import CorruptFileError, PartitionPathError
 from hudi_format.file_names import parse_base_file, parse_cdc_file, parse_log_file
@@ -22,9 +21,8 @@ from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline.concurrency import markers
 from hudi_timeline.concurrency.markers import Marker
 from hudi_timeline.file_system_view.listing import walk
-from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.action_metadata import InstantName, RollbackPlan, RollbackRequest, parse_action
 from hudi_timeline.timeline.active_timeline import Timeline
-from hudi_timeline.timeline.avro_files import Record
 from hudi_timeline.timeline.commit_metadata import CommitMetadata, read_commit
 from hudi_timeline.timeline.instant import (
     COMMIT,
@@ -49,46 +47,10 @@ Files = Mapping[str, Sequence[FileInfo]]
 """Entries of files by partition."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogRequest:
-    """A slice that gets a rollback block.
-
-    Attributes:
-        base_instant: of the slice.
-        logs: what the plan says of the log files with the write's blocks: paths or names, and bytes.
-    """
-
-    partition: str
-    file_id: str
-    base_instant: str
-    logs: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """Checked work of a plan; nothing leads out of the table or to other writes' files.
-
-    Attributes:
-        time, action: of the write that is undone.
-        files: names of files to delete, by partition.
-        logs: slices that get a command block.
-    """
-
-    time: str
-    action: str
-    files: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    logs: tuple[LogRequest, ...] = ()
-
-    @property
-    def paths(self) -> list[str]:
-        """Paths to delete, below the table."""
-        return [join_path(p, n) for p, names in self.files.items() for n in names]
-
-
 # --- making one ----------------------------------------------------------------------------------------
 
 
-def make_plan(storage: Storage, timeline: Timeline, instant: Instant) -> Record:
+def make_rollback_plan(storage: Storage, timeline: Timeline, instant: Instant) -> RollbackPlan:
     """Rollback plan of one write or compaction, completed or not.
 
     Raises:
@@ -97,42 +59,34 @@ def make_plan(storage: Storage, timeline: Timeline, instant: Instant) -> Record:
     if instant.completed or not markers.has_markers(storage, instant.time):
         # A writer that went past its requested state leaves markers before files.  Without them Apache Hudi plans
         # nothing; a listing also finds files of writers that did otherwise.
-        requests = [] if instant.state == REQUESTED else by_listing(storage, timeline, instant)
+        requests = () if instant.state == REQUESTED else by_listing(storage, timeline, instant)
     else:
         requests = by_markers(storage, instant.time)
     # A compaction that is undone after it was completed was a commit by then.
     action = instant.action if instant.action in (COMPACTION, LOG_COMPACTION) else instant.comparable_action
-    return {
-        "instantToRollback": {"commitTime": instant.time, "action": action},
-        "RollbackRequests": requests,
-        "version": 1,
-    }
+    return RollbackPlan(InstantName(instant.time, action), requests)
 
 
-def by_markers(storage: Storage, instant: str) -> list[Record]:
+def by_markers(storage: Storage, instant: str) -> tuple[RollbackRequest, ...]:
     """A request per marked file, as Apache Hudi's strategy makes them."""
-    requests = []
-    for marker in markers.list_markers(storage, instant):
-        request = _of_marker(storage, instant, marker)
-        if request is not None:
-            requests.append(request)
-    return requests
+    found = (_of_marker(storage, instant, marker) for marker in markers.list_markers(storage, instant))
+    return tuple(request for request in found if request is not None)
 
 
-def _of_marker(storage: Storage, instant: str, marker: Marker) -> Record | None:
+def _of_marker(storage: Storage, instant: str, marker: Marker) -> RollbackRequest | None:
     partition, name = marker.partition, marker.file_name
     base = parse_base_file(partition, name)
     if marker.io_type != markers.APPEND or parse_cdc_file(partition, name) is not None:
         file = base or parse_cdc_file(partition, name)
         if file is None or file.instant != instant:
             return None
-        return _request(partition, file.file_id, file.instant, [f"{storage.uri}/{marker.path}"])
+        return RollbackRequest(partition, file.file_id, file.instant, (f"{storage.uri}/{marker.path}",))
     log = parse_log_file(partition, name)
     if log is not None and log.instant == instant:
         # A slice that the write itself began: Apache Hudi appends a command block and leaves both files for ever.
-        return _request(partition, log.file_id, log.instant, [f"{storage.uri}/{marker.path}"])
+        return RollbackRequest(partition, log.file_id, log.instant, (f"{storage.uri}/{marker.path}",))
     if log is not None:
-        return _request(partition, log.file_id, log.instant, logs={name: 1})
+        return RollbackRequest(partition, log.file_id, log.instant, log_blocks={name: 1})
     if base is None:
         return None
     # Writers before 0.14 announced an append by the name of the slice's base file.
@@ -146,8 +100,8 @@ def _of_marker(storage: Storage, instant: str, marker: Marker) -> Record | None:
     newest = max(found, key=lambda f: (f.version, f.write_token))
     path = f"{storage.uri}/{newest.path}"
     if base.instant == instant:
-        return _request(partition, base.file_id, base.instant, [path])
-    return _request(partition, base.file_id, base.instant, logs={path: newest.size})
+        return RollbackRequest(partition, base.file_id, base.instant, (path,))
+    return RollbackRequest(partition, base.file_id, base.instant, log_blocks={path: newest.size})
 
 
 def by_listing(
@@ -157,8 +111,8 @@ def by_listing(
     *,
     restoring: bool = False,
     listed: Files | None = None,
-) -> list[Record]:
-    """Requests for listed files of the write and for those in its metadata.
+) -> tuple[RollbackRequest, ...]:
+    """Requests for what lies in the table's folders and what the write's metadata names.
 
     Args:
         restoring: everything after an instant is undone: also logs that later writes put on a slice that a compaction
@@ -184,7 +138,7 @@ def by_listing(
             continue
         if _carries(partition, name, instant.time, with_logs=with_logs):
             found.setdefault(partition, set()).add(name)
-    appended: dict[str, list[Record]] = {}
+    appended: dict[str, list[RollbackRequest]] = {}
     if instant.action in (DELTA_COMMIT, LOG_COMPACTION):
         if instant.completed:
             logs = [(log, stat.total_write_bytes or 1) for log, stat in _appended(commit.stats, instant.time)]
@@ -192,14 +146,16 @@ def by_listing(
             logs = [(log, log.size) for log in _with_blocks_of(storage, timeline, files, instant)]
         for log, size in logs:
             key = f"{'file:' if storage.is_local else ''}{storage.uri}/{log.path}"
-            request = _request(log.partition, log.file_id, log.instant, logs={key: size})
+            request = RollbackRequest(log.partition, log.file_id, log.instant, log_blocks={key: size})
             appended.setdefault(log.partition, []).append(request)
-    requests: list[Record] = []
+    requests: list[RollbackRequest] = []
     for partition in sorted({*found, *appended}):
         names = sorted(found.get(partition, ()))
-        requests += [_request(partition, "", "", [f"{storage.uri}/{join_path(partition, n)}"]) for n in names]
+        requests += [
+            RollbackRequest(partition, "", "", (f"{storage.uri}/{join_path(partition, n)}",)) for n in names
+        ]
         requests += appended.get(partition, [])
-    return requests
+    return tuple(requests)
 
 
 def _carries(partition: str, name: str, instant: str, *, with_logs: bool) -> bool:
@@ -260,75 +216,83 @@ def _with_blocks_of(storage: Storage, timeline: Timeline, files: Files, instant:
     return found
 
 
-def _request(
-    partition: str,
-    file_id: str,
-    base_instant: str,
-    files: Sequence[str] = (),
-    logs: Mapping[str, int] | None = None,
-) -> Record:
-    return {
-        "partitionPath": partition,
-        "fileId": file_id,
-        "latestBaseInstant": base_instant,
-        "filesToBeDeleted": list(files),
-        "logBlocksToBeDeleted": dict(logs or {}),
-    }
-
-
 # --- reading one ---------------------------------------------------------------------------------------
 
 
-def read_plan(storage: Storage, rollback: Instant) -> Record | None:
+def read_plan(storage: Storage, rollback: Instant) -> RollbackPlan | None:
     """Plan of a rollback; None where it was never fully written, or has no target."""
-    path = instant_path(rollback.time, ROLLBACK, REQUESTED)
     try:
-        plan = avro_files.parse("HoodieRollbackPlan", storage.read(path), path=path)
+        plan = parse_action(
+            ROLLBACK, REQUESTED, storage.read(instant_path(rollback.time, ROLLBACK, REQUESTED))
+        )
     except (FileNotFoundError, CorruptFileError):
         return None
-    named = plan.get("instantToRollback")
+    assert isinstance(plan, RollbackPlan)
     # The time becomes part of names of files and folders.
-    return plan if named and _INSTANT.match(str(named["commitTime"])) else None
+    return plan if plan.target is not None and _INSTANT.match(plan.target.time) else None
 
 
-def target_of(plan: Record) -> tuple[str, str]:
-    """Time and action of the write in a rollback plan."""
-    info = plan["instantToRollback"]
-    return str(info["commitTime"]), str(info["action"])
+def target_of(plan: RollbackPlan) -> InstantName:
+    """Target of a rollback plan."""
+    if plan.target is None:
+        raise ValueError("a rollback plan without an instant")
+    return plan.target
 
 
-def work_of(plan: Record) -> Work:
-    """Checked work of a rollback plan.
+def files_to_delete(plan: RollbackPlan) -> dict[str, list[str]]:
+    """Names of the files that a plan deletes, by partition.
 
-    Plans hold absolute paths, which are stale once a table was moved: name and partition count.  A name that does
-    not carry the target's instant is not deleted by anything the plan says.
+    Paths are stale once a table was moved: name and partition count.  A name that does not carry the target's instant
+    is not deleted by anything the plan says.
+
+    Raises:
+        CorruptFileError: a partition outside the table.
+    """
+    target = target_of(plan).time
+    files: dict[str, set[str]] = {}
+    for request in plan.requests:
+        _check_partition(request, target)
+        for path in request.files:
+            name = path.rpartition("/")[2]
+            if _carries(request.partition, name, target, with_logs=True):
+                files.setdefault(request.partition, set()).add(name)
+    return {p: sorted(names) for p, names in sorted(files.items())}
+
+
+def paths_to_delete(plan: RollbackPlan) -> list[str]:
+    """Paths below the table of the files that a plan deletes; errors as `files_to_delete`."""
+    return [join_path(p, n) for p, names in files_to_delete(plan).items() for n in names]
+
+
+def command_requests(plan: RollbackPlan) -> tuple[RollbackRequest, ...]:
+    """The slices that get a command block, each once.
 
     Raises:
         CorruptFileError: a partition or a slice outside the table.
     """
-    target, action = target_of(plan)
-    files: dict[str, list[str]] = {}
+    target = target_of(plan).time
     slices: dict[tuple[str, str, str], dict[str, int]] = {}
-    for request in plan.get("RollbackRequests") or ():
-        partition = str(request.get("partitionPath") or "")
-        try:
-            check_safe(partition)
-        except PartitionPathError:
-            raise _not_below(target, f"the partition {partition!r}") from None
-        for path in request.get("filesToBeDeleted") or ():
-            name = str(path).rpartition("/")[2]
-            if _carries(partition, name, target, with_logs=True):
-                files.setdefault(partition, []).append(name)
-        logs = request.get("logBlocksToBeDeleted")
-        if logs:
-            file_id, base = str(request.get("fileId") or ""), str(request.get("latestBaseInstant") or "")
+    for request in plan.requests:
+        _check_partition(request, target)
+        if request.log_blocks:
+            file_id, base = request.file_id, request.base_instant
             if not _FILE_ID.match(file_id) or not _INSTANT.match(base):
                 raise _not_below(target, f"the slice {file_id!r} of {base!r}")
-            slices.setdefault((partition, file_id, base), {}).update(
-                (str(k), int(v)) for k, v in logs.items()
-            )
-    requests = tuple(LogRequest(*key, logs) for key, logs in slices.items())
-    return Work(target, action, {p: sorted(set(n)) for p, n in sorted(files.items())}, requests)
+            slices.setdefault((request.partition, file_id, base), {}).update(request.log_blocks)
+    return tuple(RollbackRequest(*key, log_blocks=logs) for key, logs in slices.items())
+
+
+def check_plan(plan: RollbackPlan) -> None:
+    """Raise CorruptFileError where a plan leads out of the table."""
+    files_to_delete(plan)
+    command_requests(plan)
+
+
+def _check_partition(request: RollbackRequest, target: str) -> None:
+    try:
+        check_safe(request.partition)
+    except PartitionPathError:
+        raise _not_below(target, f"the partition {request.partition!r}") from None
 
 
 def _not_below(target: str, what: str) -> CorruptFileError:

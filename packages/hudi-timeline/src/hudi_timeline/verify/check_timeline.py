@@ -29,7 +29,7 @@ from hudi_timeline.table_config import (
     stored_content_checksum,
 )
 from hudi_timeline.timeline.action_metadata import (
-    CleanerPlan,
+    CleanPlan,
     CompactionPlan,
     ReplaceRequest,
     RestoreMetadata,
@@ -267,7 +267,7 @@ def check_plans(facts: TableState, report: VerifyReport) -> None:
         plan = facts.contents.get(instant.path)
         if isinstance(plan, (CompactionPlan, ReplaceRequest)):
             _check_inputs(facts, instant, plan, report)
-        elif isinstance(plan, CleanerPlan) and instant.action == CLEAN:
+        elif isinstance(plan, CleanPlan) and instant.action == CLEAN:
             _check_deletes(facts, instant, plan, report)
     _check_savepoints(facts, report)
 
@@ -304,16 +304,9 @@ def _inputs(plan: CompactionPlan | ReplaceRequest) -> Iterator[str]:
                 yield join_path(partition, file.rpartition("/")[2])
 
 
-def _check_deletes(facts: TableState, instant: Instant, plan: CleanerPlan, report: VerifyReport) -> None:
+def _check_deletes(facts: TableState, instant: Instant, plan: CleanPlan, report: VerifyReport) -> None:
     kept = live_files(facts) | saved_files(facts).keys()
-    planned = {
-        join_path(partition, name.rpartition("/")[2])
-        for partition, names in (
-            *((p, [f.path for f in files]) for p, files in plan.files.items()),
-            *((p, list(names)) for p, names in plan.old_files.items()),
-        )
-        for name in names
-    }
+    planned = {join_path(partition, name) for partition, names in plan.files.items() for name in names}
     wrong = sorted(planned & kept)
     if wrong:
         report.add(

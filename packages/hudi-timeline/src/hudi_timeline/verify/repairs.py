@@ -14,7 +14,7 @@ from hudi_timeline import table_config
 from hudi_timeline.metadata_table import FOLDER
 from hudi_timeline.table_config import BACKUP_FILE, PROPERTIES_FILE
 from hudi_timeline.timeline import avro_files
-from hudi_timeline.timeline.action_metadata import CleanerPlan, RollbackMetadata, RollbackPlan
+from hudi_timeline.timeline.action_metadata import CleanPlan, RollbackMetadata, RollbackPlan, render_action
 from hudi_timeline.timeline.instant import (
     CLEAN,
     CLUSTERING,
@@ -58,7 +58,7 @@ def _add_state(facts: TableState, finding: Finding, found: list[Finding]) -> lis
     if action == CLEAN:  # the plan stands in both
         other = files.get(INFLIGHT if state == REQUESTED else REQUESTED)
         plan = facts.contents.get(other.path) if other is not None else None
-        if other is None or not isinstance(plan, CleanerPlan):
+        if other is None or not isinstance(plan, CleanPlan):
             raise NoRepair("the plan of the clean is lost; the clean is completed, and nothing reads it.")
         return [create(finding.path, facts.storage.read(other.path))]
     if state == INFLIGHT or action in (COMMIT, DELTA_COMMIT):
@@ -68,9 +68,7 @@ def _add_state(facts: TableState, finding: Finding, found: list[Finding]) -> lis
     if action == ROLLBACK:
         done = facts.contents.get(files[COMPLETED].path) if COMPLETED in files else None
         if isinstance(done, RollbackMetadata) and done.instants:
-            target = {"commitTime": done.instants[0].time, "action": done.instants[0].action}
-            record = {"instantToRollback": target, "RollbackRequests": [], "version": 1}
-            return [create(finding.path, avro_files.render("HoodieRollbackPlan", record))]
+            return [create(finding.path, render_action(RollbackPlan(done.instants[0])))]
     raise NoRepair(f"the plan of the {action} is lost; it is completed, and nothing reads it.")
 
 
@@ -112,12 +110,12 @@ def _undo_result(facts: TableState, finding: Finding, found: list[Finding]) -> l
         ]  # the profile of a write that is open; without it its markers say as much
     if state == INFLIGHT:
         plan = _files(facts, finding).get(REQUESTED)
-        if action == CLEAN and plan is not None and isinstance(facts.contents.get(plan.path), CleanerPlan):
+        if action == CLEAN and plan is not None and isinstance(facts.contents.get(plan.path), CleanPlan):
             return [replace(finding.path, facts.storage.read(plan.path))]
         return [move(finding.path)]
     if action in (CLEAN, ROLLBACK):
         plan = _files(facts, finding).get(REQUESTED)
-        if plan is not None and isinstance(facts.contents.get(plan.path), (CleanerPlan, RollbackPlan)):
+        if plan is not None and isinstance(facts.contents.get(plan.path), (CleanPlan, RollbackPlan)):
             return [move(finding.path)]
         raise NoRepair(f"the plan of the {action} is lost too.")
     raise NoRepair(f"what the {action} did stands nowhere else.")

@@ -19,8 +19,8 @@ from hudi_timeline.file_system_view.listing import walk
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.action_metadata import (
     Action,
-    CleanerPlan,
     CleanMetadata,
+    CleanPlan,
     RestoreMetadata,
     RollbackMetadata,
     RollbackPlan,
@@ -72,10 +72,8 @@ class Removed:
                 self._names(partition, (*cleaned.deleted, *cleaned.failed, *cleaned.patterns))
                 if cleaned.is_partition_deleted:
                     self.partitions.add(partition)
-        elif isinstance(action, CleanerPlan):
-            for partition, planned in action.files.items():
-                self._names(partition, [f.path for f in planned])
-            for partition, names in action.old_files.items():
+        elif isinstance(action, CleanPlan):
+            for partition, names in action.files.items():
                 self._names(partition, names)
             self.partitions |= set(action.partitions)
         elif isinstance(action, RollbackMetadata):
