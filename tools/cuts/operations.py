@@ -13,7 +13,7 @@ from hudi_timeline import HudiTable, table_config
 from hudi_timeline.concurrency import markers
 from hudi_timeline.testing import CRASH, Fault, Faults, TableBuilder, make_state
 from hudi_timeline.timeline.instant import COMPACTION, INFLIGHT, ROLLBACK
-from hudi_timeline.transaction.transaction import begin
+from hudi_timeline.transaction.transaction import begin_transaction
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute
 
@@ -127,7 +127,7 @@ def _says_no(change: object) -> bool:
 
 def _broken(storage: Storage) -> None:
     """A write that fails while its files are there, and is rolled back."""
-    transaction = begin(storage, table_config.load(storage), operation="UPSERT")
+    transaction = begin_transaction(storage, table_config.load(storage), operation="UPSERT")
     try:
         with transaction:
             transaction.inflight({})

@@ -96,7 +96,7 @@ def test_every_character_is_escaped_as_the_kernel_does(spark):
 
 @pytest.mark.parametrize("field", [*BY_ARROW, "nowhere"])
 def test_types_that_spark_writes_otherwise_are_left_to_arrow(rows, field):
-    assert key_columns.text(field, rows.schema) is None
+    assert key_columns.key_text(field, rows.schema) is None
     assert key_columns.record_key(KeySpec((field, "s"), (), "NON_PARTITION"), rows.schema) is None
 
 

@@ -13,7 +13,6 @@ from made_tables import MadeTable, at, file_id, ids, states
 
 from hudi_format.errors import ConcurrentWriterError, MissingFileError, NotAHudiTableError, StorageError
 from hudi_format.storage import local, stable_reads
-from hudi_format.storage import local as listed_at_once
 from hudi_format.storage.local import list_at_once
 from hudi_timeline import HudiTable, table_config
 from hudi_timeline.file_system_view import snapshot
@@ -136,7 +135,7 @@ def test_a_folder_that_never_comes_to_rest_is_an_error(commits, monkeypatch):
         return real(self, path, **unless)
 
     monkeypatch.setattr(local.LocalStorage, "list", changing)
-    monkeypatch.setattr(listed_at_once, "MOST_S", 0.05)
+    monkeypatch.setattr(local, "MOST_S", 0.05)
     with pytest.raises(StorageError, match="changes faster"):
         list_at_once(commits.storage, ".hoodie")
 

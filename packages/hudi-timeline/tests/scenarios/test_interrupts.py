@@ -25,7 +25,7 @@ from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.testing.interrupts import Interrupt, steps_of
 from hudi_timeline.timeline.active_timeline import load_timeline
 from hudi_timeline.timeline.instant_generator import new_instant
-from hudi_timeline.transaction import transaction as commit
+from hudi_timeline.transaction.transaction import begin_transaction
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute
 
@@ -295,15 +295,15 @@ def test_a_write_counts_as_dead_once_the_call_that_made_it_is_over(made, tmp_pat
     kept = []
 
     def write(ends):
-        kept.append(commit.begin(t.storage, t.config, operation="UPSERT", caller=RunningCall.here()))
+        kept.append(begin_transaction(t.storage, t.config, operation="UPSERT", caller=RunningCall.here()))
         with pytest.raises(ConcurrentWriterError):
-            commit.begin(t.storage, t.config, operation="UPSERT")
+            begin_transaction(t.storage, t.config, operation="UPSERT")
         if ends:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         write(True)
-    with commit.begin(t.storage, t.config, operation="UPSERT") as ours:
+    with begin_transaction(t.storage, t.config, operation="UPSERT") as ours:
         assert kept[0].instant not in {i.time for i in ours.snapshot.timeline.instants}
         with pytest.raises(ConcurrentWriterError):
             kept[0].inflight(None)
@@ -327,5 +327,5 @@ def test_an_interrupt_after_the_commit_says_that_it_is_visible(made, tmp_path):
             transaction.commit([], schema_text="")
 
     with pytest.raises(KeyboardInterrupt) as caught:
-        write(commit.begin(t.storage, t.config, operation="UPSERT"))
+        write(begin_transaction(t.storage, t.config, operation="UPSERT"))
     assert "completed and visible" in caught.value.__notes__[0]

@@ -8,7 +8,7 @@ import pytest
 
 from hudi_format.keygen.ordered_keys import uuid4_to_uuid7
 from hudi_timeline import HudiTable
-from hudi_timeline.writing import keys as key_advice
+from hudi_timeline.writing.keys import overlapping
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64())])
 BLOOM = {"hoodie.index.type": "BLOOM"}
@@ -52,5 +52,5 @@ def test_keys_that_grow_are_ruled_out_by_range_and_need_no_advice(tmp_path):
 
 
 def test_overlap_is_counted_by_pairs():
-    assert key_advice.overlapping([("a", "c"), ("c", "d"), ("e", "f")]) == pytest.approx(1 / 3)
-    assert key_advice.overlapping([("a", "c")]) == 0.0
+    assert overlapping([("a", "c"), ("c", "d"), ("e", "f")]) == pytest.approx(1 / 3)
+    assert overlapping([("a", "c")]) == 0.0

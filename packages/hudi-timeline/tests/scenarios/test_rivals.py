@@ -34,7 +34,7 @@ from hudi_timeline import HudiTable, table_config
 from hudi_timeline.options.transaction_config import parse_transaction_options
 from hudi_timeline.services.deduplicate import deduplicate
 from hudi_timeline.services.table_service import ServiceContext
-from hudi_timeline.transaction import transaction as commit
+from hudi_timeline.transaction.transaction import Transaction
 from hudi_timeline.writing import operation
 
 BEFORE, DURING = "before the instant", "while it writes"
@@ -188,7 +188,7 @@ def overlapping(path, monkeypatch, first, second):
     Returns what each raised, None for one that was committed.
     """
     go_on, begun = threading.Event(), threading.Event()
-    inflight = commit.Transaction.inflight
+    inflight = Transaction.inflight
     outcome = {}
 
     def announced(transaction, profile):
@@ -207,7 +207,7 @@ def overlapping(path, monkeypatch, first, second):
         except HudiError as e:
             outcome[name] = e
 
-    monkeypatch.setattr(commit.Transaction, "inflight", announced)
+    monkeypatch.setattr(Transaction, "inflight", announced)
     thread = threading.Thread(target=run, args=("first", first))
     thread.start()
     assert begun.wait(30)
@@ -399,15 +399,15 @@ def test_rows_of_a_filter_are_those_that_match_when_they_are_deleted(path, monke
 
 @pytest.mark.req("CC-40")
 def test_rows_of_a_filter_that_others_always_change_first_are_a_conflict(path, monkeypatch):
-    begin = commit.begin
+    begin = operation.begin_transaction
 
     def beginning(*args, **kwargs):
-        monkeypatch.setattr(commit, "begin", begin)
+        monkeypatch.setattr(operation, "begin_transaction", begin)
         HudiTable.open(path).upsert(rows("by", v=50))
-        monkeypatch.setattr(commit, "begin", beginning)
+        monkeypatch.setattr(operation, "begin_transaction", beginning)
         return begin(*args, **kwargs)
 
-    monkeypatch.setattr(commit, "begin", beginning)
+    monkeypatch.setattr(operation, "begin_transaction", beginning)
     before = len(HudiTable.open(path).timeline.completed_writes())
     with pytest.raises(WriteConflictError, match="were read from the table before"):
         HudiTable.open(path).delete("v = 1")

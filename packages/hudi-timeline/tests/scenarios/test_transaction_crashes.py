@@ -18,7 +18,7 @@ from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.testing import CHANGES, CRASH, Fault, Faults
 from hudi_timeline.timeline.active_timeline import load_timeline, read_commit
 from hudi_timeline.transaction import transaction
-from hudi_timeline.transaction.transaction import begin
+from hudi_timeline.transaction.transaction import begin_transaction
 
 PROPERTIES = {
     "hoodie.table.name": "t",
@@ -40,7 +40,7 @@ def write_file(tx, number, attempt=0, prev="null"):
 
 
 def start(storage, action="commit"):
-    return begin(
+    return begin_transaction(
         storage, table_config.load(storage), action=action, operation="UPSERT", options=TransactionConfig()
     )
 

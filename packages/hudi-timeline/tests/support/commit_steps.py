@@ -8,7 +8,7 @@ from hudi_timeline import table_config
 from hudi_timeline.concurrency import markers
 from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.timeline.active_timeline import load_timeline
-from hudi_timeline.transaction.transaction import begin
+from hudi_timeline.transaction.transaction import begin_transaction
 
 SCHEMA = '{"type":"record","name":"t_record","namespace":"hoodie.t","fields":[]}'
 LAZY = TransactionConfig(failed_writes="LAZY")
@@ -30,7 +30,9 @@ def write_file(tx, partition, number, *, prev="null", attempt=0, kind="CREATE"):
 
 
 def start(storage, *, options=None, action="commit", operation="UPSERT"):
-    return begin(storage, table_config.load(storage), action=action, operation=operation, options=options)
+    return begin_transaction(
+        storage, table_config.load(storage), action=action, operation=operation, options=options
+    )
 
 
 def write(storage, *numbers, partition="p", options=None, prev="null", **kwargs):

@@ -10,7 +10,8 @@ from hudi_format.schema.avro import from_avro, to_avro
 from hudi_timeline import HudiTable, table_config
 from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.timeline.active_timeline import load_timeline, read_commit
-from hudi_timeline.transaction import transaction as commit
+from hudi_timeline.transaction.transaction import Transaction, begin_transaction
+from hudi_timeline.writing import operation
 
 LAZY = {"hoodie.cleaner.policy.failed.writes": "LAZY"}
 NULLS = {"hoodie.write.set.null.for.missing.columns": "true"}
@@ -57,7 +58,7 @@ def with_schema(path, change):
     timeline = table.timeline
     text = read_commit(table.storage, timeline.completed_writes()[-1]).schema_text
     options = TransactionConfig(failed_writes="LAZY")
-    with commit.begin(table.storage, table.config, operation="UPSERT", options=options) as transaction:
+    with begin_transaction(table.storage, table.config, operation="UPSERT", options=options) as transaction:
         transaction.inflight({})
         transaction.commit([], schema_text=to_avro(change(from_avro(text)), "t"))
 
@@ -201,21 +202,21 @@ class Between:
         self.path, self.act, self.ran = path, act, False
         self.refused = self.state = None
         if moment == "before the instant":
-            begin = commit.begin
+            begin = operation.begin_transaction
 
             def beginning(*args, **kwargs):
                 self.once()
                 return begin(*args, **kwargs)
 
-            monkeypatch.setattr(commit, "begin", beginning)
+            monkeypatch.setattr(operation, "begin_transaction", beginning)
         else:
-            inflight = commit.Transaction.inflight
+            inflight = Transaction.inflight
 
             def announced(transaction, profile):
                 inflight(transaction, profile)
                 self.once()
 
-            monkeypatch.setattr(commit.Transaction, "inflight", announced)
+            monkeypatch.setattr(Transaction, "inflight", announced)
 
     def once(self):
         if self.ran:

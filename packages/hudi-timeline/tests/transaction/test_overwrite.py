@@ -204,7 +204,9 @@ def test_a_writer_of_the_old_table_does_not_publish_into_the_new_one(tmp_path):
     write(open_storage(path), rows(0))
     table = HudiTable.open(path)
     options = parse_transaction_options(LAZY)
-    with transaction.begin(table.storage, table.config, operation="UPSERT", options=options) as late:
+    with transaction.begin_transaction(
+        table.storage, table.config, operation="UPSERT", options=options
+    ) as late:
         late.inflight(None)
         write(open_storage(path), rows(1, 3), "overwrite", **LAZY)
         with pytest.raises((ConcurrentWriterError, LockError)):
@@ -219,7 +221,7 @@ def test_beside_a_live_writer_an_overwriting_is_refused_and_the_writer_goes_on(t
     path = tmp_path / "t"
     write(open_storage(path), rows(0))
     table = HudiTable.open(path)
-    with transaction.begin(table.storage, table.config, operation="UPSERT") as writer:
+    with transaction.begin_transaction(table.storage, table.config, operation="UPSERT") as writer:
         writer.inflight(None)
         with pytest.raises(ConcurrentWriterError):
             write(open_storage(path), rows(1, 3), "overwrite")

@@ -25,8 +25,7 @@ from hudi_timeline.concurrency.locks.select import FILE_SYSTEM
 from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.timeline import avro_files
 from hudi_timeline.timeline.active_timeline import read_commit
-from hudi_timeline.transaction import transaction as commit
-from hudi_timeline.transaction.transaction import begin
+from hudi_timeline.transaction.transaction import begin_transaction
 
 
 @pytest.mark.req("TM-02", "TM-08", "WR-09", "WR-10")
@@ -350,7 +349,7 @@ def test_writers_in_threads_get_their_own_instants_and_all_commit(storage):
 
 def test_an_instant_that_another_writer_took_is_passed_over(storage, monkeypatch):
     instants = iter(("20260101000000000", "20260101000000001"))
-    monkeypatch.setattr(commit, "new_instant", lambda *a, **k: next(instants))
+    monkeypatch.setattr("hudi_timeline.transaction.transaction.new_instant", lambda *a, **k: next(instants))
     original = LocalStorage.create
 
     def taken(self, path, data):
@@ -402,7 +401,7 @@ def test_the_gate_is_checked_again_under_the_lock(storage):
     config = table_config.load(storage)
     storage.create(".hoodie/20200101000000000.restore.requested", b"x")
     with pytest.raises(UnsupportedError, match="restore"):
-        begin(storage, config, operation="UPSERT")
+        begin_transaction(storage, config, operation="UPSERT")
 
 
 def test_wrong_actions_are_refused(storage):

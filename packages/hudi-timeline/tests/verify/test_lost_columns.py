@@ -9,7 +9,7 @@ import pytest
 from rival_writers import DROP, LAZY, NULLS, RIVALS, Between, make, rows, state, with_schema
 
 from hudi_timeline import HudiTable
-from hudi_timeline.transaction import transaction as commit
+from hudi_timeline.transaction.transaction import Transaction
 from hudi_timeline.transaction.write_basis import Basis, Changes
 from hudi_timeline.verify.findings import KINDS
 
@@ -68,7 +68,7 @@ def test_a_write_that_was_planned_before_a_column_was_added(path, monkeypatch, f
 def test_writes_that_overlapped(path, monkeypatch, forgetful):
     """The one that was begun last, and ends last, does not know the other one's column."""
     go_on, begun = threading.Event(), threading.Event()
-    inflight = commit.Transaction.inflight
+    inflight = Transaction.inflight
 
     def announced(transaction, profile):
         inflight(transaction, profile)
@@ -83,12 +83,12 @@ def test_writes_that_overlapped(path, monkeypatch, forgetful):
         HudiTable.open(path).bulk_insert(rows("nx", note="kept"), options=LAZY)
 
     forgetful()
-    monkeypatch.setattr(commit.Transaction, "inflight", announced)
+    monkeypatch.setattr(Transaction, "inflight", announced)
     first = threading.Thread(target=brings_note)
     first.start()
     assert begun.wait(30)
     HudiTable.open(path).bulk_insert(rows("my"), options=LAZY)
-    monkeypatch.setattr(commit.Transaction, "inflight", inflight)
+    monkeypatch.setattr(Transaction, "inflight", inflight)
     forgetful(False)
     assert "note" not in state(path)[1].names
     (lost,) = found(path)

@@ -78,5 +78,5 @@ def _key(rows: DataFrame, task: PrepareTask) -> list[Column]:
 
 
 def _column(rows: DataFrame, name: str) -> Column:
-    found = key_columns.column(name, rows.schema)
+    found = key_columns.nested_field(name, rows.schema)
     return rows[name] if found is None else found[0]

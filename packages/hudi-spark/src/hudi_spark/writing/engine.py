@@ -40,9 +40,9 @@ from hudi_spark.types import (
     to_spark_type,
     without_void,
 )
-from hudi_spark.writing import key_columns as expressions
 from hudi_spark.writing.bucket_partitioner import place, slots, spread
 from hudi_spark.writing.bulk_insert_sort import ordered
+from hudi_spark.writing.key_columns import nested_field, partition_path, record_key, refused_field
 from hudi_spark.writing.key_lookup import ROW_ID, Lookup, one_per_key
 from hudi_spark.writing.stored_keys import FILE_ID, file_id, stored_keys
 from hudi_spark.writing.validation import SparkQueries, SparkScreened, spark_queries
@@ -319,14 +319,14 @@ class SparkEngine:
 
 
 def _refuse_null_texts(counts: Mapping[str, int], spec: KeySpec) -> None:
-    refused = {p: field for p in counts if (field := expressions.refused_field(p, spec)) is not None}
+    refused = {p: field for p in counts if (field := refused_field(p, spec)) is not None}
     for first in refused.values():
         rows = sum(n for p, n in counts.items() if refused.get(p) == first)
         raise null_text_error(first, rows, sum(counts.values()))
 
 
 def _by_path(rows: DataFrame, path: str) -> Column:
-    found = expressions.column(path, rows.schema)
+    found = nested_field(path, rows.schema)
     return _quoted(path) if found is None else found[0]
 
 
@@ -347,8 +347,8 @@ def _keyed(data: DataFrame, task: PrepareTask, *, by_kernels: bool = False) -> D
     present = [_quoted(n) for n in data.columns[len(stored) :]]
     if stored:
         return data.select(*(F.col(f"_hudi{n}").alias(n) for n in meta), *present)
-    key = expressions.record_key(task.key_spec, data.schema)
-    path = expressions.partition_path(task.key_spec, data.schema)
+    key = record_key(task.key_spec, data.schema)
+    path = partition_path(task.key_spec, data.schema)
     if key is not None and path is not None and not by_kernels and _keys_as_stored(data.schema, task):
         return data.select(key.alias(RECORD_KEY), path.alias(PARTITION_PATH), *present)
     fields = [T.StructField(RECORD_KEY, T.StringType()), T.StructField(PARTITION_PATH, T.StringType())]

@@ -73,7 +73,7 @@ _SAME_TEXT = (T.StringType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, 
 _PLAIN_SCALE = 6
 
 
-def column(path: str, schema: T.StructType) -> tuple[Column, T.DataType] | None:
+def nested_field(path: str, schema: T.StructType) -> tuple[Column, T.DataType] | None:
     """A column and its type, by name or dot path; None where it is missing."""
     if path in schema.names:
         return F.col(f"`{path}`"), schema[path].dataType
@@ -85,9 +85,9 @@ def column(path: str, schema: T.StructType) -> tuple[Column, T.DataType] | None:
     return F.col(".".join(f"`{part}`" for part in path.split("."))), kind
 
 
-def text(path: str, schema: T.StructType) -> Column | None:
+def key_text(path: str, schema: T.StructType) -> Column | None:
     """The column's key and path text; None where only Arrow can make it."""
-    found = column(path, schema)
+    found = nested_field(path, schema)
     if found is None:
         return None
     values, kind = found
@@ -103,13 +103,13 @@ def text(path: str, schema: T.StructType) -> Column | None:
 def _texts(fields: Sequence[str], schema: T.StructType, spec: KeySpec) -> list[Column] | None:
     if spec.timestamp_zone is not None and any(_is_timestamp(f, schema) for f in fields):
         return None
-    found = [text(f, schema) for f in fields]
+    found = [key_text(f, schema) for f in fields]
     known = [t for t in found if t is not None]
     return known if len(known) == len(found) else None
 
 
 def _dates(field: str, schema: T.StructType, spec: KeySpec) -> list[Column]:
-    found = column(field, schema)
+    found = nested_field(field, schema)
     if found is None or spec.times is None:
         return []
     text = time_text(*found, spec.times)
@@ -117,7 +117,7 @@ def _dates(field: str, schema: T.StructType, spec: KeySpec) -> list[Column]:
 
 
 def _is_timestamp(path: str, schema: T.StructType) -> bool:
-    found = column(path, schema)
+    found = nested_field(path, schema)
     return found is not None and isinstance(found[1], (T.TimestampType, T.TimestampNTZType))
 
 
@@ -190,12 +190,12 @@ def partition_path(spec: KeySpec, schema: T.StructType) -> Column | None:
 
 
 def _is_text(path: str, schema: T.StructType) -> bool:
-    found = column(path, schema)
+    found = nested_field(path, schema)
     return found is not None and isinstance(found[1], T.StringType)
 
 
 def _has_binary(fields: Sequence[str], schema: T.StructType) -> bool:
-    found = (column(f, schema) for f in fields)
+    found = (nested_field(f, schema) for f in fields)
     return any(c is not None and isinstance(c[1], T.BinaryType) for c in found)
 
 

@@ -153,7 +153,7 @@ def _quoted(name: str) -> Column:
 
 
 def _column(rows: DataFrame, path: str) -> Column:
-    found = key_columns.column(path, rows.schema)
+    found = key_columns.nested_field(path, rows.schema)
     return _quoted(path) if found is None else found[0]
 
 

@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from hudi_format._checks import text_list
 from hudi_format.storage.protocol import Storage
-from hudi_timeline.reading import stability as open_reads
 from hudi_timeline.reading.filters import missing_column
 from hudi_timeline.reading.plan import BATCH_ROWS, CHANGES, ScanPlan, ScanSource
+from hudi_timeline.reading.stability import register_read
 
 if TYPE_CHECKING:  # planning needs none of these at run time
     import pandas
@@ -67,7 +67,7 @@ class Scan:
         self.schema: pa.Schema = source.schema if columns is None else _selected(source.schema, columns)
         self.table_uri = storage.uri
         self.as_of = source.snapshot.instant
-        open_reads.register(self)
+        register_read(self)
 
     @property
     def storage(self) -> Storage:
@@ -247,7 +247,7 @@ class Scan:
 
     def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state, _lock=Lock())
-        open_reads.register(self)
+        register_read(self)
 
     def __repr__(self) -> str:
         if self._plan is None:

@@ -140,7 +140,7 @@ _open: weakref.WeakSet[Read] = weakref.WeakSet()
 _lock = ProcessLock()
 
 
-def register(read: Read) -> None:
+def register_read(read: Read) -> None:
     """Register a read for the lifetime of the object."""
     with _lock.threads:
         _open.add(read)

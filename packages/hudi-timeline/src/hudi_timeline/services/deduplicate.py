@@ -30,7 +30,7 @@ from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.base_files import base_files
 from hudi_timeline.file_system_view.snapshot import open_snapshot
 from hudi_timeline.services.table_service import ServiceContext
-from hudi_timeline.transaction import transaction as commit
+from hudi_timeline.transaction.transaction import begin_transaction
 
 _TOKEN = "0-0-0"
 _KEPT = ("parquet.avro.schema", "writer.model.name")
@@ -92,7 +92,7 @@ def deduplicate(
         )
     if dry_run:
         return _result(_find(storage, partition, kind))
-    transaction = commit.begin(
+    transaction = begin_transaction(
         storage, table, operation="UPSERT", options=context.options, caller=RunningCall.here()
     )
     with transaction:

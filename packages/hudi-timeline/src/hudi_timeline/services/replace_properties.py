@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from hudi_format import properties as props
 from hudi_format.errors import OptionError, UnsupportedError
-from hudi_timeline import table_config as keys
+from hudi_timeline import table_config
 from hudi_timeline.file_system_view.file_slices import merged_slices
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options import describe
@@ -22,27 +22,36 @@ from hudi_timeline.timeline.instant import COMPACTION, DELTA_COMMIT, LOG_COMPACT
 COPY_ON_WRITE, MERGE_ON_READ = "COPY_ON_WRITE", "MERGE_ON_READ"
 
 # Every table has them, and none has a default that fits each table.
-REQUIRED = (keys.NAME, keys.TYPE, keys.VERSION, keys.LAYOUT_VERSION)
+REQUIRED = (table_config.NAME, table_config.TYPE, table_config.VERSION, table_config.LAYOUT_VERSION)
 # Changed by what changes the table along with them.
 _FIXED = {
-    keys.VERSION: "`hudi upgrade` and `hudi downgrade` change it.",
-    keys.LAYOUT_VERSION: "the upgrade of a table changes it.",
-    keys.METADATA_PARTITIONS: "what builds or deletes the metadata table changes it.",
-    keys.METADATA_PARTITIONS_INFLIGHT: "what builds or deletes the metadata table changes it.",
+    table_config.VERSION: "`hudi upgrade` and `hudi downgrade` change it.",
+    table_config.LAYOUT_VERSION: "the upgrade of a table changes it.",
+    table_config.METADATA_PARTITIONS: "what builds or deletes the metadata table changes it.",
+    table_config.METADATA_PARTITIONS_INFLIGHT: "what builds or deletes the metadata table changes it.",
 }
 # What the files of the table were written by: another value contradicts them.
 _MEANING = (
-    keys.RECORD_KEY_FIELDS, keys.PARTITION_FIELDS, keys.KEYGEN_CLASS, keys.KEYGEN_TYPE, keys.BASE_FILE_FORMAT,
-    keys.POPULATE_META_FIELDS, keys.HIVE_STYLE, keys.URL_ENCODE, keys.DROP_PARTITION_COLUMNS, keys.TIMEZONE,
-    keys.BOOTSTRAP_BASE_PATH, keys.ARCHIVE_FOLDER,
-)  # fmt: skip
+    table_config.RECORD_KEY_FIELDS,
+    table_config.PARTITION_FIELDS,
+    table_config.KEYGEN_CLASS,
+    table_config.KEYGEN_TYPE,
+    table_config.BASE_FILE_FORMAT,
+    table_config.POPULATE_META_FIELDS,
+    table_config.HIVE_STYLE,
+    table_config.URL_ENCODE,
+    table_config.DROP_PARTITION_COLUMNS,
+    table_config.TIMEZONE,
+    table_config.BOOTSTRAP_BASE_PATH,
+    table_config.ARCHIVE_FOLDER,
+)
 # What Apache Hudi 0.15 writes into a merge-on-read table that it makes, and its log reader cannot do without.
 _OF_MERGE_ON_READ = {
-    keys.PAYLOAD_CLASS: "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
-    keys.OLD_MERGE_STRATEGY: "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+    table_config.PAYLOAD_CLASS: "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
+    table_config.OLD_MERGE_STRATEGY: "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
 }
 _KNOWN = frozenset(
-    v for k, v in vars(keys).items() if k.isupper() and isinstance(v, str) and v.startswith("hoodie.")
+    v for k, v in vars(table_config).items() if k.isupper() and isinstance(v, str) and v.startswith("hoodie.")
 )
 
 
@@ -87,7 +96,7 @@ def overwrite_properties(
         change = _check(context, snapshot, new, force)
         if change.changes:
             gone = [k for k, (_, after) in change.changes.items() if after is None]
-            keys.update(
+            table_config.update(
                 context.storage, {k: v for k, (_, v) in change.changes.items() if v is not None}, gone
             )
     return PropertiesChange(change.changes, bool(change.changes), change.warnings)
@@ -105,8 +114,8 @@ def _check(
     context: ServiceContext, snapshot: TableSnapshot, given: Mapping[str, str], force: bool
 ) -> PropertiesChange:
     old = dict(context.table.properties)
-    new = {**given, keys.CHECKSUM: keys.checksum(given)}
-    if new.get(keys.TYPE) == MERGE_ON_READ:
+    new = {**given, table_config.CHECKSUM: table_config.checksum(given)}
+    if new.get(table_config.TYPE) == MERGE_ON_READ:
         new = {**_OF_MERGE_ON_READ, **new}
     changes = {
         k: (old.get(k), new.get(k)) for k in sorted({*old, *new}) if old.get(k) != new.get(k)
@@ -119,7 +128,7 @@ def _check(
     ]
     doubtful = []
     for key, (before, after) in changes.items():
-        if key in REQUIRED or key in _FIXED or key == keys.CHECKSUM:
+        if key in REQUIRED or key in _FIXED or key == table_config.CHECKSUM:
             continue
         if after is None and before == _OF_MERGE_ON_READ.get(key):
             continue
@@ -130,9 +139,9 @@ def _check(
         elif before is None and not _is_known(key):
             near = difflib.get_close_matches(key, _KNOWN, 1)
             doubtful.append(f"{key} is unknown{f', is {near[0]} meant?' if near else ''}")
-    kind = new.get(keys.TYPE)
+    kind = new.get(table_config.TYPE)
     if kind not in (COPY_ON_WRITE, MERGE_ON_READ):
-        errors.append(f"{keys.TYPE} is {COPY_ON_WRITE} or {MERGE_ON_READ}, not {kind!r}")
+        errors.append(f"{table_config.TYPE} is {COPY_ON_WRITE} or {MERGE_ON_READ}, not {kind!r}")
     if errors or (doubtful and not force):
         found = errors + ([] if force else doubtful)
         raise OptionError(
@@ -142,15 +151,15 @@ def _check(
             + ("." if errors else "; --force takes lost, unknown and contradicting entries."),
             errors=tuple(found),
         )
-    if changes.get(keys.TYPE) is not None:
+    if changes.get(table_config.TYPE) is not None:
         _check_type(context, snapshot, str(kind))
     return PropertiesChange(changes, warnings=tuple(doubtful))
 
 
 def _is_known(key: str) -> bool:
     return (
-        key in (*_KNOWN, keys.INDEX)
-        or key.startswith(keys.MERGE_PROPERTY)
+        key in (*_KNOWN, table_config.INDEX)
+        or key.startswith(table_config.MERGE_PROPERTY)
         or describe(key).taken_as != "unknown"
     )
 

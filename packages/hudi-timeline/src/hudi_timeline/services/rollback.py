@@ -19,7 +19,7 @@ from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.action_metadata import RollbackPlan
 from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
 from hudi_timeline.timeline.instant import ROLLBACK, WRITE_ACTIONS, Instant
-from hudi_timeline.transaction import rollback_executor as undoing
+from hudi_timeline.transaction import rollback_executor
 from hudi_timeline.transaction.rollback_guard import refuse_alive, refuse_needed
 from hudi_timeline.transaction.rollback_plan import check_plan, make_rollback_plan, read_plan, target_of
 
@@ -90,13 +90,15 @@ def rollback(
         for target in targets:
             plans.append(_plan(context, snapshot.timeline, target))
             done.append(
-                undoing.rollback_instant(storage, snapshot.config, snapshot.timeline, target, now=now)
+                rollback_executor.rollback_instant(
+                    storage, snapshot.config, snapshot.timeline, target, now=now
+                )
             )
             snapshot = snapshot.reloaded()
         finished: list[str] = []
         if instant is None:
             finished = [i.time for i in snapshot.timeline.pending(ROLLBACK)]
-            undoing.finish_pending(snapshot)
+            rollback_executor.finish_pending(snapshot)
         context.sweep(marked, beating)
     result = _result(targets, plans, tuple(done), tuple(finished), time.monotonic() - began)
     log.info("%s: %r", storage.uri, result)
@@ -124,7 +126,7 @@ def _targets(context: ServiceContext, timeline: Timeline, instant: str | None) -
 
 def _check(context: ServiceContext, timeline: Timeline, target: Instant) -> None:
     """Refuse an invalid rollback before anything is written."""
-    undoing.refuse_kind(context.storage, target)
+    rollback_executor.refuse_kind(context.storage, target)
     if target.completed:
         refuse_needed(context.storage, context.table, timeline, target)
     else:

@@ -83,7 +83,7 @@ class Participant(Protocol):
         ...
 
 
-def begin(
+def begin_transaction(
     storage: Storage,
     table: TableConfig,
     *,

@@ -13,7 +13,7 @@ from hudi_format.keygen.timestamp_based import STORED
 from hudi_format.merge.user_merger import MERGE, PAYLOAD
 from hudi_format.storage.protocol import Storage
 from hudi_index.lookup import GLOBAL_KINDS
-from hudi_timeline import table_config as keys
+from hudi_timeline import table_config
 from hudi_timeline.options import WriteConfig
 from hudi_timeline.options.table_options import TABLE_NAME
 from hudi_timeline.table_version import WRITE_VERSION
@@ -50,31 +50,31 @@ def table_properties(
             remedy="set hoodie.datasource.write.table.type=COPY_ON_WRITE, or leave it out.",
         )
     out = {
-        keys.NAME: config.table_name,
-        keys.DATABASE: config.database or "",
-        keys.TYPE: table_type,
-        keys.PARTITION_FIELDS: ",".join(key_spec.partition_fields),
-        keys.KEYGEN_CLASS: key_spec.class_name,
-        keys.POPULATE_META_FIELDS: str(config.populate_meta_fields).lower(),
-        keys.DROP_PARTITION_COLUMNS: str(config.drop_partition_columns).lower(),
-        keys.HIVE_STYLE: str(key_spec.hive_style).lower(),
-        keys.URL_ENCODE: str(key_spec.url_encode).lower(),
+        table_config.NAME: config.table_name,
+        table_config.DATABASE: config.database or "",
+        table_config.TYPE: table_type,
+        table_config.PARTITION_FIELDS: ",".join(key_spec.partition_fields),
+        table_config.KEYGEN_CLASS: key_spec.class_name,
+        table_config.POPULATE_META_FIELDS: str(config.populate_meta_fields).lower(),
+        table_config.DROP_PARTITION_COLUMNS: str(config.drop_partition_columns).lower(),
+        table_config.HIVE_STYLE: str(key_spec.hive_style).lower(),
+        table_config.URL_ENCODE: str(key_spec.url_encode).lower(),
     }
     if not key_spec.auto:
-        out[keys.RECORD_KEY_FIELDS] = ",".join(key_spec.key_fields)
+        out[table_config.RECORD_KEY_FIELDS] = ",".join(key_spec.key_fields)
     if key_spec.kind == "TIMESTAMP":  # not for a custom generator's dates, as Apache Hudi
         out |= {k: v for k, v in config.raw.items() if k in STORED}
     if ordering_field:
         out[WRITE_VERSION.ordering_key] = ordering_field
     if config.merge:
         # As a payload no JVM has: where Apache Hudi would merge, in logs or in a write, it fails by that name.
-        out[MERGE], out[keys.PAYLOAD_CLASS] = config.merge, PAYLOAD
+        out[MERGE], out[table_config.PAYLOAD_CLASS] = config.merge, PAYLOAD
     if config.payload_class:
-        out[keys.PAYLOAD_CLASS] = config.payload_class
+        out[table_config.PAYLOAD_CLASS] = config.payload_class
     if index in GLOBAL_KINDS:
-        out[keys.INDEX] = index
+        out[table_config.INDEX] = index
     if config.table_timezone:
-        out[keys.TIMEZONE] = config.table_timezone
+        out[table_config.TIMEZONE] = config.table_timezone
     return out
 
 

@@ -37,9 +37,9 @@ from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.active_timeline import Timeline, modified_at
 from hudi_timeline.timeline.instant import zone_of
 from hudi_timeline.transaction import orphans, overwrite
-from hudi_timeline.transaction import transaction as commit
 from hudi_timeline.transaction.commit_callback import Callback, CommitNotice, callback_of, tell
 from hudi_timeline.transaction.schema_rebase import dropped_on_purpose
+from hudi_timeline.transaction.transaction import Transaction, begin_transaction
 from hudi_timeline.transaction.write_basis import Basis
 from hudi_timeline.validation.checks import Checks
 from hudi_timeline.validation.precommit import Validator
@@ -112,7 +112,7 @@ class _Run:
         """Rows without invalid ones."""
         return self.aside.screened(data, self.checks.rules)
 
-    def switching(self, transaction: commit.Transaction) -> AbstractContextManager[None]:
+    def switching(self, transaction: Transaction) -> AbstractContextManager[None]:
         """Scope of the commit, with the switch of an overwrite."""
         if self.replacement is None:
             return nullcontext()
@@ -216,7 +216,7 @@ def check(
 
 
 @contextmanager
-def _transaction(run: _Run) -> Iterator[tuple[commit.Transaction, TableConfig]]:
+def _transaction(run: _Run) -> Iterator[tuple[Transaction, TableConfig]]:
     """A transaction on the table, which is created first if new."""
     plan = run.plan
     action = "replacecommit" if plan.operation in _REPLACING else "commit"
@@ -231,7 +231,7 @@ def _transaction(run: _Run) -> Iterator[tuple[commit.Transaction, TableConfig]]:
         if made:
             run.plan = plan = replace(plan, basis=Basis.of(table, Timeline()))
         try:
-            with commit.begin(
+            with begin_transaction(
                 storage, table, action=action, operation=plan.operation_name.upper(), options=options,
                 caller=caller, commits=None if plan.snapshot is None else plan.snapshot.commits,
             ) as transaction:  # fmt: skip
@@ -245,7 +245,7 @@ def _transaction(run: _Run) -> Iterator[tuple[commit.Transaction, TableConfig]]:
             raise
 
 
-def _plan_again(run: _Run, transaction: commit.Transaction) -> None:
+def _plan_again(run: _Run, transaction: Transaction) -> None:
     """Plan again for the table of the transaction; errors as `Replanner`."""
     try:
         run.plan = run.aside.plan = run.again(run.plan, transaction)
@@ -273,7 +273,7 @@ def _made(run: _Run, storage: Storage) -> tuple[TableConfig, bool]:
 
 def _finish(
     run: _Run,
-    transaction: commit.Transaction,
+    transaction: Transaction,
     table: TableConfig,
     stats: Sequence[WriteStat],
     replaced: Mapping[str, Sequence[str]] | None = None,
@@ -466,7 +466,7 @@ def _route_and_write(
     files: Mapping[str, Sequence[BaseFile]],
     plan: Plan,
     phases: _Phases,
-    transaction: commit.Transaction,
+    transaction: Transaction,
     context: WriteContext,
     *,
     new_files_only: bool = False,
@@ -492,7 +492,7 @@ def _route_and_write(
         return list(engine.write(frame, context, routing))
 
 
-def _record_size(plan: Plan, transaction: commit.Transaction, rules: SizingRules) -> Callable[[], int]:
+def _record_size(plan: Plan, transaction: Transaction, rules: SizingRules) -> Callable[[], int]:
     def commits() -> Iterator[tuple[int, int]]:
         for instant in reversed(transaction.snapshot.timeline.completed_writes()):
             stats = transaction.snapshot.commits.get(instant).stats
@@ -524,7 +524,7 @@ def _replace(
     frame: Any,
     counts: Mapping[str, int],
     run: _Run,
-    transaction: commit.Transaction,
+    transaction: Transaction,
     table: TableConfig,
     context: WriteContext,
     snapshot: TableSnapshot,

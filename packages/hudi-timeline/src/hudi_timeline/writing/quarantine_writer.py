@@ -9,7 +9,7 @@ from typing import Any
 from hudi_format.errors import NotAHudiTableError
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import table_config
-from hudi_timeline.transaction import transaction as commit
+from hudi_timeline.transaction.transaction import Transaction
 from hudi_timeline.validation import quarantine
 from hudi_timeline.validation.row_rules import RowRule, Screened, Screening
 from hudi_timeline.writing.engine import Engine
@@ -70,7 +70,7 @@ class QuarantineWriter:
         """Commit metadata entries."""
         return quarantine.extra_of(self.uri, self.counts)
 
-    def settle(self, transaction: commit.Transaction) -> None:
+    def settle(self, transaction: Transaction) -> None:
         """Remove quarantined rows of dead writes."""
         if self.storage is None:
             return
@@ -78,7 +78,7 @@ class QuarantineWriter:
         if dead:
             self._remove(transaction.config.name, dead)
 
-    def store(self, transaction: commit.Transaction, name: str) -> None:
+    def store(self, transaction: Transaction, name: str) -> None:
         """Commit the rejected rows under their write's instant; a rollback removes them."""
         assert self._screened is not None
         assert self.storage is not None

@@ -18,8 +18,8 @@ from hudi_format.schema.changes import DROPPED, schema_changes
 from hudi_format.schema.evolution import reconcile
 from hudi_index.lookup import GLOBAL_KINDS, KINDS
 from hudi_timeline.options import WriteConfig
-from hudi_timeline.transaction import transaction as commit
 from hudi_timeline.transaction.conflict_resolution import Rivals
+from hudi_timeline.transaction.transaction import Transaction
 from hudi_timeline.transaction.write_basis import Basis, Changes
 from hudi_timeline.writing.engine import Engine
 from hudi_timeline.writing.index_choice import in_commit, index_to_record, recorded_index
@@ -46,7 +46,7 @@ class Replanner:
     check: Callable[[Plan], None]
     read_from: Basis | None = None
 
-    def __call__(self, plan: Plan, transaction: commit.Transaction) -> Plan:
+    def __call__(self, plan: Plan, transaction: Transaction) -> Plan:
         """The plan for the table at the write's instant; `plan` where it is unchanged.
 
         Raises:

@@ -44,7 +44,7 @@ from hudi_timeline.options.write_options import PREPPED
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.instant import INFLIGHT, instant_path
 from hudi_timeline.transaction import overwrite
-from hudi_timeline.transaction import transaction as commit
+from hudi_timeline.transaction.transaction import Transaction
 from hudi_timeline.transaction.write_basis import NOTHING, Basis
 from hudi_timeline.writing import keys
 from hudi_timeline.writing.bulk_insert_sort import user_function
@@ -528,7 +528,7 @@ def lookup_task(plan: Plan) -> LookupTask:
     )
 
 
-def write_context(plan: Plan, transaction: commit.Transaction, table: TableConfig) -> WriteContext:
+def write_context(plan: Plan, transaction: Transaction, table: TableConfig) -> WriteContext:
     c = plan.config
     bloom = None
     if c.bloom_enabled or plan.index in (BLOOM, GLOBAL_BLOOM):

@@ -183,7 +183,7 @@ def test_the_second_of_two_writers_is_told_so(store):
     config = table_config.load(store.storage())
     raw = {**OPTIONS, "hoodie.client.heartbeat.interval_in_ms": "60000"}
     options = parse_transaction_options(raw)
-    first = transaction.begin(store.storage(), config, operation="UPSERT", options=options)
+    first = transaction.begin_transaction(store.storage(), config, operation="UPSERT", options=options)
     with first, pytest.raises(ConcurrentWriterError):
         write(store.storage(), rows(1, v=1), **{"hoodie.client.heartbeat.interval_in_ms": "60000"})
     write(store.storage(), rows(1, v=1))
