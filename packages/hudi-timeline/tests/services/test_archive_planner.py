@@ -5,6 +5,7 @@ import pytest
 
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable, table_config
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.service_config import ServiceConfig
 from hudi_timeline.services.archive_planner import limits, make_plan
 from hudi_timeline.timeline.active_timeline import Timeline
@@ -57,7 +58,8 @@ def stored(folder, text):
 def archived(text, kind="COPY_ON_WRITE", storage=None, **options):
     """Minutes of the instants that would leave."""
     table = table_config.TableConfig(properties={"hoodie.table.type": kind})
-    plan = make_plan(storage or Nowhere(), table, instants_of(text), ServiceConfig(**options))
+    snapshot = TableSnapshot(storage or Nowhere(), table, instants_of(text))
+    plan = make_plan(snapshot, ServiceConfig(**options))
     return [int(i.time[10:12]) for i in plan.instants]
 
 

@@ -83,9 +83,9 @@ def archive(
     began = time.monotonic()
     storage = context.storage
     if dry_run:
-        return ArchiveResult(make_plan(storage, context.table, context.look().timeline, config))
+        return ArchiveResult(make_plan(context.look(), config))
     with context.locked() as snapshot:
-        plan = make_plan(storage, context.table, snapshot.timeline, config)
+        plan = make_plan(snapshot, config)
         if plan.warning:
             context.warnings.append(plan.warning)
         if not plan:

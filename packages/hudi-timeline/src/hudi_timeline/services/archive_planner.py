@@ -23,13 +23,14 @@ from hudi_format.errors import CorruptFileError
 from hudi_format.file_names import parse_base_file, parse_log_file
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.file_system_view.listing import list_partition_files
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.service_config import KEEP_HOURS, ServiceConfig
 from hudi_timeline.services.clean_planner import before_pending, retained_by_policy
 from hudi_timeline.services.pending_cleans import last_clean
 from hudi_timeline.services.savepoints import savepoints
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import avro_files
-from hudi_timeline.timeline.active_timeline import Timeline, read_commit
+from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.archived_schema import WRITE_STAT
 from hudi_timeline.timeline.instant import (
     CLEAN,
@@ -83,12 +84,13 @@ def wants_archive(timeline: Timeline, config: ServiceConfig, fresh_cleans: int =
     )
 
 
-def make_plan(storage: Storage, table: TableConfig, timeline: Timeline, config: ServiceConfig) -> ArchivePlan:
+def make_plan(snapshot: TableSnapshot, config: ServiceConfig) -> ArchivePlan:
     """The instants that can be archived now.
 
     Raises:
         CorruptFileError: the last cleaning or a replacement cannot be read.
     """
+    timeline = snapshot.timeline
     if not wants_archive(timeline, config):
         return ArchivePlan()
     least, most = limits(timeline, config)
@@ -99,9 +101,9 @@ def make_plan(storage: Storage, table: TableConfig, timeline: Timeline, config: 
             chosen += done[: len(done) - least]
     warning = ""
     if len(timeline.completed_writes()) > most:
-        commits = _commits(storage, table, timeline, config)[: len(timeline.completed_writes()) - least]
-        commits, warning = _before_files_left(storage, commits)
-        commits, hidden = _without_hidden_files(storage, timeline, commits)
+        commits = _commits(snapshot, config)[: len(timeline.completed_writes()) - least]
+        commits, warning = _before_files_left(snapshot, commits)
+        commits, hidden = _without_hidden_files(snapshot, commits)
         warning = warning or hidden
         chosen += commits
     chosen.sort()
@@ -132,13 +134,12 @@ def _retained(timeline: Timeline, config: ServiceConfig) -> Instant | None:
     return chosen if config.clean_policy == KEEP_HOURS else before_pending(timeline, chosen, WRITE_ACTIONS)
 
 
-def _commits(
-    storage: Storage, table: TableConfig, timeline: Timeline, config: ServiceConfig
-) -> list[Instant]:
+def _commits(snapshot: TableSnapshot, config: ServiceConfig) -> list[Instant]:
     """Archivable commits, oldest first."""
+    timeline = snapshot.timeline
     saved = savepoints(timeline)
-    bounds = _bounds(storage, timeline)
-    if table.table_type == "MERGE_ON_READ":
+    bounds = _bounds(snapshot.storage, timeline)
+    if snapshot.config.table_type == "MERGE_ON_READ":
         bounds += _for_next_compaction(timeline, config.compaction_delta_commits)
     if saved and not config.archive_beyond_savepoint:
         bounds.append(saved[0])
@@ -167,20 +168,20 @@ def _bounds(storage: Storage, timeline: Timeline) -> list[str]:
     return bounds
 
 
-def _before_files_left(storage: Storage, commits: list[Instant]) -> tuple[list[Instant], str]:
+def _before_files_left(snapshot: TableSnapshot, commits: list[Instant]) -> tuple[list[Instant], str]:
     """Commits before the first replacement with undeleted files, and a warning.
 
     The cleaner may have been past it and have left them: to a savepoint, where a store would not delete them, or where
     it was planned before the replacement was completed.  Without the replacement their rows would be the table's again.
     """
     replaced = {
-        i.time: {(p, file_id) for p, ids in read_commit(storage, i).replaced.items() for file_id in ids}
+        i.time: {(p, file_id) for p, ids in snapshot.commits.get(i).replaced.items() for file_id in ids}
         for i in commits
         if i.action == REPLACE_COMMIT
     }
     if not replaced:
         return commits, ""
-    listing = list_partition_files(storage, {p for groups in replaced.values() for p, _ in groups})
+    listing = list_partition_files(snapshot.storage, {p for groups in replaced.values() for p, _ in groups})
     left: dict[tuple[str, str], str] = {}
     for partition, entries in listing.items():
         for entry in entries:
@@ -197,23 +198,21 @@ def _before_files_left(storage: Storage, commits: list[Instant]) -> tuple[list[I
     return commits, ""
 
 
-def _without_hidden_files(
-    storage: Storage, timeline: Timeline, commits: list[Instant]
-) -> tuple[list[Instant], str]:
+def _without_hidden_files(snapshot: TableSnapshot, commits: list[Instant]) -> tuple[list[Instant], str]:
     """The commits without those beyond the first savepoint that wrote the newest files of a file group; and a warning.
 
     To Apache Hudi the active timeline begins at the savepoint: it takes the files of an instant that is archived from
     behind it for those of a failed write, and answers with the file group's older rows.
     """
-    saved = savepoints(timeline)
+    saved = savepoints(snapshot.timeline)
     beyond = {i.time for i in commits if saved and i.time > saved[0]}
     if not beyond:
         return commits, ""
     newest_base: dict[tuple[str, str], str] = {}
     written: dict[str, frozenset[tuple[str, str]]] = {}
     replaced: set[tuple[str, str]] = set()
-    for instant in timeline.completed_writes():
-        metadata = read_commit(storage, instant)
+    for instant in snapshot.timeline.completed_writes():
+        metadata = snapshot.commits.get(instant)
         replaced |= {(p, file_id) for p, ids in metadata.replaced.items() for file_id in ids}
         written[instant.time] = groups = frozenset(
             (p, s.file_id) for p, stats in metadata.partition_to_stats.items() for s in stats if s.file_id
