@@ -1,6 +1,5 @@
 """The registry of options: names, alternatives, kinds, and slips of the pen."""
 
-import logging
 import pickle
 import re
 from collections import Counter
@@ -19,15 +18,12 @@ from hudi_format.errors import (
 )
 from hudi_timeline.options import (
     describe,
-    explain,
     parse_read_options,
     parse_write_options,
     registry,
-    unsupported,
     unsupported_options,
 )
 from hudi_timeline.options.config_key import ConfigKey
-from hudi_timeline.options.option_facts import EFFECT, MEANING, TUNING, UNKNOWN
 from hudi_timeline.options.registry import canonical, declared_options, known_options, main_name, nearest
 
 OPTIONS = sorted(known_options())
@@ -208,52 +204,3 @@ def test_a_slip_of_one_letter_is_answered_with_a_name(key, at, letter):
     slipped = key[:at] + letter + key[at + 1 :]
     if main_name(slipped) is None:
         assert nearest(slipped) is not None
-
-
-def test_options_without_effect_are_listed_once_per_process(caplog, monkeypatch):
-    monkeypatch.setattr(unsupported, "_said", set())
-    options = {"hoodie.cleaner.parallelism": "200", "hoodie.embed.timeline.server": "true"}
-    with caplog.at_level(logging.INFO, "hudi"):
-        parse_write_options({**options, "hoodie.table.name": "t"})
-        parse_write_options({**options, "hoodie.write.markers.type": "DIRECT"})
-    assert [r.getMessage() for r in caplog.records] == [
-        "options accepted without effect here: hoodie.cleaner.parallelism, hoodie.embed.timeline.server",
-        "options accepted without effect here: hoodie.write.markers.type",
-    ]
-
-
-def test_a_metadata_table_that_is_asked_for_is_warned_of_once(caplog, monkeypatch):
-    monkeypatch.setattr(unsupported, "_said", set())
-    with caplog.at_level(logging.WARNING, "hudi"):
-        assert parse_write_options({"hoodie.metadata.enable": "false"}).transaction.metadata_enable is False
-        assert not caplog.records
-        assert parse_write_options({"hoodie.metadata.enable": "true"}).transaction.metadata_enable is True
-        parse_read_options({"hoodie.metadata.enable": "true"})
-    assert len(caplog.records) == 1
-
-
-@pytest.mark.req("NEW-15", "OP-08")
-def test_explain_tells_value_origin_default_and_class_of_each_option():
-    facts = {f.key: f for f in explain({
-        "hoodie.table.type": "COPY_ON_WRITE",
-        "hoodie.index.type": "BUCKET",
-        "hoodie.cleaner.parallelism": "200",
-        "hoodie.tabel.name": "t",
-    })}  # fmt: skip
-    table_type = facts["hoodie.datasource.write.table.type"]
-    assert (table_type.origin, table_type.taken_as) == ("given as hoodie.table.type", MEANING)
-    assert facts["hoodie.index.type"].taken_as == EFFECT
-    assert "set it to one of SIMPLE" in facts["hoodie.index.type"].note
-    assert facts["hoodie.cleaner.parallelism"].taken_as == TUNING
-    assert facts["hoodie.tabel.name"].taken_as == UNKNOWN
-    assert "hoodie.table.name" in facts["hoodie.tabel.name"].note
-    codec = facts["hoodie.parquet.compression.codec"]
-    assert (codec.value, codec.origin, codec.default) == (None, "default", "zstd")
-    assert {k for k, option in declared_options().items() if option.doc} <= set(facts)
-
-
-def test_describe_says_what_an_option_takes():
-    fact = describe("hoodie.parquet.max.file.size")
-    assert fact.allowed == "a whole number of bytes from 1"
-    assert fact.default == "125829120"
-    assert fact.note

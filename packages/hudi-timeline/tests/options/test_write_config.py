@@ -4,10 +4,8 @@ import pickle
 
 import pytest
 
-from hudi_format.errors import ConflictingOptionError, InvalidOptionError, UnsupportedError
-from hudi_timeline.options import WriteConfig, parse_read_options, parse_write_options
-from hudi_timeline.options.config_key import WRITE
-from hudi_timeline.options.option_types import BOOLEAN
+from hudi_format.errors import ConflictingOptionError, InvalidOptionError
+from hudi_timeline.options import WriteConfig, parse_write_options
 from hudi_timeline.options.registry import declared_options, known_options
 from hudi_timeline.options.unsupported import is_tuning
 from hudi_timeline.options.write_config import WRITE_FIELDS
@@ -113,87 +111,6 @@ def test_no_compression_has_three_names(text):
 def test_the_prefix_of_commit_metadata_can_be_chosen():
     config = parse_write_options({"hoodie.datasource.write.commitmeta.key.prefix": "job.", "job.run": "7"})
     assert config.extra_metadata == {"job.run": "7"}
-
-
-REFUSED = [
-    ("hoodie.datasource.hive_sync.enable", "TRUE"),
-    ("hoodie.datasource.meta.sync.enable", "true"),
-    ("hoodie.datasource.write.table.type", "MERGE_ON_READ"),
-    ("hoodie.datasource.write.storage.type", "MERGE_ON_READ"),
-    ("hoodie.table.type", "merge_on_read"),
-    ("hoodie.index.type", "BUCKET"),
-    ("hoodie.index.class", "com.example.MyIndex"),
-    ("hoodie.index.type", "BUCKET_HASH_INDEX"),
-    ("hoodie.index.type", "RECORD_INDEX"),
-    ("hoodie.write.lock.provider", "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"),
-    ("hoodie.write.lock.provider", "org.acme.InProcessLockProvider"),
-    ("hoodie.write.concurrency.mode", "optimistic_concurrency_control"),
-    ("hoodie.datasource.write.payload.class", MODELS + "HoodieJsonPayload"),
-    ("hoodie.datasource.write.payload.class", "org.acme.DefaultHoodieRecordPayload"),
-    ("hoodie.compaction.payload.class", "debezium.MySqlDebeziumAvroPayload"),
-    ("hoodie.datasource.write.record.merger.impls", "org.apache.hudi.HoodieSparkRecordMerger"),
-    ("hoodie.record.merge.mode", "EVENT_TIME_ORDERING"),
-    ("hoodie.datasource.write.keygenerator.class", "org.apache.spark.sql.hudi.command.UuidKeyGenerator"),
-    ("hoodie.datasource.write.keygenerator.class", "com.acme.CustomKeyGenerator"),
-    ("hoodie.table.cdc.enabled", "true"),
-    ("hoodie.schema.on.read.enable", "true"),
-    ("hoodie.clustering.inline", "true"),
-    ("hoodie.datasource.clustering.async.enable", "true"),
-    ("hoodie.compact.inline", "true"),
-    ("hoodie.bulkinsert.user.defined.partitioner.class", "com.example.Mine"),
-    ("hoodie.precommit.validators", "com.example.Mine"),
-    ("write.ignore.failed", "true"),
-    ("hoodie.metadata.index.column.stats.enable", "true"),
-    ("hoodie.metadata.record.index.enable", "true"),
-    ("hoodie.metrics.on", "true"),
-    ("hoodie.auto.commit", "false"),
-    ("hoodie.write.table.version", "8"),
-    ("hoodie.table.base.file.format", "ORC"),
-    ("hoodie.datasource.write.operation", "bootstrap"),
-    ("hoodie.parquet.compression.codec", "brotli"),
-    ("hoodie.datasource.write.precombine.field", "ts,seq"),
-]
-
-
-@pytest.mark.parametrize(("key", "value"), REFUSED)
-def test_an_effect_that_is_not_provided_is_refused_with_a_way_round(key, value):
-    with pytest.raises(UnsupportedError) as e:
-        parse_write_options({key: value})
-    assert key in str(e.value) or "ordering fields" in str(e.value)
-    assert e.value.remedy.endswith(".")
-    assert "\n" not in str(e.value)
-
-
-@pytest.mark.parametrize(
-    "option", [o for o in declared_options().values() if o.unsupported and WRITE in o.unsupported.scopes]
-)
-def test_only_a_value_that_asks_for_the_effect_is_refused(option):
-    effect = option.unsupported
-    if option.type is BOOLEAN:
-        harmless = "false" if effect.asks(True) else "true"
-    else:
-        harmless = {
-            "hoodie.datasource.write.operation": "insert",
-            "hoodie.datasource.write.table.type": "COPY_ON_WRITE",
-            "hoodie.table.version": "6",
-            "hoodie.write.table.version": "6",
-            "hoodie.timeline.layout.version": "1",
-            "hoodie.index.type": "SIMPLE",
-            "hoodie.write.lock.provider": "InProcessLockProvider",
-            "hoodie.datasource.write.payload.class": "DefaultHoodieRecordPayload",
-            "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator",
-            "hoodie.write.concurrency.mode": "single_writer",
-        }.get(option, option.default or "")
-    if harmless or effect.asks("x"):
-        try:
-            parse_write_options({option: harmless})
-        except InvalidOptionError:
-            assert harmless == ""  # an enumeration without default: it cannot be given empty
-
-
-def test_a_writers_effects_do_not_stop_a_read():
-    options = {"hoodie.datasource.hive_sync.enable": "true", "hoodie.index.type": "BUCKET"}
-    assert parse_read_options(options).query_type == "snapshot"
 
 
 @pytest.mark.parametrize(

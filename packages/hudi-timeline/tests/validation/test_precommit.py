@@ -3,30 +3,17 @@
 import pickle
 import sys
 
-import pyarrow as pa
 import pytest
 from bad_input import OPTIONS, content, rows
 from write_operations import OPERATIONS, incoming
 
-from hudi_format.errors import HudiError, ValidationError
+from hudi_format.errors import ValidationError
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute
 
 P = "hoodie.precommit.validators"
-SINGLE = {P: "SqlQuerySingleResultPreCommitValidator"}
-EQUAL = {P: "org.apache.hudi.client.validator.SqlQueryEqualityPreCommitValidator"}
-
-
-def single(query):
-    return {**SINGLE, f"{P}.single.value.sql.queries": query}
-
-
-def equal(query):
-    return {**EQUAL, f"{P}.equality.sql.queries": query}
-
-
 # Keys before (a, c in c0; b, d in c1), and after each operation.
 AFTER = {
     "insert": "aabcdx", "upsert": "abcdx", "bulk_insert": "aabcdx", "stream": "aabcdx", "insert_overwrite": "abdx",
@@ -101,38 +88,6 @@ def test_what_functions_say(path, table, answer, good, says):
         assert content(path) == before
 
 
-REFUSED = [
-    ("HUDI-E0201", {P: "com.example.Mine"}),
-    ("HUDI-E0201", {"write.ignore.failed": "true"}),
-    ("HUDI-E0303", SINGLE),
-    ("HUDI-E0303", {f"{P}.equality.sql.queries": "select 1 from <TABLE_NAME>"}),
-    ("HUDI-E0302", single("select count(*) from <TABLE_NAME>")),
-    ("HUDI-E0302", single("select 1#1#2")),
-    ("HUDI-E0302", equal("select 1")),
-    ("HUDI-E0302", equal("select nothing from <TABLE_NAME>")),
-    ("HUDI-E0302", equal("selec id from <TABLE_NAME>")),
-    ("HUDI-E0302", equal("select * from read_csv('/etc/passwd') union all select id from <TABLE_NAME>")),
-    ("HUDI-E0302", {P: "nowhere_to_be_found:check"}),
-    ("HUDI-E0302", {P: "sys:path"}),
-    ("HUDI-E0502", {"hudi.write.rules": "fere > 0"}),
-    ("HUDI-E0302", {"hudi.write.rules": "fare >"}),
-    ("HUDI-E0302", {"hudi.write.rules": "x: fare > 0; x: n > 0"}),
-    ("HUDI-E0302", {"hudi.write.rules": "x:"}),
-    ("HUDI-E0302", {"hudi.quarantine.max.rows": "many"}),
-    ("HUDI-E0301", {"hudi.quarantine.pth": "q"}),
-]
-
-
-@pytest.mark.req("NEW-33")
-@pytest.mark.parametrize(("code", "options"), REFUSED, ids=lambda v: str(v)[:70])
-def test_what_cannot_be_checked_is_refused_before_anything_is_written(path, table, code, options):
-    before = content(path)
-    with pytest.raises(HudiError) as e:
-        table.upsert(incoming(), options=options)
-    assert e.value.code == code
-    assert content(path) == before
-
-
 def named_check(change):
     return change.after().count() < 5
 
@@ -151,11 +106,3 @@ def test_a_function_by_its_name_and_validators_of_a_first_write(monkeypatch, tmp
     with pytest.raises(ValidationError, match="named_check"):
         execute(LocalEngine(), storage, rows(*"abcdef"), options, mode="overwrite")
     assert keys(HudiTable.open(str(path)).read(["id"])) == "abc"
-
-
-def test_the_streaming_option_says_nothing_to_a_write(table):
-    """As in Apache Hudi 0.15: only streaming sinks look at it."""
-    options = {"hoodie.datasource.write.streaming.ignore.failed.batch": "true"}
-    with pytest.raises(HudiError, match="null or empty"):
-        table.upsert(rows("x", id=pa.array([None], pa.string())), options=options)
-    assert table.upsert(rows("x"), options=options).inserted == 1
