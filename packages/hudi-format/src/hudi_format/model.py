@@ -33,7 +33,10 @@ class BaseFile:
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """One log file.  `instant` is the base instant (v6) or the delta commit's time (v8 and later)."""
+    """One log file.
+
+    `instant` is the base instant (v6) or the delta commit's time (v8 and later).
+    """
 
     partition: str
     name: str

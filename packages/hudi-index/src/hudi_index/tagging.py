@@ -1,4 +1,4 @@
-"""Tagging: incoming rows with the file group that each is in.
+"""Tagging: the file group of each incoming row.
 
 Within partitions a key goes to every file of its partition that holds it.  The global kinds look in all
 partitions: a record that is in another one is updated there, or is deleted there and inserted into its own.
@@ -261,7 +261,7 @@ def rows_by_code(codes: np.ndarray, n: int) -> list[np.ndarray]:
 
 
 class DeleteRule(Protocol):
-    """Which rows are deletes, as `LookupTask` and the task of a worker say it."""
+    """Rule for deletes, as in `LookupTask` and the tasks of workers."""
 
     @property
     def rule(self) -> MergeRule: ...

@@ -49,7 +49,7 @@ class TableFeatures:
     read: Callable[[Instant], CommitMetadata] | None = None
 
     def commit(self, instant: Instant) -> CommitMetadata:
-        """What a completed write says."""
+        """Metadata of a completed write."""
         return read_commit(self.storage, instant) if self.read is None else self.read(instant)
 
 
@@ -380,7 +380,7 @@ def _check(access: str, facts: TableFeatures, entries: Sequence[Entry] | None = 
 
 
 def readable_config(storage: Storage) -> TableConfig:
-    """The configuration of a table that can be read.
+    """Configuration of a readable table.
 
     Raises:
         NotAHudiTableError: nothing is there, or something else.

@@ -115,7 +115,7 @@ class Inspector:
         return open_snapshot(self._storage, commits=self._commits)
 
     def _now(self) -> TableSnapshot:
-        """The table, whatever features it has."""
+        """Snapshot without a feature check."""
         return load_snapshot(self._storage, commits=self._commits)
 
     def open_writes(self) -> pa.Table:

@@ -70,7 +70,7 @@ class HudiTable:
 
     @classmethod
     def _of(cls, storage: Storage, options: Options = None) -> HudiTable:
-        """The table in a storage that was not looked at; `options` apply to every call, under those of the call."""
+        """Table in a storage, unchecked; `options` apply to every call, below the call's own."""
         table = cls.__new__(cls)
         table._storage = storage
         table._options = without_hadoop_options(as_options(options))
@@ -82,7 +82,7 @@ class HudiTable:
         cls, uri: str | PathLike[str] | Storage, *, storage_options: Mapping[str, Any] | None = None,
         options: Options = None,
     ) -> HudiTable:  # fmt: skip
-        """The table at `uri`: a local path, any URL that fsspec knows, or a `Storage` that is open already.
+        """The table at `uri`: a local path, any URL of fsspec, or an open `Storage`.
 
         Args:
             storage_options: for fsspec: credentials, endpoints.
@@ -462,7 +462,7 @@ class HudiTable:
         return savepoints.save(context, instant, user=user, comment=comment, dry_run=dry_run)
 
     def delete_savepoint(self, instant: str, *, dry_run: bool = False, options: Options = None) -> None:
-        """Give a savepoint up: cleaning and archival may take what it kept.  InstantNotFoundError for none."""
+        """Delete a savepoint; InstantNotFoundError where there is none."""
         from hudi_timeline.services import savepoints
 
         savepoints.give_up(self._service(options, dry_run=dry_run), instant, dry_run=dry_run)

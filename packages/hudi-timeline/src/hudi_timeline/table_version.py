@@ -1,4 +1,4 @@
-"""Table versions: what the releases of Apache Hudi changed in the layout and meaning of tables.
+"""Table versions: differences in layout and meaning between releases of Apache Hudi.
 
     version  written by   timeline                                log files named after  merge
     5        0.12, 0.13   .hoodie, <instant>.<action>             their slice            payload class
@@ -17,7 +17,7 @@ _NAMES = ("ZERO", "ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX", "SEVEN", "EIGHT"
 
 
 class TableVersion(int):
-    """The number of `hoodie.table.version`, with the timeline's layout; 0 where the table does not say it.
+    """Number of `hoodie.table.version` and timeline layout; 0 where it is not stored.
 
     The layout (`hoodie.timeline.layout.version`) goes with the version.  A table whose properties disagree is refused
     before it is read, and looked at by `verify`, for which counts where files lie: what depends on the timeline goes by

@@ -1,4 +1,4 @@
-"""Data blocks: their records as encoded, and decoded into the wanted columns.
+"""Data blocks: encoded records, and their decoding into the wanted columns.
 
 An Avro or CDC block has a content version, the number of records, and each record after its length; versions 1 and 2
 have the same layout as 3, which every release since 0.9 writes.  An HFile block's value is the record without its key,
@@ -137,7 +137,7 @@ class BlockDecoder:
             yield from rows.to_batches(max_chunksize=self._batch_rows)
 
     def tables(self, block: LogBlock, content: pa.Buffer) -> Iterator[pa.Table]:
-        """The same records as tables."""
+        """The records as tables."""
         try:
             if block.type is BlockType.PARQUET_DATA:
                 yield from self._parquet(block, content)
@@ -149,7 +149,7 @@ class BlockDecoder:
             raise block.placed(e) from e.__cause__
 
     def _decoder(self, written: str) -> Decoder:
-        """The decoder of records of an Avro schema."""
+        """Decoder of an Avro schema's records."""
         found = self._decoders.get(written)
         if found is None:
             found = Decoder(written, self._reader_schema, self._columns, self._schema)
@@ -157,7 +157,7 @@ class BlockDecoder:
         return found
 
     def _at_once(self, rows: int, size: int) -> int:
-        """How many rows of a content of `size` bytes to decode at once."""
+        """Number of rows to decode at once, of a content of `size` bytes."""
         if self._batch_bytes is not None and size > self._batch_bytes:
             rows = rows * self._batch_bytes // size
         return max(1, rows if self._batch_rows is None else min(rows, self._batch_rows))
@@ -216,7 +216,7 @@ class BlockDecoder:
 def _broken(
     block: LogBlock, error: CorruptFileError, first: int, start: int | None = None
 ) -> CorruptFileError:
-    """The error of a decoder with its place in the file.
+    """Decoding error with its place in the file.
 
     Args:
         first: number of the first of the records that were decoded.
@@ -229,7 +229,7 @@ def _broken(
 
 
 class BlockRows:
-    """Rows of a slice's data blocks in the table's columns, through the changes of its schema.
+    """Rows of a slice's data blocks in the table's columns, through schema changes.
 
     Args:
         schema: the wanted columns, all nullable.
@@ -299,7 +299,7 @@ class BlockRows:
         return self._readings[instant]
 
     def _decoder(self, block: LogBlock, reading: Reading | None) -> tuple[pa.Schema, BlockDecoder]:
-        """The columns as they are stored, and what decodes them: once for all blocks of one schema."""
+        """Stored columns and their decoder, cached by block schema."""
         by_float = self._float_digits and block.type is BlockType.AVRO_DATA and '"float"' in block.schema
         key = ("" if reading is None else block.instant, block.schema if by_float else "")
         found = self._decoders.get(key)

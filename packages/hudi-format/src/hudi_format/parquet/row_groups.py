@@ -1,4 +1,4 @@
-"""Row groups of a base file and their column chunks: sizes, codecs, and statistics as values.
+"""Row groups of a base file and their column chunks: sizes, codecs, statistics.
 
 Arrow ends the process where it is asked for a chunk that contradicts the footer's schema or has a codec that it does
 not know, and where it is to write such a footer out again; here such a chunk says less.

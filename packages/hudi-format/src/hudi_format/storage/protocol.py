@@ -19,7 +19,10 @@ from hudi_format.errors import StorageError
 
 
 class FileInfo(NamedTuple):
-    """One entry of a listing.  `name` is the last path segment; `size` in bytes; `mtime_ms` epoch."""
+    """One entry of a listing.
+
+    `name` is the last path segment; `size` in bytes; `mtime_ms` epoch.
+    """
 
     name: str
     is_dir: bool

@@ -117,7 +117,7 @@ class Probe:
         return self._buffers
 
     def might_be_in(self, filter: FilterText, rows: Rows | None = None) -> Rows:
-        """Those of `rows` (int64; None: all) that the filter does not rule out, in order.
+        """The keys among `rows` (int64; None: all) that the filter does not rule out, in order.
 
         Raises:
             CorruptFileError: a byte of the filter that is no base64.

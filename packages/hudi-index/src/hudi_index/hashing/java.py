@@ -35,7 +35,7 @@ def java_hash(array: pa.Array | pa.ChunkedArray) -> pa.Int32Array:
 
 
 def bucket_ids(keys: pa.Array | pa.ChunkedArray, fields: Sequence[str], num_buckets: int) -> pa.Int32Array:
-    """The bucket of each record key in a simple bucket index, 0 .. num_buckets - 1; null for null.
+    """Bucket of each record key in a simple bucket index, 0 .. num_buckets - 1; null for null.
 
     Args:
         keys: record keys, plain or `f1:v1,f2:v2`.

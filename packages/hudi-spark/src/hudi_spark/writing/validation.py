@@ -199,7 +199,7 @@ def _first_line(error: Exception) -> str:
 
 
 class SparkQueries:
-    """SQL over the states before and after a write; see `hudi_timeline.validation.sql_validators.Queries`."""
+    """SQL over the states before and after a write; see `sql_validators.Queries`."""
 
     def __init__(self, spark: SparkSession, number: str) -> None:
         self.before, self.after = _BEFORE + number, _AFTER + number

@@ -54,6 +54,6 @@ def save_frame(
 
 
 def last_commit() -> CommitResult | None:
-    """What this thread's last write through Spark did; None before the first."""
+    """Result of this thread's last write through Spark; None before the first."""
     found: CommitResult | None = getattr(_last, "result", None)
     return found

@@ -1,4 +1,4 @@
-"""The file slices of some partitions at any earlier instant, and all slices of file groups, from one listing."""
+"""File slice history: slices of some partitions at earlier instants, from one listing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""File slices: which base file and which log files of a file group belong together.
+"""File slices: each group's base files with their log files.
 
 `SliceBuilder` is the one place where log files are attached to slices, whichever slices are asked for: the newest now
 or as of an instant (`merged_slices`), all of them (`every_slice`), those before an instant (`file_slice_history`) or
@@ -48,7 +48,7 @@ CommittedLogs = Mapping[str, tuple[CommittedRange, ...]]
 
 
 class SliceBuilder:
-    """Attaches the log files of file groups to their slices.
+    """Attaches log files to their file slices.
 
     Args:
         pending: the instant of the pending compaction of each file group that is in a plan: it has begun a slice that
@@ -80,13 +80,13 @@ class SliceBuilder:
         return cls(snapshot.storage, snapshot.config, snapshot.timeline, pending)
 
     def counts(self, instant: str) -> bool:
-        """Whether log files with this instant in their names are of a slice that a read may see."""
+        """Whether log files with this instant in their names are visible to a read."""
         if instant in self._completions or instant < self._first_active:
             return True
         return not self.by_completion and instant in self._compactions
 
     def time_of(self, instant: str) -> str:
-        """The time by which files with this instant in their names are put in order; "" for a write in flight.
+        """Sort time of files with this instant in their names; "" for a write in flight.
 
         Up to table version 6 the instant itself; later on when it was completed.  The history is opened only where
         the active timeline does not say.
@@ -112,7 +112,7 @@ class SliceBuilder:
     def attached(
         self, group: Group, begun: Iterable[str], logs: Iterable[LogFile]
     ) -> dict[str, list[LogFile]]:
-        """The log files of a group by the instant that began their slice; every slice that there is has an entry.
+        """Log files of a group by the instant that began their slice, for all slices.
 
         Where nothing was begun before a log file, the first one begins a slice.
 
@@ -177,7 +177,7 @@ def merged_slices(
     *,
     written: CommittedFileGroups | None = None,
 ) -> tuple[list[FileSlice], CommittedLogs]:
-    """The newest slice of each file group, as `SliceBuilder.newest`, sorted by partition and file id.
+    """Newest slice of each file group, sorted by partition and file id.
 
     Raises:
         MissingFileError, CorruptFileError: a committed file is not there, or not as it was written.
@@ -225,7 +225,7 @@ def _add_unlisted(
     bases: Container[Group],
     builder: SliceBuilder,
 ) -> None:
-    """Add log files that commits wrote and that were not listed, with size -1, so that they are missed in a slice."""
+    """Add unlisted committed log files, with size -1, so that a slice misses them."""
     for group, paths in committed.items():
         there = logs.get(group, {})
         known = group in bases or group in logs
@@ -363,7 +363,7 @@ def add_range(ranges: dict[str, list[CommittedRange] | None], instant: Instant, 
 def committed_logs(
     snapshot: TableSnapshot,
 ) -> tuple[dict[str, list[CommittedRange] | None], dict[Group, dict[str, CommittedBaseFile]]]:
-    """Ranges by path, None where one is not known; and the log files by group and path."""
+    """Committed ranges by path (None if unknown), and log files by group and path."""
     ranges: dict[str, list[CommittedRange] | None] = {}
     files: dict[Group, dict[str, CommittedBaseFile]] = {}
     instants = snapshot.instants

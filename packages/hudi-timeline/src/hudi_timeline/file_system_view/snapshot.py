@@ -162,7 +162,7 @@ class TableSnapshot:
 
     @cached_property
     def stored_schema(self) -> pa.Schema | None:
-        """The table's schema at that instant, without meta columns; None where the table says nothing of it.
+        """The table's schema at that instant, without meta columns; None where there is none.
 
         Read where it is asked for, and kept.  Errors as `latest_schema`.
         """
@@ -177,19 +177,19 @@ class TableSnapshot:
 
     @property
     def schema(self) -> pa.Schema:
-        """As `stored_schema`; empty where that is None."""
+        """`stored_schema`, empty where that is None."""
         return pa.schema([]) if self.stored_schema is None else self.stored_schema
 
     def at(self, as_of: str | None) -> TableSnapshot:
-        """The same table as of an instant."""
+        """The snapshot of the same table as of an instant."""
         return replace(self, as_of=as_of, known_schema=None)
 
     def reloaded(self) -> TableSnapshot:
-        """The table as it is now, by the same configuration; what was read of its commits is not read again."""
+        """A new snapshot with the same configuration; keeps the commits already read."""
         return load_snapshot(self.storage, self.config, commits=self.commits)
 
     def with_timeline(self, timeline: Timeline) -> TableSnapshot:
-        """The table as if its timeline were another one."""
+        """The snapshot with another timeline."""
         return replace(self, timeline=timeline, known_schema=None)
 
     @property
@@ -432,7 +432,7 @@ def load_snapshot(
     commits: CommitCache | None = None,
     listed: ListedFolder | None = None,
 ) -> TableSnapshot:
-    """The table as it is now, for whoever changes it: no feature is refused, and no commit read before it is needed.
+    """Snapshot for changing the table, without a feature check.
 
     Args:
         config: as it was read just now; read here where it is not given.

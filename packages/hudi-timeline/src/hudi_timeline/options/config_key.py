@@ -1,4 +1,4 @@
-"""The declaration of an option: all that is known of it, in one place."""
+"""Declaration of an option: type, default, alternatives, effect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ONLY_WRITES = frozenset({WRITE})
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """The values of an option that ask for what is not provided, and what to do instead.
+    """Unsupported values of an option, with the remedy.
 
     Attributes:
         asks: whether a parsed value asks for it.
@@ -30,7 +30,7 @@ class Unsupported:
 
 
 class ConfigKey(str):
-    """The name of an option, with everything else that is known of it.
+    """Key of an option, with its declaration.
 
     It is its name, so that it stands in messages, and is looked up in maps of options, as it is.
 
@@ -76,7 +76,7 @@ class ConfigKey(str):
 
     @property
     def value(self) -> Any:
-        """The default, parsed."""
+        """Parsed default value."""
         return None if self.default is None else self.type.parse(self.default)
 
 
@@ -86,7 +86,7 @@ _KEY = "key"
 
 
 def value_of(key: ConfigKey, *, otherwise: Any = None) -> Any:
-    """A field with the option's value, its default where it is not given.
+    """Dataclass field with the option's value or default.
 
     Args:
         otherwise: what nothing is, of an option without default.
@@ -95,12 +95,12 @@ def value_of(key: ConfigKey, *, otherwise: Any = None) -> Any:
 
 
 def given_value(key: ConfigKey) -> Any:
-    """A field with the option's value, None where it is not given: the table, or another option, decides."""
+    """Dataclass field with the option's value; None where it is not given."""
     return field(default=None, metadata={_KEY: key})
 
 
 def keys_of(config: type) -> dict[str, ConfigKey]:
-    """The option of each field that is bound to one."""
+    """Options of the fields bound to one."""
 
     def bound(f: Field[Any]) -> ConfigKey | None:
         return f.metadata.get(_KEY)
@@ -122,7 +122,7 @@ def is_false(value: object) -> bool:
 
 
 def is_given(value: object) -> bool:
-    """Whether there is more than nothing."""
+    """Whether the value is not empty."""
     return bool(value.strip() if isinstance(value, str) else value)
 
 
@@ -132,7 +132,7 @@ def other_than(*allowed: str) -> Callable[[object], bool]:
 
 
 def class_other_than(package: str, *names: str) -> Callable[[object], bool]:
-    """Whether a class is none of these, of a package of Apache Hudi's."""
+    """Predicate for classes other than these, in Apache Hudi's package."""
     return other_than(*(package + name for name in names))
 
 
@@ -142,12 +142,12 @@ def class_other_than(package: str, *names: str) -> Callable[[object], bool]:
 def refused_if_true(
     key: str, what: str, way_round: str, *, scopes: frozenset[str] = _ONLY_WRITES, **more: Any
 ) -> ConfigKey:
-    """A switch, off by default, that must not be on."""
+    """A switch, off by default, whose value true is unsupported."""
     return ConfigKey(key, BOOLEAN, "false", unsupported=Unsupported(is_true, what, way_round, scopes), **more)
 
 
 def refused_if_given(
     key: str, what: str, way_round: str, *, scopes: frozenset[str] = _ONLY_WRITES, **more: Any
 ) -> ConfigKey:
-    """A text that must not be given."""
+    """A text option that is unsupported."""
     return ConfigKey(key, TEXT, unsupported=Unsupported(is_given, what, way_round, scopes), **more)

@@ -1,4 +1,4 @@
-"""The kinds of values that options take, and how their text is parsed."""
+"""Option types: parsing and allowed values."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ STORAGE_LEVELS = choice(
 
 
 def type_of_default(default: str | None) -> OptionType:
-    """The kind of an option as its default shows it: `true` is a boolean, `10` a whole number."""
+    """Option type inferred from a default: `true` is a boolean, `10` a whole number."""
     if default is None:
         return TEXT
     if default in ("true", "false"):

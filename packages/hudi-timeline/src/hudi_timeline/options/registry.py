@@ -111,14 +111,14 @@ class ParsedOptions:
 
 @cache
 def declared_options() -> Mapping[str, ConfigKey]:
-    """The options that this version has a use for, or refuses, by main name."""
+    """Options implemented or refused by this version, by main key."""
     keys = [key for module in DECLARED for key in vars(module).values() if isinstance(key, ConfigKey)]
     return {str(key): key for key in (*keys, *unsupported_options.UNSUPPORTED)}
 
 
 @cache
 def _lines() -> Mapping[str, tuple[str, list[str]]]:
-    """The options that only need to be known: group and further columns by main name."""
+    """Options that are only known: group and further columns by main key."""
     found: dict[str, tuple[str, list[str]]] = {}
     group = ""
     for line in DATA_FILE.read_text(encoding="utf-8").splitlines():
@@ -132,7 +132,7 @@ def _lines() -> Mapping[str, tuple[str, list[str]]]:
 
 @cache
 def option_of(main: str) -> ConfigKey | None:
-    """An option by its main name."""
+    """Option by its main key."""
     declared = declared_options().get(main)
     if declared is not None or main not in _lines():
         return declared
@@ -150,7 +150,7 @@ def option_of(main: str) -> ConfigKey | None:
 
 
 def _type_of(allowed: str) -> OptionType:
-    """The type that the last column of the file names."""
+    """Option type named in the last column of the file."""
     known = {"bool": BOOLEAN, "text": TEXT, ">=0": whole(0)}
     return known.get(allowed) or choice(*allowed.split("|"))
 

@@ -1,4 +1,4 @@
-"""Options of what a table is, how its records are keyed and merged, and of their schema."""
+"""Options of the table: keys, merging, schema."""
 
 from __future__ import annotations
 

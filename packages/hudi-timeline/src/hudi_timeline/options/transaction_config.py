@@ -1,4 +1,4 @@
-"""How a transaction behaves, parsed once: of a write, and of a table service."""
+"""Transaction options of writes and table services, parsed once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EAGER, LAZY, NEVER = "EAGER", "LAZY", "NEVER"
 
 @dataclass(frozen=True, slots=True)
 class TransactionConfig:
-    """How a transaction behaves; the defaults are Apache Hudi's.
+    """Options of a transaction; the defaults are Apache Hudi's.
 
     Attributes:
         failed_writes: EAGER rolls back dead pending writes at the beginning and refuses to run beside a
@@ -64,7 +64,7 @@ TRANSACTION_FIELDS = keys_of(TransactionConfig)
 
 
 def transaction_config(given: ParsedOptions) -> TransactionConfig:
-    """The options of the transaction among those of a call."""
+    """Transaction options of a call."""
     values: dict[str, Any] = {n: given.parsed[k] for n, k in TRANSACTION_FIELDS.items() if k in given.parsed}
     if not values.get("lock_path"):
         values.pop("lock_path", None)
@@ -75,7 +75,7 @@ def transaction_config(given: ParsedOptions) -> TransactionConfig:
 
 
 def parse_transaction_options(options: Mapping[str, str]) -> TransactionConfig:
-    """The options of a transaction that is no write: of a table service, of a repair.
+    """Transaction options of a table service or repair.
 
     Raises:
         UnknownOptionError, InvalidOptionError, ConflictingOptionError: as for writes.

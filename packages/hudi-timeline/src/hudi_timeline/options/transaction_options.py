@@ -1,4 +1,4 @@
-"""Options of the transaction that a write or a table service is."""
+"""Options of transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of a call that are refused before anything is done, and those that are taken without effect."""
+"""Unsupported and ineffective options of a call."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def is_tuning(key: str) -> bool:
 
 
 def say_tuning(given: ParsedOptions) -> None:
-    """List the options without effect at INFO, once for each, and warn of a metadata table that is not maintained."""
+    """Log each ineffective option once at INFO, and warn of an unmaintained metadata table."""
     asked = given.parsed.get(METADATA_ENABLE) is True
     with _said_lock.threads:
         fresh = {given.given_as[key] for key in given.text if is_tuning(key)} - _said

@@ -1,4 +1,4 @@
-"""Options that only ask for what this version does not provide: refused before anything is done.
+"""Options whose only effect is unsupported.
 
 Only a value that asks for it is refused; `hoodie.datasource.hive_sync.enable=false` is fine.
 """

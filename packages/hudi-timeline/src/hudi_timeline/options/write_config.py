@@ -65,7 +65,7 @@ PARALLELISM = {
 
 
 def _frame_level(level: str) -> str:
-    """The level of a DataFrame, whose rows are kept in one form: with and without SER are the same there."""
+    """Storage level of a DataFrame; levels with and without SER are equal there."""
     return level.replace("_SER", "")
 
 

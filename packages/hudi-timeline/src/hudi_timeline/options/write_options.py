@@ -1,4 +1,4 @@
-"""Options of what a write does with its rows, and of what is checked before its commit."""
+"""Options of a write's rows and of its checks before the commit."""
 
 from __future__ import annotations
 

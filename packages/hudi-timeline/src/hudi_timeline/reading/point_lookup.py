@@ -47,7 +47,7 @@ def newest_rows(
     partitions: Sequence[str] | None = None,
     commits: CommitCache | None = None,
 ) -> pa.Table:
-    """As `look_up`, in a newer state of the table where one is cleaned meanwhile: none was promised."""
+    """`look_up` on a newer snapshot where cleaning removed files of the first."""
     config = load(storage)
     looks_left = LOOKS
     while True:

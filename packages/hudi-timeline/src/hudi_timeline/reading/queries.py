@@ -1,4 +1,4 @@
-"""Queries of a table: the scans that the arguments and options of a read stand for.
+"""Queries of a table: scans from the arguments and options of a read.
 
     options -> ReadConfig -> TableSnapshot -> source -> Scan
 
@@ -63,7 +63,7 @@ def scan_snapshot(
     on_missing: str | None = None,
     commits: CommitCache | None = None,
 ) -> Scan:
-    """The rows of a state of the table: arguments and errors as of `HudiTable.read`."""
+    """Scan of a snapshot; arguments and errors as of `HudiTable.read`."""
     _check_query(query)
     asked = _read_config(options, on_missing)
     if asked.on_missing == FULL_SCAN:
@@ -144,7 +144,7 @@ def scan_range(
     order: str | None = None,
     commits: CommitCache | None = None,
 ) -> Scan:
-    """The rows that commits of a range wrote: arguments and errors as of `HudiTable.read_incremental`."""
+    """Scan of a commit range; arguments and errors as of `HudiTable.read_incremental`."""
     from hudi_timeline.reading import incremental_range
 
     _check_query(query)
@@ -194,7 +194,7 @@ def scan_changes(
     order: str | None = None,
     commits: CommitCache | None = None,
 ) -> Scan:
-    """The changes that commits of a range made: arguments and errors as of `HudiTable.read_changes`."""
+    """CDC scan of a commit range; arguments and errors as of `HudiTable.read_changes`."""
     from hudi_timeline.reading.cdc import ChangesSource, changes_range, changes_schema
 
     if images not in (JSON, STRUCT):
@@ -218,7 +218,7 @@ def scan_changes(
 
 
 def latest_offset(storage: Storage, options: Mapping[str, str], *, commits: CommitCache | None = None) -> str:
-    """How far an incremental read may go now; "" for no commit."""
+    """Latest offset of an incremental read; "" for no commit."""
     from hudi_timeline.reading.incremental_range import latest_checkpoint
 
     asked = _read_config(options, without=(*_RANGE, INCREMENTAL_FORMAT))

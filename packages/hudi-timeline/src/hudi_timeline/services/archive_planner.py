@@ -199,7 +199,7 @@ def _before_files_left(snapshot: TableSnapshot, commits: list[Instant]) -> tuple
 
 
 def _without_hidden_files(snapshot: TableSnapshot, commits: list[Instant]) -> tuple[list[Instant], str]:
-    """The commits without those beyond the first savepoint that wrote the newest files of a file group; and a warning.
+    """Commits that do not hide files behind the first savepoint, and a warning.
 
     To Apache Hudi the active timeline begins at the savepoint: it takes the files of an instant that is archived from
     behind it for those of a failed write, and answers with the file group's older rows.

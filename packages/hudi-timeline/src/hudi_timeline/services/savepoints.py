@@ -63,7 +63,7 @@ def save(
     comment: str = "",
     dry_run: bool = False,
 ) -> str:
-    """Keep a commit, the newest if none is given, and say which.  Errors as `create`."""
+    """Create a savepoint, by default of the newest commit; returns its instant."""
     with nullcontext(context.look()) if dry_run else context.locked() as found:
         commits = found.timeline.completed_writes()
         if instant is None and not commits:

@@ -42,7 +42,7 @@ class ServiceContext:
 
     @classmethod
     def of(cls, storage: Storage, options: Mapping[str, str], *, dry_run: bool = False) -> ServiceContext:
-        """The context of a call; a dry run is refused what the run itself would be.
+        """Context of a call; a dry run is refused whatever the run would be.
 
         Raises:
             UnsupportedError: of a dry run, the feature gate.
@@ -54,7 +54,7 @@ class ServiceContext:
         return context
 
     def service_config(self) -> ServiceConfig:
-        """What the options say of cleaning and archival."""
+        """Options of cleaning and archival."""
         return parse_service_options(self.options.raw)
 
     def is_alive(self, instant: Instant) -> bool:
@@ -65,14 +65,14 @@ class ServiceContext:
         ).alive
 
     def look(self) -> TableSnapshot:
-        """The table as it is now; for a dry run as it was when that was let in."""
+        """Current snapshot; for a dry run, the one that passed its checks."""
         return self._seen or load_snapshot(self.storage, self.table)
 
     @contextmanager
     def locked(
         self, *, while_restoring: bool = False, allowed: Collection[str] = (), keep_metadata: bool = False
     ) -> Iterator[TableSnapshot]:
-        """Hold the table's lock to change the table, which is given as it is under the lock.
+        """Hold the table's lock to change the table; gives the snapshot under the lock.
 
         What a change would harm is refused, and a metadata table that would not be kept up to date is taken away.
 

@@ -180,7 +180,7 @@ class Timeline:
         return tuple(i for i in self.instants if i.action == action and not i.completed)
 
     def lacks(self, name: str) -> bool:
-        """Whether it is known that `.hoodie` had no such file or folder when the timeline was listed."""
+        """Whether `.hoodie` is known to have lacked a file or folder at the listing."""
         return self._beside is not None and name.partition("/")[0] not in self._beside
 
     def find(self, time: str) -> Instant | None:
@@ -215,13 +215,13 @@ class Timeline:
 
 
 class ListedFolder(NamedTuple):
-    """Entries of a timeline's folder, and the storage that knows the sizes and times which they lack."""
+    """Entries of a timeline's folder, and the storage for their missing sizes and times."""
 
     entries: Sequence[FileInfo]
     asked: Storage | None
 
     def has(self, path: str) -> bool:
-        """Whether a file or folder lies in it; `path` is below the table."""
+        """Whether the folder has a file or folder; `path` is below the table."""
         name = path.rpartition("/")[2]
         return any(e.name == name for e in self.entries)
 
@@ -321,7 +321,7 @@ def _unknown(names: Iterable[str]) -> Iterator[str]:
 
 
 def list_folder(storage: Storage, folder: str = META_FOLDER) -> ListedFolder:
-    """The folder of a timeline.
+    """Listing of a timeline's folder.
 
     Two of three files are of lower states of completed instants, and asking a local disk for each takes most of the
     time of a listing.

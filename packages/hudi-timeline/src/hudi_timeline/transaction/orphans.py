@@ -111,7 +111,7 @@ def remove_staging(storage: Storage, *, now: Callable[[], float] = time.time) ->
 
 
 def remove_unborn(storage: Storage) -> None:
-    """Remove a table that a failed first write made, so that the path is as it was."""
+    """Remove a table created by a failed first write."""
     try:
         timeline = load_snapshot(storage, table_config.load(storage)).timeline
     except HudiError:

@@ -133,7 +133,7 @@ def refuse_kind(storage: Storage, instant: Instant) -> None:
 
 
 def finish_pending(snapshot: TableSnapshot) -> TableSnapshot:
-    """Finish every rollback that a process left half done, and return the table afterwards.
+    """Finish every unfinished rollback; returns the resulting snapshot.
 
     One whose plan cannot be read is withdrawn: its target, if it is still there, is rolled back anew.
 

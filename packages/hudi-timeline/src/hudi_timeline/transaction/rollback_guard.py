@@ -1,4 +1,4 @@
-"""Checks that a write may be rolled back: its writer is dead, or nothing depends on what it completed.
+"""Checks that a write may be rolled back: dead writer, or no dependent state.
 
 Source: validateSavepointRollbacks and validateRollbackCommitSequence of Apache Hudi 0.15.
 """

@@ -112,7 +112,7 @@ def by_listing(
     restoring: bool = False,
     listed: Files | None = None,
 ) -> tuple[RollbackRequest, ...]:
-    """Requests for what lies in the table's folders and what the write's metadata names.
+    """Requests for listed files of the write and for those in its metadata.
 
     Args:
         restoring: everything after an instant is undone: also logs that later writes put on a slice that a compaction

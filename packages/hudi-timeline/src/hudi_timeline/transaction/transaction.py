@@ -168,7 +168,7 @@ def _repair(
     beating: list[str],
     options: TransactionConfig,
 ) -> TableSnapshot:
-    """Finish or undo what dead writers left, and give the table afterwards."""
+    """Finish or undo work of dead writers; returns the resulting snapshot."""
     storage = snapshot.storage
     snapshot = rollback_executor.finish_pending(snapshot)
     for instant in dead:
@@ -261,7 +261,7 @@ class Transaction:
         self._undoing.append(act)
 
     def now(self) -> TableSnapshot:
-        """The table as it is now, with what others have done since the beginning."""
+        """Current snapshot, with changes by others since the beginning."""
         return replace(self.snapshot, config=self.config).reloaded()
 
     def __enter__(self) -> Transaction:

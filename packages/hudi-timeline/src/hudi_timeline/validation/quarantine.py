@@ -67,7 +67,7 @@ def open_quarantine(storage: Storage, config: WriteConfig) -> Storage | None:
 
 
 def _options(config: WriteConfig, name: str) -> dict[str, str]:
-    """The options of any write to the quarantine of a table; its writers count as dead when those of the table do."""
+    """Options of any write to a table's quarantine, with the table's heartbeat settings."""
     return {
         TABLE_NAME: f"{name}_quarantine",
         HEARTBEAT_INTERVAL_MS: str(config.transaction.heartbeat_interval_ms),
@@ -76,7 +76,7 @@ def _options(config: WriteConfig, name: str) -> dict[str, str]:
 
 
 def write_options(config: WriteConfig, name: str, tasks: int) -> dict[str, str]:
-    """The options of a write of bad rows of a table."""
+    """Options of a write of rejected rows."""
     return {
         **_options(config, name),
         OPERATION: "bulk_insert",
@@ -90,7 +90,7 @@ def write_options(config: WriteConfig, name: str, tasks: int) -> dict[str, str]:
 
 
 def removal_options(config: WriteConfig, name: str, instants: Sequence[str]) -> dict[str, str]:
-    """The options of a delete_partition of the rows of some writes."""
+    """Options of a delete_partition of the rows of some writes."""
     return {
         **_options(config, name),
         OPERATION: "delete_partition",

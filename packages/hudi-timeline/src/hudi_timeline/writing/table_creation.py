@@ -1,4 +1,4 @@
-"""A new table without rows: its properties are those that a first write with the same options would give it."""
+"""Creation of an empty table, with the properties of a first write."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def create_table(
     options: Mapping[str, object] | None,
     storage_options: Mapping[str, Any] | None,
 ) -> tuple[Storage, dict[str, str]]:
-    """An empty table's storage, and the options that its object keeps; the first write needs none then.
+    """Create an empty table; returns its storage and the options of its table object.
 
     Raises:
         TableExistsError: there is one already.

@@ -96,7 +96,7 @@ class Plan:
 
     @property
     def table(self) -> TableConfig | None:
-        """The table's configuration; None: it is to be created."""
+        """Configuration of the table; None for a new one."""
         return None if self.snapshot is None else self.snapshot.config
 
     @property

@@ -1,4 +1,4 @@
-"""The writes of a table without a JVM: each is one commit, run on the engine of this process.
+"""Local writes of a table: one commit each, on the local engine.
 
 Every write takes `validators`: functions that see the change before it is committed and may refuse it, see
 `hudi_timeline.validation.precommit`.  Writes of rows take `rules`: conditions by name that each row must meet,
@@ -46,7 +46,7 @@ def write(
     rules: Rules = None,
     commits: CommitCache | None = None,
 ) -> CommitResult:
-    """One operation on rows, which may be a `_prepped` form of it.
+    """One write operation on rows, `_prepped` forms included.
 
     Args:
         operation: as Apache Hudi's option has it.
@@ -101,7 +101,7 @@ def delete_partitions(
     validators: Sequence[Validator] = (),
     missing_ok: bool = False,
 ) -> CommitResult:
-    """Remove all rows of partitions, given by path or pattern.
+    """Delete all rows of partitions, given by path or pattern.
 
     Raises:
         UnknownPartitionError: a name or pattern that no partition answers to; nothing was deleted.
@@ -134,7 +134,7 @@ def delete_where(
     validators: Sequence[Validator],
     scan_of: Callable[..., Scan],
 ) -> CommitResult:
-    """Remove the rows that a filter finds.
+    """Delete the rows that pass a filter.
 
     Args:
         scan_of: `HudiTable.read`; rows are read again where others commit before they are deleted.

@@ -105,7 +105,7 @@ def hold(
 
 @dataclass(frozen=True, slots=True)
 class TableLock:
-    """The lock of a table, as a call's options choose it: how whoever changes a table takes it.
+    """Table lock as configured by a call's options.
 
     Attributes:
         wait_ms: how long to wait for it, in all.
@@ -115,11 +115,14 @@ class TableLock:
     wait_ms: int = DEFAULT_WAIT_MS
 
     def held(self) -> AbstractContextManager[None]:
-        """The lock held for a block.  Errors as `hold`."""
+        """Context manager that holds the lock; errors as `hold`."""
         return hold(self.lock, self.wait_ms)
 
     def verify(self) -> None:
-        """Make sure, while it is held, that it was not lost.  Raises LockError."""
+        """Check that the held lock was not lost.
+
+        Raises LockError.
+        """
         self.lock.verify()
 
 

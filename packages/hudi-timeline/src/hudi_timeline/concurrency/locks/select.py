@@ -19,7 +19,7 @@ STORAGE = LOCKS + "StorageBasedLockProvider"
 
 
 def lock_of(storage: Storage, config: TransactionConfig) -> TableLock:
-    """The lock of a table, as the options of its transactions choose it."""
+    """Table lock configured by transaction options."""
     lock = lock_for(
         storage,
         config.lock_provider,
