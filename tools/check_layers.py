@@ -4,8 +4,9 @@
 
 Read from the sources, so that Cython modules and indented imports count too.  Also: how many modules a room holds, that
 a module has one subject and is no sliver, that `__init__.py` holds names only, that a name tells one module from
-another, that a module has its test at the mirrored place, and that READMEs and examples import the roots of packages
-only.  What is left out stands below, or in tested_elsewhere.toml, each with its reason.
+another, that a module has its test at the mirrored place, that an option is declared once, and that READMEs and
+examples import the roots of packages only.  What is left out stands below, or in tested_elsewhere.toml, each with its
+reason.
 """
 
 from __future__ import annotations
@@ -312,6 +313,52 @@ def of_loading(root: Path) -> Iterator[str]:
     yield from _calls(root, LOADS_SNAPSHOT, SNAPSHOT_LOADERS, "a snapshot is given, not loaded again")
 
 
+# Where names of options and of properties stand; everywhere else they are constants.
+OPTION_NAME = re.compile(r"""[frb]?["'](_?(?:hoodie|hudi)\.[A-Za-z][\w.\-]*)["']""")
+OPTION_ROOMS = ("options/", "testing/", "table_config.py", "table_version.py")
+# Names of that form which are no options, or not of this package's callers.
+NO_OPTIONS = {
+    "hoodie.properties": "a file",
+    "hoodie.properties.backup": "a file",
+    "hoodie.properties.updated": "a file",
+    "hudi.clean.guarded": "extra metadata of a clean plan",
+    "hudi.schema.dropped": "extra metadata of a commit",
+    "hudi.quarantine": "extra metadata of a commit",
+    "hudi.streaming.folder": "between the two halves of the streaming reader, which users do not see",
+    "hudi.streaming.poll.seconds": "between the two halves of the streaming reader, which users do not see",
+    "hoodie.filesystem.view.remote.host": "of sessions with Apache Hudi's bundle; taken out of the options",
+    "hoodie.filesystem.view.remote.port": "of sessions with Apache Hudi's bundle; taken out of the options",
+}
+DOCSTRING = re.compile(r'"""[\s\S]*?"""')
+DECLARATION = re.compile(r"""(?:ConfigKey|refused_if_\w+)\(\s*"([^"]+)\"""")
+
+
+def of_options(root: Path) -> Iterator[str]:
+    """Names of options stand in their room, each declared once.
+
+    hudi-format and hudi-index are below that room: their errors name options by constants of their own, which
+    tests/options/test_registry.py of hudi-timeline compares with the declarations.
+    """
+    declared: Counter[str] = Counter()
+    for package in ("hudi_timeline", "hudi_spark"):
+        src = root / "packages" / package.replace("_", "-") / "src" / package
+        for path in sorted(src.rglob("*.py")):
+            text, where = path.read_text(), path.relative_to(src).as_posix()
+            if where.startswith("options/"):
+                declared.update(DECLARATION.findall(text))
+            if package == "hudi_timeline" and where.startswith(OPTION_ROOMS):
+                continue
+            for name in OPTION_NAME.findall(DOCSTRING.sub("", text)):
+                if name not in NO_OPTIONS:
+                    yield f"{package}/{where}: {name!r} has its constant in hudi_timeline.options or table_config"
+    known = root / "packages/hudi-timeline/src/hudi_timeline/options/known_options.tsv"
+    lines = known.read_text().splitlines() if known.exists() else []
+    declared.update(line.split("\t")[0] for line in lines if line and not line.startswith("#"))
+    for name, times in declared.items():
+        if times > 1:
+            yield f"options: {name} is declared {times} times"
+
+
 def of_tests(root: Path) -> Iterator[str]:
     """Mirrored tests: `src/hudi_x/room/y.py` has `tests/room/test_y.py`, and no other file is in the rooms of tests."""
     entries = tomllib.loads((root / TESTED_ELSEWHERE).read_text(encoding="utf-8"))["covered"]
@@ -354,6 +401,7 @@ def violations(root: Path) -> list[str]:
         *of_listings(root),
         *of_the_lock(root),
         *of_loading(root),
+        *of_options(root),
     ]
 
 

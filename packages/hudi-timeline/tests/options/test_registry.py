@@ -4,11 +4,14 @@ import pickle
 import re
 from collections import Counter
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import hudi_format
+import hudi_index
 from hudi_format.errors import (
     ConflictingOptionError,
     InvalidOptionError,
@@ -16,6 +19,7 @@ from hudi_format.errors import (
     UnknownOptionError,
     UnsupportedError,
 )
+from hudi_timeline import table_config
 from hudi_timeline.options import (
     describe,
     parse_read_options,
@@ -67,6 +71,19 @@ def test_no_name_stands_for_two_options():
     assert [name for name, times in Counter(names).items() if times > 1] == []
 
 
+def test_names_of_options_in_the_packages_below_are_names_of_options():
+    found = set()
+    for package in (hudi_format, hudi_index):
+        for file in Path(package.__file__).parent.rglob("*.py"):
+            found |= set(re.findall(r"""["']((?:hoodie|hudi)\.[a-z][\w.]*)["']""", file.read_text()))
+    # A payload's argument below `hoodie.record.merge.property.`, which any name may follow.
+    known = {*known_options(), "hoodie.write.partial.update.unavailable.value"}
+    known |= {value for value in vars(table_config).values() if isinstance(value, str)}
+    assert "hoodie.datasource.write.recordkey.field" in found
+    prefixes = {name for name in found if name.endswith(".") and any(k.startswith(name) for k in known)}
+    assert found - prefixes - known == set()
+
+
 def test_an_option_is_its_name_wherever_it_goes():
     key = declared_options()["hoodie.parquet.max.file.size"]
     assert {key: 1}["hoodie.parquet.max.file.size"] == 1
@@ -89,6 +106,16 @@ def test_an_option_is_its_name_wherever_it_goes():
         ("recordkey.field", "hoodie.datasource.write.recordkey.field"),
         ("hoodie.upsert.parallelism", "hoodie.upsert.shuffle.parallelism"),
         ("hoodie.cleaner.commit.retained", "hoodie.cleaner.commits.retained"),
+        ("hoodie.aws.acess.key", "hoodie.aws.access.key"),
+        ("hoodie.datasource.hive_sync.tabel", "hoodie.datasource.hive_sync.table"),
+        (
+            "hoodie.datasource.meta.sync.glue.metadata_file_list",
+            "hoodie.datasource.meta.sync.glue.metadata_file_listing",
+        ),
+        ("hoodie.write.commit.callback.kafka.topics", "hoodie.write.commit.callback.kafka.topic"),
+        ("hoodie.metrics.graphite.hosts", "hoodie.metrics.graphite.host"),
+        ("hoodie.write.lock.zookeeper.uri", "hoodie.write.lock.zookeeper.url"),
+        ("parquet.compression.codec.zstd.levle", "parquet.compression.codec.zstd.level"),
         ("hoodie.payload.odering.field", "hoodie.payload.ordering.field"),
         ("primaryKey", "hoodie.datasource.write.recordkey.field"),
         ("preCombineField", "hoodie.datasource.write.precombine.field"),

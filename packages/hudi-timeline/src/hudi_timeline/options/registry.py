@@ -29,24 +29,14 @@ OPEN_PREFIXES = {
     "hadoop.": "settings of Hadoop",
     "spark.": "settings of Spark",
     "parquet.": "settings of Parquet's own writer",
+    "hoodie.record.merge.property.": "arguments of payloads and mergers, whose names each class makes up",
     **dict.fromkeys(
-        (
-            "hoodie.streamer.",
-            "hoodie.deltastreamer.",
-            "hoodie.multitable.",
-            "hoodie.meta.sync.",
-            "hoodie.datasource.hive_sync.",
-            "hoodie.datasource.meta.sync.",
-            "hoodie.gcp.",
-            "hoodie.aws.",
-            "hoodie.datahub.",
-            "hoodie.snapshot.",
-            "hoodie.metastore.",
-            "hoodie.record.merge.property.",
-            "hoodie.write.commit.callback.kafka.",
-            "hoodie.write.commit.callback.pulsar.",
-        ),
-        "options of tools beside Apache Hudi's writers",
+        ("hoodie.streamer.", "hoodie.deltastreamer.", "hoodie.multitable."),
+        "arguments of Hudi Streamer's sources, transformers and schema providers, which users write too",
+    ),
+    **dict.fromkeys(
+        ("hoodie.gcp.", "hoodie.datahub.", "hoodie.snapshot.", "hoodie.write.commit.callback.pulsar."),
+        "tools beside the writers, in none of the bundles that the names are taken from",
     ),
 }
 # Options of Spark's own readers and writers that scripts set, and that change nothing in a Hudi table.

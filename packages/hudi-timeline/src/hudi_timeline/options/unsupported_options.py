@@ -347,4 +347,85 @@ UNSUPPORTED = (
         scopes=_ONLY_READ,
         since="1.0.0",
     ),
+    # --- of Apache Hudi 1.2
+    refused_if_true(
+        "hoodie.datasource.write.slash.separated.date.partitioning",
+        "partition paths of dates with slashes",
+        "write a partition column of yyyy/MM/dd by the timestamp key generator",
+        since="1.2.0",
+    ),
+    refused_if_true(
+        "hoodie.datasource.read.partition.value.extractor.enabled",
+        "partition values by a class of the JVM",
+        "leave it out",
+        scopes=_ONLY_READ,
+        since="1.2.0",
+    ),
+    ConfigKey(
+        "hoodie.read.blob.inline.mode",
+        choice("CONTENT", "DESCRIPTOR"),
+        "DESCRIPTOR",
+        since="1.2.0",
+        unsupported=Unsupported(
+            other_than("DESCRIPTOR"), "the bytes of blobs in reads", "leave it out", _ONLY_READ
+        ),
+    ),
+    ConfigKey(
+        "hoodie.precommit.validators.failure.policy",
+        TEXT,
+        "FAIL",
+        since="1.2.0",
+        unsupported=Unsupported(
+            other_than("FAIL"),
+            "commits that a validator objects to",
+            "leave it out, or leave the validator out",
+        ),
+    ),
+    ConfigKey(
+        "hoodie.prewrite.cleaner.policy",
+        TEXT,
+        "NONE",
+        since="1.2.0",
+        unsupported=Unsupported(
+            other_than("NONE"), "a cleaning before the write", "leave it out, and call HudiTable.clean first"
+        ),
+    ),
+    refused_if_given(
+        "hoodie.prewrite.validators",
+        "checks before a write by classes of the JVM",
+        "use hudi.write.rules",
+        since="1.2.0",
+    ),
+    refused_if_given(
+        "hoodie.clean.partition.filter.regex",
+        "cleaning of some partitions only",
+        _SERVICE,
+        since="1.2.0",
+        alternatives=("hoodie.cleaner.partition.filter.regex",),
+    ),
+    refused_if_given(
+        "hoodie.clean.partition.filter.selected",
+        "cleaning of some partitions only",
+        _SERVICE,
+        since="1.2.0",
+        alternatives=("hoodie.cleaner.partition.filter.selected",),
+    ),
+    refused_if_true(
+        "hoodie.archive.block.on.latest.clean.ectr",
+        "archival that waits for cleanings",
+        _SERVICE,
+        since="1.2.0",
+    ),
+    refused_if_given(
+        "hoodie.write.rolling.metadata.keys",
+        "metadata that goes from commit to commit",
+        "give it with every write, below hoodie.datasource.write.commitmeta.key.prefix",
+        since="1.2.0",
+    ),
+    refused_if_given(
+        "hoodie.parquet.write.config.injector.class",
+        "settings of Parquet by a class of the JVM",
+        "leave it out",
+        since="1.2.0",
+    ),
 )

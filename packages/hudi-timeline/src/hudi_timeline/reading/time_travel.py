@@ -10,6 +10,7 @@ from dataclasses import replace
 from hudi_format.errors import CorruptFileError, HollowCommitError, InstantNotFoundError, UnsupportedError
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot
+from hudi_timeline.options.service_options import CLEAN_COMMITS_RETAINED
 from hudi_timeline.reading.stability import open_writes
 from hudi_timeline.table_config import META_FOLDER, TableConfig
 from hudi_timeline.timeline import avro_files
@@ -120,7 +121,7 @@ def check_as_of(storage: Storage, config: TableConfig, timeline: Timeline, insta
             table=storage.uri,
             instant=instant,
             remedy=f"the oldest instant that can be read is {oldest}; keep more commits with "
-            "hoodie.cleaner.commits.retained.",
+            f"{CLEAN_COMMITS_RETAINED}.",
             oldest=oldest,
         )
 
