@@ -76,7 +76,6 @@ SMALL = {
     "hudi_format/commit_json.py": "the door of a compiled module, as decode.py and block.py are of larger ones",
     "hudi_format/fork_safe.py": "used by storage and by the locks of hudi-timeline; knows neither",
     "hudi_format/partition_metadata.py": "one file of the format, as table_config is another",
-    "hudi_format/file_slice/base_rows.py": "the loop that the slice reader and the read tasks of hudi-timeline share",
     "hudi_format/merge/memory_limit.py": "one option's meaning for all of merge and for hudi-timeline's writes",
     "hudi_format/schema/meta_fields.py": "the names of Apache Hudi's meta fields, which 40 modules import",
     "hudi_format/storage/parallel.py": "for callers of storages, not for storages",

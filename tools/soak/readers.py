@@ -24,10 +24,10 @@ import duckdb
 import polars
 import pyarrow as pa
 
+from hudi_format.arrow.arrays import put_together
 from hudi_format.errors import HudiError
 from hudi_timeline import HudiTable
 from hudi_timeline.reading.scan import Scan
-from hudi_timeline.reading.task import put_together
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64()), ("ts", pa.int64())])
 PARTITIONS = ("2024", "2024/01", "_x", "c", "d")

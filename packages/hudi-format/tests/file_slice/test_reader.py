@@ -12,12 +12,13 @@ from slices import SCHEMA as SLICE_SCHEMA
 from slices import rows_of, write_slice
 
 from hudi_format.errors import ConcurrentWriterError, CorruptFileError, MissingColumnError
+from hudi_format.file_slice.base_rows import BaseFileReader
 from hudi_format.file_slice.reader import SliceMerge, read_file_slice
 from hudi_format.log.corruption import CommittedRange
 from hudi_format.log.writer import LogWriter
 from hudi_format.merge.payloads import EVENT_TIME, PAYLOADS, payload_rule
 from hudi_format.merge.user_merger import custom_rule
-from hudi_format.parquet.reader import _File, iter_batches
+from hudi_format.parquet.reader import iter_batches
 from hudi_format.parquet.row_group_filter import RowGroupFilter
 from hudi_format.schema.avro import to_avro
 from hudi_format.schema.meta_fields import with_meta
@@ -113,13 +114,13 @@ def test_a_filter_looks_at_merged_rows(parts, expression, limit):
 def groups_read(monkeypatch):
     """Numbers of the row groups of base files that were read, as they are."""
     seen = []
-    own = _File.batches
+    own = BaseFileReader.batches
 
-    def batches(self, group, *arguments):
-        seen.append(group)
-        return own(self, group, *arguments)
+    def batches(self, batch_rows):
+        seen.extend(self.row_groups)
+        return own(self, batch_rows)
 
-    monkeypatch.setattr(_File, "batches", batches)
+    monkeypatch.setattr(BaseFileReader, "batches", batches)
     return seen
 
 

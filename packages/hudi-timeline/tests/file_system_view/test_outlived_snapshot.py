@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from golden_tables import golden
 
+from hudi_format.arrow.arrays import put_together
 from hudi_format.errors import HudiError, InstantNotFoundError, MissingFileError, StaleSnapshotError
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable
@@ -18,7 +19,6 @@ from hudi_timeline.file_system_view.listing import walk
 from hudi_timeline.file_system_view.snapshot import open_snapshot
 from hudi_timeline.reading import stability
 from hudi_timeline.reading.incremental_range import completion_times
-from hudi_timeline.reading.task import put_together
 from hudi_timeline.timeline import avro_files
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64()), ("ts", pa.int64())])

@@ -34,8 +34,7 @@ try:
         os.truncate(file, 4096)
         print(scan.to_arrow().num_rows)
     else:
-        from hudi_timeline.reading.task import SliceFile
-        opened = SliceFile(scan.plan_files()[0])
+        opened = scan.plan_files()[0].open()
         os.truncate(file, 4096)
         print(opened.read().num_rows)
 except HudiError as e:

@@ -105,3 +105,20 @@ def filtered(table: pa.Table, expression: pc.Expression) -> pa.Table:
         Declaration("filter", FilterNodeOptions(expression)),
     ]
     return Declaration.from_sequence(steps).to_table(use_threads=False)
+
+
+def repeated(value: pa.Scalar, rows: int) -> pa.Array:
+    """A column of one value."""
+    return pa.repeat(value, rows) if value.is_valid else pa.nulls(rows, value.type)
+
+
+def no_columns(rows: int) -> pa.Table:
+    """A table without columns that has a number of rows."""
+    return pa.table({"": pa.nulls(rows)}).select([])
+
+
+def put_together(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    """Concatenated tables of one schema, with row counts kept where there are no columns."""
+    if not len(schema):
+        return no_columns(sum(p.num_rows for p in parts))
+    return pa.concat_tables(parts) if parts else schema.empty_table()

@@ -46,11 +46,14 @@ class OtherBaseFile(Protocol):
     def close(self) -> None: ...
 
 
-def open_other(storage: Storage, path: str, schema: pa.Schema) -> OtherBaseFile | None:
+def open_other(
+    storage: Storage, path: str, schema: pa.Schema, *, keys: Iterable[str] | None = None
+) -> OtherBaseFile | None:
     """A base file other than Parquet; None for Parquet.
 
     Args:
         schema: the wanted columns.
+        keys: of an HFile, those whose records are wanted, in the order of keys; None for all.
 
     Raises:
         FileNotFoundError, CorruptFileError, pa.ArrowInvalid, OSError: it is not there, or damaged.
@@ -58,7 +61,7 @@ def open_other(storage: Storage, path: str, schema: pa.Schema) -> OtherBaseFile 
     """
     if path.endswith(ORC):
         return _Orc(storage, path, schema)
-    return _HFile(storage, path, schema) if path.endswith(HFILE) else None
+    return _HFile(storage, path, schema, keys) if path.endswith(HFILE) else None
 
 
 class _Orc:
@@ -105,8 +108,9 @@ class _Orc:
 
 
 class _HFile:
-    def __init__(self, storage: Storage, path: str, schema: pa.Schema) -> None:
+    def __init__(self, storage: Storage, path: str, schema: pa.Schema, keys: Iterable[str] | None) -> None:
         self._schema = schema
+        self._keys = keys
         self._file = HFileReader.open(storage, path)
         if self._file.schema is None:
             raise CorruptFileError("an HFile without the schema of its records")
@@ -121,27 +125,10 @@ class _HFile:
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         decoder = Decoder(self._file.schema or "", arrow_schema=self._schema, columns=columns)
-        for entries in self._file.batches():
+        found = self._file.batches() if self._keys is None else self._file.lookup(self._keys).to_batches()
+        for entries in found:
             for start in range(0, entries.num_rows, batch_rows):
                 yield decode_entries(entries.slice(start, batch_rows), decoder, keys_agree=True)
 
     def close(self) -> None:
         pass
-
-
-def find_entries(
-    storage: Storage, path: str, schema: pa.Schema, keys: Iterable[str]
-) -> pa.RecordBatch | None:
-    """HFile records with the given keys, in key order; None for another kind of file.
-
-    Errors as `open_other` and `OtherBaseFile.batches`.
-    """
-    if not path.endswith(HFILE):
-        return None
-    file = HFileReader.open(storage, path)
-    if file.schema is None:
-        raise CorruptFileError("an HFile without the schema of its records")
-    found = file.lookup(keys).combine_chunks()
-    decoder = Decoder(file.schema, arrow_schema=schema)
-    batches = found.to_batches() or [pa.RecordBatch.from_pylist([], found.schema)]
-    return decode_entries(batches[0], decoder, keys_agree=True)

@@ -1,16 +1,326 @@
-"""Merges base rows with log records."""
+"""A slice's base rows: one base file of any kind read in the table's columns, and their way past the log records."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from hudi_format.errors import CorruptFileError
+from hudi_format.arrow.arrays import no_columns, put_together, repeated
+from hudi_format.errors import (
+    CorruptFileError,
+    HudiError,
+    LibraryError,
+    MissingFileError,
+    StorageError,
+    UnsupportedError,
+)
+from hudi_format.file_slice.base_file import OtherBaseFile, open_other
+from hudi_format.parquet.footer import check_columns, corrupt, footer_bytes, stream_bytes
+from hudi_format.parquet.reader import row_counts, wrong_rows
+from hudi_format.parquet.row_group_filter import RowGroupFilter
+from hudi_format.parquet.row_groups import repeating, row_groups
+from hudi_format.parquet.utf8 import check_text, texts_as_bytes
+from hudi_format.schema.evolution import conform
+from hudi_format.schema.internal_schema import Reading
+from hudi_format.storage.protocol import Storage
 
 if TYPE_CHECKING:
     from hudi_format.file_slice.reader import LogRecords
+
+BATCH_ROWS = 131_072
+"""Of a batch, where the caller does not say."""
+# Names and texts of a damaged file are decoded by Arrow's Python side: then it is a ValueError.
+_UNREADABLE = (pa.ArrowException, ValueError, OSError)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BaseFileRead:
+    """What is wanted of one base file.
+
+    Attributes:
+        schema: all columns that are looked at, with those of the filter; types of the table.
+        columns: those to give, in this order; None for all.
+        instant: that of the file, for errors.
+        constants: one row with the columns that have one value in the whole file, or None.
+        filter: rows to keep, over `schema`; None for all.
+        filter_columns: the columns of `filter`.
+        reading: how the file is read by column id, where it has another version of the schema; else None.
+        nested_digits: as of `conform`.
+        open_file: instead of `open_other`: opens a skeleton file with its source, or an HFile for some keys.
+    """
+
+    storage: Storage
+    path: str
+    schema: pa.Schema
+    columns: Sequence[str] | None = None
+    instant: str = ""
+    constants: pa.RecordBatch | None = None
+    filter: pc.Expression | None = None
+    filter_columns: Sequence[str] = ()
+    reading: Reading | None = None
+    nested_digits: bool = False
+    open_file: Callable[[pa.Schema], OtherBaseFile | None] | None = None
+
+    @property
+    def given(self) -> pa.Schema:
+        """The columns of the result."""
+        return (
+            self.schema if self.columns is None else pa.schema([self.schema.field(n) for n in self.columns])
+        )
+
+
+class BaseFileReader:
+    """An open base file and the columns and rows that are wanted of it; closed by the caller."""
+
+    def __init__(self, wanted: BaseFileRead, dictionaries: Collection[str] = (), batch_rows: int = 0) -> None:
+        """Open the file and read its footer.
+
+        Args:
+            dictionaries: text columns to give as dictionaries where that is less work, in batches of so many rows.
+
+        Raises:
+            MissingFileError, CorruptFileError: naming the file.
+        """
+        self.wanted = wanted
+        fixed = set(wanted.constants.schema.names) if wanted.constants is not None else set()
+        self._from_file = pa.schema([f for f in wanted.schema if f.name not in fixed])
+        reading = wanted.reading
+        self._stored = self._from_file if reading is None else reading.stored(self._from_file)
+        self._other = _open_other(wanted, self._stored)
+        if self._other is not None:
+            self._columns = [n for n in self._stored.names if n in set(self._other.names)]
+            self.row_groups = []
+            return
+        self._source = _open(wanted)
+        coded = self._repeating(dictionaries, batch_rows)
+        try:
+            # Remote stores: one request for the column chunks of a row group instead of one for each.
+            self._file = pq.ParquetFile(
+                self._source, pre_buffer=not wanted.storage.is_local, buffer_size=stream_bytes(self._source),
+                read_dictionary=coded,
+            )  # fmt: skip
+            check_columns(self._file.schema_arrow)
+            self._texts = texts_as_bytes(self._file)
+            stored = set(self._file.schema_arrow.names)
+            self._rows = row_counts(self._file.metadata)
+        except (*_UNREADABLE, KeyError) as e:  # KeyError: row groups have a column that the schema has not
+            self._source.close()
+            raise _corrupt(wanted, e) from None
+        self._stored = _with_dictionaries(self._stored, self._file.schema_arrow, coded)
+        self._columns = [n for n in self._stored.names if n in stored]
+        self.row_groups = list(range(self._file.num_row_groups))
+        if wanted.filter is not None:
+            columns, constants = tuple(wanted.filter_columns), wanted.constants
+            self.keep_row_groups(
+                RowGroupFilter(wanted.filter, wanted.schema, columns=columns, constants=constants)
+            )
+
+    def _repeating(self, columns: Collection[str], batch_rows: int) -> list[str]:
+        """Text columns that are cheaper as dictionaries.
+
+        One text over and over, as in most meta columns, is then written once for each row, with the merged values in
+        their places, rather than by Arrow and then again.
+        """
+        # Of a remote file the footer would be one more request.
+        if not columns or self.wanted.reading is not None or not self.wanted.storage.is_local:
+            return []
+        try:
+            return repeating(row_groups(footer_bytes(self._source), columns), columns, batch_rows)
+        except (CorruptFileError, UnsupportedError, *_UNREADABLE):
+            return []  # Arrow says what is wrong with it
+
+    def keep_row_groups(self, filter: RowGroupFilter) -> None:
+        """Skip row groups that by their statistics have no row that a filter keeps."""
+        # Statistics lie under the names of the file, which may mean other columns now.
+        if not self.row_groups or self.wanted.reading is not None or not filter.names:
+            return
+        try:
+            # Arrow has just read the footer.
+            stored = _without_dictionaries(self._file.schema_arrow)
+            self.row_groups = filter.matching(footer_bytes(self._source), stored)
+        except (CorruptFileError, UnsupportedError) as e:
+            raise _placed(e, self.wanted) from None
+
+    @property
+    def num_row_groups(self) -> int:
+        """Number of row groups in the file; `row_groups` are those to read."""
+        return 0 if self._other is not None else int(self._file.num_row_groups)
+
+    def close(self) -> None:
+        if self._other is not None:
+            self._other.close()
+            return
+        self._file.close()
+        self._source.close()
+
+    def read(self) -> pa.Table:
+        """All rows at once."""
+        if self._other is not None:
+            if not self._columns:
+                return self._finish(pa.table({}), self._other.rows)
+            parts = list(self._other_batches(self._other, BATCH_ROWS))
+            return put_together([pa.Table.from_batches([p]) for p in parts], self.wanted.given)
+        try:
+            if len(self.row_groups) == self._file.num_row_groups:
+                raw = self._file.read(columns=self._columns)
+            else:
+                raw = self._file.read_row_groups(self.row_groups, columns=self._columns)
+            check_text(raw, self._texts)
+        except _UNREADABLE as e:
+            raise _corrupt(self.wanted, e) from None
+        rows = sum(self._rows[n] for n in self.row_groups)
+        if self._columns and raw.num_rows != rows:
+            raise _corrupt(self.wanted, wrong_rows(raw.num_rows, rows))
+        return self._finish(raw, rows)
+
+    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Rows in batches of at most `batch_rows`, with one row group in memory."""
+        if self._other is not None and self._columns:
+            yield from self._other_batches(self._other, batch_rows)
+            return
+        if not self.row_groups and self._other is None:
+            return
+        if not self._columns:  # nothing to decode: only the count of the rows matters
+            yield from self.read().to_batches(max_chunksize=batch_rows)
+            return
+        # A batch is no longer than a row group: rows are wide where row groups are short.
+        longest = max(self._rows[n] for n in self.row_groups)
+        left = sum(self._rows[n] for n in self.row_groups)
+        batch_rows = max(1, min(batch_rows, longest))
+        raw = self._file.iter_batches(
+            batch_size=batch_rows, row_groups=self.row_groups, columns=self._columns, use_threads=True
+        )
+        while True:
+            try:
+                batch = next(raw, None)
+                if batch is not None:
+                    check_text(batch, self._texts)
+            except _UNREADABLE as e:
+                raise _corrupt(self.wanted, e) from None
+            if batch is None:
+                if left:
+                    rows = sum(self._rows[n] for n in self.row_groups)
+                    raise _corrupt(self.wanted, wrong_rows(rows - left, rows))
+                return
+            left -= batch.num_rows
+            yield from self._finish(pa.Table.from_batches([batch]), batch.num_rows).to_batches(
+                max_chunksize=batch_rows
+            )
+
+    def _other_batches(self, file: OtherBaseFile, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Rows of a file other than Parquet."""
+        try:
+            for batch in file.batches(self._columns, batch_rows):
+                yield from self._finish(pa.Table.from_batches([batch]), batch.num_rows).to_batches()
+        except HudiError as e:
+            raise _placed(e, self.wanted) from e.__cause__
+        except _UNREADABLE as e:
+            raise _corrupt(self.wanted, e) from None
+
+    def _finish(self, raw: pa.Table, rows: int) -> pa.Table:
+        """The task's columns of file rows: table types, constants, filter applied."""
+        wanted = self.wanted
+        stored = self._stored
+        try:
+            if raw.schema.types != stored.types or raw.schema.names != stored.names:
+                raw = (
+                    conform(raw, stored, nested_digits=wanted.nested_digits)
+                    if raw.num_columns
+                    else _nulls(stored, rows)
+                )
+            if wanted.reading is not None:
+                raw = (
+                    wanted.reading.given(raw, self._from_file, nested_digits=wanted.nested_digits)
+                    if raw.num_columns
+                    else _nulls(self._from_file, rows)
+                )
+        except HudiError as e:
+            raise _placed(e, wanted) from None
+        columns: list[pa.ChunkedArray | pa.Array] = []
+        for field in wanted.schema:
+            if wanted.constants is not None and field.name in wanted.constants.schema.names:
+                columns.append(repeated(wanted.constants.column(field.name)[0], rows))
+            else:
+                columns.append(raw.column(field.name))
+        needed = pa.schema([f.with_type(c.type) for f, c in zip(wanted.schema, columns, strict=True)])
+        table = pa.table(columns, schema=needed) if columns else no_columns(rows)
+        if wanted.filter is not None:
+            try:
+                table = table.filter(wanted.filter)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as e:
+                # The filter was tried on the schema when the scan was made: the rows are not at fault.
+                reason = (str(e).splitlines() or [type(e).__name__])[0]
+                raise _placed(
+                    LibraryError(
+                        f"pyarrow {pa.__version__} could not evaluate the filter: {reason}",
+                        remedy="write the condition in another way, or install another version of pyarrow.",
+                    ),
+                    wanted,
+                ) from e
+        return table if wanted.columns is None else table.select(wanted.columns)
+
+
+def _with_dictionaries(schema: pa.Schema, stored: pa.Schema, columns: Sequence[str]) -> pa.Schema:
+    """The schema with the columns that Arrow returns as text dictionaries."""
+    kind = pa.dictionary(pa.int32(), pa.string())
+    for name in columns:
+        if stored.field(name).type == kind:
+            schema = schema.set(schema.get_field_index(name), schema.field(name).with_type(kind))
+    return schema
+
+
+def _without_dictionaries(schema: pa.Schema) -> pa.Schema:
+    kinds = (t.value_type if pa.types.is_dictionary(t) else t for t in schema.types)
+    return pa.schema([f.with_type(t) for f, t in zip(schema, kinds, strict=True)])
+
+
+def _nulls(schema: pa.Schema, rows: int) -> pa.Table:
+    return pa.table([pa.nulls(rows, f.type) for f in schema], schema=schema)
+
+
+def _open(wanted: BaseFileRead) -> pa.NativeFile:
+    try:
+        return wanted.storage.open_input(wanted.path)
+    except FileNotFoundError:
+        raise _placed(MissingFileError("a file of the scan is gone"), wanted) from None
+
+
+def _open_other(wanted: BaseFileRead, schema: pa.Schema) -> OtherBaseFile | None:
+    try:
+        if wanted.open_file is not None:
+            return wanted.open_file(schema)
+        return open_other(wanted.storage, wanted.path, schema)
+    except FileNotFoundError:
+        raise _placed(MissingFileError("a file of the scan is gone"), wanted) from None
+    except HudiError as e:
+        raise _placed(e, wanted) from e.__cause__
+    except _UNREADABLE as e:
+        raise _corrupt(wanted, e) from None
+
+
+def _corrupt(wanted: BaseFileRead, error: Exception) -> HudiError:
+    if isinstance(error, OSError) and error.errno:  # the system's own, which says nothing about the bytes
+        return _placed(StorageError(f"the storage refused: {error.strerror or error}"), wanted)
+    kind = {"orc": "ORC", "hfile": "HFile"}.get(wanted.path.rpartition(".")[2], "Parquet")
+    return _placed(corrupt(wanted.storage, wanted.path, error, kind), wanted)
+
+
+def _placed(error: HudiError, wanted: BaseFileRead) -> HudiError:
+    """The error with the file's place and a remedy."""
+    if isinstance(error, MissingFileError):
+        remedy = "read the table again: a cleaner may have removed the file since the scan was planned."
+    elif isinstance(error, StorageError):
+        remedy = "run it again once the store answers."
+    else:
+        remedy = CorruptFileError.usual_remedy
+    if not isinstance(error, LibraryError):
+        error.advise(remedy)
+    return error.at(table=wanted.storage.uri, instant=wanted.instant, file=wanted.path)
 
 
 def merge_base(

@@ -9,8 +9,8 @@ Source: HoodieMergedLogRecordScanner and RecordMergingFileIterator of Apache Hud
 
 from __future__ import annotations
 
+import functools
 import operator
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -28,8 +28,8 @@ from hudi_format.errors import (
     SchemaError,
     UnsupportedError,
 )
-from hudi_format.file_slice.base_file import find_entries, open_other
-from hudi_format.file_slice.base_rows import merge_base
+from hudi_format.file_slice.base_file import open_other
+from hudi_format.file_slice.base_rows import BATCH_ROWS, BaseFileRead, BaseFileReader, merge_base
 from hudi_format.keygen.record_keys import KeySpec, nested_column, record_keys
 from hudi_format.log.block import BlockType, LogBlock
 from hudi_format.log.corruption import CommittedRange
@@ -46,11 +46,8 @@ from hudi_format.merge.partial_update import has_mask, is_has, partial_schema, w
 from hudi_format.merge.payloads import MODES, MergeRule, Order
 from hudi_format.merge.user_merger import Chains, custom_of
 from hudi_format.model import FileSlice, LogFile
-from hudi_format.parquet.footer import reading
-from hudi_format.parquet.reader import iter_batches
 from hudi_format.parquet.row_group_filter import RowGroupFilter
 from hudi_format.schema.casts import convert
-from hudi_format.schema.evolution import conform
 from hudi_format.schema.internal_schema import ReadEvolution
 from hudi_format.schema.meta_fields import META_COLUMNS, RECORD_KEY
 from hudi_format.storage.protocol import Storage
@@ -499,35 +496,75 @@ def read_file_slice(
     wanted = schema if columns is None else pa.schema([schema.field(n) for n in columns])
     if filter is not None:
         _passing(schema.empty_table(), filter)  # a column that is not there is told before anything is read
-    needed = merge.merge_schema(wanted if filter is None else schema, schema)
-
-    skips_by = merge.skipped_by if file_slice.log_files else None
-
-    def base(names: Sequence[str]) -> Iterator[pa.Table]:
-        file = file_slice.base_file
-        if file is None:
-            return
-        part = pa.schema([needed.field(n) for n in names])
-        reading = merge.evolution.reading(file.instant) if merge.evolution else None
-        stored = part if reading is None else reading.stored(part)
-        # Statistics lie under the names and in the types of the file, which may mean other columns now.
-        some = None if filter is None or reading is not None else RowGroupFilter(filter, schema, skips_by)
-        for batch in _base_batches(storage, file.path, stored, keys, some, merge.float_digits):
-            rows = pa.Table.from_batches([batch])
-            yield rows if reading is None else reading.given(rows, part, nested_digits=merge.float_digits)
-
-    records = LogRecords(storage, file_slice.log_files, merge, needed, committed=committed)
-    chosen = None if keys is None else pa.array(keys, pa.string())
-    file = "" if file_slice.base_file is None else file_slice.base_file.path
-    parts = merge_base(
-        records, base(needed.names), lambda: base(merge.key_columns), table=storage.uri, file=file
+    file = file_slice.base_file
+    path, instant = ("", file_slice.base_instant) if file is None else (file.path, file.instant)
+    base = BaseFileRead(
+        storage,
+        path,
+        merge.merge_schema(wanted if filter is None else schema, schema),
+        instant=instant,
+        reading=merge.evolution.reading(instant) if merge.evolution and file is not None else None,
+        nested_digits=merge.float_digits,
+        open_file=None if keys is None else functools.partial(open_other, storage, path, keys=keys),
     )
-    for part in parts:
+    chosen = None if keys is None else pa.array(keys, pa.string())
+    pruned = None if filter is None else RowGroupFilter(filter, schema)
+    for part in merged_rows(base, file_slice.log_files, merge, committed=committed, filter=pruned):
         if chosen is not None:
             part = part.filter(pc.is_in(merge.keys(part).cast(pa.string()), value_set=chosen))
         if filter is not None:
             part = _passing(part, filter)
         yield from part.select(wanted.names).to_batches()
+
+
+def merged_rows(
+    base: BaseFileRead,
+    logs: Sequence[LogFile],
+    merge: SliceMerge,
+    *,
+    committed: Mapping[str, Sequence[CommittedRange]] | None = None,
+    filter: RowGroupFilter | None = None,
+    batch_rows: int = BATCH_ROWS,
+) -> Iterator[pa.Table]:
+    """The rows of a slice, base file and logs merged, part by part.
+
+    Args:
+        base: with the columns that the merge reads, see `SliceMerge.merge_schema`; its path is "" where the slice has
+            no base file.
+        committed: as of `LogRecords`.
+        filter: of what is made of the rows: row groups of the base file are left out that by their statistics have no
+            row that it keeps, where no record of the logs needs their rows.
+
+    Raises:
+        as `LogRecords`; MissingFileError, CorruptFileError of the base file too.
+    """
+    try:
+        records = LogRecords(base.storage, logs, merge, base.schema, committed=committed)
+    except HudiError as e:
+        raise e.at(table=base.storage.uri, instant=base.instant) from e.__cause__
+    if filter is not None and logs:
+        filter = replace(filter, by=merge.skipped_by)
+    handed_on = merge.handed_on(base.schema)
+    keys = replace(base, schema=pa.schema([base.schema.field(n) for n in merge.key_columns]))
+    rows = _stored_rows(base, handed_on, filter, batch_rows)
+    again = functools.partial(_stored_rows, keys, handed_on, filter, batch_rows)
+    yield from merge_base(records, rows, again, table=base.storage.uri, file=base.path)
+
+
+def _stored_rows(
+    base: BaseFileRead, handed_on: Sequence[str], filter: RowGroupFilter | None, batch_rows: int
+) -> Iterator[pa.Table]:
+    """The rows of a base file, if there is one."""
+    if not base.path:
+        return
+    file = BaseFileReader(base, [n for n in handed_on if n in base.schema.names], batch_rows)
+    try:
+        if filter is not None:
+            file.keep_row_groups(filter)
+        for batch in file.batches(batch_rows):
+            yield pa.Table.from_batches([batch])
+    finally:
+        file.close()
 
 
 def _passing(rows: pa.Table, filter: pc.Expression) -> pa.Table:
@@ -540,46 +577,4 @@ def _passing(rows: pa.Table, filter: pc.Expression) -> pa.Table:
         raise MissingColumnError(f"the filter names a column that is not there: {e}") from None
 
 
-def _base_batches(
-    storage: Storage,
-    path: str,
-    schema: pa.Schema,
-    keys: Sequence[str] | None = None,
-    filter: RowGroupFilter | None = None,
-    nested_digits: bool = False,
-) -> Iterator[pa.RecordBatch]:
-    kind = {".orc": "ORC", ".hfile": "HFile"}.get(os.path.splitext(path)[1], "Parquet")
-    try:
-        with reading(storage, path, kind):
-            yield from _read_base(storage, path, schema, keys, filter, nested_digits)
-    except HudiError as e:
-        raise e.at(table=storage.uri, file=path) from e.__cause__
-
-
-def _read_base(
-    storage: Storage,
-    path: str,
-    schema: pa.Schema,
-    keys: Sequence[str] | None,
-    filter: RowGroupFilter | None,
-    nested_digits: bool,
-) -> Iterator[pa.RecordBatch]:
-    found = None if keys is None else find_entries(storage, path, schema, keys)
-    if found is not None:
-        yield conform(found, schema)
-        return
-    other = open_other(storage, path, schema)
-    if other is None:
-        yield from iter_batches(
-            storage, path, columns=schema.names, schema=schema, filter=filter, nested_digits=nested_digits
-        )
-        return
-    try:
-        there = [n for n in schema.names if n in set(other.names)]
-        for batch in other.batches(there, 65536):
-            yield conform(batch, schema)
-    finally:
-        other.close()
-
-
-__all__ = ["LogRecords", "SliceMerge", "read_file_slice"]
+__all__ = ["LogRecords", "SliceMerge", "merged_rows", "read_file_slice"]

@@ -113,18 +113,27 @@ class RowGroupFilter:
         expression: the filter.
         schema: the columns that it may name, in the types in which it is meant.
         by: the columns whose statistics may leave row groups out; None for all.
+        columns: those that the filter names; None where that is not known.
+        constants: as of `matching_row_groups`.
     """
 
     expression: pc.Expression
     schema: pa.Schema
     by: frozenset[str] | None = None
+    columns: tuple[str, ...] | None = None
+    constants: pa.RecordBatch | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The columns whose statistics are looked at."""
+        # An expression does not say its columns; a name that stands in its text by chance costs time only.
+        text = str(self.expression) if self.columns is None else ""
+        named = [n for n in self.schema.names if n in text] if self.columns is None else self.columns
+        return [n for n in named if self.by is None or n in self.by]
 
     def matching(self, footer: memoryview, stored: pa.Schema) -> list[int]:
         """Same as the function `matching_row_groups`."""
-        text = str(self.expression)
-        # An expression does not say its columns; a name that stands in its text by chance costs time only.
-        columns = [n for n in self.schema.names if n in text and (self.by is None or n in self.by)]
-        return matching_row_groups(footer, stored, self.expression, columns, self.schema)
+        return matching_row_groups(footer, stored, self.expression, self.names, self.schema, self.constants)
 
 
 def _range(chunk: ColumnChunk, stored: pa.DataType, wanted: pa.DataType) -> list[pc.Expression]:

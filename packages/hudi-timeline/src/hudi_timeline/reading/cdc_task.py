@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.arrays import no_columns, put_together
 from hudi_format.errors import CorruptFileError, HudiError
 from hudi_format.file_slice.cdc_images import image_texts, logged_keys
 from hudi_format.file_slice.reader import SliceMerge
@@ -35,7 +36,7 @@ from hudi_timeline.reading.plan import (
     ScanPlan,
     SliceLogs,
 )
-from hudi_timeline.reading.task import ReadTask, no_columns, put_together, read_slice
+from hudi_timeline.reading.task import ReadTask, read_slice
 
 INSERT, UPDATE, DELETE = "i", "u", "d"
 

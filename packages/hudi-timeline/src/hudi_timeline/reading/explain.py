@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from hudi_timeline.reading.cdc_task import ChangeTask
 from hudi_timeline.reading.plan import ScanSource
-from hudi_timeline.reading.task import ReadTask, SliceFile
+from hudi_timeline.reading.task import ReadTask
 
 Task: TypeAlias = ReadTask | ChangeTask
 
@@ -87,7 +87,7 @@ def _leaves_out(task: Task) -> bool:
     if task.logs is not None:
         by = task.merge.skipped_by if task.merge is not None else frozenset()
         return by is None or not by.isdisjoint(task.filter_columns)
-    file = SliceFile(task)
+    file = task.open()
     try:
         return len(file.row_groups) < file.num_row_groups
     finally:
@@ -112,7 +112,7 @@ def explain(
         if task.logs is not None:
             planned |= {f.path for f in task.logs.slice.log_files}
         elif task.filter is not None:
-            file = SliceFile(task)
+            file = task.open()
             groups[task.path] = (file.num_row_groups, len(file.row_groups))
             file.close()
     rows = []

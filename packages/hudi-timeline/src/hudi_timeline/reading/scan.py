@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from hudi_format._checks import text_list
+from hudi_format.arrow.arrays import put_together
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.reading.filters import missing_column
 from hudi_timeline.reading.plan import BATCH_ROWS, CHANGES, ScanPlan, ScanSource
@@ -156,8 +157,6 @@ class Scan:
             finally:
                 for future in futures:
                     future.cancel()
-        from hudi_timeline.reading.task import put_together
-
         return put_together(tables, self.schema)
 
     def _files_at_once(self, tasks: Sequence[ReadTask | ChangeTask]) -> int:

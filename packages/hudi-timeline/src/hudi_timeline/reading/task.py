@@ -6,31 +6,18 @@ A task holds everything its worker may know, so the same worker runs on threads 
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from hudi_format.errors import (
-    CorruptFileError,
-    HudiError,
-    LibraryError,
-    MissingFileError,
-    StorageError,
-    UnsupportedError,
-)
-from hudi_format.file_slice.base_file import OtherBaseFile, open_other
-from hudi_format.file_slice.base_rows import merge_base
+from hudi_format.arrow.arrays import no_columns, put_together, repeated
+from hudi_format.errors import HudiError
+from hudi_format.file_slice.base_rows import BaseFileRead, BaseFileReader
 from hudi_format.file_slice.bootstrap import BootstrapSourceFile
-from hudi_format.file_slice.reader import LogRecords, SliceMerge
-from hudi_format.parquet.footer import check_columns, corrupt, footer_bytes, stream_bytes
-from hudi_format.parquet.reader import row_counts, wrong_rows
-from hudi_format.parquet.row_group_filter import matching_row_groups
-from hudi_format.parquet.row_groups import repeating, row_groups
-from hudi_format.parquet.utf8 import check_text, texts_as_bytes
-from hudi_format.schema.evolution import conform
+from hudi_format.file_slice.reader import SliceMerge, merged_rows
+from hudi_format.parquet.row_group_filter import RowGroupFilter
 from hudi_format.schema.internal_schema import Reading
 from hudi_format.schema.meta_fields import COMMIT_TIME
 from hudi_format.storage.protocol import Storage
@@ -81,6 +68,27 @@ class ReadTask:
     def to_batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Rows in batches; see `read_slice`."""
         return read_slice(self, batch_rows)
+
+    def base_file(self) -> BaseFileRead:
+        """What is read of the base file."""
+        opened = None
+        if self.source is not None and self.source_storage is not None:
+            opened = functools.partial(
+                BootstrapFile, self.storage, self.path, self.source_storage, self.source
+            )
+        columns = None if len(self.needed) == len(self.schema) else self.schema.names
+        return BaseFileRead(
+            self.storage, self.path, self.needed, columns, self.instant, self.constants, self.filter,
+            self.filter_columns, self.reading, self.nested_digits, opened,
+        )  # fmt: skip
+
+    def open(self) -> BaseFileReader:
+        """The base file, opened; the caller closes it.
+
+        Raises:
+            MissingFileError, CorruptFileError: naming the file.
+        """
+        return BaseFileReader(self.base_file())
 
     def to_table(self) -> pa.Table:
         """All rows at once; see `read_whole`."""
@@ -189,283 +197,8 @@ def _rows(table: pa.Table) -> Iterator[pa.RecordBatch]:
             yield batch.take(pa.array([n]))
 
 
-# Names and texts of a damaged file are decoded by Arrow's Python side: then it is a ValueError.
-_UNREADABLE = (pa.ArrowException, ValueError, OSError)
-
-
-class SliceFile:
-    """An open base file and the columns that a task reads; the caller closes it."""
-
-    def __init__(self, task: ReadTask, dictionaries: Collection[str] = (), batch_rows: int = 0) -> None:
-        """Open the file and read its footer.
-
-        Args:
-            dictionaries: text columns to give as dictionaries where that is less work, in batches of so many rows.
-
-        Raises:
-            MissingFileError, CorruptFileError: naming the file.
-        """
-        self.task = task
-        fixed = set(task.constants.schema.names) if task.constants is not None else set()
-        self._from_file = pa.schema([f for f in task.needed if f.name not in fixed])
-        reading = task.reading
-        self._stored = self._from_file if reading is None else reading.stored(self._from_file)
-        self._other = _open_other(task, self._stored)
-        if self._other is not None:
-            self._columns = [n for n in self._stored.names if n in set(self._other.names)]
-            self.row_groups = []
-            return
-        self._source = _open(task)
-        repeated = self._repeating(dictionaries, batch_rows)
-        try:
-            # Remote stores: one request for the column chunks of a row group instead of one for each.
-            self._file = pq.ParquetFile(
-                self._source, pre_buffer=not task.storage.is_local, buffer_size=stream_bytes(self._source),
-                read_dictionary=repeated,
-            )  # fmt: skip
-            check_columns(self._file.schema_arrow)
-            self._texts = texts_as_bytes(self._file)
-            stored = set(self._file.schema_arrow.names)
-            self._rows = row_counts(self._file.metadata)
-        except (*_UNREADABLE, KeyError) as e:  # KeyError: row groups have a column that the schema has not
-            self._source.close()
-            raise _corrupt(task, e) from None
-        self._stored = _with_dictionaries(self._stored, self._file.schema_arrow, repeated)
-        self._columns = [n for n in self._stored.names if n in stored]
-        self.row_groups = list(range(self._file.num_row_groups))
-        if task.filter is not None:
-            self.keep_row_groups(task)
-
-    def _repeating(self, columns: Collection[str], batch_rows: int) -> list[str]:
-        """Text columns that are cheaper as dictionaries.
-
-        One text over and over, as in most meta columns, is then written once for each row, with the merged values in
-        their places, rather than by Arrow and then again.
-        """
-        # Of a remote file the footer would be one more request.
-        if not columns or self.task.reading is not None or not self.task.storage.is_local:
-            return []
-        try:
-            return repeating(row_groups(footer_bytes(self._source), columns), columns, batch_rows)
-        except (CorruptFileError, UnsupportedError, *_UNREADABLE):
-            return []  # Arrow says what is wrong with it
-
-    def keep_row_groups(self, wanted: ReadTask, by: frozenset[str] | None = None) -> None:
-        """Skip row groups that fail the task's filter by their statistics.
-
-        Args:
-            wanted: the task with the filter, its columns and constants; this file's may have fewer columns.
-            by: the columns whose statistics may do so; None for all.
-        """
-        columns = [n for n in wanted.filter_columns if by is None or n in by]
-        if wanted.filter is None or not columns:
-            return
-        # Statistics lie under the names of the file, which may mean other columns now.
-        if self.row_groups and self.task.reading is None:
-            try:
-                footer = footer_bytes(self._source)  # Arrow has just read it
-                stored = _without_dictionaries(self._file.schema_arrow)
-                self.row_groups = matching_row_groups(
-                    footer, stored, wanted.filter, columns, wanted.needed, wanted.constants
-                )
-            except (CorruptFileError, UnsupportedError) as e:
-                raise _placed(e, self.task) from None
-
-    @property
-    def num_row_groups(self) -> int:
-        """Number of row groups in the file; `row_groups` are those to read."""
-        return 0 if self._other is not None else int(self._file.num_row_groups)
-
-    def close(self) -> None:
-        if self._other is not None:
-            self._other.close()
-            return
-        self._file.close()
-        self._source.close()
-
-    def read(self) -> pa.Table:
-        """All rows at once."""
-        if self._other is not None:
-            if not self._columns:
-                return self._finish(pa.table({}), self._other.rows)
-            parts = list(self._other_batches(self._other, BATCH_ROWS))
-            return put_together([pa.Table.from_batches([p]) for p in parts], self.task.schema)
-        try:
-            if len(self.row_groups) == self._file.num_row_groups:
-                raw = self._file.read(columns=self._columns)
-            else:
-                raw = self._file.read_row_groups(self.row_groups, columns=self._columns)
-            check_text(raw, self._texts)
-        except _UNREADABLE as e:
-            raise _corrupt(self.task, e) from None
-        rows = sum(self._rows[n] for n in self.row_groups)
-        if self._columns and raw.num_rows != rows:
-            raise _corrupt(self.task, wrong_rows(raw.num_rows, rows))
-        return self._finish(raw, rows)
-
-    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Rows in batches of at most `batch_rows`, with one row group in memory."""
-        if self._other is not None and self._columns:
-            yield from self._other_batches(self._other, batch_rows)
-            return
-        if not self.row_groups and self._other is None:
-            return
-        if not self._columns:  # nothing to decode: only the count of the rows matters
-            yield from self.read().to_batches(max_chunksize=batch_rows)
-            return
-        # A batch is no longer than a row group: rows are wide where row groups are short.
-        longest = max(self._rows[n] for n in self.row_groups)
-        left = sum(self._rows[n] for n in self.row_groups)
-        batch_rows = max(1, min(batch_rows, longest))
-        raw = self._file.iter_batches(
-            batch_size=batch_rows, row_groups=self.row_groups, columns=self._columns, use_threads=True
-        )
-        while True:
-            try:
-                batch = next(raw, None)
-                if batch is not None:
-                    check_text(batch, self._texts)
-            except _UNREADABLE as e:
-                raise _corrupt(self.task, e) from None
-            if batch is None:
-                if left:
-                    rows = sum(self._rows[n] for n in self.row_groups)
-                    raise _corrupt(self.task, wrong_rows(rows - left, rows))
-                return
-            left -= batch.num_rows
-            yield from self._finish(pa.Table.from_batches([batch]), batch.num_rows).to_batches(
-                max_chunksize=batch_rows
-            )
-
-    def _other_batches(self, file: OtherBaseFile, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Rows of a file other than Parquet."""
-        try:
-            for batch in file.batches(self._columns, batch_rows):
-                yield from self._finish(pa.Table.from_batches([batch]), batch.num_rows).to_batches()
-        except HudiError as e:
-            raise _placed(e, self.task) from e.__cause__
-        except _UNREADABLE as e:
-            raise _corrupt(self.task, e) from None
-
-    def _finish(self, raw: pa.Table, rows: int) -> pa.Table:
-        """The task's columns of file rows: table types, constants, filter applied."""
-        task = self.task
-        wanted = self._stored
-        try:
-            if raw.schema.types != wanted.types or raw.schema.names != wanted.names:
-                raw = (
-                    conform(raw, wanted, nested_digits=task.nested_digits)
-                    if raw.num_columns
-                    else _nulls(wanted, rows)
-                )
-            if task.reading is not None:
-                raw = (
-                    task.reading.given(raw, self._from_file, nested_digits=task.nested_digits)
-                    if raw.num_columns
-                    else _nulls(self._from_file, rows)
-                )
-        except HudiError as e:
-            raise _placed(e, task) from None
-        columns: list[pa.ChunkedArray | pa.Array] = []
-        for field in task.needed:
-            if task.constants is not None and field.name in task.constants.schema.names:
-                columns.append(_repeated(task.constants.column(field.name)[0], rows))
-            else:
-                columns.append(raw.column(field.name))
-        needed = pa.schema([f.with_type(c.type) for f, c in zip(task.needed, columns, strict=True)])
-        table = pa.table(columns, schema=needed) if columns else no_columns(rows)
-        if task.filter is not None:
-            try:
-                table = table.filter(task.filter)
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as e:
-                # The filter was tried on the schema when the scan was made: the rows are not at fault.
-                reason = (str(e).splitlines() or [type(e).__name__])[0]
-                raise _placed(
-                    LibraryError(
-                        f"pyarrow {pa.__version__} could not evaluate the filter: {reason}",
-                        remedy="write the condition in another way, or install another version of pyarrow.",
-                    ),
-                    task,
-                ) from e
-        return table if len(task.needed) == len(task.schema) else table.select(task.schema.names)
-
-
-def _with_dictionaries(schema: pa.Schema, stored: pa.Schema, columns: Sequence[str]) -> pa.Schema:
-    """The schema with the columns that Arrow returns as text dictionaries."""
-    kind = pa.dictionary(pa.int32(), pa.string())
-    for name in columns:
-        if stored.field(name).type == kind:
-            schema = schema.set(schema.get_field_index(name), schema.field(name).with_type(kind))
-    return schema
-
-
-def _without_dictionaries(schema: pa.Schema) -> pa.Schema:
-    kinds = (t.value_type if pa.types.is_dictionary(t) else t for t in schema.types)
-    return pa.schema([f.with_type(t) for f, t in zip(schema, kinds, strict=True)])
-
-
-def _repeated(value: pa.Scalar, rows: int) -> pa.Array:
-    return pa.repeat(value, rows) if value.is_valid else pa.nulls(rows, value.type)
-
-
-def _nulls(schema: pa.Schema, rows: int) -> pa.Table:
-    return pa.table([pa.nulls(rows, f.type) for f in schema], schema=schema)
-
-
-def no_columns(rows: int) -> pa.Table:
-    """A table without columns that has a number of rows."""
-    return pa.table({"": pa.nulls(rows)}).select([])
-
-
-def put_together(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    """Concatenated tables of one schema, with row counts kept where there are no columns."""
-    if not len(schema):
-        return no_columns(sum(p.num_rows for p in parts))
-    return pa.concat_tables(parts) if parts else schema.empty_table()
-
-
-def _open(task: ReadTask) -> pa.NativeFile:
-    try:
-        return task.storage.open_input(task.path)
-    except FileNotFoundError:
-        raise _placed(MissingFileError("a file of the scan is gone"), task) from None
-
-
-def _open_other(task: ReadTask, schema: pa.Schema) -> OtherBaseFile | None:
-    try:
-        if task.source is not None and task.source_storage is not None:
-            return BootstrapFile(task.storage, task.path, task.source_storage, task.source, schema)
-        return open_other(task.storage, task.path, schema)
-    except FileNotFoundError:
-        raise _placed(MissingFileError("a file of the scan is gone"), task) from None
-    except HudiError as e:
-        raise _placed(e, task) from e.__cause__
-    except _UNREADABLE as e:
-        raise _corrupt(task, e) from None
-
-
-def _corrupt(task: ReadTask, error: Exception) -> HudiError:
-    if isinstance(error, OSError) and error.errno:  # the system's own, which says nothing about the bytes
-        return _placed(StorageError(f"the storage refused: {error.strerror or error}"), task)
-    kind = {"orc": "ORC", "hfile": "HFile"}.get(task.path.rpartition(".")[2], "Parquet")
-    return _placed(corrupt(task.storage, task.path, error, kind), task)
-
-
-def _placed(error: HudiError, task: ReadTask) -> HudiError:
-    """The error with the file's place and a remedy."""
-    if isinstance(error, MissingFileError):
-        remedy = "read the table again: a cleaner may have removed the file since the scan was planned."
-    elif isinstance(error, StorageError):
-        remedy = "run it again once the store answers."
-    else:
-        remedy = CorruptFileError.usual_remedy
-    if not isinstance(error, LibraryError):
-        error.advise(remedy)
-    return error.at(table=task.storage.uri, instant=task.instant, file=task.path)
-
-
 def read_slice(task: ReadTask, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-    """Rows of one file or merged slice, in batches of `task.schema`, in file order.
+    """The rows of one file, or merged slice, in batches of `task.schema`, in the file's order.
 
     Raises:
         MissingFileError, CorruptFileError, SchemaError: naming table, instant and file.
@@ -476,7 +209,7 @@ def read_slice(task: ReadTask, batch_rows: int = BATCH_ROWS) -> Iterator[pa.Reco
         for table in _merged(task, batch_rows):
             yield from table.to_batches(max_chunksize=batch_rows)
         return
-    file = SliceFile(task)
+    file = task.open()
     try:
         yield from file.batches(batch_rows)
     finally:
@@ -484,10 +217,10 @@ def read_slice(task: ReadTask, batch_rows: int = BATCH_ROWS) -> Iterator[pa.Reco
 
 
 def read_whole(task: ReadTask) -> pa.Table:
-    """Rows of one file or merged slice as a table; errors as `read_slice`."""
+    """The rows of one file, or merged slice, at once; errors as `read_slice`."""
     if task.logs is not None:
         return put_together(list(_merged(task, BATCH_ROWS)), task.schema)
-    file = SliceFile(task)
+    file = task.open()
     try:
         return file.read()
     finally:
@@ -495,18 +228,21 @@ def read_whole(task: ReadTask) -> pa.Table:
 
 
 def _merged(task: ReadTask, batch_rows: int) -> Iterator[pa.Table]:
-    """Merged rows of a slice, in parts."""
+    """The rows of a slice, base file and logs merged, part by part."""
     logs, merge, schema = task.logs, task.merge, task.merge_schema
     if logs is None or merge is None or schema is None:
         raise ValueError("the task has nothing to merge")
-    try:
-        records = LogRecords(task.storage, logs.slice.log_files, merge, schema, committed=logs.committed)
-    except HudiError as e:
-        raise e.at(table=task.storage.uri, instant=task.instant) from e.__cause__
-    keys = pa.schema([schema.field(n) for n in merge.key_columns])
-    base = _base_rows(task, schema, batch_rows)
-    again = functools.partial(_base_rows, task, keys, batch_rows)
-    for part in merge_base(records, base, again, table=task.storage.uri, file=task.path):
+    base = replace(
+        task.base_file(), schema=schema, columns=None, constants=None, filter=None, filter_columns=()
+    )
+    pruned = None
+    if task.filter is not None:
+        columns, constants = tuple(task.filter_columns), task.constants
+        pruned = RowGroupFilter(task.filter, task.needed, columns=columns, constants=constants)
+    parts = merged_rows(
+        base, logs.slice.log_files, merge, committed=logs.committed, filter=pruned, batch_rows=batch_rows
+    )
+    for part in parts:
         part = _with_constants(part, task.constants)
         if task.filter is not None:
             part = part.filter(task.filter)
@@ -517,29 +253,12 @@ def _merged(task: ReadTask, batch_rows: int) -> Iterator[pa.Table]:
 
 
 def _with_constants(rows: pa.Table, constants: pa.RecordBatch | None) -> pa.Table:
-    """The rows with constant columns from the path."""
+    """The rows with the columns whose value the path says."""
     if constants is None:
         return rows
     for name in constants.schema.names:
         place = rows.schema.get_field_index(name)
         if place >= 0:
-            value = _repeated(constants.column(name)[0], rows.num_rows)
+            value = repeated(constants.column(name)[0], rows.num_rows)
             rows = rows.set_column(place, pa.field(name, value.type), value)
     return rows
-
-
-def _base_rows(task: ReadTask, schema: pa.Schema, batch_rows: int) -> Iterator[pa.Table]:
-    if not task.path:
-        return
-    base = replace(
-        task, schema=schema, needed=schema, constants=None, filter=None, filter_columns=(), logs=None
-    )
-    handed_on = task.merge.handed_on(schema) if task.merge is not None else ()
-    file = SliceFile(base, handed_on, batch_rows)
-    try:
-        if task.merge is not None:
-            file.keep_row_groups(task, task.merge.skipped_by)
-        for batch in file.batches(batch_rows):
-            yield pa.Table.from_batches([batch])
-    finally:
-        file.close()
