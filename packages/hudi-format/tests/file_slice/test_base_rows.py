@@ -5,11 +5,13 @@ from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.orc as po
+import pyarrow.parquet as pq
 import pytest
 from slices import SCHEMA, rows_of, write_slice
 
 from hudi_format.avro.encoder import Encoder
-from hudi_format.errors import CorruptFileError, HudiError, MissingFileError
+from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, UnsupportedError
+from hudi_format.file_slice import base_rows
 from hudi_format.file_slice.reader import SliceMerge, read_file_slice
 from hudi_format.hfile.writer import hfile_bytes
 from hudi_format.merge.payloads import payload_rule
@@ -121,3 +123,25 @@ def test_base_rows_without_keys_are_damage_where_logs_change_rows(tmp_path, what
     assert (e.value.table, e.value.file) == (storage.uri, part.base_file.path)
     alone = write_slice(storage, KEYLESS[what](ROWS), [])
     assert sum(b.num_rows for b in read_file_slice(storage, alone, MERGE, SCHEMA)) == 3
+
+
+@pytest.mark.req("TL-11")
+@pytest.mark.parametrize(
+    "error",
+    [
+        pa.ArrowNotImplementedError("Nested data conversions not implemented"),
+        pa.ArrowInvalid("Length of byte array passed to Decimal128::FromBigEndian was 20, but must be 16"),
+    ],
+    ids=["feature", "wide decimal"],
+)
+def test_a_parquet_file_with_what_arrow_does_not_read_is_not_damaged(tmp_path, monkeypatch, error):
+    def refuse(*_):
+        raise error
+
+    monkeypatch.setattr(base_rows, "check_text", refuse)
+    sink = pa.BufferOutputStream()
+    pq.write_table(ROWS, sink)
+    with pytest.raises(UnsupportedError) as caught:
+        read(tmp_path, "parquet", sink.getvalue().to_pybytes())
+    assert caught.value.file == "f-0_0-1-1_1.parquet"
+    assert "write" in caught.value.remedy or "use" in caught.value.remedy

@@ -20,7 +20,14 @@ from hudi_format.errors import (
     UnsupportedError,
 )
 from hudi_format.file_slice.base_file import OtherBaseFile, open_other
-from hudi_format.parquet.footer import check_columns, corrupt, footer_bytes, stream_bytes
+from hudi_format.parquet.footer import (
+    check_columns,
+    corrupt,
+    footer_bytes,
+    long_decimal,
+    reading,
+    stream_bytes,
+)
 from hudi_format.parquet.reader import row_counts, wrong_rows
 from hudi_format.parquet.row_group_filter import RowGroupFilter
 from hudi_format.parquet.row_groups import repeating, row_groups
@@ -304,9 +311,16 @@ def _open_other(wanted: BaseFileRead, schema: pa.Schema) -> OtherBaseFile | None
 
 
 def _corrupt(wanted: BaseFileRead, error: Exception) -> HudiError:
+    """The error for a file that Arrow does not read: damaged, or with a feature that it does not have."""
     if isinstance(error, OSError) and error.errno:  # the system's own, which says nothing about the bytes
         return _placed(StorageError(f"the storage refused: {error.strerror or error}"), wanted)
     kind = {"orc": "ORC", "hfile": "HFile"}.get(wanted.path.rpartition(".")[2], "Parquet")
+    if isinstance(error, pa.ArrowNotImplementedError) or long_decimal(error) is not None:
+        try:
+            with reading(wanted.storage, wanted.path, kind):
+                raise error
+        except UnsupportedError as e:
+            return _placed(e, wanted)
     return _placed(corrupt(wanted.storage, wanted.path, error, kind), wanted)
 
 
