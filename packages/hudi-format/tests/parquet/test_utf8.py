@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_format.errors import CorruptFileError
-from hudi_format.file_slice.reader import _base_batches
+from hudi_format.file_slice.base_rows import BaseFileRead, BaseFileReader
 from hudi_format.parquet._utf8 import first_invalid
 from hudi_format.parquet.reader import Pieces, iter_batches, iter_row_groups, read_keys, read_table
 from hudi_format.parquet.utf8 import check_text
@@ -116,9 +116,9 @@ def test_orc_with_text_that_is_not_utf8_is_corrupt(tmp_path, column):
     po.write_table(rows, str(tmp_path / "f.orc"))
     storage = open_storage(str(tmp_path))
     with pytest.raises(CorruptFileError, match=r"not UTF-8 \(column c") as e:
-        list(_base_batches(storage, "f.orc", rows.schema))
+        BaseFileReader(BaseFileRead(storage, "f.orc", rows.schema)).read()
     assert "f.orc" in str(e.value)
-    assert sum(b.num_rows for b in _base_batches(storage, "f.orc", rows.schema.remove(1))) == 7
+    assert BaseFileReader(BaseFileRead(storage, "f.orc", rows.schema.remove(1))).read().num_rows == 7
 
 
 def test_dictionaries_are_checked(tmp_path):

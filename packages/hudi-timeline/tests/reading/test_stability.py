@@ -164,7 +164,7 @@ def test_a_proof_finds_what_skipping_lost(tmp_path, monkeypatch):
     table.commit(at(10), {("a", file_id(0)): [{"id": str(n), "v": n, "p": "a"} for n in range(8)]})
     scan = table.open().read(["id"], "v > 3")
     monkeypatch.setattr(
-        "hudi_timeline.reading.task.matching_row_groups", lambda *_: [3]
+        "hudi_format.parquet.row_group_filter.matching_row_groups", lambda *_: [3]
     )  # lies about group 2
     (found,) = scan.explain(prove=True).files.to_pylist()
     assert found["missed"] == 2

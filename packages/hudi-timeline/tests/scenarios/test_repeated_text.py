@@ -7,12 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_format.file_slice import base_rows
 from hudi_format.log.writer import LogWriter
 from hudi_format.schema.avro import to_avro
 from hudi_format.schema.meta_fields import with_meta
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
-from hudi_timeline.reading import task
 
 SCHEMA = pa.schema(
     [(n, pa.string()) for n in ("id", "p", "same", "runs", "many")] + [("ts", pa.int64()), ("b", pa.binary())]
@@ -106,12 +106,12 @@ def test_each_row_group_has_a_dictionary_of_its_own(merged_table, monkeypatch, g
     footer = int.from_bytes(data[-8:-4], "little") + 8
     file.write_bytes(data[:-footer] + bytes(size - len(data)) + data[-footer:])  # as large as its commit says
     chosen = []
-    real = task.repeating
-    monkeypatch.setattr(task, "repeating", lambda *given: chosen.append(real(*given)) or chosen[-1])
+    real = base_rows.repeating
+    monkeypatch.setattr(base_rows, "repeating", lambda *given: chosen.append(real(*given)) or chosen[-1])
     found = [HudiTable.open(path).read().to_batches(n).read_all() for n in (700, 131072)]
     assert all({"p", "_hoodie_partition_path", "_hoodie_commit_time"} <= set(names) for names in chosen)
     assert len(chosen) == 2
-    monkeypatch.setattr(task, "repeating", lambda *_: [])
+    monkeypatch.setattr(base_rows, "repeating", lambda *_: [])
     plain = HudiTable.open(path).read().to_arrow()
     for got in found:
         got.validate(full=True)
@@ -127,8 +127,8 @@ def test_text_that_repeats_is_merged_as_any_other(merged_table, monkeypatch):
         chosen.append(set(real(*arguments)))
         return chosen[-1]
 
-    real = task.repeating
-    monkeypatch.setattr(task, "repeating", told)
+    real = base_rows.repeating
+    monkeypatch.setattr(base_rows, "repeating", told)
     got = HudiTable.open(path).read().to_arrow()
     assert chosen == [ALIKE]
     got.validate(full=True)
@@ -138,7 +138,7 @@ def test_text_that_repeats_is_merged_as_any_other(merged_table, monkeypatch):
     some = HudiTable.open(path).read(columns=["same", "_hoodie_file_name", "id"], filter="runs = 'other'")
     picked, spilled = some.to_arrow(), HudiTable.open(path).read(options={LIMIT: "100000"}).to_arrow()
 
-    monkeypatch.setattr(task, "repeating", lambda *_: [])
+    monkeypatch.setattr(base_rows, "repeating", lambda *_: [])
     plain = HudiTable.open(path).read().to_arrow()
     assert got.equals(plain)
     assert small.equals(plain)
