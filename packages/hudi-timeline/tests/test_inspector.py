@@ -1,5 +1,7 @@
 """What a table consists of."""
 
+import json
+
 import pyarrow as pa
 import pytest
 from made_tables import MadeTable, at, file_id
@@ -79,3 +81,30 @@ def test_partitions_have_typed_values(made):
 def test_statistics_come_from_footers(made):
     (row,) = made.open().inspect.stats().to_pylist()
     assert (row["rows"], row["row_groups"], row["min_key"], row["bloom_filter"]) == (2, 1, None, None)
+
+
+@pytest.fixture
+def two_commits(tmp_path):
+    table = MadeTable(tmp_path / "t", pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64())]))
+    table.commit(at(1), {("p", file_id(1)): [{"id": "a", "v": 1}]})
+    table.commit(at(2), {("q", file_id(2)): [{"id": "b", "v": 2}]})
+    return table
+
+
+@pytest.mark.req("OP-04", "OP-05")
+def test_a_commit_says_what_it_wrote_and_how_large_a_row_is(two_commits):
+    inspect = two_commits.open().inspect
+    (row,) = inspect.commit_partitions(at(2)).to_pylist()
+    (file,) = inspect.commit_files(at(2)).to_pylist()
+    size = (two_commits.path / file["path"]).stat().st_size
+    assert (row["partition"], row["rows_inserted"], row["files_added"], row["bytes_written"]) == (
+        "q",
+        1,
+        1,
+        size,
+    )
+    assert inspect.average_record_size() == inspect.average_record_size(at(2)) == size
+    two_commits.complete(at(3), [])
+    assert inspect.average_record_size() == size
+    assert inspect.average_record_size(at(3)) is None
+    assert json.dumps(inspect.commit_partitions(at(3)).to_pylist()) == "[]"

@@ -27,7 +27,7 @@ def make(path, **options):
     )
 
 
-@pytest.mark.req("WR-15", "FS-07", "PF-09")
+@pytest.mark.req("WR-15", "FS-07")
 @pytest.mark.parametrize("block", [1 << 20, 120 << 20])
 @pytest.mark.parametrize("operation", ["bulk_insert", "insert"])
 def test_files_end_at_their_greatest_size_by_the_bytes_in_them(tmp_path, operation, block):

@@ -1,0 +1,85 @@
+"""Another hoodie.properties: what it may change, and what keeps it from doing so."""
+
+import pytest
+from converted_tables import cuts, opened, tree
+from made_tables import at, ids
+
+from hudi_format.errors import OptionError, UnsupportedError
+from hudi_timeline import HudiTable, table_config
+from hudi_timeline.table_config import TYPE, VERSION
+from hudi_timeline.timeline.instant import COMPACTION
+
+
+@pytest.mark.req("OP-02", "OP-03", "TL-03", "NEW-08")
+def test_the_type_changes_by_other_properties_with_a_look_before(made):
+    table = opened(made)
+    new = {k: v for k, v in table.config.properties.items() if k != table_config.CHECKSUM}
+    new[TYPE] = "MERGE_ON_READ"
+    before = tree(made)
+    plan = table.overwrite_properties(new, dry_run=True)
+    assert (tree(made), plan.executed) == (before, False)
+    assert str(plan).splitlines() == [
+        "+ hoodie.compaction.payload.class=org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
+        "+ hoodie.compaction.record.merger.strategy=eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+        f"- {TYPE}=COPY_ON_WRITE",
+        f"+ {TYPE}=MERGE_ON_READ",
+    ]
+    assert table.overwrite_properties(new).changes == plan.changes
+    again = opened(made)
+    assert again.table_type == "MERGE_ON_READ"
+    assert again.config.properties[table_config.CHECKSUM] == table_config.checksum(new)
+    new = dict(again.config.properties)
+    assert ids(again.read().to_arrow()) == ["a", "b"]
+    assert again.overwrite_properties({**new, TYPE: "COPY_ON_WRITE"}).executed
+    assert not opened(made).overwrite_properties({**new, TYPE: "COPY_ON_WRITE"}).executed
+
+
+@pytest.mark.req("OP-02")
+def test_properties_that_do_not_fit_are_listed_all_at_once(made):
+    table = opened(made)
+    new = dict(table.config.properties)
+    del new[table_config.NAME], new[table_config.ARCHIVE_FOLDER]
+    new |= {VERSION: "8", TYPE: "SOMETHING", "hoodie.table.precombine.fied": "ts",
+            table_config.HIVE_STYLE: "true"}  # fmt: skip
+    before = tree(made)
+    with pytest.raises(OptionError) as e:
+        table.overwrite_properties(new)
+    text = "\n".join(e.value.details["errors"])
+    for words in (
+        "hoodie.table.name is missing", f"{table_config.ARCHIVE_FOLDER}=archived is lost", f"{VERSION}: '6' -> '8'",
+        "not 'SOMETHING'", "hoodie.table.precombine.fied is unknown, is hoodie.table.precombine.field",
+        f"{table_config.HIVE_STYLE}: 'false' -> 'true' contradicts",
+    ):  # fmt: skip
+        assert words in text
+    assert tree(made) == before
+    new = {**table.config.properties, "my.own": "x"}
+    with pytest.raises(OptionError, match="unknown"):
+        table.overwrite_properties(new)
+    assert table.overwrite_properties(new, force=True).warnings == ("my.own is unknown",)
+    assert opened(made).config.properties["my.own"] == "x"
+
+
+@pytest.mark.req("OP-03")
+def test_writes_and_plans_that_are_not_finished_keep_the_type(made):
+    table = opened(made)
+    to = {t: {**table.config.properties, TYPE: t} for t in ("MERGE_ON_READ", "COPY_ON_WRITE")}
+    made.instant_file(f"{at(3)}.commit.requested")
+    with pytest.raises(UnsupportedError, match="1 writes are not finished"):
+        table.overwrite_properties(to["MERGE_ON_READ"])
+    (made.path / f".hoodie/{at(3)}.commit.requested").unlink()
+    table.overwrite_properties(to["MERGE_ON_READ"])
+    made.instant_file(f"{at(3)}.{COMPACTION}.requested", b"plan")
+    with pytest.raises(UnsupportedError, match="compaction"):
+        opened(made).overwrite_properties(to["COPY_ON_WRITE"])
+
+
+@pytest.mark.req("OP-02")
+def test_new_properties_are_there_or_not_wherever_the_process_died(made):
+    new = {**opened(made).config.properties, TYPE: "MERGE_ON_READ"}
+
+    def check():
+        assert opened(made).table_type in ("COPY_ON_WRITE", "MERGE_ON_READ")
+        opened(made).overwrite_properties(new)
+        assert opened(made).table_type == "MERGE_ON_READ"
+
+    assert cuts(made, lambda s: HudiTable._of(s).overwrite_properties(new), check) > 3
