@@ -49,6 +49,6 @@ def test_one_column_alone_is_merged_as_among_others(opened, table):
 
 @pytest.mark.parametrize("table", TABLES, ids=str)
 def test_a_function_would_get_values_that_no_one_wrote(opened, table):
-    with pytest.raises(UnsupportedError, match="partial updates, which do not go with a function") as e:
+    with pytest.raises(UnsupportedError, match="partial updates, which a merge function") as e:
         opened(table).read(options={"hudi.merge": "test_golden_partial_custom:add_up"}).to_arrow()
     assert "expressions" in e.value.remedy

@@ -54,7 +54,7 @@ def test_what_is_no_file_of_a_table_is_refused(tmp_path, capsys):
     (tmp_path / "text").write_text("hello")
     code, out = shown(capsys, tmp_path / "text")
     assert (code, out.out) == (2, "")
-    assert "neither a log file" in out.err
+    assert "not a log file" in out.err
     assert shown(capsys, tmp_path / "none")[0] == 2
     assert shown(capsys, tmp_path)[0] == 2
     (tmp_path / "empty").touch()
@@ -81,9 +81,9 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path, form):
 
 def test_a_folder_or_an_unknown_store_is_told_from_a_file_that_is_gone(tmp_path, capsys):
     for address, what in (
-        (tmp_path, "it is a folder"), (f"{tmp_path}/", "it is a folder"), ("/", "it is a folder"),
-        (tmp_path / "x", "no such file"), (f"file://{tmp_path}/x", "no such file"),
-        ("file:///no-such-file", "no such file"), ("memory://x", "no such file"),
+        (tmp_path, "is a folder"), (f"{tmp_path}/", "is a folder"), ("/", "is a folder"),
+        (tmp_path / "x", "does not exist"), (f"file://{tmp_path}/x", "does not exist"),
+        ("file:///no-such-file", "does not exist"), ("memory://x", "does not exist"),
         ("nowhere://x", "no file system is known"), ("nowhere://x/y", "no file system is known"),
     ):  # fmt: skip
         code, out = shown(capsys, address)

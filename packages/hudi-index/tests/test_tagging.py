@@ -67,5 +67,5 @@ def test_rows_that_stand_in_a_file_that_was_written_again_are_refused(tmp_path):
     file = stored(tmp_path, "p", "f1", ["a"])
     name = file.name
     check_files({("p", name): 3}, {"p": [file]}, table="t")
-    with pytest.raises(ConcurrentWriterError, match=r"2 rows .* was written again as p/f1_0-0-0"):
+    with pytest.raises(ConcurrentWriterError, match=r"2 rows .* was rewritten as p/f1_0-0-0"):
         check_files({("p", "f1_0-0-0_20250101000000000.parquet"): 2}, {"p": [file]}, table="t")

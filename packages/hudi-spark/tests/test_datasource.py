@@ -204,7 +204,7 @@ def test_a_place_with_other_data_is_left_alone(tmp_path: Path) -> None:
     [
         ({"path": ""}, "no path is given"),
         ({"hoodie.tabel.name": "x"}, "hoodie.table.name"),
-        ({"hudi.write.staging.limit.bytes": "much"}, "is no number of bytes"),
+        ({"hudi.write.staging.limit.bytes": "much"}, "is not a number of bytes"),
         ({"hoodie.datasource.write.recordkey.field": "idd"}, "record key column 'idd' is not in the data"),
         ({"hoodie.datasource.hive_sync.enable": "true"}, "HUDI-E"),
     ],

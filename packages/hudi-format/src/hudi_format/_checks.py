@@ -69,7 +69,7 @@ def imported(reference: str, option: str) -> Callable[..., Any]:
     module, _, path = (part.strip() for part in reference.partition(":"))
     try:
         if module.startswith("."):
-            raise ImportError("a relative module is relative to nothing here")
+            raise ImportError("a relative module name is not allowed here")
         found: Any = importlib.import_module(module)
         for part in path.split("."):
             found = getattr(found, part)
@@ -83,7 +83,7 @@ def imported(reference: str, option: str) -> Callable[..., Any]:
         ) from e
     if not callable(found):
         raise InvalidOptionError(
-            f"{option}: {reference} is no function but a {type(found).__name__}",
+            f"{option}: {reference} is a {type(found).__name__}, not a function",
             remedy="name a function as module:function.",
             option=option,
             value=reference,

@@ -142,7 +142,7 @@ class CorruptFileError(HudiError):
 
     code = "HUDI-E0401"
     usual_remedy = (
-        "check the table with `hudi verify`, and compare the file with a copy before you change anything."
+        "run `hudi verify` on the table, and compare the file with a backup before you change anything."
     )
 
 

@@ -73,9 +73,9 @@ def broken():
 @pytest.mark.parametrize(("name", "array"), list(broken()), ids=[n for n, _ in broken()])
 def test_invalid_data_are_refused_by_column(name, array):
     table = pa.table({"v": array})
-    with pytest.raises(SchemaError, match="column v is no valid Arrow data"):
+    with pytest.raises(SchemaError, match="column v is not valid Arrow data"):
         checked_table(table)
-    with pytest.raises(SchemaError, match="column v is no valid Arrow data"):
+    with pytest.raises(SchemaError, match="column v is not valid Arrow data"):
         checked_reader(pa.RecordBatchReader.from_batches(table.schema, table.to_batches())).read_all()
 
 

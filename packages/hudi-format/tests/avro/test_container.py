@@ -74,7 +74,7 @@ def test_a_changed_marker_or_codec_is_told():
     [
         ([{"name": "a", "type": {"type": "array", "items": "null"}}], "elements without bytes"),
         ([{"name": "a", "type": {"type": "record", "name": "E", "fields": []}}], "field without bytes"),
-        ([{"name": "a", "type": ["null", "R"]}], "holds itself"),
+        ([{"name": "a", "type": ["null", "R"]}], "recursive type"),
     ],
 )
 def test_schemas_by_which_few_bytes_are_much_are_refused(fields, message):

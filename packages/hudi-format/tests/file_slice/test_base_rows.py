@@ -118,7 +118,7 @@ def test_base_rows_without_keys_are_damage_where_logs_change_rows(tmp_path, what
     storage = open_storage(str(tmp_path))
     changed = rows_of([("b", {"ts": 9, "text": "new"})], "2")
     part = write_slice(storage, KEYLESS[what](ROWS), [changed])
-    with pytest.raises(CorruptFileError, match="of the base file have no record key") as e:
+    with pytest.raises(CorruptFileError, match="base file rows have no record key") as e:
         list(read_file_slice(storage, part, MERGE, SCHEMA, memory_limit=limit))
     assert (e.value.table, e.value.file) == (storage.uri, part.base_file.path)
     alone = write_slice(storage, KEYLESS[what](ROWS), [])

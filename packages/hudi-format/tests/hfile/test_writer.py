@@ -83,7 +83,7 @@ def test_keys_that_are_there_more_than_once_keep_their_order(pairs, block_size, 
     ("keys", "message"),
     [
         (["b", "a"], "'a' does not come after"),
-        (["a", "b", "b"], "'b' is there twice"),
+        (["a", "b", "b"], "'b' is duplicated"),
         (["a", None], "a null key"),
         (["x" * 32768], "at most 32767"),
         # UTF-16 units, in which Java orders strings, have another order than bytes.
@@ -98,7 +98,7 @@ def test_keys_that_cannot_be_written(keys, message):
 def test_order_holds_between_blocks_and_between_calls():
     writer = HFileWriter(io.BytesIO(), schema=SCHEMA, block_size=1)
     writer.append(pa.array(["a", "b"]), pa.array([b"1", b"2"]))
-    with pytest.raises(RecordKeyError, match="'b' is there twice"):
+    with pytest.raises(RecordKeyError, match="'b' is duplicated"):
         writer.append(pa.array(["b"]), pa.array([b"3"]))
 
 

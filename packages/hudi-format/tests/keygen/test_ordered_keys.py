@@ -61,11 +61,11 @@ def test_version_7_begins_with_the_milliseconds(unit):
 @pytest.mark.req("KG-04")
 def test_what_is_no_such_uuid_or_moment_is_refused():
     moment = pa.array([0], pa.timestamp("ms"))
-    with pytest.raises(RecordKeyError, match=r"1 of 2 texts are no UUIDs of version 1, first 'nothing'"):
+    with pytest.raises(RecordKeyError, match=r"1 of 2 texts are not UUIDs of version 1, first 'nothing'"):
         uuid1_to_uuid6(pa.array([str(version_1(1)), "nothing"]))
     with pytest.raises(RecordKeyError, match="version 4"):
         uuid4_to_uuid7(pa.array([str(version_1(1))]), moment)
-    with pytest.raises(RecordKeyError, match="1 of 1 moments are before 1970"):
+    with pytest.raises(RecordKeyError, match="1 of 1 creation times are before 1970"):
         with_time_prefix(pa.array(["a"]), pa.array([-1], pa.timestamp("ms")))
     with pytest.raises(SchemaError, match="not int64"):
         with_time_prefix(pa.array(["a"]), pa.array([1]))

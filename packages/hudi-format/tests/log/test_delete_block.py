@@ -253,7 +253,7 @@ def test_lists_that_do_not_add_up_are_errors(data):
 
 def test_lengths_and_versions_are_checked():
     log = LogFileReader(block(1, {0: "1"}, content(b"\x00") + b"x"), file="f")
-    with pytest.raises(CorruptFileError, match="deletes of 1 bytes in a content of 10"):
+    with pytest.raises(CorruptFileError, match="deletes of 1 bytes declared in a content of 10"):
         read_deletes(log.blocks[0], log.content(log.blocks[0]))
     with pytest.raises(UnsupportedError, match="version 4"):
         read(b"\x00", version=4)

@@ -101,7 +101,7 @@ def test_a_log_compaction_stands_for_the_blocks_it_replaced(pieces, want):
 @pytest.mark.req("NEW-37")
 def test_a_log_compaction_of_blocks_that_are_not_there_is_damage():
     # Apache Hudi drops its records without a word; no checksum covers the header.
-    with pytest.raises(CorruptFileError, match="names 2, of which the slice has no block"):
+    with pytest.raises(CorruptFileError, match="names 2, but the slice has no block"):
         instants(d("3", compacted="2,1"), d("4"))
     assert instants(d("3", compacted="2,1"), d("4"), begin="2", end="4") == ["4"]
 

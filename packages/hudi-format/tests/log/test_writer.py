@@ -288,7 +288,7 @@ def test_deletes_that_cannot_be_written_are_refused():
 )  # fmt: skip
 def test_a_file_that_no_reader_would_take_is_not_begun(storage, tmp_path, wrong):
     options = {"file_id": "f-0", "base_instant": "5", "instant": "7", "write_token": "1-2-3", **wrong}
-    with pytest.raises(ValueError, match=r"instant|name of a log file"):
+    with pytest.raises(ValueError, match=r"instant|log file name"):
         LogWriter(storage, "p", schema=SCHEMA, **options)
     assert not list(tmp_path.iterdir())
 
@@ -300,9 +300,9 @@ def test_a_block_that_no_reader_would_take_is_not_written(storage, tmp_path):
         (BlockType.CORRUPT, {}), (7, {}), (BlockType.DELETE, {-1: "x"}), (BlockType.DELETE, {9: "x"}),
         (BlockType.DELETE, {HeaderKey.IS_PARTIAL: True}), (BlockType.DELETE, {HeaderKey.SCHEMA: "\ud800"}),
     ):  # fmt: skip
-        with pytest.raises(ValueError, match=r"CORRUPT|not a valid|no text|surrogates"):
+        with pytest.raises(ValueError, match=r"CORRUPT|not a valid|must be text|surrogates"):
             log.append(kind, b"", header)
-    with pytest.raises(ValueError, match="no number"):
+    with pytest.raises(ValueError, match="not a number"):
         log.append_rollback("last")
     assert log.close() == ()
     assert not list(tmp_path.iterdir())
@@ -328,7 +328,7 @@ def test_deletes_come_in_any_layout_of_arrow():
 def test_deletes_that_do_not_go_together_are_refused():
     keys = pa.array(["a", "b"])
     for more in ((pa.array(["p"]),), (None, pa.array([1])), (None, pa.array([1, 2, 3]))):
-        with pytest.raises(SchemaError, match="2 deletes have"):
+        with pytest.raises(SchemaError, match="2 deletes, but"):
             delete_content(keys, *more)
     with pytest.raises(SchemaError, match="record key"):
         delete_content(pa.array([b"\xff"]))

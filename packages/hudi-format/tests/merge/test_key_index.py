@@ -231,13 +231,13 @@ def test_types_of_one_family_compare(old, new, want):
     ],
 )
 def test_types_of_two_families_do_not_compare(old, new):
-    with pytest.raises(SchemaError, match="do not compare"):
+    with pytest.raises(SchemaError, match="not comparable"):
         merge_positions(pa.array(["a"]), old, KeyIndex(pa.array(["a"])), new)
 
 
 @pytest.mark.parametrize("column", [pa.array([[1]]), pa.array([{"a": [1]}]), pa.array([1], pa.time64("us"))])
 def test_types_without_an_order_are_refused(column):
-    with pytest.raises(SchemaError, match="have no order"):
+    with pytest.raises(SchemaError, match="not comparable"):
         precombine(pa.array(["a"]), column)
 
 

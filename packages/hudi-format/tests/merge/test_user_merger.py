@@ -94,8 +94,8 @@ def test_text_that_names_no_merge_is_refused(text):
     ("text", "said"),
     [
         ('{"nothing": "sum"}', "'nothing'"),
-        ('{"text": "sum"}', "takes no values of type string"),
-        ('{"count": "union"}', "takes no values of type int64"),
+        ('{"text": "sum"}', "does not support type string"),
+        ('{"count": "union"}', "does not support type int64"),
         ('{"id": "last"}', "record key"),
         ('{"count": "latest"}', "ordering field"),
     ],

@@ -160,7 +160,7 @@ CONTAINERS = {
     "without bytes": container(doubling(40, "null"), b""),
     "without bytes \\(f0\\)": container(record("null"), b""),
     "too deeply": container(chain(250), bytes(250)),
-    "more than [0-9]+ bytes": container(
+    "exceeds [0-9]+ bytes": container(
         record("bytes"), deflated(bytes(1 << 20)), codec=b"deflate", blocks=500
     ),
 }

@@ -67,8 +67,8 @@ def test_types_that_are_not_stored_become_ones_that_hold_every_value(
     ("kind", "says"),
     [
         (pa.uint64(), "unsigned"),
-        (pa.time32("ms"), "time of day"),
-        (pa.time64("us"), "time of day"),
+        (pa.time32("ms"), "time-of-day"),
+        (pa.time64("us"), "time-of-day"),
         (pa.duration("us"), "duration"),
         (pa.month_day_nano_interval(), "duration"),
         (pa.null(), "nulls"),

@@ -166,11 +166,11 @@ def test_a_union_of_several_types_has_a_member_for_each_but_of_two_numbers(
     ("avro", "says"),
     [
         ("null", "null"),
-        (["null"], "no type but null"),
+        (["null"], "union of null only"),
         ({"type": "int", "logicalType": "time-millis"}, "time-millis"),
         ({"type": "long", "logicalType": "time-micros"}, "time-micros"),
         ({"type": "bytes", "logicalType": "decimal", "precision": 39, "scale": 1}, "39 digits"),
-        ("r", "holds itself"),
+        ("r", "recursive type"),
     ],
     ids=str,
 )

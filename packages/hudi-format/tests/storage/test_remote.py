@@ -54,7 +54,7 @@ def test_sizes_that_a_listing_does_not_tell_are_asked_for_or_it_is_refused(web):
     storage, tells = web
     if not tells:
         for call in (lambda: storage.list("d"), lambda: storage.open_input("d/a.txt")):
-            with pytest.raises(StorageError, match="does not tell how long") as e:
+            with pytest.raises(StorageError, match="does not report file sizes") as e:
                 call()
             assert e.value.table == storage.uri
             assert e.value.remedy

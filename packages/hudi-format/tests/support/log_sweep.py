@@ -60,7 +60,7 @@ def rows_of(
         else:
             blocks = order_blocks(log.blocks, BlockScope(visible=visible, begin=begin)).blocks
             if any(b.type is BlockType.CDC_DATA for b in blocks):
-                raise AssertionError("a block of changes among those of data")
+                raise AssertionError("a CDC block among data blocks")
         return [row for b in blocks for row in _rows_once(b, log.content(b), known)]
 
 

@@ -238,7 +238,7 @@ class FileLookup:
         """Mask of rows whose stored record has a greater ordering value."""
         column, path = self.task.ordering_column, self.task.ordering_field
         if column is None or path is None:
-            raise ValueError("stored records are compared, but there is no ordering column")
+            raise ValueError("stored records are compared, but the table has no ordering column")
         schema = pa.schema([pa.field(RECORD_KEY, pa.string()), column])
         stored = read_table(self.storage, file.path, schema=schema, use_threads=False)
         values = nested_column(stored, path)

@@ -326,10 +326,9 @@ def check_files(
     now = next((f for f in files.get(partition, ()) if f.file_id == name.partition("_")[0]), None)
     rows = sum(counted[k] for k in stale)
     raise ConcurrentWriterError(
-        f"{rows:,} rows say that they stand in {len(stale)} files which are not the latest of the table: "
-        f"{join_path(partition, name)}"
-        + (f" was written again as {now.path}" if now else " is none of them"),
+        f"{rows:,} rows name {len(stale)} files that are not the latest of the table: "
+        f"{join_path(partition, name)}" + (f" was rewritten as {now.path}" if now else " is none of them"),
         table=table,
         file=join_path(partition, name),
-        remedy="read the rows again, or use the operation without _prepped, which looks their keys up.",
+        remedy="read the rows again, or use the operation without _prepped, which looks up their keys.",
     )

@@ -85,7 +85,7 @@ def test_the_filter_of_the_releases_before_apache_is_read():
         ({"org.apache.hudi.bloomfilter": "AAAA"}, "cut off"),
         ({"org.apache.hudi.bloomfilter": "====" * 10}, "base64"),
         ({"hoodie_bloom_filter_type_code": "X"}, "unknown"),
-        ({"hoodie_min_record_key": "b", "hoodie_max_record_key": "a"}, "above its greatest"),
+        ({"hoodie_min_record_key": "b", "hoodie_max_record_key": "a"}, "above its largest"),
     ],
 )
 def test_a_damaged_footer_is_an_error(entries, says):

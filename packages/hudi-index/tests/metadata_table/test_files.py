@@ -72,12 +72,15 @@ CASES = {
     "lists the partition '../p'": (listed("../p", **{FILE: info()}), None),
     "lists the partition 'p..0'".replace("..", "/../"): (listed("p/../0"), None),
     r"lists the partition 'p\\x00'": (listed("p\0", **{FILE: info()}), None),
-    "a file whose name is none": (listed("p", **{"f\0_0-1-2_1.parquet": info()}), None),
-    "whose name is none": (listed("p", **{f"../{FILE}": info()}), None),
-    "an entry of a file without": (listed("p", **{FILE: None}), ["null", entry()]),
-    "a file without size or state": (listed("p", **{FILE: info(None)}), entry(["null", "long"])),
-    "file without size or state": (listed("p", **{FILE: info(5, None)}), entry(state=["null", "boolean"])),
-    "which it does not list": ({"p": (2, {FILE: info()})}, None),
+    "a file entry with an invalid name": (listed("p", **{"f\0_0-1-2_1.parquet": info()}), None),
+    "an invalid name": (listed("p", **{f"../{FILE}": info()}), None),
+    "a file entry without": (listed("p", **{FILE: None}), ["null", entry()]),
+    "a file entry without size or state": (listed("p", **{FILE: info(None)}), entry(["null", "long"])),
+    "file entry without size or state": (
+        listed("p", **{FILE: info(5, None)}),
+        entry(state=["null", "boolean"]),
+    ),
+    "the unlisted partition": ({"p": (2, {FILE: info()})}, None),
 }
 
 

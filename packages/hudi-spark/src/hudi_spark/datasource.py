@@ -124,7 +124,7 @@ class HudiReader(DataSourceReader):  # type: ignore[misc]
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         if _changes_only_as_stream(options):
             raise ConflictingOptionError(
-                f"{INCREMENTAL_FORMAT}={CDC} is given to a query that is not incremental",
+                f"{INCREMENTAL_FORMAT}={CDC} requires an incremental query",
                 remedy=f"set {QUERY_TYPE}={INCREMENTAL}.",
                 option=INCREMENTAL_FORMAT,
             )
@@ -202,7 +202,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
     def _check(self, size: int) -> None:
         if size > self.limit:
             raise UnsupportedError(
-                f"this way of writing takes {self.limit:,} bytes of Arrow data at most, and there are more",
+                f"this write path takes at most {self.limit:,} bytes of Arrow data, and the frame has more",
                 table=self.path,
                 remedy=_ENABLE.format("write") + f" Or raise the option {STAGING_LIMIT}, if memory allows.",
                 option=STAGING_LIMIT,
@@ -253,7 +253,7 @@ def _rows(storage: Storage, staged: Sequence[Staged], schema: pa.Schema) -> pa.T
             data = storage.read(message.path)
         except FileNotFoundError:
             raise WriteFailedError(
-                "staged rows of this write are gone",
+                "staged rows of this write are missing",
                 table=storage.uri,
                 file=message.path,
                 remedy="run the write again; nothing of it is visible.",
@@ -273,7 +273,7 @@ def _limit(options: dict[str, str]) -> int:
         limit = -1
     if limit < 0:
         raise InvalidOptionError(
-            f"{STAGING_LIMIT}={text!r} is no number of bytes",
+            f"{STAGING_LIMIT}={text!r} is not a number of bytes",
             remedy="give a whole number.",
             option=STAGING_LIMIT,
         )

@@ -229,7 +229,7 @@ def _refusing(what: str, remedy: str) -> Callable[[Method], Method]:
 
 def _refuse(spark: SparkSession, what: str, remedy: str) -> None:
     if not has_bundle(spark):
-        raise UnsupportedError(f"{what} is not provided yet", remedy=remedy)
+        raise UnsupportedError(f"{what} is not supported yet", remedy=remedy)
 
 
 def _refusing_by_name(what: str, remedy: str) -> Callable[[Method], Method]:

@@ -62,7 +62,7 @@ def enable(spark: SparkSession | None = None) -> None:
     if spark is not None and is_connect(spark):
         remedy = "use a classic session, without remote() or SPARK_REMOTE"
         if HAS_DATA_SOURCES:
-            remedy += "; or install hudi-spark on the server, whose Spark then finds format('hudi') by itself"
+            remedy += "; or install hudi-spark on the server, where Spark 4 finds format('hudi') itself"
         raise UnsupportedError("Spark Connect sessions are not supported yet", remedy=f"{remedy}.")
     _set_worker_python()
     if spark is not None:
@@ -70,8 +70,9 @@ def enable(spark: SparkSession | None = None) -> None:
         if has_bundle(spark) and "bundle" not in _said:
             _said.add("bundle")
             log.warning(
-                "Apache Hudi's bundle is on the class path: load and save of format('hudi') are hudi_spark's, "
-                "SQL, tables and streams stay the bundle's; hudi_spark.disable() gives all to the bundle"
+                "Apache Hudi's bundle is on the class path: hudi_spark runs load and save of "
+                "format('hudi'), the bundle runs SQL, tables and streams; hudi_spark.disable() "
+                "leaves all to the bundle"
             )
     patches.install()
 

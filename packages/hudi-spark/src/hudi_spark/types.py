@@ -65,8 +65,8 @@ def to_arrow_type(kind: T.DataType, column: str = "") -> pa.DataType:
         if isinstance(kind, spark):
             return arrow
     raise SchemaError(
-        f"column {column!r} has type {kind.simpleString()}, which no Hudi table can store",
-        remedy="cast it to a type that Hudi tables have, such as string, or leave the column out.",
+        f"column {column!r} has type {kind.simpleString()}, which Hudi tables do not support",
+        remedy="cast it to a supported type, such as string, or omit the column.",
         column=column,
     )
 
@@ -105,7 +105,7 @@ def to_spark_type(kind: pa.DataType, column: str = "") -> T.DataType:
     for spark, arrow in _TO_ARROW:
         if arrow.equals(kind):
             return spark()
-    raise SchemaError(f"column {column!r} has type {kind}, which Spark does not have", column=column)
+    raise SchemaError(f"column {column!r} has type {kind}, which Spark does not support", column=column)
 
 
 def without_void(kind: T.DataType, wanted: T.DataType) -> T.DataType:

@@ -42,7 +42,7 @@ def test_rows_go_back_to_their_files_without_a_look_up(spark, path, save):
         None,
     )
     assert values(path) == [("a", 11, "x"), ("b", 2, "x"), ("c", 13, "y")]
-    with pytest.raises(ConcurrentWriterError, match="was written again"):
+    with pytest.raises(ConcurrentWriterError, match="was rewritten as"):
         save(rows, "delete_prepped")
     gone = save(spark.read.format("hudi").load(path).where("id = 'a'"), "delete_prepped")
     assert gone.deleted == 1

@@ -136,7 +136,7 @@ def test_a_folder_that_never_comes_to_rest_is_an_error(commits, monkeypatch):
 
     monkeypatch.setattr(local.LocalStorage, "list", changing)
     monkeypatch.setattr(local, "MOST_S", 0.05)
-    with pytest.raises(StorageError, match="changes faster"):
+    with pytest.raises(StorageError, match="changed during every listing"):
         list_at_once(commits.storage, ".hoodie")
 
 

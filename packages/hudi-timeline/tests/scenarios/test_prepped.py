@@ -61,7 +61,7 @@ def test_rows_whose_file_was_written_again_are_refused_before_anything_begins(ta
     table.upsert(plus(rows.select(["id", "p", "v"]).filter(pc.equal(rows["id"], "a")), 5))
     before = timeline(table)
     for name in ("upsert", "delete"):
-        with pytest.raises(ConcurrentWriterError, match=r"2 rows .* was written again") as e:
+        with pytest.raises(ConcurrentWriterError, match=r"2 rows .* was rewritten as") as e:
             prepped(table, name, rows)
         assert "without _prepped" in e.value.remedy
     assert timeline(table) == before
@@ -108,7 +108,7 @@ def test_a_function_of_the_users_gives_the_order(table):
     [
         ("row_orders:fewer", "2 rows"),
         ("row_orders:nothing", "cannot be imported"),
-        ("os:sep", "is no function"),
+        ("os:sep", "not a function"),
     ],
 )
 def test_what_is_no_order_of_the_rows_is_refused(table, name, message):

@@ -100,7 +100,7 @@ def test_dictionaries_of_views_are_written(tmp_path):
              pd.DataFrame({"k": ["a", "b"], "v": [1, "x"]})],
 )  # fmt: skip
 def test_rows_that_make_no_table_are_a_typed_error(tmp_path, data):
-    with pytest.raises(SchemaError, match="do not make a table"):
+    with pytest.raises(SchemaError, match="do not form a table"):
         make(tmp_path).upsert(data)
 
 

@@ -358,7 +358,7 @@ def test_dicts_are_structs_or_maps_as_the_table_has_it(table):
 def test_dicts_with_columns_of_their_own_lose_none(table):
     table.upsert([{"id": 1, "n": 1}, {"id": 2, "city": "x"}], options=NULLS)
     assert (stored(table, "n", 1), stored(table, "city", 2)) == (1, "x")
-    with pytest.raises(SchemaError, match=r"column fare: 'abc' in row 1 \(counted from 0\) does not go"):
+    with pytest.raises(SchemaError, match=r"column fare: 'abc' in row 1 \(counted from 0\) has another type"):
         table.upsert([{"id": 1, "fare": 1.5}, {"id": 2, "fare": "abc"}], options=NULLS)
     with pytest.raises(SchemaError, match="column big: 36893488147419103232 in row 0"):
         table.upsert([{"id": 1, "big": 2**65}], options=NULLS)
@@ -460,7 +460,7 @@ def test_missing_columns_and_values_of_required_ones_are_refused(tmp_path):
         ({"l": [{"x": 1}, None]}, r"l\.element"), ({"l": [{"x": None}]}, r"l\.element\.x"),
     ):  # fmt: skip
         good = {"id": 2, "n": 2, "s": {"x": 2}, "l": []}
-        with pytest.raises(SchemaError, match=rf"column {column} must not be null, but is in row 1 "):
+        with pytest.raises(SchemaError, match=rf"column {column} must not be null, but is null in row 1 "):
             table.upsert([good, {**good, **row}])
     with pytest.raises(MissingColumnError, match="n \\(int32\\)") as e:
         table.upsert([{"id": 2, "s": None, "l": None}])
@@ -474,7 +474,7 @@ def test_missing_columns_and_values_of_required_ones_are_refused(tmp_path):
 def test_names_of_columns_are_told_apart_as_before(table):
     for rows, match in (
         (pa.table({"id": [1], "Fare": [1.5]}), "in case only"),
-        (pa.table([[1], [1], [2]], names=["id", "n", "n"]), "there twice"),
+        (pa.table([[1], [1], [2]], names=["id", "n", "n"]), "duplicated"),
         (pa.table({"id": [1], "s": [{"X": 1}]}), "in case only"),
     ):
         with pytest.raises(SchemaError, match=match):

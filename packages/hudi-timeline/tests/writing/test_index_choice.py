@@ -187,7 +187,7 @@ def test_a_false_positive_is_found_out_by_reading_the_keys(tmp_path):
         ({b"org.apache.hudi.bloomfilter": b"not base64 !"}, "bloom filter"),
         ({b"org.apache.hudi.bloomfilter": b"/////wAAAAcBAAAAYIEIAIFg"}, "cut off"),
         ({b"hoodie_bloom_filter_type_code": b"UNHEARD_OF"}, "unknown bloom filter type"),
-        ({b"hoodie_min_record_key": b"z", b"hoodie_max_record_key": b"a"}, "least record key"),
+        ({b"hoodie_min_record_key": b"z", b"hoodie_max_record_key": b"a"}, "smallest record key"),
     ],
 )
 def test_a_damaged_footer_is_an_error_that_names_the_file(tmp_path, damage, says):

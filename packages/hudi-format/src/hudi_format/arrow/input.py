@@ -14,7 +14,8 @@ import pyarrow.types as pt
 
 from hudi_format.errors import HudiError, SchemaError
 
-_REMEDY = "correct what makes the data; `validate(full=True)` of pyarrow says the same of it."
+_REMEDY = "correct the code that produces the data; `validate(full=True)` of pyarrow reports "
+"the same error."
 
 
 def checked_table(table: pa.Table) -> pa.Table:
@@ -51,7 +52,7 @@ def checked_reader(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
             except (pa.ArrowException, OSError) as e:
                 raise SchemaError(
                     f"the stream of rows failed after {number:,} batches: {_first_line(e)}",
-                    remedy="see to its source; nothing was written.",
+                    remedy="check the source of the stream; nothing was written.",
                 ) from e
             number += 1
             for field, column in zip(batch.schema, batch.columns, strict=True):
@@ -79,7 +80,7 @@ def _validate(column: pa.Array, name: str) -> None:
         column.validate(full=True)
     except (pa.ArrowException, OSError) as e:
         raise SchemaError(
-            f"column {name} is no valid Arrow data: {_first_line(e)}", remedy=_REMEDY, column=name
+            f"column {name} is not valid Arrow data: {_first_line(e)}", remedy=_REMEDY, column=name
         ) from None
 
 

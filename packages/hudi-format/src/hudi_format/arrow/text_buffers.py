@@ -86,4 +86,4 @@ def _plain(array: pa.Array) -> pa.Array:
         return _plain(array.dictionary_decode())
     if pa.types.is_string_view(kind) or pa.types.is_null(kind):
         return array.cast(pa.string())
-    raise TypeError(f"expected a column of text, got {kind}")
+    raise TypeError(f"expected a text column, got {kind}")

@@ -64,7 +64,7 @@ def checked_schema(text: str) -> Any:
 def _check(kind: AvroType, above: list[AvroType], done: dict[int, int]) -> int:
     """Nesting depth of a type, itself included; `done` holds the depth of types already seen."""
     if any(kind is a for a in above):
-        raise CorruptFileError(f"an Avro schema with a type that holds itself ({kind.node.get('name')})")
+        raise CorruptFileError(f"a recursive type in an Avro schema ({kind.node.get('name')})")
     if id(kind) in done:
         return done[id(kind)]
     inner = [f.type for f in kind.fields] + kind.branches
@@ -113,7 +113,7 @@ class Container:
 def container_header(data: bytes) -> ContainerHeader:
     """The header of an Avro object container; errors as of `container_parts`."""
     if data[: len(MAGIC)] != MAGIC:
-        raise CorruptFileError("it does not begin as an Avro container", offset=0)
+        raise CorruptFileError("it does not begin with the magic of an Avro container", offset=0)
     found: dict[bytes, bytes] = {}
     at = len(MAGIC)
     while True:
@@ -132,7 +132,7 @@ def container_header(data: bytes) -> ContainerHeader:
     if codec not in (b"null", b"deflate"):
         raise UnsupportedError(
             f"an Avro container compressed with {codec[:20]!r}",
-            remedy="Apache Hudi compresses no file of its timeline: put back the file as it wrote it.",
+            remedy="Apache Hudi does not compress timeline files: restore the original file.",
         )
     try:
         schema = found[b"avro.schema"].decode()
@@ -179,7 +179,7 @@ def _inflated(block: bytes, at: int, most: int) -> bytes:
         raise CorruptFileError(f"a block of the container cannot be decompressed: {e}", offset=at) from None
     if not reader.eof:
         raise CorruptFileError(
-            f"a block of the container is cut off, or has more than {most} bytes decompressed", offset=at
+            f"a block of the container is cut off, or exceeds {most} bytes decompressed", offset=at
         )
     return out
 
@@ -225,11 +225,11 @@ def read_container(data: bytes, *, what: str = "Avro container") -> tuple[str, d
     except DECODING_ERRORS as e:
         raise _unreadable(what, f"{type(e).__name__}: {e}") from None
     if not isinstance(record, dict):
-        raise _unreadable(what, f"it holds a {type(record).__name__} and no record")
+        raise _unreadable(what, f"it holds a {type(record).__name__}, not a record")
     return str(schema.get("name", "")).rpartition(".")[2], record
 
 
 def _unreadable(what: str, reason: str, offset: object = None) -> CorruptFileError:
     if offset is None:
-        return CorruptFileError(f"no readable {what}: {reason}")
-    return CorruptFileError(f"no readable {what}: {reason}, at byte {offset}", offset=offset)
+        return CorruptFileError(f"unreadable {what}: {reason}")
+    return CorruptFileError(f"unreadable {what}: {reason}, at byte {offset}", offset=offset)

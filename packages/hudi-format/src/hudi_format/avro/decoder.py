@@ -173,7 +173,7 @@ class Decoder:
             return UnsupportedError(
                 f"nulls, defaults or symbols of column {path} take more than a thousand times the bytes of the "
                 f"records ({place})",
-                remedy="read fewer columns; if that is no sparse table, its schema is damaged.",
+                remedy="read fewer columns; if the table is not sparse, its schema is damaged.",
                 column=path,
             )
         return UnsupportedError(

@@ -32,9 +32,9 @@ def default_bytes(field: AvroField, path: str) -> bytes:
     out = bytearray()
     if not has_default(field) or not _put(out, field.type, default):
         raise SchemaError(
-            f"column {path} has the default {default!r}, which is no value of its type"
+            f"the default {default!r} of column {path} is not a value of its type"
             if has_default(field)
-            else f"column {path} is not in the data, must not be null and has no default",
+            else f"column {path} is missing in the data, must not be null and has no default",
             column=path,
         )
     return bytes(out)

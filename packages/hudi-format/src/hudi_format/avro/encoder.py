@@ -65,7 +65,7 @@ class Encoder:
     def __init__(self, writer_schema: str | Mapping[str, Any], arrow_schema: pa.Schema) -> None:
         writer = parse(writer_schema)
         if len(set(arrow_schema.names)) < len(arrow_schema.names):
-            raise SchemaError("a column is there twice")
+            raise SchemaError("a column is duplicated")
         try:
             self._root = _record(writer, pa.struct(list(arrow_schema)), "")
         except RecursionError as e:
@@ -86,7 +86,7 @@ class Encoder:
                 `column` and `row`.
         """
         if batch.schema.names != self._schema.names or batch.schema.types != self._schema.types:
-            raise SchemaError("the batch has another schema than the encoder was made for")
+            raise SchemaError("the batch's schema differs from the encoder's")
         arrays = {id(self._root): batch}
         sources = []
         keep: list[pa.Array] = []  # arrays whose addresses the sources hold
@@ -150,7 +150,7 @@ def _record(writer: AvroType, arrow: pa.StructType, path: str) -> _Step:
 def _constant(f: AvroField, path: str) -> _Step:
     if not has_default(f):
         raise MissingColumnError(
-            f"column {path} is not in the batch, must not be null and has no default", column=path
+            f"column {path} is missing in the batch, must not be null and has no default", column=path
         )
     return _Step("constant", path, pa.null(), text=default_bytes(f, path))
 

@@ -150,7 +150,7 @@ def resolve(writer: AvroType, reader: AvroType, columns: Sequence[str] | None = 
         if unknown:
             raise MissingColumnError(f"the schema has no column {unknown[0]}", column=unknown[0])
         if len(set(columns)) < len(columns):
-            raise ValueError("a column is asked for twice")
+            raise ValueError("a column is requested twice")
         fields = [by_name[c] for c in columns]
     try:
         return _Resolver().program(writer, fields)
@@ -244,7 +244,7 @@ class _Resolver:
     def _sink(self, kind: AvroType, path: str) -> Sink:
         kinds = [b for b in kind.branches if b.kind != "null"] if kind.kind == "union" else [kind]
         if not kinds or kinds[0].kind == "null":
-            raise SchemaError(f"column {path} has Avro's type null, which no column can hold", column=path)
+            raise SchemaError(f"column {path} has Avro's type null, which cannot be a column", column=path)
         first = kinds[0]
         out = Sink(len(self._sinks), path, len(kinds) < len(kind.branches), kinds)
         self._sinks.append(out)
@@ -261,7 +261,9 @@ class _Resolver:
             out.kids = [self._sink(key, f"{path}.key"), self._sink(first.inside, f"{path}.value")]
         elif first.kind == "record":
             if first in self._open:
-                raise SchemaError(f"column {path} holds itself, which no column can", column=path)
+                raise SchemaError(
+                    f"column {path} has a recursive type, which cannot be a column", column=path
+                )
             self._open.append(first)
             out.names = [f.name for f in first.fields]
             out.kids = [self._sink(f.type, f"{path}.{f.name}") for f in first.fields]
@@ -298,7 +300,7 @@ class _Resolver:
     def _default(self, f: AvroField, sink: Sink, absent: set[int] | None) -> list[DecodeStep]:
         if not has_default(f):
             raise MissingColumnError(
-                f"column {sink.path} is not in the data, must not be null and has no default",
+                f"column {sink.path} is missing in the data, must not be null and has no default",
                 column=sink.path,
             )
         raw = default_bytes(f, sink.path)
@@ -405,7 +407,7 @@ class _Resolver:
             return self._leaf(writer, reader, sink, final)
         if writer.kind != reader.kind:
             raise SchemaError(
-                f"column {path} is of Avro's type {writer.kind} and cannot become {reader.kind}", column=path
+                f"column {path} has Avro's type {writer.kind} and cannot become {reader.kind}", column=path
             )
         if reader.kind == "record":
             steps = self._fields(writer, reader.fields, sink.kids, path, None)
@@ -423,7 +425,7 @@ class _Resolver:
         target = reader.arrow(path)
         if writer.kind in ("array", "map", "record"):
             raise SchemaError(
-                f"column {path} is of Avro's type {writer.kind} and cannot become {target}", column=path
+                f"column {path} has Avro's type {writer.kind} and cannot become {target}", column=path
             )
         step = self._native(writer, reader, path)
         filled = target

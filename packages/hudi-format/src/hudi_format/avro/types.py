@@ -59,7 +59,7 @@ class AvroType:
     def inside(self) -> AvroType:
         """Element type of an array or map."""
         if self.items is None:
-            raise ValueError(f"a {self.kind} holds nothing")
+            raise ValueError(f"Avro's type {self.kind} has no element type")
         return self.items
 
     def annotated(self) -> bool:
@@ -146,12 +146,12 @@ class _Parser:
         full = name if "." in name or not namespace else f"{namespace}.{name}"
         found = self._named.get(full) or self._named.get(name)
         if found is None:
-            raise CorruptFileError(f"an Avro type {name!r} that is defined nowhere ({path})")
+            raise CorruptFileError(f"an undefined Avro type {name!r} ({path})")
         return found
 
     def _union(self, node: list[Json], namespace: str, path: str, depth: int) -> AvroType:
         if not node:
-            raise CorruptFileError(f"an Avro union of no types ({path})")
+            raise CorruptFileError(f"an empty Avro union ({path})")
         out = self._new("union", {"type": "union"})
         out.branches = [self.type(b, namespace, path, depth + 1) for b in node]
         if any(b.kind == "union" for b in out.branches):

@@ -101,7 +101,7 @@ class _Orc:
             table = conform(pa.Table.from_batches([batch]), wanted, naive_is_utc=True)
             yield from table.to_batches(max_chunksize=batch_rows)
         if rows != self.rows:
-            raise CorruptFileError(f"the base file's footer says {self.rows} rows where {rows} are")
+            raise CorruptFileError(f"the base file's footer says {self.rows} rows, but it has {rows}")
 
     def close(self) -> None:
         self._source.close()

@@ -17,7 +17,7 @@ from hudi_format.storage.protocol import Storage
 FOLDER = ".hoodie/.aux/.bootstrap/.fileids"
 INSTANT = "00000000000001"
 """The instant of the skeleton files."""
-_REMEDY = "restore the folder .hoodie/.aux/.bootstrap from a copy."
+_REMEDY = "restore the folder .hoodie/.aux/.bootstrap from a backup."
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def read_sources(
         return {}
     if not names:
         raise CorruptFileError(
-            "the index of the bootstrap is gone", table=storage.uri, file=FOLDER, remedy=_REMEDY
+            "the bootstrap index is missing", table=storage.uri, file=FOLDER, remedy=_REMEDY
         )
     path = f"{FOLDER}/{names[-1]}"
     entries = HFileReader.open(storage, path).lookup(sorted(wanted)).to_pylist()
@@ -69,7 +69,7 @@ def read_sources(
     missing = set(wanted.values()) - set(out)
     if missing:
         raise CorruptFileError(
-            f"the bootstrap's index has no source of the file group {min(missing)[1]}",
+            f"the bootstrap index has no source file for the file group {min(missing)[1]}",
             table=storage.uri, file=path, remedy=_REMEDY,
         )  # fmt: skip
     return out
@@ -81,12 +81,12 @@ def _source(data: bytes) -> BootstrapSourceFile:
     Raises:
         CorruptFileError: it names none.
     """
-    _, record = read_container(data, what="entry of the bootstrap's index")
+    _, record = read_container(data, what="entry of the bootstrap index")
     partition = record.get("bootstrapPartitionPath")
     status = record.get("bootstrapFileStatus")
     path = status.get("path") if isinstance(status, dict) else None
     uri = path.get("uri") if isinstance(path, dict) else None
     name = uri.rpartition("/")[2] if isinstance(uri, str) else ""
     if not name or not isinstance(partition, str | None):
-        raise CorruptFileError("an entry of the bootstrap's index names no file")
+        raise CorruptFileError("an entry of the bootstrap index names no file")
     return BootstrapSourceFile(partition or "", name)

@@ -350,8 +350,9 @@ class _Entries:
             # It gets whole rows.  Whatever stood for the columns that an update does not name, null or the value so
             # far, some function would make wrong rows of: a sum would lose the value, or count it twice.
             raise UnsupportedError(
-                f"the logs have partial updates, which do not go with a function such as {custom.function}",
-                remedy="merge by expressions, leave hudi.merge out, or compact the table with Apache Hudi first.",
+                "the log files have partial updates, which a merge function such as "
+                f"{custom.function} does not support",
+                remedy="use merge expressions, omit hudi.merge, or compact the table with Apache Hudi first.",
             )
         ordering = None if pa.types.is_null(self._ordering_type) else self._ordering_type
         self._records = Records(resolver, self._marked, ordering, merge.limit, expected=expected)
@@ -385,11 +386,11 @@ class _Entries:
         values = None
         if not pa.types.is_null(self._ordering_type):
             if ordering is None:
-                raise SchemaError(f"the logs have no ordering column {self._merge.ordering_field!r}")
+                raise SchemaError(f"the log files have no ordering column {self._merge.ordering_field!r}")
             values = record_merger.one_array(ordering).cast(self._ordering_type)
         if keys.null_count:
             raise CorruptFileError(
-                f"{keys.null_count} records of a log have no record key",
+                f"{keys.null_count} log records have no record key",
                 remedy=CorruptFileError.usual_remedy,
             )
         self._records.add(Entries(rows, keys.cast(pa.string()), values, kinds))
@@ -404,7 +405,8 @@ class _Entries:
             # Apache Hudi 1.0.2 compares these with the records around them, whose order among one another the payload
             # decides in another way.
             raise UnsupportedError(
-                f"deletes with ordering values among records of {rule.name}, which has another order, are not merged",
+                f"deletes with ordering values are not supported among records of {rule.name}, "
+                "which has another order",
                 remedy="compact the table with Apache Hudi first.",
             )
         kinds = np.where(known, np.uint8(record_merger.DELETE), np.uint8(record_merger.DELETE_DEFAULT))
@@ -489,7 +491,7 @@ def read_file_slice(
             raise ValueError(f"memory_limit must be a number of bytes above 0, not {memory_limit}")
         merge = replace(merge, limit=replace(merge.limit or MemoryLimit(), bytes=memory_limit))
     if columns is not None and len(set(columns)) < len(columns):
-        raise ValueError("a column is asked for twice")
+        raise ValueError("a column is requested twice")
     unknown = [n for n in (*(columns or ()), *merge.key_columns) if n not in schema.names]
     if unknown:
         raise MissingColumnError(f"the schema has no column {unknown[0]}", column=unknown[0])
@@ -574,7 +576,7 @@ def _passing(rows: pa.Table, filter: pc.Expression) -> pa.Table:
     except pa.ArrowInvalid as e:
         if "FieldRef" not in str(e):
             raise
-        raise MissingColumnError(f"the filter names a column that is not there: {e}") from None
+        raise MissingColumnError(f"the filter names a missing column: {e}") from None
 
 
 __all__ = ["LogRecords", "SliceMerge", "merged_rows", "read_file_slice"]

@@ -354,7 +354,7 @@ def _old_groups(stored: Pieces, old: BaseFile, spec: FileSpec) -> Iterator[pa.Ta
             if group.schema.get_field_index(name) < 0:
                 raise SchemaError(
                     f"the base file has no column {name}", file=old.path,
-                    remedy="tables without meta columns cannot be written by this version.",
+                    remedy="this version cannot write tables without meta columns.",
                 )  # fmt: skip
             columns[name] = group.column(name)
         data = conform(group.select([n for n in group.schema.names if n not in columns]), spec.schema)

@@ -68,7 +68,7 @@ def parse_header(source: Source, data: bytes | memoryview, offset: int) -> HFile
     if header.uncompressed_size < 0 or not HEADER_SIZE <= header.data_size <= header.on_disk_size:
         source.corrupt("a block's sizes contradict each other", offset + 8)
     if header.checksum_type > CRC32C or header.bytes_per_checksum <= 0:
-        source.corrupt("a block has no known checksum", offset + 24)
+        source.corrupt("a block has an unknown checksum type", offset + 24)
     chunks = -(-header.data_size // header.bytes_per_checksum)
     if header.on_disk_size - header.data_size != 4 * chunks:
         source.corrupt("a block's sizes do not fit its checksums", offset + 8)
@@ -95,12 +95,12 @@ def read_content(
             raise UnsupportedError(
                 "HFile with encoded data blocks",
                 file=source.path,
-                remedy="rewrite it without a data block encoding; Apache Hudi never writes one.",
+                remedy="rewrite it without a data block encoding; Apache Hudi never uses one.",
             )
         source.corrupt(f"expected a block {magic.decode()}", offset)
     header = parse_header(source, data, offset)
     if header.on_disk_size != len(data):
-        source.corrupt(f"a block of {header.on_disk_size} bytes where {len(data)} belong to it", offset + 8)
+        source.corrupt(f"a block has {header.on_disk_size} bytes, expected {len(data)}", offset + 8)
     data = memoryview(data)
     if verify and header.checksum_type != NO_CHECKSUM:
         expected = chunk_checksums(

@@ -60,14 +60,14 @@ def decompress(codec: Codec, data: bytes | memoryview, size: int) -> bytes | mem
     """
     if codec is Codec.NONE:
         if len(data) != size:
-            raise CodecError(f"{len(data)} bytes where {size} are announced")
+            raise CodecError(f"{len(data)} bytes instead of {size}")
         return data
     try:
         out = _decompress(codec, data, size)
     except (zlib.error, OSError, pa.ArrowException) as e:
         raise CodecError(f"{codec.name} content is damaged") from e
     if len(out) != size:
-        raise CodecError(f"content of {len(out)} bytes where {size} are announced")
+        raise CodecError(f"content of {len(out)} bytes instead of {size}")
     return out
 
 
@@ -76,7 +76,7 @@ def _decompress(codec: Codec, data: bytes | memoryview, size: int) -> bytes | me
         _plausible("gz", len(data), size)
         return _gunzip(data, size)
     if size > max(_MOST_CONTENT, _MOST_RATIO * len(data)):
-        raise CodecError(f"{len(data)} bytes announce {size}, more than a thousand times as many")
+        raise CodecError(f"{len(data)} bytes declare {size}, more than a thousand times as many")
     if codec is Codec.BZIP2:
         reader = bz2.BZ2Decompressor()
         return _ended(reader, reader.decompress(data, size + 1))
@@ -87,7 +87,7 @@ def _decompress(codec: Codec, data: bytes | memoryview, size: int) -> bytes | me
 
 def _plausible(name: str, compressed: int, size: int) -> None:
     if size > _MOST[name] * compressed + 64:
-        raise CodecError(f"{compressed} bytes cannot hold the {size} that are announced")
+        raise CodecError(f"{compressed} bytes cannot hold the declared {size}")
 
 
 def _gunzip(data: bytes | memoryview, size: int) -> bytes:
@@ -102,7 +102,7 @@ def _gunzip(data: bytes | memoryview, size: int) -> bytes:
 
 def _ended(reader: zlib._Decompress | bz2.BZ2Decompressor, out: bytes) -> bytes:
     if not reader.eof:
-        raise CodecError("compressed content does not end where it should")
+        raise CodecError("compressed content does not end at its declared end")
     if reader.unused_data:
         raise CodecError("bytes follow the compressed content")
     return out
@@ -131,7 +131,7 @@ def _unframe(codec: Codec, data: memoryview, size: int) -> bytes:
         group = int.from_bytes(data[at : at + 4])
         at += 4
         if group > size - done:
-            raise CodecError(f"more content than the {size} bytes that are announced")
+            raise CodecError(f"more content than the declared {size} bytes")
         left = group
         while left:
             if len(data) - at < 4:
@@ -139,11 +139,11 @@ def _unframe(codec: Codec, data: memoryview, size: int) -> bytes:
             length = int.from_bytes(data[at : at + 4])
             at += 4
             if length > len(data) - at or length == 0:
-                raise CodecError("a chunk leaves the block")
+                raise CodecError("a chunk exceeds the block")
             piece = _unchunk(codec, data[at : at + length], left)
             at += length
             if not piece or len(piece) > left:
-                raise CodecError("a chunk has not the size that is announced")
+                raise CodecError("a chunk's size differs from the declared one")
             left -= len(piece)
             pieces.append(piece)
         done += group
@@ -157,12 +157,12 @@ def _unchunk(codec: Codec, data: memoryview, most: int) -> bytes:
     if codec is Codec.SNAPPY:
         length = _snappy_length(data)
         if length > most:
-            raise CodecError("a chunk has not the size that is announced")
+            raise CodecError("a chunk's size differs from the declared one")
         _plausible("snappy", len(data), length)
         return bytes(pa.Codec("snappy").decompress(data, length, asbytes=True))
     length = content_length(data)
     if not 0 <= length <= most:
-        raise CodecError("a chunk has not the size that is announced")
+        raise CodecError("a chunk's size differs from the declared one")
     return bytes(pa.Codec("lz4_raw").decompress(data, length, asbytes=True))
 
 
@@ -185,5 +185,5 @@ def compress(codec: Codec, data: bytes | memoryview, level: int) -> bytes | memo
         return writer.compress(data) + writer.flush()
     raise UnsupportedError(
         f"writing an HFile with {codec.name}",
-        remedy="write GZ or NONE, which all of Apache Hudi's readers read.",
+        remedy="write GZ or NONE, which all readers of Apache Hudi support.",
     )

@@ -101,7 +101,7 @@ class HFileReader:
         self.path = source.path
         end = source.size - t.TRAILER_SIZE
         if end < 0:
-            source.corrupt("shorter than a trailer, so no HFile or one that is cut off", 0)
+            source.corrupt("shorter than a trailer: not an HFile, or cut off", 0)
         self._end = end
         tail = max(0, source.size - TAIL_BYTES)
         data = memoryview(source.read(tail, source.size - tail))
@@ -178,7 +178,7 @@ class HFileReader:
         try:
             return None if text is None else text.decode()
         except UnicodeDecodeError:
-            self._source.corrupt("the schema is no text", self.trailer.file_info_offset)
+            self._source.corrupt("the schema is not UTF-8", self.trailer.file_info_offset)
 
     @property
     def meta_blocks(self) -> list[str]:
@@ -283,7 +283,7 @@ class HFileReader:
     def _check_trailer(self, end: int) -> None:
         trailer, corrupt = self.trailer, self._source.corrupt
         if not 0 <= trailer.load_on_open_offset <= trailer.file_info_offset <= end - HEADER_SIZE:
-            corrupt("the trailer's offsets leave the file", end)
+            corrupt("the trailer's offsets exceed the file", end)
         if not 1 <= trailer.index_levels <= _MOST_LEVELS:
             corrupt(f"an index of {trailer.index_levels} levels", end)
         if (trailer.entry_count == 0) != (trailer.data_index_count == 0):
@@ -315,7 +315,7 @@ class HFileReader:
                 raise UnsupportedError(
                     f"HFile with {what}",
                     file=self.path,
-                    remedy="rewrite it without them; Apache Hudi never writes them.",
+                    remedy="rewrite it without them; Apache Hudi never uses them.",
                 )
 
     def _opened(self, offset: int, magic: bytes) -> tuple[bytes | memoryview, int]:
@@ -323,7 +323,7 @@ class HFileReader:
         start, held = self._held
         header = parse_header(self._source, held[offset - start : offset - start + HEADER_SIZE], offset)
         if header.on_disk_size > self._end - offset:
-            self._source.corrupt("a block leaves the file", offset + 8)
+            self._source.corrupt("a block exceeds the file", offset + 8)
         data = held[offset - start : offset - start + header.on_disk_size]
         codec = self.trailer.codec
         content = read_content(self._source, data, offset, magic, codec, verify=self._verify)
@@ -376,7 +376,7 @@ class HFileReader:
         if node.entries and (
             node.row(0) < at.row or (at.next_row is not None and node.row(node.entries - 1) > at.next_row)
         ):
-            self._source.corrupt("a block's keys are not those that the index has for it", at.offset)
+            self._source.corrupt("a block's keys contradict its index entry", at.offset)
 
     def _blocks(self, spans: Iterable[_Data], *, keep: bool = True) -> Iterator[tuple[_Data, Block]]:
         """The data blocks at some places, adjacent ones in one read.
@@ -485,12 +485,12 @@ class HFileReader:
     def _check_whole(self, count: int, last: bytes) -> None:
         if count != self.trailer.entry_count:
             self._source.corrupt(
-                f"{count} entries where the trailer counts {self.trailer.entry_count}", self._end
+                f"{count} entries, but the trailer says {self.trailer.entry_count}", self._end
             )
         key = self.file_info.get(t.LAST_KEY)
         if count and key is not None and key[2 : 2 + int.from_bytes(key[:2])] != last:
             self._source.corrupt(
-                "the last key is not the one in the file info", self.trailer.file_info_offset
+                "the last key differs from the one in the file info", self.trailer.file_info_offset
             )
 
 

@@ -58,11 +58,11 @@ def with_keys(
     try:
         texts = keys.cast(pa.string())
     except pa.ArrowInvalid as e:
-        raise CorruptFileError(f"an HFile with a key that is no text ({e})") from None
+        raise CorruptFileError(f"an HFile with a key that is not UTF-8 ({e})") from None
     own = pc.fill_null(kept, "")
     empty = pc.equal(own, "")
     at = pc.index(pc.or_(empty, pc.equal(own, texts)), False).as_py() if keys_agree else -1
     if at >= 0:
-        found = f"an HFile whose entry {texts[at].as_py()!r} holds the record of {own[at].as_py()!r}"
+        found = f"the HFile entry {texts[at].as_py()!r} holds the record of {own[at].as_py()!r}"
         raise CorruptFileError(found)
     return rows.set_column(place, rows.schema.field(place), pc.if_else(empty, texts, kept))

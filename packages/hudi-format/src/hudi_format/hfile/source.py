@@ -75,7 +75,7 @@ class StorageSource:
         if size is None:
             info = storage.info(path)
             if info is None or info.is_dir:
-                raise MissingFileError("there is no such file", table=storage.uri, file=path)
+                raise MissingFileError("the file does not exist", table=storage.uri, file=path)
             size = info.size
         self.size = size
 
@@ -83,9 +83,9 @@ class StorageSource:
         try:
             data = self._storage.read_range(self.path, start, length)
         except FileNotFoundError as e:
-            raise MissingFileError("there is no such file", table=self._storage.uri, file=self.path) from e
+            raise MissingFileError("the file does not exist", table=self._storage.uri, file=self.path) from e
         if len(data) != length:
-            self.corrupt(f"the file has not the {self.size} bytes that it should have", start + len(data))
+            self.corrupt(f"the file is shorter than its {self.size} bytes", start + len(data))
         return data
 
     def corrupt(self, message: str, offset: int) -> NoReturn:

@@ -93,19 +93,19 @@ def parse_trailer(data: bytes | memoryview) -> Trailer:
     """
     data = bytes(data)
     if len(data) != TRAILER_SIZE or data[:8] != MAGIC:
-        raise TrailerError("no trailer, so no HFile or one that is cut off", 0)
+        raise TrailerError("no trailer: not an HFile, or cut off", 0)
     version = int.from_bytes(data[-4:])
     if version & 0xFFFFFF != MAJOR_VERSION:
-        raise TrailerError(f"version {version & 0xFFFFFF} of the format, which is not 3", TRAILER_SIZE - 4)
+        raise TrailerError(f"HFile version {version & 16777215} instead of 3", TRAILER_SIZE - 4)
     length, start = _varint(data, 8, TRAILER_SIZE - 4)
     if length > TRAILER_SIZE - 4 - start:
-        raise TrailerError("the trailer's length leaves the trailer", 8)
+        raise TrailerError("the trailer's length exceeds the trailer", 8)
     numbers: dict[str, int] = {}
     comparator = ""
     for number, value, at in _fields(data, start, start + length):
         if number in _NUMBERS:
             if not isinstance(value, int):
-                raise TrailerError(f"field {number} of the trailer is no number", at)
+                raise TrailerError(f"field {number} of the trailer is not a number", at)
             numbers[_NUMBERS[number]] = value
         elif number == _COMPARATOR_FIELD and isinstance(value, bytes):
             comparator = value.decode("utf-8", "replace")
@@ -116,7 +116,7 @@ def parse_trailer(data: bytes | memoryview) -> Trailer:
         raise TrailerError(f"the trailer has no {missing[0].replace('_', ' ')}", start)
     codec = numbers.pop("codec", Codec.NONE)
     if codec not in list(Codec):
-        raise TrailerError(f"compression {codec}, which is none", start)
+        raise TrailerError(f"unknown compression {codec}", start)
     values = {name: numbers.get(name, 0) for name in _NUMBERS.values() if name != "codec"}
     for name in ("first_data_block_offset", "last_data_block_offset"):
         values[name] = -1 if values[name] == _NO_BLOCK else values[name]
@@ -152,11 +152,11 @@ def parse_file_info(data: bytes | memoryview) -> dict[bytes, bytes]:
     out: dict[bytes, bytes] = {}
     for number, value, at in _fields(data, start, len(data)):
         if number != 1 or not isinstance(value, bytes):
-            raise TrailerError(f"field {number} in the file info", at)
+            raise TrailerError(f"unknown field {number} in the file info", at)
         pair = {n: v for n, v, _ in _fields(value, 0, len(value))}
         key, content = pair.get(1), pair.get(2, b"")
         if not isinstance(key, bytes) or not isinstance(content, bytes):
-            raise TrailerError("an entry of the file info is no pair", at)
+            raise TrailerError("an entry of the file info is not a pair", at)
         out[key] = content
     return out
 
@@ -215,8 +215,8 @@ def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int | bytes, 
         elif kind in (1, 5):
             length = 8 if kind == 1 else 4
         else:
-            raise TrailerError(f"a field of kind {kind}", start)
+            raise TrailerError(f"an unknown wire type {kind}", start)
         if length > end - at:
-            raise TrailerError("a field leaves its message", start)
+            raise TrailerError("a field exceeds its message", start)
         yield tag >> 3, data[at : at + length], start
         at += length

@@ -209,7 +209,7 @@ class HFileWriter:
                 "does not come after the one before it",
                 "sort the records by their keys' bytes.",
             ),
-            e.DUPLICATE: ("is there twice", "merge the records of a key before they are written."),
+            e.DUPLICATE: ("is duplicated", "merge the records of a key before they are written."),
             e.KEY_TOO_LONG: (f"has {len(key)} bytes, an HFile's keys at most 32767", "use a shorter key."),
         }[why]
         raise RecordKeyError(f"key {shown!r} {what}", file=self._path, remedy=remedy)

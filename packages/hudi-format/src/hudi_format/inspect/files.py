@@ -96,7 +96,7 @@ def inspect_orc(storage: Storage, path: str) -> FileReport:
                 (i, file.read_stripe(i, columns=file.schema.names[:1]).num_rows) for i in range(file.nstripes)
             )
         except (pa.ArrowException, OSError, ValueError) as e:
-            raise CorruptFileError(f"an ORC file that cannot be read: {e}", file=path, offset=0) from e
+            raise CorruptFileError(f"an unreadable ORC file: {e}", file=path, offset=0) from e
     schema = next((entries[n] for n in _SCHEMAS if n in entries), "")
     for name, value in entries.items():
         if name not in _SCHEMAS:
@@ -304,7 +304,7 @@ def inspect_file(uri: str, storage_options: Mapping[str, Any] | None = None) -> 
     storage = open_storage(folder, storage_options)
     info = storage.info(name)
     if info is None or info.is_dir:
-        what = "there is no such file" if info is None else "it is a folder and no file"
+        what = "the file does not exist" if info is None else "the path is a folder, not a file"
         raise MissingFileError(what, table=storage.uri, file=name)
     return _INSPECTORS[_kind(storage, name, info.size)](storage, name)
 
@@ -327,8 +327,8 @@ def _kind(storage: Storage, name: str, size: int) -> str:
     if _HFILE_TRAILER in tail or name.endswith(".hfile"):
         return "hfile"
     raise UnsupportedError(
-        "neither a log file, nor an HFile, nor a base file",
+        "not a log file, HFile or base file",
         table=storage.uri,
         file=name,
-        remedy="give one of those; `hudi show` looks at the files of the timeline.",
+        remedy="give one of those; `hudi timeline` shows timeline files.",
     )

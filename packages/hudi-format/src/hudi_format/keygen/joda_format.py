@@ -77,9 +77,9 @@ def tokens(pattern: str, option: str = "") -> tuple[Token, ...]:
                 end += 1
             if char not in _PRINTERS and char != "z":
                 raise InvalidOptionError(
-                    f"the date pattern {pattern!r} has the letters {pattern[n:end]!r}, which mean nothing",
-                    remedy="use letters of Joda-Time's DateTimeFormat, such as yyyy-MM-dd HH:mm:ss; plain text "
-                    "stands between single quotes.",
+                    f"the date pattern {pattern!r} has the unknown letters {pattern[n:end]!r}",
+                    remedy="use letters of Joda-Time's DateTimeFormat, such as yyyy-MM-dd HH:mm:ss; put "
+                    "literal text in single quotes.",
                     option=option,
                 )
             out.append(Token(char, end - n))
@@ -242,7 +242,7 @@ def _refuse(found: tuple[Token, ...], letters: str, pattern: str, option: str) -
     for token in found:
         if token.letter and token.letter in letters:
             raise UnsupportedError(
-                f"the date pattern {pattern!r} has the letter {token.letter!r}, which is not provided here",
+                f"the letter {token.letter!r} in the date pattern {pattern!r} is not supported",
                 remedy="use a pattern of years, months, days, hours and smaller, and Z for the offset.",
                 option=option,
             )
@@ -305,7 +305,7 @@ def parser(pattern: str, option: str = "") -> Parser:
         groups.append((token.letter, token.length))
     if len({letter for letter, _ in groups}) != len(groups):
         raise UnsupportedError(
-            f"the date pattern {pattern!r} has one letter in two places",
+            f"the date pattern {pattern!r} repeats a letter",
             remedy="give each part of the date once.", option=option,
         )  # fmt: skip
     return Parser(pattern, re.compile("".join(regex)), tuple(groups))

@@ -97,7 +97,7 @@ class KeySpec:
             kind = TIMESTAMP if self.kind == "TIMESTAMP" else SIMPLE
             object.__setattr__(self, "field_kinds", (kind,) * len(self.partition_fields))
         if self.times is None and TIMESTAMP in self.field_kinds:
-            raise ValueError("a partition field is a date, but no TimeSpec says how it becomes text")
+            raise ValueError("a partition field is a date, but has no TimeSpec for its text")
 
     @property
     def auto(self) -> bool:
@@ -210,9 +210,10 @@ def kind_of(name: str, option: str = CLASS_OPTION) -> Kind:
     kind = _CLASSES.get(short) or _kinds_by_type().get(short.upper().removesuffix("_AVRO"))
     if kind is None:
         raise UnsupportedError(
-            f"key generator {name} is not provided",
+            f"key generator {name} is not supported",
             remedy="use SimpleKeyGenerator, ComplexKeyGenerator, NonpartitionedKeyGenerator, "
-            "TimestampBasedKeyGenerator or CustomKeyGenerator; for made-up keys leave the record key field out.",
+            "TimestampBasedKeyGenerator or CustomKeyGenerator; for generated keys omit the "
+            "record key field.",
             option=option,
         )
     return kind
@@ -234,7 +235,7 @@ def _custom_fields(fields: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, .
         name, _, kind = (part.strip() for part in text.rpartition(":"))
         if not name or kind.upper() not in (SIMPLE, TIMESTAMP):
             raise InvalidOptionError(
-                f"{PARTITION_OPTION}: {text!r} does not say its kind, which CustomKeyGenerator needs with every write",
+                f"{PARTITION_OPTION}: {text!r} has no type, which CustomKeyGenerator needs in every write",
                 remedy=f"give each field as field:{SIMPLE} or field:{TIMESTAMP}; hoodie.properties does not keep it.",
                 option=PARTITION_OPTION,
             )

@@ -87,8 +87,8 @@ def _checked(ids: Texts, version: str) -> Texts:
     if wrong:
         first = pc.filter(text, pc.invert(pc.fill_null(good, True)))[0].as_py()
         raise RecordKeyError(
-            f"{wrong:,} of {len(text):,} texts are no UUIDs of version {version}, first {first!r}",
-            remedy="use with_time_prefix, which takes any text.",
+            f"{wrong:,} of {len(text):,} texts are not UUIDs of version {version}, first {first!r}",
+            remedy="use with_time_prefix, which accepts any text.",
         )
     return text
 
@@ -96,14 +96,14 @@ def _checked(ids: Texts, version: str) -> Texts:
 def _milliseconds(created: Texts) -> Texts:
     """Milliseconds since 1970 as 12 hexadecimal digits."""
     if not pa.types.is_timestamp(created.type):
-        raise SchemaError(f"a column of moments is a timestamp, not {created.type}", remedy="cast it.")
+        raise SchemaError(f"the creation time must be a timestamp, not {created.type}", remedy="cast it.")
     divisor = {"s": 1, "ms": 1, "us": 1000, "ns": 1_000_000}[created.type.unit]
     numbers = created.cast(pa.timestamp(created.type.unit)).cast(pa.int64())
     low = pc.min(numbers).as_py()
     if low is not None and low < 0:
         before = pc.sum(pc.less(numbers, 0)).as_py()
         raise RecordKeyError(
-            f"{before:,} of {len(numbers):,} moments are before 1970", remedy="correct them."
+            f"{before:,} of {len(numbers):,} creation times are before 1970", remedy="correct them."
         )
     millis = pc.multiply_checked(numbers, 1000) if created.type.unit == "s" else pc.divide(numbers, divisor)
     digits: Texts | None = None

@@ -51,7 +51,7 @@ def null_text_error(field: str, rows: int, total: int) -> PartitionPathError:
     return PartitionPathError(
         f"partition column {field!r} is empty text or {HIVE_DEFAULT}{counted}, which would be read back as null",
         remedy="write null, which is the same partition, or another value; "
-        f"{NULL_TEXTS_OPTION}=write writes them as Apache Hudi does.",
+        f"{NULL_TEXTS_OPTION}=write accepts them as Apache Hudi does.",
         column=field,
         rows=rows,
     )

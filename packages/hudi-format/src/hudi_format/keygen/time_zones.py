@@ -115,8 +115,8 @@ def zone(name: str, option: str = "") -> Zone:
         ZoneInfo(_SHORT.get(text, text))
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise InvalidOptionError(
-            f"there is no time zone {name!r}",
-            remedy="use a name such as Europe/Oslo or UTC, or an offset as GMT+05:30.",
+            f"unknown time zone {name!r}",
+            remedy="use a name such as Europe/Oslo or UTC, or an offset such as GMT+05:30.",
             option=option,
         ) from None
     return Zone(_SHORT.get(text, text))

@@ -90,9 +90,10 @@ class TimeSpec:
         kind = options.get(TYPE, "").strip().upper()
         if not kind:
             raise InvalidOptionError(
-                f"the table's partition paths are dates in a pattern, but {TYPE} is not given",
-                remedy="give it with every write, as Apache Hudi needs it: UNIX_TIMESTAMP, EPOCHMILLISECONDS, SCALAR, "
-                "DATE_STRING or MIXED; hoodie.properties does not keep it.",
+                f"the table's partition paths are formatted dates, but {TYPE} is missing",
+                remedy="give it in every write, as Apache Hudi requires: UNIX_TIMESTAMP, "
+                "EPOCHMILLISECONDS, SCALAR, DATE_STRING or MIXED; hoodie.properties does not store "
+                "it.",
                 option=TYPE,
             )
         if kind == "EPOCHMICROSECONDS":
@@ -103,8 +104,8 @@ class TimeSpec:
             )
         if options.get(PARSER_CLASS, _PARSER).strip() not in (_PARSER, "", _PARSER.rpartition(".")[2]):
             raise UnsupportedError(
-                f"{PARSER_CLASS}={options[PARSER_CLASS]}: Java classes cannot run here",
-                remedy="leave it out, or make the partition value a column of its own.",
+                f"{PARSER_CLASS}={options[PARSER_CLASS]}: Java classes are not supported",
+                remedy="omit it, or store the partition value in a column.",
                 option=PARSER_CLASS,
             )
         output = options.get(OUTPUT, "").strip()
@@ -141,7 +142,7 @@ def _unit(kind: str, options: Mapping[str, str]) -> str:
     unit = _UNIT_OF_TYPE.get(kind) or options.get(UNIT, "").strip().upper() or "SECONDS"
     if unit not in _MILLIS_OF and unit not in _PER_MILLI:
         raise InvalidOptionError(
-            f"{UNIT}={options.get(UNIT)} is no unit of time",
+            f"{UNIT}={options.get(UNIT)} is not a time unit",
             remedy=f"use one of {', '.join((*_PER_MILLI, *_MILLIS_OF))}.",
             option=UNIT,
         )
@@ -155,8 +156,8 @@ def _patterns(options: Mapping[str, str]) -> tuple[str, ...]:
         found = tuple(p.strip() for p in re.split(delimiter, text) if p.strip())
     except re.error as e:
         raise InvalidOptionError(
-            f"{DELIMITER}={delimiter!r} is no regular expression: {e}", option=DELIMITER,
-            remedy="leave it out where a comma stands between the patterns.",
+            f"{DELIMITER}={delimiter!r} is not a regular expression: {e}", option=DELIMITER,
+            remedy="omit it if a comma separates the patterns.",
         ) from None  # fmt: skip
     if not found:
         raise InvalidOptionError(
@@ -218,7 +219,7 @@ def _numbers(column: pa.Array, spec: TimeSpec, field: str) -> np.ndarray:
         return _timestamps(column, spec, field)
     if not spec.unit:
         raise SchemaError(
-            f"partition column {field!r} is of type {kind}, but {TYPE} says that it is text",
+            f"partition column {field!r} has type {kind}, but {TYPE} says text",
             remedy=f"set {TYPE} to UNIX_TIMESTAMP, EPOCHMILLISECONDS or SCALAR.",
             column=field,
             type=str(kind),
@@ -231,7 +232,7 @@ def _numbers(column: pa.Array, spec: TimeSpec, field: str) -> np.ndarray:
         column = pc.if_else(pc.is_nan(column), 0.0, pc.trunc(column))
     elif not pa.types.is_integer(kind):
         raise SchemaError(
-            f"partition column {field!r} is of type {kind}, which is no date",
+            f"partition column {field!r} has type {kind}, which has no date",
             remedy="use a column of numbers, dates, timestamps or text.",
             column=field,
             type=str(kind),
@@ -247,8 +248,8 @@ def _timestamps(column: pa.Array, spec: TimeSpec, field: str) -> np.ndarray:
     """Milliseconds of timestamps: UTC if keys are consistent, else Apache Hudi's interpretation."""
     if not spec.consistent and spec.unit != "MICROSECONDS":
         raise SchemaError(
-            f"partition column {field!r} is a timestamp, whose microseconds Apache Hudi takes for "
-            f"{spec.unit.lower() or 'text'} where {CONSISTENT} is not set",
+            f"partition column {field!r} is a timestamp: without {CONSISTENT}, Apache Hudi takes "
+            f"its microseconds for {spec.unit.lower() or 'text'}",
             remedy=f"set {CONSISTENT}=true, or {TYPE}=SCALAR with {UNIT}=MICROSECONDS.",
             column=field,
             option=CONSISTENT,
@@ -271,7 +272,7 @@ def _millis(values: np.ndarray, unit: str, field: str) -> np.ndarray:
         return np.asarray(np.sign(values) * (np.abs(values) // _PER_MILLI[unit]), dtype=np.int64)
     factor = _MILLIS_OF[unit]
     if len(values) and (int(values.max()) > _MOST // factor or int(values.min()) < -_MOST // factor):
-        raise _too_far(field, f"a value is beyond the years that can be written, counted in {unit.lower()}")
+        raise _too_far(field, f"a value is outside the supported years, in {unit.lower()}")
     return np.asarray(values * factor, dtype=np.int64)
 
 
@@ -288,7 +289,7 @@ def _too_far(field: str, why: str) -> PartitionPathError:
 def _from_texts(column: pa.Array, spec: TimeSpec, field: str) -> tuple[np.ndarray, list[str]]:
     if not spec.input_patterns:
         raise SchemaError(
-            f"partition column {field!r} is text, but {TYPE} says that it is a number",
+            f"partition column {field!r} is text, but {TYPE} says number",
             remedy=f"set {TYPE}=DATE_STRING and {INPUT}, or cast the column.",
             column=field,
         )
@@ -315,9 +316,9 @@ def _moment(
         parsed = next((p for p in (r.parse(text) for r in parsers) if p is not None), None)
         if parsed is not None:
             return _shown(parsed, spec)
-        why = f"is in none of the patterns {', '.join(spec.input_patterns)}"
+        why = f"matches none of the patterns {', '.join(spec.input_patterns)}"
     except ValueError as e:
-        why = f"is no date: {e}"
+        why = f"is not a date: {e}"
     where = np.flatnonzero(rows == code)[:3].tolist()
     raise PartitionPathError(
         f"partition column {field!r}: {text!r} {why}, first in row {', '.join(map(str, where))}",

@@ -85,13 +85,13 @@ _DAMAGE_TEXT = {
     Damage.NONE: "sound",
     Damage.TORN: "block that runs past the end of the file",
     Damage.DISAGREES: "block whose length disagrees with its end",
-    Damage.NO_MAGIC: "bytes that are no block",
+    Damage.NO_MAGIC: "bytes outside of any block",
     Damage.STRAY: "stray bytes",
     Damage.BAD_MAGIC: "block without its magic",
     Damage.BAD_VERSION: "block of an unknown log format version",
     Damage.BAD_TYPE: "block of an unknown type",
     Damage.BAD_HEADER: "block with a broken header",
-    Damage.BAD_CONTENT: "block whose content does not fit into it",
+    Damage.BAD_CONTENT: "block whose content exceeds its length",
     Damage.BAD_FOOTER: "block with a broken footer",
 }
 
@@ -149,7 +149,7 @@ class LogBlock:
         try:
             return {f["name"]: f["type"] for f in loads(self.schema)["fields"]}
         except (ValueError, LookupError, TypeError, RecursionError) as e:
-            raise self.broken(f"a SCHEMA that is none: {type(e).__name__}: {e}") from None
+            raise self.broken(f"an invalid SCHEMA header: {type(e).__name__}: {e}") from None
 
     @property
     def is_rollback(self) -> bool:

@@ -121,21 +121,21 @@ def _check_archived(blocks: Iterable[LogBlock], file: str, visible: VisibleInsta
 
 def _check_range(blocks: Iterable[LogBlock], part: CommittedRange, file: str, size: int) -> None:
     if part.end > size:
-        what = f"the file ends at byte {size}, but the instant's blocks go up to byte {part.end}"
+        what = f"the file ends at byte {size}, but the instant's blocks extend to byte {part.end}"
         raise _lost(file, part.instant, size, what)
     at = part.start
     for block in blocks:
         if block.offset >= part.end:
             break
         if block.offset != at:
-            raise _lost(file, part.instant, at, "no block begins where the instant's blocks do")
+            raise _lost(file, part.instant, at, "no block begins at the start of the instant's blocks")
         if block.damage is not Damage.NONE:
             raise _lost(file, part.instant, at, f"{block.damage.text}, {block.size} bytes")
         if block.instant != part.instant:
-            raise _lost(file, part.instant, at, f"a block of instant {block.instant!r}, which is another")
+            raise _lost(file, part.instant, at, f"a block of another instant, {block.instant!r}")
         at = block.end
     if at != part.end:
-        what = f"blocks end at byte {at}, but the instant's go up to byte {part.end}"
+        what = f"blocks end at byte {at}, but the instant's extend to byte {part.end}"
         raise _lost(file, part.instant, at, what)
 
 
@@ -161,17 +161,17 @@ def check_header(block: LogBlock) -> None:
     unknown = sorted(set(block.header) - _KNOWN_KEYS)
     if unknown:
         raise UnsupportedError(
-            f"a block at byte {block.offset} has header entries {unknown}, which are not known",
+            f"a block at byte {block.offset} has unknown header entries {unknown}",
             file=block.file,
             instant=block.instant,
             remedy="read the table with a newer release of hudi-format.",
         )
     if block.type is BlockType.COMMAND:
         if not block.is_rollback or not block.target_instant.isdecimal() or block.content_length:
-            raise block.broken("a command block that is no rollback of an instant")
+            raise block.broken("a command block that is not a rollback of an instant")
         return
     if block.type is BlockType.CDC_DATA:
-        raise block.broken("a block of changes among those of data")
+        raise block.broken("a CDC block among data blocks")
     if not _COMMAND_KEYS.isdisjoint(block.header):
         raise block.broken(f"a {block.type.name} block with the header of a command")
     if block.type.has_records and not block.schema:

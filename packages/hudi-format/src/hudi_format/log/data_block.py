@@ -74,13 +74,13 @@ def read_avro(block: LogBlock, content: pa.Buffer) -> AvroRecords:
     if version < 1:
         raise block.broken(f"a data block of version {version}", start)
     if count < 0 or count > (len(view) - 8) // 4:
-        raise block.broken(f"{count} records in a content of {len(view)} bytes", start + 4)
+        raise block.broken(f"{count} records declared in a content of {len(view)} bytes", start + 4)
     offsets = np.empty(count, np.int64)
     bad, end = _scan.records(view, 8, offsets)
     if bad >= 0:
-        raise block.broken(f"record {bad} of {count} runs past the block", start + end)
+        raise block.broken(f"record {bad} of {count} exceeds the block", start + end)
     if end != len(view):
-        raise block.broken(f"{len(view) - end} bytes after the last of {count} records", start + end)
+        raise block.broken(f"{len(view) - end} bytes follow the last of {count} records", start + end)
     lengths = np.diff(np.append(offsets, end + 4)) - 4
     return AvroRecords(content, offsets, lengths)
 
@@ -210,7 +210,9 @@ class BlockDecoder:
         except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
             raise unreadable(block, e) from e
         if left and stored:
-            raise block.broken(f"a Parquet content with {left} rows less than it says", block.content_offset)
+            raise block.broken(
+                f"a Parquet content with {left} rows less than its footer says", block.content_offset
+            )
 
 
 def _broken(
@@ -265,7 +267,7 @@ class BlockRows:
         """
         if not block.type.has_records:
             raise UnsupportedError(
-                f"{block.type.name} blocks cannot be merged", remedy="read the table with Apache Hudi."
+                f"{block.type.name} blocks are not supported", remedy="read the table with Apache Hudi."
             )
         reading = self._reading(block.instant)
         stored, decoder = self._decoder(block, reading)

@@ -125,8 +125,8 @@ class DeleteBlock:
         if len(parts) > 1 or parts[0].type is OrderingType.ARRAY:
             names = ", ".join(sorted(p.type.name for p in parts))
             raise UnsupportedError(
-                f"deletes in one block have ordering values of several kinds ({names})",
-                remedy="read `ordering`, which keeps them apart.",
+                f"deletes of one block have ordering values of several types ({names})",
+                remedy="use `ordering`, which keeps them apart.",
             )
         places = np.full(len(self.keys), -1, np.int64)
         places[parts[0].rows] = np.arange(len(parts[0].rows))
@@ -151,7 +151,7 @@ def read_deletes(block: LogBlock, content: pa.Buffer) -> DeleteBlock:
     version = int.from_bytes(view[:4], "big", signed=True)
     length = int.from_bytes(view[4:8], "big", signed=True)
     if length != len(view) - 8:
-        raise block.broken(f"deletes of {length} bytes in a content of {len(view)}", start + 4)
+        raise block.broken(f"deletes of {length} bytes declared in a content of {len(view)}", start + 4)
     if version > _NEWEST_VERSION:
         raise UnsupportedError(
             f"a delete block of version {version} at byte {block.offset}; {_NEWEST_VERSION} is the newest known",
@@ -169,7 +169,7 @@ def read_deletes(block: LogBlock, content: pa.Buffer) -> DeleteBlock:
 def _avro_deletes(block: LogBlock, data: memoryview, at: int) -> DeleteBlock:
     rows, read, sound = _delete.walk(data, np.empty((0, 7), np.int64))
     if not sound or read != len(data):
-        raise block.broken("a list of deletes that does not add up", at + read)
+        raise block.broken("an inconsistent list of deletes", at + read)
     table = np.empty((rows, 7), np.int64)
     _delete.walk(data, table)
     columns = np.ascontiguousarray(table.T)
@@ -185,7 +185,7 @@ def _avro_deletes(block: LogBlock, data: memoryview, at: int) -> DeleteBlock:
             for where in [np.flatnonzero(columns[4] == kind)]
         )
     except pa.ArrowInvalid as e:
-        raise block.broken(f"deletes with a text or value that is none ({e})", at) from e
+        raise block.broken(f"deletes with an invalid text or value ({e})", at) from e
     return DeleteBlock(keys, partitions, ordering)
 
 
@@ -214,9 +214,9 @@ def _kryo_deletes(block: LogBlock, data: memoryview, at: int, version: int) -> D
         partitions = pa.array([f.partition for f in found], pa.string())
         ordering = _by_class(found)
     except KryoError as e:
-        raise block.broken(f"a list of deletes that cannot be read: {e}", at + e.offset) from e
+        raise block.broken(f"an unreadable list of deletes: {e}", at + e.offset) from e
     except (pa.ArrowInvalid, UnicodeEncodeError, OverflowError) as e:
-        raise block.broken(f"deletes with a text or value that is none ({e})", at) from e
+        raise block.broken(f"deletes with an invalid text or value ({e})", at) from e
     except UnsupportedError as e:
         raise block.placed(e) from None
     return DeleteBlock(keys, partitions, ordering, version)
@@ -273,7 +273,7 @@ def _values(
     if kind is OrderingType.DATE:
         return pa.array(numbers.astype(np.int32)).cast(arrow)
     if kind is OrderingType.TIME_MICROS and ((numbers < 0) | (numbers >= _DAY_MICROS)).any():
-        raise pa.ArrowInvalid("a time of day that is not within a day")
+        raise pa.ArrowInvalid("a time of day outside of a day")
     return pa.array(numbers).cast(arrow)
 
 

@@ -38,17 +38,17 @@ def frame(kind: BlockType, header: Mapping[int, str], content_length: int) -> tu
             or no text; no reader takes them.
     """
     if BlockType(kind) is BlockType.CORRUPT:
-        raise ValueError("no file has a CORRUPT block; it is what a scan says of bytes that are none")
+        raise ValueError("CORRUPT blocks are never written; scans report damaged bytes with this type")
     entries = struct.pack(">i", len(header))
     for key, text in header.items():
         if not isinstance(text, str):
-            raise ValueError(f"the header entry {key} is {text!r} and no text")
+            raise ValueError(f"the header entry {key} must be text, not {text!r}")
         data = text.encode()
         entries += struct.pack(">ii", HeaderKey(key), len(data)) + data
     head = struct.pack(">ii", FORMAT_VERSION, kind) + entries + struct.pack(">q", content_length)
     size = len(head) + content_length + 4 + 8
     if size > _LONGEST_BLOCK:
-        raise ValueError(f"a block of {size} bytes; at most {_LONGEST_BLOCK} can be read again")
+        raise ValueError(f"a block of {size} bytes; at most {_LONGEST_BLOCK} are readable")
     return MAGIC + struct.pack(">q", size) + head, struct.pack(">iq", 0, size + len(MAGIC))
 
 
@@ -89,7 +89,7 @@ def delete_content(
     rows = len(keys)
     for what, column in (("partition paths", partitions), ("ordering values", ordering)):
         if column is not None and len(column) != rows:
-            raise SchemaError(f"{rows} deletes have {len(column)} {what}")
+            raise SchemaError(f"{rows} deletes, but {len(column)} {what}")
     ordering = None if ordering is None else _stored_ordering(ordering)
     key_data, key_offsets = _texts(convert(_one(keys), pa.string(), "record key"))
     parts = pa.repeat("", rows) if partitions is None else convert(_one(partitions), pa.string(), "partition")
@@ -284,7 +284,7 @@ def _cut(data: pa.Buffer, offsets: np.ndarray, most: int) -> Iterator[memoryview
 
 def _hfile(batch: pa.RecordBatch, encoder: Encoder, schema: str, key: str) -> bytes:
     if key not in batch.schema.names:
-        raise MissingColumnError(f"an HFile is sorted by {key}, which the rows do not have", column=key)
+        raise MissingColumnError(f"an HFile is sorted by {key}, which the rows lack", column=key)
     # HFiles order keys by their bytes; the later one of two equal keys comes after the other.
     keys = batch.column(key).cast(pa.large_binary())
     data, offsets = encoder.encode(batch)

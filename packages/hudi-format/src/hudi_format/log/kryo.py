@@ -64,7 +64,7 @@ class _Input:
 
     def take(self, count: int) -> bytes:
         if count < 0 or count > len(self.data) - self.at:
-            raise self.fail(f"{count} bytes where {len(self.data) - self.at} are left")
+            raise self.fail(f"{count} bytes, but only {len(self.data) - self.at} are left")
         self.at += count
         return self.data[self.at - count : self.at]
 
@@ -80,7 +80,7 @@ class _Input:
                 return value
             shift += 7
             if shift > 28 and bits == 32:
-                raise self.fail("a number without an end")
+                raise self.fail("an unterminated number")
 
     def zigzag(self, bits: int = 32) -> int:
         value = self.varint(bits)
@@ -98,7 +98,7 @@ class _Input:
             start = self.at - 1
             end = next((i for i in range(start, len(self.data)) if self.data[i] >= 0x80), -1)
             if end < 0:
-                raise self.fail("a text without an end")
+                raise self.fail("an unterminated text")
             self.at = end + 1
             return (self.data[start:end] + bytes([self.data[end] & 0x7F])).decode("ascii")
         count = first & 0x3F
@@ -116,7 +116,7 @@ class _Input:
             return None
         if count - 1 > len(self.data) - self.at:
             raise self.fail(
-                f"a text of {count - 1} characters where {len(self.data) - self.at} bytes are left"
+                f"a text of {count - 1} characters, but only {len(self.data) - self.at} bytes are left"
             )
         return self._units(count - 1)
 
@@ -130,7 +130,7 @@ class _Input:
             units = self.data[start : self.at].decode("utf-8", "surrogatepass")
             return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
         except UnicodeDecodeError as e:
-            raise KryoError("a text that is none", start) from e
+            raise KryoError("an invalid text", start) from e
 
     def class_name(self) -> str | None:
         """Class name of the next object, `#` and a number for classes registered by Hudi, or None."""
@@ -159,7 +159,7 @@ class _Input:
             return None
         if mark >= 2:
             if mark - 2 >= len(self.objects):
-                raise self.fail(f"object {mark - 2} where {len(self.objects)} have been written")
+                raise self.fail(f"a reference to object {mark - 2} of {len(self.objects)}")
             return self.objects[mark - 2]
         place = len(self.objects)
         self.objects.append(None)
@@ -172,10 +172,10 @@ class _Input:
         if name is None:
             return None
         if name != KEY_CLASS:
-            raise self.fail(f"a {name} where a key should be")
+            raise self.fail(f"a {name} in place of a key")
         found = self.object(self._key_fields)
         if found is not None and not isinstance(found, tuple):
-            raise self.fail("a reference to what is no key")
+            raise self.fail("a reference to an object that is not a key")
         return found
 
     def _key_fields(self) -> tuple[str | None, str | None]:
@@ -185,7 +185,7 @@ class _Input:
     def _string(self) -> str | None:
         value = self.object(self.text)
         if value is not None and not isinstance(value, str):
-            raise self.fail("a reference to what is no text")
+            raise self.fail("a reference to an object that is not a text")
         return value
 
     def record(self) -> KryoDelete | None:
@@ -193,10 +193,10 @@ class _Input:
         if name is None:
             return None
         if name != RECORD_CLASS:
-            raise self.fail(f"a {name} where a delete should be")
+            raise self.fail(f"a {name} in place of a delete")
         found = self.object(self._record_fields)
         if found is not None and not isinstance(found, KryoDelete):
-            raise self.fail("a reference to what is no delete")
+            raise self.fail("a reference to an object that is not a delete")
         return found
 
     def _record_fields(self) -> KryoDelete:
@@ -225,7 +225,7 @@ class _Input:
             )
         value = self.object(lambda: read(self))
         if value is not None and type(value) is not _CLASSES[plain]:
-            raise self.fail(f"a reference to what is no {plain}")
+            raise self.fail(f"a reference to an object that is not a {plain}")
         return None if value is None else (plain, value)
 
 
@@ -239,7 +239,7 @@ def _registered_utf8(i: _Input) -> str:
     try:
         return _counted(i).decode()
     except UnicodeDecodeError as e:
-        raise i.fail("a text that is no UTF-8") from e
+        raise i.fail("a text that is not UTF-8") from e
 
 
 def _utf8_fields(i: _Input) -> str:
@@ -263,7 +263,7 @@ def _utf8_fields(i: _Input) -> str:
             return text
         del i.objects[known:]
         i.at = end
-    raise i.fail("a text of an unknown form")
+    raise i.fail("a text of unknown format")
 
 
 def _decimal(i: _Input) -> Decimal:
@@ -285,18 +285,18 @@ def _local_date(i: _Input) -> date:
     try:
         return date(year, month, day)
     except (ValueError, OverflowError) as e:
-        raise i.fail("a date that is none") from e
+        raise i.fail("an invalid date") from e
 
 
 def _days(i: _Input, days: int) -> timedelta:
     if not -719_162 <= days <= 2_932_896:  # years 1 to 9999
-        raise i.fail("a date that is none")
+        raise i.fail("an invalid date")
     return timedelta(days)
 
 
 def _moment(i: _Input, micros: int) -> datetime:
     if not -62_135_596_800_000_000 <= micros < 253_402_300_800_000_000:  # years 1 to 9999
-        raise i.fail("a time that is none")
+        raise i.fail("an invalid time")
     return _EPOCH + timedelta(microseconds=micros)
 
 
@@ -308,7 +308,7 @@ def _instant(i: _Input) -> datetime:
 def _boolean(i: _Input) -> bool:
     value = i.take(1)[0]
     if value > 1:
-        raise i.fail("a boolean that is neither")
+        raise i.fail("an invalid boolean")
     return value == 1
 
 
@@ -356,9 +356,9 @@ def read_kryo(data: bytes, version: int) -> list[KryoDelete]:
     element = KEY_CLASS if version == 1 else RECORD_CLASS
     name = i.class_name()
     if name != f"[L{element};":
-        raise i.fail(f"a {name} where a list of {element} should be")
+        raise i.fail(f"a {name} in place of a list of {element}")
     if i.varint() != 1:
-        raise i.fail("a list that is null")
+        raise i.fail("a null list")
     i.objects.append(None)
     count = i.varint() - 1
     if not 0 <= count <= len(i.data) - i.at:
@@ -377,8 +377,8 @@ def read_kryo(data: bytes, version: int) -> list[KryoDelete]:
         if found.ordering is not None and isinstance(found.ordering[1], str):
             left -= len(found.ordering[1])
         if left < 0:
-            raise i.fail(f"texts that together are more than {_MOST_PER_BYTE} times as long as the list")
+            raise i.fail(f"texts of more than {_MOST_PER_BYTE} times the list's length")
         out.append(found)
     if i.at != len(i.data):
-        raise i.fail("bytes after the list")
+        raise i.fail("bytes follow the list")
     return out

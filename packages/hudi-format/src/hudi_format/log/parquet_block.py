@@ -33,11 +33,11 @@ def open_content(block: LogBlock, content: pa.Buffer) -> tuple[pq.ParquetFile, i
         if name not in stored:
             raise block.broken(f"a Parquet content without column {name}", block.content_offset)
         if stored[name] == pa.null() and kind not in ("null", ["null"]):
-            raise block.broken(f"a Parquet content whose column {name} has no type", block.content_offset)
+            raise block.broken(f"a Parquet content with an untyped column {name}", block.content_offset)
     try:
         check_columns(file.schema_arrow)
     except ValueError as e:
-        raise block.broken(f"a Parquet content of which {e}", block.content_offset) from None
+        raise block.broken(f"a Parquet content: {e}", block.content_offset) from None
     stated = stated_schema(block.schema.encode())
     if stated is not None and (missing := missing_column(file.schema_arrow, stated)) is not None:
         raise block.broken(f"a Parquet content without column {missing}", block.content_offset)
@@ -58,7 +58,7 @@ def check_content(block: LogBlock, file: pq.ParquetFile, rows: pa.Table | pa.Rec
     try:
         check_text(rows, texts_as_bytes(file))
     except ValueError as e:
-        raise block.broken(f"a Parquet content of which {e}", block.content_offset) from None
+        raise block.broken(f"a Parquet content: {e}", block.content_offset) from None
 
 
 def unreadable(block: LogBlock, error: Exception) -> HudiError:
@@ -66,7 +66,7 @@ def unreadable(block: LogBlock, error: Exception) -> HudiError:
     wide = long_decimal(error)
     if wide is not None:
         return wide.at(file=block.file, instant=block.instant)
-    return block.broken(f"a Parquet content that cannot be read ({error})", block.content_offset)
+    return block.broken(f"an unreadable Parquet content ({error})", block.content_offset)
 
 
 def fitted(block: LogBlock, rows: Batch, schema: pa.Schema, *, naive_is_utc: bool = False) -> Batch:
@@ -141,7 +141,7 @@ def _leaves(kind: AvroType, path: str) -> Iterator[tuple[int, int] | None]:
         others = [b for b in kind.branches if b.kind != "null"]
         if union_number([b.kind for b in others]):
             raise UnsupportedError(
-                f"column {path} is a union of two types of numbers, which is not written in Parquet",
+                f"column {path} is a union of two number types, which Parquet blocks do not support",
                 remedy=_AVRO_INSTEAD,
                 column=path,
             )
@@ -161,7 +161,8 @@ def _leaves(kind: AvroType, path: str) -> Iterator[tuple[int, int] | None]:
         elif kind.kind == "fixed" and kind.node["size"] > _MOST_BYTES:
             size = kind.node["size"]
             raise UnsupportedError(
-                f"column {path} is a decimal on a fixed type of {size} bytes; Parquet is read with {_MOST_BYTES}",
+                f"column {path} is a decimal of {size} bytes; at most {_MOST_BYTES} are readable "
+                "from Parquet",
                 remedy=_AVRO_INSTEAD,
                 column=path,
             )

@@ -45,7 +45,7 @@ def record_positions(block: LogBlock) -> npt.NDArray[np.uint64] | None:
         data = base64.b64decode(text, validate=True)
         return read_roaring64(data, most=_ROWS_PER_BYTE * block.content_length + _FEW_ROWS)
     except (binascii.Error, RoaringError, ValueError) as e:
-        raise block.broken(f"RECORD_POSITIONS is no bitmap ({e})") from e
+        raise block.broken(f"RECORD_POSITIONS is not a Roaring bitmap ({e})") from e
 
 
 def read_roaring64(data: bytes, most: int = 1 << 24) -> npt.NDArray[np.uint64]:
@@ -97,7 +97,7 @@ def _read32(data: bytes, at: int, most: int) -> tuple[npt.NDArray[np.uint32], in
         raise RoaringError("containers that are not ascending")
     total = int(heads[:, 1].sum(dtype=np.int64)) + count
     if total > most:
-        raise RoaringError(f"{total} numbers where {most} are the most")
+        raise RoaringError(f"{total} numbers, but at most {most} are allowed")
     if not runs or count >= _SMALL:
         at += len(_slice(data, at, 4 * count))  # offsets, which follow from the rest
     parts: list[npt.NDArray[np.uint32]] = []
@@ -115,7 +115,7 @@ def _read32(data: bytes, at: int, most: int) -> tuple[npt.NDArray[np.uint32], in
             at += _BITMAP_BYTES
             values = np.flatnonzero(np.unpackbits(bits, bitorder="little")).astype(np.uint32)
         if len(values) != size:
-            raise RoaringError(f"{len(values)} values where {size} are declared")
+            raise RoaringError(f"{len(values)} values, but {size} are declared")
         parts.append(values | np.uint32(key << 16))
     return (np.concatenate(parts) if parts else np.empty(0, np.uint32)), at
 
@@ -134,7 +134,7 @@ def _runs(data: bytes, at: int, size: int) -> tuple[npt.NDArray[np.uint32], int]
 
 def _slice(data: bytes, at: int, length: int) -> bytes:
     if length > len(data) - at:
-        raise RoaringError(f"{length} bytes where {len(data) - at} are left")
+        raise RoaringError(f"{length} bytes, but only {len(data) - at} are left")
     return data[at : at + length]
 
 

@@ -172,8 +172,8 @@ def _grouped(queue: list[LogBlock], *, whole: bool) -> list[LogBlock]:
             replaced = group[0].compacted_instants
             if replaced and not any(original in groups for original in replaced):
                 raise group[0].broken(
-                    f"COMPACTED_BLOCK_TIMES of the block of {instant} names {replaced[0]}, "
-                    "of which the slice has no block"
+                    f"COMPACTED_BLOCK_TIMES of the block of {instant} names {replaced[0]}, but the "
+                    "slice has no block of it"
                 )
     return [block for group in reversed(backwards) for block in group]
 
@@ -260,10 +260,11 @@ def _check_taken_back(blocks: Sequence[LogBlock], committed: Mapping[str, Sequen
         for part in committed.get(block.file, ()):
             if part.instant == block.instant and part.start <= block.offset < part.end:
                 raise ConcurrentWriterError(
-                    "a rollback took back what this instant wrote, after the timeline was read that has it completed",
+                    "a rollback removed this instant's data after the timeline was read, which has it "
+                    "completed",
                     file=block.file,
                     instant=block.instant,
                     offset=block.offset,
-                    remedy="read the table again; if that does not help, a writer completed the instant after it had "
-                    "been taken for dead: write its rows again.",
+                    remedy="read the table again; if that fails too, a writer completed the instant after it "
+                    "had been considered dead: write its rows again.",
                 )

@@ -86,12 +86,12 @@ class LogWriter:
         cdc: bool = False,
     ) -> None:
         if version < 1 or max_file_size < 1 or max_block_size < 1:
-            raise ValueError("version and sizes are at least 1")
+            raise ValueError("version and sizes must be at least 1")
         if not (instant.isascii() and instant.isdecimal()):
-            raise ValueError(f"instant {instant[:40]!r} is no number, and no reader would take the blocks")
+            raise ValueError(f"instant {instant[:40]!r} is not a number; readers would ignore the blocks")
         name = log_file_name(file_id, base_instant, version, write_token, cdc=cdc)
         if not (parse_cdc_file if cdc else parse_log_file)(partition, name):
-            raise ValueError(f"{name[:200]!r} is no name of a log file")
+            raise ValueError(f"{name[:200]!r} is not a log file name")
         self._storage = storage
         self._partition, self._file_id, self._base_instant = partition, file_id, base_instant
         self._token, self._cdc = write_token, cdc
@@ -179,7 +179,7 @@ class LogWriter:
             ValueError: a target that is no number.
         """
         if not (target.isascii() and target.isdecimal()):
-            raise ValueError(f"instant {target[:40]!r} is no number, and no reader would take the rollback")
+            raise ValueError(f"instant {target[:40]!r} is not a number; readers would ignore the rollback")
         header: dict[int, str] = {
             HeaderKey.COMMAND_BLOCK_TYPE: ROLLBACK,
             HeaderKey.TARGET_INSTANT_TIME: target,
@@ -197,7 +197,7 @@ class LogWriter:
 
     def _need_schema(self) -> None:
         if HeaderKey.SCHEMA not in self._header:
-            raise ValueError("a data block needs the schema of its records")
+            raise ValueError("a data block needs the Avro schema of its records")
 
     def _put(self, kind: BlockType, header: Mapping[int, str], content: Any) -> None:
         view = memoryview(content).cast("B")

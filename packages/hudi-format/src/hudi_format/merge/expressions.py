@@ -109,19 +109,19 @@ def _first_of_each(rows: np.ndarray, values: pa.Array) -> np.ndarray:
 
 EXPRESSIONS = {
     "last": Expression("the later record's value", lambda o, n, _: n),
-    "first": Expression("the value that was there first", lambda o, n, _: o),
+    "first": Expression("the first value", lambda o, n, _: o),
     "latest": Expression(
-        "that of the record with the greater ordering value; of equal ones the later",
+        "the value with the greater ordering value; of equal ones the later",
         lambda o, n, newer: _pick(newer, n, o), ordered=True,
     ),
     "non_null": Expression("the later record's value unless it is null", lambda o, n, _: _filled(n, o)),
-    "sum": Expression("both added up", _sum, _NUMBERS),
+    "sum": Expression("the sum of both", _sum, _NUMBERS),
     "min": Expression("the smaller", lambda o, n, _: _least(o, n, -1), _ORDERED),
     "max": Expression("the greater", lambda o, n, _: _least(o, n, 1), _ORDERED),
-    "union": Expression("the elements of both lists, each once", _lists(True), _LISTS),
+    "union": Expression("the distinct elements of both lists", _lists(True), _LISTS),
     "append": Expression("the elements of both lists", _lists(False), _LISTS),
-    "any": Expression("whether one is true", lambda o, n, _: _flags(pc.or_kleene, o, n), _FLAGS),
-    "all": Expression("whether both are true", lambda o, n, _: _flags(pc.and_kleene, o, n), _FLAGS),
+    "any": Expression("true if one is true", lambda o, n, _: _flags(pc.or_kleene, o, n), _FLAGS),
+    "all": Expression("true if both are true", lambda o, n, _: _flags(pc.and_kleene, o, n), _FLAGS),
 }  # fmt: skip
 NAMES = tuple(EXPRESSIONS)
 
@@ -159,12 +159,13 @@ def check_expression(column: str, name: str, kind: pa.DataType, ordering: str | 
     expression = EXPRESSIONS[name]
     if expression.takes and not any(check(kind) for check in expression.takes):
         raise SchemaError(
-            f"{name!r} takes no values of type {kind}, which column {column!r} has", column=column,
+            f"the merge expression {name!r} does not support type {kind} of column {column!r}", column=column,
             remedy="use last, first, latest or non_null, or a merge function.",
         )  # fmt: skip
     if expression.ordered and not ordering:
         raise SchemaError(
-            f"{name!r} of column {column!r} goes by the ordering value, and the table has no ordering field",
+            f"{name!r} of column {column!r} needs ordering values, but the table has no ordering "
+"field",
             column=column, remedy="use last, or name the field in hoodie.datasource.write.precombine.field.",
         )  # fmt: skip
 

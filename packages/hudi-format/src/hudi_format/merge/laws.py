@@ -95,8 +95,8 @@ def _column(kind: pa.DataType, rng: np.random.Generator, rows: int, *, nulls: bo
             values = numbers.cast(kind)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
             raise UnsupportedError(
-                f"no values of type {kind} are made up",
-                remedy="check the merge on rows of a table, or leave the column out.",
+                f"generating values of type {kind} is not supported",
+                remedy="check the merge on rows of a table, or omit the column.",
             ) from e
     values = values.cast(kind)
     return pa.compute.if_else(pa.array(mask), pa.scalar(None, kind), values)
@@ -161,7 +161,7 @@ class LawViolation:
 
     def __str__(self) -> str:
         if self.holds:
-            return f"{self.law}: holds in {self.cases:,} cases" if self.cases else f"{self.law}: not asked"
+            return f"{self.law}: holds in {self.cases:,} cases" if self.cases else f"{self.law}: not tested"
         assert self.records is not None
         lines = [f"{self.law}: broken"]
         lines += [f"  {name} = {shown(r)}" for name, r in zip("abc", self.records, strict=False)]
@@ -212,11 +212,11 @@ def check_laws(
     """
     data = pa.schema([f.with_nullable(True) for f in schema if f.name not in META_COLUMNS])
     if cases < 1:
-        raise ValueError("at least one case is to be tried")
+        raise ValueError("at least one case is needed")
     if not len(data):
-        raise SchemaError("there are no columns to try a merge on")
+        raise SchemaError("the schema has no columns to merge")
     if ordering and nested_column(data.empty_table(), ordering) is None:
-        raise MissingColumnError(f"there is no ordering field {ordering!r}", column=ordering)
+        raise MissingColumnError(f"the ordering field {ordering!r} is missing", column=ordering)
     if custom := custom_of(rule):
         custom.check(data, ordering)
     rng = np.random.default_rng(seed)
@@ -234,7 +234,7 @@ def check_laws(
 
 def _some(records: pa.Table, data: pa.Schema, rng: np.random.Generator, most: int) -> pa.Table:
     if not records.num_rows:
-        raise SchemaError("there are no records to try a merge on")
+        raise SchemaError("the table has no records to merge")
     rows = records.select(data.names)
     if rows.num_rows > most:
         rows = rows.take(pa.array(np.sort(rng.choice(rows.num_rows, most, replace=False))))

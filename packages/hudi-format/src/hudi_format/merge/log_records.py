@@ -233,7 +233,7 @@ def _all_there(keys: Keys) -> Keys:
     """
     if keys.null_count:
         raise CorruptFileError(
-            f"{keys.null_count} rows of the base file have no record key, where logs change rows by their keys",
+            f"{keys.null_count} base file rows have no record key, which the merge with log records needs",
             remedy=CorruptFileError.usual_remedy,
         )
     return keys

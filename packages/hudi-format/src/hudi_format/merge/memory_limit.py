@@ -35,7 +35,7 @@ class MemoryLimit:
 
     def __post_init__(self) -> None:
         if self.bytes < 1:
-            raise ValueError(f"a memory limit of {self.bytes} bytes")
+            raise ValueError(f"invalid memory limit of {self.bytes} bytes")
 
     @property
     def held(self) -> int:

@@ -86,19 +86,19 @@ def sequences(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """
     text = _plain(column)
     if not (pa.types.is_string(text.type) or pa.types.is_large_string(text.type)):
-        raise SchemaError(f"places in a log of changes are text such as 10.254, and no {text.type}")
+        raise SchemaError(f"log positions must be text such as 10.254, not {text.type}")
     found = pc.extract_regex(text, r"^(?P<file>[+-]?[0-9]+)\.(?P<position>[+-]?[0-9]+)(?:\..*)?$")
     wrong = pc.and_(text.is_valid(), pc.is_null(found))
     if pc.any(wrong).as_py():
         value = text.filter(wrong)[0].as_py()
-        raise SchemaError(f"{value!r} is no place in a log of changes, such as 10.254")
+        raise SchemaError(f"{value!r} is not a log position such as 10.254")
     numbers = []
     for name in ("file", "position"):
         part = pc.struct_field(found, name)
         try:
             numbers.append(part.cast(pa.int64()))
         except pa.ArrowInvalid as e:
-            raise SchemaError(f"a place in a log of changes beyond 64 bits: {e}") from None
+            raise SchemaError(f"a log position exceeds 64 bits: {e}") from None
     return pa.StructArray.from_arrays(numbers, ["file", "position"], mask=pc.is_null(text))
 
 
@@ -106,7 +106,7 @@ def _of_structs(columns: Sequence[pa.Array | pa.ChunkedArray]) -> list[OrderingV
     arrays = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
     arrays = [pa.concat_arrays(a.chunks) if isinstance(a, pa.ChunkedArray) else a for a in arrays]
     if any(not pa.types.is_struct(a.type) or a.type.num_fields != arrays[0].type.num_fields for a in arrays):
-        raise SchemaError("the values of several ordering fields do not compare with those of one")
+        raise SchemaError("values of several ordering fields are not comparable with those of one")
     ends = np.cumsum([len(a) for a in arrays])
     places = np.zeros(int(ends[-1]), dtype=np.int64)
     for n in range(arrays[0].type.num_fields):
@@ -202,7 +202,7 @@ def _family(kind: pa.DataType) -> str:
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return "bytes"
     raise SchemaError(
-        f"values of type {kind} have no order",
+        f"values of type {kind} are not comparable",
         remedy="choose an ordering field that is a number, a date, a timestamp, a boolean, text or bytes.",
         type=str(kind),
     )
@@ -232,7 +232,7 @@ def _common(arrays: Sequence[pa.Array]) -> list[pa.Array]:
         target = pa.timestamp(max((k.unit for k in kinds), key=_UNITS.index))
     elif len(families) > 1:
         raise SchemaError(
-            f"ordering values of types {' and '.join(str(k) for k in kinds)} do not compare",
+            f"ordering values of types {' and '.join(str(k) for k in kinds)} are not comparable",
             remedy="give the ordering field the type that it has in the table.",
         )
     return [_cast(a, target) for a in arrays]
@@ -322,7 +322,7 @@ def of_several(values: Sequence[object], target: pa.DataType) -> pa.Array:
     count = target.num_fields if pa.types.is_struct(target) else 1
     if not pa.types.is_struct(target) or any(not isinstance(v, tuple) or len(v) != count for v in values):
         raise SchemaError(
-            f"deletes with several ordering values, where the table has {count} ordering field{'s' * (count > 1)}"
+            f"deletes with several ordering values, but the table has {count} ordering field{'s' * (count > 1)}"
         )
     try:
         fields = [of_column(pa.array([v[n] for v in values]), target[n].type) for n in range(count)]  # type: ignore[index]

@@ -191,7 +191,7 @@ def payload_rule(class_name: str | None) -> MergeRule:
     if rule is not None:
         return rule
     raise UnsupportedError(
-        f"the payload class {class_name} is not provided",
+        f"the payload class {class_name} is not supported",
         remedy=f"use one of {', '.join(PAYLOADS)}.",
         payload=class_name,
     )
@@ -207,9 +207,9 @@ def check_compared(rule: MergeRule, ordering_fields: Sequence[str]) -> None:
     """
     if rule.compared and tuple(ordering_fields) != (rule.compared,):
         raise UnsupportedError(
-            f"{rule.name} compares records by {rule.compared}, and the table orders them by "
+            f"{rule.name} compares records by {rule.compared}, but the table orders them by "
             f"{', '.join(ordering_fields) or 'nothing'}",
-            remedy=f"make {rule.compared} the ordering field of the table, or use Apache Hudi.",
+            remedy=f"make {rule.compared} the table's ordering field, or use Apache Hudi.",
         )
 
 
@@ -243,7 +243,7 @@ def mode_rule(
     if mode in MODES:
         rule = MODES[mode]
     elif mode == "CUSTOM":
-        rule = payload_rule(payload or "a merger of the user's")
+        rule = payload_rule(payload or "a user-defined merger")
         # Apache Hudi 1.0 merges logged records as it merges one with the stored row.  Entries of delete blocks it
         # compares, as under every mode but that of commit times.
         order = Order.LATER_DATA if rule.against_stored == Order.LATER else rule.against_stored
@@ -252,7 +252,9 @@ def mode_rule(
         )
     elif mode:
         raise UnsupportedError(
-            f"the merge mode {mode} is not provided", remedy="read the table with Apache Hudi 1.x.", mode=mode
+            f"the merge mode {mode} is not supported",
+            remedy="read the table with Apache Hudi 1.x.",
+            mode=mode,
         )
     elif short:
         rule = _MODE_OF_PAYLOAD.get(short) or payload_rule(payload)
@@ -269,7 +271,7 @@ def mode_rule(
     if partial_update == "FILL_UNAVAILABLE" and given.get(UNAVAILABLE_VALUE):
         return replace(rule, unavailable=given[UNAVAILABLE_VALUE])
     raise UnsupportedError(
-        f"partial updates of the mode {partial_update} are not provided",
+        f"the partial update mode {partial_update} is not supported",
         remedy="read the table with Apache Hudi 1.1 or later.",
         mode=partial_update,
     )

@@ -342,7 +342,7 @@ def merged_column(
     if pa.types.is_dictionary(new.type):
         new = new.cast(new.type.value_type)
     if kind != new.type:
-        raise SchemaError(f"stored values of type {kind} meet values of type {new.type}")
+        raise SchemaError(f"a stored value of type {kind} meets a new one of type {new.type}")
     rows = np.flatnonzero(take >= 0) if hits is None else hits
     if fill and len(rows):
         has = _both(has, kept(new, gap))

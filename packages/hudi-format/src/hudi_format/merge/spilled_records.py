@@ -38,8 +38,8 @@ from hudi_format.merge.memory_limit import SPILL_PATH, MemoryLimit
 def spill_failed(error: OSError, folder: str, written: int) -> SpillError:
     """Error for a failed spill after `written` bytes."""
     return SpillError(
-        f"records that do not fit into the memory limit could not be kept in {folder or tempfile.gettempdir()}: "
-        f"{error.strerror or error}",
+        "records beyond the memory limit could not be spilled to "
+        f"{folder or tempfile.gettempdir()}: {error.strerror or error}",
         remedy=f"free space there, name another folder with {SPILL_PATH}, or raise the memory limit.",
         folder=folder or tempfile.gettempdir(),
         written=written,
@@ -113,7 +113,7 @@ class SpillFile:
                 while len(view):
                     got = self._file.readinto(view)  # type: ignore[attr-defined]
                     if not got:
-                        raise OSError(f"{len(view)} of {size} bytes are not there")
+                        raise OSError(f"{len(view)} of {size} bytes are missing")
                     view = view[got:]
             except OSError as e:
                 raise self._failed(e) from e

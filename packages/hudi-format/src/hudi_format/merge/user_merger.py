@@ -128,8 +128,8 @@ class CustomMerge:
                 )
             if column in self.fixed:
                 raise SchemaError(
-                    f"{MERGE} names {column!r}, which the record key or partition path is made of; records with "
-                    "other values do not meet", column=column, remedy="leave it out.",
+                    f"{MERGE} names {column!r}, which is part of the record key or partition path; records with "
+                    "different values never meet", column=column, remedy="remove it from the expressions.",
                 )  # fmt: skip
             check_expression(column, expression, schema.field(column).type, ordering)
 
@@ -190,21 +190,21 @@ class CustomMerge:
         if isinstance(given, pa.RecordBatch):
             given = pa.Table.from_batches([given])
         if not isinstance(given, pa.Table):
-            raise self._wrong(f"gave a {type(given).__name__} and no RecordBatch, Table or Merged")
+            raise self._wrong(f"returned a {type(given).__name__}, not a RecordBatch, Table or Merged")
         try:
             rows = checked_table(given)
         except SchemaError as e:
-            raise self._wrong(f"gave rows that no merge can go on with: {e.message}") from None
+            raise self._wrong(f"returned invalid rows: {e.message}") from None
         if rows.num_rows != new.num_rows:
-            raise self._wrong(f"gave {rows.num_rows} rows for {new.num_rows} pairs")
+            raise self._wrong(f"returned {rows.num_rows} rows for {new.num_rows} pairs")
         unknown = [n for n in rows.column_names if n not in data]
         if unknown:
-            raise self._wrong(f"gave a column {unknown[0]!r}, which the records do not have")
+            raise self._wrong(f"returned a column {unknown[0]!r}, which the records do not have")
         if deleted is not None:
             deleted = record_merger.one_array(deleted)
             if not pa.types.is_boolean(deleted.type) or len(deleted) != new.num_rows or deleted.null_count:
                 raise self._wrong(
-                    "gave marks of deletion that are not one boolean for each pair, without nulls"
+                    "returned invalid deletion flags: one boolean per pair is needed, without nulls"
                 )
         out = []
         for field in new.schema:
@@ -217,11 +217,11 @@ class CustomMerge:
                     column = column.cast(field.type)
                 except pa.ArrowException as e:
                     raise self._wrong(
-                        f"gave {field.name!r} as {column.type}, which does not become {field.type}: {e}"
+                        f"returned {field.name!r} as {column.type}, which cannot be cast to {field.type}: {e}"
                     ) from e
             if field.name in self.fixed and not column.equals(new.column(field.name)):
                 raise self._wrong(
-                    f"changed {field.name!r}, which the record key or partition path is made of"
+                    f"changed {field.name!r}, which is part of the record key or partition path"
                 )
             out.append(column)
         return Merged(pa.table(out, schema=new.schema), deleted)
@@ -229,7 +229,7 @@ class CustomMerge:
     def _wrong(self, text: str) -> MergeFunctionError:
         return MergeFunctionError(
             f"the merge function {self.function} {text}",
-            remedy="see MergeFunction in hudi_format.merge.user_merger for what it must give.",
+            remedy="see MergeFunction in hudi_format.merge.user_merger for the required result.",
             function=self.function,
         )
 
@@ -290,7 +290,7 @@ def merge_text(merge: str | Mapping[str, str] | Callable[..., object]) -> str:
     what = "a lambda" if name.endswith("<lambda>") else f"{module}:{name}"
     if not isinstance(merge, FunctionType) or "<" in name or module == "__main__":
         raise InvalidOptionError(
-            f"{what} cannot be the merge of a table: executors and later readers could not import it",
+            f"{what} cannot be a table's merge function: executors and later readers could not import it",
             remedy="define it with def in a module that is installed everywhere, and give the function or "
             "'module:name'; or give expressions such as {'count': 'sum'}.",
             option=MERGE,
@@ -309,11 +309,11 @@ def parse_merge(text: str) -> CustomMerge:
         try:
             given = loads(text)
         except (ValueError, RecursionError) as e:
-            raise InvalidOptionError(f"{MERGE} is no JSON object: {e}", option=MERGE) from None
+            raise InvalidOptionError(f"{MERGE} is not a JSON object: {e}", option=MERGE) from None
         wrong = [v for v in given.values() if v not in NAMES]
         if wrong or not given:
             raise InvalidOptionError(
-                f"{MERGE} has no expression {wrong[0]!r}" if wrong else f"{MERGE} names no column",
+                f"{MERGE} has an unknown expression {wrong[0]!r}" if wrong else f"{MERGE} names no column",
                 remedy=f"use {', '.join(NAMES)}.", option=MERGE,
             )  # fmt: skip
         return CustomMerge(columns=tuple(sorted(given.items())))
@@ -321,7 +321,7 @@ def parse_merge(text: str) -> CustomMerge:
     # Each part on its own: ".module" would be relative to whatever imports it.
     if not colon or not all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
         raise InvalidOptionError(
-            f"{MERGE}={text!r} names no function",
+            f"{MERGE}={text!r} is not a function reference",
             remedy='give \'module:name\' of a Python function, or a JSON object such as {"count": "sum"}.',
             option=MERGE,
         )
@@ -440,7 +440,7 @@ class Folding:
     ) -> None:
         merge = custom_of(rule)
         if merge is None:
-            raise ValueError(f"{rule.name} is no merge of the user's")
+            raise ValueError(f"{rule.name} is not a user-defined merge")
         self._chains = Chains(merge, ordering)
         kinds = np.zeros(rows.num_rows, np.uint8) if kinds is None else kinds
         self._resolved = self._chains.resolve(Entries(rows, rows.column(RECORD_KEY), None, kinds))

@@ -76,7 +76,7 @@ class FooterEntries:
         try:
             return str(value, "utf-8")
         except UnicodeDecodeError as e:
-            raise CorruptFileError(f"the footer's entry {key} is no text: {e.reason}") from None
+            raise CorruptFileError(f"the footer's entry {key} is not UTF-8: {e.reason}") from None
 
 
 def read_entries(
@@ -149,7 +149,7 @@ def _footer_length(end: bytes, length: int, size: int) -> int:
     if end[-4:] == _ENCRYPTED:
         raise UnsupportedError(
             "the base file's footer is encrypted",
-            remedy="have the engine that wrote it write it again without encryption.",
+            remedy="rewrite it without encryption, with the engine that wrote it.",
         )
     if end[-4:] != _MAGIC:
         raise CorruptFileError("the base file cannot be read as Parquet: it does not end with PAR1")
@@ -334,12 +334,12 @@ def check_columns(schema: pa.Schema) -> None:
         ValueError: naming the column.
     """
     if (name := _twice(schema.names)) is not None:
-        raise ValueError(f"column {name} is there twice")
+        raise ValueError(f"column {name} is duplicated")
     for name, kind in zip(schema.names, schema.types, strict=True):
         if not _has_values(kind):
-            raise ValueError(f"column {name} is {kind}, which has no values")
+            raise ValueError(f"column {name} has type {kind}, which has no values")
         if (within := _field_twice(kind)) is not None:
-            raise ValueError(f"field {within} within column {name} is there twice")
+            raise ValueError(f"field {within} within column {name} is duplicated")
 
 
 def _twice(names: list[str]) -> str | None:
@@ -395,10 +395,10 @@ def reading(storage: Storage, path: str, kind: str = "Parquet") -> Iterator[None
         raise MissingFileError("the base file is missing", table=storage.uri, file=path) from None
     except pa.ArrowNotImplementedError as e:
         raise UnsupportedError(
-            f"the base file uses a feature of {kind} that is not read: {_first_line(e)}",
+            f"the base file uses an unsupported feature of {kind}: {_first_line(e)}",
             table=storage.uri,
             file=path,
-            remedy="have the engine that wrote it write it again without that feature.",
+            remedy="rewrite it without that feature, with the engine that wrote it.",
         ) from None
     except (pa.ArrowException, ValueError) as e:
         wide = long_decimal(e)
@@ -423,7 +423,7 @@ def long_decimal(error: Exception) -> UnsupportedError | None:
     if found is None or int(found[1]) <= 16:
         return None
     return UnsupportedError(
-        f"a Parquet file with a decimal of {found[1]} bytes, which is not read; 16 are the most",
+        f"a Parquet file with a decimal of {found[1]} bytes; at most 16 are supported",
         remedy="use a fixed type of 16 bytes or less in the job that writes the table.",
     )
 
@@ -433,14 +433,14 @@ def corrupt(storage: Storage, path: str, error: Exception, kind: str = "Parquet"
     reason, remedy = _first_line(error), DAMAGED_REMEDY
     if kind == "Parquet" and _is_of_arrow(error) and _reads_whole(storage, path):
         return LibraryError(
-            f"pyarrow {pa.__version__} failed on a base file that it reads as a whole: {reason}",
+            f"pyarrow {pa.__version__} failed on a valid base file, which it reads as a whole: {reason}",
             table=storage.uri,
             file=path,
             remedy="run it again; if it fails again, install another version of pyarrow. The file is not damaged.",
         )
     # Damaged sizes end so too: what the file is cannot be told.
     if isinstance(error, MemoryError) or "bad_alloc" in reason:
-        reason = f"memory ran out ({reason}), which says damage only where there is plenty"
+        reason = f"out of memory ({reason}); with enough memory this means damage"
         remedy = f"read it with more memory first; if that fails too, {remedy}"
     message = f"the base file cannot be read as {kind}: {reason}"
     return CorruptFileError(message, table=storage.uri, file=path, remedy=remedy)

@@ -64,20 +64,20 @@ class ParquetConfig:
         name = self.codec.lower()
         if name in ("brotli", "lzo"):
             raise UnsupportedError(
-                f"the Parquet codec {name} is not written",
+                f"the Parquet codec {name} is not supported for writing",
                 remedy="choose zstd, gzip, snappy, lz4 or uncompressed.",
                 option="hoodie.parquet.compression.codec",
             )
         if name not in _CODECS:
             raise InvalidOptionError(
-                f"{self.codec!r} is no Parquet codec",
+                f"{self.codec!r} is not a Parquet codec",
                 remedy="choose zstd, gzip, snappy, lz4 or uncompressed.",
                 option="hoodie.parquet.compression.codec",
             )
         bounds = _LEVELS.get(_CODECS[name][0])
         if self.level is not None and bounds is not None and not bounds[0] <= self.level <= bounds[1]:
             raise InvalidOptionError(
-                f"compression level {self.level} of {name} is not within {bounds[0]} to {bounds[1]}"
+                f"compression level {self.level} of {name} is not between {bounds[0]} and {bounds[1]}"
             )
         for attribute in ("row_group_bytes", "row_group_rows", "page_bytes", "max_file_bytes"):
             if getattr(self, attribute) < 1:

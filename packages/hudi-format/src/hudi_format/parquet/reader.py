@@ -69,7 +69,7 @@ def read_table(
         except pa.ArrowInvalid as e:
             if "FieldRef" in str(e):
                 raise MissingColumnError(
-                    f"the filter names a column that is not there: {e}", table=storage.uri, file=path
+                    f"the filter names a missing column: {e}", table=storage.uri, file=path
                 ) from None
             raise
 
@@ -237,7 +237,7 @@ def row_counts(metadata: pq.FileMetaData) -> list[int]:
 
 def wrong_rows(found: int, wanted: int) -> ValueError:
     """Error for a file whose row count contradicts its footer."""
-    return ValueError(f"its footer says {wanted} rows where {found} are")
+    return ValueError(f"its footer says {wanted} rows, but it has {found}")
 
 
 class _File:
@@ -308,7 +308,7 @@ class _File:
         for name in columns:
             if name not in known.names:
                 raise MissingColumnError(
-                    f"there is no column {name}", table=self._storage.uri, file=self._path, column=name
+                    f"the file has no column {name}", table=self._storage.uri, file=self._path, column=name
                 )
         return list(columns)
 

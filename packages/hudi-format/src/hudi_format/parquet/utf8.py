@@ -122,7 +122,7 @@ def _check(array: pa.Array, kind: pa.DataType, path: str, before: int | None) ->
             row = "" if before is None else f", row {before + found}"
             raise ValueError(f"a text is not UTF-8 (column {path}{row})")
         if found < 0 and found != -1:
-            raise ValueError(f"texts lie outside of their bytes (column {path})")
+            raise ValueError(f"texts exceed their bytes (column {path})")
 
 
 __all__ = ["check_text", "texts_as_bytes"]

@@ -264,7 +264,7 @@ class BaseFileWriter:
             self._storage.delete(self._path)
         except StorageError as e:
             # Why the file is dropped matters more to the caller; its marker lets the rollback remove it.
-            log.warning("a file that is not part of any write could not be removed: %s", e)
+            log.warning("an orphaned file could not be removed: %s", e)
 
     def __enter__(self) -> BaseFileWriter:
         return self
@@ -287,7 +287,7 @@ class BaseFileWriter:
             f"the storage refused: {reason}",
             table=self._storage.uri,
             file=self._path,
-            remedy="see that the storage has space and is reachable, then run the write again.",
+            remedy="check that the storage has space and is reachable, then run the write again.",
         )
 
 

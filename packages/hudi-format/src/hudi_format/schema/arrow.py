@@ -35,7 +35,7 @@ def normalize_schema(schema: pa.Schema) -> pa.Schema:
         if name.lower() in _RESERVED:
             raise SchemaError(
                 f"column {name} has the name of a meta column",
-                remedy="drop it before writing; the table fills it itself.",
+                remedy="drop it before writing; the table adds it itself.",
                 column=name,
             )
     return pa.schema([pa.field(f.name, normalize_type(f.type, f.name), f.nullable) for f in schema])
@@ -54,9 +54,9 @@ def _check_names(names: Iterable[str], path: str) -> None:
             )
         other = seen.get(name.lower())
         if other is not None:
-            what = f"column {full} is there twice"
+            what = f"column {full} is duplicated"
             if other != full:
-                what = f"columns {other} and {full} differ in case only, which Spark does not tell apart"
+                what = f"columns {other} and {full} differ in case only, which Spark ignores"
             raise SchemaError(what, remedy="rename or drop one of them.", column=full)
         seen[name.lower()] = full
 
@@ -73,9 +73,7 @@ def normalize_type(kind: pa.DataType, path: str) -> pa.DataType:
     if pt.is_map(kind):
         key = normalize_type(kind.key_type, f"{path}.key")
         if not pt.is_string(key):
-            raise _refused(
-                path, kind, "only maps with text as keys can be stored", "turn the keys into text."
-            )
+            raise _refused(path, kind, "map keys must be text", "cast the keys to text.")
         item = kind.item_field
         return pa.map_(key, pa.field("value", normalize_type(item.type, f"{path}.value"), item.nullable))
     if pt.is_struct(kind):
@@ -100,18 +98,16 @@ def _unstorable(path: str, kind: pa.DataType) -> SchemaError:
     if pt.is_uint64(kind):
         return _refused(path, kind, "Hudi has no unsigned 64-bit type", "cast it to decimal(20, 0) or int64.")
     if pt.is_time(kind):
-        return _refused(path, kind, "Spark and Hudi have no time of day", "cast it to int64 or to text.")
+        return _refused(path, kind, "Spark and Hudi have no time-of-day type", "cast it to int64 or to text.")
     if pt.is_duration(kind) or pt.is_interval(kind):
         return _refused(path, kind, "Hudi has no duration type", "cast it to int64.")
     if pt.is_null(kind):
-        return _refused(
-            path, kind, "a column of nulls only has no type", "cast it to the type it is to have."
-        )
+        return _refused(path, kind, "a column of nulls has no type", "cast it to the intended type.")
     if pt.is_decimal(kind):
         if kind.precision > 38:
-            return _refused(path, kind, "decimals have 38 digits at most", "cast it to a smaller decimal.")
+            return _refused(path, kind, "decimals have at most 38 digits", "cast it to a smaller decimal.")
         return _refused(
-            path, kind, "a decimal's scale lies between 0 and its precision", "cast it to such a decimal."
+            path, kind, "a decimal's scale must be between 0 and its precision", "cast it to a valid decimal."
         )
     return _refused(path, kind, "Hudi has no such type", "cast it, for example to text.")
 
@@ -135,7 +131,7 @@ def normalize_batch(batch: Batch, schema: pa.Schema) -> Batch:
     for field in schema:
         index = batch.schema.get_field_index(field.name)
         if index < 0:
-            raise MissingColumnError(f"the data has no column {field.name}", column=field.name)
+            raise MissingColumnError(f"the data lacks column {field.name}", column=field.name)
         columns.append(required(convert(batch.column(index), field.type, field.name), field))
     return type(batch).from_arrays(columns, schema=schema)
 
@@ -144,7 +140,7 @@ def required(column: pa.Array | pa.ChunkedArray, field: pa.Field) -> pa.Array | 
     """The column, after a check for nulls in a required field."""
     if not field.nullable and column.null_count:
         raise SchemaError(
-            f"column {field.name} must not be null, but {column.null_count} of its values are",
+            f"column {field.name} must not be null, but has {column.null_count} nulls",
             column=field.name,
         )
     return column

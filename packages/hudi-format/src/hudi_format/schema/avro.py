@@ -131,7 +131,7 @@ def _avro_type(kind: pa.DataType, name: str, namespace: str, path: str) -> Json:
             "namespace": namespace,
             "fields": [_field(f, f"{namespace}.{name}", f"{path}.{f.name}") for f in kind],
         }
-    raise SchemaError(f"column {path} has type {kind}, which has no Avro form", column=path, source=str(kind))
+    raise SchemaError(f"column {path} has type {kind}, which has no Avro type", column=path, source=str(kind))
 
 
 def from_avro(text: str, *, times_as_numbers: bool = False) -> pa.Schema:
@@ -222,9 +222,7 @@ class _Reader:
             parts = [self._type(b, namespace, f"{path}.{MEMBER}{n}") for n, b in enumerate(branches)]
             fields = [pa.field(f"{MEMBER}{n}", kind) for n, kind in enumerate(parts)]
             return pa.struct(fields), nullable
-        raise SchemaError(
-            f"column {path} is a union of no type but null, which no column can hold", column=path
-        )
+        raise SchemaError(f"column {path} is a union of null only, which cannot be a column", column=path)
 
     def _add(self, types: int) -> None:
         self._count += types
@@ -277,15 +275,15 @@ class _Reader:
         if name in PRIMITIVES:
             return PRIMITIVES[name]
         if name == "null":
-            raise SchemaError(f"column {path} has Avro's type null, which no column can hold", column=path)
+            raise SchemaError(f"column {path} has Avro's type null, which cannot be a column", column=path)
         full = name if "." in name or not namespace else f"{namespace}.{name}"
         if full not in self._named:
             full = name
         if full not in self._named:
-            raise CorruptFileError(f"an Avro type {name!r} that is defined nowhere ({path})")
+            raise CorruptFileError(f"an undefined Avro type {name!r} ({path})")
         known = self._named[full]
         if known is None:
-            raise SchemaError(f"column {path} holds itself, which no column can", column=path)
+            raise SchemaError(f"column {path} has a recursive type, which cannot be a column", column=path)
         self._add(self._sizes.get(full, 0))
         self._reach(self._heights.get(full, 0))
         return known
@@ -353,7 +351,7 @@ def leaf_type(node: Mapping[str, Json], path: str, *, wide: bool = False) -> pa.
         if wide:
             return _WIDE[kind, logical]
         raise SchemaError(
-            f"column {path} has Avro's type {logical}, which is not read",
+            f"column {path} has Avro's type {logical}, which is not supported",
             remedy="use the column as long or text in the job that writes the table.",
             column=path,
         )
@@ -384,7 +382,7 @@ def _decimal(node: Mapping[str, Json], path: str, wide: bool) -> pa.DataType:
     most = 76 if wide else 38
     if not 1 <= precision <= most:
         raise SchemaError(
-            f"column {path} is a decimal of {precision} digits; {most} are the most",
+            f"column {path} is a decimal of {precision} digits; at most {most} are supported",
             column=path,
             source="decimal",
         )

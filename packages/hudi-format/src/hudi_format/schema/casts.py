@@ -143,12 +143,12 @@ def promotes(source: pa.DataType, target: pa.DataType) -> bool:
 def refusal(path: str, source: pa.DataType, target: pa.DataType, reason: str = "") -> SchemaError:
     """Error for a column that cannot be cast to the wanted type."""
     text = f"column {path} has type {source}, which cannot become {target}"
-    remedy = "cast the column before it is written."
+    remedy = "cast the column before writing."
     if pt.is_timestamp(source) and pt.is_timestamp(target) and (source.tz is None) != (target.tz is None):
         remedy = (
-            "give its values the time zone UTC before they are written."
+            "set the time zone of its values to UTC before writing."
             if source.tz is None
-            else "take the time zone off its values before they are written."
+            else "remove the time zone of its values before writing."
         )
     return SchemaError(
         f"{text}: {reason}" if reason else text,
@@ -389,7 +389,7 @@ def _dates(texts: pa.Array, path: str) -> pa.Array:
         try:
             days.append(None if text is None else date(*map(int, found.groups() if found else ())))
         except (TypeError, ValueError):
-            shown = f"{text[:40]!r} is no date in the form of 2024-02-09"
+            shown = f"{text[:40]!r} is not a date such as 2024-02-09"
             raise refusal(path, texts.type, pa.date32(), shown) from None
     return pc.take(pa.array(days, pa.date32()), encoded.indices)
 
@@ -435,9 +435,7 @@ def _inner(array: pa.Array, field: pa.Field, path: str, how: _How) -> pa.Array:
     if not field.nullable and out.null_count:
         if how.exact is not None:
             raise _no_value(out.is_null(), array.type, field.type, path)
-        raise SchemaError(
-            f"column {path} must not be null, but {out.null_count} of its values are", column=path
-        )
+        raise SchemaError(f"column {path} must not be null, but has {out.null_count} nulls", column=path)
     return out
 
 
@@ -470,7 +468,7 @@ def _struct(array: pa.StructArray, target: pa.StructType, path: str, how: _How) 
                 if how.exact is not None:
                     raise _no_value(missing, array.type, field.type, inner)
                 raise SchemaError(
-                    f"column {inner} must not be null, but has no value in some rows", column=inner
+                    f"column {inner} must not be null, but has nulls in some rows", column=inner
                 )
             if not pt.is_nested(child.type):
                 child = without_nulls(child)

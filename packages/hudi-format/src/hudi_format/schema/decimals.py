@@ -45,7 +45,7 @@ def decimals_of(texts: pa.Array, target: pa.Decimal128Type, *, rounded: bool = F
 def _decimal(text: str, target: pa.Decimal128Type, rounded: bool) -> Decimal:
     shown = repr(text[:_SHOWN])
     if not _NUMBER.fullmatch(text):
-        raise pa.ArrowInvalid(f"{shown} is no number")
+        raise pa.ArrowInvalid(f"{shown} is not a number")
     value, whole = Decimal(text), target.precision - target.scale
     if value and value.adjusted() > whole:
         raise pa.ArrowInvalid(f"{shown} is too large")
@@ -55,7 +55,7 @@ def _decimal(text: str, target: pa.Decimal128Type, rounded: bool) -> Decimal:
     if out and out.adjusted() >= whole:
         raise pa.ArrowInvalid(f"{shown} is too large")
     if not rounded and out != value:
-        raise pa.ArrowInvalid(f"{shown} has more than {target.scale} digits after the point")
+        raise pa.ArrowInvalid(f"{shown} has more than {target.scale} digits after the decimal point")
     return out
 
 

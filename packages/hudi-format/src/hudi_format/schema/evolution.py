@@ -207,23 +207,23 @@ def _missing(fields: list[pa.Field], path: str, validate: bool) -> MissingColumn
     text = ", ".join(shown[:5]) + (f" and {len(shown) - 5} more" if len(shown) > 5 else "")
     nulls = f"{RECONCILE_OPTION}=true" if validate else f"{SET_NULL_OPTION}=true"
     return MissingColumnError(
-        f"the data lacks columns that the table has: {text}",
+        f"the data lacks columns of the table: {text}",
         remedy=f"add them, set {nulls} for nulls, or {DROP_OPTION}=true to drop them.",
         columns=[path + f.name for f in fields],
     )
 
 
 def _incompatible(path: str, incoming: pa.DataType, table: pa.DataType) -> SchemaError:
-    remedy = f"cast the column to {table} before it is written."
+    remedy = f"cast the column to {table} before writing."
     if pt.is_timestamp(incoming) and pt.is_timestamp(table):
         remedy = (
-            "give the column's values the time zone UTC before they are written."
+            "set the time zone of the column's values to UTC before writing."
             if incoming.tz is None
-            else "take the time zone off the column's values before they are written."
+            else "remove the time zone of the column's values before writing."
         )
     return SchemaError(
-        f"column {path} has type {incoming} in the data and {table} in the table, which do not go together",
-        remedy=f"{remedy} No option changes the type of a table's column in this way.",
+        f"column {path} has the incompatible types {incoming} in the data and {table} in the table",
+        remedy=f"{remedy} No option allows this change of a table column's type.",
         column=path,
         source=str(incoming),
         target=str(table),
@@ -284,10 +284,10 @@ def conform(
 
 def _absent(batch: pa.RecordBatch | pa.Table, field: pa.Field) -> pa.Array | pa.ChunkedArray:
     if batch.schema.names.count(field.name) > 1:
-        raise SchemaError(f"column {field.name} is there twice", column=field.name)
+        raise SchemaError(f"column {field.name} is duplicated", column=field.name)
     if not field.nullable:
         raise MissingColumnError(
-            f"the data has no column {field.name}, which must not be null", column=field.name
+            f"the data lacks column {field.name}, which must not be null", column=field.name
         )
     nulls = nulls_of(batch.num_rows, field.type)
     return pa.chunked_array([nulls]) if isinstance(batch, pa.Table) else nulls

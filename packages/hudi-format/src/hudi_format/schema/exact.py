@@ -188,8 +188,8 @@ def _to_integers(source: pa.DataType, target: pa.DataType) -> Callable[[pa.Array
     def whole(array: pa.Array) -> pa.Array:
         floats = array.cast(pa.float64())
         _require(pc.is_finite(floats), "")
-        _require(pc.equal(pc.floor(floats), floats), "it is no whole number")
-        _require(pc.less_equal(pc.abs(floats), most), "floats of that size are not exact to the last digit")
+        _require(pc.equal(pc.floor(floats), floats), "it is not a whole number")
+        _require(pc.less_equal(pc.abs(floats), most), "floats of that size are not exact")
         return floats.cast(pa.int64()).cast(target)
 
     return whole
@@ -205,7 +205,7 @@ def _to_floats(source: pa.DataType, target: pa.DataType, how: Exact) -> Callable
             size = values if pt.is_unsigned_integer(source) else np.abs(values.astype(np.int64))
             size = size.astype(np.uint64)
             lowest = np.maximum(size & (~size + np.uint64(1)), np.uint64(1))
-            _require(size // lowest < np.uint64(1 << bits), f"{target} does not hold all its digits")
+            _require(size // lowest < np.uint64(1 << bits), f"it has too many digits for {target}")
             return array.cast(target, safe=False)
 
         return of_integers
@@ -213,7 +213,7 @@ def _to_floats(source: pa.DataType, target: pa.DataType, how: Exact) -> Callable
 
         def of_decimals(array: pa.Array) -> pa.Array:
             out = array.cast(target)
-            _require(pc.equal(out.cast(source), array), f"{target} does not hold all its digits")
+            _require(pc.equal(out.cast(source), array), f"it has too many digits for {target}")
             return out
 
         return of_decimals
@@ -226,7 +226,7 @@ def _to_floats(source: pa.DataType, target: pa.DataType, how: Exact) -> Callable
                 _require(kept, f"it is too large for {target}")
             else:
                 same = pc.or_(pc.equal(out.cast(source), array), pc.is_nan(array))
-                _require(same, f"no {target} equals it")
+                _require(same, f"it has no equal {target}")
             return out
 
         return of_doubles

@@ -40,7 +40,7 @@ def vector_type(node: Mapping[str, Json], path: str) -> pa.ListType | None:
     backing = node.get("storageBacking", _FIXED_BYTES)
     if kind is None or backing != _FIXED_BYTES:
         raise UnsupportedError(
-            f"column {path} is a vector of {element!r} in {backing!r}, which is not read", column=path
+            f"column {path} is a vector of {element!r} in {backing!r}, which is not supported", column=path
         )
     if not isinstance(count, int) or count < 1 or node.get("size") != count * kind.bit_width // 8:
         raise CorruptFileError(f"a vector of {count!r} numbers in {node.get('size')!r} bytes ({path})")
@@ -77,7 +77,7 @@ def numbers_of(array: pa.FixedSizeBinaryArray, wanted: pa.ListType) -> pa.ListAr
     count = width // (item.bit_width // 8)
     there = array.drop_null()
     if len(there) * count >= 1 << 31:
-        raise SchemaError(f"{len(there)} vectors of {count} numbers are more than one array holds")
+        raise SchemaError(f"{len(there)} vectors of {count} numbers exceed one array")
     _, data = there.buffers()
     numbers = pa.Array.from_buffers(
         item,

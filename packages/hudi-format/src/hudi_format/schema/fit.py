@@ -162,9 +162,9 @@ def _refused(e: MisfitError, first: int) -> SchemaError:
         shown = f"{shown[:57]}..."
     if e.value is None:
         error = SchemaError(
-            f"column {e.path} must not be null, but is in row {row:,} (counted from 0)", column=e.path
+            f"column {e.path} must not be null, but is null in row {row:,} (counted from 0)", column=e.path
         )
-        error.advise("give it a value.")
+        error.advise("fill it.")
     else:
         error = refusal(e.path, e.source, e.target, f"{shown} in row {row:,} (counted from 0)")
         if e.reason:
@@ -172,9 +172,7 @@ def _refused(e: MisfitError, first: int) -> SchemaError:
         error.details["value"] = e.value
         wider = _wider(e.source, e.target)
         if wider is not None:
-            error.remedy += (
-                f" With {TYPES_OPTION}=data the whole column becomes {wider}, as with Apache Hudi."
-            )
+            error.remedy += f" With {TYPES_OPTION}=data the whole column becomes {wider}, as in Apache Hudi."
     error.details["row"] = row
     return error
 

@@ -55,13 +55,13 @@ def _as_arrow(data: object, known: Callable[[], pa.Schema | None] | None) -> pa.
             return pa.table({name: _column(name, values, known) for name, values in data.items()})
     except _REFUSALS as e:
         raise SchemaError(
-            f"the rows do not make a table: {'; '.join(map(str, e.args))}",
-            remedy="give each column values of one type, and all columns the same number of them.",
+            f"the rows do not form a table: {'; '.join(map(str, e.args))}",
+            remedy="give each column values of one type, and all columns the same length.",
         ) from e
     raise SchemaError(
         f"cannot read rows from {type(data).__name__}",
-        remedy="give a pyarrow Table or RecordBatchReader, a pandas or polars DataFrame, anything else with "
-        "__arrow_c_stream__, or a list of dicts.",
+        remedy="give a pyarrow Table or RecordBatchReader, a pandas or polars DataFrame, any "
+        "object with __arrow_c_stream__, or a list of dicts.",
     )
 
 
@@ -124,12 +124,12 @@ def _mixed(name: str, values: Sequence[Any], kind: pa.DataType | None) -> Schema
     what = (
         f"is no {kind}"
         if kind is not None
-        else "does not go with the values before it"
+        else "has another type than the values before it"
         if good
         else "has no type"
     )
     return SchemaError(
-        f"the rows do not make a table: column {name}: {shown} in row {good:,} (counted from 0) {what}",
+        f"the rows do not form a table: column {name}: {shown} in row {good:,} (counted from 0) {what}",
         remedy="give each column values of one type.",
         column=name,
         row=good,

@@ -77,7 +77,7 @@ def parse_versions(text: str | bytes) -> tuple[SchemaVersion, ...]:
     try:
         root = _json(text.decode() if isinstance(text, bytes) else text)
     except UnicodeDecodeError as e:
-        raise CorruptFileError("a schema history that is no text", offset=e.start) from None
+        raise CorruptFileError("a schema history that is not UTF-8", offset=e.start) from None
     found = _get(root, "schemas", list)
     return tuple(sorted((_version(v) for v in found), key=lambda v: v.version))
 
@@ -86,13 +86,13 @@ def _json(text: str) -> Any:
     try:
         return loads(text)
     except (ValueError, RecursionError) as e:
-        raise CorruptFileError(f"a schema history that is no JSON: {e}") from None
+        raise CorruptFileError(f"a schema history that is not JSON: {e}") from None
 
 
 def _get(node: Any, key: str, kind: type) -> Any:
     value = node.get(key) if isinstance(node, dict) else None
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise CorruptFileError(f"a schema version whose {key!r} is {str(value)[:40]!r}")
+        raise CorruptFileError(f"a schema version with {key!r} {str(value)[:40]!r}")
     return value
 
 
@@ -123,7 +123,7 @@ def _column(id: int, name: str, kind: Any, depth: int) -> SchemaColumn:
     if shape == _MAP:
         parts = [_column(_get(kind, f"{n}_id", int), n, kind.get(n), depth + 1) for n in ("key", "value")]
         return SchemaColumn(id, name, shape, tuple(parts))
-    raise CorruptFileError(f"a schema version with a column {name} of type {shape[:40]!r}")
+    raise CorruptFileError(f"a schema version with column {name} of unknown type {shape[:40]!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,9 +315,9 @@ def _place(wanted: SchemaColumn, stored: SchemaColumn | None, path: str) -> Colu
             some = next(((c.name, PRIMITIVES[c.kind]) for c in stored.inside if c.kind in PRIMITIVES), None)
             if some is None:
                 raise UnsupportedError(
-                    f"column {full}: an older file has none of the columns that are inside of it now, and none but "
-                    "nested ones",
-                    remedy="read the table as of an older instant, or let Apache Hudi rewrite the files (clustering).",
+                    f"column {full}: an older file has none of its current fields, and no flat one",
+                    remedy="read the table as of an older instant, or rewrite the files with Apache Hudi "
+                    "(clustering).",
                     column=full,
                 )
             return ColumnLocation(wanted.name, stored.name, tuple(inside), hollow=some)
@@ -329,8 +329,9 @@ def _place(wanted: SchemaColumn, stored: SchemaColumn | None, path: str) -> Colu
         if any(p.hollow is not None for p in inside):
             # How many elements there are cannot be read from a base file without a column of theirs.
             raise UnsupportedError(
-                f"column {full}: an older file has none of the columns that are inside of its elements now",
-                remedy="read the table as of an older instant, or let Apache Hudi rewrite the files (clustering).",
+                f"column {full}: an older file has none of its elements' current fields",
+                remedy="read the table as of an older instant, or rewrite the files with Apache Hudi "
+                "(clustering).",
                 column=full,
             )
     return ColumnLocation(wanted.name, stored.name, tuple(inside) if changed else ())

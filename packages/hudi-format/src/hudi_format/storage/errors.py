@@ -81,8 +81,8 @@ def _refusal(
     code = code_of(error)
     names = {type(e).__name__ for e in _chain(error)}
     if code in _NO_ROOT:
-        what = f"there is no {scheme.root} {root_of(uri)!r}"
-        remedy = f"make the {scheme.root}, or correct the path."
+        what = f"the {scheme.root} {root_of(uri)!r} does not exist"
+        remedy = f"create the {scheme.root}, or correct the path."
     elif names & set(_NO_CREDENTIALS):
         what, remedy = "no credentials were found", _credentials(scheme)
     elif isinstance(error, PermissionError) or code in ("401", "403") or str(error).startswith("Forbidden"):
@@ -90,11 +90,11 @@ def _refusal(
         remedy = _credentials(scheme) + " Or grant them access."
     elif names & set(_UNREACHABLE):
         what = f"the store cannot be reached ({_reason(error, secrets)})"
-        remedy = "check endpoint and network, and run it again; the next write undoes one that was cut off."
+        remedy = "check endpoint and network, and run it again; the next write rolls back an interrupted one."
     else:
         number = getattr(error, "errno", None)
         what = f"the store refused: {_reason(error, secrets) or errno.errorcode.get(number or 0, '?')}"
-        remedy = "run it again; the next write undoes one that was cut off."
+        remedy = "run it again; the next write rolls back an interrupted one."
     return StorageError(what, table=uri, file=path, remedy=remedy)
 
 

@@ -20,7 +20,7 @@ _BUCKET = "fs.s3a.bucket."
 _REFUSED = {
     "assumed.role.arn": "set AWS_ROLE_ARN, or give the role's own temporary credentials",
     "delegation.tokens.enabled": "give credentials by fs.s3a.access.key and fs.s3a.secret.key",
-    "encryption.client.side": "leave it out",
+    "encryption.client.side": "omit it",
 }
 _ENCRYPTION = {"AES256": "AES256", "SSE-S3": "AES256", "SSE-KMS": "aws:kms", "DSSE-KMS": "aws:kms:dsse"}
 
@@ -92,7 +92,7 @@ def _s3(uri: str, given: Mapping[str, str]) -> dict[str, Any]:
     for key, way in _REFUSED.items():
         if values.get(key) and values[key].strip().lower() != "false":
             raise UnsupportedError(
-                f"{_S3A}{key} asks for something that is not provided",
+                f"{_S3A}{key} is not supported",
                 remedy=f"{way}.",
                 option=_S3A + key,
             )
@@ -110,7 +110,7 @@ def _encryption(values: Mapping[str, str], out: dict[str, Any]) -> None:
     known = _ENCRYPTION.get(kind.strip().upper())
     if known is None:
         raise UnsupportedError(
-            f"{_S3A}encryption.algorithm={kind} is not provided",
+            f"{_S3A}encryption.algorithm={kind} is not supported",
             remedy=f"use one of {', '.join(_ENCRYPTION)}.",
             option=f"{_S3A}encryption.algorithm",
         )
@@ -173,9 +173,9 @@ def with_given(translated: Mapping[str, Any], given: Mapping[str, Any], uri: str
             out[name] = with_given(known, value, uri)
         elif known is not None and known != value:
             raise ConflictingOptionError(
-                f"storage_options[{name!r}] and Hadoop's fs options say different things",
+                f"storage_options[{name!r}] contradicts Hadoop's fs options",
                 table=uri,
-                remedy="give it once.",
+                remedy="give only one of them.",
                 option=name,
             )
         else:

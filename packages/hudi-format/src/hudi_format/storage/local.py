@@ -25,11 +25,12 @@ FOLLOW = "HUDI_FOLLOW_LINKS"
 """`read` in the environment: links that lead out of a table are followed by reads."""
 MOST_FOLDERS = 10_000
 _NOT_READ = (
-    f"nothing is read through it: put the files in its place, or set {FOLLOW}=read in the environment if what it leads "
-    "to belongs to the table."
+    f"links out of a table are not followed: put the files in its place, or set {FOLLOW}=read "
+    "in the environment if the target belongs to the table."
 )
 _NOT_CHANGED = (
-    "nothing is written or deleted through it: remove the link, or put what it leads to in its place."
+    "links out of a table are never written or deleted through: remove the link, or "
+    "put its target in its place."
 )
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
@@ -492,10 +493,10 @@ def list_at_once(storage: LocalStorage, folder: str, *, unless: tuple[str, ...] 
             return entries
         if time.monotonic() > until:
             raise StorageError(
-                f"the folder changes faster than it can be listed, for {MOST_S:.0f} s",
+                f"the folder changed during every listing for {MOST_S:.0f} s",
                 table=storage.uri,
                 file=folder,
-                remedy="read the table again when its writer is done with archiving.",
+                remedy="read the table again when its writer has finished archiving.",
             )
         if names is not None:
             time.sleep(PAUSE_S)

@@ -71,7 +71,7 @@ def normalised_path(uri: str | os.PathLike[str]) -> str:
 
 def _text(uri: str | os.PathLike[str]) -> str:
     if uri is None or isinstance(uri, bytes):
-        raise TypeError(f"a table's place must be a path or URL as text, not {uri!r}")
+        raise TypeError(f"the table's path must be a path or URL as text, not {uri!r}")
     return str(uri)
 
 

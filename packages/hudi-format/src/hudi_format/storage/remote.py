@@ -151,10 +151,10 @@ class FsspecStorage:
     def _info(self, entry: Mapping[str, Any]) -> FileInfo:
         if _size_is_missing(entry):
             raise StorageError(
-                "the store does not tell how long a file is, so that a part that is missing would not be noticed",
+                "the store does not report file sizes, so that missing parts would go unnoticed",
                 table=self._uri,
                 file=str(entry["name"]),
-                remedy="read from a store that tells sizes, or copy the table to one.",
+                remedy="use a store that reports sizes, or copy the table to one.",
             )
         return _info(entry)
 
@@ -237,7 +237,7 @@ class FsspecStorage:
             put(self.full(path), data, overwrite=False)
         else:
             raise UnsupportedError(
-                f"the installed {self._scheme.package} cannot make a file only if there is none",
+                f"the installed {self._scheme.package} does not support conditional writes",
                 table=self._uri,
                 remedy=f"run pip install --upgrade {self._scheme.package}.",
             )
@@ -246,8 +246,8 @@ class FsspecStorage:
         if self._scheme.kind == UNKNOWN and self._scheme.name not in _said:
             _said.add(self._scheme.name)
             log.warning(
-                "%s://: it is not known whether this store refuses to move a file over another; write to a table "
-                "there from one process at a time",
+                "%s://: this store may overwrite files on rename; write to a table there from one "
+                "process at a time",
                 self._scheme.name,
             )
         if self._fs.exists(self.full(path)):
@@ -456,7 +456,7 @@ def _file_system(uri: str, scheme: Scheme, options: Mapping[str, Any]) -> tuple[
     except ImportError as e:
         name = uri.partition("://")[0]
         raise UnsupportedError(
-            f"{name}:// needs a package that is not installed ({e})",
+            f"{name}:// needs a missing package ({e})",
             table=uri,
             remedy="install it." if scheme.kind == UNKNOWN else f"run pip install {scheme.package}.",
         ) from None
@@ -465,7 +465,7 @@ def _file_system(uri: str, scheme: Scheme, options: Mapping[str, Any]) -> tuple[
         raise StorageError(
             f"the store cannot be opened: {reason}",
             table=uri,
-            remedy=f"check the address, and what {scheme.package} needs to reach it.",
+            remedy=f"check the address, and the requirements of {scheme.package}.",
         ) from None
     except ValueError as e:
         if "Protocol not known" in str(e):
@@ -475,11 +475,11 @@ def _file_system(uri: str, scheme: Scheme, options: Mapping[str, Any]) -> tuple[
                 remedy="correct the path, or install the fsspec package for it.",
             ) from None
         raise OptionError(
-            f"the storage options do not fit: {e}", table=uri, remedy=f"see the options of {scheme.package}."
+            f"invalid storage options: {e}", table=uri, remedy=f"see the options of {scheme.package}."
         ) from None
     except TypeError as e:
         raise OptionError(
-            f"the storage options do not fit: {e}", table=uri, remedy=f"see the options of {scheme.package}."
+            f"invalid storage options: {e}", table=uri, remedy=f"see the options of {scheme.package}."
         ) from None
 
 
@@ -497,7 +497,7 @@ def _check_names(uri: str, scheme: Scheme, options: Mapping[str, Any]) -> None:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             raise OptionError(
-                f"{scheme.package} takes no storage option {name!r}",
+                f"{scheme.package} has no storage option {name!r}",
                 table=uri,
                 remedy=f"did you mean {near[0]!r}?" if near else f"see the options of {scheme.package}.",
                 option=name,

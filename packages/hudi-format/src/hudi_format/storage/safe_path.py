@@ -60,10 +60,11 @@ def check_below(path: str, root: str, *, changes: bool = False) -> str:
     """
     if leads_out(path) or (changes and not is_plain(path)):
         raise CorruptFileError(
-            f"{path[:200]!r} is asked for, which names nothing below the table's folder",
+            f"the path {path[:200]!r} is not below the table's folder",
             table=root,
             file=path[:200].encode("utf-8", "backslashreplace").decode().replace("\0", "\\0"),
-            remedy="find out who wrote this name into the table's metadata; nothing outside of the table was touched.",
+            remedy="find out which writer put this name into the table's metadata; nothing outside of "
+            "the table was touched.",
         )
     return path
 

@@ -88,12 +88,12 @@ def local_path(uri: str) -> str | None:
         scheme = scheme_of(uri)
         if scheme.kind == OBJECTS and not rest.strip("/"):
             raise UnsupportedError(
-                f"{uri!r} names no {scheme.root}", table=uri, remedy=f"write {uri}{scheme.root}/path."
+                f"{uri!r} has no {scheme.root}", table=uri, remedy=f"write {uri}{scheme.root}/path."
             )
         return None
     if name in SCHEMES:
         raise UnsupportedError(
-            f"{uri!r} is no URL: two slashes follow {name}:",
+            f"{uri!r} is not a URL: two slashes follow {name}:",
             table=uri,
             remedy=f"write {name}://, the {scheme_of(uri).root} and the path.",
         )
@@ -108,7 +108,7 @@ def _path_of(uri: str) -> str:
             raise UnsupportedError(
                 f"{uri!r} names files of the host {host[1]!r}",
                 table=uri,
-                remedy="three slashes follow file: where the path begins at the root.",
+                remedy="a path from the root needs three slashes after file:.",
             )
         path = path[host.end() :]
     encoded = re.match(r".*?%[^/]*", path, re.DOTALL)

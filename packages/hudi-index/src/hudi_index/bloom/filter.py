@@ -63,12 +63,14 @@ def shape_for(entries: int, fpp: float) -> Shape:
         ValueError: no positive number of entries, a rate outside ]0, 1[, or a filter beyond 2^31 bits.
     """
     if entries < 1:
-        raise ValueError(f"a bloom filter needs one entry at least, not {entries}")
+        raise ValueError(f"a bloom filter needs at least one entry, not {entries}")
     if not 0.0 < fpp < 1.0:
-        raise ValueError(f"the rate of false positives lies between 0 and 1, not at {fpp}")
+        raise ValueError(f"the false positive rate must be between 0 and 1, not {fpp}")
     bits = math.ceil(entries * (-math.log(fpp) / (math.log(2) * math.log(2))))
     if bits > _MAX_BITS:
-        raise ValueError(f"a bloom filter for {entries} keys at {fpp} has {bits} bits, more than {_MAX_BITS}")
+        raise ValueError(
+            f"a bloom filter for {entries} keys at {fpp} needs {bits} bits, more than {_MAX_BITS}"
+        )
     return Shape(bits, math.ceil(math.log(2) * bits / entries))
 
 
@@ -235,7 +237,7 @@ def parse_filter(text: str, type_code: str | None = None, *, max_entries: int = 
     shape, at = parse_header(data, 0)
     if code == SIMPLE:
         row, at = _parse_bits(data, at, shape)
-        _require(at == len(data), "bytes after the bloom filter's end", at)
+        _require(at == len(data), "bytes follow the bloom filter", at)
         return BloomFilter(SIMPLE, shape, 0, 0, 0, [row])
     entries, count, number = parse_growth(data, at)
     at += _GROWTH.size
@@ -243,10 +245,10 @@ def parse_filter(text: str, type_code: str | None = None, *, max_entries: int = 
     while len(rows) < number:
         begin = at
         row_shape, at = parse_header(data, at)
-        _require(row_shape == shape, "a row of another shape than the bloom filter's", begin)
+        _require(row_shape == shape, "a row's shape differs from the bloom filter's", begin)
         row, at = _parse_bits(data, at, shape)
         rows.append(row)
-    _require(at == len(data), "bytes after the bloom filter's end", at)
+    _require(at == len(data), "bytes follow the bloom filter", at)
     return BloomFilter(DYNAMIC, shape, entries, count, max_entries, rows)
 
 
@@ -284,7 +286,7 @@ def parse_header(data: bytes, at: int) -> tuple[Shape, int]:
 
 def _parse_bits(data: bytes, at: int, shape: Shape) -> tuple[np.ndarray, int]:
     end = at + shape.nbytes
-    _require(end <= len(data), f"{shape.bits} bits do not fit into the {len(data) - at} bytes left", at)
+    _require(end <= len(data), f"{shape.bits} bits exceed the {len(data) - at} bytes left", at)
     return np.frombuffer(data, dtype=np.uint8, count=shape.nbytes, offset=at).copy(), end
 
 

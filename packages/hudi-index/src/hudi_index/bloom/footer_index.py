@@ -106,7 +106,7 @@ class _Ranges:
         if _orders_part(low) or _orders_part(high):
             return None
         if low > high:
-            raise CorruptFileError("the footer's least record key is above its greatest")
+            raise CorruptFileError("the footer's smallest record key is above its largest")
         if self._last < low or high < self._first:
             return np.empty(0, dtype=np.int64)
         if low <= self._first and self._last <= high:

@@ -70,13 +70,13 @@ def filter_text(text: memoryview, type_code: str | None = None) -> FilterText:
         for _ in range(number):
             row_shape, used = parse_header(_decoded(text, at, _HEADER_BYTES), 0)
             if row_shape != shape:
-                raise CorruptFileError("a row of another shape than the bloom filter's", offset=at)
+                raise CorruptFileError("a row's shape differs from the bloom filter's", offset=at)
             bases.append(at + used)
             at += used + shape.nbytes
         end = at
     if len(text) != 4 * (-(-end // 3)):
         raise CorruptFileError(
-            f"the bloom filter has {len(text)} digits of base64, its {end} bytes need {4 * (-(-end // 3))}",
+            f"the bloom filter has {len(text)} base64 digits, but its {end} bytes need {4 * -(-end // 3)}",
             offset=end,
         )
     return FilterText(text, shape, np.array(bases, dtype=np.int64))

@@ -47,7 +47,7 @@ def bucket_ids(keys: pa.Array | pa.ChunkedArray, fields: Sequence[str], num_buck
         ValueError: no bucket.
     """
     if not 1 <= num_buckets < 2**31:
-        raise ValueError(f"there must be a bucket, and fewer than 2^31, not {num_buckets}")
+        raise ValueError(f"the number of buckets must be between 1 and 2^31 - 1, not {num_buckets}")
     names = text_buffers(pa.array(fields, pa.string()))
     out = []
     for chunk in text_chunks(keys):

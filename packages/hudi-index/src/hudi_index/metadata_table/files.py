@@ -117,7 +117,7 @@ def _read(
                 listed |= set(pc.unique(part.column("partition")).to_pylist())
     strangers = listed - partitions
     if strangers:
-        found = f"the metadata table has files of the partition {min(strangers)!r}, which it does not list"
+        found = f"the metadata table has files of the unlisted partition {min(strangers)!r}"
         raise _contradicts(found, storage.uri)
     for partition in partitions - {NOT_PARTITIONED}:
         if not is_plain(partition) or partition.partition("/")[0] == META_DIR:
@@ -134,12 +134,12 @@ def _check_lists(lists: pa.MapArray, table: str) -> None:
     ends = lists.offsets
     stats = lists.items[ends[0].as_py() : ends[-1].as_py()] if len(lists) else lists.items[:0]
     if stats.null_count or any(stats.field(n).null_count for n in range(stats.type.num_fields)):
-        raise _contradicts("the metadata table has an entry of a file without size or state", table)
+        raise _contradicts("the metadata table has a file entry without size or state", table)
 
 
 def _check_names(names: pa.ChunkedArray, table: str) -> None:
     if pc.any(pc.match_substring_regex(names, r"[/\x00]|^\.{0,2}$|\\")).as_py():
-        raise _contradicts("the metadata table has a file whose name is none", table)
+        raise _contradicts("the metadata table has a file entry with an invalid name", table)
 
 
 def _contradicts(found: str, table: str) -> CorruptFileError:

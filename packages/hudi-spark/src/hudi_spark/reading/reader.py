@@ -122,7 +122,7 @@ def _base_path(
     if bases or base is None:
         raise OptionError(
             f"the paths {', '.join(paths)} are not below one Hudi table",
-            remedy="give the table's base path; the partitions are found by themselves.",
+            remedy="give the table's base path; partitions are found automatically.",
             option="path",
         )
     return base, {**options, PATHS: ",".join(paths)}
@@ -186,8 +186,9 @@ def frame_of(spark: SparkSession, scan: Scan, condition: str | None, hadoop: Map
     if scheme not in _said:
         _said.add(scheme)
         log.warning(
-            "this Spark has no file system for %s://, so Python workers read the table: slower than Spark's own "
-            "scan; select columns early with .schema(...), or add the file system's jar to Spark",
+            "Spark has no file system for %s://, so Python workers read the table, slower than "
+            "Spark's own scan; select columns early with .schema(...), or add the file "
+            "system's jar to Spark",
             scheme,
         )
     return _by_workers(spark, scan)

@@ -101,7 +101,7 @@ def _options(text: str) -> dict[str, str]:
         found = _OPTION.match(text, end)
         if found is None:
             raise OptionError(
-                f"the view's options cannot be read from {text[end:].strip()[:40]!r} on",
+                f"the view's options are invalid from {text[end:].strip()[:40]!r} on",
                 remedy="write them as name 'value', with commas between them.",
             )
         options[_unquoted(found["key"])] = _unquoted(found["value"])

@@ -100,15 +100,15 @@ def translate(text: str) -> HudiError:
             return cls(place["message"], remedy=remedy, **named, **_of_user(details))
     if _DIED.search(text):
         return WriteFailedError(
-            "a Python worker of Spark died and no attempt was left",
-            remedy="see the executor's log for the reason (often memory: raise spark.executor.memoryOverhead), and "
-            "run the write again; nothing of it is visible.",
+            "a Python worker of Spark died in every attempt",
+            remedy="see the executor's log for the reason (often memory: raise "
+            "spark.executor.memoryOverhead), and run the write again; nothing of it is visible.",
         )
     if failure is not None:
         where = f" {failure.place}" if failure.place else ""
         return WriteFailedError(
             f"the Spark job failed{where}: {failure.exception.splitlines()[0][:500]}",
-            remedy="correct it, or see the driver's log for the whole of it; nothing of the write is visible.",
+            remedy="correct it, or see the driver's log for the full text; nothing of the write is visible.",
             **details,
         )
     causes = _PYTHON.findall(text)
@@ -119,7 +119,7 @@ def translate(text: str) -> HudiError:
     )
     return WriteFailedError(
         f"the Spark job failed: {cause.strip()[:500]}",
-        remedy="see the driver's log for the whole of it; nothing of the write is visible.",
+        remedy="see the driver's log for the full text; nothing of the write is visible.",
     )
 
 

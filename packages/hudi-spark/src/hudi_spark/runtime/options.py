@@ -76,8 +76,8 @@ def with_partition_by(options: Mapping[str, str], columns: Sequence[str]) -> dic
     wanted = ",".join(columns)
     if given is not None and [f.strip() for f in given.split(",")] != list(columns):
         raise ConflictingOptionError(
-            f"partitionBy({', '.join(map(repr, columns))}) and {PARTITION}={given} say different things",
-            remedy="leave one of them out.",
+            f"partitionBy({', '.join(map(repr, columns))}) contradicts {PARTITION}={given}",
+            remedy="omit one of them.",
             option=PARTITION,
         )
     out[PARTITION] = wanted

@@ -86,9 +86,9 @@ def given_out(checkpoint: Storage) -> Iterator[IssuedOffsets]:
                     if "path" not in line:
                         continue
                     raise CorruptFileError(
-                        f"a line of the query's checkpoint cannot be read: {e}",
+                        f"an unreadable line in the query's checkpoint: {e}",
                         file=path,
-                        remedy="restore the checkpoint from a backup, or begin with a new one.",
+                        remedy="restore the checkpoint from a backup, or start with a new one.",
                     ) from None
                 marker = OffsetFile.parse(found.rpartition("/")[2])
                 if marker is not None:

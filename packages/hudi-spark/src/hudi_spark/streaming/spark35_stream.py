@@ -59,13 +59,13 @@ class PlanMarkers:
             for name in batch.column(0).to_pylist():
                 if name.startswith(ERROR):
                     raise StorageError(
-                        f"the table cannot be followed: {name.removeprefix(ERROR)}",
+                        f"following the table failed: {name.removeprefix(ERROR)}",
                         table=self.stream.uri,
-                        remedy="start the query again with the same checkpoint; no change is lost.",
+                        remedy="restart the query with the same checkpoint; no change is lost.",
                     )
                 marker = OffsetFile.parse(name.strip())
                 if marker is None:
-                    raise UnsupportedError(f"{name!r} is no marker of a stream")
+                    raise UnsupportedError(f"{name!r} is not an offset file of a stream")
                 scan = self.stream.scan(marker.begin, marker.end)
                 columns = [n for n in self.columns if n in scan.schema.names]
                 scan = self.stream.scan(marker.begin, marker.end, columns)
@@ -106,7 +106,7 @@ class Follower:
             found = [g for g in given_out(storage) if g.marker.stream == self.id]
             if len({g.source for g in found}) > 1:
                 raise UnsupportedError(
-                    "one query reads the same stream of a table twice",
+                    "a query reads the same table stream twice",
                     table=self.stream.uri,
                     remedy="load it once and use that frame twice.",
                 )
@@ -139,7 +139,7 @@ class Follower:
                     failed = 0
                 except HudiError as e:
                     failed += 1
-                    log.warning("the table %s cannot be looked at: %s", self.stream.uri, e)
+                    log.warning("reading the table %s failed: %s", self.stream.uri, e)
                     if failed == MOST_FAILURES:  # now the query is to fail too
                         self._fail(e)
                         return
@@ -197,7 +197,7 @@ def _folder(spark: SparkSession, given: str | None) -> str:
     if given is None:
         if not str(spark.sparkContext.master).startswith("local"):
             raise OptionError(
-                f"a stream of this version of Spark on a cluster needs {FOLDER_OPTION}",
+                f"a stream on a cluster of this Spark version needs {FOLDER_OPTION}",
                 remedy="name a folder that the driver and all executors reach; it may be empty at each start.",
                 option=FOLDER_OPTION,
             )
@@ -214,7 +214,7 @@ def _seconds(text: str | None) -> float:
         seconds = 0.0
     if seconds <= 0:
         raise InvalidOptionError(
-            f"{POLL_OPTION}={text!r} is no number of seconds",
+            f"{POLL_OPTION}={text!r} is not a number of seconds",
             remedy="give a number above 0.",
             option=POLL_OPTION,
         )

@@ -67,7 +67,7 @@ class TableStream:
         for key in (BEGIN, END, AS_OF):
             if key in names:
                 raise ConflictingOptionError(
-                    f"{key} is given to a stream",
+                    f"streams do not support {key}",
                     remedy=f"use {START_OFFSET}: earliest, latest or an instant.",
                     option=key,
                 )
@@ -114,7 +114,7 @@ class TableStream:
         own = COMPLETION if by_completion(config) or table.config.version.has_completion_times else STABLE
         found = table.convert_checkpoint(begin, order=config.start_offset_order, to=own)
         if found.repeated:
-            log.info("%s: the stream gives the rows of %s again", self.uri, ", ".join(found.repeated))
+            log.info("%s: the stream returns the rows of %s again", self.uri, ", ".join(found.repeated))
         return START if is_start(found.checkpoint) else found.checkpoint
 
     def scan(self, start: str, end: str, columns: Sequence[str] | None = None) -> Scan:

@@ -46,8 +46,8 @@ def _by_user(rows: DataFrame, name: str, tasks: int | None) -> DataFrame:
     if getattr(out, "schema", None) != rows.schema:
         got = f"columns {out.columns}" if hasattr(out, "columns") else type(out).__name__
         raise OptionError(
-            f"the partitioner {name} gave back {got}, not the columns {rows.columns} that it was given",
-            remedy="it may change the order and the partitions of the rows, nothing else; give back a DataFrame.",
+            f"the partitioner {name} returned {got}, not the given columns {rows.columns}",
+            remedy="it may change only the order and the partitions of the rows; return a DataFrame.",
         )
     ordered: DataFrame = out
     return ordered

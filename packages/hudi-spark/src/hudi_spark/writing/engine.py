@@ -203,8 +203,8 @@ class SparkEngine:
         if keyless:
             fields = ", ".join(repr(f) for f in task.key_spec.key_fields) or RECORD_KEY
             raise RecordKeyError(
-                f"the record key, made of {fields}, is null or empty in {keyless:,} of {total:,} rows",
-                remedy="fill the column(s), or leave such rows out.",
+                f"the record key ({fields}) is null or empty in {keyless:,} of {total:,} rows",
+                remedy="fill the columns, or omit these rows.",
                 columns=list(task.key_spec.key_fields),
             )
         if orderless:

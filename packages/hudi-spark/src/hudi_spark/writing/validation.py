@@ -170,7 +170,7 @@ def _condition(rows: DataFrame, name: str, text: str) -> Column:
         raise _not_understood(rows, name, e) from e
     if not isinstance(kind, T.BooleanType):
         raise InvalidOptionError(
-            f"rule {name!r} is a {kind.simpleString()}, not true or false",
+            f"rule {name!r} has type {kind.simpleString()}, not boolean",
             remedy="give a condition; nothing was written.",
             option=RULES,
         )
@@ -185,7 +185,7 @@ def _not_understood(rows: DataFrame, name: str, error: PySparkException) -> Hudi
         missing.message = f"rule {name!r}: {missing.message}"
         return missing
     return InvalidOptionError(
-        f"rule {name!r} cannot be understood: {_first_line(error)}",
+        f"rule {name!r} is invalid: {_first_line(error)}",
         remedy="correct the condition; nothing was written.",
         option=RULES,
     )

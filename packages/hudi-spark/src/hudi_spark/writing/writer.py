@@ -41,8 +41,8 @@ def save_frame(
     """
     if layout:
         raise UnsupportedError(
-            f"{', '.join(dict.fromkeys(layout))} means nothing for Hudi tables",
-            remedy="leave it out; hoodie.bulkinsert.sort.mode and the table's partitions give the layout.",
+            f"{', '.join(dict.fromkeys(layout))} has no meaning for Hudi tables",
+            remedy="omit it; hoodie.bulkinsert.sort.mode and the table's partitions determine the layout.",
         )
     spark = frame.sparkSession
     given = merged(session_options(spark), with_partition_by(options, partition_by))
