@@ -57,5 +57,5 @@ def test_a_function_that_cannot_be_imported_is_told_with_its_option(reference):
 
 
 def test_what_is_no_function_is_refused():
-    with pytest.raises(InvalidOptionError, match="is no function but a str"):
+    with pytest.raises(InvalidOptionError, match="is a str, not a function"):
         checks.imported("json:__name__", "o")

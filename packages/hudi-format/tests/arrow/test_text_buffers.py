@@ -56,5 +56,5 @@ def test_chunks_become_one_array_as_wide_as_the_widest():
     "column", [pa.array([1]), pa.array([b"a"]), pa.array([["a"]]), pa.array([1]).dictionary_encode()]
 )
 def test_a_column_that_is_no_text_is_refused(column):
-    with pytest.raises(TypeError, match="expected a column of text"):
+    with pytest.raises(TypeError, match="expected a text column"):
         text_chunks(column)

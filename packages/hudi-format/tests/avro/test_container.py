@@ -46,7 +46,7 @@ def test_blocks_are_counted_and_a_known_head_is_taken_again():
 @pytest.mark.parametrize("records", [[], [{"a": 1, "b": None}] * 2])
 def test_a_plan_is_one_record(records):
     with pytest.raises(
-        CorruptFileError, match=f"no readable plan: it holds {len(records)} records instead of one"
+        CorruptFileError, match=f"unreadable plan: it holds {len(records)} records instead of one"
     ):
         read_container(written(*records), what="plan")
 
@@ -55,7 +55,7 @@ def test_a_plan_is_one_record(records):
 def test_every_cut_is_corrupt(codec):
     data = written({"a": 300, "b": "text"}, codec=codec)
     for end in range(len(data)):
-        with pytest.raises(CorruptFileError, match="no readable plan"):
+        with pytest.raises(CorruptFileError, match="unreadable plan"):
             read_container(data[:end], what="plan")
 
 

@@ -65,9 +65,9 @@ def test_dicts_are_maps_where_the_table_says_so():
     [
         (
             {"n": [1, 2, "x"]},
-            r"column n: 'x' in row 2 \(counted from 0\) does not go with the values before it",
+            r"column n: 'x' in row 2 \(counted from 0\) has another type than the values before it",
         ),
-        ({"a": [1], "b": [1, 2]}, "do not make a table"),
+        ({"a": [1], "b": [1, 2]}, "do not form a table"),
         (7, "cannot read rows from int"),
         ([], "cannot read rows from list"),
         ("text", "cannot read rows from str"),

@@ -18,7 +18,7 @@ WITHIN = ["", "a", "a..b", "..a/b", "a/...", "%2e/a", "é/..é", "a b/c=d", "\ud
 def test_what_leads_out_is_refused_for_reads_too(path):
     assert leads_out(path)
     assert not is_plain(path)
-    with pytest.raises(CorruptFileError, match="names nothing below the table's folder"):
+    with pytest.raises(CorruptFileError, match="is not below the table's folder"):
         check_below(path, "/t")
 
 
