@@ -14,7 +14,7 @@ from hudi_timeline.file_system_view.file_slices import SliceBuilder
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.active_timeline import Timeline, load_timeline
 from hudi_timeline.timeline.archived_timeline import archived_instants
-from hudi_timeline.timeline.instant import parse_instant_file_2
+from hudi_timeline.timeline.instant import parse_instant_file
 
 pytestmark = pytest.mark.req("FS-11")
 GROUP = ("p", "f")
@@ -38,7 +38,7 @@ def by_name(pending=""):
 def by_completion(pending="", **times):
     """The builder of a table of version 8; its delta commit `d30=35` was requested at 30 and completed at 35."""
     names = [f"{d[1:]}_{done}.deltacommit" for d, done in times.items()]
-    timeline = Timeline.of_files([parse_instant_file_2(n, "t") for n in names])
+    timeline = Timeline.of_files([parse_instant_file(n, "t") for n in names])
     return SliceBuilder(None, LAYOUT_2, timeline, {GROUP: pending} if pending else {})
 
 

@@ -20,14 +20,14 @@ from hudi_timeline.timeline.active_timeline import (
 from hudi_timeline.timeline.avro_files import parse
 from hudi_timeline.timeline.commit_files import read_commit_files
 from hudi_timeline.timeline.commit_metadata import parse_commit
-from hudi_timeline.timeline.instant import parse_instant_file_2
+from hudi_timeline.timeline.instant import parse_instant_file
 
 FOLDER = ".hoodie/timeline"
 A, B, C, D = (f"2026010100000{n}000" for n in range(4))
 
 
 def instant(name):
-    return parse_instant_file_2(name, FOLDER)
+    return parse_instant_file(name, FOLDER)
 
 
 @pytest.fixture

@@ -67,11 +67,16 @@ def test_other_names_are_no_instants(name):
 
 @pytest.mark.req("TM-04", "TM-02")
 @given(st.from_regex(r"[0-9]{14,20}", fullmatch=True), st.sampled_from(sorted(ACTIONS)),
-       st.sampled_from([REQUESTED, INFLIGHT, COMPLETED]))  # fmt: skip
-def test_every_name_that_is_made_is_read_back(time, action, state):
-    instant = parse_instant_file(file_name(time, action, state))
+       st.sampled_from([REQUESTED, INFLIGHT, COMPLETED]), st.sampled_from(["", "20260101000000000"]))  # fmt: skip
+def test_every_name_that_is_made_is_read_back(time, action, state, completion):
+    name = file_name(time, action, state, completion)
+    said = completion if state == COMPLETED else ""
+    instant = parse_instant_file(name, ".hoodie/timeline")
     assert instant is not None
-    assert (instant.time, instant.state) == (time, state)
+    assert (instant.time, instant.state, instant.completion) == (time, state, said)
+    assert instant.path == f".hoodie/timeline/{name}"
+    # Versions up to 6 know no completion times.
+    assert (parse_instant_file(name) is None) == bool(said)
     assert instant.comparable_action == Instant(time, action, state).comparable_action
 
 

@@ -18,7 +18,15 @@ from hudi_timeline.timeline.action_metadata import Action, CleanMetadata
 from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
 from hudi_timeline.timeline.commit_files import CommitFiles
 from hudi_timeline.timeline.commit_metadata import parse_commit
-from hudi_timeline.timeline.instant import CLEAN, INFLIGHT, WRITE_ACTIONS, Instant, gone_since
+from hudi_timeline.timeline.instant import (
+    CLEAN,
+    COMPLETED,
+    INFLIGHT,
+    WRITE_ACTIONS,
+    Instant,
+    file_name,
+    gone_since,
+)
 from hudi_timeline.timeline.lsm_timeline import history_files, history_instants, history_metadata
 
 
@@ -164,7 +172,9 @@ def _contents(snapshot: TableSnapshot, times: set[str]) -> dict[Instant, CommitF
         if instant.action not in WRITE_ACTIONS or instant.time not in times or not data:
             continue
         try:
-            named = replace(instant, file_name=f"{instant.time}_{instant.completion}.{instant.action}")
+            named = replace(
+                instant, file_name=file_name(instant.time, instant.action, COMPLETED, instant.completion)
+            )
             out[named] = CommitFiles.of(parse_commit(data))
         except (CorruptFileError, UnsupportedError) as e:
             raise e.at(table=snapshot.storage.uri, instant=instant.time) from None

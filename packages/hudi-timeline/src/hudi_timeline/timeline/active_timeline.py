@@ -46,7 +46,6 @@ from hudi_timeline.timeline.instant import (
     instant_key,
     parse_instant,
     parse_instant_file,
-    parse_instant_file_2,
     unknown_action,
     zone_of,
 )
@@ -337,9 +336,7 @@ def _known(entry: FileInfo, folder: str, storage: Storage | None) -> FileInfo:
 
 
 def _parsed(entry: FileInfo, folder: str) -> Instant | None:
-    if folder == META_FOLDER:
-        return parse_instant_file(entry.name, mtime_ms=entry.mtime_ms, size=entry.size)
-    return parse_instant_file_2(entry.name, folder, mtime_ms=entry.mtime_ms, size=entry.size)
+    return parse_instant_file(entry.name, folder, mtime_ms=entry.mtime_ms, size=entry.size)
 
 
 def modified_at(instant: Instant, zone: tzinfo | None) -> str:

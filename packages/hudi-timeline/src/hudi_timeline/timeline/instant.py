@@ -46,8 +46,7 @@ _COMPARABLE = {COMPACTION: COMMIT, LOG_COMPACTION: DELTA_COMMIT, CLUSTERING: REP
 
 _UNKNOWN = re.compile(r"[0-9]{14,17}(?:_[0-9]{14,17})?\.([a-z]+)(?:\.(?:requested|inflight))?\Z")
 # ASCII only: int() and the order of text must agree on what a digit is.
-_NAME = re.compile(r"([0-9]+)\.([a-z]+)(?:\.([a-z]+))?\Z")
-_NAME_2 = re.compile(r"([0-9]+)(?:_([0-9]+))?\.([a-z]+)(?:\.([a-z]+))?\Z")
+_NAME = re.compile(r"([0-9]+)(?:_([0-9]+))?\.([a-z]+)(?:\.([a-z]+))?\Z")
 
 
 @total_ordering
@@ -94,47 +93,31 @@ class Instant:
         return f"{self.time} {self.action} {self.state.lower()}"
 
 
-def parse_instant_file(name: str, *, mtime_ms: int = 0, size: int = -1) -> Instant | None:
-    """The instant of a file in `.hoodie`, or None.
+def parse_instant_file(
+    name: str, folder: str = META_DIR, *, mtime_ms: int = 0, size: int = -1
+) -> Instant | None:
+    """The instant of a file of the timeline, or None.
 
     Names with unknown words are no instants: leftovers of writers' temporary files, and what later
     versions add.
+
+    Args:
+        folder: the timeline's, below the table; names in one of its own have completion times.
     """
     match = _NAME.match(name)
     if match is None:
         return None
-    time, word, state_word = match.groups()
-    if word == "inflight" and state_word is None:
-        return Instant(time, COMMIT, INFLIGHT, name, mtime_ms, size)
-    if word not in ACTIONS:
-        return None
-    state = _state(word, state_word)
-    if state is None:
-        return None
-    return Instant(time, word, state, name, mtime_ms, size)
-
-
-def parse_instant_file_2(name: str, folder: str, *, mtime_ms: int = 0, size: int = -1) -> Instant | None:
-    """The instant of a file in a timeline of layout 2, or None.
-
-    Args:
-        folder: the timeline's, below the table.
-    """
-    match = _NAME_2.match(name)
-    if match is None:
-        return None
     time, completion, word, state_word = match.groups()
+    by_completion = folder != META_DIR
+    if completion is not None and not by_completion:
+        return None
     if word == "inflight" and state_word is None and completion is None:
         return Instant(time, COMMIT, INFLIGHT, name, mtime_ms, size, folder=folder)
-    if word not in ACTIONS and word != CLUSTERING:
+    if word not in ACTIONS and not (by_completion and word == CLUSTERING):
         return None
     state = _state(word, state_word)
-    if state is None:
+    if state is None or (completion is not None and state != COMPLETED):
         return None
-    if state != COMPLETED:
-        if completion is not None:
-            return None
-        return Instant(time, word, state, name, mtime_ms, size, folder=folder)
     return Instant(time, word, state, name, mtime_ms, size, completion or "", folder)
 
 
@@ -161,10 +144,15 @@ def instant_key(name: str) -> tuple[str, str]:
     return time, _COMPARABLE.get(action, action)
 
 
-def file_name(time: str, action: str, state: str) -> str:
-    """File name of an instant below `.hoodie`."""
+def file_name(time: str, action: str, state: str, completion: str = "") -> str:
+    """File name of an instant in the timeline's folder.
+
+    Args:
+        completion: of a completed instant where names have completion times; else "".
+    """
     if state == COMPLETED:
-        return f"{time}.{_COMPARABLE.get(action, action)}"
+        stem = f"{time}_{completion}" if completion else time
+        return f"{stem}.{_COMPARABLE.get(action, action)}"
     if state == INFLIGHT and action == COMMIT:
         return f"{time}.inflight"
     return f"{time}.{action}.{state.lower()}"
