@@ -12,152 +12,100 @@ INDEX_CLASSES = {
     "org.apache.hudi.index.bloom.HoodieBloomIndex": "BLOOM",
     "org.apache.hudi.index.bloom.HoodieGlobalBloomIndex": "GLOBAL_BLOOM",
 }
+# What belongs together of a declaration stands in one line.
+# fmt: off
 INDEX_TYPE = ConfigKey(
     "hoodie.index.type",
     choice(
-        "SIMPLE",
-        "GLOBAL_SIMPLE",
-        "BLOOM",
-        "GLOBAL_BLOOM",
-        "BUCKET",
-        "RECORD_INDEX",
-        "GLOBAL_RECORD_LEVEL_INDEX",
-        "RECORD_LEVEL_INDEX",
-        "INMEMORY",
-        "HBASE",
-        "FLINK_STATE",
-        "BUCKET_HASH_INDEX",
+        "SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM", "BUCKET", "RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX",
+        "RECORD_LEVEL_INDEX", "INMEMORY", "HBASE", "FLINK_STATE", "BUCKET_HASH_INDEX",
     ),
     doc=(
-        "How the file of an incoming key is found: by reading keys (SIMPLE), or after a look at key ranges "
-        "and bloom filters (BLOOM); within partitions, or in all of them (GLOBAL_...). SIMPLE if not given, "
-        "or the global index that the table remembers."
+        "How the file of an incoming key is found: by reading keys (SIMPLE), or after a look at key ranges and bloom "
+        "filters (BLOOM); within partitions, or in all of them (GLOBAL_...). SIMPLE if not given, or the global "
+        "index that the table remembers."
     ),
     unsupported=Unsupported(
-        other_than(*INDEX_CLASSES.values()),
-        "an index that is not provided",
-        f"set it to one of {', '.join(INDEX_CLASSES.values())}, or leave it out",
-    ),
+        other_than(*INDEX_CLASSES.values()), "an index that is not provided",
+        f"set it to one of {', '.join(INDEX_CLASSES.values())}, or leave it out"
+    )
 )
 INDEX_CLASS = ConfigKey(
-    "hoodie.index.class",
-    STRIPPED,
-    doc="The index by its class.",
+    "hoodie.index.class", STRIPPED, doc="The index by its class.",
     unsupported=Unsupported(
-        other_than(*INDEX_CLASSES),
-        "an index class",
-        f"set hoodie.index.type to one of {', '.join(INDEX_CLASSES.values())}",
-    ),
+        other_than(*INDEX_CLASSES), "an index class",
+        f"set hoodie.index.type to one of {', '.join(INDEX_CLASSES.values())}"
+    )
 )
 INDEX_SWITCH = ConfigKey(
-    "hudi.index.allow.switch",
-    BOOLEAN,
-    "false",
-    since="0.1.0",
-    doc="An index within partitions may follow a global one.",
+    "hudi.index.allow.switch", BOOLEAN, "false", since="0.1.0",
+    doc="An index within partitions may follow a global one."
 )
 BLOOM_PRUNE_BY_RANGES = ConfigKey(
-    "hoodie.bloom.index.prune.by.ranges",
-    BOOLEAN,
-    "true",
-    doc="BLOOM leaves out files whose key range does not hold a key.",
+    "hoodie.bloom.index.prune.by.ranges", BOOLEAN, "true",
+    doc="BLOOM leaves out files whose key range does not hold a key."
 )
 BLOOM_UPDATE_PARTITION = ConfigKey(
-    "hoodie.bloom.index.update.partition.path",
-    BOOLEAN,
-    "true",
-    doc="GLOBAL_BLOOM moves a record whose partition changed; else it is updated where it is.",
+    "hoodie.bloom.index.update.partition.path", BOOLEAN, "true",
+    doc="GLOBAL_BLOOM moves a record whose partition changed; else it is updated where it is."
 )
 SIMPLE_UPDATE_PARTITION = ConfigKey(
-    "hoodie.simple.index.update.partition.path",
-    BOOLEAN,
-    "true",
-    doc="GLOBAL_SIMPLE moves a record whose partition changed; else it is updated where it is.",
+    "hoodie.simple.index.update.partition.path", BOOLEAN, "true",
+    doc="GLOBAL_SIMPLE moves a record whose partition changed; else it is updated where it is."
 )
 CODEC = ConfigKey(
     "hoodie.parquet.compression.codec",
-    choice("gzip", "snappy", "zstd", "lz4", "lz4_raw", "brotli", "lzo", "uncompressed", "none", ""),
-    "zstd",
+    choice("gzip", "snappy", "zstd", "lz4", "lz4_raw", "brotli", "lzo", "uncompressed", "none", ""), "zstd",
     doc="Compression of base files. zstd here, gzip in Apache Hudi.",
     unsupported=Unsupported(
         lambda v: v in ("brotli", "lzo"), "a Parquet codec", "use zstd, gzip, snappy, lz4 or uncompressed"
-    ),
+    )
 )
-ZSTD_LEVEL = ConfigKey(
-    "parquet.compression.codec.zstd.level", whole(-7, 22), doc="Compression level of zstd."
-)
+ZSTD_LEVEL = ConfigKey("parquet.compression.codec.zstd.level", whole(-7, 22), doc="Compression level of zstd.")
 PARQUET_BLOCK_BYTES = ConfigKey("hoodie.parquet.block.size", BYTES, "125829120", doc="Size of a row group.")
 PARQUET_PAGE_BYTES = ConfigKey("hoodie.parquet.page.size", BYTES, "1048576", doc="Size of a page.")
 PARQUET_MAX_FILE_BYTES = ConfigKey(
-    "hoodie.parquet.max.file.size",
-    BYTES,
-    "125829120",
-    doc="Size at which a base file ends and the next begins.",
+    "hoodie.parquet.max.file.size", BYTES, "125829120", doc="Size at which a base file ends and the next begins."
 )
 PARQUET_DICTIONARY = ConfigKey(
-    "hoodie.parquet.dictionary.enabled",
-    BOOLEAN,
-    "true",
-    doc="Columns are dictionary-encoded while that pays.",
+    "hoodie.parquet.dictionary.enabled", BOOLEAN, "true", doc="Columns are dictionary-encoded while that pays."
 )
 SMALL_FILE_LIMIT_BYTES = ConfigKey(
-    "hoodie.parquet.small.file.limit",
-    whole(unit="bytes (0 or less: no file takes new records)"),
-    "104857600",
-    doc="Base files below it take new records; 0: new records go to new files.",
+    "hoodie.parquet.small.file.limit", whole(unit="bytes (0 or less: no file takes new records)"), "104857600",
+    doc="Base files below it take new records; 0: new records go to new files."
 )
 RECORD_SIZE_ESTIMATE = ConfigKey(
-    "hoodie.copyonwrite.record.size.estimate",
-    whole(1, unit="bytes"),
-    "1024",
-    doc="Size of a record until a commit tells a better one.",
+    "hoodie.copyonwrite.record.size.estimate", whole(1, unit="bytes"), "1024",
+    doc="Size of a record until a commit tells a better one."
 )
 RECORD_SIZE_THRESHOLD = ConfigKey(
-    "hoodie.record.size.estimation.threshold",
-    number(0),
-    "1.0",
-    doc="Share of the small-file limit that a commit must have written for its record size to count.",
+    "hoodie.record.size.estimation.threshold", number(0), "1.0",
+    doc="Share of the small-file limit that a commit must have written for its record size to count."
 )
 INSERT_SPLIT_SIZE = ConfigKey(
-    "hoodie.copyonwrite.insert.split.size",
-    whole(1, unit="records"),
-    "500000",
-    doc="New records of a file group when auto split is off.",
+    "hoodie.copyonwrite.insert.split.size", whole(1, unit="records"), "500000",
+    doc="New records of a file group when auto split is off."
 )
 INSERT_AUTO_SPLIT = ConfigKey(
-    "hoodie.copyonwrite.insert.auto.split",
-    BOOLEAN,
-    "true",
-    doc="New records of a file group follow from the record size.",
+    "hoodie.copyonwrite.insert.auto.split", BOOLEAN, "true",
+    doc="New records of a file group follow from the record size."
 )
 BLOOM_ENABLED = ConfigKey(
-    "hoodie.parquet.bloom.filter.enabled",
-    BOOLEAN,
-    "true",
-    since="0.15.0",
-    doc="Base files carry a bloom filter of their keys.",
+    "hoodie.parquet.bloom.filter.enabled", BOOLEAN, "true", since="0.15.0",
+    doc="Base files carry a bloom filter of their keys."
 )
 BLOOM_TYPE = ConfigKey(
-    "hoodie.bloom.index.filter.type",
-    choice("SIMPLE", "DYNAMIC_V0"),
-    "DYNAMIC_V0",
-    doc="Bloom filter of one size, or one that grows.",
+    "hoodie.bloom.index.filter.type", choice("SIMPLE", "DYNAMIC_V0"), "DYNAMIC_V0",
+    doc="Bloom filter of one size, or one that grows."
 )
 BLOOM_ENTRIES = ConfigKey(
-    "hoodie.index.bloom.num_entries",
-    whole(1, 2**31 - 1, unit="keys"),
-    "60000",
-    doc="Keys that a bloom filter is made for, at first.",
+    "hoodie.index.bloom.num_entries", whole(1, 2**31 - 1, unit="keys"), "60000",
+    doc="Keys that a bloom filter is made for, at first."
 )
 BLOOM_FPP = ConfigKey(
-    "hoodie.index.bloom.fpp",
-    number(above=0, below=1),
-    "0.000000001",
-    doc="False positive rate of a bloom filter.",
+    "hoodie.index.bloom.fpp", number(above=0, below=1), "0.000000001", doc="False positive rate of a bloom filter."
 )
 BLOOM_MAX_ENTRIES = ConfigKey(
-    "hoodie.bloom.index.filter.dynamic.max.entries",
-    whole(1, 2**31 - 1, unit="keys"),
-    "100000",
-    doc="Keys up to which a dynamic bloom filter grows.",
+    "hoodie.bloom.index.filter.dynamic.max.entries", whole(1, 2**31 - 1, unit="keys"), "100000",
+    doc="Keys up to which a dynamic bloom filter grows."
 )

@@ -41,253 +41,163 @@ _SCHEMA_FILE = "keep the schema in a file, and name that in hoodie.streamer.sche
 _BOTH = frozenset({WRITE, READ})
 _ONLY_READ = frozenset({READ})
 
+# What belongs together of a declaration stands in one line.
+# fmt: off
 UNSUPPORTED = (
     ConfigKey(
-        "hoodie.table.version",
-        NAME,
-        "ZERO",
-        unsupported=Unsupported(_other_version, "another table version", _WRITTEN),
+        "hoodie.table.version", NAME, "ZERO",
+        unsupported=Unsupported(_other_version, "another table version", _WRITTEN)
     ),
     ConfigKey(
-        "hoodie.write.table.version",
-        NAME,
-        "9",
-        since="1.0.0",
-        unsupported=Unsupported(_other_version, "another table version", _WRITTEN),
+        "hoodie.write.table.version", NAME, "9", since="1.0.0",
+        unsupported=Unsupported(_other_version, "another table version", _WRITTEN)
     ),
     ConfigKey(
-        "hoodie.timeline.layout.version",
-        WHOLE,
-        "1",
-        since="0.5.1",
-        unsupported=Unsupported(lambda v: v != WRITE_VERSION.layout, "another timeline layout", _WRITTEN),
+        "hoodie.timeline.layout.version", WHOLE, "1", since="0.5.1",
+        unsupported=Unsupported(lambda v: v != WRITE_VERSION.layout, "another timeline layout", _WRITTEN)
     ),
     ConfigKey(
-        "hoodie.table.format",
-        TEXT,
-        "native",
-        since="1.2.0",
-        unsupported=Unsupported(other_than("native"), "another table format", "leave it out"),
+        "hoodie.table.format", TEXT, "native", since="1.2.0",
+        unsupported=Unsupported(other_than("native"), "another table format", "leave it out")
     ),
     ConfigKey(
-        "hoodie.table.base.file.format",
-        choice("PARQUET", "ORC", "HFILE"),
-        "PARQUET",
-        alternatives=(
-            "hoodie.table.ro.file.format",
-            "hoodie.base.file.format",
-        ),
-        unsupported=Unsupported(other_than("PARQUET"), "base files other than Parquet", "set it to PARQUET"),
+        "hoodie.table.base.file.format", choice("PARQUET", "ORC", "HFILE"), "PARQUET",
+        alternatives=("hoodie.table.ro.file.format", "hoodie.base.file.format"),
+        unsupported=Unsupported(other_than("PARQUET"), "base files other than Parquet", "set it to PARQUET")
     ),
     refused_if_true(
         "hoodie.table.multiple.base.file.formats.enable", "several base file formats", _LATER, since="1.0.0"
     ),
     ConfigKey(
-        "hoodie.archivelog.folder",
-        TEXT,
-        "archived",
-        unsupported=Unsupported(
-            other_than("archived"), "another folder for archived instants", "leave it out"
-        ),
+        "hoodie.archivelog.folder", TEXT, "archived",
+        unsupported=Unsupported(other_than("archived"), "another folder for archived instants", "leave it out")
     ),
-    refused_if_true(
-        "hoodie.allow.operation.metadata.field", "the operation meta column", _LATER, since="0.9.0"
-    ),
-    refused_if_true(
-        "hoodie.partition.metafile.use.base.format", "partition metadata in Parquet", "set it to false"
-    ),
+    refused_if_true("hoodie.allow.operation.metadata.field", "the operation meta column", _LATER, since="0.9.0"),
+    refused_if_true("hoodie.partition.metafile.use.base.format", "partition metadata in Parquet", "set it to false"),
     ConfigKey(
-        "hoodie.parquet.outputtimestamptype",
-        choice("TIMESTAMP_MICROS", "TIMESTAMP_MILLIS", "INT96"),
+        "hoodie.parquet.outputtimestamptype", choice("TIMESTAMP_MICROS", "TIMESTAMP_MILLIS", "INT96"),
         "TIMESTAMP_MICROS",
         unsupported=Unsupported(
-            other_than("TIMESTAMP_MICROS"),
-            "timestamps in another form",
-            "leave it out; timestamps are written with microseconds, which every engine reads",
-        ),
+            other_than("TIMESTAMP_MICROS"), "timestamps in another form",
+            "leave it out; timestamps are written with microseconds, which every engine reads"
+        )
     ),
     refused_if_true("hoodie.table.cdc.enabled", "change data capture", _LATER, since="0.13.0"),
     refused_if_given("hoodie.avro.schema", "another name of a given schema", "use hoodie.write.schema"),
     refused_if_given(
-        "hoodie.streamer.schemaprovider.registry.url",
-        "a schema registry",
-        _SCHEMA_FILE,
-        alternatives=("hoodie.deltastreamer.schemaprovider.registry.url",),
+        "hoodie.streamer.schemaprovider.registry.url", "a schema registry", _SCHEMA_FILE,
+        alternatives=("hoodie.deltastreamer.schemaprovider.registry.url",)
     ),
     refused_if_given(
-        "hoodie.streamer.schemaprovider.registry.targetUrl",
-        "a schema registry",
-        _SCHEMA_FILE,
-        alternatives=("hoodie.deltastreamer.schemaprovider.registry.targetUrl",),
+        "hoodie.streamer.schemaprovider.registry.targetUrl", "a schema registry", _SCHEMA_FILE,
+        alternatives=("hoodie.deltastreamer.schemaprovider.registry.targetUrl",)
     ),
+    refused_if_given("hoodie.internal.schema", "schema on read", "leave it out; columns may be added and widened"),
     refused_if_given(
-        "hoodie.internal.schema", "schema on read", "leave it out; columns may be added and widened"
-    ),
-    refused_if_given(
-        "hoodie.table.create.schema",
-        "a schema as an option",
-        "create the table with HudiTable.create, or let the first write make it",
+        "hoodie.table.create.schema", "a schema as an option",
+        "create the table with HudiTable.create, or let the first write make it"
     ),
     refused_if_true(
-        "hoodie.write.complex.keygen.new.encoding",
-        "another encoding of complex keys",
-        "leave it out",
-        since="1.1.0",
+        "hoodie.write.complex.keygen.new.encoding", "another encoding of complex keys", "leave it out", since="1.1.0"
     ),
     ConfigKey(
-        "hoodie.datasource.write.record.merger.impls",
-        FIELDS,
-        "org.apache.hudi.common.model.HoodieAvroRecordMerger",
-        since="0.13.0",
-        alternatives=("hoodie.write.record.merge.custom.implementation.classes",),
+        "hoodie.datasource.write.record.merger.impls", FIELDS, "org.apache.hudi.common.model.HoodieAvroRecordMerger",
+        since="0.13.0", alternatives=("hoodie.write.record.merge.custom.implementation.classes",),
         unsupported=Unsupported(
             lambda v: v not in ((), ("HoodieAvroRecordMerger",), (MODELS + "HoodieAvroRecordMerger",)),
-            "a record merger",
-            _PAYLOAD_INSTEAD,
-        ),
+            "a record merger", _PAYLOAD_INSTEAD
+        )
     ),
     ConfigKey(
-        "hoodie.datasource.write.record.merger.strategy",
-        TEXT,
-        "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
-        since="0.13.0",
-        alternatives=("hoodie.write.record.merge.strategy.id",),
+        "hoodie.datasource.write.record.merger.strategy", TEXT, "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+        since="0.13.0", alternatives=("hoodie.write.record.merge.strategy.id",),
         unsupported=Unsupported(
             other_than("eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"), "a merge strategy", _PAYLOAD_INSTEAD
-        ),
+        )
     ),
     ConfigKey(
-        "hoodie.compaction.record.merger.strategy",
-        TEXT,
-        "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
-        since="0.13.0",
+        "hoodie.compaction.record.merger.strategy", TEXT, "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5", since="0.13.0",
         alternatives=("hoodie.record.merge.strategy.id",),
         unsupported=Unsupported(
             other_than("eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"), "a merge strategy", _PAYLOAD_INSTEAD
-        ),
+        )
     ),
     ConfigKey(
-        "hoodie.record.merge.mode",
-        choice("COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING", "CUSTOM"),
-        since="1.0.0",
-        unsupported=Unsupported(is_given, "merge modes of table version 8", _PAYLOAD_INSTEAD),
+        "hoodie.record.merge.mode", choice("COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING", "CUSTOM"), since="1.0.0",
+        unsupported=Unsupported(is_given, "merge modes of table version 8", _PAYLOAD_INSTEAD)
     ),
     ConfigKey(
-        "hoodie.write.record.merge.mode",
-        choice("COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING", "CUSTOM"),
-        since="1.0.0",
-        unsupported=Unsupported(is_given, "merge modes of table version 8", _PAYLOAD_INSTEAD),
+        "hoodie.write.record.merge.mode", choice("COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING", "CUSTOM"),
+        since="1.0.0", unsupported=Unsupported(is_given, "merge modes of table version 8", _PAYLOAD_INSTEAD)
     ),
-    refused_if_given(
-        "hoodie.table.partial.update.mode", "partial updates", "write whole rows", since="1.1.0"
-    ),
-    refused_if_given(
-        "hoodie.write.partial.update.schema", "partial updates", "write whole rows", since="1.0.0"
-    ),
+    refused_if_given("hoodie.table.partial.update.mode", "partial updates", "write whole rows", since="1.1.0"),
+    refused_if_given("hoodie.write.partial.update.schema", "partial updates", "write whole rows", since="1.0.0"),
     refused_if_true("hoodie.merge.data.validation.enabled", "counting rows after each merge", "leave it out"),
     refused_if_true(
-        "hoodie.fail.job.on.duplicate.data.file.detection",
-        "looking for duplicate data files",
-        "leave it out",
-        since="1.0.0",
+        "hoodie.fail.job.on.duplicate.data.file.detection", "looking for duplicate data files", "leave it out",
+        since="1.0.0"
     ),
     ConfigKey(
-        "hoodie.bulkinsert.overwrite.operation.type",
-        choice("", "insert_overwrite", "insert_overwrite_table"),
+        "hoodie.bulkinsert.overwrite.operation.type", choice("", "insert_overwrite", "insert_overwrite_table"),
         unsupported=Unsupported(
-            is_given,
-            "overwriting by bulk_insert",
-            "use the operation insert_overwrite or insert_overwrite_table",
-        ),
+            is_given, "overwriting by bulk_insert", "use the operation insert_overwrite or insert_overwrite_table"
+        )
     ),
     ConfigKey(
-        "hoodie.fileid.prefix.provider.class",
-        TEXT,
-        "org.apache.hudi.table.RandomFileIdPrefixProvider",
+        "hoodie.fileid.prefix.provider.class", TEXT, "org.apache.hudi.table.RandomFileIdPrefixProvider",
         since="0.10.0",
         unsupported=Unsupported(
-            other_than("org.apache.hudi.table.RandomFileIdPrefixProvider"),
-            "a provider of file ids",
-            "leave it out",
-        ),
+            other_than("org.apache.hudi.table.RandomFileIdPrefixProvider"), "a provider of file ids", "leave it out"
+        )
     ),
     ConfigKey(
-        "hoodie.writestatus.class",
-        TEXT,
-        "org.apache.hudi.client.WriteStatus",
+        "hoodie.writestatus.class", TEXT, "org.apache.hudi.client.WriteStatus",
         unsupported=Unsupported(
             other_than("org.apache.hudi.client.WriteStatus"), "a class of the JVM", "leave it out"
-        ),
+        )
     ),
     ConfigKey(
-        "hoodie.storage.layout.type",
-        choice("DEFAULT", "BUCKET"),
-        "DEFAULT",
-        unsupported=Unsupported(other_than("DEFAULT"), "the bucket layout", "set it to DEFAULT"),
+        "hoodie.storage.layout.type", choice("DEFAULT", "BUCKET"), "DEFAULT",
+        unsupported=Unsupported(other_than("DEFAULT"), "the bucket layout", "set it to DEFAULT")
     ),
     refused_if_given("hoodie.storage.layout.partitioner.class", "a layout partitioner", "leave it out"),
-    refused_if_true(
-        "hoodie.metadata.index.column.stats.enable", "the column_stats index", _LATER, since="0.11.0"
-    ),
-    refused_if_true(
-        "hoodie.metadata.index.bloom.filter.enable", "the bloom_filters index", _LATER, since="0.11.0"
-    ),
+    refused_if_true("hoodie.metadata.index.column.stats.enable", "the column_stats index", _LATER, since="0.11.0"),
+    refused_if_true("hoodie.metadata.index.bloom.filter.enable", "the bloom_filters index", _LATER, since="0.11.0"),
     refused_if_true("hoodie.metadata.bloom.filter.enable", "the bloom_filters index", _LATER, since="1.1.0"),
     refused_if_true(
-        "hoodie.metadata.record.index.enable",
-        "the record index",
-        _LATER,
-        since="0.14.0",
-        alternatives=("hoodie.metadata.global.record.level.index.enable",),
+        "hoodie.metadata.record.index.enable", "the record index", _LATER, since="0.14.0",
+        alternatives=("hoodie.metadata.global.record.level.index.enable",)
     ),
     refused_if_true("hoodie.metadata.record.level.index.enable", "the record index", _LATER, since="1.1.0"),
     refused_if_true("hoodie.metadata.index.expression.enable", "expression indexes", _LATER, since="1.0.0"),
     refused_if_given("hoodie.metadata.index.secondary.column", "secondary indexes", _LATER, since="1.0.1"),
-    refused_if_given(
-        "hoodie.datasource.write.secondarykey.column", "secondary indexes", _LATER, since="1.0.0"
-    ),
+    refused_if_given("hoodie.datasource.write.secondarykey.column", "secondary indexes", _LATER, since="1.0.0"),
     refused_if_given("hoodie.expression.index.function", "expression indexes", _LATER, since="1.0.0"),
     refused_if_given("hoodie.table.secondary.indexes.metadata", "secondary indexes", _LATER, since="0.13.0"),
     refused_if_true("hoodie.metadata.index.async", "asynchronous indexing", _LATER, since="0.11.0"),
     refused_if_given("hoodie.metadata.index.drop", "dropping an index", _LATER, since="1.0.1"),
     ConfigKey(
-        "hoodie.auto.commit",
-        BOOLEAN,
-        "true",
-        unsupported=Unsupported(is_false, "a commit by the caller", "leave it out; each write is one commit"),
+        "hoodie.auto.commit", BOOLEAN, "true",
+        unsupported=Unsupported(is_false, "a commit by the caller", "leave it out; each write is one commit")
     ),
     refused_if_true(
-        "hoodie.write.concurrency.early.conflict.detection.enable",
-        "early conflict detection",
-        "leave it out; overlapping writes are refused when they commit",
-        since="0.13.0",
+        "hoodie.write.concurrency.early.conflict.detection.enable", "early conflict detection",
+        "leave it out; overlapping writes are refused when they commit", since="0.13.0"
     ),
-    refused_if_true(
-        "hoodie.rollback.instant.backup.enabled", "backups of rolled back instants", "leave it out"
-    ),
-    refused_if_true(
-        "_.hoodie.allow.multi.write.on.same.instant", "several writes of one instant", "leave it out"
-    ),
+    refused_if_true("hoodie.rollback.instant.backup.enabled", "backups of rolled back instants", "leave it out"),
+    refused_if_true("_.hoodie.allow.multi.write.on.same.instant", "several writes of one instant", "leave it out"),
     refused_if_true("hoodie.datasource.hive_sync.enable", "syncing to Hive", _SYNC),
     refused_if_true("hoodie.datasource.meta.sync.enable", "syncing to a catalog", _SYNC),
     refused_if_true(
-        "hoodie.clustering.inline",
-        "clustering",
-        _SERVICE,
-        since="0.7.0",
-        alternatives=("hoodie.datasource.clustering.inline.enable",),
+        "hoodie.clustering.inline", "clustering", _SERVICE, since="0.7.0",
+        alternatives=("hoodie.datasource.clustering.inline.enable",)
     ),
     refused_if_true(
-        "hoodie.clustering.async.enabled",
-        "clustering",
-        _SERVICE,
-        since="0.7.0",
-        alternatives=("hoodie.datasource.clustering.async.enable",),
+        "hoodie.clustering.async.enabled", "clustering", _SERVICE, since="0.7.0",
+        alternatives=("hoodie.datasource.clustering.async.enable",)
     ),
     refused_if_true("hoodie.clustering.schedule.inline", "clustering", _SERVICE),
-    refused_if_true(
-        "hoodie.layout.optimize.enable", "sorting by a space-filling curve", _SERVICE, since="0.10.0"
-    ),
+    refused_if_true("hoodie.layout.optimize.enable", "sorting by a space-filling curve", _SERVICE, since="0.10.0"),
     refused_if_true("hoodie.compact.inline", "compaction", _NO_LOGS),
     refused_if_true("hoodie.compact.schedule.inline", "compaction", _NO_LOGS),
     refused_if_true("hoodie.log.compaction.enable", "log compaction", _NO_LOGS, since="0.14.0"),
@@ -297,135 +207,81 @@ UNSUPPORTED = (
     ),
     refused_if_true("hoodie.archive.async", "asynchronous archival", _SERVICE, since="0.11.0"),
     refused_if_true(
-        "hoodie.partition.ttl.inline",
-        "dropping old partitions by age",
-        "use the operation delete_partition",
-        since="1.0.0",
+        "hoodie.partition.ttl.inline", "dropping old partitions by age", "use the operation delete_partition",
+        since="1.0.0"
     ),
-    refused_if_true(
-        "hoodie.table.service.manager.enabled", "the table service manager", _LATER, since="0.13.0"
-    ),
-    refused_if_true(
-        "hoodie.metaserver.enabled", "the metaserver", "leave it out", scopes=_BOTH, since="0.13.0"
-    ),
-    refused_if_given(
-        "hoodie.client.init.callback.classes", "callbacks of the JVM", "leave it out", since="0.14.0"
-    ),
+    refused_if_true("hoodie.table.service.manager.enabled", "the table service manager", _LATER, since="0.13.0"),
+    refused_if_true("hoodie.metaserver.enabled", "the metaserver", "leave it out", scopes=_BOTH, since="0.13.0"),
+    refused_if_given("hoodie.client.init.callback.classes", "callbacks of the JVM", "leave it out", since="0.14.0"),
     refused_if_true("hoodie.errortable.enable", "error tables", "separate bad rows before the write"),
     refused_if_true(
-        "hoodie.metrics.on",
-        "reporting metrics",
-        "read timings and counts from the CommitResult",
-        since="0.5.0",
+        "hoodie.metrics.on", "reporting metrics", "read timings and counts from the CommitResult", since="0.5.0"
     ),
     refused_if_given(
         "hoodie.bootstrap.base.path", "bootstrap", "write the source's rows with bulk_insert", since="0.6.0"
     ),
     refused_if_true(
-        "write.ignore.failed",
-        "commits of writes some of whose records failed, as Flink makes them",
-        "set hudi.quarantine.path, which keeps bad rows in a table of their own",
+        "write.ignore.failed", "commits of writes some of whose records failed, as Flink makes them",
+        "set hudi.quarantine.path, which keeps bad rows in a table of their own"
     ),
     refused_if_true(
-        "hoodie.datasource.read.incr.skip_cluster",
-        "skipping clustering commits",
-        "set it to false",
-        scopes=_ONLY_READ,
-        since="1.0.1",
+        "hoodie.datasource.read.incr.skip_cluster", "skipping clustering commits", "set it to false",
+        scopes=_ONLY_READ, since="1.0.1"
     ),
     refused_if_true(
-        "hoodie.datasource.read.table.valued.function.timeline.relation",
-        "reading the timeline as a table",
-        "use HudiTable.inspect.commits()",
-        scopes=_ONLY_READ,
-        since="1.0.0",
+        "hoodie.datasource.read.table.valued.function.timeline.relation", "reading the timeline as a table",
+        "use HudiTable.inspect.commits()", scopes=_ONLY_READ, since="1.0.0"
     ),
     refused_if_true(
-        "hoodie.datasource.read.create.filesystem.relation",
-        "reading the file listing as a table",
-        "use HudiTable.inspect.files()",
-        scopes=_ONLY_READ,
-        since="1.0.0",
+        "hoodie.datasource.read.create.filesystem.relation", "reading the file listing as a table",
+        "use HudiTable.inspect.files()", scopes=_ONLY_READ, since="1.0.0"
     ),
     # --- of Apache Hudi 1.2
     refused_if_true(
-        "hoodie.datasource.write.slash.separated.date.partitioning",
-        "partition paths of dates with slashes",
-        "write a partition column of yyyy/MM/dd by the timestamp key generator",
-        since="1.2.0",
+        "hoodie.datasource.write.slash.separated.date.partitioning", "partition paths of dates with slashes",
+        "write a partition column of yyyy/MM/dd by the timestamp key generator", since="1.2.0"
     ),
     refused_if_true(
-        "hoodie.datasource.read.partition.value.extractor.enabled",
-        "partition values by a class of the JVM",
-        "leave it out",
-        scopes=_ONLY_READ,
-        since="1.2.0",
+        "hoodie.datasource.read.partition.value.extractor.enabled", "partition values by a class of the JVM",
+        "leave it out", scopes=_ONLY_READ, since="1.2.0"
     ),
     ConfigKey(
-        "hoodie.read.blob.inline.mode",
-        choice("CONTENT", "DESCRIPTOR"),
-        "DESCRIPTOR",
-        since="1.2.0",
+        "hoodie.read.blob.inline.mode", choice("CONTENT", "DESCRIPTOR"), "DESCRIPTOR", since="1.2.0",
+        unsupported=Unsupported(other_than("DESCRIPTOR"), "the bytes of blobs in reads", "leave it out", _ONLY_READ)
+    ),
+    ConfigKey(
+        "hoodie.precommit.validators.failure.policy", TEXT, "FAIL", since="1.2.0",
         unsupported=Unsupported(
-            other_than("DESCRIPTOR"), "the bytes of blobs in reads", "leave it out", _ONLY_READ
-        ),
+            other_than("FAIL"), "commits that a validator objects to", "leave it out, or leave the validator out"
+        )
     ),
     ConfigKey(
-        "hoodie.precommit.validators.failure.policy",
-        TEXT,
-        "FAIL",
-        since="1.2.0",
-        unsupported=Unsupported(
-            other_than("FAIL"),
-            "commits that a validator objects to",
-            "leave it out, or leave the validator out",
-        ),
-    ),
-    ConfigKey(
-        "hoodie.prewrite.cleaner.policy",
-        TEXT,
-        "NONE",
-        since="1.2.0",
+        "hoodie.prewrite.cleaner.policy", TEXT, "NONE", since="1.2.0",
         unsupported=Unsupported(
             other_than("NONE"), "a cleaning before the write", "leave it out, and call HudiTable.clean first"
-        ),
+        )
     ),
     refused_if_given(
-        "hoodie.prewrite.validators",
-        "checks before a write by classes of the JVM",
-        "use hudi.write.rules",
-        since="1.2.0",
+        "hoodie.prewrite.validators", "checks before a write by classes of the JVM", "use hudi.write.rules",
+        since="1.2.0"
     ),
     refused_if_given(
-        "hoodie.clean.partition.filter.regex",
-        "cleaning of some partitions only",
-        _SERVICE,
-        since="1.2.0",
-        alternatives=("hoodie.cleaner.partition.filter.regex",),
+        "hoodie.clean.partition.filter.regex", "cleaning of some partitions only", _SERVICE, since="1.2.0",
+        alternatives=("hoodie.cleaner.partition.filter.regex",)
     ),
     refused_if_given(
-        "hoodie.clean.partition.filter.selected",
-        "cleaning of some partitions only",
-        _SERVICE,
-        since="1.2.0",
-        alternatives=("hoodie.cleaner.partition.filter.selected",),
+        "hoodie.clean.partition.filter.selected", "cleaning of some partitions only", _SERVICE, since="1.2.0",
+        alternatives=("hoodie.cleaner.partition.filter.selected",)
     ),
     refused_if_true(
-        "hoodie.archive.block.on.latest.clean.ectr",
-        "archival that waits for cleanings",
-        _SERVICE,
-        since="1.2.0",
+        "hoodie.archive.block.on.latest.clean.ectr", "archival that waits for cleanings", _SERVICE, since="1.2.0"
     ),
     refused_if_given(
-        "hoodie.write.rolling.metadata.keys",
-        "metadata that goes from commit to commit",
-        "give it with every write, below hoodie.datasource.write.commitmeta.key.prefix",
-        since="1.2.0",
+        "hoodie.write.rolling.metadata.keys", "metadata that goes from commit to commit",
+        "give it with every write, below hoodie.datasource.write.commitmeta.key.prefix", since="1.2.0"
     ),
     refused_if_given(
-        "hoodie.parquet.write.config.injector.class",
-        "settings of Parquet by a class of the JVM",
-        "leave it out",
-        since="1.2.0",
+        "hoodie.parquet.write.config.injector.class", "settings of Parquet by a class of the JVM", "leave it out",
+        since="1.2.0"
     ),
 )
