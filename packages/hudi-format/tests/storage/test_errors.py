@@ -21,7 +21,7 @@ class _Refused(OSError):
 @pytest.mark.parametrize(
     ("error", "says", "remedy"),
     [
-        (_Refused("NoSuchBucket", "x"), "no bucket 'b'", "make the bucket"),
+        (_Refused("NoSuchBucket", "x"), "the bucket 'b' does not exist", "create the bucket"),
         (_Refused("403", "x"), "access was denied", "fs.s3a.access.key"),
         (PermissionError("the signature topsecret is wrong"), r"signature \*\*\* is wrong", "credentials"),
         (OSError("Forbidden: b/t"), "access was denied", "credentials"),
