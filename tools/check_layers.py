@@ -81,7 +81,6 @@ SMALL = {
     "hudi_format/storage/parallel.py": "for callers of storages, not for storages",
     "hudi_timeline/concurrency/running_call.py": "used by heartbeats and by locks; knows neither",
     "hudi_timeline/transaction/consistency_guard.py": "Apache Hudi's ConsistencyGuard, found by that name",
-    "hudi_timeline/timeline/avro_types.py": "Avro types that two families of records share",
     "hudi_spark/reading/read_tasks.py": "what executors import for a read, and nothing else",
     "hudi_spark/runtime/python_workers.py": "wraps the functions of reads and of writes alike",
     "hudi_spark/writing/writer.py": "the door of a write on Spark; a stranger looks for it here",

@@ -10,15 +10,12 @@ Source: HoodieTimelineArchiver of Apache Hudi 0.15; spec "Timeline", section 8.
 
 from __future__ import annotations
 
-import copy
 import io
-import json
 import logging
 import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import fastavro
@@ -34,8 +31,8 @@ from hudi_timeline.options.service_config import ServiceConfig
 from hudi_timeline.services.archive_planner import ArchivePlan, archive_entry, make_plan
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.table_config import META_FOLDER
-from hudi_timeline.timeline.archived_schema import ARCHIVED_ENTRY
 from hudi_timeline.timeline.archived_timeline import archive_files
+from hudi_timeline.timeline.avro_files import ARCHIVED_ENTRY, parsed_schema, schema_text
 from hudi_timeline.timeline.instant import Instant
 
 log = logging.getLogger("hudi")
@@ -121,7 +118,7 @@ def _block(entries: Sequence[dict[str, Any]]) -> bytes:
     ends = [0]
     for entry in entries:
         try:
-            fastavro.schemaless_writer(body, _parsed_schema(), entry)
+            fastavro.schemaless_writer(body, parsed_schema(ARCHIVED_ENTRY), entry)
         except (ValueError, TypeError, AttributeError, OverflowError) as e:
             raise CorruptFileError(
                 f"what the instant says has no place in the archive: {e}",
@@ -130,19 +127,8 @@ def _block(entries: Sequence[dict[str, Any]]) -> bytes:
             ) from None
         ends.append(body.tell())
     content = avro_content(body.getvalue(), np.asarray(ends, np.int64))
-    before, after = frame(BlockType.AVRO_DATA, {HeaderKey.SCHEMA: _schema_text()}, len(content))
+    before, after = frame(BlockType.AVRO_DATA, {HeaderKey.SCHEMA: schema_text(ARCHIVED_ENTRY)}, len(content))
     return b"".join((before, content, after))
-
-
-@cache
-def _schema_text() -> str:
-    return json.dumps(ARCHIVED_ENTRY, separators=(",", ":"))
-
-
-@cache
-def _parsed_schema() -> Any:
-    # parse_schema writes into nested parts of what it is given.
-    return fastavro.parse_schema(copy.deepcopy(ARCHIVED_ENTRY))
 
 
 def _remove(storage: Storage, plan: ArchivePlan) -> None:

@@ -13,9 +13,11 @@ Source: HoodieTimelineArchiver and ArchivalUtils of Apache Hudi 0.15.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from hudi_format._checks import loads
@@ -31,7 +33,6 @@ from hudi_timeline.services.savepoints import savepoints
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import avro_files
 from hudi_timeline.timeline.active_timeline import Timeline
-from hudi_timeline.timeline.archived_schema import WRITE_STAT
 from hudi_timeline.timeline.instant import (
     CLEAN,
     CLUSTERING,
@@ -254,12 +255,11 @@ def _completed(timeline: Timeline, action: str) -> tuple[Instant, ...]:
 #
 # Source: MetadataConversionUtils of Apache Hudi 0.15; real archive files.
 
-_STAT_FIELDS = tuple(f["name"] for f in WRITE_STAT["fields"])
 _ROLLING = "ROLLING_STAT"
 
 
 def archive_entry(storage: Storage, table: TableConfig, instant: Instant) -> dict[str, Any]:
-    """Archive entry of one state of an instant, as an `archived_schema.ARCHIVED_ENTRY` record.
+    """Archive entry of one state of an instant, as a HoodieArchivedMetaEntry.
 
     Raises:
         CorruptFileError: the instant's file cannot be read; it is then left on the timeline.
@@ -279,6 +279,15 @@ def archive_entry(storage: Storage, table: TableConfig, instant: Instant) -> dic
     if name:
         entry[name] = value
     return entry
+
+
+@cache
+def _stat_fields() -> tuple[str, ...]:
+    """Names of the fields of a write statistic in the archive."""
+    entry = json.loads(avro_files.schema_text(avro_files.ARCHIVED_ENTRY))
+    commit = entry["fields"][0]["type"][1]
+    stats = commit["fields"][0]["type"][1]["values"]["items"]
+    return tuple(f["name"] for f in stats["fields"])
 
 
 def _content(instant: Instant, data: bytes) -> tuple[str, Any]:
@@ -316,7 +325,7 @@ def _commit(data: bytes, path: str, *, replaced: bool) -> dict[str, Any]:
         value = loads(data) if data else {}
         extra: Mapping[str, Any] = value.get("extraMetadata") or {}
         stats = {
-            partition: [{name: stat.get(name) for name in _STAT_FIELDS} for stat in of]
+            partition: [{name: stat.get(name) for name in _stat_fields()} for stat in of]
             for partition, of in (value.get("partitionToWriteStats") or {}).items()
         }
     except (ValueError, AttributeError, TypeError, RecursionError) as e:

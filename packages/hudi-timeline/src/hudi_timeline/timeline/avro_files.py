@@ -6,12 +6,12 @@ appended ones are kept).  Written as Apache Hudi 0.15 does: no codec, one metada
 
 from __future__ import annotations
 
-import copy
 import io
 import json
 import os
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any
 
 import fastavro
@@ -24,9 +24,6 @@ from hudi_format.avro.types import parse as parse_model
 from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_format.storage.protocol import Storage
 from hudi_format.storage.stable_reads import read_whole
-from hudi_timeline.timeline import avro_schemas as schemas
-from hudi_timeline.timeline.archived_schema import COMPACTION_PLAN
-from hudi_timeline.timeline.avro_types import Schema
 
 # Whether records of a schema have the shape that this package reads: a plan's writer may have had any other.
 #
@@ -84,25 +81,37 @@ Record = dict[str, Any]
 
 _REMEDY = "restore the file from a backup of the table; a pending plan that nothing has executed yet may be deleted."
 
-SCHEMAS: Mapping[str, Schema] = {
-    s["name"]: s
-    for s in (
-        schemas.ROLLBACK_PLAN,
-        schemas.ROLLBACK_METADATA,
-        schemas.RESTORE_PLAN,
-        schemas.RESTORE_METADATA,
-        schemas.CLEAN_METADATA,
-        schemas.CLEANER_PLAN,
-        schemas.SAVEPOINT_METADATA,
-        schemas.REQUESTED_REPLACE,
-        COMPACTION_PLAN,
-    )
-}
+SCHEMAS = frozenset({
+    "HoodieCleanMetadata",
+    "HoodieCleanerPlan",
+    "HoodieCompactionPlan",
+    "HoodieRequestedReplaceMetadata",
+    "HoodieRestoreMetadata",
+    "HoodieRestorePlan",
+    "HoodieRollbackMetadata",
+    "HoodieRollbackPlan",
+    "HoodieSavepointMetadata",
+})  # fmt: skip
+"""Records of instants' files whose schema is known: as Apache Hudi 0.15 writes it."""
+ARCHIVED_ENTRY = "HoodieArchivedMetaEntry"
+"""Record of an entry in the archive of timeline layout 1."""
 
 
+@cache
 def schema_text(name: str) -> str:
-    """A schema in a container's header: compact JSON."""
-    return json.dumps(SCHEMAS[name], separators=(",", ":"))
+    """A schema as it stands in a container's header: compact JSON.
+
+    Order of fields and of unions, `doc` and `default` are those of Apache Hudi's files, so that a container of ours has
+    the same header.
+    """
+    text = (Path(__file__).parent / "schemas" / f"{name}.avsc").read_text(encoding="utf-8")
+    return json.dumps(json.loads(text), separators=(",", ":"))
+
+
+@cache
+def parsed_schema(name: str) -> Any:
+    """A schema as fastavro takes it."""
+    return fastavro.parse_schema(json.loads(schema_text(name)))
 
 
 def render(name: str, record: Mapping[str, object], *, sync: bytes | None = None) -> bytes:
@@ -114,18 +123,13 @@ def render(name: str, record: Mapping[str, object], *, sync: bytes | None = None
     # fastavro's own writer stores a rewritten schema and an `avro.codec` key; Apache Hudi stores
     # neither, so the frame is made here and fastavro encodes the record alone.
     body = io.BytesIO()
-    fastavro.schemaless_writer(body, _parsed(name), dict(record))
+    fastavro.schemaless_writer(body, parsed_schema(name), dict(record))
     header = schema_text(name).encode()
     marker = sync or os.urandom(SYNC_BYTES)
     key = b"avro.schema"
     meta = varint(1) + varint(len(key)) + key + varint(len(header)) + header + varint(0)
     data = body.getvalue()
     return MAGIC + meta + marker + varint(1) + varint(len(data)) + data + marker
-
-
-def _parsed(name: str) -> Any:
-    # parse_schema writes into nested parts of what it is given.
-    return fastavro.parse_schema(copy.deepcopy(SCHEMAS[name]))
 
 
 def parse(name: str, data: bytes, *, path: str = "") -> Record:
@@ -151,7 +155,7 @@ def _other_shape(name: str, written: str) -> str:
     """First mismatch of a record schema with Apache Hudi's, or ""."""
     if name not in SCHEMAS:
         return ""
-    return misfit(parse_model(written), parse_model(SCHEMAS[name]))
+    return misfit(parse_model(written), parse_model(schema_text(name)))
 
 
 def read_record(storage: Storage, name: str, path: str, instant: str) -> Record:

@@ -17,7 +17,6 @@ from hudi_format.commit_json import files_of_json
 from hudi_format.errors import HudiError
 from hudi_format.storage.parallel import on_threads
 from hudi_format.storage.protocol import Storage
-from hudi_timeline.timeline.avro_types import MAGIC
 from hudi_timeline.timeline.commit_metadata import AVRO_NAMES, CommitMetadata, read_commit
 from hudi_timeline.timeline.instant import REPLACE_COMMIT, Instant
 
@@ -25,6 +24,8 @@ if TYPE_CHECKING:  # the Avro decoders are imported where a table has Avro files
     from hudi_format.avro.container import Container, ContainerHeader
     from hudi_format.avro.decoder import Decoder
 
+# How an Avro object container begins; known here too, because `hudi_format.avro.container` brings fastavro along.
+MAGIC = b"Obj\x01"
 HISTORY_KEY = "latest_schema"
 _HISTORY_BYTES = HISTORY_KEY.encode()
 _STATS = "partitionToWriteStats"
