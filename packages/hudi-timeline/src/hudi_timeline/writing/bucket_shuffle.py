@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -102,7 +103,7 @@ def split(rows: pa.Table, numbers: np.ndarray) -> Iterator[tuple[int, pa.Table]]
     ordered = numbers[order]
     rows = rows.take(pa.array(order))
     starts = np.flatnonzero(np.diff(ordered, prepend=-2))
-    for start, end in zip(starts, [*starts[1:], len(ordered)], strict=True):
+    for start, end in pairwise([*starts, len(ordered)]):
         if ordered[start] >= 0:
             yield int(ordered[start]), rows.slice(start, end - start)
 
