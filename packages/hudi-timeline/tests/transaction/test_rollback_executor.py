@@ -47,8 +47,8 @@ def timeline(storage):
 
 
 def undo(storage):
-    now = timeline(storage)
-    return rollback_instant(storage, table_config.load(storage), now, now.find(T))
+    now = load_snapshot(storage)
+    return rollback_instant(now, now.timeline.find(T))
 
 
 def files(storage):
@@ -175,7 +175,7 @@ def test_many_files_are_deleted_at_once(storage):
 def test_only_writes_and_inflight_compactions_are_rolled_back(storage, action, state):
     instant = Instant(T, action, state, f"{T}.{action}.requested")
     with pytest.raises(UnsupportedError, match="a write or an inflight compaction"):
-        rollback_instant(storage, table_config.load(storage), timeline(storage), instant)
+        rollback_instant(load_snapshot(storage), instant)
 
 
 LOG = f".aa-0_{OLD}.log.1_0-1-2"

@@ -180,7 +180,7 @@ def roll_back_expired(context: ServiceContext) -> tuple[str, ...]:
             if is_clustering(storage, snapshot.timeline, pending):
                 continue
             if not context.is_alive(pending):
-                rollback_executor.rollback_instant(storage, context.table, snapshot.timeline, pending)
+                rollback_executor.rollback_instant(snapshot, pending)
                 snapshot = snapshot.reloaded()
                 done.append(pending.time)
     return tuple(done)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hudi_format.errors import CorruptFileError, InstantNotFoundError, OptionError
+from hudi_format.model import FileSlice
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.concurrency import heartbeat, markers
@@ -103,17 +104,16 @@ def restore(
     storage = context.storage
     if dry_run:
         snapshot = context.look()
-        timeline, undone = snapshot.timeline, _plan(context, snapshot, to)
+        timeline, (undone, _) = snapshot.timeline, _plan(context, snapshot, to)
         warnings = _out_of_order(context, timeline, undone, to)
         times = tuple(i.time for i in undone)
         files = _files(_rollback_plans(storage, timeline, undone))
         return RestoreResult(to, times, seconds=time.monotonic() - began, warnings=warnings, files=files)
     with context.locked(while_restoring=True) as snapshot:
         marked, beating = markers.list_instants(storage), heartbeat.list_instants(storage)
-        timeline, undone = snapshot.timeline, _plan(context, snapshot, to)
+        timeline, (undone, needed) = snapshot.timeline, _plan(context, snapshot, to)
         warnings = _out_of_order(context, timeline, undone, to)
-        needed = paths_of(newest_slices(snapshot.at(to)))
-        take_back(storage, timeline, needed, by="restore", after=to)
+        take_back(storage, timeline, paths_of(needed), by="restore", after=to)
         pending = timeline.pending(RESTORE)
         if pending:
             instant = pending[0].time
@@ -136,7 +136,7 @@ def restore(
         )
         storage.create(instant_path(instant, RESTORE, COMPLETED), render_action(done))
         flush(storage, [inflight], written=False)
-        context.sweep(marked, beating)
+        context.sweep(snapshot.reloaded().timeline, marked, beating)
     deleted = sum(r.files_deleted for r in rolled)
     blocks = sum(len(p.command_logs) for r in rolled for p in r.partitions.values())
     result = RestoreResult(
@@ -153,8 +153,8 @@ def restore(
     return result
 
 
-def _plan(context: ServiceContext, snapshot: TableSnapshot, to: str) -> list[Instant]:
-    """Writes to undo, newest first, after a check of all of them."""
+def _plan(context: ServiceContext, snapshot: TableSnapshot, to: str) -> tuple[list[Instant], list[FileSlice]]:
+    """Writes to undo, newest first, after a check of all of them; and the slices of the state before them."""
     storage, timeline = snapshot.storage, snapshot.timeline
     if not any(i.time == to for i in timeline.completed_writes()):
         raise InstantNotFoundError(
@@ -179,8 +179,8 @@ def _plan(context: ServiceContext, snapshot: TableSnapshot, to: str) -> list[Ins
     # Clusterings that wait for their run go first, as in Apache Hudi.
     waiting = [i for i in undone if not i.completed and is_clustering(storage, timeline, i)]
     # Every file of that state must be there: this raises where the cleaner was at it.
-    newest_slices(snapshot.at(to))
-    return [*waiting, *(i for i in undone if i not in waiting)]
+    slices = newest_slices(snapshot.at(to))
+    return [*waiting, *(i for i in undone if i not in waiting)], slices
 
 
 def _out_of_order(

@@ -71,35 +71,31 @@ def rollback(
     began = time.monotonic()
     storage = context.storage
     if dry_run:
-        timeline = context.look().timeline
+        snapshot = context.look()
         plans = []
-        targets = _targets(context, timeline, instant)
+        targets = _targets(context, snapshot.timeline, instant)
         for target in targets:
-            _check(context, timeline, target)
-            plans.append(_plan(context, timeline, target))
+            _check(context, snapshot, target)
+            plans.append(_plan(snapshot, target))
         return _result(targets, plans, seconds=time.monotonic() - began)
     done: list[str] = []
     with context.locked() as snapshot:
         marked, beating = markers.list_instants(storage), heartbeat.list_instants(storage)
         targets = _targets(context, snapshot.timeline, instant)
         for target in targets:
-            _check(context, snapshot.timeline, target)
+            _check(context, snapshot, target)
             if target.completed:
                 _keep_state_before(snapshot, target)
         plans = []
         for target in targets:
-            plans.append(_plan(context, snapshot.timeline, target))
-            done.append(
-                rollback_executor.rollback_instant(
-                    storage, snapshot.config, snapshot.timeline, target, now=now
-                )
-            )
+            plans.append(_plan(snapshot, target))
+            done.append(rollback_executor.rollback_instant(snapshot, target, plan=plans[-1], now=now))
             snapshot = snapshot.reloaded()
         finished: list[str] = []
         if instant is None:
             finished = [i.time for i in snapshot.timeline.pending(ROLLBACK)]
-            rollback_executor.finish_pending(snapshot)
-        context.sweep(marked, beating)
+            snapshot = rollback_executor.finish_pending(snapshot)
+        context.sweep(snapshot.timeline, marked, beating)
     result = _result(targets, plans, tuple(done), tuple(finished), time.monotonic() - began)
     log.info("%s: %r", storage.uri, result)
     return result
@@ -124,11 +120,11 @@ def _targets(context: ServiceContext, timeline: Timeline, instant: str | None) -
     return found[:1]
 
 
-def _check(context: ServiceContext, timeline: Timeline, target: Instant) -> None:
+def _check(context: ServiceContext, snapshot: TableSnapshot, target: Instant) -> None:
     """Refuse an invalid rollback before anything is written."""
     rollback_executor.refuse_kind(context.storage, target)
     if target.completed:
-        refuse_needed(context.storage, context.table, timeline, target)
+        refuse_needed(snapshot, target)
     else:
         refuse_alive(context.storage, target, context.options)
 
@@ -140,13 +136,13 @@ def _keep_state_before(snapshot: TableSnapshot, target: Instant) -> None:
     take_back(snapshot.storage, snapshot.timeline, needed, by="rollback")
 
 
-def _plan(context: ServiceContext, timeline: Timeline, target: Instant) -> RollbackPlan:
+def _plan(snapshot: TableSnapshot, target: Instant) -> RollbackPlan:
     plan = None
-    for pending in timeline.pending(ROLLBACK):
-        found = read_plan(context.storage, pending)
+    for pending in snapshot.timeline.pending(ROLLBACK):
+        found = read_plan(snapshot.storage, pending)
         if found is not None and target_of(found).time == target.time:
             plan = found
-    plan = plan or make_rollback_plan(context.storage, timeline, target)
+    plan = plan or make_rollback_plan(snapshot.storage, snapshot.timeline, target)
     check_plan(plan)
     return plan
 

@@ -15,6 +15,7 @@ from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
 from hudi_timeline.options.service_config import ServiceConfig, parse_service_options
 from hudi_timeline.options.transaction_config import TransactionConfig, parse_transaction_options
 from hudi_timeline.table_config import TableConfig
+from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.instant import Instant
 from hudi_timeline.transaction import orphans
 
@@ -101,13 +102,13 @@ class ServiceContext:
         if warning:
             self.warnings.append(warning)
 
-    def sweep(self, marked: Sequence[str], beating: Sequence[str]) -> None:
+    def sweep(self, timeline: Timeline, marked: Sequence[str], beating: Sequence[str]) -> None:
         """Remove markers and heartbeats of finished writes, under the lock.
 
         Args:
+            timeline: as it is now.
             marked, beating: instants that had any before the timeline was looked at.
         """
-        timeline = load_snapshot(self.storage, self.table).timeline
         orphans.remove_marks(self.storage, timeline, marked)
         orphans.remove_heartbeats(
             self.storage, timeline, beating, self.options.heartbeat_interval_ms, self.options.heartbeat_misses

@@ -99,9 +99,9 @@ def change_version(
         if dead or to < before:
             context.drop_metadata_table()
         for write in dead:
-            rollback_executor.rollback_instant(storage, context.table, timeline, write)
-            timeline = context.look().timeline
-        _convert(storage, context.table, timeline, to)
+            rollback_executor.rollback_instant(snapshot, write)
+            snapshot = snapshot.reloaded()
+        _convert(storage, context.table, snapshot.timeline, to)
     result = UpgradeResult(before, to, steps, executed=True, warnings=tuple(context.warnings))
     log.info("%s: %r", context.storage.uri, result)
     return result

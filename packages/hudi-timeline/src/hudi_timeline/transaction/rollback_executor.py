@@ -28,7 +28,6 @@ from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.action_metadata import (
     InstantName,
     RollbackMetadata,
@@ -37,7 +36,6 @@ from hudi_timeline.timeline.action_metadata import (
     RolledBackPartition,
     render_action,
 )
-from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.instant import (
     COMMIT,
     COMPACTION,
@@ -75,11 +73,10 @@ _COMPACTIONS = (COMPACTION, LOG_COMPACTION)
 
 
 def rollback_instant(
-    storage: Storage,
-    config: TableConfig,
-    timeline: Timeline,
+    snapshot: TableSnapshot,
     instant: Instant,
     *,
+    plan: RollbackPlan | None = None,
     now: Callable[[], float] = time.time,
 ) -> str:
     """Roll back a write; returns the rollback's instant time.
@@ -88,27 +85,27 @@ def rollback_instant(
     inflight goes back to its plan, which stays requested.
 
     Args:
-        timeline: loaded under the lock.
+        snapshot: loaded under the lock.
+        plan: made under it, of a write that nothing depends on; made here if not given.
 
     Raises:
         UnsupportedError: no write or inflight compaction, or one that others depend on.
         OptionError: a completed write that is savepointed.
         CorruptFileError: a marker or plan names files outside the table.
     """
+    storage, timeline = snapshot.storage, snapshot.timeline
     refuse_kind(storage, instant)
+    if instant.completed and plan is None:
+        refuse_needed(snapshot, instant)
     for pending in timeline.pending(ROLLBACK):
-        plan = read_plan(storage, pending)
-        if plan is not None and target_of(plan).time == instant.time:
-            if instant.completed:
-                refuse_needed(storage, config, timeline, instant)
-            execute(storage, pending.time, plan)
+        begun = read_plan(storage, pending)
+        if begun is not None and target_of(begun).time == instant.time:
+            execute(storage, pending.time, begun)
             return pending.time
-    if instant.completed:
-        refuse_needed(storage, config, timeline, instant)
-    plan = make_rollback_plan(storage, timeline, instant)
+    plan = plan or make_rollback_plan(storage, timeline, instant)
     content = render_action(plan)
     while True:
-        time_ = new_instant(timeline, config, now, table=storage.uri)
+        time_ = new_instant(timeline, snapshot.config, now, table=storage.uri)
         try:
             storage.create(instant_path(time_, ROLLBACK, REQUESTED), content)
         except FileExistsError:  # taken by a writer without our lock; the next millisecond is free
@@ -147,11 +144,11 @@ def finish_pending(snapshot: TableSnapshot) -> TableSnapshot:
             storage.delete(instant_path(rollback.time, ROLLBACK, INFLIGHT))
             storage.delete(instant_path(rollback.time, ROLLBACK, REQUESTED))
         else:
-            timeline, target = snapshot.timeline, target_of(plan)
+            target = target_of(plan)
             wanted = (target.time, target.action)
-            done = [i for i in timeline.completed_writes() if (i.time, i.action) == wanted]
+            done = [i for i in snapshot.timeline.completed_writes() if (i.time, i.action) == wanted]
             if done:
-                refuse_needed(storage, snapshot.config, timeline, done[0], rollback=rollback.time)
+                refuse_needed(snapshot, done[0], rollback=rollback.time)
             execute(storage, rollback.time, plan)
         snapshot = snapshot.reloaded()
     return snapshot

@@ -17,9 +17,8 @@ from hudi_timeline.file_system_view.base_files import FileView
 from hudi_timeline.file_system_view.file_slices import merged_slices
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.transaction_config import TransactionConfig
-from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.active_timeline import Timeline
-from hudi_timeline.timeline.commit_metadata import CommitMetadata, read_commit
+from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.timeline.instant import (
     COMPACTION,
     LOG_COMPACTION,
@@ -52,9 +51,7 @@ def refuse_alive(storage: Storage, pending: Instant, config: TransactionConfig) 
         )
 
 
-def refuse_needed(
-    storage: Storage, config: TableConfig, timeline: Timeline, instant: Instant, *, rollback: str = ""
-) -> None:
+def refuse_needed(snapshot: TableSnapshot, instant: Instant, *, rollback: str = "") -> None:
     """Raise if a completed write must not be rolled back.
 
     Args:
@@ -73,6 +70,7 @@ def refuse_needed(
     withdraw = (
         f"; or delete {instant_path(rollback, 'rollback', 'REQUESTED')} to give it up" if rollback else ""
     )
+    storage, timeline = snapshot.storage, snapshot.timeline
     if any(i.time == instant.time for i in timeline.of(SAVEPOINT)):
         raise OptionError(
             f"{asked}the commit {instant.time} is savepointed",
@@ -108,14 +106,14 @@ def refuse_needed(
         for f in timeline.files
         if (f.time, f.comparable_action) != (instant.time, instant.comparable_action)
     )
-    snapshot = TableSnapshot(storage, config, before)
+    snapshot = snapshot.with_timeline(before)
     try:
         listing = snapshot.listing().files
-        if config.table_type == "MERGE_ON_READ":
+        if snapshot.config.table_type == "MERGE_ON_READ":
             merged_slices(snapshot, listing)
         else:
             snapshot.latest_of(FileView.of_listing(listing), list(listing))
-        _check_earlier_slices(read_commit(storage, instant), listing, instant)
+        _check_earlier_slices(snapshot.commits.get(instant), listing, instant)
     except MissingFileError as e:
         e.remedy = f"the state before {instant.time} was cleaned away, so that it cannot come back{withdraw}."
         raise e.at(table=storage.uri, instant=instant.time) from None

@@ -173,7 +173,7 @@ def _repair(
     snapshot = rollback_executor.finish_pending(snapshot)
     for instant in dead:
         if snapshot.timeline.find(instant.time) is not None:  # else a pending rollback has undone it just now
-            rollback_executor.rollback_instant(storage, snapshot.config, snapshot.timeline, instant)
+            rollback_executor.rollback_instant(snapshot, instant)
             snapshot = snapshot.reloaded()
     timeline = snapshot.timeline
     orphans.remove_marks(storage, timeline, marked)
@@ -492,9 +492,10 @@ class Transaction:
         log.info("%s: write %s is rolled back: %s", self.storage.uri, self.instant, reason or "it failed")
         try:
             with self._lock.held():
-                timeline = self.now().timeline
+                now = self.now()
                 own = next(
-                    (i for i in timeline.instants if i.time == self.instant and i.action == self.action), None
+                    (i for i in now.timeline.instants if i.time == self.instant and i.action == self.action),
+                    None,
                 )
                 if own is None:  # rolled back by another writer
                     rollback_executor.remove_leftovers(self.storage, self.instant)
@@ -511,7 +512,7 @@ class Transaction:
                         act()
                     alone = self._options.failed_writes == EAGER
                     if not (without_trace and alone and rollback_executor.withdraw(self.storage, own)):
-                        rollback_executor.rollback_instant(self.storage, self.config, timeline, own)
+                        rollback_executor.rollback_instant(now, own)
         finally:
             self._heartbeat.stop()
 
