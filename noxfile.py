@@ -377,6 +377,7 @@ def bench_smoke(session: nox.Session) -> None:
     session.run("python", "benchmarks/macro/planning.py", "--scale", "smoke")
     session.run("python", "benchmarks/macro/spikes.py", "--scale", "smoke", "--contenders", "ours")
     session.run("python", "benchmarks/macro/incremental.py", "--scale", "smoke", "--engines", "ours")
+    session.run("python", "benchmarks/macro/storage_calls.py", "--repeat", "1")
 
 
 # What `nox -s bench` measures: a script of benchmarks/macro and its arguments, by the name of its table.
