@@ -4,6 +4,7 @@ import pytest
 
 from hudi_format.errors import OptionError, UnsupportedError
 from hudi_timeline import table_config
+from hudi_timeline.file_system_view.snapshot import load_snapshot
 from hudi_timeline.timeline import avro_files
 from hudi_timeline.timeline.active_timeline import load_timeline
 from hudi_timeline.transaction.rollback_executor import finish_pending
@@ -38,7 +39,7 @@ def begun(storage, requests, *, state="requested", target=T, action="commit", co
 
 
 def finish(storage):
-    return finish_pending(storage, table_config.load(storage), timeline(storage))
+    return finish_pending(load_snapshot(storage)).timeline
 
 
 @pytest.mark.parametrize("in_the_way", ["later commit", "savepoint", "later write", "compaction plan"])
