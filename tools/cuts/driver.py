@@ -174,15 +174,17 @@ class Cutter:
         return self._undisturbed[1]
 
     def run(self, *, long: bool = False) -> int:
-        """Cut before and after every call that changes the store; how many cuts that were.
+        """Cut before the first and after every call that changes the store; how many cuts that were.
 
         Args:
-            long: at every other call too, where a cut leaves what the cut after the change before it leaves; and in
-                the middle of everything that is written.
+            long: before each change and at every other call too, where a cut leaves what the cut after the change
+                before it leaves; and in the middle of everything that is written.
         """
-        kinds = [Fault(CRASH, operation=CHANGES), Fault(CRASH, operation=CHANGES, after=True)]
+        kinds = [Fault(CRASH, operation=CHANGES, after=True)]
         if long:
-            kinds += [Fault(CRASH), Fault(CRASH, after=True), Fault(TEAR)]
+            kinds += [Fault(CRASH, operation=CHANGES), Fault(CRASH), Fault(CRASH, after=True), Fault(TEAR)]
+        else:
+            self.cut(Fault(CRASH, operation=CHANGES))
         for kind in kinds:
             nth = 1
             while self.cut(replace(kind, nth=nth)):
