@@ -30,7 +30,7 @@ def files(folder: Path) -> set[str]:
     return {f.name for f in folder.iterdir() if f.is_file()} if folder.is_dir() else set()
 
 
-@pytest.mark.req("TF-01")
+@pytest.mark.req("TM-04", "TM-22")
 def test_the_timeline_lies_and_its_files_are_named_as_the_version_says(tables):
     version, found = tables
     completed = 0
