@@ -20,8 +20,18 @@ _R = TypeVar("_R")
 
 def on_threads(storage: Storage, call: Callable[[_T], _R], items: Sequence[_T]) -> Iterator[_R]:
     """Results of `call` for each item, in order; in parallel on remote storage."""
-    if storage.is_local or len(items) < 2:
+    if storage.is_local:
         yield from map(call, items)
         return
-    with ThreadPoolExecutor(min(REMOTE_THREADS, len(items)), thread_name_prefix="hudi-list") as pool:
+    yield from side_by_side(call, items, REMOTE_THREADS, "hudi-list")
+
+
+def side_by_side(
+    call: Callable[[_T], _R], items: Sequence[_T], threads: int, name: str = "hudi"
+) -> Iterator[_R]:
+    """Results of calls on so many threads, in the order of the items; one item needs no thread."""
+    if threads < 2 or len(items) < 2:
+        yield from map(call, items)
+        return
+    with ThreadPoolExecutor(min(threads, len(items)), thread_name_prefix=name) as pool:
         yield from pool.map(call, items)

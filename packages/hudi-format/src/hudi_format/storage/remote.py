@@ -11,7 +11,6 @@ import inspect
 import logging
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -22,6 +21,7 @@ import pyarrow as pa
 from hudi_format.errors import HudiError, OptionError, StorageError, UnsupportedError
 from hudi_format.fork_safe import Owned
 from hudi_format.storage.errors import code_of, is_taken, refusals
+from hudi_format.storage.parallel import side_by_side
 from hudi_format.storage.protocol import FileInfo
 from hudi_format.storage.safe_path import check_below
 from hudi_format.storage.schemes import FOLDERS, MEMORY, OBJECTS, UNKNOWN, Scheme, normalised, scheme_of
@@ -378,7 +378,7 @@ class FsspecStorage:
         left = list(names)
         if self._scheme.name == "s3" and len(left) > 1:
             left = self._delete_at_once(left)
-        for _ in _on_threads(self._fs.rm_file, left):
+        for _ in side_by_side(self._fs.rm_file, left, THREADS, "hudi-store"):
             pass
 
     def _delete_at_once(self, names: Names) -> Names:
@@ -414,7 +414,7 @@ class FsspecStorage:
                     self._fs.makedirs(to.rpartition("/")[0], exist_ok=True)
                 self._fs.cp_file(name, to)
 
-            for _ in _on_threads(copy, files):
+            for _ in side_by_side(copy, files, THREADS, "hudi-store"):
                 pass
         return files
 
@@ -433,14 +433,6 @@ class FsspecStorage:
 def is_plain_absence(error: OSError) -> bool:
     """Whether a missing file, and not a missing bucket, caused the error."""
     return code_of(error) not in ("NoSuchBucket", "ContainerNotFound")
-
-
-def _on_threads(call: Any, items: list[str]) -> Iterator[None]:
-    if len(items) < 2:
-        yield from map(call, items)
-        return
-    with ThreadPoolExecutor(min(THREADS, len(items)), thread_name_prefix="hudi-store") as pool:
-        yield from pool.map(call, items)
 
 
 def _file_system(uri: str, scheme: Scheme, options: Mapping[str, Any]) -> tuple[Any, str]:

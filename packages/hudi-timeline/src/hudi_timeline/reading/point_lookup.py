@@ -7,7 +7,6 @@ filter says no.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
@@ -25,6 +24,7 @@ from hudi_format.schema.exact import Exact
 from hudi_format.schema.fit import fit, in_table_types, stored_types
 from hudi_format.schema.input_rows import as_reader
 from hudi_format.schema.meta_fields import RECORD_KEY
+from hudi_format.storage.parallel import side_by_side
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.footer_index import MAYBE, BloomIndex
 from hudi_timeline import metadata_table
@@ -89,8 +89,8 @@ def look_up(
         tasks = [t for t in tasks if t.partition in asked]
     if not len(wanted) or not tasks:
         return find.schema.empty_table()
-    with ThreadPoolExecutor(THREADS, thread_name_prefix="hudi-get") as pool:
-        found = [t for t in pool.map(find.rows, tasks) if t is not None and t.num_rows]
+    looked = side_by_side(find.rows, tasks, THREADS, "hudi-get")
+    found = [t for t in looked if t is not None and t.num_rows]
     return pa.concat_tables(found) if found else find.schema.empty_table()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
@@ -13,6 +12,7 @@ from typing import TypeVar
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, UnsupportedError
 from hudi_format.file_names import PARTITION_METADATA, parse_base_file, parse_log_file
 from hudi_format.model import join_path
+from hudi_format.storage.parallel import side_by_side
 from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline import metadata_table
 from hudi_timeline.file_system_view.listing import walk
@@ -214,11 +214,7 @@ class TableState:
 
     def each(self, call: Callable[[_T], _R], items: Iterable[_T]) -> list[_R]:
         """Results of `call` for each item, in parallel, in order."""
-        given = list(items)
-        if self.workers < 2 or len(given) < 2:
-            return [call(i) for i in given]
-        with ThreadPoolExecutor(min(self.workers, len(given)), thread_name_prefix="hudi-verify") as pool:
-            return list(pool.map(call, given))
+        return list(side_by_side(call, list(items), self.workers, "hudi-verify"))
 
 
 def gather(
@@ -243,7 +239,7 @@ def gather(
     timeline = Timeline.of_listing(entries, folder, zone_of(config.timezone))
     contents: dict[str, Action | None] = {}
     unreadable: set[str] = set()
-    found = _each(at_once, lambda i: _content(storage, i), timeline.files)
+    found = side_by_side(lambda i: _content(storage, i), timeline.files, at_once, "hudi-verify")
     for instant, content in zip(timeline.files, found, strict=True):
         if isinstance(content, Exception):
             unreadable.add(instant.path)
@@ -264,11 +260,6 @@ def gather(
         at_once,
         metadata_table.is_one(config),
     )
-
-
-def _each(workers: int, call: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
-    with ThreadPoolExecutor(max(1, workers), thread_name_prefix="hudi-verify") as pool:
-        return list(pool.map(call, items))
 
 
 def _content(storage: Storage, instant: Instant) -> Action | CorruptFileError | None:
