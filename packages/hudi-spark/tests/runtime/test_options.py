@@ -4,13 +4,14 @@ import pytest
 
 from hudi_format.errors import ConflictingOptionError
 from hudi_spark.runtime.options import (
-    PARTITION_FIELD,
     add_option,
     is_hudi,
     merged,
     take_option,
     with_partition_by,
 )
+
+PARTITION_FIELD = "hoodie.datasource.write.partitionpath.field"
 
 
 @pytest.mark.parametrize(
