@@ -57,7 +57,7 @@ def test_a_default_that_is_a_list_with_elements_is_refused(tmp_path):
     for file in path.glob(".hoodie/*commit"):
         text = file.read_text().replace('\\"default\\": []', '\\"default\\": [1]')
         file.write_text(text)
-    with pytest.raises(UnsupportedError, match="column list has a list with elements") as e:
+    with pytest.raises(UnsupportedError, match="column list has a default with list elements") as e:
         HudiTable.open(str(path)).read().to_arrow()
     assert e.value.remedy
 

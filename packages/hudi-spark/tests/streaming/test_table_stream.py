@@ -155,7 +155,7 @@ def test_what_no_stream_is_refused(spark, path, table):
             spark.readStream.format("hudi").options(**options).load(path).writeStream.format("noop").option(
                 "checkpointLocation", path + "-c"
             ).start().processAllAvailable()
-    with pytest.raises((NotAHudiTableError, Exception), match="no Hudi table"):
+    with pytest.raises((NotAHudiTableError, Exception), match="not a Hudi table"):
         spark.readStream.format("hudi").load(path + "-not")
 
 

@@ -396,7 +396,7 @@ def readable_config(storage: Storage) -> TableConfig:
         if root is None or root.is_dir:
             raise
         raise NotAHudiTableError(
-            "no Hudi table: it is a file", table=storage.uri, remedy="give the table's folder."
+            "not a Hudi table: the path is a file", table=storage.uri, remedy="give the table's folder."
         ) from None
     check_read(storage, config)
     return config
@@ -421,7 +421,9 @@ def _with_what_is_there(storage: Storage, error: NotAHudiTableError) -> NotAHudi
         found = "the folder is empty"
     else:
         found = "there is nothing"
-    return NotAHudiTableError(f"no Hudi table: {found}", table=error.table, remedy=error.remedy, found=found)
+    return NotAHudiTableError(
+        f"not a Hudi table: {found}", table=error.table, remedy=error.remedy, found=found
+    )
 
 
 def _table_above(storage: Storage) -> str:

@@ -267,7 +267,7 @@ class Inspector:
         found = next((i for i in timeline.completed_writes() if i.time == instant), None)
         if found is None:
             raise InstantNotFoundError(
-                f"there is no completed write {instant} on the active timeline",
+                f"the active timeline has no completed write {instant}",
                 table=self._storage.uri,
                 instant=instant,
                 remedy="`hudi commits PATH` lists them.",

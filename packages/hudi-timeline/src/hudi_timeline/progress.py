@@ -136,7 +136,7 @@ def switched(asked: str = AUTO) -> bool:
         asked = os.environ.get(SWITCH, AUTO).strip().lower() or AUTO
     if asked not in (AUTO, ON, OFF):
         raise InvalidOptionError(
-            f"{SWITCH}={asked!r} is none of {AUTO}, {ON}, {OFF}",
+            f"{SWITCH}={asked!r} is invalid: use {AUTO}, {ON} or {OFF}",
             remedy="correct or unset it.",
             option=PROGRESS,
         )

@@ -248,7 +248,7 @@ def _below(p: Mapping[str, str], key: str, default: str) -> str:
     path = p.get(key, "").strip().strip("/") or default
     if not is_plain(path):
         raise CorruptFileError(
-            f"{key}={path!r} is no folder below the table", file=PROPERTIES_FILE, remedy=_REPAIR
+            f"{key}={path!r} is not a folder below the table", file=PROPERTIES_FILE, remedy=_REPAIR
         )
     return path
 
@@ -320,7 +320,7 @@ def load(storage: Storage, *, pause: Callable[[float], None] = time.sleep) -> Ta
             overwritten=True,
         )
     raise NotAHudiTableError(
-        "no Hudi table: there is no .hoodie/hoodie.properties",
+        "not a Hudi table: .hoodie/hoodie.properties is missing",
         table=storage.uri,
         remedy="check the path, or create the table by a first write to it.",
     )

@@ -31,7 +31,7 @@ def test_services_run_from_a_shell(hudi, tmp_path):
     assert hudi("savepoint", "delete", path, saved)[0] == 0
     code, out, err = hudi("savepoint", "delete", path, saved)
     assert (code, out) == (1, "")
-    assert "no savepoint" in err
+    assert "does not exist" in err
 
 
 def test_rollback_prints_its_plan_and_then_undoes_the_newest_commit(hudi, path):

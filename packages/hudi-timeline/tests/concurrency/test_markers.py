@@ -53,7 +53,7 @@ def test_batched_markers_of_the_timeline_server_are_read(storage):
 )  # fmt: skip
 def test_a_marker_that_leads_out_of_the_table_is_an_error(storage, line):
     storage.publish(f".hoodie/.temp/{T}/MARKERS0", f"{line}.marker.CREATE\n".encode())
-    with pytest.raises(CorruptFileError, match="no data file of the table"):
+    with pytest.raises(CorruptFileError, match="not a data file of the table"):
         list_markers(storage, T)
 
 

@@ -45,7 +45,7 @@ def test_a_write_takes_them_and_refuses_slips_in_them(job, tmp_path):
 
 
 def test_files_that_cannot_be_read_are_named(job, tmp_path):
-    with pytest.raises(MissingFileError, match="no such properties file"):
+    with pytest.raises(MissingFileError, match="the properties file does not exist"):
         options_from(str(tmp_path / "none.properties"))
     (tmp_path / "all/base.properties").write_text("include=../job.properties\n")
     with pytest.raises(ConflictingOptionError, match="includes itself"):

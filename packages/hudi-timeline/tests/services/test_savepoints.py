@@ -53,7 +53,7 @@ def test_a_savepoint_keeps_its_files_and_its_instants(table, path):
     assert table.savepoints == []
     write(table, range(15, 16), SHORT)
     assert not kept & set(files(path))
-    with pytest.raises(InstantNotFoundError, match="no savepoint"):
+    with pytest.raises(InstantNotFoundError, match="does not exist"):
         table.delete_savepoint(saved)
 
 

@@ -155,7 +155,7 @@ def test_a_marker_that_leads_out_of_the_table_stops_the_rollback_before_any_chan
     outside.write_bytes(b"x")
     put(storage, f".hoodie/.temp/{T}/MARKERS0", data=f"../{name(1)}.marker.CREATE\n".encode())
     before = list(timeline(storage).files)
-    with pytest.raises(CorruptFileError, match="no data file of the table"):
+    with pytest.raises(CorruptFileError, match="not a data file of the table"):
         undo(storage)
     assert outside.exists()
     assert list(timeline(storage).files) == before

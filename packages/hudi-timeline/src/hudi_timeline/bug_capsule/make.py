@@ -122,7 +122,7 @@ def refuse_secrets(storage: Storage, options: Mapping[str, str]) -> None:
         raise OptionError(
             f"{', '.join(bad)}: a capsule takes no option that may hold a secret",
             table=storage.uri,
-            remedy="leave it out, or take it out of hoodie.properties: credentials belong to storage options.",
+            remedy="omit it, or remove it from hoodie.properties: credentials belong to storage options.",
             option=bad[0],
         )
 

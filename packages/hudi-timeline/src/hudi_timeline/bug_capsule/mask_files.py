@@ -108,7 +108,7 @@ def masked_archive(data: bytes, mask: Mask) -> bytes:
 
 def _masked_block(reader: LogFileReader, block: LogBlock, mask: Mask) -> bytes:
     if block.type is not BlockType.AVRO_DATA:
-        raise CorruptFileError("a block of the archive that is none of Avro")
+        raise CorruptFileError("a block of the archive that is not an Avro block")
     content = bytes(reader.content(block))
     text = block.header[HeaderKey.SCHEMA]
     schema = checked_schema(text)

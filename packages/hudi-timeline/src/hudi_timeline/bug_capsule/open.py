@@ -74,7 +74,7 @@ def _read(archive: zipfile.ZipFile, name: str) -> bytes:
 
 def _broken(error: Exception, capsule: str | Path) -> CorruptFileError:
     return CorruptFileError(
-        f"it is no capsule: {type(error).__name__}: {error}", file=str(capsule), remedy=_REMEDY
+        f"not a bug capsule: {type(error).__name__}: {error}", file=str(capsule), remedy=_REMEDY
     )
 
 

@@ -130,7 +130,7 @@ def _parse(relative: str, path: str) -> Marker | None:
 
 def _unsafe(target: str, path: str) -> CorruptFileError:
     return CorruptFileError(
-        f"a marker names {target!r}, which is no data file of the table",
+        f"a marker names {target!r}, which is not a data file of the table",
         file=path,
         remedy=f"delete {path}; nothing outside the table was touched.",
     )

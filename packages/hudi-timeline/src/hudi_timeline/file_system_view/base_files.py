@@ -241,7 +241,7 @@ def check_written(
 def missing_file(file: CommittedBaseFile, uri: str) -> MissingFileError:
     """Error for a missing file of a commit."""
     return MissingFileError(
-        "a file that a completed commit wrote is not there",
+        "a file of a completed commit is missing",
         table=uri,
         instant=file.instant,
         file=file.path,

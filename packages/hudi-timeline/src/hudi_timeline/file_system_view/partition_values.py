@@ -153,8 +153,8 @@ def _typed(text: pa.Array, column: PartitionColumn, paths: Sequence[str], uri: s
                 cast_text(texts([value.as_py()]), column.type)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
                 raise PartitionPathError(
-                    f"the partition path {path!r} says {value.as_py()!r} for column {column.name}, "
-                    f"which is no {column.type}: {str(e).splitlines()[0]}",
+                    f"the partition path {path!r} has the value {value.as_py()!r} for column {column.name}, "
+                    f"which is not of type {column.type}: {str(e).splitlines()[0]}",
                     table=uri,
                     remedy="check the table's key generator; rename the folder if it is not the table's.",
                 ) from None

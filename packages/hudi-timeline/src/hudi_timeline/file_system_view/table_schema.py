@@ -80,7 +80,8 @@ def _latest(snapshot: TableSnapshot) -> tuple[str, Instant | None]:
                 f"the commit {instant.time} does not go on with the table's schema history",
                 table=snapshot.storage.uri,
                 instant=instant.time,
-                remedy=f"read with {SCHEMA_ON_READ}=false, which goes by column names, or with Apache Hudi.",
+                remedy=f"read with {SCHEMA_ON_READ}=false, which matches columns by name, or with Apache "
+                "Hudi.",
             )
         return text, instant if text else None
     return "", None
@@ -114,7 +115,9 @@ def _history(snapshot: TableSnapshot) -> tuple[SchemaVersion, ...]:
             remedy="read the table again: a cleaner may have removed it meanwhile.",
         ) from None
     except CorruptFileError as e:
-        e.advise(f"restore it from a copy, or read with {SCHEMA_ON_READ}=false, which goes by column names.")
+        e.advise(
+            f"restore it from a backup, or read with {SCHEMA_ON_READ}=false, which matches columns by name."
+        )
         raise e.at(table=storage.uri, file=path) from None
 
 
@@ -255,7 +258,7 @@ def _of_schema(text: str, table: str, instant: str, file: str) -> dict[str, tupl
         }
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as e:
         raise CorruptFileError(
-            f"the commit's schema is none: {e}", table=table, instant=instant, file=file
+            f"the commit's schema is invalid: {e}", table=table, instant=instant, file=file
         ) from None
 
 
@@ -277,7 +280,7 @@ def _gap(column: str, kind: Any, default: Any, by_reference: bool, table: str) -
         return Default(())
     if name == "array":
         raise UnsupportedError(
-            f"the column {column} has a list with elements as its default, and the merge goes by defaults",
+            f"the column {column} has a default with list elements, which this merge does not support",
             table=table,
             remedy="read the table with Apache Hudi.",
             columns=[column],

@@ -127,7 +127,7 @@ def check_allowed(text: str, *, given: str | None, storage: Storage) -> None:
     found = load_function(function)
     # `package.module:name` may be a name that the module imported from elsewhere, such as `os.system`.
     if not isinstance(found, FunctionType) or not _within(found.__module__, package):
-        raise _refused(function, f"which is no function that {package} itself defines", storage)
+        raise _refused(function, f"which {package} does not define itself", storage)
 
 
 def _holds(name: str, module: str) -> bool:

@@ -73,11 +73,11 @@ def _class_of(main: str, value: str | None) -> tuple[str, str]:
         except OptionError as e:
             return MEANING, e.message
         if asks:
-            return EFFECT, f"Asks for {refused.what}, which is not provided: {refused.way_round}."
+            return EFFECT, f"Requests {refused.what}, which is not supported: {refused.way_round}."
     if option is not None and option.doc:
         return MEANING, option.doc
     if refused is not None:
-        return MEANING, f"Other values ask for {refused.what}, which is not provided: {refused.way_round}."
+        return MEANING, f"Other values request {refused.what}, which is not supported: {refused.way_round}."
     group = option.group if option is not None else "another tool"
     return TUNING, f"Accepted without effect here ({group})."
 

@@ -151,16 +151,16 @@ def parse_read_options(options: Mapping[str, str]) -> ReadConfig:
         )
     if values.get("fallback_full_scan") and values.get("on_missing") not in (None, FULL_SCAN):
         raise ConflictingOptionError(
-            f"{FULL_SCAN_FALLBACK}=true and {ON_MISSING}={values['on_missing']} say different things",
-            remedy="leave one of them out.",
+            f"{FULL_SCAN_FALLBACK}=true contradicts {ON_MISSING}={values['on_missing']}",
+            remedy="omit one of them.",
             option=ON_MISSING,
         )
     order, policy = values.get("order"), values.get("hollow_policy")
     meant = {STABLE: (BLOCK,), START_ORDER: (), COMPLETION: (TRANSITION,)}.get(str(order), (policy,))
     if order is not None and policy is not None and policy not in meant:
         raise ConflictingOptionError(
-            f"{ORDER}={order} and {HOLLOW_POLICY}={policy} say different things",
-            remedy="leave one of them out.",
+            f"{ORDER}={order} contradicts {HOLLOW_POLICY}={policy}",
+            remedy="omit one of them.",
             option=ORDER,
         )
     whole = values.get("fallback_full_scan") or values.get("on_missing") == FULL_SCAN
@@ -168,7 +168,7 @@ def parse_read_options(options: Mapping[str, str]) -> ReadConfig:
         raise ConflictingOptionError(
             f"{HOLLOW_POLICY}={TRANSITION} cannot go with a scan of the whole table, whose rows do not say when their "
             "commits were completed",
-            remedy="leave one of them out.",
+            remedy="omit one of them.",
             option=HOLLOW_POLICY,
         )
     for name, key in (("incr_path_glob", PATH_GLOB), ("incr_filters", INCR_FILTERS)):

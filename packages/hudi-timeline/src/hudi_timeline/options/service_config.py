@@ -121,7 +121,7 @@ def callback_config(given: ParsedOptions) -> CallbackConfig | None:
         return CallbackConfig(function=named)
     if named != HTTP:
         raise UnsupportedError(
-            f"{CALLBACK_CLASS}={named} asks for a commit callback that only a JVM can load",
+            f"{CALLBACK_CLASS}={named} is a commit callback that needs a JVM",
             remedy=f"use {HTTP.rpartition('.')[2]}, or a Python function as module:function.",
             option=CALLBACK_CLASS,
             value=named,
@@ -150,7 +150,7 @@ def _header(text: str) -> tuple[str, str]:
     name, colon, value = (part.strip() for part in text.partition(":"))
     if not colon or not value or not _NAME.match(name) or not value.isprintable():
         raise InvalidOptionError(
-            f"{CALLBACK_HEADERS} has {shown(CALLBACK_HEADERS, name)!r}, which is no header with a value",
+            f"{CALLBACK_HEADERS} has {shown(CALLBACK_HEADERS, name)!r}, which is not a header with a value",
             remedy="write name:value, with ; between headers.",
             option=CALLBACK_HEADERS,
         )

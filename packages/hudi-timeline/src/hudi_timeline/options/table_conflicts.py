@@ -98,7 +98,7 @@ def check_against_table(options: Mapping[str, str], properties: Mapping[str, str
     lines = "; ".join(f"{key}: {stored!r}, {value!r}" for key, value, stored in found)
     raise ConflictingOptionError(
         f"Config conflict (option: the table's value, the given value): {lines}",
-        remedy='leave the option out, or write with mode("overwrite") to make the table anew.',
+        remedy='omit the option, or write with mode("overwrite") to create the table anew.',
         options=[key for key, _, _ in found],
     )
 

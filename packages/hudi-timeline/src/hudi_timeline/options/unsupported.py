@@ -32,7 +32,7 @@ def refuse_effects(given: ParsedOptions, scope: str) -> None:
         name = given.given_as[key]
         value = shown(name, given.text[key])
         raise UnsupportedError(
-            f"{name}={value} asks for {refused.what}, which this version does not provide",
+            f"{name}={value} requests {refused.what}, which this version does not support",
             remedy=f"{refused.way_round}.",
             option=name,
             value=value,

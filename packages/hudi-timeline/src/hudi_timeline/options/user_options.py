@@ -59,7 +59,7 @@ def _read(path: str, storage_options: Mapping[str, Any] | None, within: tuple[st
         data = open_storage(where, storage_options).read(name)
     except FileNotFoundError:
         raise MissingFileError(
-            "there is no such properties file", file=path, remedy="correct the path."
+            "the properties file does not exist", file=path, remedy="correct the path."
         ) from None
     found = parse(data, path=path)
     more = found.pop(INCLUDE, "")

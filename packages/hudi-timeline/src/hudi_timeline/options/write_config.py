@@ -297,7 +297,7 @@ def _refuse_contradictions(given: ParsedOptions, operation: str) -> None:
     if parsed.get(PARTITIONS_TO_DELETE) and operation != "delete_partition":
         raise _conflict(
             f"{PARTITIONS_TO_DELETE} is given, but the operation is {operation}",
-            f"set {OPERATION}=delete_partition, or leave the partitions out.",
+            f"set {OPERATION}=delete_partition, or omit the partitions.",
         )
     for schema_file in (SOURCE_SCHEMA_FILE, TARGET_SCHEMA_FILE):
         if parsed.get(WRITE_SCHEMA) and parsed.get(schema_file):
@@ -307,10 +307,10 @@ def _refuse_contradictions(given: ParsedOptions, operation: str) -> None:
     if parsed.get(STATIC_PARTITIONS) and operation != "insert_overwrite":
         raise _conflict(
             f"{STATIC_PARTITIONS} is given, but the operation is {operation}",
-            f"set {OPERATION}=insert_overwrite, or leave the partitions out.",
+            f"set {OPERATION}=insert_overwrite, or omit the partitions.",
         )
     if (DELETE_FIELD in parsed) != (DELETE_MARKER in parsed):
-        raise _conflict(f"{DELETE_FIELD} and {DELETE_MARKER} go together", "give both or none.")
+        raise _conflict(f"{DELETE_FIELD} and {DELETE_MARKER} must be given together", "give both or none.")
     payload = str(parsed.get(PAYLOAD, ""))
     if payload and parsed.get(MERGE):
         raise _conflict(
@@ -331,7 +331,7 @@ def _refuse_contradictions(given: ParsedOptions, operation: str) -> None:
     if ordering and isinstance(fields, tuple) and fields and ordering != fields[0]:
         raise _conflict(
             f"{PAYLOAD_ORDERING} is {ordering}, but {given.given_as[PRECOMBINE]} is {fields[0]}",
-            f"leave {PAYLOAD_ORDERING} out; it follows the other.",
+            f"omit {PAYLOAD_ORDERING}; it follows the other option.",
         )
     if operation == "bulk_insert" and parsed.get(DROP_DUPLICATES):
         raise _conflict(

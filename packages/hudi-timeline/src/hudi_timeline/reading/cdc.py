@@ -225,7 +225,7 @@ def _of_base_file(
             file = parse_cdc_file(group[0], str(path).rpartition("/")[2])
             if file is None:
                 raise CorruptFileError(
-                    f"{path!r} is no name of a file of changes",
+                    f"{path!r} is not the name of a CDC file",
                     table=uri,
                     instant=instant.time,
                     file=instant.path,

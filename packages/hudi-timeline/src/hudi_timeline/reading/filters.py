@@ -116,7 +116,7 @@ def missing_column(name: str, schema: pa.Schema) -> MissingColumnError:
     near = difflib.get_close_matches(name.lower(), [n.lower() for n in schema.names], 1, 0.5)
     nearest = next((n for n in schema.names if near and n.lower() == near[0]), "")
     remedy = f"did you mean {nearest!r}?" if nearest else f"columns are: {', '.join(schema.names)}."
-    return MissingColumnError(f"there is no column {name!r}", remedy=remedy, column=name)
+    return MissingColumnError(f"the table has no column {name!r}", remedy=remedy, column=name)
 
 
 def _columns_of(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:
@@ -283,7 +283,7 @@ class _Parser:
         if self._next.kind == "word" and self._next.text == "or":
             parts = [self._either(_joined(parts, conjunction=True))]
         if self._next.kind != "end":
-            raise self._error(f"{self._next.text!r} is one too many", self._next.start)
+            raise self._error(f"unexpected token {self._next.text!r}", self._next.start)
         return parts
 
     def _either(self, first: _Node | None = None) -> _Node:
@@ -442,7 +442,8 @@ class _Parser:
             inner = kind.get_field_index(part) if pa.types.is_struct(kind) else -1
             if inner < 0:
                 raise MissingColumnError(
-                    f"there is no field {part!r} in {'.'.join(parts[:nth])}, which is {kind}", column=part
+                    f"the field {part!r} is missing in {'.'.join(parts[:nth])}, which has type {kind}",
+                    column=part,
                 )
             kind = kind.field(inner).type
         return _Column(tuple(parts), kind)
@@ -465,7 +466,7 @@ class _Parser:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidOperation, UnicodeEncodeError) as e:
             shown = literal.text.encode(errors="backslashreplace").decode()
             reason = str(e).splitlines()[0]
-            raise self._error(f"{shown} is no {to}, the type of {column} ({reason})", start) from None
+            raise self._error(f"{shown} is not a {to}, the type of {column} ({reason})", start) from None
         quote = "; put the value in single quotes" if pa.types.is_string(to) else ""
         raise self._error(f"{literal.text} cannot be compared with {column}, which is {to}{quote}", start)
 

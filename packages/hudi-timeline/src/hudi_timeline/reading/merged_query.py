@@ -74,9 +74,9 @@ def slice_merge(snapshot: TableSnapshot, merge: str | None = None) -> SliceMerge
         if text:
             if len(config.ordering_fields) > 1:
                 raise UnsupportedError(
-                    f"a merge of the user's goes by one ordering field, and the table has "
+                    "a user-defined merge needs a single ordering field, but the table has "
                     f"{', '.join(config.ordering_fields)}",
-                    remedy="leave hudi.merge out.",
+                    remedy="omit hudi.merge.",
                     option=MERGE,
                 )
             fixed = {n.partition(".")[0] for n in (*config.record_key_fields, *config.partition_fields)}

@@ -30,7 +30,7 @@ def file_filter(glob: str, option: str) -> Callable[[str], bool]:
         pattern = re.compile(_regex("*" + glob) + r"\Z", re.DOTALL)
     except (ValueError, re.error) as e:
         raise InvalidOptionError(
-            f"{option}={glob!r} is no path pattern: {e}",
+            f"{option}={glob!r} is not a path pattern: {e}",
             remedy="see that its brackets and braces close.",
             option=option,
         ) from None
@@ -139,7 +139,9 @@ class PathSelection:
             try:
                 patterns.append(tuple(re.compile(_regex(p) + r"\Z", re.DOTALL) for p in parts))
             except (ValueError, re.error) as e:
-                raise InvalidOptionError(f"{option} names {path!r}, which is no path pattern: {e}") from None
+                raise InvalidOptionError(
+                    f"{option} names {path!r}, which is not a path pattern: {e}"
+                ) from None
         return cls(tuple(patterns))
 
     def __contains__(self, path: object) -> bool:

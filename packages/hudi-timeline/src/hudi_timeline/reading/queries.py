@@ -264,7 +264,7 @@ def _columns(schema: pa.Schema, columns: Sequence[str] | None, meta_columns: boo
 def _check_query(query: str) -> None:
     if query not in (SNAPSHOT, READ_OPTIMIZED):
         raise InvalidOptionError(
-            f"query={query!r} is no query",
+            f"query={query!r} is unknown",
             remedy=f"use {SNAPSHOT!r} or {READ_OPTIMIZED!r}; read_incremental() gives changes.",
         )
 

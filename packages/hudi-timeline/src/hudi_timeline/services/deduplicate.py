@@ -99,7 +99,7 @@ def deduplicate(
         # Looked for behind the beginning: a commit from there on is a conflict.
         found = _find(storage, partition, kind)
         if not found:
-            transaction.abort("there are no duplicates", without_trace=True)
+            transaction.abort("the partition has no duplicates", without_trace=True)
             return _result(found)
         snapshot = transaction.snapshot
         schema_text = snapshot.commits.get(snapshot.timeline.completed_writes()[-1]).schema_text

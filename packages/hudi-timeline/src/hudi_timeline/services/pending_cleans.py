@@ -106,7 +106,7 @@ def check_plan(plan: CleanPlan, instant: str) -> None:
     for partition, names in plan.files.items():
         for name in names:
             if not any(f(partition, name) for f in (parse_base_file, parse_log_file, parse_cdc_file)):
-                raise _unsafe(f"{name!r}, which is no data file", instant)
+                raise _unsafe(f"{name!r}, which is not a data file", instant)
 
 
 def _unsafe(what: str, instant: str) -> CorruptFileError:
@@ -175,8 +175,8 @@ def take_back(
                 table=storage.uri,
                 instant=clean.time,
                 file=hit[0],
-                remedy="wait until it is completed, or run clean() to complete it; if nobody executes it any more, "
-                "delete its requested and inflight files.",
+                remedy="wait until it is completed, or run clean() to complete it; if its executor is "
+                "dead, delete its requested and inflight files.",
             )
 
 

@@ -158,7 +158,7 @@ def _plan(context: ServiceContext, snapshot: TableSnapshot, to: str) -> tuple[li
     storage, timeline = snapshot.storage, snapshot.timeline
     if not any(i.time == to for i in timeline.completed_writes()):
         raise InstantNotFoundError(
-            f"there is no completed commit {to} on the active timeline",
+            f"the active timeline has no completed commit {to}",
             table=storage.uri,
             instant=to,
             remedy="`inspect.commits()` lists them.",
@@ -195,8 +195,9 @@ def _out_of_order(
     if first is None or first[0] >= last[0]:
         return ()
     return (
-        f"writes overlapped: {last[1]} stays and was completed after {first[1]}, which is undone; if it was made from "
-        "rows of that write, the table now holds a state that nobody has seen",
+        f"writes overlapped: {last[1]} stays and was completed after {first[1]}, which is "
+        "undone; if it was made from rows of that write, the table now holds a state that "
+        "never existed before",
     )
 
 

@@ -112,7 +112,7 @@ def _targets(context: ServiceContext, timeline: Timeline, instant: str | None) -
     found.sort(key=lambda i: i.action not in WRITE_ACTIONS)
     if not found:
         raise InstantNotFoundError(
-            f"there is no instant {instant} on the active timeline",
+            f"the active timeline has no instant {instant}",
             table=storage.uri,
             instant=instant,
             remedy="`inspect.timeline()` lists them; what was archived cannot be rolled back.",

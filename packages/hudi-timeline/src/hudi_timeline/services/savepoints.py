@@ -44,7 +44,7 @@ def savepointed_files(storage: Storage, timeline: Timeline) -> set[tuple[str, st
             record = avro_files.read_record(storage, "HoodieSavepointMetadata", path, at)
         except FileNotFoundError:
             raise MissingFileError(
-                "the savepoint's file is not there",
+                "the savepoint's file is missing",
                 table=storage.uri,
                 instant=at,
                 file=path,
@@ -68,7 +68,7 @@ def save(
         commits = found.timeline.completed_writes()
         if instant is None and not commits:
             raise InstantNotFoundError(
-                "there is no commit to savepoint", table=context.storage.uri, remedy="write to it first."
+                "the table has no commit to savepoint", table=context.storage.uri, remedy="write to it first."
             )
         at = commits[-1].time if instant is None else instant
         create(found.at(at), at, user=user, comment=comment, dry_run=dry_run)
@@ -103,7 +103,7 @@ def create(
     storage, timeline = snapshot.storage, snapshot.timeline
     if not any(i.time == at for i in timeline.completed_writes()):
         raise InstantNotFoundError(
-            f"there is no completed commit {at} on the active timeline",
+            f"the active timeline has no completed commit {at}",
             table=storage.uri,
             instant=at,
             remedy="`inspect.commits()` lists them.",
@@ -201,7 +201,7 @@ def delete(storage: Storage, timeline: Timeline, at: str, *, dry_run: bool = Fal
     found: list[Instant] = [i for i in timeline.of(SAVEPOINT) if i.time == at]
     if not found:
         raise InstantNotFoundError(
-            f"there is no savepoint {at}",
+            f"the savepoint {at} does not exist",
             table=storage.uri,
             instant=at,
             remedy=f"savepoints: {', '.join(savepoints(timeline)) or 'none'}.",

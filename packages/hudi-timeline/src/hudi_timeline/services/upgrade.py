@@ -75,7 +75,7 @@ def change_version(
     before = context.table.version
     if up is not None and to != before and (to > before) != up:
         raise OptionError(
-            f"to take a table from version {before} to {to} is no {'upgrade' if up else 'downgrade'}",
+            f"a change from table version {before} to {to} is not an {('upgrade' if up else 'downgrade')}",
             table=context.storage.uri,
             remedy=f"call {'downgrade' if up else 'upgrade'}().",
         )

@@ -251,7 +251,7 @@ def load_timeline(storage: Storage, config: TableConfig, listed: ListedFolder | 
     _refuse_half_moved(storage, config, entries)
     if folder == META_FOLDER and not any(e.name in _PROPERTIES for e in entries):
         raise ConcurrentWriterError(
-            "the table went while it was looked at: it is being overwritten or deleted",
+            "the table disappeared during the read: it is being overwritten or deleted",
             table=storage.uri,
             remedy="try again when that is done.",
         )
@@ -263,7 +263,7 @@ def load_timeline(storage: Storage, config: TableConfig, listed: ListedFolder | 
     ):
         # Object stores have no empty folders: there nothing is told from nothing.
         raise CorruptFileError(
-            f"the timeline's folder {folder} is not there",
+            f"the timeline's folder {folder} is missing",
             table=storage.uri,
             file=folder,
             remedy=f"restore the folder from a backup, or correct {TIMELINE_PATH} in hoodie.properties.",

@@ -261,7 +261,7 @@ def _records(storage: Storage, path: str) -> Iterator[dict[str, Any]]:
 
 def _whole_record(value: object, data: io.BytesIO) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise TypeError("it is no record")
+        raise TypeError("it is not a record")
     if data.read(1):
         raise ValueError("bytes follow its last field")
     return value

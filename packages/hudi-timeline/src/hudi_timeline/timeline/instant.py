@@ -290,7 +290,7 @@ def read_instant(storage: Storage, instant: Instant, parse: Callable[[bytes], _T
 def gone_since(instant: Instant, table: str) -> MissingFileError:
     """Error for a listed instant file that is missing."""
     return MissingFileError(
-        "the instant's file is not there",
+        "the instant's file is missing",
         table=table,
         instant=instant.time,
         file=instant.path,

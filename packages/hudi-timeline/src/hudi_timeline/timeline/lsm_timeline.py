@@ -75,16 +75,16 @@ def _listed_files(storage: Storage, config: TableConfig) -> tuple[HistoryFile, .
         return ()
     path = f"{folder}/manifest_{number}"
     if f"manifest_{number}" not in there:
-        raise _corrupt(storage, path, f"{_VERSION_FILE} names the manifest {number}, which is not there")
+        raise _corrupt(storage, path, f"{_VERSION_FILE} names the missing manifest {number}")
     out = []
     for name, size in _listed(storage, path):
         match = _FILE.match(name)
         if match is None:
-            raise _corrupt(storage, path, f"it lists {name!r}, which is no file of a history")
+            raise _corrupt(storage, path, f"it lists {name!r}, which is not a file of the LSM timeline")
         entry = there.get(name)
         if entry is None:
             raise MissingFileError(
-                "a file of the timeline's history is not there",
+                "a file of the LSM timeline is missing",
                 table=storage.uri, file=f"{folder}/{name}", remedy=_REMEDY,
             )  # fmt: skip
         if size >= 0 and entry.size >= 0 and size != entry.size:

@@ -118,7 +118,7 @@ def tell(callback: Callback | None, message: CommitNotice) -> tuple[str, ...]:
         why = f"{type(e).__name__}: {e}"
     else:
         return ()
-    return (f"the write is completed, but its callback failed, so nobody was told of it: {why}",)
+    return (f"the write is completed, but its callback failed: {why}",)
 
 
 __all__ = ["Callback", "CommitNotice", "callback_of", "tell"]

@@ -260,8 +260,9 @@ def _rows(answer: object, rule: str) -> pa.Table:
     if hasattr(answer, "__arrow_c_stream__"):
         return checked_table(pa.RecordBatchReader.from_stream(answer).read_all())
     raise ValidationError(
-        f"validator {rule} gave a {type(answer).__name__}, which is no answer",
-        remedy="give None or True for good, False, a text, or the bad rows as an Arrow table.",
+        f"validator {rule} returned a {type(answer).__name__}, which is not an answer",
+        remedy="return None or True to accept, False, a text, or the invalid rows as an Arrow "
+        "table to refuse.",
         rule=rule,
     )
 

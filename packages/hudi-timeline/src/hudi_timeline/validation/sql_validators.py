@@ -194,7 +194,7 @@ def connect(what: str) -> Any:
         import duckdb
     except ImportError:
         raise UnsupportedError(
-            f"{what} needs DuckDB where there is no Spark, and it is not installed",
+            f"{what} needs DuckDB on the local engine, which is not installed",
             remedy='pip install "hudi-timeline[sql]".',
         ) from None
     # Nothing of this machine but what is given to it; and no progress bar of its own.

@@ -48,7 +48,7 @@ def _check_stats(facts: TableState, report: VerifyReport) -> None:
                 if folder != partition or stat.partition != partition:
                     problem = f"it is among those of the partition {partition!r}"
                 elif file is None and not _is_source(facts, instant, name):
-                    problem = "that is no name of a data file"
+                    problem = "not a data file name"
                 elif file is not None and file.file_id != stat.file_id:
                     problem = f"its file id is said to be {stat.file_id!r}"
                 elif base is not None and not facts.is_metadata and base.instant != instant.time:
@@ -102,7 +102,7 @@ def _check_written(facts: TableState, report: VerifyReport) -> None:
             live = live_files(facts)
         if path in live:
             report.add(
-                "file-missing", path, "a completed commit wrote the file, and it is not there", instant.time
+                "file-missing", path, "a completed commit wrote the file, which is missing", instant.time
             )
             continue
         if facts.is_metadata or removed.has(partition, name) or _was_cleaned(facts, partition, name):
@@ -308,7 +308,7 @@ def _check_crcs(facts: TableState, report: VerifyReport, *, deep: bool) -> None:
         names[folder] = {e.name: e.size for e in facts.storage.list(folder) if not e.is_dir}
     todo = list(_crcs(names))
     for folder, name, target in [t for t in todo if t[2] not in names[t[0]]]:
-        report.add("crc-orphan", join_path(folder, name), f"the file that it is of, {target}, is not there")
+        report.add("crc-orphan", join_path(folder, name), f"its data file {target} is missing")
     there = [
         (folder, name, target)
         for folder, name, target in todo

@@ -68,7 +68,7 @@ def check_merge(
                     f"laws are not checked with the table's rows where {name!r} comes from partition paths as "
                     f"{records.schema.field(name).type}, and is {schema.field(name).type} in the table",
                     column=name,
-                    remedy="check with records that are made up: real=False, on the command line --made-up.",
+                    remedy="check on generated records: real=False, on the command line --made-up.",
                 )
     return check_laws(
         rule, schema, ordering=config.ordering_field, records=records, deletes=deletes, cases=cases, seed=seed

@@ -43,7 +43,7 @@ from hudi_timeline.verify.table_state import Removed, TableState
 _CODES = {NOT_LISTED: "mdt-not-listed", GONE: "mdt-gone", OTHER_SIZE: "mdt-size"}
 _TEXTS = {
     NOT_LISTED: "the file is there, and the metadata table does not list it",
-    GONE: "the metadata table lists the file, and it is not there",
+    GONE: "the metadata table lists the file, which is missing",
     OTHER_SIZE: "it has another size than the metadata table says",
 }
 
@@ -59,13 +59,13 @@ def check_presence(facts: TableState, report: VerifyReport) -> bool:
             )
         return False
     if META_FOLDER not in there or storage.info(f"{FOLDER}/{META_FOLDER}/hoodie.properties") is None:
-        report.add("mdt-missing", FOLDER, "hoodie.properties names a metadata table, which is not there")
+        report.add("mdt-missing", FOLDER, "hoodie.properties names a missing metadata table")
         return False
     sound = True
     for partition in config.metadata_partitions:
         if not any(not e.is_dir for e in storage.list(f"{FOLDER}/{partition}")):
             report.add("mdt-missing", f"{FOLDER}/{partition}",
-                       f"hoodie.properties names the metadata partition {partition}, which is not there")  # fmt: skip
+                       f"hoodie.properties names the missing metadata partition {partition}")  # fmt: skip
             sound = False
     return sound and FILES in config.metadata_partitions
 

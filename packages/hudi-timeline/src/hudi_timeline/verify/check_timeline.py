@@ -141,7 +141,7 @@ def _check_states(
     if plan is None and highest.state == INFLIGHT and needs_plan:
         path = f"{facts.config.timeline_folder}/{file_name(time, action, REQUESTED)}"
         report.add(
-            "timeline-no-plan", path, f"the plan of the pending {action} is not there", time, action=action
+            "timeline-no-plan", path, f"the plan of the pending {action} is missing", time, action=action
         )
         return
     if plan is not None and needs_plan and plan.size == 0 and action != ROLLBACK:
@@ -234,7 +234,7 @@ def _check_times(facts: TableState, report: VerifyReport) -> None:
             report.add(
                 "timeline-instant-time",
                 instant.path,
-                f"{instant.time} is no instant: {problem}",
+                f"{instant.time} is not an instant: {problem}",
                 instant.time,
             )
         elif instant.completion and "_" in instant.file_name:
@@ -252,7 +252,7 @@ def _no_time(text: str) -> str:
     try:
         datetime.strptime(text[:14], "%Y%m%d%H%M%S")
     except ValueError:
-        return "it is no time"
+        return "it is not a time"
     return ""
 
 
@@ -280,7 +280,7 @@ def _check_inputs(
         report.add(
             "plan-slice-missing",
             instant.path,
-            f"the pending {instant.action} reads {missing[0]}, which is not there"
+            f"the pending {instant.action} reads {missing[0]}, which is missing"
             + (f", nor are {len(missing) - 1} more" if len(missing) > 1 else ""),
             instant.time,
             action=instant.action,
@@ -328,7 +328,7 @@ def _check_savepoints(facts: TableState, report: VerifyReport) -> None:
         for path in sorted(
             p for p, t in saved_files(facts).items() if t == instant.time and p not in facts.sizes
         ):
-            report.add("savepoint-file-missing", path, f"the savepoint {instant.time} keeps a file that is not there",
+            report.add("savepoint-file-missing", path, f"the savepoint {instant.time} keeps a missing file",
                        instant.time)  # fmt: skip
 
 
@@ -344,7 +344,7 @@ def check_properties(storage: Storage, report: VerifyReport) -> TableConfig | No
     backup = _read(storage, BACKUP_FILE)
     if backup is not None:
         whole = "the backup is whole" if isinstance(backup, dict) else f"the backup is not whole: {backup}"
-        gone = "and the file itself is not there" if primary is None else "and was not removed"
+        gone = "and the file itself is missing" if primary is None else "and was not removed"
         report.add(
             "properties-backup",
             BACKUP_FILE,
@@ -359,7 +359,7 @@ def check_properties(storage: Storage, report: VerifyReport) -> TableConfig | No
     if not isinstance(found, dict):
         if primary is None and backup is None:
             report.add(
-                "properties-unreadable", PROPERTIES_FILE, "there is no hoodie.properties, and no backup of it"
+                "properties-unreadable", PROPERTIES_FILE, "hoodie.properties and its backup are missing"
             )
         return _despite_names(storage) if isinstance(primary, str) else None
     try:

@@ -35,7 +35,7 @@ _BACKUP = (
 )
 _REPAIR = "`hudi repair` can put it right: look at its --plan first."
 _MDT = "`hudi repair` takes the metadata table away; Apache Hudi builds it again at its next write."
-_LEFT = "`hudi repair` takes it away, or leave it: nobody reads it."
+_LEFT = "`hudi repair` removes it; it can also stay, as nothing reads it."
 
 
 def _error(remedy: str = _BACKUP, *, repairable: bool = False) -> FindingKind:
@@ -186,8 +186,9 @@ KINDS: dict[str, FindingKind] = {
     "archive-manifest": _error(_REPAIR, repairable=True),
     # not looked at
     "merge-not-allowed": _warning(
-        "if you trust the function, allow it (hudi_timeline.allow_functions, `hudi --allow-function NAME verify ...`) "
-        "and verify again; rows that logs changed were not looked at."
+        "if you trust the function, allow it (hudi_timeline.allow_functions, `hudi "
+        "--allow-function NAME verify ...`) and verify again; rows changed by log files "
+        "were not checked."
     ),
     # anything else
     "unreadable": _error(),

@@ -100,7 +100,7 @@ def repair(
 def _check_codes(only: Collection[str]) -> None:
     for name in only:
         if name not in KINDS and "/" not in name and "." not in name:
-            raise OptionError(f"{name!r} is no code of a finding", remedy="`hudi verify` prints them.")
+            raise OptionError(f"{name!r} is not a finding's code", remedy="`hudi verify` prints them.")
 
 
 def _plan(

@@ -127,7 +127,7 @@ def _one_completion(facts: TableState, finding: Finding, found: list[Finding]) -
     except (FileNotFoundError, HudiError):
         same = False
     if not same:
-        raise NoRepair("the two files say different things.")
+        raise NoRepair("the two files contradict each other.")
     return [move(finding.path)]
 
 
@@ -157,7 +157,7 @@ def _mark_partition(facts: TableState, finding: Finding, found: list[Finding]) -
     if not times:
         times = [i.time for i in facts.timeline.completed_writes()]
     if not times:
-        raise NoRepair("there is no commit that the partition could be of.")
+        raise NoRepair("no commit could belong to the partition.")
     data = partition_metadata.render(min(times), partition_metadata.depth_of(partition))
     there = finding.path in facts.sizes
     return [replace(finding.path, data) if there else create(finding.path, data)]
@@ -224,7 +224,7 @@ def repair_properties(storage: Storage, finding: Finding) -> list[RepairStep]:
     if finding.code == "properties-backup" and finding.details.get("primary"):
         return [move(BACKUP_FILE)]
     if backup is None:
-        raise NoRepair("there is no whole backup of the file: restore it from one of yours.")
+        raise NoRepair("the file has no intact backup: restore it from one of yours.")
     there = storage.info(PROPERTIES_FILE) is not None
     put_back = replace(PROPERTIES_FILE, backup) if there else create(PROPERTIES_FILE, backup)
     return [put_back, move(BACKUP_FILE)]

@@ -234,7 +234,7 @@ def gather(
         and storage.is_local
         and storage.info(folder) is None
     ):
-        report.add("timeline-folder", folder, "the timeline's folder is not there")
+        report.add("timeline-folder", folder, "the timeline's folder is missing")
         return None
     timeline = Timeline.of_listing(entries, folder, zone_of(config.timezone))
     contents: dict[str, Action | None] = {}

@@ -124,7 +124,7 @@ def choose_index(
             f"the table is written with {recorded}, whose keys are unique over all partitions; {named} would not "
             "find a key in another partition and write it a second time",
             table=table,
-            remedy=f"set {INDEX_TYPE}={recorded} or leave it out; to give up unique keys, set {INDEX_SWITCH}=true.",
+            remedy=f"set {INDEX_TYPE}={recorded} or omit it; to give up unique keys, set {INDEX_SWITCH}=true.",
             option=INDEX_TYPE,
         )
     return named, (

@@ -79,7 +79,7 @@ def with_made_up_keys(
             raise ConflictingOptionError(
                 f"{option}={wrong} does not go with made-up record keys, which are all different",
                 table=storage.uri,
-                remedy=f"leave it out, or set {KEY_OPTION} to the column(s) that identify a record.",
+                remedy=f"omit it, or set {KEY_OPTION} to the columns that identify a record.",
                 option=option,
             )
     stored = RECORD_KEY in names and PARTITION_PATH in names
@@ -88,7 +88,8 @@ def with_made_up_keys(
         operation = "insert" if RECORD_KEY in names else "bulk_insert"
     if operation == "delete" and not stored:
         raise MissingColumnError(
-            f"the table's record keys are made up, so rows to delete need {RECORD_KEY} and {PARTITION_PATH}",
+            f"the table's record keys are generated, so rows to delete need {RECORD_KEY} and "
+            f"{PARTITION_PATH}",
             table=storage.uri,
             remedy="read the rows from the table with their meta columns, or delete by a filter.",
             column=RECORD_KEY,
@@ -119,7 +120,7 @@ def require_stored(names: Sequence[str], operation: str, storage: Storage) -> No
     for name in wanted:
         if name not in names:
             raise MissingColumnError(
-                f"the operation {operation}_prepped goes by {', '.join(wanted)}, and the rows have no {name}",
+                f"the operation {operation}_prepped needs {', '.join(wanted)}, but the rows have no {name}",
                 table=storage.uri,
                 remedy="read the rows from the table with their meta columns (in new ones the file name is null), "
                 f"or use the operation {operation}.",

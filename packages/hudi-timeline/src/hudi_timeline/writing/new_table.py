@@ -47,7 +47,7 @@ def table_properties(
         raise UnsupportedError(
             f"tables of type {table_type} cannot be written yet",
             table=storage.uri,
-            remedy="set hoodie.datasource.write.table.type=COPY_ON_WRITE, or leave it out.",
+            remedy="set hoodie.datasource.write.table.type=COPY_ON_WRITE, or omit it.",
         )
     out = {
         table_config.NAME: config.table_name,

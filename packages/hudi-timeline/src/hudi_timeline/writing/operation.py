@@ -442,7 +442,7 @@ def _refuse_known_keys(
             f"{sum(known.values()):,} rows have a key that is in the table already: {shown}"
             + (f" and {len(most) - 3} more partitions" if len(most) > 3 else ""),
             table=plan.storage.uri,
-            remedy=f"use the operation upsert to update them, or set {DUP_POLICY}=drop to leave them out.",
+            remedy=f"use the operation upsert to update them, or set {DUP_POLICY}=drop to skip them.",
             rows=sum(known.values()),
             partitions=most,
         )

@@ -83,7 +83,7 @@ class ParquetSource:
         files = tuple(_files(storage, "", {}))
         if not files:
             raise MissingFileError(
-                "there are no files to import", table=storage.uri, remedy="name the data set's folder."
+                "the data set has no files", table=storage.uri, remedy="name the data set's folder."
             )
         schema = _schema(storage, files)
         predicate = None if where is None else make_predicate(where, schema)

@@ -137,7 +137,7 @@ def _cannot_follow(plan: Plan, new: Plan) -> str:
     for column in was.schema:
         index = now.schema.get_field_index(column.name)
         if index < 0:
-            return f"column {column.name} is no more"
+            return f"column {column.name} was dropped"
         kind = now.schema.field(index).type
         if kind != column.type and (column.name in fixed or not _widens(column, now.schema.field(index))):
             return f"column {column.name} is {kind} now, and the rows have it as {column.type}"

@@ -183,7 +183,7 @@ def plan_for(
                 table=storage.uri, remedy='use .mode("append").',
             )  # fmt: skip
         if table is None:
-            raise NotAHudiTableError("there is no table to delete from", table=storage.uri)
+            raise NotAHudiTableError("the table to delete from does not exist", table=storage.uri)
     old = None if recreate else table
     if old is None:
         snapshot = None
@@ -289,7 +289,7 @@ def plan_for(
     if (rule.custom or rule.compared) and index in (GLOBAL_SIMPLE, GLOBAL_BLOOM):
         # A record that moves, or stands in the input for two partitions, would have to be merged on its way.
         raise UnsupportedError(
-            f"the merge {rule.custom or rule.name} is not provided with {index}",
+            f"the merge {rule.custom or rule.name} is not supported with {index}",
             table=storage.uri,
             remedy="use an index within partitions on a new table.",
             option=INDEX_TYPE,
@@ -462,7 +462,7 @@ def _rule(
         raise OptionError(
             f"the table merges by {stored}, and the write names the payload {config.payload_class}",
             table=storage.uri,
-            remedy="leave hoodie.datasource.write.payload.class out.",
+            remedy="omit hoodie.datasource.write.payload.class.",
         )
     text = config.merge or stored
     if text:
@@ -483,7 +483,8 @@ def _rule(
     if config.delete_field and not rule.delete_fields:
         raise OptionError(
             f"hoodie.payload.delete.field has no meaning to the payload {rule.name}", table=storage.uri,
-            remedy="leave it out, or give DefaultHoodieRecordPayload as hoodie.datasource.write.payload.class.",
+            remedy="omit it, or set hoodie.datasource.write.payload.class to "
+"DefaultHoodieRecordPayload.",
         )  # fmt: skip
     if rule.fill_within and not _combining(config):
         # Apache Hudi takes the ordering value when it combines; without it nothing stored is newer.

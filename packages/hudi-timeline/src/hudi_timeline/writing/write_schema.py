@@ -295,7 +295,7 @@ def _text(config: WriteConfig, storage: Storage) -> tuple[str, str | None]:
                 return option, open_beside(storage, folder).read(name).decode()
             except FileNotFoundError:
                 raise MissingFileError(
-                    f"there is no such file, which {option} names",
+                    f"the file named by {option} does not exist",
                     table=storage.uri,
                     file=path,
                     remedy="correct the path.",
@@ -303,7 +303,7 @@ def _text(config: WriteConfig, storage: Storage) -> tuple[str, str | None]:
                 ) from None
             except UnicodeDecodeError:
                 raise InvalidOptionError(
-                    f"{option} names a file that is no text",
+                    f"{option} names a file that is not UTF-8",
                     table=storage.uri,
                     file=path,
                     remedy="name a file with an Avro schema as JSON.",
@@ -317,7 +317,7 @@ def _check(incoming: pa.Schema, given: pa.Schema, text: str, option: str) -> Non
     if more:
         raise SchemaError(
             f"the schema of {option} has no column {', '.join(more)}, which the rows have",
-            remedy="add it to the schema, or leave it out of the rows.",
+            remedy="add it to the schema, or drop it from the rows.",
             columns=more,
         )
     for field in incoming:

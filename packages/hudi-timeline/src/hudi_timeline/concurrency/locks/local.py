@@ -62,7 +62,7 @@ class LocalLock:
         try:
             self._descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
-            raise NotAHudiTableError(f"there is no folder {self._folder} to lock") from None
+            raise NotAHudiTableError(f"the folder {self._folder} to lock does not exist") from None
         except OSError as e:
             raise LockError(f"cannot open {self._folder} to lock it: {e.strerror}") from e
         _open_descriptors.add(self._descriptor)

@@ -70,9 +70,9 @@ def lock_for(
     if provider == STORAGE:
         return StorageLock(storage, validity_s=validity_s)
     raise UnsupportedError(
-        f"{LOCK_PROVIDER}={provider} is not provided yet",
+        f"{LOCK_PROVIDER}={provider} is not supported yet",
         table=storage.uri,
-        remedy=f"use {FILE_SYSTEM} or {STORAGE}, or leave the option out: tables on local file systems are "
-        "then locked between processes by flock, tables on S3 by a lock file.",
+        remedy=f"use {FILE_SYSTEM} or {STORAGE}, or omit the option: tables on local file systems "
+        "are then locked between processes by flock, tables on S3 by a lock file.",
         option=LOCK_PROVIDER,
     )

@@ -52,7 +52,7 @@ class StorageLock:
             raise LockError(
                 "the store cannot replace a file on condition, which this lock needs",
                 table=storage.uri,
-                remedy="leave hoodie.write.lock.provider out, and write from one process at a time.",
+                remedy="omit hoodie.write.lock.provider, and write from one process at a time.",
             )
         self._storage = storage
         self._files: ReplacingStorage = storage
