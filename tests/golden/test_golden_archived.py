@@ -65,7 +65,7 @@ def test_rows_of_a_range_of_archived_commits_are_never_left_out_unsaid(version, 
         )
         given += found.num_rows
         if version != "v6":
-            with pytest.raises(MissingFileError, match=r"is not there|were cleaned") as e:
+            with pytest.raises(MissingFileError, match=r"is missing|were cleaned") as e:
                 read.read_incremental(begin, end).to_arrow()
             assert "on_missing" in e.value.remedy
     assert given > 0

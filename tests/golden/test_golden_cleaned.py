@@ -44,5 +44,5 @@ def test_a_file_of_a_group_that_nothing_replaced_is_missed(tmp_path):
     replaced = outlived_snapshot.replaced_in_archive(table.read()._source.snapshot)
     (path / "p0=é" / ".82849481-7838-3971-bea0-fd81ac487265-0_20261123032606307.log.1_2-968-2451").unlink()
     assert ("p0=é", "82849481-7838-3971-bea0-fd81ac487265-0") not in replaced
-    with pytest.raises(MissingFileError, match="is not there"):
+    with pytest.raises(MissingFileError, match="is missing"):
         table.read().to_arrow()

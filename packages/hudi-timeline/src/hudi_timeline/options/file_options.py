@@ -26,7 +26,7 @@ INDEX_TYPE = ConfigKey(
         "index that the table remembers."
     ),
     unsupported=Unsupported(
-        other_than(*INDEX_CLASSES.values()), "an unsupported index",
+        other_than(*INDEX_CLASSES.values()), "another index",
         f"set it to one of {', '.join(INDEX_CLASSES.values())}, or leave it out"
     )
 )

@@ -466,7 +466,9 @@ class _Parser:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidOperation, UnicodeEncodeError) as e:
             shown = literal.text.encode(errors="backslashreplace").decode()
             reason = str(e).splitlines()[0]
-            raise self._error(f"{shown} is not a {to}, the type of {column} ({reason})", start) from None
+            raise self._error(
+                f"{shown} cannot be converted to {to}, the type of {column} ({reason})", start
+            ) from None
         quote = "; put the value in single quotes" if pa.types.is_string(to) else ""
         raise self._error(f"{literal.text} cannot be compared with {column}, which is {to}{quote}", start)
 
