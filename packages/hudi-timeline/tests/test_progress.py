@@ -45,7 +45,7 @@ def test_one_switch(monkeypatch, switch, asked, terminal, shown):
 
 def test_a_wrong_switch_is_refused(monkeypatch):
     monkeypatch.setenv(progress.SWITCH, "perhaps")
-    with pytest.raises(InvalidOptionError, match="none of auto, true, false"):
+    with pytest.raises(InvalidOptionError, match="use auto, true or false"):
         progress.reporter("x")
 
 

@@ -50,7 +50,7 @@ def test_a_function_sees_pairs_and_may_delete():
     [
         ("fail", "RuntimeError: on purpose"),
         ("too_short", "0 rows for 1 pairs"),
-        ("no_table", "gave a int"),
+        ("no_table", "returned a int"),
         ("moves_keys", "changed 'id'"),
         ("strange_column", "'more'"),
     ],

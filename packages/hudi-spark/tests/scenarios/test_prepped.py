@@ -60,6 +60,6 @@ def test_a_function_of_the_users_gives_order_and_files(spark, path, save):
     assert result.files_written == 1
     got = HudiTable.open(path).read(columns=["v"]).to_arrow()["v"].to_pylist()
     assert got == list(range(29, -1, -1))
-    with pytest.raises(OptionError, match="gave back columns"):
+    with pytest.raises(OptionError, match="returned columns"):
         save(rows, "bulk_insert", **{PARTITIONER: "frame_orders:narrower"})
     assert len(values(path)) == 30

@@ -91,5 +91,5 @@ def test_another_ordering_field_or_a_global_index_is_refused(tmp_path):
     with pytest.raises(UnsupportedError, match="_event_lsn, but the table orders them by v"):
         made.upsert(first, options=options)
     table = table_of(tmp_path, "PostgresDebeziumAvroPayload", "_event_lsn", first)
-    with pytest.raises(UnsupportedError, match="PostgresDebeziumAvroPayload is not provided with GLOBAL"):
+    with pytest.raises(UnsupportedError, match="PostgresDebeziumAvroPayload is not supported with GLOBAL"):
         table.upsert(first, options={"hoodie.index.type": "GLOBAL_SIMPLE"})

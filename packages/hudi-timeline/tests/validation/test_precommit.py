@@ -73,7 +73,7 @@ def bad_rows(change):
         (lambda c: "too cheap", False, "too cheap"),
         (bad_rows, False, "found 1 bad rows, with keys a"),
         (lambda c: bad_rows(c).to_batches()[0], False, "1 bad rows"),
-        (lambda c: 7, False, "gave a int"),
+        (lambda c: 7, False, "returned a int"),
         (lambda c: 1 / 0, False, "ZeroDivisionError"),
     ],
 )
