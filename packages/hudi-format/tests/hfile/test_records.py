@@ -32,5 +32,5 @@ def test_a_column_of_the_users_that_is_no_text_or_is_not_there_is_left_alone():
 
 
 def test_an_entry_whose_key_is_no_text_is_damage():
-    with pytest.raises(CorruptFileError, match="key that is no text"):
+    with pytest.raises(CorruptFileError, match="key that is not UTF-8"):
         with_keys(rows(""), pa.array([b"\xff"]))

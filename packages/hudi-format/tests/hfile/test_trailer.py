@@ -46,10 +46,10 @@ def test_a_file_without_data_blocks_has_no_place_of_them():
         (lambda d: d[:-1], "no trailer"),
         (lambda d: b"X" + d[1:], "no trailer"),
         (lambda d: d[:-1] + b"\x02", "version 2"),
-        (lambda d: d[:8] + b"\xff\xff\x03" + d[11:], "leaves the trailer"),
+        (lambda d: d[:8] + b"\xff\xff\x03" + d[11:], "exceeds the trailer"),
         (lambda d: d[:8] + b"\x00" + d[9:], "has no file info offset"),
         (lambda d: d[:8] + b"\xff" * 11 + d[19:], "64 bits"),
-        (lambda d: d[:8] + b"\x02\x0b\x00" + d[11:], "a field of kind 3"),
+        (lambda d: d[:8] + b"\x02\x0b\x00" + d[11:], "wire type 3"),
         (lambda d: d[:8] + b"\x02\x6a\x00" + d[11:], "encrypted"),
     ],
 )
