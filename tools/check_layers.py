@@ -11,6 +11,7 @@ reason.
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 import tomllib
@@ -166,6 +167,12 @@ SNAPSHOT_LOADERS = {
     "reading/metadata_listing.py": "a listing that is given no snapshot",
     "inspector.py": "tables with any feature",
 }
+
+# First docstring lines name their subject at once: a noun phrase, or a verb for what a function does.
+LONGEST_HEAD = 90
+REFUSED_HEAD = re.compile(
+    r"(?:What|Which|That|Those|Where|Who|Whose|How|Of|Itself)\b|.*\b(?:of ours|all the same)\b"
+)
 
 
 def modules(root: Path, package: str) -> Iterator[Path]:
@@ -388,6 +395,40 @@ def of_tests(root: Path) -> Iterator[str]:
             yield f"{TESTED_ELSEWHERE}: there is no {entry['by']}"
 
 
+def public_heads(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Name and first docstring line of a module, its classes and its public functions."""
+    open_nodes: list[tuple[str, ast.AST]] = [("", tree)]
+    while open_nodes:
+        name, node = open_nodes.pop()
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node)
+            if text is not None:
+                yield name or "the module", text.partition("\n")[0]
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for child in ast.iter_child_nodes(node):
+                own = getattr(child, "name", "") or ""
+                if not own.startswith("_") or own == "__init__":
+                    open_nodes.append((f"{name}.{own}".strip("."), child))
+
+
+def of_docstrings(root: Path) -> Iterator[str]:
+    """Docstring heads that are too long, cut off, or do not begin with their subject."""
+    for package in ORDER:
+        for path in modules(root, package):
+            if path.suffix != ".py":
+                continue
+            for name, head in public_heads(ast.parse(path.read_text(encoding="utf-8"))):
+                if len(head) > LONGEST_HEAD:
+                    fault = f"has {len(head)} characters; at most {LONGEST_HEAD}"
+                elif not head.endswith((".", ":")):
+                    fault = "ends in the middle of a sentence"
+                elif REFUSED_HEAD.match(head):
+                    fault = "does not begin with its subject"
+                else:
+                    continue
+                yield f"{path.relative_to(root)}: first docstring line of {name} {fault}: {head}"
+
+
 def violations(root: Path) -> list[str]:
     return [
         *of_tests(root),
@@ -401,6 +442,7 @@ def violations(root: Path) -> list[str]:
         *of_the_lock(root),
         *of_loading(root),
         *of_options(root),
+        *of_docstrings(root),
     ]
 
 

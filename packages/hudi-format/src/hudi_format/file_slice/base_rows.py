@@ -1,4 +1,4 @@
-"""A slice's base rows: one base file of any kind read in the table's columns, and their way past the log records."""
+"""Base rows of a file slice, in the table's columns, and their merge with log records."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _UNREADABLE = (pa.ArrowException, ValueError, OSError)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BaseFileRead:
-    """What is wanted of one base file.
+    """Read of one base file: its columns, filter and row groups.
 
     Attributes:
         schema: all columns that are looked at, with those of the filter; types of the table.

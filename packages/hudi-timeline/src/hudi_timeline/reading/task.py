@@ -70,7 +70,7 @@ class ReadTask:
         return read_slice(self, batch_rows)
 
     def base_file(self) -> BaseFileRead:
-        """What is read of the base file."""
+        """The read of the base file."""
         opened = None
         if self.source is not None and self.source_storage is not None:
             opened = functools.partial(

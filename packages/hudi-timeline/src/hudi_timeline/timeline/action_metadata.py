@@ -239,7 +239,7 @@ class CleanedPartition:
 
 @dataclass(frozen=True, slots=True)
 class CleanMetadata:
-    """What a cleaning deleted, by partition.
+    """Files deleted by a cleaning, by partition.
 
     Attributes:
         earliest_to_retain: the oldest instant whose files it kept; "" where it went by versions, or says nothing.
