@@ -14,6 +14,7 @@ from hudi_timeline import HudiTable, table_config
 from hudi_timeline.options.transaction_config import parse_transaction_options
 from hudi_timeline.testing import CHANGES, CRASH, FAIL, Fault, Faults
 from hudi_timeline.transaction import transaction
+from hudi_timeline.writing import operation
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute
 
@@ -219,7 +220,9 @@ def test_a_column_that_another_writer_adds_meanwhile_stays(store, monkeypatch, m
     write(storage, rows(8))
     lazy = {"hoodie.cleaner.policy.failed.writes": "LAZY"}
     name, of = (
-        ("begin", transaction) if moment == "before the instant" else ("inflight", transaction.Transaction)
+        ("begin_transaction", operation)
+        if moment == "before the instant"
+        else ("inflight", transaction.Transaction)
     )
     step, done = getattr(of, name), []
 
