@@ -47,7 +47,7 @@ _UNREADABLE = (pa.ArrowException, ValueError, OSError)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BaseFileRead:
-    """Read of one base file: its columns, filter and row groups.
+    """Read of one base file: columns and filter.
 
     Attributes:
         schema: all columns that are looked at, with those of the filter; types of the table.
