@@ -124,7 +124,10 @@ class SliceBuilder:
         if pending is not None:
             slices.setdefault(pending, [])
         for file in sorted(logs, key=log_sort_key):
-            slices.setdefault(self._begin_of(slices, file.instant), []).append(file)
+            begin = file.instant
+            if self.by_completion or begin not in slices:
+                begin = self._begin_of(slices, begin)
+            slices.setdefault(begin, []).append(file)
         return slices
 
     def _begin_of(self, slices: Mapping[str, object], instant: str) -> str:
@@ -158,17 +161,17 @@ class SliceBuilder:
         files = list(slices[first]) if begun else []
         if first == self._pending.get(group) and len(begun) > 1:
             first = begun[-2]
-            files = [*slices[first], *files]
+            files = sorted((*slices[first], *files), key=log_sort_key)
         if as_of is not None:
             # A commit that a compaction overtook is in a later slice.  Apache Hudi 1.x misses its log files as of its
             # own instant, and has its base files.
             later = (f for i, of in slices.items() if i > as_of for f in of)
-            files = [f for f in (*files, *later) if f.instant <= as_of]
+            files = sorted((f for f in (*files, *later) if f.instant <= as_of), key=log_sort_key)
             first = first or min((f.instant for f in files), default="")
         base = bases.get(first)
         if base is None and not files:
             return None
-        return FileSlice(*group, first, base, tuple(sorted(files, key=log_sort_key)))
+        return FileSlice(*group, first, base, tuple(files))
 
 
 def merged_slices(
