@@ -62,6 +62,8 @@ def open_capsule(capsule: str | Path, folder: str | Path) -> dict[str, Any]:
             except _UNREADABLE as e:
                 raise _broken(e, capsule) from None
             _put(root, path, data, mtime_ms)
+    # Every table has this folder, mostly empty; capsules hold files, and what is asked of a table depends on it.
+    (root / ".hoodie" / ".schema").mkdir(parents=True, exist_ok=True)
     return found
 
 
