@@ -148,7 +148,7 @@ def test_the_next_cleaning_finishes_one_that_died(table, path, left):
     ("change", "says"),
     [
         ({"partition": "../other"}, "not below the table"),
-        ({"name": "hoodie.properties"}, "no data file"),
+        ({"name": "hoodie.properties"}, "not a data file"),
         ({"delete": [""]}, "the table's own folder"),
         ({"newest": True}, "which the table needs"),
     ],
