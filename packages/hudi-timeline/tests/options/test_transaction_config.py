@@ -36,7 +36,8 @@ def test_options_are_read_with_apache_hudis_names_and_defaults():
 @pytest.mark.parametrize(
     ("key", "value"),
     [("hoodie.client.heartbeat.interval_in_ms", "0"), ("hoodie.client.heartbeat.interval_in_ms", "x"),
-     ("hoodie.write.lock.filesystem.expire", "-1"), ("hoodie.cleaner.policy.failed.writes", "SOMETIMES")],
+     ("hoodie.write.lock.filesystem.expire", "-1"), ("hoodie.write.lock.storage.validity.timeout.secs", "0"),
+     ("hoodie.cleaner.policy.failed.writes", "SOMETIMES")],
 )  # fmt: skip
 def test_options_that_cannot_be_read_are_named(key, value):
     with pytest.raises(InvalidOptionError) as e:

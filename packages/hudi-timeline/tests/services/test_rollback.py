@@ -10,6 +10,7 @@ from hudi_format.errors import (
     UnsupportedError,
 )
 from hudi_timeline import HudiTable
+from hudi_timeline.concurrency import markers
 from hudi_timeline.timeline.instant import (
     next_instant,
 )
@@ -82,3 +83,25 @@ def test_only_the_newest_commit_is_rolled_back(table, path):
     with pytest.raises(MissingFileError) as e:
         table.rollback(newest[-2].time)
     assert "cleaned away" in e.value.remedy
+
+
+def test_a_write_that_begins_without_the_lock_during_a_rollback_keeps_its_files(table, path, monkeypatch):
+    write(table, range(2))
+    instant = next_instant(table.timeline.newest_time)
+    name = f"f1-0_0-1-1_{instant}.parquet"
+    look = markers.list_instants
+
+    def begins_before(storage):
+        if not markers.exists(storage, instant, "a", name, markers.CREATE):
+            (path / f".hoodie/.heartbeat/{instant}").touch()
+            (path / f".hoodie/{instant}.commit.requested").touch()
+            (path / f".hoodie/{instant}.inflight").touch()
+            markers.create(storage, instant, "a", name, markers.CREATE)
+            (path / "a" / name).write_bytes(b"PAR1")
+        return look(storage)
+
+    monkeypatch.setattr(markers, "list_instants", begins_before)
+    assert table.rollback().undone == ()
+    assert (path / "a" / name).exists()
+    assert look(table.storage) == [instant]
+    assert (path / f".hoodie/.heartbeat/{instant}").exists()

@@ -40,7 +40,7 @@ LOCK_EXPIRE_MINUTES = ConfigKey(
     doc="Age in minutes at which a lock file counts as left over; 0: never."
 )
 LOCK_VALIDITY_S = ConfigKey(
-    "hoodie.write.lock.storage.validity.timeout.secs", WHOLE, "300", since="1.0.2",
+    "hoodie.write.lock.storage.validity.timeout.secs", whole(1, unit="seconds"), "300", since="1.0.2",
     doc="How long a lock on S3 counts if its writer dies without giving it back."
 )
 LOCK_WAIT_MS = ConfigKey(

@@ -59,8 +59,6 @@ _BY_THEMSELVES = (CLEAN, ROLLBACK)
 class ArchivePlan:
     """Instants to archive, oldest first, with the files of all states.
 
-    Attributes: warning: what keeps commits on the timeline that nothing else holds back; "" where nothing does.
-
     Attributes:
         warning: what keeps commits on the timeline that nothing else holds back; "" where nothing does.
     """

@@ -81,6 +81,9 @@ def rollback(
     done: list[str] = []
     with context.locked() as snapshot:
         marked, beating = markers.list_instants(storage), heartbeat.list_instants(storage)
+        if marked or beating:
+            # The timeline is looked at after them: what a writer without our lock began had its instant before that.
+            snapshot = snapshot.reloaded()
         targets = _targets(context, snapshot.timeline, instant)
         for target in targets:
             _check(context, snapshot, target)

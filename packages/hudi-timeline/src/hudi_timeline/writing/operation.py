@@ -94,8 +94,6 @@ class _Run:
     """State of one write: plan, checks, quarantine, timings, progress.
 
     `plan` is another one from the beginning of the transaction on, where the table has changed by then.
-
-    `plan` is another one from the beginning of the transaction on, where the table has changed by then.
     """
 
     plan: Plan
