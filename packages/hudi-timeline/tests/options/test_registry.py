@@ -144,6 +144,32 @@ def test_keys_of_other_tools_pass(key):
     assert canonical({key: "x"}).text == {key: "x"}
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("hoodie.datasource.meta.sync.glue.catalogId", "123456789012"),
+        ("hoodie.datasource.meta.sync.glue.database_name", "sales"),
+        ("hoodie.datasource.meta.sync.glue.recreate_table_on_error", "true"),
+        ("hoodie.datasource.meta.sync.glue.resource_tags", "team:sales"),
+        ("hoodie.datasource.meta.sync.glue.table_name", "orders"),
+        ("hoodie.meta.sync.datahub.dataset.identifier.class", "org.example.Identifier"),
+        ("hoodie.meta.sync.datahub.emitter.server", "http://datahub:8080"),
+        ("hoodie.meta.sync.datahub.emitter.token", "x"),
+        ("hoodie.deltastreamer.schemaprovider.registry.baseUrl", "http://registry/"),
+        ("hoodie.deltastreamer.schemaprovider.registry.urlSuffix", "-value/versions/latest"),
+        ("hoodie.streamer.schemaprovider.registry.sourceUrlSuffix", "-value/versions/latest"),
+        ("hoodie.streamer.schemaprovider.source.schema.hive.table", "orders"),
+        ("hoodie.streamer.schemaprovider.target.schema.hive.database", "sales"),
+        ("hoodie.streamer.schemaprovider.target.schema.hive.table", "orders"),
+        ("hoodie.streamer.source.kafka.proto.value.deserializer.class", "org.example.Deserializer"),
+        ("hoodie.streamer.source.kafka.value.deserializer.schema", "{}"),
+    ],
+)
+def test_options_of_catalogs_and_of_the_streamer_are_taken_by_writes_and_reads(key, value):
+    assert parse_write_options({key: value}).raw[main_name(key)] == value
+    assert parse_read_options({key: value}).raw[main_name(key)] == value
+
+
 def test_upper_and_lower_case_are_the_same_as_in_sparks_option_maps():
     assert parse_write_options({"HOODIE.TABLE.NAME": "t"}).table_name == "t"
 

@@ -35,7 +35,14 @@ OPEN_PREFIXES = {
         "arguments of Hudi Streamer's sources, transformers and schema providers, which users write too",
     ),
     **dict.fromkeys(
-        ("hoodie.gcp.", "hoodie.datahub.", "hoodie.snapshot.", "hoodie.write.commit.callback.pulsar."),
+        (
+            "hoodie.gcp.",
+            "hoodie.datahub.",
+            "hoodie.meta.sync.datahub.",
+            "hoodie.datasource.meta.sync.glue.",
+            "hoodie.snapshot.",
+            "hoodie.write.commit.callback.pulsar.",
+        ),
         "tools beside the writers, in none of the bundles that the names are taken from",
     ),
 }
