@@ -170,6 +170,13 @@ def test_options_of_catalogs_and_of_the_streamer_are_taken_by_writes_and_reads(k
     assert parse_read_options({key: value}).raw[main_name(key)] == value
 
 
+def test_a_name_below_an_open_prefix_is_compared_with_known_ones_once(monkeypatch):
+    key = "hoodie.streamer.source.compared.once"
+    assert main_name(key) == key
+    monkeypatch.setattr("difflib.get_close_matches", lambda *_, **__: pytest.fail("compared again"))
+    assert parse_read_options({key: "x"}).raw == {key: "x"}
+
+
 def test_upper_and_lower_case_are_the_same_as_in_sparks_option_maps():
     assert parse_write_options({"HOODIE.TABLE.NAME": "t"}).table_name == "t"
 

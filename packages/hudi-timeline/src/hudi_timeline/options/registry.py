@@ -175,6 +175,7 @@ def _lower_names() -> Mapping[str, str]:
     return {name.lower(): main for name, main in _main_names().items()}
 
 
+@lru_cache(maxsize=1024)
 def main_name(key: str) -> str | None:
     """Main key of an option, itself below an open prefix, None if unknown.
 
