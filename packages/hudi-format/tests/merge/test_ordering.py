@@ -60,5 +60,5 @@ def test_places_in_a_log_of_changes_go_by_their_numbers():
 
 @pytest.mark.parametrize("values", [["2"], ["a.b"], ["99999999999999999999.1"], [2]])
 def test_what_is_no_place_in_a_log_of_changes_is_refused(values):
-    with pytest.raises(SchemaError, match="place"):
+    with pytest.raises(SchemaError, match="log position"):
         sequences(pa.array(values))

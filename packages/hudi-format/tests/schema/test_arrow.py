@@ -174,7 +174,7 @@ def test_a_missing_column_and_a_forbidden_null_are_errors() -> None:
     with pytest.raises(MissingColumnError):
         normalize_batch(rows(pa.array([1])), pa.schema([pa.field("d", pa.int64())]))
     required = pa.schema([pa.field("c", pa.int64(), nullable=False)])
-    with pytest.raises(SchemaError, match="must not be null, but 1"):
+    with pytest.raises(SchemaError, match="must not be null, but has 1"):
         normalize_batch(rows(pa.array([1, None])), required)
 
 
