@@ -150,7 +150,8 @@ def test_what_no_stream_is_refused(spark, path, table):
         {"hoodie.datasource.read.begin.instanttime": "000"},
     ):
         with pytest.raises(
-            (ConflictingOptionError, Exception), match=r"do not support|exclude each other|as\.of\.instant"
+            (ConflictingOptionError, Exception),
+            match=r"do not support|exclude each other|but the query is snapshot",
         ):
             spark.readStream.format("hudi").options(**options).load(path).writeStream.format("noop").option(
                 "checkpointLocation", path + "-c"
