@@ -43,7 +43,7 @@ from hudi_format.merge.memory_limit import MemoryLimit
 from hudi_format.merge.ordering import of_column, of_several, same_class, sequences, widened
 from hudi_format.merge.overlay import written_out
 from hudi_format.merge.partial_update import has_mask, is_has, partial_schema, with_marks
-from hudi_format.merge.payloads import MODES, MergeRule, Order
+from hudi_format.merge.payloads import IS_DELETED, MODES, MergeRule, Order
 from hudi_format.merge.user_merger import Chains, custom_of
 from hudi_format.model import FileSlice, LogFile
 from hudi_format.parquet.row_group_filter import RowGroupFilter
@@ -106,7 +106,7 @@ class SliceMerge:
             names += custom.columns_for(wanted.names, table.names, self.ordering_field)
         else:
             names += [f.partition(".")[0] for f in (self.ordering_field, *self.more_ordering) if f]
-        names += [record_merger.IS_DELETED, self.rule.delete_field]
+        names += [IS_DELETED, self.rule.delete_field]
         more = [table.field(n) for n in dict.fromkeys(names) if n in table.names and n not in wanted.names]
         return pa.schema([f.with_nullable(True) for f in (*wanted, *more)])
 
@@ -115,7 +115,7 @@ class SliceMerge:
         if custom_of(self.rule) is not None:
             return []
         ordering = (f.partition(".")[0] for f in (self.ordering_field, *self.more_ordering) if f)
-        seen = {*self.key_columns, *ordering, record_merger.IS_DELETED, self.rule.delete_field}
+        seen = {*self.key_columns, *ordering, IS_DELETED, self.rule.delete_field}
         return [f.name for f in schema if pa.types.is_string(f.type) and f.name not in seen]
 
     @property

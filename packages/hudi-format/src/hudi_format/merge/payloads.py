@@ -18,6 +18,7 @@ from hudi_format.errors import UnsupportedError
 
 MODELS = "org.apache.hudi.common.model."
 DEFAULT_PAYLOAD = "OverwriteWithLatestAvroPayload"
+IS_DELETED = "_hoodie_is_deleted"  # a boolean column: the row is a delete
 
 
 class Order(IntEnum):

@@ -22,7 +22,7 @@ from hudi_format.merge.memory_limit import MemoryLimit
 from hudi_format.merge.ordering import OrderingValues, ordering_values
 from hudi_format.merge.overlay import overlay
 from hudi_format.merge.partial_update import has_mask, has_name, is_has
-from hudi_format.merge.payloads import Gap, MergeRule, Order, Unavailable
+from hudi_format.merge.payloads import IS_DELETED, Gap, MergeRule, Order, Unavailable
 from hudi_format.merge.spilled_table import gather, is_large, keep
 from hudi_format.schema.meta_fields import META_COLUMNS
 
@@ -81,7 +81,6 @@ def _turned(filled: np.ndarray) -> np.ndarray | None:
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 
-IS_DELETED = "_hoodie_is_deleted"
 
 # What a record is; the numbers are those of the kernel.
 DATA, DATA_DELETED, DATA_FLAG_NULL, DELETE, DELETE_DEFAULT = range(5)

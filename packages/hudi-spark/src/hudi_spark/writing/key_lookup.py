@@ -19,7 +19,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from hudi_format.keygen.record_keys import nested_column
-from hudi_format.merge.record_merger import IS_DELETED, combine
+from hudi_format.merge.payloads import IS_DELETED
+from hudi_format.merge.record_merger import combine
 from hudi_format.model import BaseFile
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from hudi_format.errors import HudiError, InvalidOptionError, UnsupportedError
+from hudi_format.merge.payloads import IS_DELETED
 from hudi_spark.functions import kernel_column
 from hudi_spark.runtime.jobs import run_job
 from hudi_spark.types import to_spark_schema
@@ -32,7 +33,6 @@ from hudi_timeline.validation.precommit import SHOWN
 from hudi_timeline.validation.row_rules import (
     ID,
     INSTANT,
-    IS_DELETED,
     OPERATION,
     OWN,
     REASON,

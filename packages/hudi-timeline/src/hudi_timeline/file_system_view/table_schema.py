@@ -15,8 +15,7 @@ import numpy as np
 
 from hudi_format._checks import loads
 from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedError
-from hudi_format.merge.payloads import Default, MergeRule
-from hudi_format.merge.record_merger import IS_DELETED
+from hudi_format.merge.payloads import IS_DELETED, Default, MergeRule
 from hudi_format.schema.avro import union_columns
 from hudi_format.schema.extension_types import own_types
 from hudi_format.storage.stable_reads import read_whole

@@ -32,6 +32,7 @@ from hudi_format.errors import (
 from hudi_format.keygen.java_text import to_text
 from hudi_format.keygen.key_generator import SIMPLE, KeySpec
 from hudi_format.keygen.record_keys import absent, nested_column, partition_paths
+from hudi_format.merge.payloads import IS_DELETED
 from hudi_format.schema.evolution import conform
 from hudi_timeline.options.write_options import RULES
 from hudi_timeline.reading.filters import make_predicate
@@ -39,7 +40,6 @@ from hudi_timeline.validation.precommit import SHOWN, refused
 from hudi_timeline.validation.sql_validators import connect, fetched
 
 RECORD_KEY_RULE, ORDERING_RULE, PARTITION_RULE = "record_key", "ordering_value", "partition_path"
-IS_DELETED = "_hoodie_is_deleted"
 _NAMED = re.compile(r"\s*([A-Za-z_]\w*)\s*:(?![:=])\s*(.*)", re.DOTALL)
 _PIECE = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|[^;'"`]+|;|.""", re.DOTALL)
 _ROW = "_hudi_row"

@@ -22,7 +22,7 @@ from hudi_format.errors import (
 )
 from hudi_format.keygen.record_keys import KeySpec
 from hudi_format.merge.memory_limit import MemoryLimit
-from hudi_format.merge.payloads import MergeRule, Order, check_compared, payload_rule
+from hudi_format.merge.payloads import IS_DELETED, MergeRule, Order, check_compared, payload_rule
 from hudi_format.merge.user_merger import MERGE, custom_of
 from hudi_format.parquet.layout import ParquetConfig
 from hudi_format.schema.arrow import normalize_schema
@@ -65,7 +65,6 @@ APPEND, OVERWRITE, IGNORE, ERROR = "append", "overwrite", "ignore", "error"
 MODES = {"append": APPEND, "overwrite": OVERWRITE, "ignore": IGNORE, "error": ERROR, "errorifexists": ERROR}
 
 DEFAULT_ORDERING_FIELD = "ts"
-IS_DELETED = "_hoodie_is_deleted"
 _REPLACING = ("insert_overwrite", "insert_overwrite_table", "delete_partition")
 
 
