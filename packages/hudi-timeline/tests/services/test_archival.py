@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 import pytest
+from archived_tables import AGGRESSIVE, ROWS, go_on, replaced, row, writes_of
 
 from hudi_format.errors import (
     CorruptFileError,
@@ -85,41 +86,6 @@ def commits(count, word="c"):
 
 def at(n, word):
     return f" 2026010100{n:02d}00000{word}"
-
-
-AGGRESSIVE = {
-    "hoodie.cleaner.commits.retained": "1",
-    "hoodie.keep.min.commits": "2",
-    "hoodie.keep.max.commits": "4",
-    "hoodie.archive.beyond.savepoint": "true",
-}
-ROWS = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64())])
-
-
-def row(key, partition, ts=0):
-    return pa.Table.from_pylist([{"id": key, "p": partition, "ts": ts}], ROWS)
-
-
-def replaced(path, meanwhile=lambda table: None):
-    """A table whose first row was overwritten, and what it held then."""
-    table = HudiTable.create(
-        str(path), ROWS, name="t", record_keys=["id"], partition_fields=["p"], ordering_fields=["ts"]
-    )
-    table.insert(row("old", "a"), options=AGGRESSIVE)
-    meanwhile(table)
-    return table, table.insert_overwrite(row("new", "a"), options=AGGRESSIVE).instant
-
-
-def go_on(table):
-    """Writes elsewhere, after which the table holds the same; the last one's warnings."""
-    for n in range(7):
-        result = table.upsert(row("other", "b", n), options=AGGRESSIVE)
-        assert sorted(table.read(columns=["id"]).to_arrow()["id"].to_pylist()) == ["new", "other"]
-    return result.warnings
-
-
-def writes_of(table):
-    return [i.time for i in HudiTable.open(table.uri).timeline.completed_writes()]
 
 
 @pytest.mark.req("TS-31", "TS-19")
