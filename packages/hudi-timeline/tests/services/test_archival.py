@@ -3,6 +3,7 @@
 import pyarrow as pa
 import pytest
 from archived_tables import AGGRESSIVE, ROWS, go_on, replaced, row, writes_of
+from serviced_tables import OFF, SCHEMA, SHORT, rows, tree, write
 
 from hudi_format.errors import (
     CorruptFileError,
@@ -14,15 +15,6 @@ from hudi_timeline.timeline.active_timeline import load_timeline
 from hudi_timeline.timeline.archived_timeline import archived_instants
 from hudi_timeline.timeline.instant import WRITE_ACTIONS
 
-SCHEMA = pa.schema([("k", pa.string()), ("p", pa.string()), ("v", pa.int64())])
-OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
-KEEP_2 = {"hoodie.cleaner.commits.retained": "2"}
-SHORT = {**KEEP_2, "hoodie.keep.min.commits": "4", "hoodie.keep.max.commits": "6"}
-
-
-def rows(step, partitions="ab"):
-    return [{"k": f"{p}{i}", "p": p, "v": step} for p in partitions for i in range(3)]
-
 
 @pytest.fixture
 def table(tmp_path):
@@ -32,14 +24,6 @@ def table(tmp_path):
 @pytest.fixture
 def path(table, tmp_path):
     return tmp_path / "t"
-
-
-def write(table, steps, options=OFF):
-    return [table.upsert(rows(s), options=options).instant for s in steps]
-
-
-def tree(path):
-    return {str(f.relative_to(path)): f.read_bytes() for f in path.rglob("*") if f.is_file()}
 
 
 def test_archived_entries_hold_what_the_instants_said(table, path):

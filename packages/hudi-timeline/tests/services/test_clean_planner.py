@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-import pyarrow as pa
 import pytest
+from serviced_tables import KEEP_2, SCHEMA, rows, write
 
 from hudi_format.errors import (
     InvalidOptionError,
@@ -22,14 +22,6 @@ from hudi_timeline.timeline.instant import (
     Instant,
 )
 
-SCHEMA = pa.schema([("k", pa.string()), ("p", pa.string()), ("v", pa.int64())])
-OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
-KEEP_2 = {"hoodie.cleaner.commits.retained": "2"}
-
-
-def rows(step, partitions="ab"):
-    return [{"k": f"{p}{i}", "p": p, "v": step} for p in partitions for i in range(3)]
-
 
 @pytest.fixture
 def table(tmp_path):
@@ -39,10 +31,6 @@ def table(tmp_path):
 @pytest.fixture
 def path(table, tmp_path):
     return tmp_path / "t"
-
-
-def write(table, steps, options=OFF):
-    return [table.upsert(rows(s), options=options).instant for s in steps]
 
 
 def instants_of(text):

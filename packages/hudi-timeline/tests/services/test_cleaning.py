@@ -2,8 +2,8 @@
 
 import gc
 
-import pyarrow as pa
 import pytest
+from serviced_tables import KEEP_2, OFF, SCHEMA, SHORT, files, rows, tree, write
 
 from hudi_format.errors import (
     CorruptFileError,
@@ -15,15 +15,6 @@ from hudi_timeline.timeline.instant import (
     next_instant,
 )
 
-SCHEMA = pa.schema([("k", pa.string()), ("p", pa.string()), ("v", pa.int64())])
-OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
-KEEP_2 = {"hoodie.cleaner.commits.retained": "2"}
-SHORT = {**KEEP_2, "hoodie.keep.min.commits": "4", "hoodie.keep.max.commits": "6"}
-
-
-def rows(step, partitions="ab"):
-    return [{"k": f"{p}{i}", "p": p, "v": step} for p in partitions for i in range(3)]
-
 
 @pytest.fixture
 def table(tmp_path):
@@ -33,18 +24,6 @@ def table(tmp_path):
 @pytest.fixture
 def path(table, tmp_path):
     return tmp_path / "t"
-
-
-def write(table, steps, options=OFF):
-    return [table.upsert(rows(s), options=options).instant for s in steps]
-
-
-def files(path):
-    return sorted(str(f.relative_to(path)) for f in path.rglob("*.parquet"))
-
-
-def tree(path):
-    return {str(f.relative_to(path)): f.read_bytes() for f in path.rglob("*") if f.is_file()}
 
 
 @pytest.mark.req("TS-17", "TS-21", "TS-19", "TM-13")

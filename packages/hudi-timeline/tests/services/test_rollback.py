@@ -1,7 +1,7 @@
 """Rollbacks by hand."""
 
-import pyarrow as pa
 import pytest
+from serviced_tables import KEEP_2, SCHEMA, tree, write
 
 from hudi_format.errors import (
     InstantNotFoundError,
@@ -15,14 +15,6 @@ from hudi_timeline.timeline.instant import (
     next_instant,
 )
 
-SCHEMA = pa.schema([("k", pa.string()), ("p", pa.string()), ("v", pa.int64())])
-OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
-KEEP_2 = {"hoodie.cleaner.commits.retained": "2"}
-
-
-def rows(step, partitions="ab"):
-    return [{"k": f"{p}{i}", "p": p, "v": step} for p in partitions for i in range(3)]
-
 
 @pytest.fixture
 def table(tmp_path):
@@ -32,14 +24,6 @@ def table(tmp_path):
 @pytest.fixture
 def path(table, tmp_path):
     return tmp_path / "t"
-
-
-def write(table, steps, options=OFF):
-    return [table.upsert(rows(s), options=options).instant for s in steps]
-
-
-def tree(path):
-    return {str(f.relative_to(path)): f.read_bytes() for f in path.rglob("*") if f.is_file()}
 
 
 @pytest.mark.req("RC-01", "RC-03", "NEW-08")

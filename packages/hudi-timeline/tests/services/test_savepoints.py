@@ -1,22 +1,13 @@
 """Savepoints: what they keep, and commits that cannot have one."""
 
-import pyarrow as pa
 import pytest
+from serviced_tables import KEEP_2, OFF, SCHEMA, SHORT, files, rows, write
 
 from hudi_format.errors import (
     InstantNotFoundError,
     OptionError,
 )
 from hudi_timeline import HudiTable
-
-SCHEMA = pa.schema([("k", pa.string()), ("p", pa.string()), ("v", pa.int64())])
-OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
-KEEP_2 = {"hoodie.cleaner.commits.retained": "2"}
-SHORT = {**KEEP_2, "hoodie.keep.min.commits": "4", "hoodie.keep.max.commits": "6"}
-
-
-def rows(step, partitions="ab"):
-    return [{"k": f"{p}{i}", "p": p, "v": step} for p in partitions for i in range(3)]
 
 
 @pytest.fixture
@@ -27,14 +18,6 @@ def table(tmp_path):
 @pytest.fixture
 def path(table, tmp_path):
     return tmp_path / "t"
-
-
-def write(table, steps, options=OFF):
-    return [table.upsert(rows(s), options=options).instant for s in steps]
-
-
-def files(path):
-    return sorted(str(f.relative_to(path)) for f in path.rglob("*.parquet"))
 
 
 @pytest.mark.req("RC-06", "RC-08")
