@@ -130,7 +130,6 @@ LISTERS = {
     "concurrency": "folders of heartbeats and markers",
     "transaction": "folders of files to undo, under the lock; the base path",
     "services/cleaning.py": "folders that a cleaning has emptied",
-    "services/hudi_cli_repairs.py": "the timeline's folder",
     "services/upgrade.py": "`.hoodie/.aux`",
     "verify": "whatever lies there, known or not",
     "bug_capsule/make.py": "the folders that go into a capsule",

@@ -5,7 +5,6 @@ The repairs have the names that hudi-cli gives them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 import pyarrow as pa
@@ -28,19 +27,11 @@ from hudi_timeline.cli.verify import repairs
 from hudi_timeline.options.transaction_config import parse_transaction_options
 from hudi_timeline.services import replace_properties
 from hudi_timeline.services.deduplicate import DedupeType, deduplicate
-from hudi_timeline.services.hudi_cli_repairs import (
-    Repair,
-    add_partition_metadata,
-    empty_commits,
-    migrate_partition_metadata,
-    remove_corrupt_cleans,
-)
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.services.upgrade import UpgradeResult
+from hudi_timeline.verify.repairs import empty_commits
 
 commit = typer.Typer(no_args_is_help=True, help="What one commit did.", rich_markup_mode=None)
-
-_REPAIRS = pa.schema([("path", pa.string()), ("action", pa.string()), ("done", pa.bool_())])
 
 
 def add_to(app: typer.Typer) -> None:
@@ -120,30 +111,6 @@ def _content(file: str) -> bytes:
         raise MissingFileError("there is no such file", file=file, remedy="correct the path.") from None
 
 
-@repairs.command("addpartitionmeta")
-def addpartitionmeta(
-    path: Path, dry_run: DryRun = False, output: Output = Format.table, storage: StorageOptions = None
-) -> None:
-    """Create .hoodie_partition_metadata in folders of committed files that lack it."""
-    _show(add_partition_metadata(_context(path, storage), dry_run=dry_run), output)
-
-
-@repairs.command("corrupted-clean-files")
-def corrupted_clean_files(
-    path: Path, dry_run: DryRun = False, output: Output = Format.table, storage: StorageOptions = None
-) -> None:
-    """Delete pending cleans whose plan is empty or unreadable."""
-    _show(remove_corrupt_cleans(_context(path, storage), dry_run=dry_run), output)
-
-
-@repairs.command("migrate-partition-meta")
-def migrate_partition_meta(
-    path: Path, dry_run: DryRun = False, output: Output = Format.table, storage: StorageOptions = None
-) -> None:
-    """Move partition metadata from text to Parquet files."""
-    _show(migrate_partition_metadata(_context(path, storage), dry_run=dry_run), output)
-
-
 @repairs.command("deduplicate")
 def deduplicate_rows(
     path: Path,
@@ -178,15 +145,6 @@ def show_empty_commit_metadata(
     rows = [{"instant": i.time, "action": i.action, "file": i.path} for i in found]
     schema = pa.schema([("instant", pa.string()), ("action", pa.string()), ("file", pa.string())])
     show_rows(pa.Table.from_pylist(rows, schema), output)
-
-
-def _context(path: str, storage: list[str] | None) -> ServiceContext:
-    return ServiceContext(table_storage(path, storage))
-
-
-def _show(found: Sequence[Repair], output: Format) -> None:
-    rows = [{"path": r.path, "action": r.action, "done": r.done} for r in found]
-    show_rows(pa.Table.from_pylist(rows, _REPAIRS), output)
 
 
 @commit.command("showpartitions")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from json import dumps, loads
 from typing import Annotated, Any
 
@@ -12,16 +13,28 @@ from typer.core import TyperGroup
 
 from hudi_format.errors import CorruptFileError, NotAHudiTableError, UnsupportedError
 from hudi_format.storage.protocol import Storage
-from hudi_timeline.cli.output import Format, Path, StorageOptions, open_table, show_rows, table_storage
-from hudi_timeline.cli.services import Options
+from hudi_timeline.cli.output import (
+    Format,
+    Output,
+    Path,
+    StorageOptions,
+    open_table,
+    show_rows,
+    table_storage,
+)
+from hudi_timeline.cli.services import DryRun, Options
+from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.verify.check_keys import ScanOf
 from hudi_timeline.verify.findings import Finding, Severity, state_of, to_json
 from hudi_timeline.verify.repair import repair as repair_table
+from hudi_timeline.verify.repair import repair_by_name
+from hudi_timeline.verify.repairs import TABLE_REPAIRS
 from hudi_timeline.verify.verify import verify as verify_table
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object: state, counts and findings.")]
 Deep = Annotated[bool, typer.Option("--deep", help="Also read all data.")]
 
+_STEPS = pa.schema([("path", pa.string()), ("action", pa.string()), ("done", pa.bool_())])
 _COLUMNS = ("severity", "code", "path", "instant", "message", "remedy")
 
 
@@ -49,7 +62,21 @@ def add_to(app: typer.Typer) -> None:
     """Add the commands to the `hudi` command."""
     app.command()(verify)
     repairs.command(FINDINGS, hidden=True)(repair)
+    for name in TABLE_REPAIRS:
+        repairs.command(name, help=TABLE_REPAIRS[name].summary)(_command(name))
     app.add_typer(repairs, name="repair")
+
+
+def _command(name: str) -> Callable[..., None]:
+    def command(
+        path: Path, dry_run: DryRun = False, output: Output = Format.table, storage: StorageOptions = None
+    ) -> None:
+        context = ServiceContext(table_storage(path, storage))
+        steps = repair_by_name(context, name, dry_run=dry_run)
+        rows = [{"path": s.path, "action": s.note, "done": not dry_run} for s in steps if s.note]
+        show_rows(pa.Table.from_pylist(rows, _STEPS), output)
+
+    return command
 
 
 def verify(

@@ -1,4 +1,4 @@
-"""Repair of `verify` findings: plan and execution.
+"""Repair of a table: of what `verify` finds, or by the name of a repair.
 
     lock { verify, plan -> the plan as a file in the backup folder -> each step -> }
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -21,13 +21,12 @@ from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.concurrency.locks.select import lock_of
 from hudi_timeline.metadata_table import FOLDER
 from hudi_timeline.options.transaction_config import parse_transaction_options
-from hudi_timeline.table_config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
+from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.instant import format_instant
-from hudi_timeline.verify import repairs
 from hudi_timeline.verify.check_keys import ScanOf
-from hudi_timeline.verify.findings import KINDS, Finding, Severity
-from hudi_timeline.verify.repair_steps import RepairStep, apply, move, set_properties
-from hudi_timeline.verify.repairs import NoRepair, repair_properties
+from hudi_timeline.verify.findings import KINDS, Finding
+from hudi_timeline.verify.repair_steps import RepairStep, apply
+from hudi_timeline.verify.repairs import TABLE_REPAIRS, NoRepair, steps_for
 from hudi_timeline.verify.table_state import TableState
 from hudi_timeline.verify.verify import examine, verify
 
@@ -95,6 +94,26 @@ def repair(
     result = RepairResult(now, folder, len(now.steps), left)
     log.info("%s: repair made %d changes, %d findings are left", storage.uri, result.steps, len(left))
     return result
+
+
+def repair_by_name(context: ServiceContext, name: str, *, dry_run: bool = False) -> tuple[RepairStep, ...]:
+    """Repair the table by one of `TABLE_REPAIRS`; nothing is kept of what is taken away.
+
+    Returns:
+        The steps that were made, or would be.
+
+    Raises:
+        UnsupportedError: the feature gate, or base files of a format that the repair does not know.
+        LockError, StorageError.
+    """
+    plan = TABLE_REPAIRS[name].plan
+    if dry_run:
+        return tuple(plan(context.look()))
+    with context.locked(keep_metadata=True, allowed={"metadata table indexes"}) as snapshot:
+        steps = tuple(plan(snapshot))
+        for step in steps:
+            apply(context.storage, step, "")
+    return steps
 
 
 def _check_codes(only: Collection[str]) -> None:
@@ -218,57 +237,7 @@ def _order(repair: Repair) -> int:
 
 def _plan_one(storage: Storage, facts: TableState | None, finding: Finding, found: list[Finding]) -> Repair:
     try:
-        steps = _steps(storage, facts, finding, found)
+        steps = steps_for(storage, facts, finding, found)
     except NoRepair as e:
         return Repair(finding, reason=str(e))
     return Repair(finding, tuple(steps))
-
-
-def _steps(
-    storage: Storage, facts: TableState | None, finding: Finding, found: list[Finding]
-) -> list[RepairStep]:
-    if finding.code.startswith("properties-"):
-        return repair_properties(storage, finding)
-    if facts is None:
-        raise NoRepair("hoodie.properties and the timeline come first.")
-    inside = finding.path.startswith(f"{FOLDER}/") and finding.severity is not Severity.INFO
-    if inside or finding.code in _METADATA:
-        return _drop_metadata(facts)
-    repair = _REPAIRS.get(finding.code)
-    if repair is None:
-        raise NoRepair(KINDS[finding.code].remedy)
-    return repair(facts, finding, found)
-
-
-def _drop_metadata(facts: TableState) -> list[RepairStep]:
-    # First switched off for every reader, then taken away: a crash between the two leaves a folder that nobody reads.
-    off = {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ""}
-    there = facts.storage.info(FOLDER) is not None
-    return [set_properties(off), *([move(FOLDER)] if there else [])]
-
-
-def _move_away(facts: TableState, finding: Finding, found: list[Finding]) -> list[RepairStep]:
-    return [move(finding.path)]
-
-
-_METADATA = frozenset(c for c in KINDS if c.startswith("mdt-") and c != "mdt-not-used")
-_Repairs = dict[str, Callable[[TableState, Finding, list[Finding]], list[RepairStep]]]
-_REPAIRS: _Repairs = {
-    **dict.fromkeys(
-        (
-            "timeline-temporary",
-            "timeline-unknown-file",
-            "name-unknown",
-            "crc-mismatch",
-            "crc-orphan",
-            "file-stray",
-            "markers-left",
-            "heartbeat-left",
-            "staging-left",
-            "mdt-not-used",
-        ),
-        _move_away,
-    ),
-    **repairs.TIMELINE_REPAIRS,
-    **repairs.FILE_REPAIRS,
-}

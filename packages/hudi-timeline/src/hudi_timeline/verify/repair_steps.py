@@ -23,12 +23,14 @@ class RepairStep:
         path: below the table.
         data: the file's new content.
         entries: of hoodie.properties.
+        note: what the step does, where it is told by itself; "" for a part of another one.
     """
 
     kind: str
     path: str
     data: bytes = field(default=b"", repr=False)
     entries: Mapping[str, str] = field(default_factory=dict, compare=False)
+    note: str = field(default="", compare=False)
 
     def as_dict(self) -> dict[str, Any]:
         """The step as a JSON object."""
@@ -46,16 +48,16 @@ class RepairStep:
         return f"{self.kind} {self.path}{size}"
 
 
-def create(path: str, data: bytes = b"") -> RepairStep:
-    return RepairStep(CREATE, path, data)
+def create(path: str, data: bytes = b"", note: str = "") -> RepairStep:
+    return RepairStep(CREATE, path, data, note=note)
 
 
-def replace(path: str, data: bytes) -> RepairStep:
-    return RepairStep(REPLACE, path, data)
+def replace(path: str, data: bytes, note: str = "") -> RepairStep:
+    return RepairStep(REPLACE, path, data, note=note)
 
 
-def move(path: str) -> RepairStep:
-    return RepairStep(MOVE, path)
+def move(path: str, note: str = "") -> RepairStep:
+    return RepairStep(MOVE, path, note=note)
 
 
 def set_properties(entries: Mapping[str, str]) -> RepairStep:

@@ -1,18 +1,35 @@
-"""Repairs of files: partition metadata, uncommitted files, the LSM manifest."""
+"""Repairs: steps for a finding by its code, and repairs of hudi-cli by name.
+
+Source of the latter: RepairsCommand of Apache Hudi 0.15.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from hudi_format import partition_metadata
 from hudi_format import properties as props
-from hudi_format.errors import CorruptFileError, HudiError
-from hudi_format.file_names import parse_base_file, parse_log_file
-from hudi_format.storage.protocol import Storage
+from hudi_format.errors import CorruptFileError, HudiError, UnsupportedError
+from hudi_format.file_names import PARTITION_METADATA, parse_base_file, parse_log_file
+from hudi_format.model import join_path
+from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline import table_config
+from hudi_timeline.file_system_view.listing import walk
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.metadata_table import FOLDER
-from hudi_timeline.table_config import BACKUP_FILE, PROPERTIES_FILE
+from hudi_timeline.table_config import (
+    BACKUP_FILE,
+    METADATA_PARTITIONS,
+    METADATA_PARTITIONS_INFLIGHT,
+    PARTITION_METAFILE_BASE_FORMAT,
+    PROPERTIES_FILE,
+)
 from hudi_timeline.timeline import avro_files
 from hudi_timeline.timeline.action_metadata import CleanPlan, RollbackMetadata, RollbackPlan, render_action
 from hudi_timeline.timeline.instant import (
@@ -28,11 +45,16 @@ from hudi_timeline.timeline.instant import (
     REPLACE_COMMIT,
     REQUESTED,
     ROLLBACK,
+    WRITE_ACTIONS,
     Instant,
+    parse_instant_file,
 )
-from hudi_timeline.verify.findings import Finding
-from hudi_timeline.verify.repair_steps import RepairStep, create, move, replace
+from hudi_timeline.verify.findings import KINDS, Finding, Severity
+from hudi_timeline.verify.repair_steps import RepairStep, create, move, replace, set_properties
 from hudi_timeline.verify.table_state import TableState
+
+# The one Avro schema of a Parquet file of partition metadata.
+_KEY_SCHEMA = '{"type":"record","name":"HoodieRecordKey","namespace":"","doc":"","fields":[{"name":"_hoodie_record_key","type":["null","string"],"doc":"","default":null}]}'  # noqa: E501
 
 # Repairs of the timeline: missing states, plans that cannot be executed, results to be made again.
 
@@ -131,18 +153,6 @@ def _one_completion(facts: TableState, finding: Finding, found: list[Finding]) -
     return [move(finding.path)]
 
 
-TIMELINE_REPAIRS = {
-    "timeline-no-requested": _add_state,
-    "timeline-no-inflight": _add_state,
-    "timeline-no-plan": _withdraw,
-    "timeline-empty": _undo_result,
-    "timeline-unreadable": _undo_result,
-    "timeline-two-completions": _one_completion,
-    "plan-slice-missing": _withdraw,
-    "plan-deletes-live-file": _withdraw,
-}
-
-
 _HISTORY = re.compile(r"([0-9]+)_([0-9]+)_([0-9]+)\.parquet\Z")
 
 
@@ -198,14 +208,6 @@ def _new_manifest(facts: TableState, finding: Finding, found: list[Finding]) -> 
     return [replace(finding.path, data) if there else create(finding.path, data)]
 
 
-FILE_REPAIRS = {
-    "partition-metadata-missing": _mark_partition,
-    "partition-metadata": _mark_partition,
-    "file-of-no-instant": _move_stranger,
-    "archive-manifest": _new_manifest,
-}
-
-
 # Repairs of hoodie.properties.
 
 
@@ -237,3 +239,184 @@ def _backup(storage: Storage) -> bytes | None:
     except (FileNotFoundError, CorruptFileError):
         return None
     return data
+
+
+# Repairs by the code of a finding.
+
+
+def steps_for(
+    storage: Storage, facts: TableState | None, finding: Finding, found: list[Finding]
+) -> list[RepairStep]:
+    """Steps for a finding.
+
+    Args:
+        facts: the table as it is; None where it cannot be looked at.
+        found: all findings; some forbid the repair of others.
+
+    Raises:
+        NoRepair: there is no safe one.
+    """
+    if finding.code.startswith("properties-"):
+        return repair_properties(storage, finding)
+    if facts is None:
+        raise NoRepair("hoodie.properties and the timeline come first.")
+    inside = finding.path.startswith(f"{FOLDER}/") and finding.severity is not Severity.INFO
+    repair = _drop_metadata if inside else FINDING_REPAIRS.get(finding.code)
+    if repair is None:
+        raise NoRepair(KINDS[finding.code].remedy)
+    return repair(facts, finding, found)
+
+
+def _drop_metadata(facts: TableState, finding: Finding, found: list[Finding]) -> list[RepairStep]:
+    # First switched off for every reader, then taken away: a crash between the two leaves a folder that nobody reads.
+    off = {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ""}
+    there = facts.storage.info(FOLDER) is not None
+    return [set_properties(off), *([move(FOLDER)] if there else [])]
+
+
+def _move_away(facts: TableState, finding: Finding, found: list[Finding]) -> list[RepairStep]:
+    return [move(finding.path)]
+
+
+_MOVED_AWAY = (
+    "timeline-temporary",
+    "timeline-unknown-file",
+    "name-unknown",
+    "crc-mismatch",
+    "crc-orphan",
+    "file-stray",
+    "markers-left",
+    "heartbeat-left",
+    "staging-left",
+    "mdt-not-used",
+)
+FINDING_REPAIRS: dict[str, Callable[[TableState, Finding, list[Finding]], list[RepairStep]]] = {
+    **dict.fromkeys((c for c in KINDS if c.startswith("mdt-")), _drop_metadata),
+    **dict.fromkeys(_MOVED_AWAY, _move_away),
+    "timeline-no-requested": _add_state,
+    "timeline-no-inflight": _add_state,
+    "timeline-no-plan": _withdraw,
+    "timeline-empty": _undo_result,
+    "timeline-unreadable": _undo_result,
+    "timeline-two-completions": _one_completion,
+    "plan-slice-missing": _withdraw,
+    "plan-deletes-live-file": _withdraw,
+    "partition-metadata-missing": _mark_partition,
+    "partition-metadata": _mark_partition,
+    "file-of-no-instant": _move_stranger,
+    "archive-manifest": _new_manifest,
+}
+
+
+# Repairs of hudi-cli, of whatever of their subject a table has.
+
+
+def _add_partition_metadata(snapshot: TableSnapshot) -> list[RepairStep]:
+    """Files of instants that are on the timeline and not completed count as none."""
+    visible = snapshot.visible()
+    steps = []
+    for folder, entries in sorted(walk(snapshot.storage).items()):
+        if any(e.name.startswith(PARTITION_METADATA) for e in entries):
+            continue
+        instants = [i for i in _instants(folder, entries) if i in visible]
+        if instants:
+            data = partition_metadata.render(min(instants), partition_metadata.depth_of(folder))
+            path = join_path(folder, PARTITION_METADATA)
+            steps.append(create(path, data, f"make it, of {min(instants)}"))
+    return steps
+
+
+def _instants(folder: str, entries: Iterable[FileInfo]) -> list[str]:
+    files = ((parse_base_file(folder, e.name) or parse_log_file(folder, e.name)) for e in entries)
+    return [f.instant for f in files if f is not None]
+
+
+def _remove_corrupt_cleans(snapshot: TableSnapshot) -> list[RepairStep]:
+    storage, timeline = snapshot.storage, snapshot.timeline
+    found: list[str] = []
+    for instant in timeline.pending(CLEAN):
+        files = [f.path for f in timeline.files if f.time == instant.time and f.action == CLEAN]
+        if any(_is_no_plan(storage, path) for path in files):
+            found += files
+    # Inflight before requested, so that half of it is still found.
+    return [move(path, "delete it") for path in sorted(found)]
+
+
+def _is_no_plan(storage: Storage, path: str) -> bool:
+    try:
+        avro_files.parse("HoodieCleanerPlan", storage.read(path), path=path)
+    except CorruptFileError:
+        return True
+    return False
+
+
+def _migrate_partition_metadata(snapshot: TableSnapshot) -> list[RepairStep]:
+    storage, file_format = snapshot.storage, snapshot.config.base_file_format
+    if file_format != "PARQUET":
+        raise UnsupportedError(
+            f"partition metadata is not written as {file_format}",
+            table=storage.uri,
+            remedy="use Apache Hudi's `repair migrate-partition-meta`.",
+        )
+    steps = []
+    for folder, entries in sorted(walk(storage).items()):
+        path = join_path(folder, PARTITION_METADATA)
+        if any(e.name == PARTITION_METADATA for e in entries):
+            data = _as_parquet(folder, storage.read(path))
+            steps += [replace(f"{path}.parquet", data, "make it of the text file"), move(path)]
+    # The property first: from then on writers make the new files, and readers take either.
+    return [set_properties({PARTITION_METAFILE_BASE_FORMAT: "true"}), *steps] if steps else []
+
+
+def _as_parquet(folder: str, text: bytes) -> bytes:
+    """A Parquet file without rows, with the text file's content in its footer."""
+    values = {
+        "commitTime": "",
+        "partitionDepth": str(partition_metadata.depth_of(folder)),
+        **props.parse(text),
+    }
+    footer = {**values, "parquet.avro.schema": _KEY_SCHEMA, "writer.model.name": "avro"}
+    schema = pa.schema([("_hoodie_record_key", pa.string())])
+    out = pa.BufferOutputStream()
+    with pq.ParquetWriter(out, schema, store_schema=False) as writer:
+        writer.add_key_value_metadata(footer)
+    return bytes(out.getvalue())
+
+
+@dataclass(frozen=True, slots=True)
+class TableRepair:
+    """A repair that hudi-cli has.
+
+    Attributes:
+        summary: what it does, in a sentence.
+        plan: the steps for a table, those with a note to be told.
+
+            Raises UnsupportedError.
+    """
+
+    summary: str
+    plan: Callable[[TableSnapshot], list[RepairStep]]
+
+
+TABLE_REPAIRS = {
+    "addpartitionmeta": TableRepair(
+        "Create .hoodie_partition_metadata in folders of committed files that lack it.",
+        _add_partition_metadata,
+    ),
+    "corrupted-clean-files": TableRepair(
+        "Delete pending cleans whose plan is empty or unreadable.", _remove_corrupt_cleans
+    ),
+    "migrate-partition-meta": TableRepair(
+        "Move partition metadata from text to Parquet files.", _migrate_partition_metadata
+    ),
+}
+
+
+def empty_commits(storage: Storage) -> tuple[Instant, ...]:
+    """Completed writes with an empty file, oldest first; reads of them raise."""
+    found = []
+    for entry in storage.list(table_config.load(storage).timeline_folder):
+        instant = parse_instant_file(entry.name, mtime_ms=entry.mtime_ms, size=entry.size)
+        if instant is not None and instant.completed and instant.action in WRITE_ACTIONS and entry.size == 0:
+            found.append(instant)
+    return tuple(sorted(found))
