@@ -79,7 +79,6 @@ SMALL = {
     "hudi_format/partition_metadata.py": "one file of the format, as table_config is another",
     "hudi_format/merge/memory_limit.py": "one option's meaning for all of merge and for hudi-timeline's writes",
     "hudi_format/schema/meta_fields.py": "the names of Apache Hudi's meta fields, which 40 modules import",
-    "hudi_format/storage/parallel.py": "for callers of storages, not for storages",
     "hudi_timeline/concurrency/running_call.py": "used by heartbeats and by locks; knows neither",
     "hudi_timeline/transaction/consistency_guard.py": "Apache Hudi's ConsistencyGuard, found by that name",
     "hudi_spark/reading/read_tasks.py": "what executors import for a read, and nothing else",
@@ -119,7 +118,7 @@ META_WRITERS = {
     "testing": "makes tables in any state",
 }
 # Who may list folders of data by itself.  All others ask `file_system_view`.
-LISTS_STORAGE = re.compile(r"\b\w*storage\.(?:list|files_below|folders)\(")
+LISTS_STORAGE = re.compile(r"\b\w*storage\.(?:list|files_below|folders)\(|\bwalk_folders\(")
 LISTERS = {
     "file_system_view": "the view of the table's files",
     "table_config.py": "`.hoodie`",

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from hudi_format.storage.parallel import on_threads
+from hudi_format.storage.local import LocalStorage
+from hudi_format.storage.parallel import on_threads, subfolders, walk_folders
 
 
 @pytest.mark.parametrize("is_local", [True, False])
@@ -34,3 +35,18 @@ def test_the_error_of_a_call_is_the_callers(is_local):
 
     with pytest.raises(FileNotFoundError):
         list(on_threads(SimpleNamespace(is_local=is_local), call, range(3)))
+
+
+def test_a_walk_lists_each_folder_once_and_goes_only_where_it_is_told(tmp_path):
+    for path in ("a/b/1", "a/2", "c/3", "skipped/4"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(b"x")
+
+    def into(folder, entries):
+        return [f for f in subfolders(folder, entries) if f != "skipped"]
+
+    storage = LocalStorage(str(tmp_path))
+    walked = [(f, sorted(e.name for e in found)) for f, found in walk_folders(storage, into=into)]
+    assert sorted(walked) == [("", ["a", "c", "skipped"]), ("a", ["2", "b"]), ("a/b", ["1"]), ("c", ["3"])]
+    assert sorted(f for f, _ in walk_folders(storage, "a")) == ["a", "a/b"]
+    assert [found for _, found in walk_folders(storage, "missing")] == [[]]

@@ -6,7 +6,7 @@ import json
 import re
 import secrets
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ from hudi_format.file_names import (
     parse_cdc_file,
     parse_log_file,
 )
+from hudi_format.model import join_path
+from hudi_format.storage.parallel import subfolders, walk_folders
 from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline import __version__, metadata_table, table_config
 from hudi_timeline.bug_capsule.mask import BASE, Mask
@@ -128,16 +130,11 @@ def refuse_secrets(storage: Storage, options: Mapping[str, str]) -> None:
 
 
 def _listing(storage: Storage) -> dict[str, FileInfo]:
-    found: dict[str, FileInfo] = {}
-    pending = [""]
-    while pending:
-        folder = pending.pop()
-        for entry in storage.list(folder):
-            path = f"{folder}/{entry.name}" if folder else entry.name
-            if not entry.is_dir:
-                found[path] = entry
-            elif path != metadata_table.FOLDER:
-                pending.append(path)
+    def into(folder: str, entries: Sequence[FileInfo]) -> list[str]:
+        return [f for f in subfolders(folder, entries) if f != metadata_table.FOLDER]
+
+    walked = walk_folders(storage, into=into)
+    found = {join_path(folder, e.name): e for folder, entries in walked for e in entries if not e.is_dir}
     return dict(sorted(found.items()))
 
 

@@ -16,6 +16,7 @@ from hudi_format.errors import CorruptFileError, PartitionPathError
 from hudi_format.file_names import parse_base_file
 from hudi_format.keygen.partition_path import check_safe
 from hudi_format.model import join_path
+from hudi_format.storage.parallel import walk_folders
 from hudi_format.storage.protocol import ObjectStorage, Storage
 
 TEMP_FOLDER = ".hoodie/.temp"
@@ -82,25 +83,20 @@ def list_markers(storage: Storage, instant: str) -> list[Marker]:
     """
     root = marker_folder(instant)
     found: set[Marker] = set()
-    if isinstance(storage, ObjectStorage):
-        for relative in storage.files_below(root):
-            if _BATCH_FILE.match(relative):
-                found.update(_batch(storage, f"{root}/{relative}"))
-            elif (marker := _parse(relative, f"{root}/{relative}")) is not None:
-                found.add(marker)
-        return _in_order(found)
-    pending = [""]
-    while pending:
-        partition = pending.pop()
-        for entry in storage.list(join_path(root, partition)):
-            relative = join_path(partition, entry.name)
-            if entry.is_dir:
-                pending.append(relative)
-            elif partition == "" and _BATCH_FILE.match(entry.name):
-                found.update(_batch(storage, f"{root}/{entry.name}"))
-            elif (marker := _parse(relative, f"{root}/{relative}")) is not None:
-                found.add(marker)
+    for relative in _files_below(storage, root):
+        if _BATCH_FILE.match(relative):
+            found.update(_batch(storage, f"{root}/{relative}"))
+        elif (marker := _parse(relative, f"{root}/{relative}")) is not None:
+            found.add(marker)
     return _in_order(found)
+
+
+def _files_below(storage: Storage, root: str) -> Iterable[str]:
+    if isinstance(storage, ObjectStorage):
+        return storage.files_below(root)
+    walked = walk_folders(storage, root)
+    paths = (join_path(folder, e.name) for folder, entries in walked for e in entries if not e.is_dir)
+    return [path.removeprefix(f"{root}/") for path in paths]
 
 
 def _in_order(found: Iterable[Marker]) -> list[Marker]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hudi_format.file_names import parse_base_file, parse_cdc_file, parse_log_file
 from hudi_format.log.corruption import CommittedRange
-from hudi_format.model import BaseFile, FileSlice, LogFile
+from hudi_format.model import BaseFile, FileSlice, LogFile, join_path
 from hudi_format.storage.protocol import FileInfo
 from hudi_timeline.file_system_view.base_files import Group
-from hudi_timeline.file_system_view.file_slices import SliceBuilder, committed_logs
+from hudi_timeline.file_system_view.file_slices import SliceBuilder, committed_logs, files_by_group
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.timeline.instant import COMPACTION, LOG_COMPACTION
@@ -34,30 +33,23 @@ class FileHistory:
         visible = snapshot.visible()
         known = snapshot.written().paths
         self.compactions = frozenset(i.time for i in snapshot.timeline.pending(COMPACTION))
-        self._bases: dict[Group, dict[str, BaseFile]] = {}
-        self._logs: dict[Group, list[LogFile]] = {}
-        self._builder = SliceBuilder.of(snapshot, logs=logs)
-        self.sizes: dict[str, int] = {}
+        builder = self._builder = SliceBuilder.of(snapshot, logs=logs)
         ranges = committed_logs(snapshot)[0] if logs else {}
         self.committed: Mapping[str, tuple[CommittedRange, ...]] = {
             p: tuple(r) for p, r in ranges.items() if r
         }
-        for partition, found in list_partition_files(snapshot.storage, partitions).items():
-            for entry in found:
-                base = parse_base_file(partition, entry.name, entry.size)
-                log = None if base is not None else parse_log_file(partition, entry.name, entry.size)
-                file = base or log
-                if file is None:
-                    self.sizes[f"{partition}/{entry.name}" if partition else entry.name] = entry.size
-                    continue
-                self.sizes[file.path] = entry.size
-                if base is not None:
-                    # A file of an active commit that the commit does not name is a leftover of a task.
-                    stray = base.instant in visible.completed and base.path not in known
-                    if base.instant in visible and not stray:
-                        self._bases.setdefault((partition, base.file_id), {})[base.instant] = base
-                elif log is not None and logs and self._builder.counts(log.instant):
-                    self._logs.setdefault((partition, log.file_id), []).append(log)
+        listing = list_partition_files(snapshot.storage, partitions)
+        self.sizes = {join_path(p, e.name): e.size for p, entries in listing.items() for e in entries}
+
+        def counts(file: BaseFile | LogFile) -> bool:
+            if isinstance(file, LogFile):
+                return logs and builder.counts(file.instant)
+            # A file of an active commit that the commit does not name is a leftover of a task.
+            stray = file.instant in visible.completed and file.path not in known
+            return file.instant in visible and not stray
+
+        bases, self._logs = files_by_group(listing, counts)
+        self._bases = {group: {b.instant: b for b in own} for group, own in bases.items()}
 
     def before(self, group: Group, instant: str) -> FileSlice | None:
         """Newest slice of a group before an instant; None where there is none.
@@ -79,7 +71,7 @@ COMPACTIONS = (COMPACTION, LOG_COMPACTION)
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """One slice, begun by `instant`; `names` are base, log and CDC file names."""
+    """One slice, begun by `instant`; `names` are base, log and CDC file names, sorted."""
 
     instant: str
     names: tuple[str, ...]
@@ -87,33 +79,36 @@ class Slice:
 
 
 def file_groups(
-    snapshot: TableSnapshot, listing: Mapping[str, Sequence[FileInfo]]
+    snapshot: TableSnapshot, listing: Mapping[str, Sequence[FileInfo]], builder: SliceBuilder
 ) -> tuple[dict[Group, list[Slice]], set[str]]:
-    """Slices of each file group, newest first, and partitions with files of pending instants."""
+    """Slices of each file group, newest first, and partitions with files of pending instants.
+
+    Log files are in the slices that reads find them in.
+    """
     visible = snapshot.visible()
     pending = {i.time for kind in COMPACTIONS for i in snapshot.timeline.pending(kind)}
-    found: dict[Group, dict[str, list[str]]] = {}
-    bases: set[tuple[str, str, str]] = set()
     open_partitions: set[str] = set()
-    for partition, entries in listing.items():
-        for entry in entries:
-            base = parse_base_file(partition, entry.name)
-            file = base or parse_log_file(partition, entry.name) or parse_cdc_file(partition, entry.name)
-            if file is None:
-                continue
-            if file.instant not in visible and file.instant not in pending:
-                open_partitions.add(partition)
-                continue
-            if base is not None:
-                bases.add((partition, base.file_id, base.instant))
-            found.setdefault((partition, file.file_id), {}).setdefault(file.instant, []).append(entry.name)
-    groups = {
-        group: [
-            Slice(instant, tuple(sorted(names)), (*group, instant) in bases)
-            for instant, names in sorted(by_instant.items(), reverse=True)
+
+    def counts(file: BaseFile | LogFile) -> bool:
+        if file.instant in visible or file.instant in pending:
+            return True
+        open_partitions.add(file.partition)
+        return False
+
+    bases, logs = files_by_group(listing, counts, cdc=True)
+    groups: dict[Group, list[Slice]] = {}
+    for group in {**bases, **logs}:
+        begun: dict[str, list[str]] = {}
+        for base in bases.get(group, ()):
+            begun.setdefault(base.instant, []).append(base.name)
+        attached = builder.attached(group, begun, logs.get(group, ()))
+        groups[group] = [
+            Slice(
+                instant, tuple(sorted([*begun.get(instant, ()), *(f.name for f in files)])), instant in begun
+            )
+            for instant, files in sorted(attached.items(), reverse=True)
+            if files or instant in begun
         ]
-        for group, by_instant in found.items()
-    }
     return groups, open_partitions
 
 

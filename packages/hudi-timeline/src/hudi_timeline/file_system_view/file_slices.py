@@ -16,10 +16,10 @@ Source: spec "Queries", section 2, and "v8 and v9 differences", section 4; Abstr
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cached_property
 
-from hudi_format.file_names import log_sort_key, parse_base_file, parse_log_file
+from hudi_format.file_names import log_sort_key, parse_base_file, parse_cdc_file, parse_log_file
 from hudi_format.log.corruption import CommittedRange, committed_range
 from hudi_format.model import BaseFile, FileSlice, LogFile
 from hudi_format.storage.protocol import FileInfo, Storage
@@ -60,7 +60,7 @@ class SliceBuilder:
     ) -> None:
         self._storage = storage
         self._config = config
-        self._pending = pending
+        self.pending = pending
         self._first_active = timeline.first_active
         self._completions = {i.time: i.completion for i in timeline.completed_writes()}
         self._compactions = frozenset(i.time for i in timeline.pending(COMPACTION))
@@ -120,7 +120,7 @@ class SliceBuilder:
             begun: the instants of base files.
         """
         slices: dict[str, list[LogFile]] = {instant: [] for instant in begun}
-        pending = self._pending.get(group)
+        pending = self.pending.get(group)
         if pending is not None:
             slices.setdefault(pending, [])
         for file in sorted(logs, key=log_sort_key):
@@ -159,7 +159,7 @@ class SliceBuilder:
         begun = sorted(i for i in slices if as_of is None or i <= as_of)
         first = begun[-1] if begun else ""
         files = list(slices[first]) if begun else []
-        if first == self._pending.get(group) and len(begun) > 1:
+        if first == self.pending.get(group) and len(begun) > 1:
             first = begun[-2]
             files = sorted((*slices[first], *files), key=log_sort_key)
         if as_of is not None:
@@ -290,16 +290,7 @@ def every_slice(snapshot: TableSnapshot, listing: Mapping[str, Sequence[FileInfo
 
     A slice that tasks wrote twice is there with each base file.
     """
-    bases: dict[Group, list[BaseFile]] = {}
-    logs: dict[Group, list[LogFile]] = {}
-    for partition, entries in listing.items():
-        for entry in entries:
-            base = parse_base_file(partition, entry.name, entry.size)
-            log = parse_log_file(partition, entry.name, entry.size) if base is None else None
-            if base is not None:
-                bases.setdefault((partition, base.file_id), []).append(base)
-            elif log is not None:
-                logs.setdefault((partition, log.file_id), []).append(log)
+    bases, logs = files_by_group(listing)
     builder = SliceBuilder.of(snapshot, logs=bool(logs))
     out = []
     for group in sorted({*bases, *logs}):
@@ -311,6 +302,35 @@ def every_slice(snapshot: TableSnapshot, listing: Mapping[str, Sequence[FileInfo
                 begun = [None]
             out += [FileSlice(*group, instant, base, tuple(files)) for base in begun]
     return out
+
+
+def files_by_group(
+    listing: Mapping[str, Sequence[FileInfo]],
+    counts: Callable[[BaseFile | LogFile], bool] = lambda _: True,
+    *,
+    cdc: bool = False,
+) -> tuple[dict[Group, list[BaseFile]], dict[Group, list[LogFile]]]:
+    """Base files and log files of a listing by file group; other files are left out.
+
+    Args:
+        counts: whether a file is wanted; asked in the order of the listing.
+        cdc: whether files of captured changes count as log files.
+    """
+    bases: dict[Group, list[BaseFile]] = {}
+    logs: dict[Group, list[LogFile]] = {}
+    for partition, entries in listing.items():
+        for entry in entries:
+            base = parse_base_file(partition, entry.name, entry.size)
+            if base is not None:
+                if counts(base):
+                    bases.setdefault((partition, base.file_id), []).append(base)
+                continue
+            log = parse_log_file(partition, entry.name, entry.size)
+            if log is None and cdc:
+                log = parse_cdc_file(partition, entry.name, entry.size)
+            if log is not None and counts(log):
+                logs.setdefault((partition, log.file_id), []).append(log)
+    return bases, logs
 
 
 def known_ranges(

@@ -17,7 +17,7 @@ from typing import Protocol
 from hudi_format.file_names import META_DIR, PARTITION_METADATA
 from hudi_format.model import join_path
 from hudi_format.storage.local import LocalStorage
-from hudi_format.storage.parallel import on_threads
+from hudi_format.storage.parallel import on_threads, subfolders, walk_folders
 from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline.table_config import TableConfig
 
@@ -157,9 +157,7 @@ def _folders_in(folder: str, entries: Sequence[FileInfo]) -> list[str]:
     """Subfolders that are part of the table or lead to such."""
     if _is_other_table(folder, entries):
         return []
-    return [
-        join_path(folder, e.name) for e in entries if e.is_dir and not (folder == "" and e.name == META_DIR)
-    ]
+    return [f for f in subfolders(folder, entries) if f != META_DIR]
 
 
 def walk(storage: Storage) -> dict[str, list[FileInfo]]:
@@ -167,16 +165,11 @@ def walk(storage: Storage) -> dict[str, list[FileInfo]]:
 
     Names tell nothing of a folder: `_x`, `.x` and `__HIVE_DEFAULT_PARTITION__` are partitions of these values.
     """
-    files: dict[str, list[FileInfo]] = {}
-    level = [""]
-    while level:
-        below: list[str] = []
-        for folder, found in zip(level, on_threads(storage, storage.list, level), strict=True):
-            if not _is_other_table(folder, found):
-                files[folder] = [e for e in found if not e.is_dir]
-            below += _folders_in(folder, found)
-        level = below
-    return files
+    return {
+        folder: [e for e in found if not e.is_dir]
+        for folder, found in walk_folders(storage, into=_folders_in)
+        if not _is_other_table(folder, found)
+    }
 
 
 def is_partition(storage: Storage, config: TableConfig, folder: str) -> bool:

@@ -17,7 +17,7 @@ from hudi_format.file_names import parse_base_file, parse_log_file
 from hudi_format.log.corruption import CommittedRange, committed_range
 from hudi_format.model import BaseFile, FileSlice, LogFile, join_path
 from hudi_timeline.file_system_view.base_files import CommittedBaseFile, Group, check_size, missing_file
-from hudi_timeline.file_system_view.file_slices import SliceBuilder
+from hudi_timeline.file_system_view.file_slices import SliceBuilder, files_by_group
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.partition_values import FROM_PATH, partition_table
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
@@ -268,19 +268,15 @@ class OptimizedIncrementalSource(IncrementalSource):
         snapshot, begin = self.snapshot, self.range.begin
         visible = snapshot.visible()
         completed = {i.time: at for i, at in completion_times(snapshot).items()}
-        out: dict[Group, str] = {}
-        for partition, found in list_partition_files(snapshot.storage, partitions).items():
-            for entry in found:
-                base = parse_base_file(partition, entry.name, entry.size)
-                if base is None or base.instant not in visible:
-                    continue
-                # Of what is archived all was completed before; what is being filled will be.
-                other = "~" if base.instant in visible.completed else ""
-                at = completed.get(base.instant, other) if self.range.by_completion else base.instant
-                if at <= begin:
-                    group = (partition, base.file_id)
-                    out[group] = max(out.get(group, ""), base.instant)
-        return out
+
+        def was_there(file: BaseFile | LogFile) -> bool:
+            # Of what is archived all was completed before; what is being filled will be.
+            other = "~" if file.instant in visible.completed else ""
+            at = completed.get(file.instant, other) if self.range.by_completion else file.instant
+            return file.instant in visible and at <= begin
+
+        bases, _ = files_by_group(list_partition_files(snapshot.storage, partitions), was_there)
+        return {group: max(b.instant for b in found) for group, found in bases.items()}
 
 
 __all__ = ["MergedIncrementalSource", "OptimizedIncrementalSource"]

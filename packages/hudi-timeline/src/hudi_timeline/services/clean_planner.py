@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from hudi_format.storage.protocol import FileInfo
 from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slice_history import Slice, file_groups
-from hudi_timeline.file_system_view.file_slices import pending_compactions
+from hudi_timeline.file_system_view.file_slices import SliceBuilder
 from hudi_timeline.file_system_view.listing import list_partition_files, list_table
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.service_config import KEEP_COMMITS, KEEP_HOURS, KEEP_VERSIONS, ServiceConfig
@@ -143,14 +143,14 @@ class _Chooser:
     ) -> None:
         self._snapshot, self._config, self._earliest, self._saved = snapshot, config, earliest, saved
         self._oldest_read = oldest_read
-        self._compacting = pending_compactions(snapshot)
+        self._builder = SliceBuilder.of(snapshot)
 
     def choose(
         self, listing: Mapping[str, Sequence[FileInfo]]
     ) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
         """File names by partition, and the partitions to delete."""
         replaced = self._snapshot.written().replaced
-        groups, open_partitions = file_groups(self._snapshot, listing)
+        groups, open_partitions = file_groups(self._snapshot, listing, self._builder)
         files: dict[str, list[str]] = {}
         alive: set[str] = set()
         for group, slices in groups.items():
@@ -180,7 +180,7 @@ class _Chooser:
             before = next((s.instant for s in slices if s.instant < bound), None)
             spared = {slices[0].instant, before}
             return [s for s in slices if s.instant < bound and s.instant not in spared]
-        if group in self._compacting:
+        if group in self._builder.pending:
             return []
         keep = self._config.clean_versions_retained
         read = self._oldest_read

@@ -16,7 +16,7 @@ from hudi_format.model import join_path
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline.file_system_view.file_slice_history import file_groups
-from hudi_timeline.file_system_view.file_slices import newest_slices
+from hudi_timeline.file_system_view.file_slices import SliceBuilder, newest_slices
 from hudi_timeline.file_system_view.listing import list_table
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.services.pending_cleans import last_clean, planned_names, take_back
@@ -175,7 +175,7 @@ def _files_at(
     listing = {p: list({f.name: f for f in reversed(found)}.values()) for p, found in everything.items()}
     replaced = snapshot.written().replaced
     files: dict[str, list[str]] = {}
-    for (partition, file_id), slices in file_groups(snapshot, listing)[0].items():
+    for (partition, file_id), slices in file_groups(snapshot, listing, SliceBuilder.of(snapshot))[0].items():
         gone = replaced.get((partition, file_id))
         if gone is not None and gone <= at:
             continue

@@ -11,10 +11,12 @@ from typing import TypeVar
 
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, UnsupportedError
 from hudi_format.file_names import PARTITION_METADATA, parse_base_file, parse_log_file
-from hudi_format.model import join_path
+from hudi_format.model import BaseFile, join_path
 from hudi_format.storage.parallel import side_by_side
 from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline import metadata_table
+from hudi_timeline.file_system_view.base_files import Group
+from hudi_timeline.file_system_view.file_slices import SliceBuilder, files_by_group
 from hudi_timeline.file_system_view.listing import walk
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.action_metadata import (
@@ -280,27 +282,6 @@ def _as_corrupt(error: UnsupportedError) -> CorruptFileError:
 
 # Which files the newest state of a table and its savepoints need, by what commits say.
 
-Group = tuple[str, str]
-
-
-def newest_base(facts: TableState) -> dict[Group, tuple[str, str]]:
-    """Instant and path of the newest base file per unreplaced group, listed or written."""
-    newest: dict[Group, tuple[str, str]] = {}
-    gone = replaced_at(facts)
-    for instant, commit in facts.written.items():
-        for stat in commit.files:
-            group = (stat.partition, stat.file_id)
-            if parse_base_file(stat.partition, stat.path.rpartition("/")[2]) and group not in gone:
-                newest[group] = max(newest.get(group, ("", "")), (instant.time, stat.path))
-    first = facts.timeline.first_active
-    for partition, files in facts.partitions.items():
-        for file in files:
-            base = parse_base_file(partition, file.name)
-            if base is not None and base.instant < first and (partition, base.file_id) not in gone:
-                group = (partition, base.file_id)
-                newest[group] = max(newest.get(group, ("", "")), (base.instant, base.path))
-    return newest
-
 
 def replaced_at(facts: TableState) -> dict[Group, str]:
     """Replacing instant of file groups."""
@@ -313,22 +294,29 @@ def replaced_at(facts: TableState) -> dict[Group, str]:
 
 
 def live_files(facts: TableState) -> set[str]:
-    """Paths of the newest snapshot's files."""
-    newest = newest_base(facts)
-    out = {path for _, path in newest.values()}
-    gone = replaced_at(facts)
-    completion = {i.time: i.completion for i in facts.timeline.completed_writes()}
-    for instant, commit in facts.written.items():
+    """Paths of the newest snapshot's files, whether they are there or not."""
+    first = facts.timeline.first_active
+    bases, logs = files_by_group(
+        facts.partitions, lambda file: isinstance(file, BaseFile) and file.instant < first
+    )
+    said: dict[str, str] = {}
+    for commit in facts.written.values():
         for stat in commit.files:
-            log = parse_log_file(stat.partition, stat.path.rpartition("/")[2])
-            group = (stat.partition, stat.file_id)
-            if log is None or group in gone:
-                continue
-            base = newest.get(group, ("", ""))[0]
-            # From version 8 on a log file belongs to the slice that was begun before its commit was completed.
-            at = completion.get(instant.time) or log.instant
-            if (at if facts.config.version.has_completion_times else log.instant) >= base:
-                out.add(stat.path)
+            name, group = stat.path.rpartition("/")[2], (stat.partition, stat.file_id)
+            base, log = parse_base_file(stat.partition, name), parse_log_file(stat.partition, name)
+            if base is not None:
+                bases.setdefault(group, []).append(base)
+                said[base.path] = stat.path
+            elif log is not None:
+                logs.setdefault(group, []).append(log)
+                said[log.path] = stat.path
+    builder = SliceBuilder(facts.storage, facts.config, facts.timeline, {})
+    out: set[str] = set()
+    for group in {*bases, *logs} - replaced_at(facts).keys():
+        by_instant = {b.instant: b for b in sorted(bases.get(group, ()), key=lambda b: b.path)}
+        found = builder.newest(group, by_instant, logs.get(group, ()))
+        if found is not None:
+            out |= {said.get(f.path, f.path) for f in (found.base_file, *found.log_files) if f is not None}
     return out
 
 
