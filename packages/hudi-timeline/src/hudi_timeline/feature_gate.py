@@ -20,7 +20,7 @@ from hudi_timeline.options.transaction_options import METADATA_ENABLE
 from hudi_timeline.table_config import META_FOLDER, PROPERTIES_FILE, TableConfig, load
 from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
 from hudi_timeline.timeline.commit_metadata import CommitMetadata, read_commit
-from hudi_timeline.timeline.instant import COMPACTION, LOG_COMPACTION, RESTORE, Instant
+from hudi_timeline.timeline.instant import LOG_COMPACTION, RESTORE, Instant
 
 READ = "read"
 WRITE = "write"
@@ -101,10 +101,6 @@ def _table_type(facts: TableFeatures) -> str:
     return "" if facts.config.table_type in known else f"table type {facts.config.table_type}"
 
 
-def _merge_on_read(facts: TableFeatures) -> str:
-    return "a merge-on-read table" if facts.config.table_type == "MERGE_ON_READ" else ""
-
-
 def _base_format(facts: TableFeatures) -> str:
     return "" if facts.config.base_file_format == "PARQUET" else f"{facts.config.base_file_format} base files"
 
@@ -167,9 +163,9 @@ def _pending_restore(facts: TableFeatures) -> str:
     return f"a restore that is not finished ({pending[0].time})" if pending else ""
 
 
-def _pending_compaction(facts: TableFeatures) -> str:
-    pending = (*facts.timeline.pending(COMPACTION), *facts.timeline.pending(LOG_COMPACTION))
-    return f"a compaction that is not finished ({pending[0].time})" if pending else ""
+def _pending_log_compaction(facts: TableFeatures) -> str:
+    pending = facts.timeline.pending(LOG_COMPACTION)
+    return f"a log compaction that is not finished ({pending[0].time})" if pending else ""
 
 
 def _pending_clustering(facts: TableFeatures) -> str:
@@ -242,12 +238,6 @@ GATE: tuple[Entry, ...] = (
         "Apache Hudi has two types of tables and reads no other either",
     ),
     Entry(
-        "merge on read",
-        (WRITE,),
-        _merge_on_read,
-        "write to it with Apache Hudi; every query of the table can be read here.",
-    ),
-    Entry(
         "base file format",
         (READ,),
         _unknown_base_format,
@@ -274,10 +264,10 @@ GATE: tuple[Entry, ...] = (
         "finish the restore with Apache Hudi (run the same restore again), then write.",
     ),
     Entry(
-        "pending compaction",
+        "pending log compaction",
         (WRITE,),
-        _pending_compaction,
-        "run or unschedule the compaction with Apache Hudi, then write.",
+        _pending_log_compaction,
+        "run the log compaction with Apache Hudi, or roll it back there, then write.",
     ),
     Entry(
         "pending clustering",

@@ -403,11 +403,18 @@ def parsed_file(storage: Storage, data: bytes, path: str) -> dict[str, str]:
     return p
 
 
+OF_MERGE_ON_READ = {
+    PAYLOAD_CLASS: "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
+    OLD_MERGE_STRATEGY: EVENT_TIME_STRATEGY,
+}
+"""What Apache Hudi 0.15 writes into a merge-on-read table that it makes, and its log reader cannot do without."""
+
+
 def create(storage: Storage, properties: Mapping[str, str]) -> TableConfig:
     """Create a table: the folders of `.hoodie`, then hoodie.properties.
 
-    Keys that are not given get what Apache Hudi 0.15 writes into a new copy-on-write table of
-    version 6; the checksum is always computed.
+    Keys that are not given get what Apache Hudi 0.15 writes into a new table of version 6; the checksum is always
+    computed.
 
     Raises:
         ValueError: no `hoodie.table.name`.
@@ -415,7 +422,8 @@ def create(storage: Storage, properties: Mapping[str, str]) -> TableConfig:
     """
     if not properties.get(NAME):
         raise ValueError(f"{NAME} is required to create a table")
-    p = {**_CREATION_DEFAULTS, **properties}
+    of_type = OF_MERGE_ON_READ if properties.get(TYPE) == "MERGE_ON_READ" else {}
+    p = {**_CREATION_DEFAULTS, **of_type, **properties}
     p[CHECKSUM] = checksum(p)
     config = TableConfig(p)
     exists = TableExistsError("there is a Hudi table already", table=storage.uri)

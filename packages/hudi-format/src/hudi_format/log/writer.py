@@ -6,7 +6,7 @@ a block, which its size and its end give away.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, runtime_checkable
@@ -65,6 +65,7 @@ class LogWriter:
         version: of the first log file; the slice's newest one plus one, or its newest to append to it.
         write_token: stands in the name of a new file; names are unique through it.
         cdc: whether these are files of changes (`.cdc`).
+        announce: called with the name of each file before it is begun.
 
     Raises:
         ValueError: an instant that is no number, or a file id or token that no log file's name can have.
@@ -84,6 +85,7 @@ class LogWriter:
         max_file_size: int = DEFAULT_FILE_SIZE,
         max_block_size: int = DEFAULT_BLOCK_SIZE,
         cdc: bool = False,
+        announce: Callable[[str], None] | None = None,
     ) -> None:
         if version < 1 or max_file_size < 1 or max_block_size < 1:
             raise ValueError("version and sizes must be at least 1")
@@ -94,7 +96,7 @@ class LogWriter:
             raise ValueError(f"{name[:200]!r} is not a log file name")
         self._storage = storage
         self._partition, self._file_id, self._base_instant = partition, file_id, base_instant
-        self._token, self._cdc = write_token, cdc
+        self._token, self._cdc, self._announce = write_token, cdc, announce
         self._header = {int(HeaderKey.INSTANT_TIME): instant}
         if schema:
             self._header[HeaderKey.SCHEMA] = schema
@@ -218,9 +220,13 @@ class LogWriter:
             path = join_path(self._partition, name)
             there = self._storage.info(path)
             if there is None:
+                if self._announce is not None:
+                    self._announce(name)
                 self._out, self._start = self._storage.open_output(path), 0
                 break
             if isinstance(self._storage, Appendable) and there.size < self._max_file_size:
+                if self._announce is not None:
+                    self._announce(name)
                 self._out, self._start = self._storage.open_append(path), there.size
                 break
             self._version += 1

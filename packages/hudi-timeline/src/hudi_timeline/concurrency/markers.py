@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hudi_format.errors import CorruptFileError, PartitionPathError
-from hudi_format.file_names import parse_base_file
+from hudi_format.file_names import parse_base_file, parse_log_file
 from hudi_format.keygen.partition_path import check_safe
 from hudi_format.model import join_path
 from hudi_format.storage.parallel import walk_folders
@@ -130,6 +130,27 @@ def _unsafe(target: str, path: str) -> CorruptFileError:
         file=path,
         remedy=f"delete {path}; nothing outside the table was touched.",
     )
+
+
+def append_token(partition_id: int, instant: str, attempt_id: int) -> str:
+    """Write token of a log file of the instant.
+
+    Up to table version 6 a log file's name says the slice's instant and not the write's.  Its token says the latter
+    (time of day, in milliseconds), so that no two writes make files of one name, and a file of an attempt that lost can
+    be told from another's.
+    """
+    return f"{partition_id}-{int(instant[-9:])}-{attempt_id}"
+
+
+def log_files(markers: list[Marker], instant: str) -> list[Marker]:
+    """Markers of log files that `instant` made for itself, told by their write token."""
+    own = str(int(instant[-9:]))
+    out = []
+    for marker in markers:
+        log = parse_log_file(marker.partition, marker.file_name)
+        if marker.io_type == APPEND and log is not None and log.write_token.split("-")[1:2] == [own]:
+            out.append(marker)
+    return out
 
 
 def base_files(markers: list[Marker], instant: str) -> list[Marker]:

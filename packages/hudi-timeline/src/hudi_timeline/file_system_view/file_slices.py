@@ -16,7 +16,7 @@ Source: spec "Queries", section 2, and "v8 and v9 differences", section 4; Abstr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from hudi_format.file_names import log_sort_key, parse_base_file, parse_cdc_file, parse_log_file
@@ -31,7 +31,7 @@ from hudi_timeline.file_system_view.base_files import (
     file_slices,
     missing_file,
 )
-from hudi_timeline.file_system_view.listing import PartitionFilter
+from hudi_timeline.file_system_view.listing import PartitionFilter, list_partition_files
 from hudi_timeline.file_system_view.outlived_snapshot import Found, replaced_in_archive
 from hudi_timeline.file_system_view.snapshot import CommittedFileGroups, TableSnapshot
 from hudi_timeline.table_config import TableConfig
@@ -243,11 +243,13 @@ def checked_slices(
     listing: Mapping[str, Sequence[FileInfo]],
     written: CommittedFileGroups,
     *,
+    partitions: Collection[str] | None = None,
     wanted: PartitionFilter | None = None,
 ) -> tuple[list[FileSlice], CommittedLogs]:
     """`merged_slices` for freshly listed folders, with a check for deleted files.
 
     Args:
+        partitions: the only ones that were listed; None for all.
         wanted: the partitions that were listed; None for all.
 
     Raises:
@@ -266,7 +268,7 @@ def checked_slices(
             for s in found[0]
         }
 
-    snapshot.checked(written, find, logs=True, wanted=wanted)
+    snapshot.checked(written, find, logs=True, partitions=partitions, wanted=wanted)
     return found
 
 
@@ -283,6 +285,17 @@ def newest_slices(
     if snapshot.config.table_type == MERGE_ON_READ:
         return checked_slices(snapshot, found, written)[0]
     return file_slices(snapshot.checked_latest_of(FileView.of_listing(found), list(found), written))
+
+
+def newest_slices_of(snapshot: TableSnapshot, partitions: Iterable[str] | None = None) -> list[FileSlice]:
+    """Newest slices of all or some partitions of a table of either type, sorted by partition and file id."""
+    if snapshot.config.table_type != MERGE_ON_READ:
+        return snapshot.slices(partitions)
+    if partitions is None:
+        return newest_slices(snapshot)
+    listing = list_partition_files(snapshot.storage, partitions)
+    written = snapshot.written()
+    return checked_slices(snapshot, listing, written, partitions=listing)[0]
 
 
 def every_slice(snapshot: TableSnapshot, listing: Mapping[str, Sequence[FileInfo]]) -> list[FileSlice]:

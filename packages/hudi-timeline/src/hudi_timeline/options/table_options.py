@@ -10,7 +10,6 @@ from hudi_timeline.options.config_key import (
     class_other_than,
     is_given,
     is_true,
-    other_than,
 )
 from hudi_timeline.options.option_types import (
     BOOLEAN,
@@ -39,8 +38,7 @@ DATABASE = ConfigKey(
 TABLE_TYPE = ConfigKey(
     "hoodie.datasource.write.table.type", choice("COPY_ON_WRITE", "MERGE_ON_READ"), "COPY_ON_WRITE", since="0.9.0",
     doc="Type of the table that a first write makes.",
-    alternatives=("hoodie.datasource.write.storage.type", "hoodie.table.type"),
-    unsupported=Unsupported(other_than("COPY_ON_WRITE"), "merge-on-read tables", "set it to COPY_ON_WRITE")
+    alternatives=("hoodie.datasource.write.storage.type", "hoodie.table.type")
 )
 RECORD_KEY = ConfigKey(
     "hoodie.datasource.write.recordkey.field", FIELDS,

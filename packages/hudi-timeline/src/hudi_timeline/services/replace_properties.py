@@ -45,11 +45,6 @@ _MEANING = (
     table_config.BOOTSTRAP_BASE_PATH,
     table_config.ARCHIVE_FOLDER,
 )
-# What Apache Hudi 0.15 writes into a merge-on-read table that it makes, and its log reader cannot do without.
-_OF_MERGE_ON_READ = {
-    table_config.PAYLOAD_CLASS: "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
-    table_config.OLD_MERGE_STRATEGY: "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
-}
 _KNOWN = frozenset(
     v for k, v in vars(table_config).items() if k.isupper() and isinstance(v, str) and v.startswith("hoodie.")
 )
@@ -116,7 +111,7 @@ def _check(
     old = dict(context.table.properties)
     new = {**given, table_config.CHECKSUM: table_config.checksum(given)}
     if new.get(table_config.TYPE) == MERGE_ON_READ:
-        new = {**_OF_MERGE_ON_READ, **new}
+        new = {**table_config.OF_MERGE_ON_READ, **new}
     changes = {
         k: (old.get(k), new.get(k)) for k in sorted({*old, *new}) if old.get(k) != new.get(k)
     }  # fmt: skip
@@ -130,7 +125,7 @@ def _check(
     for key, (before, after) in changes.items():
         if key in REQUIRED or key in _FIXED or key == table_config.CHECKSUM:
             continue
-        if after is None and before == _OF_MERGE_ON_READ.get(key):
+        if after is None and before == table_config.OF_MERGE_ON_READ.get(key):
             continue
         if after is None:
             doubtful.append(f"{key}={before} is lost")

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from hudi_timeline.timeline.avro_files import Record
 
 SCHEMA_KEY = "schema"
+COMPACT = "COMPACT"
+"""Operation of the commit that a compaction makes."""
 _T = TypeVar("_T")
 
 

@@ -10,13 +10,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from hudi_format.errors import ConcurrentWriterError, WriteConflictError
+from hudi_format.file_names import parse_log_file
 from hudi_format.storage.protocol import Storage
+from hudi_timeline.file_system_view.file_slices import pending_compactions
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.table_config import INDEX, TableConfig
 from hudi_timeline.timeline import avro_files
 from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
-from hudi_timeline.timeline.commit_metadata import CommitMetadata
-from hudi_timeline.timeline.instant import REPLACE_COMMIT, REQUESTED, RESTORE, Instant, instant_path
+from hudi_timeline.timeline.commit_metadata import COMPACT, CommitMetadata
+from hudi_timeline.timeline.instant import (
+    COMPACTION,
+    REPLACE_COMMIT,
+    REQUESTED,
+    RESTORE,
+    Instant,
+    instant_path,
+)
 from hudi_timeline.transaction.write_basis import Changes
 
 FileGroup = tuple[str, str]  # partition path, file id
@@ -75,7 +84,8 @@ def check(
         raise changes.conflict("its files were written for what was there before", table=storage.uri,
                                instant=instant)  # fmt: skip
     commits = {rival: now.commits.get(rival) for rival in changes.written}
-    _check_groups(storage, instant, metadata, _groups(storage, instant, commits, before, now.timeline))
+    _check_groups(storage, instant, metadata, _groups(now, instant, commits, before))
+    _check_appended(metadata, changes, instant, now)
     return Rivals(changes, commits, now.config)
 
 
@@ -106,19 +116,51 @@ def _check_groups(
 
 
 def _groups(
-    storage: Storage,
+    now: TableSnapshot,
     instant: str,
     commits: Mapping[Instant, CommitMetadata],
     before: Timeline,
-    now: Timeline,
 ) -> Iterator[tuple[str, str, frozenset[FileGroup]]]:
-    """File groups of concurrently completed writes and planned clusterings."""
+    """File groups of concurrently completed writes, and of planned clusterings and compactions.
+
+    A compaction that was planned before the write began is none of them: the write's log files stand on the slice that
+    the plan began, whenever it is executed.
+    """
+    known = {i.time for i in before.pending(COMPACTION)}
     for rival, commit in commits.items():
-        yield rival.time, rival.action, commit.file_groups()
+        if not (commit.operation == COMPACT and rival.time in known):
+            yield rival.time, rival.action, commit.file_groups()
+    storage, timeline = now.storage, now.timeline
     planned = {i.time for i in before.pending_writes()}
-    for rival in now.pending_writes():
-        if rival.time not in planned and rival.time != instant and is_clustering(storage, now, rival):
+    for rival in timeline.pending_writes():
+        if rival.time not in planned and rival.time != instant and is_clustering(storage, timeline, rival):
             yield rival.time, "clustering", clustered_groups(storage, rival.time)
+    if any(i.time not in known for i in timeline.pending(COMPACTION)):
+        compacted: dict[str, set[FileGroup]] = {}
+        for group, time in pending_compactions(now).items():
+            compacted.setdefault(time, set()).add(group)
+        for time in sorted(set(compacted) - known):
+            yield time, "compaction", frozenset(compacted[time])
+
+
+def _check_appended(metadata: CommitMetadata, changes: Changes, instant: str, now: TableSnapshot) -> None:
+    """Check that the slices still stand that log files were appended to.
+
+    Raises:
+        WriteConflictError: the compaction that began one of them was taken back.
+    """
+    slices = {
+        s.prev_commit for s in metadata.stats if parse_log_file("", s.path.rpartition("/")[2]) is not None
+    }
+    timeline = now.timeline
+    there = {i.time for i in (*timeline.completed_writes(), *timeline.pending(COMPACTION))}
+    gone = sorted(s for s in slices - there - {instant} if s >= timeline.first_active)
+    if gone:
+        raise changes.conflict(
+            f"log files were appended to slices of {gone[0]}, which was taken back",
+            table=now.storage.uri,
+            instant=instant,
+        )
 
 
 def clustered_groups(storage: Storage, instant: str) -> frozenset[FileGroup]:

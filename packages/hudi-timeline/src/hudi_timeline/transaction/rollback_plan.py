@@ -23,7 +23,7 @@ from hudi_timeline.concurrency.markers import Marker
 from hudi_timeline.file_system_view.listing import walk
 from hudi_timeline.timeline.action_metadata import InstantName, RollbackPlan, RollbackRequest, parse_action
 from hudi_timeline.timeline.active_timeline import Timeline
-from hudi_timeline.timeline.commit_metadata import CommitMetadata, read_commit
+from hudi_timeline.timeline.commit_metadata import COMPACT, CommitMetadata, read_commit
 from hudi_timeline.timeline.instant import (
     COMMIT,
     COMPACTION,
@@ -34,8 +34,6 @@ from hudi_timeline.timeline.instant import (
     Instant,
     instant_path,
 )
-
-COMPACT = "COMPACT"
 
 # Files changed within so long before a write was requested are looked into too: clocks of stores and writers differ.
 _CLOCK_SLACK_MS = 10 * 60_000

@@ -49,6 +49,7 @@ from hudi_timeline.timeline.instant import (
     INFLIGHT,
     REPLACE_COMMIT,
     REQUESTED,
+    WRITE_ACTIONS,
     Instant,
     file_name,
     instant_path,
@@ -99,7 +100,7 @@ def begin_transaction(
     Args:
         table: as the caller knows it; it is read again under the lock.
         operation: Apache Hudi's name of the operation, e.g. UPSERT.
-        action: `commit` or `replacecommit`.
+        action: `commit`, `deltacommit` or `replacecommit`.
         options: how the transaction behaves.
         now: seconds since the epoch.
         caller: the call that ends the write; where it is over and the write is not ended, because of an interrupt,
@@ -111,8 +112,8 @@ def begin_transaction(
         ConcurrentWriterError: another write is running (policy EAGER).
         LockError, ClockError, CorruptFileError, StorageError.
     """
-    if action not in (COMMIT, REPLACE_COMMIT):
-        raise ValueError(f"a copy-on-write table takes commit or replacecommit, not {action!r}")
+    if action not in WRITE_ACTIONS:
+        raise ValueError(f"a write is a commit, deltacommit or replacecommit, not {action!r}")
     options = options or TransactionConfig()
     lock = lock_of(storage, options)
     with lock.held():
@@ -441,7 +442,8 @@ class Transaction:
         """Delete marked files that the commit does not name: failed and repeated attempts."""
         kept = {s.path for s in metadata.stats}
         found = markers.list_markers(self.storage, self.instant)
-        for marker in markers.base_files(found, self.instant):
+        own = (*markers.base_files(found, self.instant), *markers.log_files(found, self.instant))
+        for marker in own:
             if marker.path not in kept:
                 self.storage.delete(marker.path)
                 flush(self.storage, [marker.path], written=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
-from hudi_format.errors import MissingColumnError, UnknownPartitionError, UnsupportedError
+from hudi_format.errors import MissingColumnError, UnknownPartitionError
 from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.keygen.timestamp_based import STORED
 from hudi_format.merge.user_merger import MERGE, PAYLOAD
@@ -33,7 +33,6 @@ def table_properties(
 
     Raises:
         MissingColumnError: no table name.
-        UnsupportedError: a table type that cannot be written yet.
     """
     if not config.table_name:
         raise MissingColumnError(
@@ -43,12 +42,6 @@ def table_properties(
             option=TABLE_NAME,
         )
     table_type = (config.table_type or "COPY_ON_WRITE").upper()
-    if table_type != "COPY_ON_WRITE":
-        raise UnsupportedError(
-            f"tables of type {table_type} cannot be written yet",
-            table=storage.uri,
-            remedy="set hoodie.datasource.write.table.type=COPY_ON_WRITE, or omit it.",
-        )
     out = {
         table_config.NAME: config.table_name,
         table_config.DATABASE: config.database or "",

@@ -27,6 +27,7 @@ from hudi_format.storage.protocol import Storage
 from hudi_index.lookup import LookupCount, LookupTask
 from hudi_timeline import table_config
 from hudi_timeline.concurrency.running_call import RunningCall
+from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ, newest_slices_of, pending_compactions
 from hudi_timeline.file_system_view.listing import list_partitions
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
 from hudi_timeline.options import parse_write_options
@@ -51,7 +52,7 @@ from hudi_timeline.writing.null_elements import about_null_elements
 from hudi_timeline.writing.quarantine_writer import QuarantineWriter
 from hudi_timeline.writing.replanning import Replanner, recheck
 from hudi_timeline.writing.result import CommitResult
-from hudi_timeline.writing.tasks import ProfileRow, WriteContext
+from hudi_timeline.writing.tasks import ProfileRow, Routing, WriteContext
 from hudi_timeline.writing.upsert_partitioner import AssignPolicy, SizingRules, assign, average_record_size
 from hudi_timeline.writing.write_plan import (
     APPEND,
@@ -63,6 +64,7 @@ from hudi_timeline.writing.write_plan import (
     lookup_task,
     plan_write,
     prepare_task,
+    write_action,
     write_context,
 )
 
@@ -217,7 +219,7 @@ def check(
 def _transaction(run: _Run) -> Iterator[tuple[Transaction, TableConfig]]:
     """A transaction on the table, which is created first if new."""
     plan = run.plan
-    action = "replacecommit" if plan.operation in _REPLACING else "commit"
+    action = write_action(plan)
     options = plan.config.transaction
     caller = RunningCall.here()
     with overwrite.replacing(plan.storage, options, caller) if plan.recreate else nullcontext() as new:
@@ -381,12 +383,13 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
         with phases("tag"):
             task = lookup_task(plan)
             now = plan.snapshot.reloaded()
-            files = _latest_base_files(now, None if task.is_global else sorted(counts))
-            _refuse_known_keys(engine, frame, plan, files, task)
+            known = _latest_slices(now, None if task.is_global else sorted(counts))
+            _refuse_known_keys(engine, frame, plan, _base_files(known), task)
     if plan.snapshot is not None and plan.config.prepped and plan.operation in _LOOKS_UP:
         with phases("tag"):  # to refuse it before it begins
             now = plan.snapshot.reloaded()
-            engine.tag(frame, plan.storage, _latest_base_files(now, sorted(counts)), lookup_task(plan))
+            files = _base_files(_latest_slices(now, sorted(counts)))
+            engine.tag(frame, plan.storage, files, lookup_task(plan))
     with _transaction(run) as (transaction, table):
         plan = run.plan
         context = write_context(plan, transaction, table)
@@ -403,14 +406,15 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
         task = lookup_task(plan)
         looks_up = plan.operation in _LOOKS_UP or drops_duplicates(plan) or fails_on_known_keys(plan)
         with phases("list"):
-            files = _latest_base_files(snapshot, None if looks_up and task.is_global else sorted(counts))
+            slices = _latest_slices(snapshot, None if looks_up and task.is_global else sorted(counts))
+            files = _base_files(slices)
         if fails_on_known_keys(plan):
             with phases("tag"):  # again: another writer may have been there
                 frame = _refuse_known_keys(engine, frame, plan, files, task)
         elif looks_up:
             with phases("tag"):
                 frame = engine.tag(frame, plan.storage, files, task)
-        stats = _route_and_write(engine, frame, files, plan, phases, transaction, context)
+        stats = _route_and_write(engine, frame, slices, plan, phases, transaction, context)
         looked_up = engine.looked_up if looks_up else None
         transaction.warnings += advice(plan.storage, files, looked_up)
         return _finish(run, transaction, table, stats, lookup=looked_up)
@@ -447,21 +451,23 @@ def _refuse_known_keys(
     return tagged
 
 
-def _latest_base_files(
-    snapshot: TableSnapshot, partitions: Sequence[str] | None
-) -> dict[str, list[BaseFile]]:
-    """Latest base files by partition; None for all partitions."""
-    out: dict[str, list[BaseFile]] = {p: [] for p in partitions or ()}
-    for file_slice in snapshot.slices(partitions):
-        if file_slice.base_file is not None:
-            out.setdefault(file_slice.partition, []).append(file_slice.base_file)
+def _latest_slices(snapshot: TableSnapshot, partitions: Sequence[str] | None) -> dict[str, list[FileSlice]]:
+    """Latest file slices by partition; None for all partitions."""
+    out: dict[str, list[FileSlice]] = {p: [] for p in partitions or ()}
+    for file_slice in newest_slices_of(snapshot, partitions):
+        out.setdefault(file_slice.partition, []).append(file_slice)
     return out
+
+
+def _base_files(slices: Mapping[str, Sequence[FileSlice]]) -> dict[str, list[BaseFile]]:
+    """Base files of slices, by partition: where the indexes look for keys."""
+    return {p: [s.base_file for s in of if s.base_file is not None] for p, of in slices.items()}
 
 
 def _route_and_write(
     engine: Engine[Any, Any],
     frame: Any,
-    files: Mapping[str, Sequence[BaseFile]],
+    slices: Mapping[str, Sequence[FileSlice]],
     plan: Plan,
     phases: _Phases,
     transaction: Transaction,
@@ -476,16 +482,18 @@ def _route_and_write(
     c = plan.config
     rules = SizingRules(
         c.parquet_max_file_bytes, c.small_file_limit_bytes, c.insert_split_size, c.auto_split,
-        c.record_size_estimate, c.record_size_threshold,
+        c.record_size_estimate, c.record_size_threshold, c.small_group_candidates,
     )  # fmt: skip
     policy = AssignPolicy(
         drop_unlocated=plan.operation == "delete",
         drop_located=drops_duplicates(plan),
         small_files=not new_files_only and plan.operation in ("upsert", "insert"),
         append=plan.operation == "insert" and c.allow_duplicate_on_inserts,
+        logs=transaction.config.table_type == MERGE_ON_READ,
     )
-    routing = assign(profile, files, _record_size(plan, transaction, rules), rules, policy)
-    transaction.inflight(_profile_stats(profile, files))
+    pending = pending_compactions(transaction.snapshot)
+    routing = assign(profile, slices, _record_size(plan, transaction, rules), rules, policy, pending)
+    transaction.inflight(_profile_stats(profile, routing))
     with phases("write"):
         return list(engine.write(frame, context, routing))
 
@@ -499,18 +507,16 @@ def _record_size(plan: Plan, transaction: Transaction, rules: SizingRules) -> Ca
     return lambda: average_record_size(commits(), rules)
 
 
-def _profile_stats(
-    profile: Sequence[ProfileRow], files: Mapping[str, Sequence[BaseFile]]
-) -> dict[str, tuple[WriteStat, ...]]:
+def _profile_stats(profile: Sequence[ProfileRow], routing: Routing) -> dict[str, tuple[WriteStat, ...]]:
     """Workload profile for the inflight file, as in Apache Hudi."""
-    base = {(p, f.file_id): f.instant for p, of in files.items() for f in of}
+    base = {(b.partition, b.file_id): b.base_instant for b in routing.buckets}
     fresh = {row.partition: row.rows for row in profile if not row.file_id}
     out: dict[str, list[WriteStat]] = {}
     for partition in dict.fromkeys(row.partition for row in profile):
         out[partition] = [WriteStat("", "", partition, num_inserts=fresh.get(partition, 0))]
     for row in profile:
         if row.file_id:
-            prev = base[row.partition, row.file_id]
+            prev = base.get((row.partition, row.file_id), "null")
             out[row.partition].append(
                 WriteStat(row.file_id, "", row.partition, prev_commit=prev, num_update_writes=row.rows)
             )
@@ -541,7 +547,7 @@ def _replace(
             chosen = choose(plan.config.partitions_to_delete, counts, existing)
             partitions, warnings = chosen.found, chosen.warnings()
             replaced = {p: [] for p in chosen.listed}
-        slices = snapshot.slices(partitions)
+        slices = newest_slices_of(snapshot, partitions)
         for file_slice in slices:
             replaced.setdefault(file_slice.partition, []).append(file_slice.file_id)
     transaction.warnings += warnings

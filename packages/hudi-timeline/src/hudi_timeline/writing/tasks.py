@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from hudi_format.keygen.record_keys import KeySpec
+from hudi_format.log.block import BlockType
+from hudi_format.log.writer import DEFAULT_BLOCK_SIZE, DEFAULT_FILE_SIZE
 from hudi_format.merge.memory_limit import MemoryLimit
 from hudi_format.merge.payloads import MergeRule, payload_rule
 from hudi_format.model import BaseFile
@@ -23,6 +25,7 @@ from hudi_index.tagging import MOVED, STORED_IN
 CREATE = "CREATE"
 MERGE = "MERGE"
 CONCAT = "CONCAT"
+APPEND = "APPEND"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,32 @@ class BloomSettings:
     entries: int = 60000
     fpp: float = 0.000000001
     max_entries: int = 100000
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """Settings of log files: type of data blocks, sizes in bytes; the defaults are Apache Hudi's."""
+
+    block: BlockType = BlockType.AVRO_DATA
+    block_bytes: int = DEFAULT_BLOCK_SIZE
+    file_bytes: int = DEFAULT_FILE_SIZE
+
+
+@dataclass(frozen=True, slots=True)
+class LogTarget:
+    """Place of the next log file of a file slice.
+
+    Attributes:
+        base_instant: that began the slice; of a slice that a pending compaction began, the compaction's instant.
+        version: of the next log file.
+        base_file: name of the slice's base file; "" for none.
+        files: names of the slice's log files.
+    """
+
+    base_instant: str
+    version: int = 1
+    base_file: str = ""
+    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +88,7 @@ class WriteContext:
         event_time_field: column whose range over the updated records goes into the commit, where the rule has it.
         delete_field, delete_marker: rows in which this column has this text are deletes.
         memory: of the rows of all workers that run side by side; None: they are held.
+        log: sizes and block type of log files.
     """
 
     storage: Storage
@@ -80,6 +110,7 @@ class WriteContext:
     virtual: bool = False
     stored_keys: bool = False
     memory: MemoryLimit | None = None
+    log: LogConfig = field(default_factory=LogConfig)
 
     def row_schema(self) -> pa.Schema:
         """Columns of a worker's rows: record key, then the needed data columns.
@@ -105,7 +136,7 @@ class Bucket:
     """Rows of one file group; `number` is dense from 0 within a write.
 
     CREATE makes new files `<file_id_prefix>-0`, `-1` ...; MERGE rewrites `base_file` with the rows merged
-    into it by key; CONCAT rewrites it with the rows appended.
+    into it by key; CONCAT rewrites it with the rows appended; APPEND adds a log file to the slice `log`.
     """
 
     number: int
@@ -114,11 +145,19 @@ class Bucket:
     file_id: str
     base_file: BaseFile | None = None
     expected_rows: int = 0
+    log: LogTarget | None = None
+
+    @property
+    def base_instant(self) -> str:
+        """Instant that began the slice; "null" for a new file group."""
+        if self.log is not None:
+            return self.log.base_instant
+        return "null" if self.base_file is None else self.base_file.instant
 
     @property
     def expected_bytes(self) -> int:
         """Estimated cost, to balance buckets over tasks."""
-        size = self.base_file.size if self.base_file is not None else 0
+        size = self.base_file.size if self.base_file is not None and self.kind != APPEND else 0
         return max(size, 0) + 100 * self.expected_rows
 
 

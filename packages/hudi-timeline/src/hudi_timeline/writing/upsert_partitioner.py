@@ -1,7 +1,8 @@
 """Upsert partitioner: assigns records to buckets by the workload profile.
 
 Records whose key is in a file group go there.  New records first fill small base files of their partition,
-then make new file groups of the target size.
+then make new file groups of the target size.  Of a merge-on-read table records of a file group go to its log, and new
+ones fill base files that have no log: the smallest ones, a few in each partition, which are rewritten.
 
 Source: Apache Hudi 0.15's upsert partitioner (writer documentation, "Workload profile and assignment"); the
 choice of a record's insert bucket uses CRC-32 of the key, which both engines compute natively, where Apache
@@ -12,11 +13,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hudi_format.file_names import new_file_id_prefix
-from hudi_format.model import BaseFile
-from hudi_timeline.writing.tasks import CONCAT, CREATE, MERGE, Bucket, InsertShare, ProfileRow, Routing
+from hudi_format.model import BaseFile, FileSlice
+from hudi_timeline.writing.tasks import (
+    APPEND,
+    CONCAT,
+    CREATE,
+    MERGE,
+    Bucket,
+    InsertShare,
+    LogTarget,
+    ProfileRow,
+    Routing,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +40,7 @@ class SizingRules:
     auto_split: bool = True
     record_size_estimate: int = 1024
     record_size_threshold: float = 1.0
+    small_group_candidates: int = 1
 
 
 def average_record_size(commits: Iterable[tuple[int, int]], rules: SizingRules) -> int:
@@ -53,44 +65,66 @@ class AssignPolicy:
         drop_located: records whose key is in the table go nowhere (insert that drops duplicates).
         small_files: whether new records fill small files (insert and upsert; not the overwrites).
         append: new records that go to an existing file are appended, whatever their key (insert).
+        logs: records of a file group go to its log (merge-on-read tables).
     """
 
     drop_unlocated: bool = False
     drop_located: bool = False
     small_files: bool = True
     append: bool = False
+    logs: bool = False
 
 
 def assign(
     profile: Sequence[ProfileRow],
-    files: Mapping[str, Sequence[BaseFile]],
+    slices: Mapping[str, Sequence[FileSlice]],
     record_size: Callable[[], int],
     rules: SizingRules,
     policy: AssignPolicy,
+    pending: Mapping[tuple[str, str], str] | None = None,
 ) -> Routing:
     """Buckets of a write, and the assignment of records.
 
     Args:
         profile: incoming records by partition and file group.
-        files: latest base files by partition, with sizes.
+        slices: latest file slices by partition, with sizes.
         record_size: average bytes of a stored record; called only if a new record has to be placed.
+        pending: instant of the pending compaction of a file group, by partition and file id.
     """
+    pending = pending or {}
     buckets: list[Bucket] = []
     located: dict[tuple[str, str], int] = {}
     rows_of: dict[int, int] = {}
-    by_id = {(p, f.file_id): f for p, of in files.items() for f in of}
+    by_id = {(p, s.file_id): s for p, of in slices.items() for s in of}
+    small_files = {
+        p: _small_files(of, rules, policy, pending)
+        for p, of in slices.items()
+        if policy.small_files and rules.small_file_limit_bytes > 0
+    }
+    # A base file that takes new records is rewritten, and with it its changed ones.
+    rewritten = {
+        (row.partition, f.file_id)
+        for row in profile
+        if not row.file_id and row.rows
+        for f in small_files.get(row.partition, ())
+    }
 
-    def bucket_for(partition: str, base: BaseFile, kind: str) -> int:
-        number = located.get((partition, base.file_id))
+    def bucket_for(file_slice: FileSlice, kind: str) -> int:
+        group = (file_slice.partition, file_slice.file_id)
+        number = located.get(group)
         if number is None:
             number = len(buckets)
-            buckets.append(Bucket(number, partition, kind, base.file_id, base))
-            located[partition, base.file_id] = number
+            target = None
+            if policy.logs and group not in rewritten:
+                kind, target = APPEND, log_target(file_slice, pending.get(group))
+            base = file_slice.base_file
+            buckets.append(Bucket(number, group[0], kind, group[1], base, log=target))
+            located[group] = number
         return number
 
     for row in profile:
         if row.file_id and not policy.drop_located:
-            number = bucket_for(row.partition, by_id[row.partition, row.file_id], MERGE)
+            number = bucket_for(by_id[row.partition, row.file_id], MERGE)
             rows_of[number] = rows_of.get(number, 0) + row.rows
 
     inserts: dict[str, tuple[InsertShare, ...]] = {}
@@ -101,16 +135,14 @@ def assign(
         size = size or max(1, record_size())
         shares: list[tuple[int, int]] = []  # (records, bucket)
         left = row.rows
-        if policy.small_files and rules.small_file_limit_bytes > 0:
-            small = [f for f in files.get(row.partition, ()) if 0 <= f.size < rules.small_file_limit_bytes]
-            for f in small:
-                room = min((rules.max_file_bytes - f.size) // size, left)
-                if room > 0:
-                    number = bucket_for(row.partition, f, CONCAT if policy.append else MERGE)
-                    shares.append((room, number))
-                    left -= room
-                if left <= 0:
-                    break
+        for f in small_files.get(row.partition, ()):
+            room = min((rules.max_file_bytes - f.size) // size, left)
+            if room > 0:
+                number = bucket_for(by_id[f.partition, f.file_id], CONCAT if policy.append else MERGE)
+                shares.append((room, number))
+                left -= room
+            if left <= 0:
+                break
         if left > 0:
             per_bucket = rules.insert_split_size
             if rules.auto_split:
@@ -130,9 +162,41 @@ def assign(
         out[-1] = InsertShare(1.0, out[-1].bucket)
         inserts[row.partition] = tuple(out)
 
-    sized = tuple(
-        Bucket(b.number, b.partition, b.kind, b.file_id, b.base_file, rows_of.get(b.number, 0))
-        for b in buckets
-    )
+    sized = tuple(replace(b, expected_rows=rows_of.get(b.number, 0)) for b in buckets)
     # A small file that takes new records is a bucket too, and still no place for records it has.
     return Routing(sized, {} if policy.drop_located else located, inserts)
+
+
+def _small_files(
+    slices: Sequence[FileSlice],
+    rules: SizingRules,
+    policy: AssignPolicy,
+    pending: Mapping[tuple[str, str], str],
+) -> list[BaseFile]:
+    """Base files of a partition that take new records, in order."""
+    small = [
+        s.base_file
+        for s in slices
+        if s.base_file is not None
+        and 0 <= s.base_file.size < rules.small_file_limit_bytes
+        and not (policy.logs and (s.log_files or (s.partition, s.file_id) in pending))
+    ]
+    if not policy.logs:
+        return small
+    return sorted(small, key=lambda f: f.size)[: rules.small_group_candidates]
+
+
+def log_target(file_slice: FileSlice, compaction: str | None = None) -> LogTarget:
+    """Place of the next log file of a slice.
+
+    Args:
+        file_slice: with its log files; where a compaction is pending also those that were written since.
+        compaction: the pending compaction of its file group: it has begun the slice that takes new logs.
+    """
+    base = file_slice.base_file
+    instant = compaction or file_slice.base_instant
+    # A log file of another instant in its name is one of a table that was taken down from version 8.
+    own = [f for f in file_slice.log_files if f.instant == instant]
+    version = max((f.version for f in own), default=0) + 1
+    name = base.name if base is not None and compaction is None else ""
+    return LogTarget(instant, version, name, tuple(f.name for f in own))

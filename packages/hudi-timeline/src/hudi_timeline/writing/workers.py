@@ -42,8 +42,10 @@ from hudi_index.bloom.key_observer import (
 )
 from hudi_index.tagging import STORED_IN, deleted_rows, record_kinds
 from hudi_timeline.writing.file_writer import SizedFiles, confirm, file_spec, new_observer, start_file
+from hudi_timeline.writing.log_append import append_log
 from hudi_timeline.writing.null_elements import with_null_elements
 from hudi_timeline.writing.tasks import (
+    APPEND,
     CONCAT,
     CREATE,
     MERGE,
@@ -154,6 +156,8 @@ def write_bucket(
 def _written(
     context: WriteContext, bucket: Bucket, rows: pa.Table, token: TaskToken, counter: RowCounter
 ) -> list[WriteStat]:
+    if bucket.kind == APPEND:
+        return append_log(context, bucket, rows, token, counter)
     deleted = deleted_rows(context, rows)
     if bucket.kind == CREATE:
         if deleted is not None:
@@ -178,7 +182,7 @@ def _one_per_key(context: WriteContext, bucket: Bucket, rows: pa.Table) -> pa.Ta
     keys = rows.column(RECORD_KEY)
     rule = context.rule
     if rule.custom and not context.delete_all:
-        if bucket.kind == MERGE:
+        if bucket.kind in (MERGE, APPEND):
             return rows  # all of them meet the stored row, one after the other
         return folded_alone(rows, rule, record_kinds(context, rows), context.ordering_field)
     ordering = None

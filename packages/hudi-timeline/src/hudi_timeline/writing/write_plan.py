@@ -21,6 +21,7 @@ from hudi_format.errors import (
     UnsupportedError,
 )
 from hudi_format.keygen.record_keys import KeySpec
+from hudi_format.log.encoder import block_type
 from hudi_format.merge.memory_limit import MemoryLimit
 from hudi_format.merge.payloads import IS_DELETED, MergeRule, Order, check_compared, payload_rule
 from hudi_format.merge.user_merger import MERGE, custom_of
@@ -34,6 +35,7 @@ from hudi_format.schema.meta_fields import with_meta, without_meta
 from hudi_format.storage.protocol import Storage
 from hudi_index.lookup import BLOOM, GLOBAL_BLOOM, GLOBAL_SIMPLE, SIMPLE, LookupTask
 from hudi_timeline import feature_gate, table_config
+from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
 from hudi_timeline.file_system_view.table_schema import refuse_defaults, refuse_unwritable
 from hudi_timeline.options import WriteConfig, check_against_table
@@ -42,7 +44,7 @@ from hudi_timeline.options.file_options import INDEX_TYPE
 from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.options.write_options import PREPPED
 from hudi_timeline.table_config import TableConfig
-from hudi_timeline.timeline.instant import INFLIGHT, instant_path
+from hudi_timeline.timeline.instant import COMMIT, DELTA_COMMIT, INFLIGHT, REPLACE_COMMIT, instant_path
 from hudi_timeline.transaction import overwrite
 from hudi_timeline.transaction.transaction import Transaction
 from hudi_timeline.transaction.write_basis import NOTHING, Basis
@@ -51,7 +53,7 @@ from hudi_timeline.writing.bulk_insert_sort import user_function
 from hudi_timeline.writing.engine import TABLE, BulkOrder, Engine, PrepareTask
 from hudi_timeline.writing.index_choice import choose_index, index_to_record, remembered_index
 from hudi_timeline.writing.new_table import table_properties
-from hudi_timeline.writing.tasks import BloomSettings, WriteContext
+from hudi_timeline.writing.tasks import BloomSettings, LogConfig, WriteContext
 from hudi_timeline.writing.write_schema import (
     GivenSchema,
     check_former_types,
@@ -395,6 +397,14 @@ def _ordering_field(
     return None, ()
 
 
+def write_action(plan: Plan) -> str:
+    """Action of a write on the timeline."""
+    if plan.operation in _REPLACING:
+        return REPLACE_COMMIT
+    table_type = plan.config.table_type if plan.table is None else plan.table.table_type
+    return DELTA_COMMIT if table_type == MERGE_ON_READ else COMMIT
+
+
 def prepare_task(plan: Plan) -> PrepareTask:
     combining = combines(plan) or plan.rule.against_stored != Order.LATER
     return PrepareTask(
@@ -560,4 +570,5 @@ def write_context(plan: Plan, transaction: Transaction, table: TableConfig) -> W
         delete_field=c.delete_field or "",
         delete_marker=c.delete_marker or "",
         memory=memory_limit(c),
+        log=LogConfig(block_type(c.log_block_format), c.log_block_bytes, c.log_file_bytes),
     )

@@ -1,0 +1,207 @@
+"""Log append: a bucket's rows as blocks of a new log file of their file slice.
+
+One append is data blocks, then a delete block, with one instant; a file is never appended to in place: each attempt
+of a task has a file of its own, whose name says the write and the attempt, so that what an attempt leaves that lost
+can be told from what counts.
+
+Source: HoodieAppendHandle of Apache Hudi 0.15, compared with its files: `_hoodie_file_name` of a logged record is the
+file id, deletes of the operation `delete` have no ordering value, timestamps order as numbers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_format.file_slice.writer import FileSpec, RowCounter, stamp
+from hudi_format.keygen.record_keys import nested_column
+from hudi_format.log.writer import LogWriter, WrittenLog
+from hudi_format.merge.record_merger import DATA_DELETED, DELETE, DELETE_DEFAULT, event_times, one_array
+from hudi_format.merge.spilled_table import gather, is_large, windows
+from hudi_format.model import WriteStat
+from hudi_format.schema.meta_fields import RECORD_KEY
+from hudi_index.tagging import record_kinds
+from hudi_timeline.concurrency.markers import APPEND, append_token
+from hudi_timeline.writing.file_writer import confirm, file_spec, start_file
+from hudi_timeline.writing.tasks import Bucket, LogTarget, TaskToken, WriteContext
+
+
+def append_log(
+    context: WriteContext, bucket: Bucket, rows: pa.Table, token: TaskToken, counter: RowCounter
+) -> list[WriteStat]:
+    """Append a bucket's rows to its file slice; returns a statistic per log file, [] for no rows.
+
+    Args:
+        rows: record key and data columns, later rows are newer.
+
+    Raises:
+        SchemaError: a value that does not fit the schema, or an ordering value that a delete cannot have.
+        ConcurrentWriterError: the write is over.
+        StorageError: the storage refused.
+    """
+    if bucket.log is None:
+        raise ValueError(f"bucket {bucket.number} appends to {bucket.file_id} but names no slice")
+    if not rows.num_rows:
+        return []
+    began = time.monotonic()
+    gone, without_order = _deletes(context, rows)
+    files = _LogFiles(context, bucket, bucket.log, token)
+    try:
+        for piece in _pieces(context, rows, ~gone):
+            files.writer.append_rows(
+                stamp(piece, files.spec, counter), context.log.block, codec=context.parquet.codec
+            )
+        if gone.any():
+            files.append_deletes(rows, gone, without_order)
+        written = files.close()
+    except BaseException:
+        files.abort()
+        raise
+    took = int((time.monotonic() - began) * 1000)
+    deleted = int(gone.sum())
+    times = None if context.delete_all else _event_range(context, rows, ~gone)
+    return [
+        _stat(
+            bucket,
+            bucket.log,
+            w,
+            took,
+            rows.num_rows - deleted if first else 0,
+            deleted if first else 0,
+            times,
+        )
+        for first, w in ((n == 0, w) for n, w in enumerate(written))
+    ]
+
+
+def _deletes(context: WriteContext, rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+    """Masks of deletes, and of those without ordering value."""
+    kinds = record_kinds(context, rows)
+    if kinds is None:
+        none = np.zeros(rows.num_rows, dtype=bool)
+        return none, none
+    return (kinds == DATA_DELETED) | (kinds >= DELETE), kinds == DELETE_DEFAULT
+
+
+def _pieces(context: WriteContext, rows: pa.Table, kept: np.ndarray) -> Iterator[pa.Table]:
+    """The kept rows, in pieces where they are large."""
+    if not kept.any():
+        return
+    chosen = rows if kept.all() else gather(rows, np.flatnonzero(kept), context.memory)
+    if context.memory is None or not is_large(chosen, context.memory):
+        yield chosen
+    else:
+        yield from (piece for _, piece in windows(chosen, context.memory))
+
+
+class _LogFiles:
+    """Log files of one append, with their markers."""
+
+    def __init__(self, context: WriteContext, bucket: Bucket, target: LogTarget, token: TaskToken) -> None:
+        self._context, self._bucket = context, bucket
+        self._guards: dict[str, Callable[[], None]] = {}
+        spec = file_spec(context, bucket.partition, bucket.file_id, token)
+        self.spec = LogSpec(**{f.name: getattr(spec, f.name) for f in fields(spec)})
+        self.writer = LogWriter(
+            context.storage, bucket.partition, bucket.file_id, target.base_instant,
+            instant=context.instant, schema=context.avro_schema, version=target.version,
+            write_token=append_token(token.partition_id, context.instant, token.attempt_id),
+            max_file_size=context.log.file_bytes, max_block_size=context.log.block_bytes, announce=self._announce,
+        )  # fmt: skip
+
+    def _announce(self, name: str) -> None:
+        self._guards[name] = start_file(self._context, self._bucket.partition, name, APPEND)
+
+    def append_deletes(self, rows: pa.Table, gone: np.ndarray, without_order: np.ndarray) -> None:
+        """Append the delete block."""
+        deleted = rows.filter(pa.array(gone))
+        ordering = _ordering(self._context, deleted, without_order[gone])
+        paths = pa.repeat(self._bucket.partition, deleted.num_rows)
+        self.writer.append_deletes(deleted.column(RECORD_KEY), paths, ordering)
+
+    def close(self) -> tuple[WrittenLog, ...]:
+        """Close and confirm the files."""
+        for guard in self._guards.values():
+            guard()
+        written = self.writer.close()
+        for w in written:
+            confirm(self._context, self._guards[w.file.name], w.file.path)
+        return written
+
+    def abort(self) -> None:
+        """Close what is open; the rollback of the write takes the files back."""
+        self.writer.close()
+
+
+class LogSpec(FileSpec):
+    """Specification of log records: as that of a base file, but the file name of a record is the file id."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        return self.file_id
+
+
+def _ordering(context: WriteContext, rows: pa.Table, without: np.ndarray) -> pa.Array | None:
+    """Ordering values of deletes; null where one has none, and None where none has."""
+    if context.delete_all or not context.ordering_field or without.all():
+        return None
+    column = nested_column(rows, context.ordering_field)
+    if column is None:
+        return None
+    values = one_array(column)
+    if pa.types.is_timestamp(values.type):
+        values = values.cast(pa.int64())
+    return pc.if_else(pa.array(without), pa.scalar(None, values.type), values) if without.any() else values
+
+
+def _event_range(
+    context: WriteContext, rows: pa.Table, kept: np.ndarray
+) -> tuple[int | None, int | None] | None:
+    if not context.rule.event_time or not context.event_time_field or not kept.any():
+        return None
+    column = nested_column(rows, context.event_time_field)
+    found = None if column is None else event_times(column)
+    if found is None:
+        return None
+    ends = pc.min_max(found.filter(pa.array(kept))).as_py()
+    return ends["min"], ends["max"]
+
+
+def _stat(
+    bucket: Bucket,
+    target: LogTarget,
+    written: WrittenLog,
+    took_ms: int,
+    data: int,
+    deleted: int,
+    times: tuple[int | None, int | None] | None,
+) -> WriteStat:
+    low, high = times or (None, None)
+    return WriteStat(
+        file_id=bucket.file_id,
+        path=written.file.path,
+        partition=bucket.partition,
+        prev_commit=target.base_instant,
+        num_writes=data,
+        num_deletes=deleted,
+        num_update_writes=data,
+        total_write_bytes=written.size,
+        file_size_in_bytes=written.file.size,
+        min_event_time=low,
+        max_event_time=high,
+        upsert_time_ms=took_ms,
+        extra={
+            "logVersion": written.file.version,
+            "logOffset": written.offset,
+            "baseFile": target.base_file,
+            "logFiles": [*target.files, written.file.name],
+            "recordsStats": {"val": None},
+        },
+    )
