@@ -68,7 +68,7 @@ MOST_AT_THE_TOP, MOST_IN_A_FOLDER = 8, 20
 # Folders of more modules: how many, and why.
 WIDER = {
     "hudi_timeline/writing": (
-        22,
+        25,
         "all steps of a write on one floor; each step is one module, and none has a second use",
     ),
 }

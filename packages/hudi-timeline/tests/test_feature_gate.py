@@ -67,7 +67,6 @@ CASES = [
     ("layout 2", "timeline layout", {"hoodie.timeline.layout.version": "2"}, {}, "read write"),
     ("layout 1 of version 8", "timeline layout", {"hoodie.table.version": "8"}, {}, "read write"),
     ("another format", "table format", {"hoodie.table.format": "iceberg"}, {}, "read write"),
-    ("merge on read", "merge on read", {"hoodie.table.type": "MERGE_ON_READ"}, {}, "write"),
     ("another type", "table type", {"hoodie.table.type": "SHREDDED"}, {}, "read write"),
     ("ORC", "base file format", {"hoodie.table.base.file.format": "ORC"}, {}, "write"),
     ("Lance", "base file format", {"hoodie.table.base.file.format": "LANCE"}, {}, "read write"),
@@ -100,10 +99,9 @@ CASES = [
     ),
     ("pending restore", "pending restore", {}, {f".hoodie/{T}.restore.requested": b"x"}, "write"),
     ("restore inflight", "pending restore", {}, {f".hoodie/{T}.restore.inflight": b""}, "write"),
-    ("pending compaction", "pending compaction", {}, {f".hoodie/{T}.compaction.requested": b"x"}, "write"),
     (
         "pending log compaction",
-        "pending compaction",
+        "pending log compaction",
         {},
         {f".hoodie/{T}.logcompaction.inflight": b""},
         "write",
@@ -155,6 +153,8 @@ CASES = [
         },
         "",
     ),
+    ("merge on read", "", {"hoodie.table.type": "MERGE_ON_READ"}, {}, ""),
+    ("pending compaction", "", {}, {f".hoodie/{T}.compaction.requested": b"x"}, ""),
     ("completed restore", "", {}, {f".hoodie/{T}.restore": b"x"}, ""),
 ]
 
@@ -253,10 +253,10 @@ def test_the_golden_tables_are_let_through_or_refused_by_feature(golden_timeline
     assert refused["write", "bootstrap_full_record"] == "bootstrap"
     assert refused["write", "bootstrap_metadata_only"] == "metadata-only bootstrap"
     assert refused["read", "mor_avro_logs"] == ""
-    assert refused["write", "mor_avro_logs"] == "merge on read"
+    assert refused["write", "mor_avro_logs"] == refused["write", "mor_pending_compaction"] == ""
     assert refused["read", "drop_partition_columns"] == refused["write", "drop_partition_columns"] == ""
     buckets = {name for (access, name), feature in refused.items() if feature == "bucket index"}
-    assert buckets == {"bucket_simple_cow"}
+    assert buckets == {"bucket_simple_cow", "bucket_simple_mor"}
 
 
 def test_without_a_timeline_the_configuration_alone_is_checked(tmp_path):

@@ -12,9 +12,6 @@ MODELS = "org.apache.hudi.common.model."
 REFUSED = [
     ("hoodie.datasource.hive_sync.enable", "TRUE"),
     ("hoodie.datasource.meta.sync.enable", "true"),
-    ("hoodie.datasource.write.table.type", "MERGE_ON_READ"),
-    ("hoodie.datasource.write.storage.type", "MERGE_ON_READ"),
-    ("hoodie.table.type", "merge_on_read"),
     ("hoodie.index.type", "BUCKET"),
     ("hoodie.index.class", "com.example.MyIndex"),
     ("hoodie.index.type", "BUCKET_HASH_INDEX"),

@@ -405,8 +405,8 @@ def test_the_gate_is_checked_again_under_the_lock(storage):
 
 
 def test_wrong_actions_are_refused(storage):
-    with pytest.raises(ValueError, match="deltacommit"):
-        start(storage, action="deltacommit")
+    with pytest.raises(ValueError, match="compaction"):
+        start(storage, action="compaction")
     with start(storage) as tx:
         tx.inflight({})
         with pytest.raises(ValueError, match="replacecommit"):

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_format.model import BaseFile
-from hudi_timeline.writing.tasks import CONCAT, CREATE, MERGE, ProfileRow
+from hudi_format.model import BaseFile, FileSlice, LogFile
+from hudi_timeline.writing.tasks import APPEND, CONCAT, CREATE, MERGE, LogTarget, ProfileRow
 from hudi_timeline.writing.upsert_partitioner import AssignPolicy, SizingRules, assign, average_record_size
 
 RULES = SizingRules(max_file_bytes=1000, small_file_limit_bytes=800)
@@ -13,11 +13,22 @@ def base(file_id, size, partition="p"):
     return BaseFile(partition, f"{file_id}_0-0-0_1.parquet", file_id, "1", "0-0-0", size)
 
 
-def placed(profile, files=(), policy=None, rules=RULES, record_size=10):
+def log(file, version):
+    name = f".{file.file_id}_{file.instant}.log.{version}_0-0-0"
+    return LogFile(file.partition, name, file.file_id, file.instant, version, "0-0-0", 10)
+
+
+def sliced(file, logs=0):
+    files = tuple(log(file, n + 1) for n in range(logs))
+    return FileSlice(file.partition, file.file_id, file.instant, file, files)
+
+
+def placed(profile, files=(), policy=None, rules=RULES, record_size=10, pending=None):
     by_partition = {}
     for f in files:
-        by_partition.setdefault(f.partition, []).append(f)
-    return assign(profile, by_partition, lambda: record_size, rules, policy or AssignPolicy())
+        found = f if isinstance(f, FileSlice) else sliced(f)
+        by_partition.setdefault(found.partition, []).append(found)
+    return assign(profile, by_partition, lambda: record_size, rules, policy or AssignPolicy(), pending)
 
 
 @pytest.mark.req("FS-06")
@@ -85,3 +96,56 @@ def test_the_record_size_is_that_of_the_newest_commit_large_enough_to_tell():
     assert average_record_size([(500, 1), (3000, 7), (9000, 1)], rules) == 429
     assert average_record_size([(500, 1)], rules) == 1024
     assert average_record_size([], rules) == 1024
+
+
+LOGS = AssignPolicy(logs=True)
+
+
+@pytest.mark.req("WR-12")
+def test_records_of_a_file_group_go_to_the_log_of_its_slice():
+    files = [sliced(base("a", 900), 2), base("b", 9)]
+    routing = placed([ProfileRow("p", "a", 3), ProfileRow("p", "b", 4)], files, LOGS)
+    assert {(b.file_id, b.kind, b.base_instant) for b in routing.buckets} == {
+        ("a", APPEND, "1"),
+        ("b", APPEND, "1"),
+    }
+    a = next(b for b in routing.buckets if b.file_id == "a")
+    assert a.log == LogTarget("1", 3, "a_0-0-0_1.parquet", (".a_1.log.1_0-0-0", ".a_1.log.2_0-0-0"))
+
+
+@pytest.mark.req("WR-18")
+def test_no_new_record_goes_to_a_slice_with_a_log_or_a_pending_compaction():
+    files = [sliced(base("logged", 10), 1), base("planned", 20), base("small", 30), base("larger", 40)]
+    routing = placed([ProfileRow("p", "", 5)], files, LOGS, pending={("p", "planned"): "2"})
+    assert [(b.file_id, b.kind) for b in routing.buckets] == [("small", MERGE)]
+    routing = placed([ProfileRow("p", "", 5)], files[:2], LOGS, pending={("p", "planned"): "2"})
+    assert [b.kind for b in routing.buckets] == [CREATE]
+
+
+@pytest.mark.req("WR-13")
+def test_new_records_of_a_merge_on_read_table_go_to_base_files_of_which_few_are_rewritten():
+    files = [base("a", 300), base("b", 200), base("c", 100)]
+    routing = placed([ProfileRow("p", "", 100)], files, LOGS)
+    assert [(b.kind, b.expected_rows) for b in routing.buckets] == [(MERGE, 90), (CREATE, 10)]
+    assert routing.buckets[0].file_id == "c"
+    more = SizingRules(max_file_bytes=1000, small_file_limit_bytes=800, small_group_candidates=2)
+    routing = placed([ProfileRow("p", "", 100)], files, LOGS, more)
+    assert [(b.file_id, b.expected_rows) for b in routing.buckets] == [("c", 90), ("b", 10)]
+
+
+def test_a_base_file_that_takes_new_records_is_rewritten_with_its_changed_ones():
+    profile = [ProfileRow("p", "a", 3), ProfileRow("p", "b", 3), ProfileRow("p", "", 5)]
+    routing = placed(profile, [base("a", 10), base("b", 20)], LOGS)
+    assert [(b.file_id, b.kind, b.expected_rows) for b in routing.buckets] == [
+        ("a", MERGE, 8),
+        ("b", APPEND, 3),
+    ]
+
+
+def test_logs_stand_on_the_slice_that_a_pending_compaction_began():
+    found = sliced(base("a", 900), 3)
+    planned = LogFile("p", ".a_2.log.1_0-0-0", "a", "2", 1, "0-0-0", 10)
+    found = FileSlice("p", "a", "1", found.base_file, (*found.log_files, planned))
+    routing = placed([ProfileRow("p", "a", 3)], [found], LOGS, pending={("p", "a"): "2"})
+    assert routing.buckets[0].log == LogTarget("2", 2, "", (".a_2.log.1_0-0-0",))
+    assert routing.buckets[0].base_instant == "2"

@@ -288,7 +288,7 @@ def newest_slices(
 
 
 def newest_slices_of(snapshot: TableSnapshot, partitions: Iterable[str] | None = None) -> list[FileSlice]:
-    """Newest slices of all or some partitions of a table of either type, sorted by partition and file id."""
+    """Newest slices of a table of either type, in all or some partitions, sorted by group."""
     if snapshot.config.table_type != MERGE_ON_READ:
         return snapshot.slices(partitions)
     if partitions is None:

@@ -1,4 +1,4 @@
-"""Options of base files, their sizes and bloom filters, and of the index."""
+"""Options of base files, their sizes and bloom filters, of log files, and of the index."""
 
 from __future__ import annotations
 
@@ -108,4 +108,19 @@ BLOOM_FPP = ConfigKey(
 BLOOM_MAX_ENTRIES = ConfigKey(
     "hoodie.bloom.index.filter.dynamic.max.entries", whole(1, 2**31 - 1, unit="keys"), "100000",
     doc="Keys up to which a dynamic bloom filter grows."
+)
+LOG_BLOCK_FORMAT = ConfigKey(
+    "hoodie.logfile.data.block.format", choice("avro", "parquet", "hfile", ""),
+    doc="Type of the data blocks of log files; Avro if not given."
+)
+LOG_BLOCK_BYTES = ConfigKey(
+    "hoodie.logfile.data.block.max.size", BYTES, "268435456", doc="Size at which a data block ends and the next begins."
+)
+LOG_FILE_BYTES = ConfigKey(
+    "hoodie.logfile.max.size", BYTES, "1073741824",
+    doc="Size at which a log file ends and one of the next version begins."
+)
+SMALL_GROUP_CANDIDATES = ConfigKey(
+    "hoodie.merge.small.file.group.candidates.limit", whole(0, unit="file groups"), "1",
+    doc="File groups of a partition that a write to a merge-on-read table rewrites to put new records into them."
 )

@@ -11,7 +11,6 @@ from pathlib import Path
 from hudi_format.errors import ConflictingOptionError, InvalidOptionError, UnknownOptionError
 from hudi_timeline.options import (
     file_options,
-    log_options,
     read_options,
     service_options,
     table_options,
@@ -80,7 +79,6 @@ DECLARED = (
     table_options,
     write_options,
     file_options,
-    log_options,
     transaction_options,
     service_options,
     read_options,

@@ -10,7 +10,6 @@ from hudi_format.errors import ConflictingOptionError, InvalidOptionError, Unsup
 from hudi_format.keygen.key_generator import kind_of
 from hudi_format.merge.payloads import PAYLOADS
 from hudi_timeline.options import file_options as file
-from hudi_timeline.options import log_options as logs
 from hudi_timeline.options import table_options as table
 from hudi_timeline.options import write_options as write
 from hudi_timeline.options.config_key import WRITE, given_value, keys_of, value_of
@@ -125,10 +124,10 @@ class WriteConfig:
     parquet_max_file_bytes: int = value_of(file.PARQUET_MAX_FILE_BYTES)
     dictionary: bool = value_of(file.PARQUET_DICTIONARY)
     small_file_limit_bytes: int = value_of(file.SMALL_FILE_LIMIT_BYTES)
-    small_group_candidates: int = value_of(logs.SMALL_GROUP_CANDIDATES)
-    log_block_format: str | None = given_value(logs.LOG_BLOCK_FORMAT)
-    log_block_bytes: int = value_of(logs.LOG_BLOCK_BYTES)
-    log_file_bytes: int = value_of(logs.LOG_FILE_BYTES)
+    small_group_candidates: int = value_of(file.SMALL_GROUP_CANDIDATES)
+    log_block_format: str | None = given_value(file.LOG_BLOCK_FORMAT)
+    log_block_bytes: int = value_of(file.LOG_BLOCK_BYTES)
+    log_file_bytes: int = value_of(file.LOG_FILE_BYTES)
     record_size_estimate: int = value_of(file.RECORD_SIZE_ESTIMATE)
     record_size_threshold: float = value_of(file.RECORD_SIZE_THRESHOLD)
     insert_split_size: int = value_of(file.INSERT_SPLIT_SIZE)

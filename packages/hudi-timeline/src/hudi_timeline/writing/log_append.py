@@ -34,7 +34,7 @@ from hudi_timeline.writing.tasks import Bucket, LogTarget, TaskToken, WriteConte
 def append_log(
     context: WriteContext, bucket: Bucket, rows: pa.Table, token: TaskToken, counter: RowCounter
 ) -> list[WriteStat]:
-    """Append a bucket's rows to its file slice; returns a statistic per log file, [] for no rows.
+    """Append a bucket's rows to its file slice; returns a statistic per log file.
 
     Args:
         rows: record key and data columns, later rows are newer.
@@ -139,7 +139,7 @@ class _LogFiles:
 
 
 class LogSpec(FileSpec):
-    """Specification of log records: as that of a base file, but the file name of a record is the file id."""
+    """Specification of log records: that of a base file, with the file id as file name."""
 
     __slots__ = ()
 

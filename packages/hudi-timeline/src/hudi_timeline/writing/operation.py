@@ -29,7 +29,7 @@ from hudi_timeline import table_config
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ, newest_slices_of, pending_compactions
 from hudi_timeline.file_system_view.listing import list_partitions
-from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
+from hudi_timeline.file_system_view.snapshot import TableSnapshot, is_base_file, load_snapshot
 from hudi_timeline.options import parse_write_options
 from hudi_timeline.options.write_options import DUP_POLICY
 from hudi_timeline.progress import Reporter, Silent, reporter
@@ -501,7 +501,8 @@ def _route_and_write(
 def _record_size(plan: Plan, transaction: Transaction, rules: SizingRules) -> Callable[[], int]:
     def commits() -> Iterator[tuple[int, int]]:
         for instant in reversed(transaction.snapshot.timeline.completed_writes()):
-            stats = transaction.snapshot.commits.get(instant).stats
+            # Of log files the records are as large as they are encoded in them.
+            stats = [s for s in transaction.snapshot.commits.get(instant).stats if is_base_file(s.path)]
             yield sum(s.total_write_bytes for s in stats), sum(s.num_writes for s in stats)
 
     return lambda: average_record_size(commits(), rules)

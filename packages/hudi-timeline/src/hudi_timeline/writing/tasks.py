@@ -40,7 +40,7 @@ class BloomSettings:
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """Settings of log files: type of data blocks, sizes in bytes; the defaults are Apache Hudi's."""
+    """Settings of log files: block type, sizes in bytes; the defaults are Apache Hudi's."""
 
     block: BlockType = BlockType.AVRO_DATA
     block_bytes: int = DEFAULT_BLOCK_SIZE
