@@ -70,7 +70,6 @@ CASES = [
     ("another type", "table type", {"hoodie.table.type": "SHREDDED"}, {}, "read write"),
     ("ORC", "base file format", {"hoodie.table.base.file.format": "ORC"}, {}, "write"),
     ("Lance", "base file format", {"hoodie.table.base.file.format": "LANCE"}, {}, "read write"),
-    ("CDC", "change data capture", {"hoodie.table.cdc.enabled": "true"}, {}, "write"),
     ("a user's class", "key generator", {"hoodie.table.keygenerator.class": "com.acme.Keys"}, {}, "write"),
     ("full bootstrap", "bootstrap", {"hoodie.bootstrap.base.path": "/src"}, {}, "write"),
     (
@@ -246,7 +245,7 @@ def test_the_golden_tables_are_let_through_or_refused_by_feature(golden_timeline
         assert refused["write", name] == ""
     assert refused["write", "bucket_simple_cow"] == "bucket index"
     assert refused["read", "bucket_simple_cow"] == ""
-    assert refused["write", "cdc_cow_data_before"] == "change data capture"
+    assert refused["write", "cdc_cow_data_before"] == ""
     assert refused["write", "record_index"] == "metadata table indexes"
     assert refused["write", "virtual_keys"] == ""
     assert refused["write", "custom_keygen"] == refused["write", "cow_timestamp_keygen"] == ""

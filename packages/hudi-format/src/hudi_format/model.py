@@ -77,6 +77,11 @@ class VisibleInstants:
         return instant in self.completed or (isinstance(instant, str) and instant < self.first_active)
 
 
+OP_KEY_ONLY, DATA_BEFORE, DATA_BEFORE_AFTER = "OP_KEY_ONLY", "DATA_BEFORE", "DATA_BEFORE_AFTER"
+CDC_MODES = (OP_KEY_ONLY, DATA_BEFORE, DATA_BEFORE_AFTER)
+"""Modes of supplemental logging: what a record of a CDC file holds."""
+
+
 @dataclass(frozen=True, slots=True)
 class WriteStat:
     """Statistics of one file written by a commit; the fields of HoodieWriteStat.
@@ -105,3 +110,14 @@ class WriteStat:
     scan_time_ms: int = 0
     null_elements: tuple[str, ...] = ()
     extra: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def cdc_files(self) -> Mapping[str, int]:
+        """Sizes in bytes of the CDC files beside the file, by path."""
+        found = self.extra.get("cdcStats")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The file and the CDC files beside it."""
+        return (self.path, *self.cdc_files)

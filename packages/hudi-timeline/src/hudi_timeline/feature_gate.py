@@ -110,10 +110,6 @@ def _unknown_base_format(facts: TableFeatures) -> str:
     return "" if known else f"{facts.config.base_file_format} base files"
 
 
-def _cdc(facts: TableFeatures) -> str:
-    return "change data capture (hoodie.table.cdc.enabled)" if facts.config.cdc_enabled else ""
-
-
 def _key_generator(facts: TableFeatures) -> str:
     name = facts.config.keygen_class
     if name is None or name.endswith(".SqlKeyGenerator"):
@@ -251,7 +247,6 @@ GATE: tuple[Entry, ...] = (
         "write to it with Apache Hudi: the ORC writer at hand keeps no metadata in a file's footer, where readers look "
         "for schema and keys, and HFiles are the metadata table's, which is written along with its table.",
     ),
-    Entry("change data capture", (WRITE,), _cdc, _APACHE_WRITE),
     Entry("key generator", (WRITE,), _key_generator, _APACHE_WRITE),
     Entry("metadata-only bootstrap", (WRITE,), _metadata_bootstrap, _APACHE_WRITE),
     Entry("bootstrap", (WRITE,), _bootstrap, _APACHE_WRITE),

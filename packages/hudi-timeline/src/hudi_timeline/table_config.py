@@ -17,6 +17,7 @@ from hudi_format import properties as props
 from hudi_format.errors import CorruptFileError, NotAHudiTableError, TableExistsError
 from hudi_format.keygen.key_generator import KeySpec, kind_of
 from hudi_format.keygen.timestamp_based import STORED
+from hudi_format.model import CDC_MODES, DATA_BEFORE_AFTER
 from hudi_format.storage import stable_reads
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage, has_no_folders
@@ -61,6 +62,7 @@ DROP_PARTITION_COLUMNS = "hoodie.datasource.write.drop.partition.columns"
 HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
 URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
 CDC_ENABLED = "hoodie.table.cdc.enabled"
+CDC_MODE = "hoodie.table.cdc.supplemental.logging.mode"
 CREATE_SCHEMA = "hoodie.table.create.schema"
 BOOTSTRAP_BASE_PATH = "hoodie.bootstrap.base.path"
 METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
@@ -123,6 +125,7 @@ class TableConfig:
     timezone: str = field(init=False)
     base_file_format: str = field(init=False)
     cdc_enabled: bool = field(init=False)
+    cdc_mode: str = field(init=False)
     drop_partition_columns: bool = field(init=False)
     partition_metafile_base_format: bool = field(init=False)
     metadata_partitions: tuple[str, ...] = field(init=False)
@@ -169,6 +172,7 @@ class TableConfig:
                 p.get(BASE_FILE_FORMAT) or p.get("hoodie.table.ro.file.format") or "PARQUET"
             ).upper(),
             "cdc_enabled": _bool(p, CDC_ENABLED),
+            "cdc_mode": _cdc_mode(p),
             "drop_partition_columns": _bool(p, DROP_PARTITION_COLUMNS),
             "partition_metafile_base_format": _bool(p, PARTITION_METAFILE_BASE_FORMAT),
             "metadata_partitions": _list(p, METADATA_PARTITIONS),
@@ -237,6 +241,15 @@ def _int(p: Mapping[str, str], key: str) -> int:
 def _bool(p: Mapping[str, str], key: str, *, default: bool = False) -> bool:
     text = p.get(key, "").strip().lower()
     return text == "true" if text else default
+
+
+def _cdc_mode(p: Mapping[str, str]) -> str:
+    mode = p.get(CDC_MODE, "").strip().upper() or DATA_BEFORE_AFTER
+    if mode not in CDC_MODES:
+        raise CorruptFileError(
+            f"{CDC_MODE}={mode!r} is none of {', '.join(CDC_MODES)}", file=PROPERTIES_FILE, remedy=_REPAIR
+        )
+    return mode
 
 
 def _list(p: Mapping[str, str], key: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from hudi_format.errors import CorruptFileError
 from hudi_timeline.concurrency import markers
-from hudi_timeline.concurrency.markers import Marker, base_files, list_markers, marker_path
+from hudi_timeline.concurrency.markers import Marker, list_markers, marker_path, own_files
 
 T = "20260101000000000"
 FILE = f"11111111-1111-1111-1111-111111111111-0_0-1-2_{T}.parquet"
@@ -57,15 +57,17 @@ def test_a_marker_that_leads_out_of_the_table_is_an_error(storage, line):
         list_markers(storage, T)
 
 
-def test_only_base_files_of_the_instant_itself_may_be_deleted():
+def test_only_base_and_cdc_files_of_the_instant_itself_may_be_deleted():
     found = [
         Marker("p", FILE, "CREATE"),
         Marker("p", FILE, "APPEND"),
         Marker("p", OTHER, "MERGE"),
         Marker("p", ".hoodie_partition_metadata", "CREATE"),
         Marker("p", f".{FILE[:36]}-0_{T}.log.1_0-1-2", "CREATE"),
+        Marker("p", f".{FILE[:36]}-0_{T}.log.1_0-1-2.cdc", "APPEND"),
+        Marker("p", f".{FILE[:36]}-0_20250101000000000.log.1_0-1-2.cdc", "APPEND"),
     ]
-    assert base_files(found, T) == [Marker("p", FILE, "CREATE")]
+    assert own_files(found, T) == [found[0], found[5]]
 
 
 @given(st.text(max_size=60))

@@ -26,7 +26,6 @@ REFUSED = [
     ("hoodie.record.merge.mode", "EVENT_TIME_ORDERING"),
     ("hoodie.datasource.write.keygenerator.class", "org.apache.spark.sql.hudi.command.UuidKeyGenerator"),
     ("hoodie.datasource.write.keygenerator.class", "com.acme.CustomKeyGenerator"),
-    ("hoodie.table.cdc.enabled", "true"),
     ("hoodie.schema.on.read.enable", "true"),
     ("hoodie.clustering.inline", "true"),
     ("hoodie.datasource.clustering.async.enable", "true"),

@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,6 +21,7 @@ import pyarrow.compute as pc
 
 from hudi_format.errors import MissingColumnError, SchemaError
 from hudi_format.file_names import base_file_name
+from hudi_format.file_slice.cdc_writer import CdcWriter
 from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.keygen.record_keys import record_keys
 from hudi_format.merge.key_index import KeyIndex
@@ -184,6 +186,7 @@ def merge_file(
     guard: Callable[[], None] = _no_guard,
     counter: RowCounter | None = None,
     limit: MemoryLimit | None = None,
+    changes: CdcWriter | None = None,
 ) -> WriteStat:
     """Rewrite a base file with records merged by key; returns its statistics.
 
@@ -194,6 +197,7 @@ def merge_file(
         observer: makes the observer of a file's keys, which sees all of them.
         carry: makes one that goes on from the old file's footer instead, where that can be.
         limit: records that are more than it lets hold are handled piece by piece, apart from their keys.
+        changes: takes what the merge changes; it is closed, or removed where the merge fails.
     """
     began = time.monotonic()
     counter = counter or RowCounter()
@@ -207,6 +211,7 @@ def merge_file(
     updates = deletes = 0
     times: list[pa.StructScalar] = []
     with (
+        changes or nullcontext(),
         _stored(storage, old) as stored_file,
         _rewriting(storage, spec, stored_file, incoming.rows.num_rows) as writer,
     ):
@@ -219,7 +224,11 @@ def merge_file(
                 deletes += int(gone.sum())
                 updates += int((take[~gone] >= 0).sum())
                 kept = group.filter(pa.array(~gone)) if gone.any() else group
-                writer.write(_with_updates(kept, _Changes(rows, take[~gone]), spec, counter))
+                take = take[~gone]
+                written = _with_updates(kept, _Changes(rows, take), spec, counter)
+                if changes is not None:
+                    changes.met(group, gone, take, written)
+                writer.write(written)
                 continue
             found = index.find(group.column(RECORD_KEY))
             seen[found[found >= 0]] = True
@@ -230,6 +239,7 @@ def merge_file(
             take, stored_wins = met.take, met.stored_wins
             if incoming.event_time is not None:
                 times.append(pc.min_max(incoming.event_time.take(pa.array(take[take >= 0]))))
+            before = group
             if met.gone is not None:
                 deletes += int(met.gone.sum())
                 keep = ~met.gone
@@ -239,23 +249,27 @@ def merge_file(
             rows = incoming.rows
             if is_large(rows, limit):
                 rows, take = _only_taken(rows, take)
-            changes = _Changes(rows, take, rule, stored_wins)
-            writer.write(_with_updates(group, changes, spec, counter))
+            written = _with_updates(group, _Changes(rows, take, rule, stored_wins), spec, counter)
+            if changes is not None:
+                changes.met(before, met.gone, take, written)
+            writer.write(written)
         inserts = 0
         for new in _new_rows(incoming, folding, seen, limit):
             inserts += new.num_rows
+            if changes is not None:
+                changes.inserted(new)
             writer.observer = appended
             writer.write(stamp(new, spec, counter))
         writer.observer = appended  # its entries go to the footer in either case
         guard()
+        cdc_stats = {} if changes is None else changes.close()
         size = writer.close()
-        written = writer.num_rows
     return WriteStat(
         file_id=spec.file_id,
         path=spec.path,
         partition=spec.partition,
         prev_commit=old.instant,
-        num_writes=written,
+        num_writes=writer.num_rows,
         num_deletes=deletes,
         num_update_writes=updates,
         num_inserts=inserts,
@@ -264,6 +278,7 @@ def merge_file(
         total_write_bytes=size,
         file_size_in_bytes=size,
         upsert_time_ms=int((time.monotonic() - began) * 1000),
+        extra=cdc_stats,
     )
 
 
@@ -302,12 +317,21 @@ def concat_file(
     carry: Carry = _no_carry,
     guard: Callable[[], None] = _no_guard,
     counter: RowCounter | None = None,
+    changes: CdcWriter | None = None,
 ) -> WriteStat:
-    """Rewrite a base file with rows appended, whatever their keys; returns its statistics."""
+    """Rewrite a base file with rows appended, whatever their keys; returns its statistics.
+
+    Args:
+        changes: takes the new rows; it is closed, or removed where the write fails.
+    """
     began = time.monotonic()
     counter = counter or RowCounter()
     inserts = 0
-    with _stored(storage, old) as stored_file, _rewriting(storage, spec, stored_file) as writer:
+    with (
+        changes or nullcontext(),
+        _stored(storage, old) as stored_file,
+        _rewriting(storage, spec, stored_file) as writer,
+    ):
         appended = carry(stored_file.entries(), stored_file.num_rows)
         if appended is None:
             appended = writer.observer = observer()
@@ -316,20 +340,23 @@ def concat_file(
         writer.observer = appended
         for part in rows:
             inserts += part.num_rows
+            if changes is not None:
+                changes.inserted(part)
             writer.write(stamp(part, spec, counter))
         guard()
+        cdc_stats = {} if changes is None else changes.close()
         size = writer.close()
-        written = writer.num_rows
     return WriteStat(
         file_id=spec.file_id,
         path=spec.path,
         partition=spec.partition,
         prev_commit=old.instant,
-        num_writes=written,
+        num_writes=writer.num_rows,
         num_inserts=inserts,
         total_write_bytes=size,
         file_size_in_bytes=size,
         upsert_time_ms=int((time.monotonic() - began) * 1000),
+        extra=cdc_stats,
     )
 
 

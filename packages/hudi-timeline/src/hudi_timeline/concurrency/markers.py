@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hudi_format.errors import CorruptFileError, PartitionPathError
-from hudi_format.file_names import parse_base_file, parse_log_file
+from hudi_format.file_names import parse_base_file, parse_cdc_file, parse_log_file
 from hudi_format.keygen.partition_path import check_safe
 from hudi_format.model import join_path
 from hudi_format.storage.parallel import walk_folders
@@ -153,12 +153,14 @@ def log_files(markers: list[Marker], instant: str) -> list[Marker]:
     return out
 
 
-def base_files(markers: list[Marker], instant: str) -> list[Marker]:
-    """Markers of base files of `instant`, the only files its rollback may delete."""
+def own_files(markers: list[Marker], instant: str) -> list[Marker]:
+    """Markers of base and CDC files of `instant`, the only files its rollback may delete."""
     out = []
     for marker in markers:
-        base = parse_base_file(marker.partition, marker.file_name)
-        if marker.io_type != APPEND and base is not None and base.instant == instant:
+        cdc = parse_cdc_file(marker.partition, marker.file_name)  # a log file to Apache Hudi: of type APPEND
+        base = parse_base_file(marker.partition, marker.file_name) if marker.io_type != APPEND else None
+        file = cdc or base
+        if file is not None and file.instant == instant:
             out.append(marker)
     return out
 

@@ -63,6 +63,12 @@ _PAIRS = (
         "false",
     ),
     _Pair("hudi.merge", ("hudi.merge",)),
+    _Pair("hoodie.table.cdc.enabled", ("hoodie.table.cdc.enabled",), "false"),
+    _Pair(
+        "hoodie.table.cdc.supplemental.logging.mode",
+        ("hoodie.table.cdc.supplemental.logging.mode",),
+        "DATA_BEFORE_AFTER",
+    ),
     _Pair("hoodie.populate.meta.fields", ("hoodie.populate.meta.fields",), "true"),
     *(_Pair(key, (key,)) for key in STORED),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hudi_format.keygen.key_generator import is_provided
 from hudi_format.merge.payloads import PAYLOADS
+from hudi_format.model import CDC_MODES, DATA_BEFORE_AFTER
 from hudi_timeline.options.config_key import (
     ConfigKey,
     Unsupported,
@@ -254,6 +255,21 @@ EXTERNAL_TRANSFORMATION = ConfigKey(
 )
 TABLE_TIMEZONE = ConfigKey(
     "hoodie.table.timeline.timezone", choice("LOCAL", "UTC"), "LOCAL", doc="Time zone of the instants of a new table."
+)
+CDC_ENABLED = ConfigKey(
+    "hoodie.table.cdc.enabled", BOOLEAN, "false", since="0.13.0",
+    doc=(
+        "A new table logs the changes of each write, for change data capture: a CDC file beside each base file that is "
+        "rewritten. Kept in hoodie.properties, and the same ever after."
+    )
+)
+CDC_MODE = ConfigKey(
+    "hoodie.table.cdc.supplemental.logging.mode", choice(*CDC_MODES), DATA_BEFORE_AFTER, since="0.13.0",
+    doc=(
+        "What a logged change holds: OP_KEY_ONLY, its kind and record key; DATA_BEFORE, also the row before it; "
+        "DATA_BEFORE_AFTER, the rows before and after. The less, the faster the write and the slower the CDC query. "
+        "Kept in hoodie.properties, and the same ever after."
+    )
 )
 SCHEMA_ON_READ = ConfigKey(
     "hoodie.schema.on.read.enable", BOOLEAN, "false",

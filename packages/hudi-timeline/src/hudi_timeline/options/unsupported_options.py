@@ -82,7 +82,6 @@ UNSUPPORTED = (
             "leave it out; timestamps are written with microseconds, which every engine reads"
         )
     ),
-    refused_if_true("hoodie.table.cdc.enabled", "change data capture", _LATER, since="0.13.0"),
     refused_if_given("hoodie.avro.schema", "another name of a given schema", "use hoodie.write.schema"),
     refused_if_given(
         "hoodie.streamer.schemaprovider.registry.url", "a schema registry", _SCHEMA_FILE,

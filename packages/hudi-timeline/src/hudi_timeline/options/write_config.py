@@ -153,6 +153,8 @@ class WriteConfig:
     delete_field: str | None = given_value(DELETE_FIELD)
     delete_marker: str | None = given_value(DELETE_MARKER)
     table_timezone: str | None = given_value(table.TABLE_TIMEZONE)
+    cdc_enabled: bool = value_of(table.CDC_ENABLED)
+    cdc_mode: str | None = given_value(table.CDC_MODE)
     storage_level: str = _frame_level(STORAGE_LEVEL.value)
     shuffle_parallelism: int | None = None
     bulk_insert_sort_mode: str = value_of(write.SORT_MODE)

@@ -33,22 +33,23 @@ def wait_for_files(
         MissingFileError: files that did not show up.
     """
     looks = max(1, config.consistency_checks)
-    left, wait_ms = list(stats), config.consistency_first_ms
+    files = [size for s in stats for size in ((s.path, s.file_size_in_bytes), *s.cdc_files.items())]
+    left, wait_ms = files, config.consistency_first_ms
     for check in range(looks):
         if check:
             pause(wait_ms / 1000)
             wait_ms = min(2 * wait_ms, config.consistency_most_ms)
-        infos = on_threads(storage, lambda s: storage.info(s.path), left)
+        infos = on_threads(storage, lambda file: storage.info(file[0]), left)
         left = [
-            stat
-            for stat, info in zip(left, infos, strict=True)
-            if info is None or info.size != stat.file_size_in_bytes
+            (path, size)
+            for (path, size), info in zip(left, infos, strict=True)
+            if info is None or info.size != size
         ]
         if not left:
             return
     raise MissingFileError(
-        f"{len(left)} of the {len(stats)} files of the write are not there, or not whole, after {looks} looks",
+        f"{len(left)} of the {len(files)} files of the write are not there, or not whole, after {looks} looks",
         table=storage.uri,
-        file=left[0].path,
+        file=left[0][0],
         remedy=f"see whether something deletes files there; on a slow store raise {CONSISTENCY_CHECKS}.",
     )

@@ -186,9 +186,9 @@ def withdraw(storage: Storage, instant: Instant) -> bool:
     on the way leaves what the next writer rolls back.  Not for writes to log files, whose readers need the record.
     """
     found = markers.list_markers(storage, instant.time)
-    if any(m.io_type == markers.APPEND for m in found):
+    files = markers.own_files(found, instant.time)
+    if any(m.io_type == markers.APPEND for m in found if m not in files):
         return False
-    files = markers.base_files(found, instant.time)
     delete_files(storage, [m.path for m in files])
     for partition in sorted({m.partition for m in files}, reverse=True):
         _remove_own_folder(storage, partition, instant.time)

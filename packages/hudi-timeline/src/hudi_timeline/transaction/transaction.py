@@ -440,9 +440,9 @@ class Transaction:
 
     def _delete_other_attempts(self, metadata: CommitMetadata) -> None:
         """Delete marked files that the commit does not name: failed and repeated attempts."""
-        kept = {s.path for s in metadata.stats}
+        kept = {path for s in metadata.stats for path in s.paths}
         found = markers.list_markers(self.storage, self.instant)
-        own = (*markers.base_files(found, self.instant), *markers.log_files(found, self.instant))
+        own = (*markers.own_files(found, self.instant), *markers.log_files(found, self.instant))
         for marker in own:
             if marker.path not in kept:
                 self.storage.delete(marker.path)

@@ -59,10 +59,10 @@ def start_file(context: WriteContext, partition: str, name: str, kind: str) -> C
     return lambda: check(marker)
 
 
-def confirm(context: WriteContext, guard: Callable[[], None], path: str) -> None:
-    """Check that a complete file still belongs to the write, else remove it; then flush it.
+def confirm(context: WriteContext, guard: Callable[[], None], *paths: str) -> None:
+    """Check that complete files still belong to the write, else remove them; then flush them.
 
-    Between the check before the file is closed and its end the write may have been completed without it: it would
+    Between the check before a file is closed and its end the write may have been completed without it: it would
     count as one of the commit's.
 
     Raises:
@@ -71,10 +71,11 @@ def confirm(context: WriteContext, guard: Callable[[], None], path: str) -> None
     try:
         guard()
     except ConcurrentWriterError:
-        context.storage.delete(path)
+        for path in paths:
+            context.storage.delete(path)
         raise
     # By who wrote it, and before it is reported: a commit that outlives a power failure names no file that does not.
-    flush(context.storage, [path])
+    flush(context.storage, list(paths))
 
 
 def new_observer(context: WriteContext) -> KeyObserver:

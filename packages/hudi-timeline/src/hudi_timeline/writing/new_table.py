@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
-from hudi_format.errors import MissingColumnError, UnknownPartitionError
+from hudi_format.errors import ConflictingOptionError, MissingColumnError, UnknownPartitionError
 from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.keygen.timestamp_based import STORED
 from hudi_format.merge.user_merger import MERGE, PAYLOAD
+from hudi_format.model import DATA_BEFORE_AFTER
 from hudi_format.storage.protocol import Storage
 from hudi_index.lookup import GLOBAL_KINDS
 from hudi_timeline import table_config
 from hudi_timeline.options import WriteConfig
-from hudi_timeline.options.table_options import TABLE_NAME
+from hudi_timeline.options.table_options import CDC_ENABLED, CDC_MODE, TABLE_NAME
 from hudi_timeline.table_version import WRITE_VERSION
 
 
@@ -33,6 +34,7 @@ def table_properties(
 
     Raises:
         MissingColumnError: no table name.
+        ConflictingOptionError: a logging mode of change data capture, which is not asked for.
     """
     if not config.table_name:
         raise MissingColumnError(
@@ -68,6 +70,16 @@ def table_properties(
         out[table_config.INDEX] = index
     if config.table_timezone:
         out[table_config.TIMEZONE] = config.table_timezone
+    if config.cdc_enabled:
+        out[table_config.CDC_ENABLED] = "true"
+        out[table_config.CDC_MODE] = config.cdc_mode or DATA_BEFORE_AFTER
+    elif config.cdc_mode:
+        raise ConflictingOptionError(
+            f"{CDC_MODE}={config.cdc_mode} is given for a table that is to log no changes",
+            table=storage.uri,
+            remedy=f"set {CDC_ENABLED}=true, or omit the mode.",
+            option=CDC_MODE,
+        )
     return out
 
 

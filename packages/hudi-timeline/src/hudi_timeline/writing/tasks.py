@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from hudi_format.file_slice.cdc_writer import CdcSettings
 from hudi_format.keygen.record_keys import KeySpec
 from hudi_format.log.block import BlockType
 from hudi_format.log.writer import DEFAULT_BLOCK_SIZE, DEFAULT_FILE_SIZE
@@ -89,6 +90,7 @@ class WriteContext:
         delete_field, delete_marker: rows in which this column has this text are deletes.
         memory: of the rows of all workers that run side by side; None: they are held.
         log: sizes and block type of log files.
+        cdc: how changes are logged beside rewritten files; None where the table logs none.
     """
 
     storage: Storage
@@ -111,6 +113,7 @@ class WriteContext:
     stored_keys: bool = False
     memory: MemoryLimit | None = None
     log: LogConfig = field(default_factory=LogConfig)
+    cdc: CdcSettings | None = None
 
     def row_schema(self) -> pa.Schema:
         """Columns of a worker's rows: record key, then the needed data columns.

@@ -6,7 +6,7 @@ rolled back, or committed without it, removes its file and fails (`hudi_timeline
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_format.errors import HudiError
-from hudi_format.file_slice.writer import Carry, Incoming, RowCounter, concat_file, merge_file
+from hudi_format.file_slice.cdc_writer import CdcWriter
+from hudi_format.file_slice.writer import Carry, FileSpec, Incoming, RowCounter, concat_file, merge_file
 from hudi_format.keygen.record_keys import nested_column, with_instant
 from hudi_format.merge.key_index import KeyIndex, precombine
 from hudi_format.merge.ordering import ordering_column
@@ -222,13 +223,33 @@ def _concat(
 ) -> WriteStat:
     old = assert_base(bucket)
     spec = file_spec(context, bucket.partition, bucket.file_id, token)
-    guard = start_file(context, bucket.partition, spec.name, MERGE)
+    guard, changes = _start(context, spec)
     stat = concat_file(
         context.storage, spec, old, _pieces(context, rows),
         observer=partial(new_observer, context), carry=_carried(context, 0), guard=guard, counter=counter,
+        changes=changes,
     )  # fmt: skip
-    confirm(context, guard, spec.path)
+    confirm(context, guard, *stat.paths)
     return stat
+
+
+def _start(context: WriteContext, spec: FileSpec) -> tuple[Callable[[], None], CdcWriter | None]:
+    """Markers of a rewritten file and its CDC file: the check before their close, and the latter's writer."""
+    guard = start_file(context, spec.partition, spec.name, MERGE)
+    if context.cdc is None:
+        return guard, None
+    changes = CdcWriter(
+        context.storage, context.cdc, spec.schema, partition=spec.partition, file_id=spec.file_id,
+        instant=spec.instant, write_token=spec.write_token,
+    )  # fmt: skip
+    # Of the type that Apache Hudi gives it: its rollback fails on log files that are announced as created.
+    logged = start_file(context, spec.partition, changes.name, APPEND)
+
+    def check() -> None:
+        guard()
+        logged()
+
+    return check, changes
 
 
 def _merge(
@@ -240,7 +261,7 @@ def _merge(
 ) -> WriteStat:
     old = assert_base(bucket)
     spec = file_spec(context, bucket.partition, bucket.file_id, token)
-    guard = start_file(context, bucket.partition, spec.name, MERGE)
+    guard, changes = _start(context, spec)
     ordering = None
     if context.rule.against_stored != Order.LATER and not context.delete_all and context.ordering_field:
         ordering = ordering_column(rows, context.ordering_field, context.rule.sequence)
@@ -259,9 +280,9 @@ def _merge(
     stat = merge_file(
         context.storage, spec, old, incoming,
         observer=partial(new_observer, context), carry=_carried(context, most_deleted),
-        guard=guard, counter=counter, limit=context.memory,
+        guard=guard, counter=counter, limit=context.memory, changes=changes,
     )  # fmt: skip
-    confirm(context, guard, spec.path)
+    confirm(context, guard, *stat.paths)
     return stat
 
 

@@ -20,6 +20,7 @@ from hudi_format.errors import (
     TableExistsError,
     UnsupportedError,
 )
+from hudi_format.file_slice.cdc_writer import CdcSettings
 from hudi_format.keygen.record_keys import KeySpec
 from hudi_format.log.encoder import block_type
 from hudi_format.merge.memory_limit import MemoryLimit
@@ -571,4 +572,5 @@ def write_context(plan: Plan, transaction: Transaction, table: TableConfig) -> W
         delete_marker=c.delete_marker or "",
         memory=memory_limit(c),
         log=LogConfig(block_type(c.log_block_format), c.log_block_bytes, c.log_file_bytes),
+        cdc=CdcSettings(table.cdc_mode, to_avro(plan.schema, table.name)) if table.cdc_enabled else None,
     )
