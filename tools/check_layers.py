@@ -77,7 +77,6 @@ SMALL = {
     "hudi_format/commit_json.py": "the door of a compiled module, as decode.py and block.py are of larger ones",
     "hudi_format/fork_safe.py": "used by storage and by the locks of hudi-timeline; knows neither",
     "hudi_format/partition_metadata.py": "one file of the format, as table_config is another",
-    "hudi_format/merge/memory_limit.py": "one option's meaning for all of merge and for hudi-timeline's writes",
     "hudi_format/schema/meta_fields.py": "the names of Apache Hudi's meta fields, which 40 modules import",
     "hudi_timeline/concurrency/running_call.py": "used by heartbeats and by locks; knows neither",
     "hudi_timeline/transaction/consistency_guard.py": "Apache Hudi's ConsistencyGuard, found by that name",

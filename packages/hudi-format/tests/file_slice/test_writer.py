@@ -5,8 +5,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.file_slice.writer import FileSpec, Incoming, RowCounter, concat_file, merge_file, stamp
-from hudi_format.merge.memory_limit import MemoryLimit
 from hudi_format.merge.payloads import payload_rule
 from hudi_format.merge.record_merger import DATA, DATA_DELETED
 from hudi_format.model import BaseFile

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from limits import SANITIZED
 from slices import SCHEMA, rows_of, write_slice
 
+from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.errors import CorruptFileError, MergeFunctionError, SpillError
 from hudi_format.file_slice.reader import LogRecords, SliceMerge, read_file_slice
 from hudi_format.log.corruption import CommittedRange
-from hudi_format.merge.memory_limit import MemoryLimit
 from hudi_format.merge.payloads import COMMIT_TIME, EVENT_TIME, PAYLOADS, mode_rule
 from hudi_format.merge.user_merger import custom_rule
 from hudi_format.storage.open import open_storage

@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 from slices import SCHEMA, write_slice
 
+from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.errors import SpillError
 from hudi_format.file_slice.reader import LogRecords, SliceMerge, read_file_slice
-from hudi_format.merge.memory_limit import MemoryLimit
 from hudi_format.merge.payloads import PAYLOADS
 from hudi_format.model import BaseFile, FileSlice, LogFile
 from hudi_format.storage.open import open_storage

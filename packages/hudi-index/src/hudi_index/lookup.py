@@ -17,11 +17,11 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.errors import HudiError, MissingColumnError
 from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.keygen.record_keys import nested_column
 from hudi_format.merge.key_index import KeyIndex, precombine
-from hudi_format.merge.memory_limit import MemoryLimit
 from hudi_format.merge.payloads import MergeRule, Order, payload_rule
 from hudi_format.merge.record_merger import combine, decide
 from hudi_format.model import BaseFile

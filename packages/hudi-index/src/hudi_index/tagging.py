@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.spill import gather
 from hudi_format.errors import ConcurrentWriterError
 from hudi_format.merge.ordering import ordering_column
 from hudi_format.merge.payloads import MergeRule
 from hudi_format.merge.record_merger import DATA, DATA_DELETED, DELETE, DELETE_DEFAULT, combine, deleted_kinds
-from hudi_format.merge.spilled_table import gather
 from hudi_format.model import BaseFile, join_path
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.parallel import REMOTE_THREADS

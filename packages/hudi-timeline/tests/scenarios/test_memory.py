@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from hudi_format.arrow import spill
 from hudi_format.errors import SpillError
-from hudi_format.merge import spilled_records, spilled_table
 from hudi_timeline import HudiTable
 
 LIMIT, FOLDER = "hoodie.memory.merge.max.size", "hoodie.memory.spillable.map.path"
@@ -41,7 +41,7 @@ def some_rows(seed: int, first: int = 0) -> pa.Table:
 def on_disk(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Bytes of rows that were kept on disk, a number for each time."""
     sizes: list[int] = []
-    keep, write = spilled_table.keep, spilled_records.SpillFile.write
+    keep, write = spill.keep, spill.SpillFile.write
 
     def kept(*arguments):
         out = keep(*arguments)
@@ -52,8 +52,8 @@ def on_disk(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         sizes.append(rows.nbytes)
         write(self, stream, rows)
 
-    monkeypatch.setattr(spilled_table, "keep", kept)
-    monkeypatch.setattr(spilled_records.SpillFile, "write", wrote)
+    monkeypatch.setattr(spill, "keep", kept)
+    monkeypatch.setattr(spill.SpillFile, "write", wrote)
     return sizes
 
 

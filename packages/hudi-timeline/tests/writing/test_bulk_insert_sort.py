@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.errors import InvalidOptionError
 from hudi_format.keygen.key_generator import KeySpec
-from hudi_format.merge.memory_limit import MemoryLimit
 from hudi_timeline.writing.bulk_insert_sort import in_order, user_function
 from hudi_timeline.writing.engine import BulkOrder, PrepareTask
 

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from hudi_format._checks import text_list
 from hudi_format.arrow.arrays import filtered
+from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.errors import (
     CorruptFileError,
     HudiError,
@@ -39,7 +40,6 @@ from hudi_format.log.scanner import BlockScope, SliceLog
 from hudi_format.merge import record_merger
 from hudi_format.merge.log_entries import Entries, Patches
 from hudi_format.merge.log_records import OnePerKey, Records, Resolver
-from hudi_format.merge.memory_limit import MemoryLimit
 from hudi_format.merge.ordering import of_column, of_several, same_class, sequences, widened
 from hudi_format.merge.overlay import written_out
 from hudi_format.merge.partial_update import has_mask, is_has, partial_schema, with_marks

@@ -19,17 +19,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.spill import MemoryLimit, gathered, is_large, pick
 from hudi_format.errors import MissingColumnError, SchemaError
 from hudi_format.file_names import base_file_name
 from hudi_format.file_slice.cdc_writer import CdcWriter
 from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.keygen.record_keys import record_keys
 from hudi_format.merge.key_index import KeyIndex
-from hudi_format.merge.memory_limit import MemoryLimit
 from hudi_format.merge.ordering import ordering_column
 from hudi_format.merge.payloads import MergeRule, Order, payload_rule
 from hudi_format.merge.record_merger import DATA_DELETED, DELETE, decide, merged_column, one_array
-from hudi_format.merge.spilled_table import gathered, is_large, pick
 from hudi_format.merge.user_merger import Folding
 from hudi_format.model import BaseFile, WriteStat, join_path
 from hudi_format.parquet.layout import NO_OBSERVER, KeyObserver, ParquetConfig

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_format.arrow.sizes import size_of
+from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.errors import CorruptFileError
 from hudi_format.merge import record_merger
 from hudi_format.merge.key_index import KeyIndex, Keys
 from hudi_format.merge.log_entries import Entries, Patches, Resolved
-from hudi_format.merge.memory_limit import MemoryLimit
 from hudi_format.merge.payloads import MergeRule
 from hudi_format.merge.spilled_records import SpilledRecords
 

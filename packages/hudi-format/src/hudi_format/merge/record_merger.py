@@ -15,15 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.spill import MemoryLimit, gather, is_large, keep
 from hudi_format.errors import SchemaError
 from hudi_format.merge import _keymerge
 from hudi_format.merge.key_index import key_groups
-from hudi_format.merge.memory_limit import MemoryLimit
 from hudi_format.merge.ordering import OrderingValues, ordering_values
 from hudi_format.merge.overlay import overlay
 from hudi_format.merge.partial_update import has_mask, has_name, is_has
 from hudi_format.merge.payloads import IS_DELETED, Gap, MergeRule, Order, Unavailable
-from hudi_format.merge.spilled_table import gather, is_large, keep
 from hudi_format.schema.meta_fields import META_COLUMNS
 
 # Values that say nothing: where the record that wins has one, the other record's value stays.

@@ -12,130 +12,19 @@ twice, in order; memory holds one part, or one batch of each.
 from __future__ import annotations
 
 import random
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from types import TracebackType
-from typing import IO, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from hudi_format.arrow.sizes import size_of
+from hudi_format.arrow.spill import MemoryLimit, SpillFile, joined, rows_in, split
 from hudi_format.arrow.text_buffers import one_text_array, text_buffers
-from hudi_format.errors import SpillError
 from hudi_format.merge import _keymerge
 from hudi_format.merge.key_index import KeyIndex, Keys
 from hudi_format.merge.log_entries import Entries, Patches, Resolved
-from hudi_format.merge.memory_limit import SPILL_PATH, MemoryLimit
-
-# A temporary file of Arrow batches, in any number of streams.
-#
-# The file has no name from its first moment on (where the system can do that; on Windows it goes when it is
-# closed), so that nothing is left of it however the process ends.
-
-
-def spill_failed(error: OSError, folder: str, written: int) -> SpillError:
-    """Error for a failed spill after `written` bytes."""
-    return SpillError(
-        "records beyond the memory limit could not be spilled to "
-        f"{folder or tempfile.gettempdir()}: {error.strerror or error}",
-        remedy=f"free space there, name another folder with {SPILL_PATH}, or raise the memory limit.",
-        folder=folder or tempfile.gettempdir(),
-        written=written,
-    )
-
-
-class SpillFile:
-    """Spill file: batches of one schema in numbered streams.
-
-    Raises:
-        SpillError: the folder is not there, is full or cannot be written.
-    """
-
-    def __init__(self, schema: pa.Schema, limit: MemoryLimit) -> None:
-        self.schema = schema
-        self._folder = limit.folder or tempfile.gettempdir()
-        self._options = pa.ipc.IpcWriteOptions(compression="lz4" if limit.compress else None)
-        self._parts: dict[int, list[tuple[int, int]]] = {}
-        self._bytes: dict[int, int] = {}
-        self._end = 0
-        self._file: IO[bytes]
-        try:
-            self._file = tempfile.TemporaryFile(dir=limit.folder or None, buffering=0)  # noqa: SIM115
-        except OSError as e:
-            raise self._failed(e) from e
-
-    def write(self, stream: int, rows: pa.Table) -> None:
-        """Append rows to a stream."""
-        if not rows.num_rows:
-            return
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, self.schema, options=self._options) as writer:
-            writer.write_table(rows)
-        data = memoryview(sink.getvalue())
-        size = len(data)
-        try:
-            self._file.seek(self._end)
-            while len(data):
-                data = data[self._file.write(data) :]
-        except OSError as e:
-            raise self._failed(e) from e
-        self._parts.setdefault(stream, []).append((self._end, size))
-        self._bytes[stream] = self._bytes.get(stream, 0) + size_of(rows)
-        self._end += size
-
-    @property
-    def streams(self) -> list[int]:
-        """Numbers of the streams with rows, ascending."""
-        return sorted(self._parts)
-
-    @property
-    def size(self) -> int:
-        """Size on disk in bytes."""
-        return self._end
-
-    def has(self, stream: int) -> bool:
-        """Whether a stream has rows."""
-        return stream in self._parts
-
-    def size_of(self, stream: int) -> int:
-        """Memory size of a stream's rows in bytes."""
-        return self._bytes.get(stream, 0)
-
-    def read(self, stream: int) -> Iterator[pa.Table]:
-        """Rows of a stream, in the pieces as written."""
-        for start, size in self._parts.get(stream, ()):
-            data = bytearray(size)
-            view = memoryview(data)
-            try:
-                self._file.seek(start)
-                while len(view):
-                    got = self._file.readinto(view)  # type: ignore[attr-defined]
-                    if not got:
-                        raise OSError(f"{len(view)} of {size} bytes are missing")
-                    view = view[got:]
-            except OSError as e:
-                raise self._failed(e) from e
-            with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
-                yield reader.read_all()
-
-    def _failed(self, error: OSError) -> SpillError:
-        return spill_failed(error, self._folder, self._end)
-
-    def close(self) -> None:
-        """Release the disk space."""
-        self._file.close()
-        self._parts.clear()
-
-    def __enter__(self) -> SpillFile:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
 
 MOST_PARTS = 64
 _MOST_DEPTH = 4  # 64 parts, parted again so often: beyond it one key alone fills a part
@@ -215,7 +104,7 @@ class SpilledRecords:
         order = pa.array(np.arange(self._next, self._next + n))
         self._next += n
         rows = self._packed(entries, order)
-        step = _rows_of(rows, max(self._limit.step, self._limit.held // 2))
+        step = rows_in(rows, max(self._limit.step, self._limit.held // 2))
         for start in range(0, n, step):
             piece = rows.slice(start, step)
             self._write(self._records, piece, piece.column(len(self._columns)), 0, 0, self._parts)
@@ -304,22 +193,18 @@ class SpilledRecords:
         out = np.empty(len(one), dtype=np.uint64)
         _keymerge.hashes(text_buffers(one), (self._seed + depth) & 0xFFFFFFFFFFFFFFFF, out)
         numbers = ((out >> np.uint64(32)) * np.uint64(parts)) >> np.uint64(32)
-        order = np.argsort(numbers.astype(np.uint8), kind="stable")
-        counts = np.bincount(numbers.astype(np.int64), minlength=parts)
-        sorted_rows = rows.take(pa.array(order))
-        start = 0
-        for number, count in enumerate(counts.tolist()):
-            file.write(first + number, sorted_rows.slice(start, count))
-            start += count
+        for number, piece in split(rows, numbers.astype(np.uint8)):
+            file.write(first + number, piece)
 
     def _part_again(self, part: int, depth: int) -> list[int]:
         """Split the records and keys of one part into new streams; returns their numbers."""
         n = len(self._columns)
         parts = min(MOST_PARTS, -(-2 * self._records.size_of(part) // self._limit.held))
         first, self._streams = self._streams, self._streams + parts
-        for rows in _gathered(self._records.read(part), self._limit.step):
+        # Put together, since repeated splits make the pieces ever smaller.
+        for rows in map(pa.Table.combine_chunks, joined(self._records.read(part), self._limit.step)):
             self._write(self._records, rows, rows.column(n), first, depth, parts)
-        for rows in _gathered(self._keys.read(part), self._limit.step):
+        for rows in map(pa.Table.combine_chunks, joined(self._keys.read(part), self._limit.step)):
             self._write(self._keys, rows, rows.column(0), first, depth, parts)
         return list(range(first, first + parts))
 
@@ -336,7 +221,7 @@ class SpilledRecords:
         resolved = self._resolver.resolve(entries)
         index = KeyIndex(resolved.keys)
         seen = np.zeros(len(resolved.keys), dtype=bool)
-        width = _rows_of(resolved.entries.rows, self._limit.held // (2 * self._parts))
+        width = rows_in(resolved.entries.rows, self._limit.held // (2 * self._parts))
         for rows in self._keys.read(part):
             hits = index.find(rows.column(0))
             met = hits >= 0
@@ -388,31 +273,12 @@ class _Cursor:
         return pa.concat_tables(out) if out else None
 
 
-def _gathered(pieces: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
-    """Pieces merged to about `size` bytes, since repeated splits make them ever smaller."""
-    some: list[pa.Table] = []
-    held = 0
-    for piece in pieces:
-        some.append(piece)
-        held += size_of(piece)
-        if held >= size:
-            yield pa.concat_tables(some).combine_chunks()
-            some, held = [], 0
-    if some:
-        yield pa.concat_tables(some).combine_chunks()
-
-
 def _ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Concatenated ranges, each `count` numbers from its start."""
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
     out: np.ndarray = np.arange(total) + np.repeat(starts - (ends - counts), counts)
     return out
-
-
-def _rows_of(rows: pa.Table, size: int) -> int:
-    """Number of these rows in `size` bytes."""
-    return max(1, int(size // max(1, size_of(rows) // max(1, rows.num_rows))))
 
 
 __all__ = ["SpilledRecords"]

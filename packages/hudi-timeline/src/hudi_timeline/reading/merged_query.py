@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from hudi_format.arrow.spill import DEFAULT_BYTES, MemoryLimit
 from hudi_format.errors import InvalidOptionError, SchemaError, UnsupportedError
 from hudi_format.file_slice.reader import SliceMerge
 from hudi_format.log.scanner import BlockScope
-from hudi_format.merge.memory_limit import DEFAULT_BYTES, MemoryLimit
 from hudi_format.merge.payloads import MergeRule, check_compared, mode_rule, payload_rule
 from hudi_format.merge.user_merger import MERGE, custom_of
 from hudi_format.model import BaseFile, FileSlice

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -13,9 +12,7 @@ import pyarrow as pa
 
 from hudi_format.arrow.input import no_rows
 from hudi_format.arrow.sizes import size_of
-from hudi_format.merge.memory_limit import MemoryLimit
-from hudi_format.merge.spilled_records import SpillFile
-from hudi_format.merge.spilled_table import is_large, keep_if_large, windows
+from hudi_format.arrow.spill import MemoryLimit, SpillFile, is_large, keep_if_large, split, windows
 
 
 class Buckets(Protocol):
@@ -95,17 +92,6 @@ def _part(rows: pa.Table, numbers: np.ndarray, file: SpillFile, limit: MemoryLim
         if size >= limit.held:
             flush()
     flush()
-
-
-def split(rows: pa.Table, numbers: np.ndarray) -> Iterator[tuple[int, pa.Table]]:
-    """Rows grouped by number, in order of arrival, without those of -1."""
-    order = np.argsort(numbers, kind="stable")
-    ordered = numbers[order]
-    rows = rows.take(pa.array(order))
-    starts = np.flatnonzero(np.diff(ordered, prepend=-2))
-    for start, end in pairwise([*starts, len(ordered)]):
-        if ordered[start] >= 0:
-            yield int(ordered[start]), rows.slice(start, end - start)
 
 
 def pieces_of(data: pa.RecordBatchReader | pa.Table, limit: MemoryLimit) -> Iterator[pa.Table]:

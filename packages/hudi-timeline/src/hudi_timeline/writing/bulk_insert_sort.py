@@ -15,14 +15,20 @@ import pyarrow.compute as pc
 
 from hudi_format._checks import imported
 from hudi_format.arrow.sizes import size_of
+from hudi_format.arrow.spill import (
+    MemoryLimit,
+    SpillFile,
+    gathered,
+    is_large,
+    keep_if_large,
+    pick,
+    split,
+    windows,
+)
 from hudi_format.keygen.record_keys import nested_column, partition_paths, record_keys
-from hudi_format.merge.memory_limit import MemoryLimit
-from hudi_format.merge.spilled_records import SpillFile
-from hudi_format.merge.spilled_table import gathered, is_large, keep_if_large, pick, windows
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_timeline.options.write_options import PARTITIONER
-from hudi_timeline.writing.bucket_shuffle import split
 from hudi_timeline.writing.bulk_insert import stored_keys
 from hudi_timeline.writing.engine import PrepareTask
 

@@ -18,15 +18,14 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_format.arrow.input import no_rows
+from hudi_format.arrow.spill import MemoryLimit, keep_if_large
 from hudi_format.errors import (
     MissingColumnError,
     OptionError,
     OrderingValueError,
 )
 from hudi_format.keygen.record_keys import made_up_keys, nested_column, partition_paths, record_keys, to_text
-from hudi_format.merge.memory_limit import MemoryLimit
 from hudi_format.merge.record_merger import one_array
-from hudi_format.merge.spilled_table import keep_if_large
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.exact import Exact

@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.spill import gather, is_large, windows
 from hudi_format.file_slice.writer import FileSpec, RowCounter, stamp
 from hudi_format.keygen.record_keys import nested_column
 from hudi_format.log.writer import LogWriter, WrittenLog
 from hudi_format.merge.record_merger import DATA_DELETED, DELETE, DELETE_DEFAULT, event_times, one_array
-from hudi_format.merge.spilled_table import gather, is_large, windows
 from hudi_format.model import WriteStat
 from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_index.tagging import record_kinds

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.file_slice.cdc_writer import CdcSettings
 from hudi_format.keygen.record_keys import KeySpec
 from hudi_format.log.block import BlockType
 from hudi_format.log.writer import DEFAULT_BLOCK_SIZE, DEFAULT_FILE_SIZE
-from hudi_format.merge.memory_limit import MemoryLimit
 from hudi_format.merge.payloads import MergeRule, payload_rule
 from hudi_format.model import BaseFile
 from hudi_format.parquet.layout import ParquetConfig

@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from hudi_format.arrow.spill import gather, is_large, windows
 from hudi_format.errors import HudiError
 from hudi_format.file_slice.cdc_writer import CdcWriter
 from hudi_format.file_slice.writer import Carry, FileSpec, Incoming, RowCounter, concat_file, merge_file
@@ -26,7 +27,6 @@ from hudi_format.merge.record_merger import (
     event_times,
     merged_column,
 )
-from hudi_format.merge.spilled_table import gather, is_large, windows
 from hudi_format.merge.user_merger import folded_alone
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.parquet.layout import KeyObserver

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.errors import (
     InvalidOptionError,
     MissingColumnError,
@@ -23,7 +24,6 @@ from hudi_format.errors import (
 from hudi_format.file_slice.cdc_writer import CdcSettings
 from hudi_format.keygen.record_keys import KeySpec
 from hudi_format.log.encoder import block_type
-from hudi_format.merge.memory_limit import MemoryLimit
 from hudi_format.merge.payloads import IS_DELETED, MergeRule, Order, check_compared, payload_rule
 from hudi_format.merge.user_merger import MERGE, custom_of
 from hudi_format.parquet.layout import ParquetConfig
