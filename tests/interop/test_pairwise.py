@@ -6,7 +6,6 @@ two change places.  After each, both tables hold the same rows, read by both.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -14,22 +13,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_format.schema.input_rows import as_reader
-from hudi_format.storage.open import open_storage
-from hudi_timeline.writing.local_engine import LocalEngine
-from hudi_timeline.writing.operation import execute
-from interop import ours
 from interop.apache_hudi import ApacheHudi
 from interop.pairwise import covering_array, pairs_of
-from interop.rows import assert_same_rows
-from interop.samples import ALL_TYPES, TRIPS, Row, Rows, Shape
+from interop.samples import ALL_TYPES, TRIPS, Shape
+from interop.twins import Twins
 
-OPERATION = "hoodie.datasource.write.operation"
 KEYGEN = "hoodie.datasource.write.keygenerator.class"
-# Lists that Apache Hudi 0.15.0 wrote by bulk_insert's row writer are null after its own next upsert of that file.
-WRITER_BUG = {"hoodie.datasource.write.row.writer.enable": "false"}
-# They differ from writer to writer.
-OWN = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"]
 TIME_BASED = {
     "hoodie.keygen.timebased.timestamp.type": "DATE_STRING",
     "hoodie.keygen.timebased.input.dateformat": "yyyy-MM-dd",
@@ -97,53 +86,6 @@ def _shape(case: dict[str, str]) -> Shape:
     )  # fmt: skip
 
 
-class Twins:
-    """Two tables with one history, written in turn."""
-
-    def __init__(self, folder: Path, case: dict[str, str], apache: ApacheHudi) -> None:
-        self.paths = (folder / "begun-by-us", folder / "begun-by-apache")
-        self.shape, self.apache = _shape(case), apache
-        plain = replace(self.shape, partitions=tuple(p.partition(":")[0] for p in self.shape.partitions))
-        self.rows = Rows(plain)
-        self.written: dict[str, Row] = {}
-        self.step = 0
-
-    def new(self, n: int) -> list[Row]:
-        return [self._dated(r) for r in self.rows.new(n)]
-
-    def changed(self, n: int) -> list[Row]:
-        return [self._dated(r) for r in self.rows.changed(list(self.written.values()), n)]
-
-    def _dated(self, row: Row) -> Row:
-        return row | {"day": f"2024-02-{10 + int(row['uuid'][3:]) % 2}"}
-
-    def write(self, operation: str, rows: list[Row]) -> None:
-        """The same rows into both, by the two writers; the next time the other way round."""
-        table = pa.Table.from_pylist(rows, schema=self.shape.schema)
-        options = {**self.shape.write_options(), OPERATION: operation}
-        mine, theirs = self.paths if self.step % 2 == 0 else self.paths[::-1]
-        execute(LocalEngine(), open_storage(str(mine)), as_reader(table), options)
-        self.apache.write(theirs, table, {**options, **WRITER_BUG})
-        self.step += 1
-        for row in rows:
-            if operation == "delete":
-                self.written.pop(row["uuid"], None)
-            else:
-                self.written[row["uuid"]] = row
-
-    def check(self) -> None:
-        by_apache = [self.apache.read(p).drop_columns(OWN) for p in self.paths]
-        by_us = [ours.read(p).drop_columns(OWN) for p in self.paths]
-        try:
-            assert by_apache[0].num_rows > 0
-            assert_same_rows(by_apache[0], by_apache[1], ["uuid"], ordered_columns=False)
-            assert_same_rows(by_us[0], by_apache[0], ["uuid"], ordered_columns=False)
-            assert_same_rows(by_us[1], by_apache[1], ["uuid"], ordered_columns=False)
-        except AssertionError as e:
-            e.add_note(f"after step {self.step}")
-            raise
-
-
 def test_the_array_covers_every_pair() -> None:
     covered = set().union(*(pairs_of(c) for c in CASES))
     missing = {
@@ -167,7 +109,7 @@ def test_the_array_covers_every_pair() -> None:
     ],
 )
 def test_twins(tmp_path: Path, apache: ApacheHudi, case: dict[str, str]) -> None:
-    twins = Twins(tmp_path, case, apache)
+    twins = Twins(tmp_path, _shape(case), apache)
     twins.write(case["operation"], twins.new(30))
     twins.check()
     twins.write("upsert", twins.changed(8) + twins.new(6))

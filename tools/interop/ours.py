@@ -51,6 +51,11 @@ def write(
     return method(rows, options=options)
 
 
+def table(path: str | os.PathLike[str]) -> HudiTable:
+    """The table at a path."""
+    return HudiTable.open(str(path))
+
+
 def read(path: str | os.PathLike[str], *, as_of: str | None = None) -> pa.Table:
     """All columns and rows of a table."""
     return HudiTable.open(str(path)).read(as_of=as_of).to_arrow()
