@@ -1,6 +1,7 @@
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -8,7 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hudi_format.errors import SchemaError, WriteFailedError
+from hudi_format.errors import ConcurrentWriterError, SchemaError, UnsupportedError, WriteFailedError
+from hudi_format.file_slice.writer import stamp
 from hudi_format.log.block import BlockType
 from hudi_format.log.delete_block import OrderingType, read_deletes
 from hudi_format.log.reader import LogFileReader
@@ -205,6 +207,72 @@ def test_a_failed_append_is_taken_back_by_a_command_block(table, tmp_path, monke
     assert values(table) == {**before, "2": 22.0, "3": 33.0}
     assert table.verify() == []
     assert not markers.list_instants(LocalStorage(str(tmp_path / "t")))
+
+
+def test_an_attempt_that_outlives_its_write_leaves_no_log_file(table, tmp_path, monkeypatch):
+    late = []
+    real = log_append.append_log
+
+    def kept(*arguments):
+        late.append(arguments)
+        return real(*arguments)
+
+    monkeypatch.setattr(workers, "append_log", kept)
+    table.upsert(rows(("1", "a", 2, 9.0)), options=NO_SMALL_FILES)
+    before = sorted(p.name for p in (tmp_path / "t/a").iterdir())
+    context, bucket, given, token, counter = late[0]
+    with pytest.raises(ConcurrentWriterError):
+        real(context, bucket, given, TaskToken(token.partition_id, 0, 5), counter)
+    # Also where it had begun before the commit, which took its marker away.
+    context = replace(context, completed="")
+    files = log_append._LogFiles(context, bucket, bucket.log, TaskToken(token.partition_id, 0, 6))
+    files.writer.append_rows(stamp(given, files.spec, counter))
+    markers.delete(context.storage, context.instant)
+    with pytest.raises(ConcurrentWriterError):
+        files.close()
+    files.abort()
+    assert sorted(p.name for p in (tmp_path / "t/a").iterdir()) == before
+
+
+def test_validators_see_the_merged_rows(table):
+    seen = {}
+
+    def look(change):
+        seen["changed"] = sorted(change.rows(["id"]).to_arrow().column("id").to_pylist())
+        seen["deleted"] = change.deleted().column(0).to_pylist()
+        seen["before"], seen["after"] = (
+            {r["id"]: r["v"] for r in s(["id", "v"]).to_arrow().to_pylist()}
+            for s in (change.before, change.after)
+        )
+
+    table.upsert(rows(("1", "a", 2, 9.0)), options=NO_SMALL_FILES)
+    table.delete(pa.table({"id": ["2"], "p": ["a"]}), options=NO_SMALL_FILES)
+    table.upsert(rows(("1", "a", 3, 8.0)), options=NO_SMALL_FILES, validators=[look])
+    assert (seen["changed"], seen["deleted"]) == (["1"], [])
+    assert (seen["before"]["1"], seen["after"]["1"], "2" in seen["before"]) == (9.0, 8.0, False)
+    table.delete(pa.table({"id": ["3"], "p": ["a"]}), options=NO_SMALL_FILES, validators=[look])
+    assert seen["deleted"] == ["3"]
+
+
+@pytest.mark.parametrize(
+    "query", ["select count(*) from <TABLE_NAME>#6", "select sum(v) from <TABLE_NAME>#23.0"]
+)
+def test_sql_validators_see_the_merged_rows(table, query):
+    named = {
+        **NO_SMALL_FILES,
+        "hoodie.precommit.validators": "org.apache.hudi.client.validator.SqlQuerySingleResultPreCommitValidator",
+        "hoodie.precommit.validators.single.value.sql.queries": query,
+    }
+    table.upsert(rows(("1", "a", 2, 9.0)), options=named)
+
+
+def test_a_merge_that_compares_is_refused_with_a_global_index(tmp_path):
+    t = made(
+        tmp_path / "t", payload="DefaultHoodieRecordPayload", options={"hoodie.index.type": "GLOBAL_SIMPLE"}
+    )
+    t.bulk_insert(rows(("1", "a", 1, 1.0)))
+    with pytest.raises(UnsupportedError, match="GLOBAL_SIMPLE"):
+        t.upsert(rows(("1", "b", 2, 2.0)))
 
 
 def test_a_value_that_does_not_fit_the_schema_fails_before_anything_is_written(table, tmp_path):

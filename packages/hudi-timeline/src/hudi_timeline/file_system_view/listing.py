@@ -41,6 +41,22 @@ class PartitionFilter(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class ThesePartitions:
+    """Partition filter that admits given paths."""
+
+    paths: frozenset[str]
+
+    def keep(self, partitions: Sequence[str]) -> Sequence[bool]:
+        return [p in self.paths for p in partitions]
+
+    def keep_below(self, folders: Sequence[str]) -> Sequence[bool]:
+        return [any(p.startswith(f"{folder}/") for p in self.paths) for folder in folders]
+
+    def keep_inside(self, partitions: Sequence[str]) -> Sequence[bool]:
+        return self.keep_below(partitions)
+
+
+@dataclass(frozen=True, slots=True)
 class Listing:
     """Files by partition path, from one walk over the table.
 

@@ -22,6 +22,7 @@ from hudi_index.metadata_table import merger
 from hudi_timeline import metadata_table
 from hudi_timeline.file_system_view.base_files import SCHEMA
 from hudi_timeline.file_system_view.file_slices import checked_slices
+from hudi_timeline.file_system_view.listing import PartitionFilter
 from hudi_timeline.file_system_view.partition_values import (
     PartitionColumn,
     copied_columns,
@@ -181,9 +182,13 @@ class MergedSource(SnapshotSource):
         columns = copied_columns(config, self.snapshot.schema)
         return PartitionPruner(self.predicate.expression, self.schema, config, columns, exact=False)
 
+    def _wanted(self) -> PartitionFilter | None:
+        """Filter of the partitions to list."""
+        return self._pruner()
+
     def _planned(self, snapshot: TableSnapshot) -> ScanPlan:
         written = snapshot.written()
-        wanted = self._pruner()
+        wanted = self._wanted()
         listing = snapshot.listing(wanted, written=written)
         slices, committed = checked_slices(snapshot, listing.files, written, wanted=wanted)
         columns = list(zip(*(_row(s.base_file) for s in slices if s.base_file is not None), strict=True))

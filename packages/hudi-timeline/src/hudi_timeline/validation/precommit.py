@@ -21,11 +21,13 @@ from hudi_format._checks import imported
 from hudi_format.arrow.input import checked_table
 from hudi_format.errors import HudiError, UnsupportedError, ValidationError
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from hudi_timeline.file_system_view.listing import PartitionFilter, ThesePartitions
 from hudi_timeline.file_system_view.partition_values import PartitionColumn, partition_columns
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, snapshot_of
 from hudi_timeline.options.read_config import ReadConfig
 from hudi_timeline.options.write_options import VALIDATORS
 from hudi_timeline.reading.filters import make_predicate
+from hudi_timeline.reading.incremental_query import MergedIncrementalSource
 from hudi_timeline.reading.incremental_range import IncrementalSource, Range, incremental_schema
 from hudi_timeline.reading.merged_query import MergedSource, merged_schema
 from hudi_timeline.reading.plan import ScanPlan
@@ -111,7 +113,8 @@ class Change:
             )
         schema = incremental_schema(self.later)
         instants = tuple(i for i in self.later.instants if i.time == self.instant)
-        source = IncrementalSource(
+        merged = config.table_type == "MERGE_ON_READ"
+        source = (MergedIncrementalSource if merged else IncrementalSource)(
             self.later,
             Range("", self.instant, instants, checkpoint=self.instant),
             schema,
@@ -141,9 +144,7 @@ class Change:
                 remedy="compare before() and after().",
             )
         keys = [PARTITION_PATH, RECORD_KEY]
-        was, now = (
-            _scan_of(StateSource.of(s, self.partitions), keys).to_arrow() for s in (self.earlier, self.later)
-        )
+        was, now = (_scan_of(_state(s, self.partitions), keys).to_arrow() for s in (self.earlier, self.later))
         return was.join(now, keys, join_type="left anti").select([RECORD_KEY, PARTITION_PATH])
 
     def frame(self, scan: Scan) -> Any:
@@ -153,7 +154,7 @@ class Change:
     def changed_partitions(self) -> tuple[Scan, Scan]:
         """The changed partitions before and after the write, as the SQL validators see them."""
         return tuple(  # type: ignore[return-value]
-            _scan_of(StateSource.of(s, self.partitions), None) for s in (self.earlier, self.later)
+            _scan_of(_state(s, self.partitions), None) for s in (self.earlier, self.later)
         )
 
 
@@ -189,6 +190,25 @@ class StateSource(SnapshotSource):
 
     def plan(self) -> ScanPlan:
         return self._plan_of(self.snapshot.files(self.partitions))
+
+
+@dataclass(frozen=True, slots=True)
+class MergedState(MergedSource):
+    """Partitions of a snapshot of a merge-on-read table."""
+
+    partitions: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, snapshot: TableSnapshot, partitions: tuple[str, ...]) -> MergedState:
+        return cls(snapshot, merged_schema(snapshot.config, snapshot.schema), partitions=partitions)
+
+    def _wanted(self) -> PartitionFilter:
+        return ThesePartitions(frozenset(self.partitions))
+
+
+def _state(snapshot: TableSnapshot, partitions: tuple[str, ...]) -> SnapshotSource:
+    merged = snapshot.config.table_type == "MERGE_ON_READ"
+    return (MergedState if merged else StateSource).of(snapshot, partitions)
 
 
 def _scan(snapshot: TableSnapshot, columns: Sequence[str] | None, filter: Filter) -> Scan:

@@ -72,10 +72,15 @@ def confirm(context: WriteContext, guard: Callable[[], None], *paths: str) -> No
         guard()
     except ConcurrentWriterError:
         for path in paths:
-            context.storage.delete(path)
+            remove(context, path)
         raise
     # By who wrote it, and before it is reported: a commit that outlives a power failure names no file that does not.
     flush(context.storage, list(paths))
+
+
+def remove(context: WriteContext, path: str) -> None:
+    """Remove a file of this attempt."""
+    context.storage.delete(path)
 
 
 def new_observer(context: WriteContext) -> KeyObserver:

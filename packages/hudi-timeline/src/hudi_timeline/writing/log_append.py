@@ -19,15 +19,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_format.arrow.spill import gather, is_large, windows
+from hudi_format.errors import ConcurrentWriterError
 from hudi_format.file_slice.writer import FileSpec, RowCounter, stamp
 from hudi_format.keygen.record_keys import nested_column
 from hudi_format.log.writer import LogWriter, WrittenLog
 from hudi_format.merge.record_merger import DATA_DELETED, DELETE, DELETE_DEFAULT, event_times, one_array
-from hudi_format.model import WriteStat
+from hudi_format.model import WriteStat, join_path
 from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_index.tagging import record_kinds
 from hudi_timeline.concurrency.markers import APPEND, append_token
-from hudi_timeline.writing.file_writer import confirm, file_spec, start_file
+from hudi_timeline.writing.file_writer import confirm, file_spec, remove, start_file
 from hudi_timeline.writing.tasks import Bucket, LogTarget, TaskToken, WriteContext
 
 
@@ -115,7 +116,18 @@ class _LogFiles:
         )  # fmt: skip
 
     def _announce(self, name: str) -> None:
-        self._guards[name] = start_file(self._context, self._bucket.partition, name, APPEND)
+        context, partition = self._context, self._bucket.partition
+        self._guards[name] = start_file(context, partition, name, APPEND)
+        # After the marker: a commit either sees the marker, or is seen here.  Blocks count by their instant, whatever
+        # the commit says of their file.
+        if context.completed and context.storage.info(context.completed) is not None:
+            raise ConcurrentWriterError(
+                "the write was completed without this attempt",
+                table=context.storage.uri,
+                instant=context.instant,
+                file=join_path(partition, name),
+                remedy="nothing of this attempt is visible, and nothing is to be done.",
+            )
 
     def append_deletes(self, rows: pa.Table, gone: np.ndarray, without_order: np.ndarray) -> None:
         """Append the delete block."""
@@ -134,8 +146,13 @@ class _LogFiles:
         return written
 
     def abort(self) -> None:
-        """Close what is open; the rollback of the write takes the files back."""
+        """Close and remove the files, which no one else has a name for.
+
+        The write may be completed without this attempt: then their blocks would count.
+        """
         self.writer.close()
+        for name in self._guards:
+            remove(self._context, join_path(self._bucket.partition, name))
 
 
 class LogSpec(FileSpec):

@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from hudi_format.errors import DuplicateKeyError, HudiError, SchemaError, TableExistsError
+from hudi_format.errors import DuplicateKeyError, HudiError, SchemaError, TableExistsError, UnsupportedError
 from hudi_format.keygen.partition_path import check_safe
 from hudi_format.model import BaseFile, FileSlice, WriteStat
 from hudi_format.schema.avro import to_avro
@@ -548,6 +548,7 @@ def _replace(
             chosen = choose(plan.config.partitions_to_delete, counts, existing)
             partitions, warnings = chosen.found, chosen.warnings()
             replaced = {p: [] for p in chosen.listed}
+            _refuse_planned(snapshot, chosen.found)
         slices = newest_slices_of(snapshot, partitions)
         for file_slice in slices:
             replaced.setdefault(file_slice.partition, []).append(file_slice.file_id)
@@ -559,6 +560,22 @@ def _replace(
         stats = _route_and_write(engine, frame, {}, plan, phases, transaction, context, new_files_only=True)
     dropped = None if stats else _rows_of(slices, snapshot)
     return _finish(run, transaction, table, stats, replaced, dropped_rows=dropped)
+
+
+def _refuse_planned(snapshot: TableSnapshot, partitions: Sequence[str]) -> None:
+    """Refuse to delete partitions with file groups in a pending compaction.
+
+    Raises:
+        UnsupportedError: the compaction, and how many file groups.
+    """
+    planned = {g: at for g, at in pending_compactions(snapshot).items() if g[0] in partitions}
+    if planned:
+        raise UnsupportedError(
+            f"{len(planned)} file groups of these partitions are in the pending compaction {min(planned.values())}",
+            table=snapshot.storage.uri,
+            remedy="run or unschedule the compaction, then delete the partitions.",
+            instants=sorted(set(planned.values())),
+        )
 
 
 def _rows_of(slices: Sequence[FileSlice], snapshot: TableSnapshot) -> int | None:

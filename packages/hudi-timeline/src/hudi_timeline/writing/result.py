@@ -73,7 +73,12 @@ class CommitResult:
     @property
     def files_rewritten(self) -> int:
         """Number of rewritten file groups."""
-        return sum(s.prev_commit != "null" for s in self.write_stats)
+        return sum(s.prev_commit != "null" and "logVersion" not in s.extra for s in self.write_stats)
+
+    @property
+    def log_files_written(self) -> int:
+        """Number of new log files."""
+        return sum("logVersion" in s.extra for s in self.write_stats)
 
     @property
     def bytes_written(self) -> int:
@@ -163,4 +168,6 @@ class CommitResult:
     def _files(self) -> str:
         replaced = sum(len(ids) for ids in self.replaced.values())
         files = f"{self.files_written} new and {self.files_rewritten} rewritten files"
+        if self.log_files_written:
+            files += f", {self.log_files_written} log files"
         return f"{files}, {replaced} replaced" if replaced else files

@@ -73,6 +73,7 @@ class WriteContext:
         storage: the table's storage.
         instant: this write's instant time.
         inflight: path of its inflight file; without it no file is begun.
+        completed: path of its completed file; beside it no log file is begun.
         schema: columns of the data files without meta columns, in order.
         input_schema: columns of the rows before those that only the partition path keeps are left out; None for
             `schema`.
@@ -112,6 +113,7 @@ class WriteContext:
     virtual: bool = False
     stored_keys: bool = False
     memory: MemoryLimit | None = None
+    completed: str = ""
     log: LogConfig = field(default_factory=LogConfig)
     cdc: CdcSettings | None = None
 

@@ -45,7 +45,14 @@ from hudi_timeline.options.file_options import INDEX_TYPE
 from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.options.write_options import PREPPED
 from hudi_timeline.table_config import TableConfig
-from hudi_timeline.timeline.instant import COMMIT, DELTA_COMMIT, INFLIGHT, REPLACE_COMMIT, instant_path
+from hudi_timeline.timeline.instant import (
+    COMMIT,
+    COMPLETED,
+    DELTA_COMMIT,
+    INFLIGHT,
+    REPLACE_COMMIT,
+    instant_path,
+)
 from hudi_timeline.transaction import overwrite
 from hudi_timeline.transaction.transaction import Transaction
 from hudi_timeline.transaction.write_basis import NOTHING, Basis
@@ -294,6 +301,21 @@ def plan_for(
             f"the merge {rule.custom or rule.name} is not supported with {index}",
             table=storage.uri,
             remedy="use an index within partitions on a new table.",
+            option=INDEX_TYPE,
+        )
+    table_type = config.table_type if old is None else old.table_type
+    compares = rule.against_stored != Order.LATER or rule.fill_stored
+    if (
+        table_type == MERGE_ON_READ
+        and compares
+        and index in (GLOBAL_SIMPLE, GLOBAL_BLOOM)
+        and operation == "upsert"
+    ):
+        # A record that moves is compared with the stored one, which may stand in a log.
+        raise UnsupportedError(
+            f"the merge {rule.name} is not supported with {index} on a merge-on-read table",
+            table=storage.uri,
+            remedy="use an index within partitions on a new table, or the payload OverwriteWithLatestAvroPayload.",
             option=INDEX_TYPE,
         )
     if operation == "insert_overwrite" and config.overwrite_mode == "STATIC":
@@ -548,6 +570,7 @@ def write_context(plan: Plan, transaction: Transaction, table: TableConfig) -> W
         storage=transaction.storage,
         instant=transaction.instant,
         inflight=instant_path(transaction.instant, transaction.action, INFLIGHT),
+        completed=instant_path(transaction.instant, transaction.action, COMPLETED),
         schema=plan.schema,
         input_schema=plan.input_schema,
         virtual=plan.virtual,
