@@ -171,8 +171,12 @@ def test_deletes_with_and_without_ordering_values_are_told_apart():
                 if b.type is BlockType.DELETE:
                     deletes = read_deletes(b, log.content(b))
                     found |= {p.type for p in deletes.ordering}
-                    column = deletes.ordering_array()
-                    assert (np.array([v is None for v in column.to_pylist()]) == deletes.is_default).all()
+                    given = np.zeros(len(deletes), bool)
+                    for part in deletes.ordering:
+                        given[part.rows] = [
+                            v != 0 or part.type is not OrderingType.INT for v in part.values.to_pylist()
+                        ]
+                    assert (given == ~deletes.is_default).all()
     assert found == {OrderingType.INT, OrderingType.LONG}
 
 
@@ -203,19 +207,19 @@ def test_several_ordering_fields_come_as_tuples():
     assert part.type is OrderingType.ARRAY
     assert part.values == [(7, None, "ä", date(1970, 1, 1) + timedelta(3), Decimal("1.5"))]
     assert deletes.is_default.tolist() == [False, True]
-    with pytest.raises(UnsupportedError):
-        deletes.ordering_array()
 
 
 def test_values_of_several_types_stay_apart():
     deletes = read(
         encode([("a", "", ("LongWrapper", {"value": 7})), ("b", "", ("StringWrapper", {"value": "7"}))])
     )
-    with pytest.raises(UnsupportedError, match="LONG, STRING"):
-        deletes.ordering_array()
+    assert [(p.type, p.rows.tolist(), p.values.to_pylist()) for p in deletes.ordering] == [
+        (OrderingType.LONG, [0], [7]),
+        (OrderingType.STRING, [1], ["7"]),
+    ]
     one = read(encode([("a", "", ("LongWrapper", {"value": 7})), ("b", "", ("IntWrapper", {"value": 0}))]))
-    assert one.ordering_array().to_pylist() == [7, None]
-    assert read(encode([("a", "", None)])).ordering_array().to_pylist() == [None]
+    assert one.is_default.tolist() == [False, True]
+    assert read(encode([("a", "", None)])).is_default.tolist() == [True]
 
 
 def test_arrays_in_counted_blocks_are_read():

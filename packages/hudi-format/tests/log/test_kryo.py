@@ -54,8 +54,6 @@ def test_ordering_values_of_version_2_keep_their_types():
         OrderingType.STRING: {2: "text"},
     }
     assert deletes.is_default.tolist() == [False, False, False, True, False]
-    with pytest.raises(UnsupportedError):
-        deletes.ordering_array()
 
 
 @pytest.mark.req("LF-13", "LF-11")
@@ -82,7 +80,6 @@ def test_every_class_of_ordering_value_is_read(name, kind, value):
     assert rows(deletes) == [("k", "p"), ("l", "p")]
     (part,) = deletes.ordering
     assert (part.type, part.values.to_pylist()) == (kind, [value, value])
-    assert deletes.ordering_array().to_pylist() == [value, value]
 
 
 @pytest.mark.req("LF-13")

@@ -1,6 +1,5 @@
 """Sizes and counts that the input made up: refused, without the memory or the time that they ask for."""
 
-import base64
 import io
 import json
 import struct
@@ -24,7 +23,6 @@ from hudi_format.log.corruption import check_file
 from hudi_format.log.data_block import BlockDecoder
 from hudi_format.log.delete_block import read_deletes
 from hudi_format.log.kryo import KryoError, read_kryo
-from hudi_format.log.positions import RoaringError, read_roaring64, record_positions
 from hudi_format.log.reader import LogFileReader
 from hudi_format.schema.avro import from_avro, to_avro
 
@@ -249,25 +247,6 @@ def test_times_that_are_none_in_deletes_of_several_ordering_fields(branch, numbe
     deletes = zigzag(1) + zigzag(1) + zigzag(1) + b"k" + zigzag(0) + zigzag(12) + value + b"\0"
     with pytest.raises(CorruptFileError, match="outside"):
         read_deletes(*one(1, struct.pack(">ii", 3, len(deletes)) + deletes))
-
-
-def roaring(containers):
-    """All numbers of so many containers, as runs: ten bytes each."""
-    out = struct.pack("<QII", 1, 0, 12347 | (containers - 1) << 16) + b"\xff" * ((containers + 7) // 8)
-    out += b"".join(struct.pack("<HH", i, 65535) for i in range(containers))
-    if containers >= 4:
-        out += bytes(4 * containers)
-    return out + struct.pack("<HHH", 1, 0, 65535) * containers
-
-
-def test_bitmaps():
-    assert len(read_roaring64(roaring(4))) == 4 << 16
-    with little_memory(), pytest.raises(RoaringError, match="numbers"):
-        read_roaring64(roaring(20_000))
-    text = base64.b64encode(roaring(100)).decode()
-    with pytest.raises(CorruptFileError, match="numbers"):
-        record_positions(LogBlock("f", 0, 0, BlockType.AVRO_DATA, {5: text}, 0, 1000))
-    assert len(record_positions(LogBlock("f", 0, 0, BlockType.AVRO_DATA, {5: text}, 0, 200_000))) == 100 << 16
 
 
 class Counted(io.BytesIO):

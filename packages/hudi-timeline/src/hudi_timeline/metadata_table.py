@@ -42,11 +42,6 @@ def built(config: TableConfig) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*config.metadata_partitions, *config.metadata_partitions_inflight)))
 
 
-def only_files(config: TableConfig) -> bool:
-    """Whether only the file listing is built, which is cheap to rebuild."""
-    return set(built(config)) <= {FILES}
-
-
 def drop(storage: Storage, config: TableConfig, *, is_gone: bool = False) -> tuple[TableConfig, str]:
     """Remove the metadata table, under the table's lock and after the feature gate.
 

@@ -6,7 +6,7 @@ Source: the key generators of Apache Hudi 0.15 and `HoodieSparkKeyGeneratorFacto
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from hudi_format.errors import ConflictingOptionError, InvalidOptionError, UnsupportedError
@@ -179,15 +179,6 @@ class KeySpec:
             url_encode=url_encode,
             options=options,
         )
-
-    def with_style(self, *, hive_style: bool, url_encode: bool) -> KeySpec:
-        """The same fields with other partition path styles."""
-        return replace(self, hive_style=hive_style, url_encode=url_encode)
-
-    def of_records(self) -> KeySpec:
-        """The same record keys without partition paths."""
-        kind: Kind = "GLOBAL_DELETE" if self.kind == "GLOBAL_DELETE" else "NON_PARTITION"
-        return KeySpec(self.key_fields, (), kind, timestamp_zone=self.timestamp_zone)
 
 
 def _fields(names: Sequence[str]) -> tuple[str, ...]:

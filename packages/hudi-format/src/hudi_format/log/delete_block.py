@@ -112,28 +112,6 @@ class DeleteBlock:
                 out[part.rows] = part.values.to_numpy(zero_copy_only=False) == 0  # type: ignore[union-attr]
         return out
 
-    def ordering_array(self) -> pa.Array:
-        """The ordering values as one array, null for defaults.
-
-        Raises:
-            UnsupportedError: they are of several types, or of several fields.
-        """
-        default = self.is_default
-        parts = [p for p in self.ordering if not default[p.rows].all()]
-        if not parts:
-            return pa.nulls(len(self.keys))
-        if len(parts) > 1 or parts[0].type is OrderingType.ARRAY:
-            names = ", ".join(sorted(p.type.name for p in parts))
-            raise UnsupportedError(
-                f"deletes of one block have ordering values of several types ({names})",
-                remedy="use `ordering`, which keeps them apart.",
-            )
-        places = np.full(len(self.keys), -1, np.int64)
-        places[parts[0].rows] = np.arange(len(parts[0].rows))
-        places[default] = -1
-        values: pa.Array = parts[0].values
-        return values.take(pa.array(places, mask=places < 0))
-
 
 def read_deletes(block: LogBlock, content: pa.Buffer) -> DeleteBlock:
     """The deletes of a delete block.

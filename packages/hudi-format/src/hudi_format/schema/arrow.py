@@ -14,8 +14,8 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.types as pt
 
-from hudi_format.errors import MissingColumnError, SchemaError
-from hudi_format.schema.casts import convert, is_any_list, stored_leaf, unwrapped
+from hudi_format.errors import SchemaError
+from hudi_format.schema.casts import is_any_list, stored_leaf, unwrapped
 from hudi_format.schema.meta_fields import META_COLUMNS
 
 Batch = TypeVar("Batch", pa.RecordBatch, pa.Table)
@@ -116,24 +116,6 @@ def _refused(path: str, kind: pa.DataType, reason: str, remedy: str) -> SchemaEr
     return SchemaError(
         f"column {path} has type {kind}: {reason}", remedy=remedy, column=path, source=str(kind)
     )
-
-
-def normalize_batch(batch: Batch, schema: pa.Schema) -> Batch:
-    """The rows in the columns of `schema`, their normalised schema.
-
-    Raises:
-        MissingColumnError: a column of `schema` is not there.
-        SchemaError: a value does not survive, such as nanoseconds; names the column.
-    """
-    if batch.schema.equals(schema, check_metadata=True):
-        return batch
-    columns = []
-    for field in schema:
-        index = batch.schema.get_field_index(field.name)
-        if index < 0:
-            raise MissingColumnError(f"the data lacks column {field.name}", column=field.name)
-        columns.append(required(convert(batch.column(index), field.type, field.name), field))
-    return type(batch).from_arrays(columns, schema=schema)
 
 
 def required(column: pa.Array | pa.ChunkedArray, field: pa.Field) -> pa.Array | pa.ChunkedArray:
