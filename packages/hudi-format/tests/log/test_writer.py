@@ -41,11 +41,13 @@ def writer(storage, **more):
 
 def ordering_of(deletes):
     """The ordering values of deletes of one type, null for defaults."""
-    (part,) = (p for p in deletes.ordering if not deletes.is_default[p.rows].all())
-    values = [None] * len(deletes)
-    for row, value in zip(part.rows.tolist(), part.values.to_pylist(), strict=True):
-        values[row] = None if deletes.is_default[row] else value
-    return pa.array(values, part.values.type)
+    values, kind = [None] * len(deletes), pa.null()
+    for part in deletes.ordering:
+        for row, value in zip(part.rows.tolist(), part.values.to_pylist(), strict=True):
+            if not deletes.is_default[row]:
+                assert kind in (pa.null(), part.values.type)
+                values[row], kind = value, part.values.type
+    return pa.array(values, kind)
 
 
 def read_all(storage, path):
