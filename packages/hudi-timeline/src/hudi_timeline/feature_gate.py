@@ -325,10 +325,12 @@ def check_service(
     options: TransactionConfig,
     *,
     allowed: Collection[str] = (),
+    also: Collection[str] = (),
 ) -> None:
     """Refuse a table service that would damage the table.
 
     Args:
+        also: further features of the gate that this service would harm.
         allowed: features that the service is made for: "pending restore" for the restore that another process did not
             finish, a table version for its upgrade.
 
@@ -336,8 +338,8 @@ def check_service(
         UnsupportedError: the table has a feature that it would damage.
     """
     facts = TableFeatures(storage, config, timeline, options)
-    features = _SERVICE_FEATURES.difference(allowed)
-    _check("change", facts, [e for e in GATE if e.feature in features])
+    features = _SERVICE_FEATURES.union(also).difference(allowed)
+    _check("change", facts, [e for e in GATE if e.feature in features and WRITE in e.applies])
 
 
 def check_read(storage: Storage, config: TableConfig, timeline: Timeline | None = None) -> None:

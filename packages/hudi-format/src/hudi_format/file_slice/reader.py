@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 
@@ -39,8 +39,15 @@ from hudi_format.log.delete_block import DeleteBlock, OrderingType, read_deletes
 from hudi_format.log.scanner import BlockScope, SliceLog
 from hudi_format.merge import record_merger
 from hudi_format.merge.log_entries import Entries, Patches
-from hudi_format.merge.log_records import OnePerKey, Records, Resolver
-from hudi_format.merge.ordering import of_column, of_several, same_class, sequences, widened
+from hudi_format.merge.log_records import MergeCounts, OnePerKey, Records, Resolver
+from hudi_format.merge.ordering import (
+    null_is_zero,
+    of_column,
+    of_several,
+    same_class,
+    sequences,
+    widened,
+)
 from hudi_format.merge.overlay import written_out
 from hudi_format.merge.partial_update import has_mask, is_has, partial_schema, with_marks
 from hudi_format.merge.payloads import IS_DELETED, MODES, MergeRule, Order
@@ -165,23 +172,12 @@ class SliceMerge:
             column = nested_column(rows, self.ordering_field)
             if self.rule.sequence and column is not None:
                 return sequences(column)
-            return _null_is_zero(column) if self.rule.tombstones_compare else column
+            return null_is_zero(column) if self.rule.tombstones_compare else column
         found = [nested_column(rows, f) for f in (self.ordering_field, *self.more_ordering)]
         columns = [record_merger.one_array(c) for c in found if c is not None]
         if len(columns) < len(found):
             return None
         return pa.StructArray.from_arrays(columns, [str(n) for n in range(len(columns))])
-
-
-def _null_is_zero(column: pa.Array | pa.ChunkedArray | None) -> pa.Array | pa.ChunkedArray | None:
-    """Ordering values as Apache Hudi 1.x compares them: int 0 in place of null.
-
-    Only values that are themselves ints in Java compare with it; with others it fails on such a record, and null
-    stays before all else here.
-    """
-    if column is None or not column.null_count or not pa.types.is_int32(column.type):
-        return column
-    return pc.fill_null(column, 0)
 
 
 class LogRecords:
@@ -191,6 +187,9 @@ class LogRecords:
         files: the slice's log files, in any order.
         schema: the columns, as `SliceMerge.merge_schema` gives them.
         committed: what completed instants say that they wrote, by path; see `SliceLog`.
+
+    Attributes:
+        counts: what was read and merged so far.
 
     Raises:
         MissingFileError, CorruptFileError: naming the log file, and where in it.
@@ -209,6 +208,7 @@ class LogRecords:
         committed: Mapping[str, Sequence[CommittedRange]] | None = None,
     ) -> None:
         self._merge = merge
+        self.counts = MergeCounts()
         limit = merge.limit
         expected = 2 * sum(max(f.size, 0) for f in files)  # encoded records about double when decoded
         in_ranges = limit is not None and expected > limit.held
@@ -222,6 +222,11 @@ class LogRecords:
                     except HudiError as e:
                         raise block.placed(e).at(table=storage.uri) from e.__cause__
                 self._records.seal()
+                ordered = log.ordered
+                self.counts = MergeCounts(
+                    len(ordered.blocks), ordered.corrupt, ordered.rolled_back, parts.data_rows,
+                    parts.all_rows if self._records.keys is None else self._records.keys,
+                )  # fmt: skip
             except BaseException:
                 self._records.close()
                 raise
@@ -261,7 +266,11 @@ class LogRecords:
             return base
         custom = self._merge.chains()
         if custom is not None:
-            return _folded(base, custom, patches)
+            folded = _folded(base, custom, patches)
+            gone = base.num_rows - folded.num_rows
+            self.counts.deleted += gone
+            self.counts.updated += int((patches.found >= 0).sum()) - gone
+            return folded
         rule, entries = self._merge.rule, patches.entries
         met = record_merger.decide(
             patches.found, rule,
@@ -270,9 +279,11 @@ class LogRecords:
         take, stored_wins = met.take, met.stored_wins
         if met.gone is not None:
             keep = ~met.gone
+            self.counts.deleted += int(met.gone.sum())
             base, take = base.filter(pa.array(keep)), take[keep]
             stored_wins = None if stored_wins is None else stored_wins[keep]
         hits = np.flatnonzero(take >= 0)
+        self.counts.updated += len(hits)
         if not len(hits):
             return base
         columns = []
@@ -292,6 +303,7 @@ class LogRecords:
     def rest(self) -> Iterator[pa.Table]:
         """Log records without a base row, deletes excluded."""
         for part in self._records.rest():
+            self.counts.inserted += part.rows.num_rows
             yield part.rows.select([n for n in part.rows.column_names if not is_has(n)])
 
     def close(self) -> None:
@@ -337,6 +349,7 @@ class _Entries:
         changed = merge.float_digits or not merge.scope.grouped
         self._blocks = BlockRows(schema, merge.evolution, step, merge.float_digits, changed)
         self._marked = partial_schema(schema, (self._blocks.columns(b) for b in blocks if b.is_partial))
+        self.data_rows = self.all_rows = 0
 
     def records(self, expected: int) -> Records:
         """The collection that receives the entries."""
@@ -365,6 +378,7 @@ class _Entries:
             return
         columns = self._blocks.columns(block) if block.is_partial else None
         for rows in self._blocks.read(block, content):
+            self.data_rows += rows.num_rows
             self._add_rows(with_marks(rows, self._marked, columns) if self.partial else rows)
 
     @property
@@ -393,6 +407,7 @@ class _Entries:
                 f"{keys.null_count} log records have no record key",
                 remedy=CorruptFileError.usual_remedy,
             )
+        self.all_rows += len(keys)
         self._records.add(Entries(rows, keys.cast(pa.string()), values, kinds))
 
     def _add_deletes(self, deletes: DeleteBlock) -> None:
@@ -527,6 +542,7 @@ def merged_rows(
     committed: Mapping[str, Sequence[CommittedRange]] | None = None,
     filter: RowGroupFilter | None = None,
     batch_rows: int = BATCH_ROWS,
+    counted: Callable[[MergeCounts], None] | None = None,
 ) -> Iterator[pa.Table]:
     """The rows of a slice, base file and logs merged, part by part.
 
@@ -536,6 +552,7 @@ def merged_rows(
         committed: as of `LogRecords`.
         filter: of what is made of the rows: row groups of the base file are left out that by their statistics have no
             row that it keeps, where no record of the logs needs their rows.
+        counted: is given the counts before the first part, which are complete after the last one.
 
     Raises:
         as `LogRecords`; MissingFileError, CorruptFileError of the base file too.
@@ -544,6 +561,8 @@ def merged_rows(
         records = LogRecords(base.storage, logs, merge, base.schema, committed=committed)
     except HudiError as e:
         raise e.at(table=base.storage.uri, instant=base.instant) from e.__cause__
+    if counted is not None:
+        counted(records.counts)
     if filter is not None and logs:
         filter = replace(filter, by=merge.skipped_by)
     handed_on = merge.handed_on(base.schema)
@@ -579,4 +598,4 @@ def _passing(rows: pa.Table, filter: pc.Expression) -> pa.Table:
         raise MissingColumnError(f"the filter names a missing column: {e}") from None
 
 
-__all__ = ["LogRecords", "SliceMerge", "merged_rows", "read_file_slice"]
+__all__ = ["LogRecords", "MergeCounts", "SliceMerge", "merged_rows", "read_file_slice"]

@@ -43,6 +43,31 @@ class Resolver(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class MergeCounts:
+    """Counts of one merge, for the statistics of a compaction.
+
+    The first ones are known once the logs are read, the last three when all rows have been taken.
+
+    Attributes:
+        blocks: valid data and delete blocks.
+        corrupt: damaged stretches that nothing committed is in.
+        rolled_back: blocks taken back by rollback blocks.
+        records: records of data blocks, deletes by delete blocks not among them.
+        keys: keys of all records, where they were not too many to be held; else all records.
+        updated, deleted, inserted: base rows that were changed or removed, and rows without a base row.
+    """
+
+    blocks: int = 0
+    corrupt: int = 0
+    rolled_back: int = 0
+    records: int = 0
+    keys: int = 0
+    updated: int = 0
+    deleted: int = 0
+    inserted: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class OnePerKey:
     """Resolver that keeps one record per key.
@@ -125,6 +150,11 @@ class Records:
     @property
     def bytes_on_disk(self) -> int:
         return 0 if self._spilled is None else self._spilled.bytes_on_disk
+
+    @property
+    def keys(self) -> int | None:
+        """Number of keys once sealed; None where the records were spilled."""
+        return None if self._index is None else self._index.rows
 
     def add(self, entries: Entries) -> None:
         """Add records, later than those before."""

@@ -345,4 +345,15 @@ def widened(kind: OrderingType, column: pa.DataType) -> bool:
     return column in _WIDER.get(kind, ())
 
 
+def null_is_zero(column: pa.Array | pa.ChunkedArray | None) -> pa.Array | pa.ChunkedArray | None:
+    """Ordering values as Apache Hudi 1.x compares them: int 0 in place of null.
+
+    Only values that are themselves ints in Java compare with it; with others it fails on such a record, and null
+    stays before all else here.
+    """
+    if column is None or not column.null_count or not pa.types.is_int32(column.type):
+        return column
+    return pc.fill_null(column, 0)
+
+
 __all__ = ["of_column", "of_several", "same_class", "widened"]

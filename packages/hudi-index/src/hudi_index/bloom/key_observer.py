@@ -7,10 +7,12 @@ SIMPLE, the range for a file without rows.  Keys are compared as Java's strings,
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from hudi_format.errors import CorruptFileError
+from hudi_format.parquet.layout import NO_OBSERVER, KeyObserver
 from hudi_index.bloom.filter import DYNAMIC, SIMPLE, BloomFilter, parse_filter
 from hudi_index.hashing.java import min_max
 
@@ -95,6 +97,30 @@ class BloomObserver:
         if self._filter.type_code != SIMPLE:
             out[TYPE_CODE] = self._filter.type_code
         return {**out, **self._range.finish()}
+
+
+@dataclass(frozen=True, slots=True)
+class BloomSettings:
+    """Settings of bloom filters; the defaults are Apache Hudi's."""
+
+    type_code: str = "DYNAMIC_V0"
+    entries: int = 60000
+    fpp: float = 0.000000001
+    max_entries: int = 100000
+
+
+def observer_of(bloom: BloomSettings | None, *, virtual: bool = False) -> KeyObserver:
+    """Observer for the keys of a new file.
+
+    Args:
+        bloom: settings of its filter; None for the key range alone.
+        virtual: the file holds no keys; as in Apache Hudi's such files, the footer says nothing of them.
+    """
+    if virtual:
+        return NO_OBSERVER
+    if bloom is None:
+        return MinMaxObserver()
+    return BloomObserver(bloom.type_code, bloom.entries, bloom.fpp, bloom.max_entries)
 
 
 def footer_filter(entries: Mapping[str, str], *, max_entries: int = 100000) -> BloomFilter | None:

@@ -1,4 +1,4 @@
-"""Options of cleaning and archival."""
+"""Options of cleaning, archival and commit callbacks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 from urllib.parse import urlparse
 
 from hudi_format.errors import InvalidOptionError, UnsupportedError
+from hudi_timeline.options import compaction_options
 from hudi_timeline.options import service_options as service
+from hudi_timeline.options.compaction_config import CompactionConfig, compaction_config
 from hudi_timeline.options.config_key import keys_of, value_of
 from hudi_timeline.options.registry import ParsedOptions, canonical, shown
 from hudi_timeline.options.service_options import (
@@ -35,6 +37,9 @@ class ServiceConfig:
     """Retention options of cleaning and archival; the defaults are Apache Hudi's.
 
     Each field is the value of its option; what it means stands there.
+
+    Attributes:
+        compaction: the options of compactions.
     """
 
     enabled: bool = value_of(service.SERVICES_ENABLED)
@@ -51,7 +56,8 @@ class ServiceConfig:
     archive_max_commits: int = value_of(service.ARCHIVE_MAX_COMMITS)
     archive_batch: int = value_of(service.ARCHIVE_BATCH)
     archive_beyond_savepoint: bool = value_of(service.ARCHIVE_BEYOND_SAVEPOINT)
-    compaction_delta_commits: int = value_of(service.COMPACTION_DELTA_COMMITS)
+    compaction_delta_commits: int = value_of(compaction_options.DELTA_COMMITS)
+    compaction: CompactionConfig = field(default_factory=CompactionConfig)
 
 
 SERVICE_FIELDS = keys_of(ServiceConfig)
@@ -62,11 +68,12 @@ def service_config(given: ParsedOptions) -> ServiceConfig:
 
     Raises:
         InvalidOptionError: archival would leave no commit, or as many as make it begin.
+        UnsupportedError, ConflictingOptionError: as `compaction_config`.
     """
     values: dict[str, Any] = {
         name: given.parsed[key] for name, key in SERVICE_FIELDS.items() if key in given.parsed
     }
-    config = ServiceConfig(**values)
+    config = ServiceConfig(**values, compaction=compaction_config(given))
     if config.archive_max_commits <= config.archive_min_commits:
         raise InvalidOptionError(
             f"{ARCHIVE_MAX_COMMITS}={config.archive_max_commits} is not above "

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from hudi_timeline.options.config_key import ConfigKey
-from hudi_timeline.options.option_types import BOOLEAN, TEXT, WHOLE, choice, class_or_function, whole
+from hudi_timeline.options.option_types import BOOLEAN, TEXT, choice, class_or_function, whole
 
 # What belongs together of a declaration stands in one line.
 # fmt: off
 SERVICES_ENABLED = ConfigKey(
     "hoodie.table.services.enabled", BOOLEAN, "true", since="0.11.0",
-    doc="false: a write neither cleans nor archives afterwards."
+    doc="false: a write neither cleans, archives nor compacts afterwards."
 )
 CLEAN_AUTOMATIC = ConfigKey(
     "hoodie.clean.automatic", BOOLEAN, "true", doc="Commits are followed by a cleaning, where one is due."
@@ -66,10 +66,6 @@ ARCHIVE_BATCH = ConfigKey(
 ARCHIVE_BEYOND_SAVEPOINT = ConfigKey(
     "hoodie.archive.beyond.savepoint", BOOLEAN, "false", since="0.12.0",
     doc="Commits after the first savepoint are archived too, savepointed ones not."
-)
-COMPACTION_DELTA_COMMITS = ConfigKey(
-    "hoodie.compact.inline.max.delta.commits", WHOLE, "5",
-    doc="Delta commits that archival leaves for the next compaction to count."
 )
 CALLBACK_ON = ConfigKey(
     "hoodie.write.commit.callback.on", BOOLEAN, "false", since="0.6.0",

@@ -42,8 +42,18 @@ class ServiceContext:
         self._seen: TableSnapshot | None = None
 
     @classmethod
-    def of(cls, storage: Storage, options: Mapping[str, str], *, dry_run: bool = False) -> ServiceContext:
+    def of(
+        cls,
+        storage: Storage,
+        options: Mapping[str, str],
+        *,
+        dry_run: bool = False,
+        also: Collection[str] = (),
+    ) -> ServiceContext:
         """Context of a call; a dry run is refused whatever the run would be.
+
+        Args:
+            also: further features of the gate that the service would harm.
 
         Raises:
             UnsupportedError: of a dry run, the feature gate.
@@ -51,7 +61,9 @@ class ServiceContext:
         context = cls(storage, parse_transaction_options(options))
         if dry_run:
             context._seen = context.look()
-            feature_gate.check_service(storage, context.table, context._seen.timeline, context.options)
+            feature_gate.check_service(
+                storage, context.table, context._seen.timeline, context.options, also=also
+            )
         return context
 
     def service_config(self) -> ServiceConfig:
@@ -71,7 +83,12 @@ class ServiceContext:
 
     @contextmanager
     def locked(
-        self, *, while_restoring: bool = False, allowed: Collection[str] = (), keep_metadata: bool = False
+        self,
+        *,
+        while_restoring: bool = False,
+        allowed: Collection[str] = (),
+        also: Collection[str] = (),
+        keep_metadata: bool = False,
     ) -> Iterator[TableSnapshot]:
         """Hold the table's lock to change the table; gives the snapshot under the lock.
 
@@ -80,6 +97,7 @@ class ServiceContext:
         Args:
             while_restoring: also where a restore is not finished.
             allowed: features of the gate that this change is made for.
+            also: further features of the gate that it would harm.
             keep_metadata: files stay as they are, so that the metadata table stays right.
 
         Raises:
@@ -91,10 +109,16 @@ class ServiceContext:
             snapshot = load_snapshot(self.storage, self.table)
             timeline = snapshot.timeline
             handled = {*allowed, "pending restore"} if while_restoring else allowed
-            feature_gate.check_service(self.storage, self.table, timeline, self.options, allowed=handled)
+            feature_gate.check_service(
+                self.storage, self.table, timeline, self.options, allowed=handled, also=also
+            )
             if not keep_metadata:
                 self.drop_metadata_table(is_gone=timeline.lacks("metadata"))
             yield replace(snapshot, config=self.table)
+
+    def check_lock(self) -> None:
+        """Check that the lock is still held; LockError where it is not."""
+        self._lock.verify()
 
     def drop_metadata_table(self, *, is_gone: bool = False) -> None:
         """Remove the metadata table, under the lock, with an entry in `warnings`."""

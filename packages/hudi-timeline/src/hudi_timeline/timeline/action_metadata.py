@@ -365,6 +365,7 @@ class CompactionOperation:
     data_file: str = _text("dataFilePath")
     log_files: tuple[str, ...] = _texts("deltaFilePaths")
     metrics: Mapping[str, float] = _map("metrics", _number)
+    source_file: str = _text("bootstrapFilePath")
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,6 +377,17 @@ class CompactionPlan:
     preserve_meta_columns: bool = _flag("preserveHoodieMetadata")
     missing_partitions: tuple[str, ...] = _texts("missingSchedulePartitions")
     version: int = _long("version", 1)
+
+    def __bool__(self) -> bool:
+        return bool(self.operations)
+
+    def to_bytes(self) -> bytes:
+        """Bytes of the requested file; a file that is not there is null, and not an empty name."""
+        record = _plain(self)
+        for operation in record["operations"]:
+            for name in ("dataFilePath", "bootstrapFilePath"):
+                operation[name] = operation[name] or None
+        return render("HoodieCompactionPlan", record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,6 +422,17 @@ class ClusteringPlan:
     preserve_meta_columns: bool = _flag("preserveHoodieMetadata")
     missing_partitions: tuple[str, ...] = _texts("missingSchedulePartitions")
     version: int = _long("version", 1)
+
+    def __bool__(self) -> bool:
+        return bool(self.operations)
+
+    def to_bytes(self) -> bytes:
+        """Bytes of the requested file; a file that is not there is null, and not an empty name."""
+        record = _plain(self)
+        for operation in record["operations"]:
+            for name in ("dataFilePath", "bootstrapFilePath"):
+                operation[name] = operation[name] or None
+        return render("HoodieCompactionPlan", record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -510,7 +533,7 @@ def parse_action(action: str, state: str, data: bytes) -> Action:
 
 
 def render_action(value: Action) -> bytes:
-    """Bytes of the file of a plan or result; for a `CleanPlan` see `to_bytes`."""
+    """Bytes of the file of a plan or result; for a `CleanPlan` or `CompactionPlan` see `to_bytes`."""
     return render(_NAMES[type(value)], _plain(value))
 
 

@@ -15,16 +15,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hudi_format.arrow.sizes import size_of
-from hudi_format.errors import ConcurrentWriterError
 from hudi_format.file_slice.writer import FileSpec, RowCounter, stamp
-from hudi_format.model import WriteStat, join_path
-from hudi_format.parquet.layout import NO_OBSERVER, KeyObserver
+from hudi_format.model import WriteStat
+from hudi_format.parquet.layout import KeyObserver
 from hudi_format.parquet.writer import BaseFileWriter
 from hudi_format.partition_metadata import write_if_absent
 from hudi_format.schema.meta_fields import with_meta
-from hudi_format.storage.open import flush
-from hudi_index.bloom.key_observer import BloomObserver, MinMaxObserver
-from hudi_timeline.concurrency.markers import marker_path
+from hudi_index.bloom.key_observer import observer_of
+from hudi_timeline.concurrency.marked_files import confirm_marked, start_marked
 from hudi_timeline.writing.tasks import CREATE, TaskToken, WriteContext
 
 # A file has at least so many records, however large they are.
@@ -41,22 +39,7 @@ def start_file(context: WriteContext, partition: str, name: str, kind: str) -> C
     Raises:
         ConcurrentWriterError: the write is over: completed without this attempt, or rolled back.
     """
-    marker = marker_path(context.instant, partition, name, kind)
-
-    def check(path: str) -> None:
-        if context.storage.info(path) is None:
-            raise ConcurrentWriterError(
-                f"{path} is gone: the write was completed without this attempt, or rolled back by another writer",
-                table=context.storage.uri, instant=context.instant, file=join_path(partition, name),
-                remedy="run the write again if it failed; nothing of this attempt is visible.",
-            )  # fmt: skip
-
-    # A task that outlives its write must not even begin: what it leaves would have no instant to belong to.
-    check(context.inflight)
-    context.storage.touch(marker)
-    # And with it the write's instant: a file whose write nobody remembers would be taken for one of an archived commit.
-    flush(context.storage, [marker], written=False)
-    return lambda: check(marker)
+    return start_marked(context.storage, context.instant, context.inflight, partition, name, kind)
 
 
 def confirm(context: WriteContext, guard: Callable[[], None], *paths: str) -> None:
@@ -68,14 +51,7 @@ def confirm(context: WriteContext, guard: Callable[[], None], *paths: str) -> No
     Raises:
         ConcurrentWriterError: as `start_file`.
     """
-    try:
-        guard()
-    except ConcurrentWriterError:
-        for path in paths:
-            remove(context, path)
-        raise
-    # By who wrote it, and before it is reported: a commit that outlives a power failure names no file that does not.
-    flush(context.storage, list(paths))
+    confirm_marked(context.storage, guard, *paths)
 
 
 def remove(context: WriteContext, path: str) -> None:
@@ -85,12 +61,7 @@ def remove(context: WriteContext, path: str) -> None:
 
 def new_observer(context: WriteContext) -> KeyObserver:
     """Observer for the bloom filter and key range of a new file."""
-    bloom = context.bloom
-    if context.virtual:
-        return NO_OBSERVER  # as Apache Hudi: such a footer says nothing of keys
-    if bloom is None:
-        return MinMaxObserver()
-    return BloomObserver(bloom.type_code, bloom.entries, bloom.fpp, bloom.max_entries)
+    return observer_of(context.bloom, virtual=context.virtual)
 
 
 def file_spec(context: WriteContext, partition: str, file_id: str, token: TaskToken) -> FileSpec:

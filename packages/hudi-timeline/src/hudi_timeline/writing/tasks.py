@@ -21,22 +21,13 @@ from hudi_format.model import BaseFile
 from hudi_format.parquet.layout import ParquetConfig
 from hudi_format.schema.evolution import conform
 from hudi_format.storage.protocol import Storage
+from hudi_index.bloom.key_observer import BloomSettings
 from hudi_index.tagging import MOVED, STORED_IN
 
 CREATE = "CREATE"
 MERGE = "MERGE"
 CONCAT = "CONCAT"
 APPEND = "APPEND"
-
-
-@dataclass(frozen=True, slots=True)
-class BloomSettings:
-    """Settings of bloom filters; the defaults are Apache Hudi's."""
-
-    type_code: str = "DYNAMIC_V0"
-    entries: int = 60000
-    fpp: float = 0.000000001
-    max_entries: int = 100000
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,164 @@
+"""Compacted file slice: base file and log files merged into a new base file.
+
+The rows come of the same merge as those of a read (`hudi_format.file_slice.reader`), and go to the file as they
+come: in memory are the log records, which may spill, one row group of the old file, and one of the new.  A row keeps
+its commit time and sequence number, whichever of the two files it was in; only the file's name is written anew.
+
+Source: HoodieCompactor of Apache Hudi 0.15 and its merge and create handles with preserved meta fields, compared with
+the files that they wrote (tests/golden/v6/mor_compacted_then_logs).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_format.file_slice.base_rows import BaseFileRead
+from hudi_format.file_slice.reader import SliceMerge, merged_rows
+from hudi_format.file_slice.writer import FileSpec
+from hudi_format.log.corruption import CommittedRange
+from hudi_format.merge.log_records import MergeCounts
+from hudi_format.model import FileSlice, WriteStat
+from hudi_format.parquet.layout import NO_OBSERVER, KeyObserver
+from hudi_format.parquet.writer import BaseFileWriter
+from hudi_format.schema.meta_fields import FILE_NAME, META_COLUMNS, with_meta
+from hudi_format.storage.protocol import Storage
+
+
+def _not_guarded() -> Callable[[], None]:
+    return lambda: None
+
+
+def _not_observed() -> KeyObserver:
+    return NO_OBSERVER
+
+
+@dataclass(frozen=True, slots=True)
+class SliceCompaction:
+    """Compaction of one file slice.
+
+    Attributes:
+        slice: the base file, if there is one, and the log files to merge into it.
+        merge: how a read merges them.
+        table: the columns of a read of the table, with meta columns where it fills them.
+        spec: the file to write; its schema has the columns that data files hold.
+        committed: what completed instants say that they wrote, by path of the log file.
+    """
+
+    slice: FileSlice
+    merge: SliceMerge
+    table: pa.Schema
+    spec: FileSpec
+    committed: Mapping[str, tuple[CommittedRange, ...]] = field(default_factory=dict)
+
+
+def compact_slice(
+    storage: Storage,
+    compaction: SliceCompaction,
+    *,
+    begin: Callable[[], Callable[[], None]] = _not_guarded,
+    observer: Callable[[], KeyObserver] = _not_observed,
+) -> WriteStat | None:
+    """Write the merged rows of a slice to a new base file; returns its statistics.
+
+    A slice without a base file of which no row is left makes no file, and None is returned.
+
+    Args:
+        begin: called before the file's first byte; gives the check to make before it is closed.
+        observer: makes the observer of the file's keys.
+
+    Raises:
+        MissingFileError, CorruptFileError: a file of the slice is not there, or damaged; no file is left behind.
+        SchemaError, UnsupportedError, SpillError: as of a read of the slice.
+        StorageError: the storage refused.
+    """
+    began = time.monotonic()
+    spec, old = compaction.spec, compaction.slice.base_file
+    counts = MergeCounts()
+
+    def counted(found: MergeCounts) -> None:
+        nonlocal counts
+        counts = found
+
+    parts = (p for p in _rows(storage, compaction, counted) if p.num_rows)
+    first = next(parts, None)
+    if first is None and old is None:
+        return None
+    scanned = time.monotonic()
+    guard = begin()
+    with BaseFileWriter(
+        storage, spec.path, with_meta(spec.schema), config=spec.config, observer=observer(), entries=spec.entries,
+    ) as writer:  # fmt: skip
+        for part in _chain(first, parts):
+            writer.write(_as_stored(part, spec))
+        guard()
+        size = writer.close()
+    done = time.monotonic()
+    took_ms = int((done - scanned) * 1000)
+    return WriteStat(
+        file_id=spec.file_id,
+        path=spec.path,
+        partition=spec.partition,
+        prev_commit="null" if old is None else old.instant,
+        num_writes=writer.num_rows,
+        num_deletes=counts.deleted,
+        num_update_writes=counts.updated,
+        num_inserts=counts.inserted,
+        total_write_bytes=size,
+        file_size_in_bytes=size,
+        scan_time_ms=int((scanned - began) * 1000),
+        upsert_time_ms=0 if old is None else took_ms,
+        create_time_ms=took_ms if old is None else 0,
+        extra={
+            "totalLogRecords": counts.records,
+            "totalLogFilesCompacted": len(compaction.slice.log_files),
+            "totalLogSizeCompacted": sum(max(f.size, 0) for f in compaction.slice.log_files),
+            "totalUpdatedRecordsCompacted": counts.keys,
+            "totalLogBlocks": counts.blocks + counts.rolled_back,
+            "totalCorruptLogBlock": counts.corrupt,
+            "totalRollbackBlocks": counts.rolled_back,
+        },
+    )
+
+
+def _rows(
+    storage: Storage, compaction: SliceCompaction, counted: Callable[[MergeCounts], None]
+) -> Iterator[pa.Table]:
+    file, merge = compaction.slice.base_file, compaction.merge
+    instant = compaction.slice.base_instant if file is None else file.instant
+    base = BaseFileRead(
+        storage,
+        "" if file is None else file.path,
+        merge.merge_schema(compaction.table, compaction.table),
+        instant=instant,
+        reading=merge.evolution.reading(instant) if merge.evolution and file is not None else None,
+        nested_digits=merge.float_digits,
+    )
+    return merged_rows(
+        base, compaction.slice.log_files, merge, committed=compaction.committed, counted=counted
+    )
+
+
+def _chain(first: pa.Table | None, rest: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    if first is not None:
+        yield first
+        yield from rest
+
+
+def _as_stored(rows: pa.Table, spec: FileSpec) -> pa.Table:
+    """Merged rows with the meta columns of the file; without stored ones, the file name alone is filled."""
+    n = rows.num_rows
+    name = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array([spec.name], pa.string()))
+    columns = [
+        name if c == FILE_NAME else rows.column(c) if c in rows.column_names else pa.nulls(n, pa.string())
+        for c in META_COLUMNS
+    ]
+    data = [rows.column(f.name) for f in spec.schema]
+    return pa.table([*columns, *data], names=[*META_COLUMNS, *spec.schema.names])
+
+
+__all__ = ["SliceCompaction", "compact_slice"]

@@ -1,0 +1,138 @@
+"""Compaction options of a call, parsed once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hudi_format.errors import ConflictingOptionError, UnsupportedError
+from hudi_format.parquet.layout import ParquetConfig
+from hudi_timeline.options import compaction_options as compaction
+from hudi_timeline.options import file_options as file
+from hudi_timeline.options import table_options as table
+from hudi_timeline.options.compaction_options import PARTITION_REGEX, STRATEGY, STRATEGY_PACKAGE
+from hudi_timeline.options.config_key import given_value, keys_of, value_of
+from hudi_timeline.options.registry import ParsedOptions, canonical
+
+BY_LOG_SIZE = "LogFileSizeBasedCompactionStrategy"
+BY_LOG_COUNT = "LogFileNumBasedCompactionStrategy"
+BOUNDED_IO = "BoundedIOCompactionStrategy"
+UNBOUNDED = "UnBoundedCompactionStrategy"
+DAY_BASED = "DayBasedCompactionStrategy"
+BOUNDED_PARTITIONS = "BoundedPartitionAwareCompactionStrategy"
+UNBOUNDED_PARTITIONS = "UnBoundedPartitionAwareCompactionStrategy"
+BY_PARTITION_REGEX = "PartitionRegexBasedCompactionStrategy"
+STRATEGIES = (
+    BY_LOG_SIZE, BY_LOG_COUNT, BOUNDED_IO, UNBOUNDED, DAY_BASED, BOUNDED_PARTITIONS, UNBOUNDED_PARTITIONS,
+    BY_PARTITION_REGEX,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CompactionConfig:
+    """Compaction options; the defaults are Apache Hudi's.
+
+    Each field but the last is the value of its option; what it means stands there.
+
+    Attributes:
+        inline: None where it is not given: a batch write compacts then, another write does not.
+        strategies: full names of classes, of those in `STRATEGIES`.
+        codec_level: of zstd only.
+    """
+
+    inline: bool | None = given_value(compaction.INLINE)
+    schedule_inline: bool = value_of(compaction.SCHEDULE_INLINE)
+    trigger: str = value_of(compaction.TRIGGER)
+    delta_commits: int = value_of(compaction.DELTA_COMMITS)
+    delta_seconds: int = value_of(compaction.DELTA_SECONDS)
+    strategies: tuple[str, ...] = value_of(STRATEGY)
+    target_io_mb: int = value_of(compaction.TARGET_IO_MB)
+    log_file_size: int = value_of(compaction.LOG_FILE_SIZE)
+    log_file_count: int = value_of(compaction.LOG_FILE_COUNT)
+    target_partitions: int = value_of(compaction.TARGET_PARTITIONS)
+    partition_regex: str | None = given_value(PARTITION_REGEX)
+    fail_writes: bool = value_of(compaction.FAIL_WRITES)
+    memory: int | None = given_value(compaction.MEMORY)
+    merge: str | None = given_value(table.MERGE)
+    merge_memory: int | None = given_value(table.MEMORY_MAX)
+    spill_path: str = value_of(table.SPILL_PATH, otherwise="")
+    spill_compress: bool = value_of(table.SPILL_COMPRESS)
+    codec: str = value_of(file.CODEC)
+    row_group_bytes: int = value_of(file.PARQUET_BLOCK_BYTES)
+    page_bytes: int = value_of(file.PARQUET_PAGE_BYTES)
+    max_file_bytes: int = value_of(file.PARQUET_MAX_FILE_BYTES)
+    dictionary: bool = value_of(file.PARQUET_DICTIONARY)
+    bloom_enabled: bool = value_of(file.BLOOM_ENABLED)
+    bloom_type: str = value_of(file.BLOOM_TYPE)
+    bloom_entries: int = value_of(file.BLOOM_ENTRIES)
+    bloom_fpp: float = value_of(file.BLOOM_FPP)
+    bloom_max_entries: int = value_of(file.BLOOM_MAX_ENTRIES)
+    codec_level: int | None = None
+
+    @property
+    def parquet(self) -> ParquetConfig:
+        """Layout of the new base files."""
+        return ParquetConfig(
+            codec=self.codec,
+            level=self.codec_level,
+            row_group_bytes=self.row_group_bytes,
+            page_bytes=self.page_bytes,
+            max_file_bytes=self.max_file_bytes,
+            dictionary=self.dictionary,
+        )
+
+    @property
+    def strategy_names(self) -> tuple[str, ...]:
+        """Names of the strategies without their package."""
+        return tuple(name.removeprefix(STRATEGY_PACKAGE) for name in self.strategies)
+
+
+COMPACTION_FIELDS = keys_of(CompactionConfig)
+
+
+def compaction_config(given: ParsedOptions) -> CompactionConfig:
+    """Compaction options of a call.
+
+    Raises:
+        UnsupportedError: a strategy that only a JVM can load.
+        ConflictingOptionError: a pattern of partitions without the strategy that goes by it, or the other way round.
+    """
+    values: dict[str, Any] = {n: given.parsed[k] for n, k in COMPACTION_FIELDS.items() if k in given.parsed}
+    if values.get("codec") in ("", "none"):
+        values["codec"] = "uncompressed"
+    if values.get("codec", file.CODEC.value) == "zstd":
+        values["codec_level"] = given.parsed.get(file.ZSTD_LEVEL)
+    config = CompactionConfig(**values)
+    for name, short in zip(config.strategies, config.strategy_names, strict=True):
+        if short not in STRATEGIES:
+            raise UnsupportedError(
+                f"{STRATEGY} names {name}, a class that needs a JVM",
+                remedy=f"use {', '.join(STRATEGIES[:-1])} or {STRATEGIES[-1]}.",
+                option=STRATEGY,
+                value=name,
+            )
+    by_regex = BY_PARTITION_REGEX in config.strategy_names
+    if by_regex and not config.partition_regex:
+        raise ConflictingOptionError(
+            f"{BY_PARTITION_REGEX} has no pattern to go by",
+            remedy=f"set {PARTITION_REGEX}.",
+            option=PARTITION_REGEX,
+        )
+    if config.partition_regex and not by_regex:
+        raise ConflictingOptionError(
+            f"{PARTITION_REGEX} is given, and {STRATEGY} does not go by it",
+            remedy=f"set {STRATEGY}={BY_PARTITION_REGEX}, or that and others with commas between them.",
+            option=PARTITION_REGEX,
+        )
+    return config
+
+
+def parse_compaction_options(options: Mapping[str, str]) -> CompactionConfig:
+    """Compaction options of a service called on its own.
+
+    Raises:
+        UnknownOptionError, InvalidOptionError: as for writes.
+        UnsupportedError, ConflictingOptionError: as `compaction_config`.
+    """
+    return compaction_config(canonical(options))

@@ -1,0 +1,278 @@
+"""Compaction service: schedules a plan, executes pending ones, or both.
+
+    lock { plan -> <t>.compaction.requested }
+    lock { checks, heartbeat, .compaction.inflight } -> new base files with markers, without the lock
+    lock { still ours? files of other attempts deleted, <t>.commit } -> markers deleted, heartbeat ends
+
+Writers go on meanwhile: what they append goes to the slice that the plan has begun.  Every step may be the last one of
+a process.  An execution that dies, or fails, is rolled back: the plan is requested again, and is executed from the
+start.  Nothing of it is visible before `<t>.commit`, and the files that it merges stay where they are.
+
+Source: ScheduleCompactionActionExecutor, RunCompactionActionExecutor and HoodieCompactor of Apache Hudi 0.15.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from hudi_format.errors import UnsupportedError, WriteConflictError
+from hudi_format.model import WriteStat
+from hudi_format.storage.open import flush
+from hudi_timeline.file_system_view.listing import list_partition_files
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.options.compaction_config import CompactionConfig, parse_compaction_options
+from hudi_timeline.services.compaction.compaction_executor import HARMED, execute
+from hudi_timeline.services.compaction.compaction_planner import (
+    is_due,
+    make_compaction_plan,
+    open_writes,
+    reserved_groups,
+)
+from hudi_timeline.services.compaction.pending_plans import find_pending, planned_slices, read_pending
+from hudi_timeline.services.compaction.slice_tasks import (
+    Runner,
+    make_tasks,
+    run_on_threads,
+    stored_schema_text,
+)
+from hudi_timeline.services.table_service import ServiceContext
+from hudi_timeline.timeline.action_metadata import CompactionPlan
+from hudi_timeline.timeline.instant import COMPACTION, REQUESTED, instant_path, zone_of
+from hudi_timeline.timeline.instant_generator import new_instant
+
+log = logging.getLogger("hudi")
+
+SCHEDULE, EXECUTE, BOTH = "schedule", "execute", "schedule_and_execute"
+MODES = (SCHEDULE, EXECUTE, BOTH)
+
+
+@dataclass(frozen=True)
+class ScheduleResult:
+    """Result of scheduling a compaction, or of its `dry_run`.
+
+    Attributes:
+        instant: of the plan; "" where nothing was written.
+        plan: what it compacts.
+        skipped: why nothing was planned, where that is so; one sentence.
+    """
+
+    instant: str
+    plan: CompactionPlan
+    skipped: str = ""
+
+
+@dataclass(frozen=True)
+class CompactionResult:
+    """Result of a compaction, or of its `dry_run`.
+
+    Attributes:
+        scheduled: instant of the plan that was made; "" where none was.
+        plan: what it compacts.
+        executed: instants of the compactions that were completed, oldest first.
+        write_stats: the new base files, by that instant.
+        skipped: why nothing was planned, where that is so; one sentence.
+        warnings: what the user should know, one sentence each.
+        seconds: how long it took.
+    """
+
+    scheduled: str
+    plan: CompactionPlan
+    executed: tuple[str, ...] = ()
+    write_stats: dict[str, tuple[WriteStat, ...]] = field(default_factory=dict)
+    skipped: str = ""
+    warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def __repr__(self) -> str:
+        slices = len(self.plan.operations)
+        planned = (
+            f"{self.scheduled or 'not written'}: {slices:,} slices planned" if slices else "nothing planned"
+        )
+        files = sum(map(len, self.write_stats.values()))
+        ran = f"{', '.join(self.executed)} executed, {files:,} files" if self.executed else "nothing executed"
+        why = f" ({self.skipped})" if self.skipped else ""
+        return f"CompactionResult({planned}{why}; {ran}; {self.seconds:.2f} s)"
+
+
+def compact(
+    context: ServiceContext,
+    config: CompactionConfig | None = None,
+    *,
+    mode: str = BOTH,
+    plan: CompactionPlan | None = None,
+    instant: str | None = None,
+    only_if_due: bool = False,
+    dry_run: bool = False,
+    run: Runner | None = None,
+    now: Callable[[], float] = time.time,
+) -> CompactionResult:
+    """Execute the pending compactions, then schedule one, and execute it too.
+
+    Args:
+        config: what the context's options say, if not given.
+        mode: only one of the two: "schedule" or "execute".
+        plan: an earlier dry run's; made anew if not given.
+        instant: of the pending compaction to execute; all of them, oldest first, if not given.
+        only_if_due: plan nothing before the trigger of the options fires.
+        dry_run: give the plan and change nothing.
+        run: runs the tasks of an execution; None for threads of this process.
+
+    Raises:
+        UnsupportedError: no merge-on-read table, one that would be harmed, or a plan of a newer version.
+        CorruptFileError, MissingFileError: files of a plan are damaged or gone; the plan stays pending.
+        ConcurrentWriterError: another process executes the plan, or took it back.
+        WriteConflictError: the plan that was given does not fit the table any more.
+        LockError, StorageError.
+    """
+    began = time.monotonic()
+    if mode not in MODES:
+        raise ValueError(f"mode is one of {', '.join(MODES)}, not {mode!r}")
+    if (plan is not None and mode == EXECUTE) or (instant is not None and mode != EXECUTE):
+        raise ValueError("plan goes with scheduling, and instant with mode='execute'")
+    _refuse_copy_on_write(context)
+    config = config or parse_compaction_options(context.options.raw)
+    executed: dict[str, tuple[WriteStat, ...]] = {}
+    if not dry_run and mode != SCHEDULE:
+        pending = context.look().timeline.pending(COMPACTION)
+        times = [i.time for i in pending] if instant is None else [instant]
+        for time_ in times:
+            executed[time_] = execute(context, time_, config, run=run or run_on_threads)
+    elif dry_run and mode == EXECUTE:
+        return replace(look_into(context, instant, config), seconds=time.monotonic() - began)
+    made = ScheduleResult("", CompactionPlan())
+    if mode != EXECUTE:
+        made = schedule(context, config, plan=plan, only_if_due=only_if_due, dry_run=dry_run, now=now)
+        if made.instant and mode == BOTH:
+            executed[made.instant] = execute(context, made.instant, config, run=run or run_on_threads)
+    result = CompactionResult(
+        made.instant,
+        made.plan,
+        tuple(executed),
+        executed,
+        made.skipped,
+        tuple(context.warnings),
+        time.monotonic() - began,
+    )
+    log.info("%s: %r", context.storage.uri, result)
+    return result
+
+
+def look_into(context: ServiceContext, instant: str | None, config: CompactionConfig) -> CompactionResult:
+    """The plans that an execution would run, after its checks of them; errors as `compact`."""
+    snapshot = context.look()
+    pending = snapshot.timeline.pending(COMPACTION)
+    if instant is not None:
+        pending = (find_pending(snapshot.timeline, instant, table=snapshot.storage.uri),)
+    operations = []
+    for one in pending:
+        found = read_pending(snapshot.storage, one)
+        listing = list_partition_files(snapshot.storage, {o.partition for o in found.plan.operations})
+        slices = planned_slices(found, listing, table=snapshot.storage.uri)
+        make_tasks(snapshot, one.time, slices, config)
+        operations += found.plan.operations
+    return CompactionResult(
+        "", CompactionPlan(tuple(operations)), skipped="" if pending else "no plan is pending"
+    )
+
+
+def schedule(
+    context: ServiceContext,
+    config: CompactionConfig | None = None,
+    *,
+    plan: CompactionPlan | None = None,
+    only_if_due: bool = False,
+    dry_run: bool = False,
+    now: Callable[[], float] = time.time,
+) -> ScheduleResult:
+    """Plan a compaction and put it on the timeline; arguments and errors as `compact`."""
+    _refuse_copy_on_write(context)
+    config = config or parse_compaction_options(context.options.raw)
+    storage = context.storage
+    if dry_run:
+        snapshot = context.look()
+        skipped = _skips(snapshot, config, only_if_due, _clock(context, now))
+        found = CompactionPlan() if skipped else plan or _plan(snapshot, config, _clock(context, now))
+        return ScheduleResult("", found, skipped or _nothing(found))
+    with context.locked(also=HARMED, keep_metadata=True) as snapshot:
+        clock = _clock(context, now)
+        skipped = _skips(snapshot, config, only_if_due, clock)
+        if skipped:
+            log.info("%s: no compaction is scheduled: %s", storage.uri, skipped)
+            return ScheduleResult("", CompactionPlan(), skipped)
+        if plan is None:
+            plan = _plan(snapshot, config, clock)
+        else:
+            _refuse_stale(snapshot, plan, config, clock)
+        if not plan:
+            return ScheduleResult("", plan, _nothing(plan))
+        instant = new_instant(snapshot.timeline, context.table, now, table=storage.uri)
+        path = instant_path(instant, COMPACTION, REQUESTED)
+        context.check_lock()
+        storage.create(path, plan.to_bytes())
+        flush(storage, [path], written=False)
+    log.info("%s: compaction %s of %d slices is scheduled", storage.uri, instant, len(plan.operations))
+    return ScheduleResult(instant, plan)
+
+
+def _refuse_copy_on_write(context: ServiceContext) -> None:
+    if context.table.table_type != "MERGE_ON_READ":
+        raise UnsupportedError(
+            "a copy-on-write table has no log files to compact",
+            table=context.storage.uri,
+            remedy="leave it out: each of its writes makes whole base files.",
+        )
+
+
+def _clock(context: ServiceContext, now: Callable[[], float]) -> datetime:
+    return datetime.fromtimestamp(now(), zone_of(context.table.timezone)).replace(tzinfo=None)
+
+
+def _skips(snapshot: TableSnapshot, config: CompactionConfig, only_if_due: bool, clock: datetime) -> str:
+    """Why nothing is to be planned now; "" where that may be done."""
+    if only_if_due:
+        due = is_due(snapshot.timeline, config, clock)
+        if not due.is_due:
+            return f"it is not due: {due}"
+    earlier = open_writes(snapshot.storage, snapshot.timeline)
+    if earlier:
+        return (
+            f"the write {earlier[0].time} is not completed, and what it appends to a slice could be missed; "
+            "schedule it again afterwards, or roll back the write if its writer is dead"
+        )
+    return ""
+
+
+def _nothing(plan: CompactionPlan) -> str:
+    return "" if plan else "no file slice has log files to compact by the strategy"
+
+
+def _plan(snapshot: TableSnapshot, config: CompactionConfig, clock: datetime) -> CompactionPlan:
+    stored_schema_text(snapshot)  # what could not be executed is not planned
+    return make_compaction_plan(snapshot, config, now=clock)
+
+
+def _refuse_stale(
+    snapshot: TableSnapshot, plan: CompactionPlan, config: CompactionConfig, clock: datetime
+) -> None:
+    """Raise WriteConflictError where a plan is not of the newest slices any more."""
+    wide = replace(config, strategies=(), partition_regex=None)
+    now = {(o.partition, o.file_id): o for o in _plan(snapshot, wide, clock).operations}
+    for operation in plan.operations:
+        found = now.get((operation.partition, operation.file_id))
+        same = found is not None and (found.data_file, found.log_files) == (
+            operation.data_file,
+            operation.log_files,
+        )
+        if not same:
+            taken = (operation.partition, operation.file_id) in reserved_groups(snapshot)
+            why = "is in another pending plan" if taken else "has other files than when the plan was made"
+            raise WriteConflictError(
+                f"the file group {operation.file_id} {why}",
+                table=snapshot.storage.uri,
+                remedy="make the plan anew.",
+                file_groups=[f"{operation.partition or '.'}/{operation.file_id}"],
+            )

@@ -1,0 +1,218 @@
+"""Pending compaction plans of any writer: read, and checked before anything goes by them.
+
+A plan names files of the table.  It may be of a stranger, of a newer program, or of a time when its files were there
+still: each is an error that says so, and the plan stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hudi_format.errors import (
+    ConcurrentWriterError,
+    CorruptFileError,
+    InstantNotFoundError,
+    MissingFileError,
+    PartitionPathError,
+    UnsupportedError,
+)
+from hudi_format.file_names import log_sort_key, parse_base_file, parse_log_file
+from hudi_format.keygen.partition_path import check_safe
+from hudi_format.model import BaseFile, FileSlice, LogFile, join_path
+from hudi_format.storage.protocol import FileInfo, Storage
+from hudi_format.storage.stable_reads import read_whole
+from hudi_timeline.file_system_view.file_slices import committed_logs
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.services.compaction.compaction_planner import PLAN_VERSION, open_writes
+from hudi_timeline.timeline.action_metadata import CompactionOperation, CompactionPlan, parse_action
+from hudi_timeline.timeline.active_timeline import Timeline
+from hudi_timeline.timeline.instant import COMPACTION, REQUESTED, Instant, gone_since, instant_path
+
+_UNSCHEDULE = "take the plan back (`hudi compact unschedule`), and schedule a compaction anew"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPlan:
+    """A plan on the timeline.
+
+    Attributes:
+        instant: of the compaction, requested or inflight.
+        plan: what its requested file says.
+        data: the bytes of that file, to find out later whether it is still the same plan.
+    """
+
+    instant: Instant
+    plan: CompactionPlan
+    data: bytes
+
+    @property
+    def time(self) -> str:
+        return self.instant.time
+
+
+def find_pending(timeline: Timeline, time: str, *, table: str) -> Instant:
+    """The pending compaction of a time.
+
+    Raises:
+        InstantNotFoundError: there is none.
+    """
+    pending = timeline.pending(COMPACTION)
+    for instant in pending:
+        if instant.time == time:
+            return instant
+    there = ", ".join(i.time for i in pending) or "none"
+    raise InstantNotFoundError(
+        f"no compaction {time} is pending",
+        table=table,
+        instant=time,
+        remedy=f"pending compactions: {there}.",
+    )
+
+
+def read_pending(storage: Storage, instant: Instant) -> PendingPlan:
+    """Plan of a pending compaction, checked.
+
+    Raises:
+        MissingFileError: its file is not there (any more).
+        CorruptFileError: no such plan, or one that names what is not below the table.
+        UnsupportedError: a plan of a newer version, or of a bootstrapped table.
+    """
+    path = instant_path(instant.time, COMPACTION, REQUESTED)
+    try:
+        data, plan = read_whole(storage, path, lambda b: (b, parse_action(COMPACTION, REQUESTED, b)))
+        assert isinstance(plan, CompactionPlan)
+        return PendingPlan(instant, _checked(plan, instant.time), data)
+    except FileNotFoundError:
+        raise gone_since(instant, storage.uri) from None
+    except (CorruptFileError, UnsupportedError) as e:
+        raise e.at(table=storage.uri, instant=instant.time, file=path) from None
+
+
+def _checked(plan: CompactionPlan, time: str) -> CompactionPlan:
+    if plan.version > PLAN_VERSION:
+        raise UnsupportedError(
+            f"a compaction plan of version {plan.version}, by a newer program; up to {PLAN_VERSION} are known",
+            remedy="run it with the program that made it.",
+        )
+    operations = plan.operations
+    if plan.version == 1:  # its paths are absolute, and stale once a table was moved: the names count
+        operations = tuple(
+            replace(
+                o, data_file=_last(o.data_file), log_files=tuple(map(_last, o.log_files)),
+            ) for o in operations
+        )  # fmt: skip
+    seen = set()
+    for operation in operations:
+        group = (operation.partition, operation.file_id)
+        if group in seen:
+            raise _bad(f"names the file group {operation.file_id} twice")
+        seen.add(group)
+        _check_operation(operation, time)
+    return replace(plan, operations=operations)
+
+
+def _last(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _check_operation(operation: CompactionOperation, time: str) -> None:
+    if operation.source_file:
+        raise UnsupportedError(
+            "the compaction of a bootstrapped file group",
+            remedy="run it with Apache Hudi.",
+        )
+    try:
+        check_safe(operation.partition)
+    except PartitionPathError:
+        raise _bad(f"names the partition {operation.partition!r}, which is not below the table") from None
+    if not operation.log_files and not operation.data_file:
+        raise _bad(f"names no file of the file group {operation.file_id!r}")
+    base = parse_base_file(operation.partition, operation.data_file) if operation.data_file else None
+    if operation.data_file and (base is None or base.file_id != operation.file_id or base.instant >= time):
+        raise _bad(f"names {operation.data_file!r}, which is no earlier base file of {operation.file_id!r}")
+    for name in operation.log_files:
+        log = parse_log_file(operation.partition, name)
+        if log is None or log.file_id != operation.file_id or log.instant >= time:
+            raise _bad(f"names {name!r}, which is no log file of an earlier slice of {operation.file_id!r}")
+
+
+def _bad(what: str) -> CorruptFileError:
+    return CorruptFileError(f"a compaction plan {what}", remedy=f"{_UNSCHEDULE}.")
+
+
+def planned_slices(
+    pending: PendingPlan, listing: Mapping[str, Sequence[FileInfo]], *, table: str
+) -> list[FileSlice]:
+    """File slices of a plan, in its order.
+
+    Args:
+        listing: the files of its partitions.
+
+    Raises:
+        MissingFileError: a file of the plan is not there.
+    """
+    sizes = {p: {e.name: e.size for e in entries} for p, entries in listing.items()}
+    slices = []
+    for operation in pending.plan.operations:
+        there = sizes.get(operation.partition, {})
+        for name in (operation.data_file, *operation.log_files):
+            if name and name not in there:
+                raise MissingFileError(
+                    "a file that the compaction plan names is gone",
+                    table=table,
+                    instant=pending.time,
+                    file=join_path(operation.partition, name),
+                    remedy=f"restore the file from a backup; where it is known that it is not needed, {_UNSCHEDULE}.",
+                )
+        slices.append(_slice_of(operation, there))
+    return slices
+
+
+def _slice_of(operation: CompactionOperation, sizes: Mapping[str, int]) -> FileSlice:
+    base: BaseFile | None = None
+    if operation.data_file:
+        base = parse_base_file(operation.partition, operation.data_file, sizes[operation.data_file])
+    logs: list[LogFile] = []
+    for name in operation.log_files:
+        log = parse_log_file(operation.partition, name, sizes[name])
+        if log is not None:
+            logs.append(log)
+    logs.sort(key=log_sort_key)
+    begin = operation.base_instant or (base.instant if base is not None else logs[0].instant)
+    return FileSlice(operation.partition, operation.file_id, begin, base, tuple(logs))
+
+
+def refuse_overtaken(snapshot: TableSnapshot, pending: PendingPlan) -> None:
+    """Raise where a write that began before the plan was made would lose rows by its execution.
+
+    Its log files belong to the slices that are compacted, of which nobody reads any more afterwards.
+
+    Raises:
+        ConcurrentWriterError: such a write is still open.
+        UnsupportedError: such a write was completed, and its log files are not in the plan.
+    """
+    storage, timeline = snapshot.storage, snapshot.timeline
+    earlier = [i for i in open_writes(storage, timeline) if i.time < pending.time]
+    if earlier:
+        raise ConcurrentWriterError(
+            f"{earlier[0]} began before the compaction was planned, and is not completed",
+            table=storage.uri,
+            instant=pending.time,
+            remedy=f"wait for it; if its writer is dead, roll it back (`hudi rollback {earlier[0].time}`).",
+        )
+    files = committed_logs(snapshot)[1]
+    for operation in pending.plan.operations:
+        planned = {join_path(operation.partition, n) for n in operation.log_files}
+        first = operation.base_instant
+        for path in files.get((operation.partition, operation.file_id), ()):
+            log = parse_log_file(operation.partition, path.rpartition("/")[2])
+            if log is not None and first <= log.instant < pending.time and path not in planned:
+                raise UnsupportedError(
+                    "a write that began before the compaction was planned has appended to a slice of the plan, which "
+                    "does not name its log file: executing the plan would lose its rows",
+                    table=storage.uri,
+                    instant=pending.time,
+                    file=path,
+                    remedy=f"{_UNSCHEDULE}.",
+                )

@@ -1,0 +1,229 @@
+"""Compaction tasks: one file slice each, and the worker that executes them.
+
+A task holds all that its worker may know: the same worker runs on threads and in Spark's Python workers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from hudi_format.errors import ConflictingOptionError, HudiError, UnsupportedError
+from hudi_format.file_slice.compacted_file import SliceCompaction, compact_slice
+from hudi_format.file_slice.writer import FileSpec
+from hudi_format.merge.memory_limit import DEFAULT_BYTES, MemoryLimit
+from hudi_format.merge.user_merger import MERGE, parse_merge
+from hudi_format.model import FileSlice, WriteStat
+from hudi_format.partition_metadata import write_if_absent
+from hudi_format.schema.avro import to_avro, union_columns
+from hudi_format.schema.extension_types import own_types
+from hudi_format.schema.meta_fields import META_COLUMNS, with_meta
+from hudi_format.storage.protocol import Storage
+from hudi_index.bloom.key_observer import BloomSettings, observer_of
+from hudi_timeline.concurrency import markers
+from hudi_timeline.concurrency.marked_files import confirm_marked, start_marked
+from hudi_timeline.file_system_view.file_slices import committed_logs, known_ranges
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.options.compaction_config import CompactionConfig
+from hudi_timeline.reading.merged_query import merged_schema, slice_merge
+from hudi_timeline.timeline.active_timeline import SCHEMA_NEUTRAL
+from hudi_timeline.timeline.instant import COMPACTION, INFLIGHT, instant_path
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionTask:
+    """Compaction of one file slice into a new base file.
+
+    Attributes:
+        storage: the table's.
+        instant: of the compaction, which is that of the new file too.
+        inflight: path of its inflight file; without it no file is begun.
+        compaction: the slice, how it is merged, and the file to write.
+        bloom: the filter in the footer; None for none.
+        virtual: the file's meta columns are left empty.
+    """
+
+    storage: Storage
+    instant: str
+    inflight: str
+    compaction: SliceCompaction
+    bloom: BloomSettings | None = None
+    virtual: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """Size of the slice's files, to balance tasks."""
+        found = self.compaction.slice
+        base = 0 if found.base_file is None else found.base_file.size
+        return max(base, 0) + sum(max(f.size, 0) for f in found.log_files)
+
+    def of_attempt(self, attempt: int) -> CompactionTask:
+        """The task with another attempt in the new file's name."""
+        spec = self.compaction.spec
+        partition, stage, _ = spec.write_token.split("-")
+        token = f"{partition}-{stage}-{attempt}"
+        return replace(self, compaction=replace(self.compaction, spec=replace(spec, write_token=token)))
+
+
+def run_task(task: CompactionTask) -> WriteStat | None:
+    """Write the new base file of a slice; None where no row is left and there was no file.
+
+    Raises:
+        ConcurrentWriterError: the compaction is over: completed without this attempt, or taken back.
+        HudiError: as `compact_slice`, with table, instant and file.
+    """
+    compaction, spec, storage = task.compaction, task.compaction.spec, task.storage
+    guard: Callable[[], None] | None = None
+
+    def begin() -> Callable[[], None]:
+        nonlocal guard
+        kind = markers.MERGE
+        if compaction.slice.base_file is None:
+            kind = markers.CREATE
+            write_if_absent(storage, spec.partition, task.instant)
+        guard = start_marked(storage, task.instant, task.inflight, spec.partition, spec.name, kind)
+        return guard
+
+    try:
+        stat = compact_slice(
+            storage, compaction, begin=begin, observer=lambda: observer_of(task.bloom, virtual=task.virtual)
+        )
+    except HudiError as e:
+        raise e.at(table=storage.uri, instant=task.instant) from e.__cause__
+    if stat is not None and guard is not None:
+        confirm_marked(storage, guard, spec.path)
+    return stat
+
+
+Runner = Callable[[Sequence[CompactionTask]], list[WriteStat | None]]
+"""Runs tasks somewhere; the results are in any order.  An error of one of them is raised."""
+
+
+def run_on_threads(tasks: Sequence[CompactionTask], threads: int | None = None) -> list[WriteStat | None]:
+    """Run tasks on threads of this process, the largest first."""
+    if not tasks:
+        return []
+    threads = max(1, min(threads or len(os.sched_getaffinity(0)), len(tasks)))
+    with ThreadPoolExecutor(threads, thread_name_prefix="hudi-compaction") as pool:
+        futures = [pool.submit(run_task, t) for t in sorted(tasks, key=lambda t: -t.bytes)]
+        try:
+            return [f.result() for f in futures]
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            raise
+
+
+def make_tasks(
+    snapshot: TableSnapshot, instant: str, slices: Sequence[FileSlice], config: CompactionConfig
+) -> list[CompactionTask]:
+    """A task for each slice of a plan.
+
+    Raises:
+        UnsupportedError: the merge of the table, or its columns, cannot be executed here.
+        FunctionNotAllowedError: a merge function that only the table names.
+        ConflictingOptionError: another merge than the table's.
+    """
+    table = snapshot.config
+    avro = stored_schema_text(snapshot)
+    dropped = frozenset(table.partition_fields) if table.drop_partition_columns else frozenset()
+    schema = pa.schema([f for f in snapshot.schema if f.name not in dropped])
+    merge = slice_merge(snapshot, _own_merge(snapshot, config))
+    limit = MemoryLimit(
+        config.memory or config.merge_memory or DEFAULT_BYTES, config.spill_path, config.spill_compress,
+        (config.memory or config.merge_memory) is not None,
+    ).for_stream()  # fmt: skip
+    merge = replace(merge, limit=limit.shared(max(1, min(len(slices), len(os.sched_getaffinity(0))))))
+    committed = known_ranges(slices, committed_logs(snapshot)[0])
+    bloom = None
+    if config.bloom_enabled:
+        bloom = BloomSettings(
+            config.bloom_type, config.bloom_entries, config.bloom_fpp, config.bloom_max_entries
+        )
+    virtual = not table.populate_meta_fields
+    stage = random.SystemRandom().randrange(
+        1, 1 << 31
+    )  # a plan that is run again writes files of other names
+    tasks = []
+    for number, one in enumerate(slices):
+        spec = FileSpec(
+            partition=one.partition,
+            file_id=one.file_id,
+            write_token=f"{number}-{stage}-0",
+            instant=instant,
+            schema=schema,
+            config=config.parquet,
+            sequence_prefix="",
+            entries={"parquet.avro.schema": _of_files(avro, dropped, schema, table.name),
+                     "writer.model.name": "avro"},
+        )  # fmt: skip
+        ranges = {f.path: committed[f.path] for f in one.log_files if f.path in committed}
+        tasks.append(
+            CompactionTask(
+                snapshot.storage,
+                instant,
+                instant_path(instant, COMPACTION, INFLIGHT),
+                SliceCompaction(one, merge, merged_schema(table, snapshot.schema), spec, ranges),
+                bloom,
+                virtual,
+            )
+        )
+    return tasks
+
+
+def _own_merge(snapshot: TableSnapshot, config: CompactionConfig) -> str | None:
+    """The merge in the options, which allows the table's function to run.
+
+    Raises:
+        ConflictingOptionError: another one than the table's: what a compaction merges stays so.
+    """
+    stored = snapshot.config.properties.get(MERGE)
+    if config.merge and (not stored or parse_merge(stored) != parse_merge(config.merge)):
+        raise ConflictingOptionError(
+            f"{MERGE}={config.merge} is not how the table merges ({stored or 'its payload'})",
+            table=snapshot.storage.uri,
+            remedy=f"omit {MERGE}: a compaction merges as the table says.",
+            option=MERGE,
+        )
+    return config.merge
+
+
+def stored_schema_text(snapshot: TableSnapshot) -> str:
+    """Avro text of the table's schema as its newest commit has it, without meta columns.
+
+    Raises:
+        UnsupportedError: columns that are read here, and not written.
+    """
+    text = ""
+    for instant in reversed(snapshot.instants):
+        commit = snapshot.commits.get(instant)
+        if commit.operation not in SCHEMA_NEUTRAL and commit.schema_text:
+            text = commit.schema_text
+            break
+    text = text or snapshot.config.create_schema or to_avro(snapshot.schema, snapshot.config.name)
+    found = [*union_columns(text), *own_types(text)]
+    if found:
+        raise UnsupportedError(
+            f"cannot compact this table yet: the column {found[0]} is of a type that is read here, and not written",
+            table=snapshot.storage.uri,
+            remedy="compact the table with Apache Hudi.",
+            columns=found,
+        )
+    return text
+
+
+def _of_files(text: str, dropped: frozenset[str], schema: pa.Schema, name: str) -> str:
+    """Avro text of the files: the table's with meta columns, as it is but for columns that files lack."""
+    made = json.loads(to_avro(with_meta(schema), name))
+    stored = json.loads(text)
+    fields = [f for f in stored["fields"] if f["name"] not in {*META_COLUMNS, *dropped}]
+    if [f["name"] for f in fields] != schema.names:
+        return json.dumps(made, separators=(",", ":"))
+    meta = [f for f in made["fields"] if f["name"] in META_COLUMNS]
+    return json.dumps({**stored, "fields": [*meta, *fields]}, separators=(",", ":"))
