@@ -72,6 +72,13 @@ WIDER = {
         "all steps of a write on one floor; each step is one module, and none has a second use",
     ),
 }
+# Modules of more lines: how many, and why they are one.
+LONGER = {
+    "hudi_timeline/table.py": (
+        680,
+        "one class without mixins (test_table.py), whose methods are one call each",
+    ),
+}
 # Modules of fewer lines: why they are modules of their own.
 SMALL = {
     "hudi_format/commit_json.py": "the door of a compiled module, as decode.py and block.py are of larger ones",
@@ -113,7 +120,6 @@ META_WRITERS = {
     "services": "the timeline",
     "verify/repair.py": "the plan of a repair, under the lock",
     "verify/repair_steps.py": "what a repair puts right, under the lock, and its backup",
-    "writing/file_writer.py": "the marker before a data file, and a data file that came too late",
     "testing": "makes tables in any state",
 }
 # Who may list folders of data by itself.  All others ask `file_system_view`.
@@ -154,6 +160,7 @@ SNAPSHOT_LOADERS = {
     "file_system_view/snapshot.py": "makes snapshots",
     "transaction": "under the lock, and after each undoing",
     "services/table_service.py": "for every service, under the lock",
+    "services/compaction": "after a dead execution was undone",
     "services/cleaning.py": "after each undoing, and between stretches of deleting, when others had the lock",
     "services/restore.py": "after undoing",
     "services/rollback.py": "after each undoing",
@@ -226,8 +233,9 @@ def of_modules(root: Path) -> Iterator[str]:
         for path in modules(root, package):
             text, name = path.read_text(encoding="utf-8"), path.relative_to(root)
             lines = text.count("\n")
-            if lines > MOST_LINES:
-                yield f"{name}: {lines} lines; past {MOST_LINES} a module has two subjects"
+            most, _ = LONGER.get("/".join(path.parts[path.parts.index("src") + 1 :]), (MOST_LINES, ""))
+            if lines > most:
+                yield f"{name}: {lines} lines; past {most} a module has two subjects"
             yield from _of_size(path, lines)
             if path.name == "__init__.py" and path.parent.name != "pyspark_hudi":
                 if re.search(r"^(?:def|class|for|if|while)\b", text, re.MULTILINE):

@@ -29,7 +29,6 @@ REFUSED = [
     ("hoodie.schema.on.read.enable", "true"),
     ("hoodie.clustering.inline", "true"),
     ("hoodie.datasource.clustering.async.enable", "true"),
-    ("hoodie.compact.inline", "true"),
     ("hoodie.bulkinsert.user.defined.partitioner.class", "com.example.Mine"),
     ("hoodie.precommit.validators", "com.example.Mine"),
     ("write.ignore.failed", "true"),

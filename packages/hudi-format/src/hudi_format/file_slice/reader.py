@@ -1,8 +1,7 @@
 """Reader of a file slice: base file rows merged with log records.
 
 The records of the logs are held in memory, one per key, or on disk beyond the limit; the base file streams past
-them.  Order: base rows in
-their order, changed ones in place, then the records that have no base row.
+them.  Order: base rows in their order, changed ones in place, then the records that have no base row.
 
 Source: HoodieMergedLogRecordScanner and RecordMergingFileIterator of Apache Hudi 0.15; checked on the golden tables.
 """
@@ -36,7 +35,7 @@ from hudi_format.log.block import BlockType, LogBlock
 from hudi_format.log.corruption import CommittedRange
 from hudi_format.log.data_block import BlockRows
 from hudi_format.log.delete_block import DeleteBlock, OrderingType, read_deletes
-from hudi_format.log.scanner import BlockScope, SliceLog
+from hudi_format.log.scanner import BlockScope, OrderedBlocks, SliceLog
 from hudi_format.merge import record_merger
 from hudi_format.merge.log_entries import Entries, Patches
 from hudi_format.merge.log_records import MergeCounts, OnePerKey, Records, Resolver
@@ -222,11 +221,7 @@ class LogRecords:
                     except HudiError as e:
                         raise block.placed(e).at(table=storage.uri) from e.__cause__
                 self._records.seal()
-                ordered = log.ordered
-                self.counts = MergeCounts(
-                    len(ordered.blocks), ordered.corrupt, ordered.rolled_back, parts.data_rows,
-                    parts.all_rows if self._records.keys is None else self._records.keys,
-                )  # fmt: skip
+                self.counts = parts.counts(log.ordered, self._records.keys)
             except BaseException:
                 self._records.close()
                 raise
@@ -349,7 +344,7 @@ class _Entries:
         changed = merge.float_digits or not merge.scope.grouped
         self._blocks = BlockRows(schema, merge.evolution, step, merge.float_digits, changed)
         self._marked = partial_schema(schema, (self._blocks.columns(b) for b in blocks if b.is_partial))
-        self.data_rows = self.all_rows = 0
+        self._data_rows = self._all_rows = 0
 
     def records(self, expected: int) -> Records:
         """The collection that receives the entries."""
@@ -378,8 +373,13 @@ class _Entries:
             return
         columns = self._blocks.columns(block) if block.is_partial else None
         for rows in self._blocks.read(block, content):
-            self.data_rows += rows.num_rows
+            self._data_rows += rows.num_rows
             self._add_rows(with_marks(rows, self._marked, columns) if self.partial else rows)
+
+    def counts(self, log: OrderedBlocks, keys: int | None) -> MergeCounts:
+        """Counts of what was added; `keys` is None where they were too many to be held."""
+        keys = self._all_rows if keys is None else keys
+        return MergeCounts(len(log.blocks), log.corrupt, log.rolled_back, self._data_rows, keys)
 
     @property
     def partial(self) -> bool:
@@ -389,7 +389,7 @@ class _Entries:
     def _add_rows(self, rows: pa.Table) -> None:
         kinds = record_merger.deleted_kinds(rows, self._merge.rule)
         if kinds is None:
-            kinds = np.zeros(rows.num_rows, dtype=np.uint8)
+            kinds = np.zeros(rows.num_rows, np.uint8)
         elif self._merge.rule.name in MODES:  # there a marked record is a delete with its ordering value
             kinds = np.where(kinds == record_merger.DATA_DELETED, np.uint8(record_merger.DELETE), kinds)
         self._append(rows, record_merger.one_array(self._merge.keys(rows)), self._merge.ordering(rows), kinds)
@@ -407,7 +407,7 @@ class _Entries:
                 f"{keys.null_count} log records have no record key",
                 remedy=CorruptFileError.usual_remedy,
             )
-        self.all_rows += len(keys)
+        self._all_rows += len(keys)
         self._records.add(Entries(rows, keys.cast(pa.string()), values, kinds))
 
     def _add_deletes(self, deletes: DeleteBlock) -> None:
@@ -552,7 +552,7 @@ def merged_rows(
         committed: as of `LogRecords`.
         filter: of what is made of the rows: row groups of the base file are left out that by their statistics have no
             row that it keeps, where no record of the logs needs their rows.
-        counted: is given the counts before the first part, which are complete after the last one.
+        counted: is given the counts, which are complete after the last part.
 
     Raises:
         as `LogRecords`; MissingFileError, CorruptFileError of the base file too.
@@ -561,8 +561,7 @@ def merged_rows(
         records = LogRecords(base.storage, logs, merge, base.schema, committed=committed)
     except HudiError as e:
         raise e.at(table=base.storage.uri, instant=base.instant) from e.__cause__
-    if counted is not None:
-        counted(records.counts)
+    (counted or (lambda _: None))(records.counts)
     if filter is not None and logs:
         filter = replace(filter, by=merge.skipped_by)
     handed_on = merge.handed_on(base.schema)
@@ -598,4 +597,4 @@ def _passing(rows: pa.Table, filter: pc.Expression) -> pa.Table:
         raise MissingColumnError(f"the filter names a missing column: {e}") from None
 
 
-__all__ = ["LogRecords", "MergeCounts", "SliceMerge", "merged_rows", "read_file_slice"]
+__all__ = ["LogRecords", "SliceMerge", "merged_rows", "read_file_slice"]

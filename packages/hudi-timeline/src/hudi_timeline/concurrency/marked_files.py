@@ -1,4 +1,4 @@
-"""Data files of a write with their markers: begun only while the write is open, and gone where it is not.
+"""Marked data files: begun only while their write is open, and removed where it is not.
 
 A task may outlive its write: a second attempt, or a process that was taken for dead.  What it leaves then would have
 no instant to belong to, or would count as one of the commit's files.

@@ -8,12 +8,16 @@ from typing import Any
 
 from hudi_format.errors import ConflictingOptionError, UnsupportedError
 from hudi_format.parquet.layout import ParquetConfig
-from hudi_timeline.options import compaction_options as compaction
 from hudi_timeline.options import file_options as file
+from hudi_timeline.options import service_options as service
 from hudi_timeline.options import table_options as table
-from hudi_timeline.options.compaction_options import PARTITION_REGEX, STRATEGY, STRATEGY_PACKAGE
 from hudi_timeline.options.config_key import given_value, keys_of, value_of
 from hudi_timeline.options.registry import ParsedOptions, canonical
+from hudi_timeline.options.service_options import (
+    COMPACTION_PARTITION_REGEX,
+    COMPACTION_STRATEGY,
+    STRATEGY_PACKAGE,
+)
 
 BY_LOG_SIZE = "LogFileSizeBasedCompactionStrategy"
 BY_LOG_COUNT = "LogFileNumBasedCompactionStrategy"
@@ -36,24 +40,24 @@ class CompactionConfig:
     Each field but the last is the value of its option; what it means stands there.
 
     Attributes:
-        inline: None where it is not given: a batch write compacts then, another write does not.
         strategies: full names of classes, of those in `STRATEGIES`.
         codec_level: of zstd only.
     """
 
-    inline: bool | None = given_value(compaction.INLINE)
-    schedule_inline: bool = value_of(compaction.SCHEDULE_INLINE)
-    trigger: str = value_of(compaction.TRIGGER)
-    delta_commits: int = value_of(compaction.DELTA_COMMITS)
-    delta_seconds: int = value_of(compaction.DELTA_SECONDS)
-    strategies: tuple[str, ...] = value_of(STRATEGY)
-    target_io_mb: int = value_of(compaction.TARGET_IO_MB)
-    log_file_size: int = value_of(compaction.LOG_FILE_SIZE)
-    log_file_count: int = value_of(compaction.LOG_FILE_COUNT)
-    target_partitions: int = value_of(compaction.TARGET_PARTITIONS)
-    partition_regex: str | None = given_value(PARTITION_REGEX)
-    fail_writes: bool = value_of(compaction.FAIL_WRITES)
-    memory: int | None = given_value(compaction.MEMORY)
+    inline: bool | None = given_value(service.COMPACT_INLINE)
+    schedule_inline: bool = value_of(service.COMPACT_SCHEDULE_INLINE)
+    asynchronous: bool | None = given_value(service.COMPACT_ASYNC)
+    trigger: str = value_of(service.COMPACTION_TRIGGER)
+    delta_commits: int = value_of(service.COMPACTION_DELTA_COMMITS)
+    delta_seconds: int = value_of(service.COMPACTION_DELTA_SECONDS)
+    strategies: tuple[str, ...] = value_of(COMPACTION_STRATEGY)
+    target_io_mb: int = value_of(service.COMPACTION_TARGET_IO_MB)
+    log_file_size: int = value_of(service.COMPACTION_LOG_FILE_SIZE)
+    log_file_count: int = value_of(service.COMPACTION_LOG_FILE_COUNT)
+    target_partitions: int = value_of(service.COMPACTION_TARGET_PARTITIONS)
+    partition_regex: str | None = given_value(COMPACTION_PARTITION_REGEX)
+    fail_writes: bool = value_of(service.FAIL_ON_SERVICES)
+    memory: int | None = given_value(service.COMPACTION_MEMORY)
     merge: str | None = given_value(table.MERGE)
     merge_memory: int | None = given_value(table.MEMORY_MAX)
     spill_path: str = value_of(table.SPILL_PATH, otherwise="")
@@ -69,6 +73,18 @@ class CompactionConfig:
     bloom_fpp: float = value_of(file.BLOOM_FPP)
     bloom_max_entries: int = value_of(file.BLOOM_MAX_ENTRIES)
     codec_level: int | None = None
+
+    @property
+    def compacts_inline(self) -> bool:
+        """Whether a batch write compacts afterwards: also where no option says when compactions run."""
+        if self.inline is None:
+            return self.asynchronous is None and not self.schedule_inline
+        return self.inline
+
+    @property
+    def schedules_inline(self) -> bool:
+        """Whether a write plans a compaction afterwards, for another process to execute."""
+        return self.schedule_inline
 
     @property
     def parquet(self) -> ParquetConfig:
@@ -96,7 +112,8 @@ def compaction_config(given: ParsedOptions) -> CompactionConfig:
 
     Raises:
         UnsupportedError: a strategy that only a JVM can load.
-        ConflictingOptionError: a pattern of partitions without the strategy that goes by it, or the other way round.
+        ConflictingOptionError: a pattern of partitions without the strategy that goes by it, or the other way round;
+            compactions that are to be executed, and to be planned only.
     """
     values: dict[str, Any] = {n: given.parsed[k] for n, k in COMPACTION_FIELDS.items() if k in given.parsed}
     if values.get("codec") in ("", "none"):
@@ -107,25 +124,45 @@ def compaction_config(given: ParsedOptions) -> CompactionConfig:
     for name, short in zip(config.strategies, config.strategy_names, strict=True):
         if short not in STRATEGIES:
             raise UnsupportedError(
-                f"{STRATEGY} names {name}, a class that needs a JVM",
+                f"{COMPACTION_STRATEGY} names {name}, a class that needs a JVM",
                 remedy=f"use {', '.join(STRATEGIES[:-1])} or {STRATEGIES[-1]}.",
-                option=STRATEGY,
+                option=COMPACTION_STRATEGY,
                 value=name,
             )
+    if config.inline and config.schedule_inline:
+        raise ConflictingOptionError(
+            f"{service.COMPACT_INLINE}=true executes what {service.COMPACT_SCHEDULE_INLINE}=true only plans",
+            remedy="set one of them.",
+            option=service.COMPACT_SCHEDULE_INLINE,
+        )
     by_regex = BY_PARTITION_REGEX in config.strategy_names
     if by_regex and not config.partition_regex:
         raise ConflictingOptionError(
             f"{BY_PARTITION_REGEX} has no pattern to go by",
-            remedy=f"set {PARTITION_REGEX}.",
-            option=PARTITION_REGEX,
+            remedy=f"set {COMPACTION_PARTITION_REGEX}.",
+            option=COMPACTION_PARTITION_REGEX,
         )
     if config.partition_regex and not by_regex:
         raise ConflictingOptionError(
-            f"{PARTITION_REGEX} is given, and {STRATEGY} does not go by it",
-            remedy=f"set {STRATEGY}={BY_PARTITION_REGEX}, or that and others with commas between them.",
-            option=PARTITION_REGEX,
+            f"{COMPACTION_PARTITION_REGEX} is given, and {COMPACTION_STRATEGY} does not go by it",
+            remedy=f"set {COMPACTION_STRATEGY}={BY_PARTITION_REGEX}, or that and others with commas between them.",
+            option=COMPACTION_PARTITION_REGEX,
         )
     return config
+
+
+def refuse_without_logs(config: CompactionConfig, table_type: str, *, table: str) -> None:
+    """Raise UnsupportedError where a write to a copy-on-write table is to compact it."""
+    if table_type == "MERGE_ON_READ" or not (config.inline or config.schedule_inline):
+        return
+    option = service.COMPACT_INLINE if config.inline else service.COMPACT_SCHEDULE_INLINE
+    raise UnsupportedError(
+        f"{option}=true requests compaction, and a copy-on-write table has no log files",
+        table=table,
+        remedy="leave it out.",
+        option=option,
+        value="true",
+    )
 
 
 def parse_compaction_options(options: Mapping[str, str]) -> CompactionConfig:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from hudi_format.errors import ConflictingOptionError, InvalidOptionError, UnknownOptionError
 from hudi_timeline.options import (
-    compaction_options,
     file_options,
     read_options,
     service_options,
@@ -82,7 +81,6 @@ DECLARED = (
     file_options,
     transaction_options,
     service_options,
-    compaction_options,
     read_options,
 )
 DATA_FILE = Path(__file__).with_name("known_options.tsv")

@@ -9,7 +9,6 @@ from typing import Any
 from urllib.parse import urlparse
 
 from hudi_format.errors import InvalidOptionError, UnsupportedError
-from hudi_timeline.options import compaction_options
 from hudi_timeline.options import service_options as service
 from hudi_timeline.options.compaction_config import CompactionConfig, compaction_config
 from hudi_timeline.options.config_key import keys_of, value_of
@@ -56,7 +55,7 @@ class ServiceConfig:
     archive_max_commits: int = value_of(service.ARCHIVE_MAX_COMMITS)
     archive_batch: int = value_of(service.ARCHIVE_BATCH)
     archive_beyond_savepoint: bool = value_of(service.ARCHIVE_BEYOND_SAVEPOINT)
-    compaction_delta_commits: int = value_of(compaction_options.DELTA_COMMITS)
+    compaction_delta_commits: int = value_of(service.COMPACTION_DELTA_COMMITS)
     compaction: CompactionConfig = field(default_factory=CompactionConfig)
 
 

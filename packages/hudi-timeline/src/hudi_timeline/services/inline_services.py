@@ -1,6 +1,8 @@
-"""Inline table services after a commit: cleaning, then archival.
+"""Inline table services after a commit: cleaning, archival, then compaction.
 
-The write is completed and visible by then, so a service that fails makes a warning, and the next commit tries again.
+The write is completed and visible by then, so cleaning or archival that fails makes a warning, and the next commit
+tries again.  A compaction that fails makes the call fail, as in Apache Hudi, unless the options say otherwise; where
+another process is at it, it is left to that.
 """
 
 from __future__ import annotations
@@ -8,16 +10,24 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from hudi_format.errors import HudiError
+from hudi_format.errors import ConcurrentWriterError, HudiError
 from hudi_format.storage.protocol import Storage
+from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.options.compaction_config import CompactionConfig
 from hudi_timeline.options.service_config import ServiceConfig
+from hudi_timeline.options.service_options import FAIL_ON_SERVICES
 from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.services.archival import archive
 from hudi_timeline.services.archive_planner import wants_archive
 from hudi_timeline.services.cleaning import clean, wants_clean
+from hudi_timeline.services.compaction import compaction
+from hudi_timeline.services.compaction.compaction import clock_of
+from hudi_timeline.services.compaction.compaction_planner import is_due
+from hudi_timeline.services.compaction.slice_tasks import Runner
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.active_timeline import Timeline
+from hudi_timeline.timeline.instant import COMPACTION, DELTA_COMMIT, INFLIGHT
 
 log = logging.getLogger("hudi")
 
@@ -29,16 +39,89 @@ class AfterCommit:
     Attributes:
         warnings: what went wrong, one sentence each.
         timeline: with the commit, as they found it; None where none was looked at.
+        compacted: instants of the compactions that were completed, oldest first.
     """
 
     warnings: tuple[str, ...] = ()
     timeline: Timeline | None = None
+    compacted: tuple[str, ...] = ()
 
 
-def run(storage: Storage, config: ServiceConfig, options: TransactionConfig) -> AfterCommit:
-    """Run the services that are due."""
+def run(
+    storage: Storage, config: ServiceConfig, options: TransactionConfig, *, runner: Runner | None = None
+) -> AfterCommit:
+    """Run the services that are due.
+
+    Args:
+        runner: runs the tasks of a compaction; None for threads of this process.
+
+    Raises:
+        HudiError: a compaction failed, and `hoodie.fail.writes.on.inline.table.service.exception` is true.
+    """
     if not config.enabled:
         return AfterCommit()
+    done = _clean_and_archive(storage, config, options)
+    if done.timeline is None or not done.timeline.of(DELTA_COMMIT):
+        return done
+    warnings, compacted = list(done.warnings), []
+    try:
+        context = ServiceContext(storage, options)
+        if context.table.table_type == "MERGE_ON_READ":
+            compacted = _compact(context, config.compaction, warnings, runner)
+            warnings += context.warnings
+    except ConcurrentWriterError as e:
+        warnings.append(f"the compaction after the write is left to another process: {e}")
+    except (HudiError, OSError) as e:
+        if config.compaction.fail_writes:
+            e.add_note(
+                "The write itself is completed and visible; the compaction after it failed, and its plan, if there "
+                f"is one, is still there.  {FAIL_ON_SERVICES}=false makes this a warning."
+            )
+            raise
+        log.warning("%s: the compaction after the commit failed", storage.uri, exc_info=True)
+        warnings.append(f"the write is completed, but the compaction after it failed: {e}")
+    return AfterCommit(tuple(warnings), done.timeline, tuple(compacted))
+
+
+def _compact(
+    context: ServiceContext, config: CompactionConfig, warnings: list[str], runner: Runner | None
+) -> list[str]:
+    """Compact as the options say; returns the instants of completed compactions."""
+    timeline = context.look().timeline
+    pending = timeline.pending(COMPACTION)
+    if config.schedules_inline:
+        if not pending and is_due(timeline, config, clock_of(context)).is_due:
+            compaction.schedule(context, config, only_if_due=True)
+        return []
+    if not config.compacts_inline:
+        return []
+    done = []
+    for instant in pending:
+        if instant.state == INFLIGHT and heartbeat.heartbeat_path(instant.time) not in _beating(context):
+            warnings.append(
+                f"compaction {instant.time} was begun by another program, which does not say whether it is alive; "
+                f"if it is dead, run it: `hudi compact run PATH {instant.time}`"
+            )
+        elif not context.is_alive(instant):
+            result = compaction.compact(
+                context, config, mode=compaction.EXECUTE, instant=instant.time, run=runner
+            )
+            done += result.executed
+    if is_due(timeline, config, clock_of(context)).is_due:
+        made = compaction.schedule(context, config, only_if_due=True)
+        if made.instant:
+            result = compaction.compact(
+                context, config, mode=compaction.EXECUTE, instant=made.instant, run=runner
+            )
+            done += result.executed
+    return done
+
+
+def _beating(context: ServiceContext) -> set[str]:
+    return {heartbeat.heartbeat_path(t) for t in heartbeat.list_instants(context.storage)}
+
+
+def _clean_and_archive(storage: Storage, config: ServiceConfig, options: TransactionConfig) -> AfterCommit:
     snapshot: TableSnapshot | None = None
     warnings: list[str] = []
     try:

@@ -533,7 +533,7 @@ def parse_action(action: str, state: str, data: bytes) -> Action:
 
 
 def render_action(value: Action) -> bytes:
-    """Bytes of the file of a plan or result; for a `CleanPlan` or `CompactionPlan` see `to_bytes`."""
+    """Bytes of the file of a plan or result; see `to_bytes` for those that have it."""
     return render(_NAMES[type(value)], _plain(value))
 
 

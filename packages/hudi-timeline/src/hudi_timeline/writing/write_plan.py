@@ -41,6 +41,7 @@ from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
 from hudi_timeline.file_system_view.table_schema import refuse_defaults, refuse_unwritable
 from hudi_timeline.options import WriteConfig, check_against_table
 from hudi_timeline.options.allowed_functions import table_merge_rule
+from hudi_timeline.options.compaction_config import refuse_without_logs
 from hudi_timeline.options.file_options import INDEX_TYPE
 from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.options.write_options import PREPPED
@@ -194,6 +195,8 @@ def plan_for(
         if table is None:
             raise NotAHudiTableError("the table to delete from does not exist", table=storage.uri)
     old = None if recreate else table
+    kind = (config.table_type or "COPY_ON_WRITE").upper() if old is None else old.table_type
+    refuse_without_logs(config.services.compaction, kind, table=storage.uri)
     if old is None:
         snapshot = None
     else:

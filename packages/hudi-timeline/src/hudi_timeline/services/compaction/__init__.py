@@ -1,1 +1,1 @@
-"""Compaction of merge-on-read tables: planning, execution, and what hudi-cli does with its plans."""
+"""Compaction of merge-on-read tables: plans, their execution and withdrawal."""

@@ -194,11 +194,11 @@ def schedule(
     storage = context.storage
     if dry_run:
         snapshot = context.look()
-        skipped = _skips(snapshot, config, only_if_due, _clock(context, now))
-        found = CompactionPlan() if skipped else plan or _plan(snapshot, config, _clock(context, now))
+        skipped = _skips(snapshot, config, only_if_due, clock_of(context, now))
+        found = CompactionPlan() if skipped else plan or _plan(snapshot, config, clock_of(context, now))
         return ScheduleResult("", found, skipped or _nothing(found))
     with context.locked(also=HARMED, keep_metadata=True) as snapshot:
-        clock = _clock(context, now)
+        clock = clock_of(context, now)
         skipped = _skips(snapshot, config, only_if_due, clock)
         if skipped:
             log.info("%s: no compaction is scheduled: %s", storage.uri, skipped)
@@ -227,7 +227,8 @@ def _refuse_copy_on_write(context: ServiceContext) -> None:
         )
 
 
-def _clock(context: ServiceContext, now: Callable[[], float]) -> datetime:
+def clock_of(context: ServiceContext, now: Callable[[], float] = time.time) -> datetime:
+    """Time of day in the table's time zone."""
     return datetime.fromtimestamp(now(), zone_of(context.table.timezone)).replace(tzinfo=None)
 
 

@@ -1,4 +1,4 @@
-"""Execution of one compaction plan: begun under the lock, run without it, completed or given back under it.
+"""Execution of a compaction plan: begun and completed under the lock, run without it.
 
 A process that executes a plan has a heartbeat at the plan's instant, so that no two execute it at a time.  One that was
 taken for dead finds its heartbeat, its inflight file or its markers gone, and completes nothing.

@@ -23,7 +23,7 @@ from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slices import newest_slices, pending_compactions
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.compaction_config import CompactionConfig
-from hudi_timeline.options.compaction_options import (
+from hudi_timeline.options.service_options import (
     NUM_AND_TIME,
     NUM_COMMITS,
     NUM_COMMITS_AFTER_LAST_REQUEST,
@@ -112,7 +112,7 @@ def _seconds(instant: str, now: datetime) -> float:
 
 
 def open_writes(storage: Storage, timeline: Timeline) -> list[Instant]:
-    """Pending writes that a plan must not overtake, oldest first; clusterings write no log files."""
+    """Pending writes that a plan must not overtake, oldest first; clusterings append nothing."""
     return [
         i for i in timeline.pending_writes() if not is_clustering(storage, timeline, i)
     ] + list(timeline.pending(LOG_COMPACTION))  # fmt: skip

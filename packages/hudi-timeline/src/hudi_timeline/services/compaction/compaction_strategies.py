@@ -1,4 +1,4 @@
-"""Compaction strategies: which partitions are looked at, and which operations are taken, in which order.
+"""Compaction strategies: partitions that are looked at, operations that are taken.
 
 Each is a class of Apache Hudi by its name; several narrow one another's choice in the order given, as in release 1.0.
 
@@ -24,7 +24,7 @@ from hudi_timeline.options.compaction_config import (
     UNBOUNDED_PARTITIONS,
     CompactionConfig,
 )
-from hudi_timeline.options.compaction_options import STRATEGY
+from hudi_timeline.options.service_options import COMPACTION_STRATEGY
 from hudi_timeline.timeline.action_metadata import CompactionOperation
 
 TOTAL_IO_MB, READ_MB, WRITE_MB = "TOTAL_IO_MB", "TOTAL_IO_READ_MB", "TOTAL_IO_WRITE_MB"
@@ -107,8 +107,8 @@ def day_of(partition: str) -> date:
         pass
     raise UnsupportedError(
         f"the partition {partition!r} is no day as yyyy/MM/dd, which the strategy by days needs",
-        remedy=f"set {STRATEGY} to {BY_LOG_SIZE}, or to {BY_PARTITION_REGEX} with a pattern.",
-        option=STRATEGY,
+        remedy=f"set {COMPACTION_STRATEGY} to {BY_LOG_SIZE}, or to {BY_PARTITION_REGEX} with a pattern.",
+        option=COMPACTION_STRATEGY,
     )
 
 
