@@ -120,6 +120,7 @@ META_WRITERS = {
     "services": "the timeline",
     "verify/repair.py": "the plan of a repair, under the lock",
     "verify/repair_steps.py": "what a repair puts right, under the lock, and its backup",
+    "writing/file_writer.py": "a data file of an attempt that came too late",
     "testing": "makes tables in any state",
 }
 # Who may list folders of data by itself.  All others ask `file_system_view`.

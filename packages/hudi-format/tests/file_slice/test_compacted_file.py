@@ -5,11 +5,11 @@ import pyarrow.parquet as pq
 import pytest
 from slices import rows_of, write_slice
 
+from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.errors import ConcurrentWriterError
 from hudi_format.file_slice.compacted_file import SliceCompaction, compact_slice
 from hudi_format.file_slice.reader import SliceMerge, read_file_slice
 from hudi_format.file_slice.writer import FileSpec
-from hudi_format.merge.memory_limit import MemoryLimit
 from hudi_format.merge.payloads import payload_rule
 from hudi_format.parquet.layout import ParquetConfig
 from hudi_format.schema.meta_fields import with_meta

@@ -151,9 +151,9 @@ def compaction_config(given: ParsedOptions) -> CompactionConfig:
     return config
 
 
-def refuse_without_logs(config: CompactionConfig, table_type: str, *, table: str) -> None:
+def refuse_without_logs(config: CompactionConfig, table_type: str | None, *, table: str) -> None:
     """Raise UnsupportedError where a write to a copy-on-write table is to compact it."""
-    if table_type == "MERGE_ON_READ" or not (config.inline or config.schedule_inline):
+    if (table_type or "").upper() == "MERGE_ON_READ" or not (config.inline or config.schedule_inline):
         return
     option = service.COMPACT_INLINE if config.inline else service.COMPACT_SCHEDULE_INLINE
     raise UnsupportedError(

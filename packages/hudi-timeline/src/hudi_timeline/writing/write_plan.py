@@ -181,8 +181,7 @@ def plan_for(
 
     Args:
         data: only its schema is looked at.
-        table: None where there is none yet.
-        snapshot: the table, where it was loaded with `table`.
+        table: None where there is none yet.  snapshot: where it was loaded with `table`.
     """
     operation = config.operation
     recreate = table is not None and mode == OVERWRITE and operation != "insert_overwrite_table"
@@ -195,8 +194,7 @@ def plan_for(
         if table is None:
             raise NotAHudiTableError("the table to delete from does not exist", table=storage.uri)
     old = None if recreate else table
-    kind = (config.table_type or "COPY_ON_WRITE").upper() if old is None else old.table_type
-    refuse_without_logs(config.services.compaction, kind, table=storage.uri)
+    refuse_without_logs(config.services.compaction, (old or config).table_type, table=storage.uri)
     if old is None:
         snapshot = None
     else:

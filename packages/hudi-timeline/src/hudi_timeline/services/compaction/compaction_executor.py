@@ -140,7 +140,7 @@ def _commit(context: ServiceContext, begun: _Begun, stats: Sequence[WriteStat]) 
         if metadata_table.built(snapshot.config):  # by another writer, since this execution took it away
             context.drop_metadata_table()
         kept = {s.path for s in stats}
-        for marker in markers.base_files(markers.list_markers(storage, time), time):
+        for marker in markers.own_files(markers.list_markers(storage, time), time):
             if marker.path not in kept:
                 storage.delete(marker.path)
                 flush(storage, [marker.path], written=False)

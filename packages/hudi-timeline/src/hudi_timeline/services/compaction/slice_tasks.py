@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from hudi_format.arrow.spill import DEFAULT_BYTES, MemoryLimit
 from hudi_format.errors import ConflictingOptionError, HudiError, UnsupportedError
 from hudi_format.file_slice.compacted_file import SliceCompaction, compact_slice
 from hudi_format.file_slice.writer import FileSpec
-from hudi_format.merge.memory_limit import DEFAULT_BYTES, MemoryLimit
 from hudi_format.merge.user_merger import MERGE, parse_merge
 from hudi_format.model import FileSlice, WriteStat
 from hudi_format.partition_metadata import write_if_absent
