@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import base64
 import io
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from unittest import mock
 
-import numpy as np
 import pyarrow as pa
 
 from hudi_format.errors import HudiError
 from hudi_format.log import reader
-from hudi_format.log.block import BlockType, HeaderKey, LogBlock
+from hudi_format.log.block import BlockType, LogBlock
 from hudi_format.log.data_block import BlockDecoder
 from hudi_format.log.delete_block import read_deletes
 from hudi_format.log.kryo import KryoError, read_kryo
-from hudi_format.log.positions import RoaringError, read_roaring64, record_positions
 from hudi_format.log.reader import LogFileReader
 from hudi_format.log.scanner import BlockScope, order_blocks
 from hudi_format.model import VisibleInstants
@@ -50,11 +48,8 @@ def run_file(data: bytes) -> None:
         assert by_range == blocks, (by_range, blocks)
         for b in blocks:
             if b.type not in (BlockType.CORRUPT, BlockType.COMMAND):
-                try:
-                    record_positions(b)
+                with suppress(HudiError):
                     decode(b, log.content(b))
-                except HudiError:
-                    pass
         visible = VisibleInstants(frozenset(b.instant for b in blocks))
         order_blocks(blocks, BlockScope(visible=visible))
 
@@ -93,13 +88,6 @@ def run_kryo(data: bytes) -> None:
             assert isinstance(delete.key, str)
 
 
-def run_positions(data: bytes) -> None:
-    found = read_roaring64(data)
-    assert (np.diff(found.astype(object)) > 0).all() if len(found) < 5000 else True
-    text = base64.b64encode(data).decode()
-    record_positions(LogBlock("f", 0, 0, BlockType.AVRO_DATA, {HeaderKey.RECORD_POSITIONS: text}))
-
-
 def _data_seeds() -> Iterator[bytes]:
     _like(0)
     for n, b in list(_LIKE.items()):
@@ -122,20 +110,6 @@ def _kryo_lists() -> Iterator[tuple[int, bytes]]:
         yield int(name[1]), bytes.fromhex(digits)
 
 
-def _positions_seeds() -> Iterator[bytes]:
-    yield base64.b64decode("AQAAAAAAAAAAAAAAOjAAAAEAAAAAAAIAEAAAAAMABQAGAA==")
-    runs = (12347).to_bytes(4, "little") + b"\1" + b"\0\0\4\0" + b"\1\0\5\0\4\0"
-    yield (1).to_bytes(8, "little") + bytes(4) + runs
-    found: set[str] = set()
-    for name, data in golden.logs():
-        if name.startswith(("v8", "v9")):
-            for b in LogFileReader(data).blocks:
-                text = b.header.get(HeaderKey.RECORD_POSITIONS)
-                if text:
-                    found.add(text)
-    yield from (base64.b64decode(t) for t in sorted(found))
-
-
 def _file_seeds() -> Iterator[bytes]:
     yield from (data for _, data in golden.logs())
 
@@ -146,5 +120,4 @@ TARGETS = (
     Target("log_data_block", run_data, _data_seeds),
     Target("log_delete_block", run_delete, _delete_seeds, most=4096),
     Target("log_kryo", run_kryo, lambda: (bytes([v - 1]) + c for v, c in _kryo_lists()), _ANY, 4096),
-    Target("log_positions", run_positions, _positions_seeds, (RoaringError, HudiError), 4096),
 )
