@@ -107,71 +107,87 @@ DOCUMENTS = ("README.md", "packages/*/README.md", "docs/**/*.md", "examples/*.py
 DEEP = re.compile(r"^(?:>>> )?\s*(?:from|import) (hudi_\w+(?:\.\w+)+)", re.MULTILINE)
 
 
-# Who may change what lies below `.hoodie`, by room or module of hudi_timeline, each with its reason.
+# Calls in hudi_timeline that few rooms and modules may make: the rule, the calls, and who may, each with its reason.
 STORAGE = r"\b\w*(?:storage|_table|metadata|quarantine)\."
-CHANGES_STORAGE = re.compile(
-    STORAGE + r"(?:create|publish|touch|delete|delete_dir|make_dir|copy|rename|replace|open_output)\("
+CALLS: tuple[tuple[str, str, dict[str, str]], ...] = (
+    # What lies below `.hoodie`.
+    (
+        "a transaction or a service changes the table",
+        STORAGE + r"(?:create|publish|touch|delete|delete_dir|make_dir|copy|rename|replace|open_output)\(",
+        {
+            "table_config.py": "hoodie.properties",
+            "metadata_table.py": "takes the metadata table away",
+            "concurrency": "heartbeats, markers, locks",
+            "transaction": "the timeline",
+            "services": "the timeline",
+            "verify/repair.py": "the plan of a repair, under the lock",
+            "verify/repair_steps.py": "what a repair puts right, under the lock, and its backup",
+            "writing/file_writer.py": "a data file of an attempt that came too late",
+            "testing": "makes tables in any state",
+        },
+    ),
+    # Folders of data.
+    (
+        "file_system_view lists partitions",
+        r"\b\w*storage\.(?:list|files_below|folders)\(|\bwalk_folders\(",
+        {
+            "file_system_view": "the view of the table's files",
+            "table_config.py": "`.hoodie`",
+            "metadata_table.py": "`.hoodie`",
+            "feature_gate.py": "folders of `.hoodie`; what lies where no table is",
+            "timeline": "folders of timelines and archives",
+            "reading/time_travel.py": "folders of archives",
+            "concurrency": "folders of heartbeats and markers",
+            "transaction": "folders of files to undo, under the lock; the base path",
+            "services/cleaning.py": "folders that a cleaning has emptied",
+            "services/upgrade.py": "`.hoodie/.aux`",
+            "verify": "whatever lies there, known or not",
+            "bug_capsule/make.py": "the folders that go into a capsule",
+            "writing/write_plan.py": "the base path, before there is a table",
+            "writing/parquet_import.py": "the folder that is imported, which is no table",
+        },
+    ),
+    # The table's lock.
+    (
+        "a transaction or a service takes the table's lock",
+        r"\block_(?:of|for)\(|\bhold\(|\.held\(\)",
+        {
+            "concurrency/locks": "the locks",
+            "transaction": "begins, commits and undoes writes",
+            "services/table_service.py": "for every service",
+            "verify/repair.py": "tables whose properties cannot be read have no service",
+        },
+    ),
+    # The timeline.
+    (
+        "a snapshot loads the timeline",
+        r"(?<!def )\bload_timeline\(",
+        {
+            "file_system_view/snapshot.py": "makes snapshots",
+            "timeline/archived_timeline.py": "looks where the file of an instant was moved to; below snapshots",
+        },
+    ),
+    # A table looked at anew in order to change it.
+    (
+        "a snapshot is given, not loaded again",
+        r"(?<!def )\b(?:load_snapshot\(|reloaded\(\))",
+        {
+            "file_system_view/snapshot.py": "makes snapshots",
+            "transaction": "under the lock, and after each undoing",
+            "services/table_service.py": "for every service, under the lock",
+            "services/compaction": "after a dead execution was undone",
+            "services/cleaning.py": "after each undoing, and between stretches of deleting, when others had the lock",
+            "services/restore.py": "after undoing",
+            "services/rollback.py": "after each undoing",
+            "services/upgrade.py": "after each undoing; the timeline of the metadata table",
+            "writing/write_plan.py": "a write is planned from it",
+            "writing/operation.py": "keys that are known just before a write begins; when it was completed",
+            "validation/quarantine.py": "another table",
+            "reading/metadata_listing.py": "a listing that is given no snapshot",
+            "inspector.py": "tables with any feature",
+        },
+    ),
 )
-META_WRITERS = {
-    "table_config.py": "hoodie.properties",
-    "metadata_table.py": "takes the metadata table away",
-    "concurrency": "heartbeats, markers, locks",
-    "transaction": "the timeline",
-    "services": "the timeline",
-    "verify/repair.py": "the plan of a repair, under the lock",
-    "verify/repair_steps.py": "what a repair puts right, under the lock, and its backup",
-    "writing/file_writer.py": "a data file of an attempt that came too late",
-    "testing": "makes tables in any state",
-}
-# Who may list folders of data by itself.  All others ask `file_system_view`.
-LISTS_STORAGE = re.compile(r"\b\w*storage\.(?:list|files_below|folders)\(|\bwalk_folders\(")
-LISTERS = {
-    "file_system_view": "the view of the table's files",
-    "table_config.py": "`.hoodie`",
-    "metadata_table.py": "`.hoodie`",
-    "feature_gate.py": "folders of `.hoodie`; what lies where no table is",
-    "timeline": "folders of timelines and archives",
-    "reading/time_travel.py": "folders of archives",
-    "concurrency": "folders of heartbeats and markers",
-    "transaction": "folders of files to undo, under the lock; the base path",
-    "services/cleaning.py": "folders that a cleaning has emptied",
-    "services/upgrade.py": "`.hoodie/.aux`",
-    "verify": "whatever lies there, known or not",
-    "bug_capsule/make.py": "the folders that go into a capsule",
-    "writing/write_plan.py": "the base path, before there is a table",
-    "writing/parquet_import.py": "the folder that is imported, which is no table",
-}
-# Who takes the table's lock.
-TAKES_LOCK = re.compile(r"\block_(?:of|for)\(|\bhold\(|\.held\(\)")
-LOCKERS = {
-    "concurrency/locks": "the locks",
-    "transaction": "begins, commits and undoes writes",
-    "services/table_service.py": "for every service",
-    "verify/repair.py": "tables whose properties cannot be read have no service",
-}
-# Who loads the timeline; all others are given a snapshot.
-LOADS_TIMELINE = re.compile(r"(?<!def )\bload_timeline\(")
-LOADERS = {
-    "file_system_view/snapshot.py": "makes snapshots",
-    "timeline/archived_timeline.py": "looks where the file of an instant was moved to; below snapshots",
-}
-# Who looks at a table anew in order to change it.
-LOADS_SNAPSHOT = re.compile(r"(?<!def )\b(?:load_snapshot\(|reloaded\(\))")
-SNAPSHOT_LOADERS = {
-    "file_system_view/snapshot.py": "makes snapshots",
-    "transaction": "under the lock, and after each undoing",
-    "services/table_service.py": "for every service, under the lock",
-    "services/compaction": "after a dead execution was undone",
-    "services/cleaning.py": "after each undoing, and between stretches of deleting, when others had the lock",
-    "services/restore.py": "after undoing",
-    "services/rollback.py": "after each undoing",
-    "services/upgrade.py": "after each undoing; the timeline of the metadata table",
-    "writing/write_plan.py": "a write is planned from it",
-    "writing/operation.py": "keys that are known just before a write begins; when it was completed",
-    "validation/quarantine.py": "another table",
-    "reading/metadata_listing.py": "a listing that is given no snapshot",
-    "inspector.py": "tables with any feature",
-}
 
 # First docstring lines name their subject at once: a noun phrase, or a verb for what a function does.
 LONGEST_HEAD = 90
@@ -290,39 +306,26 @@ def of_documents(root: Path) -> Iterator[str]:
                     yield f"{path.relative_to(root)}: imports {match[1]}, which is not a package's root"
 
 
-def _calls(root: Path, call: re.Pattern[str], allowed: dict[str, str], what: str) -> Iterator[str]:
-    """Calls in hudi_timeline outside of the rooms and modules that may make them, and those that make none any more."""
+def of_calls(root: Path) -> Iterator[str]:
+    """Calls outside of the rooms and modules that may make them, and entries of those that make none any more."""
     src = root / "packages" / "hudi-timeline" / "src" / "hudi_timeline"
-    used = set()
-    for path in modules(root, "hudi_timeline"):
-        inner = path.relative_to(src).as_posix()
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    lines = [
+        (path.relative_to(src).as_posix(), number, line)
+        for path in modules(root, "hudi_timeline")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+    ]
+    for what, pattern, allowed in CALLS:
+        call, used = re.compile(pattern), set()
+        for inner, number, line in lines:
             if call.search(line) is None:
                 continue
             room = next((r for r in allowed if inner == r or inner.startswith(f"{r}/")), None)
             if room is None:
-                yield f"{path.relative_to(root)}:{number}: {what}: {line.strip()}"
+                yield f"{(src / inner).relative_to(root)}:{number}: {what}: {line.strip()}"
             else:
                 used.add(room)
-    for room in allowed.keys() - used:
-        yield f"tools/check_layers.py: {room} may be taken from a list: it no longer does this: {what}"
-
-
-def of_changes(root: Path) -> Iterator[str]:
-    yield from _calls(root, CHANGES_STORAGE, META_WRITERS, "a transaction or a service changes the table")
-
-
-def of_listings(root: Path) -> Iterator[str]:
-    yield from _calls(root, LISTS_STORAGE, LISTERS, "file_system_view lists partitions")
-
-
-def of_the_lock(root: Path) -> Iterator[str]:
-    yield from _calls(root, TAKES_LOCK, LOCKERS, "a transaction or a service takes the table's lock")
-
-
-def of_loading(root: Path) -> Iterator[str]:
-    yield from _calls(root, LOADS_TIMELINE, LOADERS, "a snapshot loads the timeline")
-    yield from _calls(root, LOADS_SNAPSHOT, SNAPSHOT_LOADERS, "a snapshot is given, not loaded again")
+        for room in allowed.keys() - used:
+            yield f"tools/check_layers.py: {room} may be taken from a list: it no longer does this: {what}"
 
 
 # Where names of options and of properties stand; everywhere else they are constants.
@@ -443,10 +446,7 @@ def violations(root: Path) -> list[str]:
         *of_modules(root),
         *of_versions(root),
         *of_documents(root),
-        *of_changes(root),
-        *of_listings(root),
-        *of_the_lock(root),
-        *of_loading(root),
+        *of_calls(root),
         *of_options(root),
         *of_docstrings(root),
     ]

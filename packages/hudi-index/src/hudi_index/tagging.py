@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -64,6 +64,13 @@ class Tagged:
     count: LookupCount
 
 
+class _Lookup(NamedTuple):
+    storage: Storage
+    files: Mapping[str, Sequence[BaseFile]]
+    task: LookupTask
+    pool: ThreadPoolExecutor
+
+
 def tag_rows(
     rows: pa.Table,
     codes: np.ndarray,
@@ -82,20 +89,12 @@ def tag_rows(
     """
     workers = threads if storage.is_local else max(threads, REMOTE_THREADS)
     with ThreadPoolExecutor(workers) as pool:
-        if task.is_global:
-            return _tag_global(rows, codes, partitions, storage, files, task, pool)
-        return _tag_within(rows, codes, partitions, storage, files, task, pool)
+        tag = _tag_global if task.is_global else _tag_within
+        return tag(rows, codes, partitions, _Lookup(storage, files, task, pool))
 
 
-def _tag_within(
-    rows: pa.Table,
-    codes: np.ndarray,
-    partitions: tuple[str, ...],
-    storage: Storage,
-    files: Mapping[str, Sequence[BaseFile]],
-    task: LookupTask,
-    pool: ThreadPoolExecutor,
-) -> Tagged:
+def _tag_within(rows: pa.Table, codes: np.ndarray, partitions: tuple[str, ...], asked: _Lookup) -> Tagged:
+    storage, files, task, pool = asked
     candidates = [(code, f) for code, p in enumerate(partitions) for f in files.get(p, ())]
     by_code = rows_by_code(codes, len(partitions))
     keys = rows.column(RECORD_KEY)
@@ -121,15 +120,8 @@ def _tag_within(
     return Tagged(gather(rows, order, task.memory), codes[order], partitions, groups, location, count)
 
 
-def _tag_global(
-    rows: pa.Table,
-    codes: np.ndarray,
-    partitions: tuple[str, ...],
-    storage: Storage,
-    files: Mapping[str, Sequence[BaseFile]],
-    task: LookupTask,
-    pool: ThreadPoolExecutor,
-) -> Tagged:
+def _tag_global(rows: pa.Table, codes: np.ndarray, partitions: tuple[str, ...], asked: _Lookup) -> Tagged:
+    storage, files, task, pool = asked
     ordering = ordering_column(rows, task.ordering_field, task.rule.sequence)
     if task.fills_within:
         rows, codes = _filled(rows, codes, task, ordering)

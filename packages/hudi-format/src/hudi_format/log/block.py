@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Any
 
 from hudi_format._checks import loads
-from hudi_format.errors import CorruptFileError, HudiError
+from hudi_format.errors import CorruptFileError, HudiError, UnsupportedError
 
 MAGIC = b"#HUDI#"
 FORMAT_VERSION = 1
@@ -191,6 +191,23 @@ class LogBlock:
         if isinstance(error, CorruptFileError):
             error.details.setdefault("offset", self.offset)
         return error.at(file=self.file, instant=self.instant)
+
+    def check_version(self, version: int, what: str, newest: int) -> None:
+        """Raise if the content's version is unknown.
+
+        Raises:
+            UnsupportedError: it is newer than this package.
+            CorruptFileError: there is none such.
+        """
+        if version > newest:
+            raise UnsupportedError(
+                f"{what} of version {version} at byte {self.offset}; {newest} is the newest known",
+                file=self.file,
+                instant=self.instant,
+                remedy="read the table with a newer release of hudi-format.",
+            )
+        if version < 1:
+            raise self.broken(f"{what} of version {version}", self.content_offset)
 
     def broken(self, what: str, offset: int | None = None) -> CorruptFileError:
         """CorruptFileError for this block, at a file offset or at its start."""

@@ -64,15 +64,7 @@ def read_avro(block: LogBlock, content: pa.Buffer) -> AvroRecords:
         raise block.broken("a data block without its version and count", start)
     version = int.from_bytes(view[:4], "big", signed=True)
     count = int.from_bytes(view[4:8], "big", signed=True)
-    if version > WRITTEN_VERSION:
-        raise UnsupportedError(
-            f"a data block of version {version} at byte {block.offset}; {WRITTEN_VERSION} is the newest known",
-            file=block.file,
-            instant=block.instant,
-            remedy="read the table with a newer release of hudi-format.",
-        )
-    if version < 1:
-        raise block.broken(f"a data block of version {version}", start)
+    block.check_version(version, "a data block", WRITTEN_VERSION)
     if count < 0 or count > (len(view) - 8) // 4:
         raise block.broken(f"{count} records declared in a content of {len(view)} bytes", start + 4)
     offsets = np.empty(count, np.int64)

@@ -130,15 +130,7 @@ def read_deletes(block: LogBlock, content: pa.Buffer) -> DeleteBlock:
     length = int.from_bytes(view[4:8], "big", signed=True)
     if length != len(view) - 8:
         raise block.broken(f"deletes of {length} bytes declared in a content of {len(view)}", start + 4)
-    if version > _NEWEST_VERSION:
-        raise UnsupportedError(
-            f"a delete block of version {version} at byte {block.offset}; {_NEWEST_VERSION} is the newest known",
-            file=block.file,
-            instant=block.instant,
-            remedy="read the table with a newer release of hudi-format.",
-        )
-    if version < 1:
-        raise block.broken(f"a delete block of version {version}", start)
+    block.check_version(version, "a delete block", _NEWEST_VERSION)
     if version < AVRO_VERSION:
         return _kryo_deletes(block, view[8:], start + 8, version)
     return _avro_deletes(block, view[8:], start + 8)
