@@ -72,6 +72,21 @@ def six_versions(storage: Storage) -> None:
         write(storage, rows(6, v=v), **{"hoodie.clean.automatic": "false"})
 
 
+def logging(storage: Storage) -> None:
+    """Three commits of a table with change data capture."""
+    write(storage, rows(6), **{"hoodie.table.cdc.enabled": "true"})
+    write(storage, rows(2, 0, v=1))
+    write(storage, rows(2, 6, v=2))
+
+
+def dead_logging_writer(storage: Storage) -> None:
+    logging(storage)
+    faults = Faults(Fault(CRASH, operation="create", path="*.commit"))
+    with faults.process():
+        write(faults.wrap(storage), rows(4, 5, v=7))
+    assert faults.dead
+
+
 def savepointed(storage: Storage) -> None:
     three_commits(storage)
     HudiTable._of(storage).savepoint()
@@ -253,6 +268,10 @@ OPERATIONS = {
         Operation("delete_partition", lambda s: _table(s).delete_partitions(["p1"])),
         Operation("insert_overwrite", lambda s: write(s, rows(1, 20, v=3), "insert_overwrite")),
         Operation("insert_overwrite_table", lambda s: write(s, rows(2, 20, v=3), "insert_overwrite_table")),
+        Operation("upsert that logs changes", lambda s: write(s, rows(6, 3, v=3)), logging),
+        Operation("insert that logs changes", lambda s: write(s, rows(2, 10, v=3), "insert"), logging),
+        Operation("rollback of a dead write that logged changes", lambda s: write(s, rows(2, 10, v=3)),
+                  dead_logging_writer),
         Operation("first write", lambda s: write(s, rows(3)), nothing, creates=True, again=True),
         Operation("create table", lambda s: _create(s), nothing, creates=True, again=True),
         Operation("mode overwrite", lambda s: write(s, rows(2, 30, v=3), "insert", "overwrite"), creates=True),

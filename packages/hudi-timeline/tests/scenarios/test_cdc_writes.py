@@ -1,0 +1,344 @@
+"""Change data capture written: the changes of each commit, applied to the rows before it, give the rows after it.
+
+For every operation, in all logging modes, under several payloads, on both table types; and what a file of changes goes
+through with its table: cleanings, rollbacks, savepoints, restores, archival, verify.
+"""
+
+import random
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+
+from hudi_format.errors import ConflictingOptionError, CorruptFileError
+from hudi_format.file_names import parse_base_file, parse_cdc_file
+from hudi_format.model import CDC_MODES
+from hudi_timeline import HudiTable
+
+SCHEMA = pa.schema(
+    [
+        ("k", pa.string()),
+        ("p", pa.string()),
+        ("ts", pa.int64()),
+        ("v", pa.string()),
+        ("n", pa.struct([("x", pa.int32()), ("y", pa.list_(pa.string()))])),
+        ("_hoodie_is_deleted", pa.bool_()),
+    ]
+)
+ENABLED, MODE = "hoodie.table.cdc.enabled", "hoodie.table.cdc.supplemental.logging.mode"
+PAYLOAD = "hoodie.datasource.write.payload.class"
+PAYLOADS = {
+    "latest": {PAYLOAD: "OverwriteWithLatestAvroPayload"},
+    "greatest": {PAYLOAD: "DefaultHoodieRecordPayload"},
+    "first": {PAYLOAD: "FirstValueAvroPayload"},
+    "event time": {PAYLOAD: "EventTimeAvroPayload"},
+    "non-defaults": {PAYLOAD: "OverwriteNonDefaultsWithLatestAvroPayload"},
+    "partial": {PAYLOAD: "PartialUpdateAvroPayload"},
+    "expressions": {"hudi.merge": '{"v": "max"}'},
+}
+QUIET = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+
+
+def rows(*given):
+    made = [{"k": k, "p": p, "ts": ts, "v": v, **more} for k, p, ts, v, more in given]
+    return pa.Table.from_pylist([{"_hoodie_is_deleted": False, **r} for r in made], schema=SCHEMA)
+
+
+def make(path, mode="DATA_BEFORE_AFTER", *, table_type="COPY_ON_WRITE", **options):
+    given = {ENABLED: "true", MODE: mode, **options}
+    return HudiTable.create(
+        path, SCHEMA, name="t", table_type=table_type, record_keys=["k"], partition_fields=["p"],
+        ordering_fields=["ts"], options=given,
+    )  # fmt: skip
+
+
+def counted(values):
+    return Counter(repr(v) for v in values)
+
+
+def state(table):
+    found = table.read(columns=SCHEMA.names).to_arrow()
+    return counted(found.to_pylist())
+
+
+def changes(table, begin, end=None):
+    return table.read_changes(begin, end, images="struct").to_arrow().to_pylist()
+
+
+def applied(before, found):
+    """The state after changes, each of which must fit the state before it."""
+    after = before.copy()
+    for change in found:
+        kind, old, new = change["op"], change["before"], change["after"]
+        assert (old is None, new is None) == {"i": (True, False), "u": (False, False), "d": (False, True)}[
+            kind
+        ]
+        if old is not None:
+            assert after[repr(old)] > 0, change
+            after[repr(old)] -= 1
+        if new is not None:
+            after[repr(new)] += 1
+    return +after
+
+
+def check_files(table, result):
+    """Rewritten base files have one file of changes each, as large as said, and new ones none."""
+    for stat in result.write_stats:
+        base = parse_base_file(stat.partition, stat.path.rpartition("/")[2])
+        if base is None:
+            assert not stat.cdc_files  # a log file: its records are the changes
+            continue
+        assert len(stat.cdc_files) == (stat.prev_commit != "null")
+        for path, size in stat.cdc_files.items():
+            cdc = parse_cdc_file(stat.partition, path.rpartition("/")[2])
+            assert (cdc.file_id, cdc.instant, cdc.write_token) == (
+                base.file_id, base.instant, base.write_token,
+            )  # fmt: skip
+            assert table._storage.info(path).size == size
+
+
+class Writes:
+    """Random writes to a table of few keys."""
+
+    def __init__(self, table, seed, options):
+        self.table, self.random, self.options = table, random.Random(seed), options
+        self.fresh = 0
+
+    def row(self, *, key, deletes=0.0):
+        r = self.random
+        more = {"n": None if r.random() < 0.3 else {"x": r.randrange(9), "y": [str(r.randrange(9)), ""]}}
+        if r.random() < deletes:
+            more["_hoodie_is_deleted"] = True
+        v = None if r.random() < 0.3 else str(r.randrange(1000))
+        # The partition follows from the key: an index within partitions takes a key in two of them for two records.
+        return key, "ab"[len(key) % 2 ^ int(key[1:]) % 2], r.randrange(10), v, more
+
+    def some(self, **how):
+        """Rows of known and new keys; of each key one, because the shortest mode logs no more than keys."""
+        keys = self.random.sample(range(8), self.random.randrange(1, 6))
+        return rows(*(self.row(key=f"k{n}", **how) for n in keys))
+
+    def new(self):
+        self.fresh += 3
+        return rows(*(self.row(key=f"k{100 + self.fresh + n}") for n in range(3)))
+
+    def step(self):
+        t, o = self.table, self.options
+        act = self.random.choice(
+            [
+                lambda: t.upsert(self.some(), options=o),
+                lambda: t.upsert(self.some(deletes=0.5), options=o),
+                lambda: t.upsert(self.some(deletes=1), options=o),
+                lambda: t.insert(self.new(), options=o),
+                lambda: t.insert(
+                    self.new(), options={**o, "hoodie.merge.allow.duplicate.on.inserts": "false"}
+                ),
+                lambda: t.delete(self.some(), options=QUIET),
+                lambda: t.delete("ts > 6", options=QUIET),
+                lambda: t.insert_overwrite(self.new(), options=o),
+                lambda: t.insert_overwrite_table(self.some(), options=o),
+                lambda: t.delete_partitions(["a"], options=QUIET),
+                lambda: t.bulk_insert(self.new(), options=o),
+            ]
+        )
+        return act()
+
+
+def payload_of_write(options):
+    return {**QUIET, **{k: v for k, v in options.items() if k == PAYLOAD}}
+
+
+@pytest.mark.req("IN-13")
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("mode", CDC_MODES)
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_the_changes_of_each_commit_lead_from_the_rows_before_it_to_those_after_it(tmp_path, mode, payload):
+    options = PAYLOADS[payload]
+    table = make(tmp_path / "t", mode, **options)
+    table.insert(rows(*(Writes(table, n, {}).row(key=f"k{n}") for n in range(8))))
+    writes = Writes(table, f"{mode} {payload}", payload_of_write(options))
+    before, last, rewritten = state(table), table.timeline.completed_writes()[-1].time, 0
+    for _ in range(14):
+        result = writes.step()
+        if not result.instant:
+            continue
+        check_files(table, result)
+        rewritten += sum(len(s.cdc_files) for s in result.write_stats)
+        after = state(table)
+        assert applied(before, changes(table, last, result.instant)) == after, result
+        before, last = after, result.instant
+    assert rewritten >= 3
+    assert applied(Counter(), changes(table, "000")) == before
+    assert table.verify() == []
+
+
+def test_records_that_move_to_another_partition_go_here_and_come_there(tmp_path):
+    """Under a global index: a delete in one file group, an insert in another, one of which is new."""
+    index = {
+        "hoodie.index.type": "GLOBAL_SIMPLE",
+        "hoodie.simple.index.update.partition.path": "true",
+        **QUIET,
+    }
+    table = make(tmp_path / "t", **index)
+    table.insert(
+        rows(("k1", "a", 1, "1", {}), ("k2", "b", 1, "2", {}), ("k3", "a", 1, "3", {})), options=index
+    )
+    before, last = state(table), table.timeline.completed_writes()[-1].time
+    moved = rows(("k1", "b", 2, "moved", {}), ("k3", "c", 2, "moved", {}))
+    check_files(table, table.upsert(moved, options=index))
+    found = changes(table, last)
+    assert applied(before, found) == state(table)
+    assert Counter(c["op"] for c in found) == {"d": 2, "i": 2}
+
+
+def test_rows_marked_by_a_delete_field_are_deletes(tmp_path):
+    marked = {"hoodie.payload.delete.field": "v", "hoodie.payload.delete.marker": "gone"}
+    payload = PAYLOADS["greatest"]
+    table = make(tmp_path / "t", "OP_KEY_ONLY", **payload)
+    table.insert(rows(("k1", "a", 1, "1", {}), ("k3", "a", 1, "3", {})))
+    last = table.timeline.completed_writes()[-1].time
+    table.upsert(rows(("k1", "a", 2, "gone", {}), ("k5", "a", 2, "gone", {})), options={**payload, **marked})
+    (found,) = changes(table, last)
+    assert (found["op"], found["before"]["k"], found["after"]) == ("d", "k1", None)
+
+
+@pytest.mark.parametrize("mode", CDC_MODES)
+def test_a_commit_that_changes_no_record_logs_none(tmp_path, mode):
+    """A late record, a delete of a key that is not there: Apache Hudi asks for a file of changes all the same."""
+    table = make(tmp_path / "t", mode, **PAYLOADS["greatest"])
+    table.insert(rows(("k1", "a", 5, "1", {})))
+    last = table.timeline.completed_writes()[-1].time
+    result = table.upsert(
+        rows(("k1", "a", 1, "late", {}), ("k9", "a", 1, "none", {"_hoodie_is_deleted": True})),
+        options=PAYLOADS["greatest"],
+    )
+    check_files(table, result)
+    assert [len(s.cdc_files) for s in result.write_stats] == [1]
+    assert changes(table, last) == []
+
+
+@pytest.mark.parametrize("mode", CDC_MODES)
+def test_all_rows_of_a_file_that_go_at_once_are_deletes(tmp_path, mode):
+    """Marked as deleted in an upsert: without a file of changes Apache Hudi tells of none of them."""
+    table = make(tmp_path / "t", mode)
+    table.insert(rows(*((f"k{n}", "a", 1, "1", {}) for n in range(3))))
+    last = table.timeline.completed_writes()[-1].time
+    gone = {"_hoodie_is_deleted": True}
+    result = table.upsert(rows(*((f"k{n}", "a", 2, "1", gone) for n in range(3))))
+    assert [(s.num_writes, len(s.cdc_files)) for s in result.write_stats] == [(0, 1)]
+    assert Counter(c["op"] for c in changes(table, last)) == {"d": 3}
+
+
+def test_a_column_that_comes_later_is_null_in_images_before(tmp_path):
+    table = make(tmp_path / "t")
+    table.insert(rows(("k1", "a", 1, "1", {}), ("k3", "a", 1, "3", {})))
+    last = table.timeline.completed_writes()[-1].time
+    more = rows(("k1", "a", 2, "2", {})).append_column("w", pa.array([7], pa.int64()))
+    table.upsert(more)
+    (found,) = changes(table, last)
+    assert (found["before"]["w"], found["after"]["w"], found["before"]["v"]) == (None, 7, "1")
+
+
+def test_tables_without_meta_columns_log_their_keys(tmp_path):
+    table = make(tmp_path / "t", "OP_KEY_ONLY", **{"hoodie.populate.meta.fields": "false"})
+    table.insert(rows(("k1", "a", 1, "1", {}), ("k3", "a", 1, "3", {})))
+    before, last = state(table), table.timeline.completed_writes()[-1].time
+    table.upsert(rows(("k1", "a", 2, "2", {}), ("k5", "a", 2, "5", {})))
+    assert applied(before, changes(table, last)) == state(table)
+
+
+# --- options ---------------------------------------------------------------------------------------------
+
+
+def test_the_logging_mode_is_the_tables_in_any_case_and_stays(tmp_path):
+    table = make(tmp_path / "t", "data_before")
+    stored = table.config.properties
+    assert (stored[ENABLED], stored[MODE]) == ("true", "DATA_BEFORE")
+    table.insert(rows(("k1", "a", 1, "1", {})), options={ENABLED: "true", MODE: "Data_Before"})
+    for asked in ({MODE: "op_key_only"}, {ENABLED: "false"}):
+        with pytest.raises(ConflictingOptionError, match="cdc"):
+            table.insert(rows(("k3", "a", 1, "1", {})), options=asked)
+    assert len(table.timeline.completed_writes()) == 1
+
+
+def test_a_table_that_logs_no_changes_does_not_begin_to(tmp_path):
+    table = HudiTable.create(tmp_path / "t", SCHEMA, name="t", record_keys=["k"], options={ENABLED: "false"})
+    assert MODE not in table.config.properties
+    for asked in ({ENABLED: "true"}, {MODE: "op_key_only"}):
+        with pytest.raises(ConflictingOptionError, match="cdc"):
+            table.insert(rows(("k3", "a", 1, "1", {})), options=asked)
+
+
+def test_a_mode_without_what_it_is_for_is_refused(tmp_path):
+    with pytest.raises(ConflictingOptionError, match=r"cdc\.enabled=true"):
+        HudiTable.create(tmp_path / "t", SCHEMA, name="t", record_keys=["k"], options={MODE: "DATA_BEFORE"})
+    assert not (tmp_path / "t" / ".hoodie").exists()
+
+
+def test_a_stored_mode_that_there_is_not_is_damage(tmp_path):
+    make(tmp_path / "t")
+    file = tmp_path / "t" / ".hoodie" / "hoodie.properties"
+    file.write_text(file.read_text().replace("=DATA_BEFORE_AFTER", "=EVERYTHING"))
+    with pytest.raises(CorruptFileError, match="EVERYTHING"):
+        HudiTable.open(tmp_path / "t")
+
+
+# --- what becomes of the files ---------------------------------------------------------------------------
+
+
+def cdc_files(table):
+    folders = ("a", "b")
+    return sorted(f"{p}/{e.name}" for p in folders for e in table._storage.list(p) if e.name.endswith(".cdc"))
+
+
+def rewritten(table, times=3):
+    table.insert(rows(("k1", "a", 1, "1", {}), ("k2", "b", 1, "2", {})), options=QUIET)
+    for n in range(times):
+        table.upsert(rows(("k1", "a", 2 + n, str(n), {})), options=QUIET)
+    return [i.time for i in table.timeline.completed_writes()]
+
+
+def test_cleanings_take_files_of_changes_with_their_slices(tmp_path):
+    table = make(tmp_path / "t")
+    rewritten(table)
+    assert len(cdc_files(table)) == 3
+    table.clean(options={"hoodie.cleaner.commits.retained": "1"})
+    left = [parse_base_file("a", e.name) for e in table._storage.list("a")]
+    instants = {f.instant for f in left if f is not None}
+    assert {parse_cdc_file("a", f.rpartition("/")[2]).instant for f in cdc_files(table)} <= instants
+    assert 1 <= len(cdc_files(table)) < 3
+    assert table.verify() == []
+
+
+def test_rollbacks_and_restores_take_files_of_changes_back(tmp_path):
+    table = make(tmp_path / "t")
+    instants = rewritten(table)
+    table.rollback(instants[-1])
+    assert len(cdc_files(table)) == 2
+    table.savepoint(instants[1])
+    table.restore(instants[1])
+    assert [f for f in cdc_files(table) if instants[1] not in f] == []
+    assert len(cdc_files(table)) == 1
+    assert table.verify() == []
+    before = state(table)
+    table.upsert(rows(("k1", "a", 9, "again", {})), options=QUIET)
+    assert applied(before, changes(table, instants[1])) == state(table)
+
+
+def test_savepoints_keep_files_of_changes(tmp_path):
+    table = make(tmp_path / "t")
+    instants = rewritten(table)
+    table.savepoint(instants[1])
+    table.clean(options={"hoodie.cleaner.commits.retained": "1"})
+    assert [f for f in cdc_files(table) if instants[1] in f] != []
+    assert table.verify() == []
+
+
+def test_a_lost_or_cut_file_of_changes_is_found(tmp_path):
+    table = make(tmp_path / "t")
+    rewritten(table)
+    first, second = cdc_files(table)[:2]
+    (tmp_path / "t" / first).unlink()
+    path = tmp_path / "t" / second
+    path.write_bytes(path.read_bytes()[:-9])
+    assert {f.path for f in table.verify()} == {first, second}

@@ -1,0 +1,210 @@
+"""Change data capture: Apache Hudi 0.15.0 tells the same changes of our tables as we do, and we of its; both write on.
+
+What Apache Hudi 0.15 itself leaves out is tested without it: it logs nothing of inserts into small files and of files
+whose rows all go, and then fails or says nothing.
+"""
+
+import json
+import shutil
+
+import pyarrow as pa
+import pytest
+
+from hudi_format.log.data_block import BlockDecoder
+from hudi_format.log.reader import LogFileReader
+from hudi_format.model import CDC_MODES
+from hudi_format.storage.local import LocalStorage
+from hudi_timeline import HudiTable
+from hudi_timeline.timeline.commit_metadata import read_commit
+
+SCHEMA = pa.schema(
+    [
+        ("k", pa.string()),
+        ("p", pa.string()),
+        ("ts", pa.int64()),
+        ("v", pa.string()),
+        ("d", pa.decimal128(12, 3)),
+        ("at", pa.timestamp("us", tz="UTC")),
+        ("day", pa.date32()),
+        ("n", pa.struct([("x", pa.int32()), ("y", pa.list_(pa.string()))])),
+        ("_hoodie_is_deleted", pa.bool_()),
+    ]
+)
+KEYS = {
+    "hoodie.datasource.write.recordkey.field": "k",
+    "hoodie.datasource.write.partitionpath.field": "p",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.table.name": "t",
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+    "hoodie.metadata.enable": "false",
+    "hoodie.parquet.compression.codec": "gzip",
+    # Concatenated, which is the default, Apache Hudi logs nothing.
+    "hoodie.merge.allow.duplicate.on.inserts": "false",
+}
+CDC_QUERY = {
+    "hoodie.datasource.query.type": "incremental",
+    "hoodie.datasource.query.incremental.format": "cdc",
+}
+TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
+
+
+def options(mode, table_type="COPY_ON_WRITE", **more):
+    return {
+        **KEYS,
+        "hoodie.table.cdc.enabled": "true",
+        "hoodie.table.cdc.supplemental.logging.mode": mode,
+        "hoodie.datasource.write.table.type": table_type,
+        **more,
+    }
+
+
+def rows(step, numbers, *, deleted=(), partitions="ab"):
+    made = []
+    for p in partitions:
+        for i in numbers:
+            n = None if (i + step) % 3 == 0 else {"x": i, "y": [str(step), 'a "quoted" é']}
+            made.append(
+                {
+                    "k": f"{p}{i}", "p": p, "ts": step, "v": None if i == 1 else f"{step}-{i}", "d": i + step,
+                    "at": 1_700_000_000_000_000 + i, "day": 19_000 + step, "n": n,
+                    "_hoodie_is_deleted": i in deleted,
+                }
+            )  # fmt: skip
+    return pa.Table.from_pylist(made, schema=SCHEMA)
+
+
+class Ours:
+    def write(self, path, data, given):
+        operation = given["hoodie.datasource.write.operation"]
+        if not path.exists():
+            HudiTable.create(
+                path, SCHEMA, name="t", table_type=given["hoodie.datasource.write.table.type"], record_keys=["k"],
+                partition_fields=["p"], ordering_fields=["ts"], options=without(given),
+            )  # fmt: skip
+        getattr(HudiTable.open(path), operation)(data, options=without(given))
+
+
+def without(given):
+    given_apart = ("operation", "recordkey.field", "partitionpath.field", "precombine.field", "table.type")
+    return {k: v for k, v in given.items() if not k.endswith(given_apart) and k != "hoodie.table.name"}
+
+
+STEPS = [
+    ("insert", rows(0, range(6))),
+    ("upsert", rows(1, [1, 2, 8])),
+    ("upsert", rows(2, [0, 3, 9], deleted=[3])),
+    ("insert", rows(3, [20])),
+    ("delete", rows(4, [2, 77], partitions="a")),
+    ("upsert", rows(0, [4])),
+]
+
+
+def run(writers, path, mode, table_type="COPY_ON_WRITE", **more):
+    """All steps, by each of the writers in turn."""
+    for n, (operation, data) in enumerate(STEPS):
+        given = options(mode, table_type, **more) | {"hoodie.datasource.write.operation": operation}
+        writers[n % len(writers)].write(path, data, given)
+    return [i.time for i in HudiTable.open(path).timeline.completed_writes()]
+
+
+def image(text):
+    if text in (None, "null"):
+        return None
+    found = json.loads(text)
+    return {k: v for k, v in found.items() if not k.startswith("_hoodie_") or k == "_hoodie_is_deleted"}
+
+
+def plain(value):
+    """A value of an image without what is written in several ways: nulls, and bytes of decimals."""
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items() if v is not None}
+    return value
+
+
+def told(changes):
+    return sorted(
+        json.dumps([c["op"], c["ts_ms"], plain(image(c["before"])), plain(image(c["after"]))], sort_keys=True)
+        for c in changes.to_pylist()
+    )
+
+
+def assert_told_alike(apache, path, begin="000", end=None):
+    given = CDC_QUERY | {"hoodie.datasource.read.begin.instanttime": begin}
+    if end:
+        given["hoodie.datasource.read.end.instanttime"] = end
+    ours = told(HudiTable.open(path).read_changes(begin, end).to_arrow())
+    assert told(apache.read(path, **given)) == ours
+    return len(ours)
+
+
+@pytest.mark.req("IN-13")
+@pytest.mark.parametrize("mode", CDC_MODES)
+@pytest.mark.parametrize("table_type", TYPES)
+def test_apache_hudi_tells_the_changes_that_we_logged(apache, tmp_path, mode, table_type):
+    path = tmp_path / "t"
+    # Concatenated inserts too: we log them.
+    instants = run([Ours()], path, mode, table_type, **{"hoodie.merge.allow.duplicate.on.inserts": "true"})
+    assert assert_told_alike(apache, path) > 20
+    if table_type == "COPY_ON_WRITE":
+        assert_told_alike(apache, path, instants[0], instants[3])
+        assert_told_alike(apache, path, instants[-3])
+
+
+@pytest.mark.parametrize(
+    ("mode", "table_type"), [(m, TYPES[0]) for m in CDC_MODES] + [(CDC_MODES[2], TYPES[1])]
+)
+def test_a_table_that_both_write_to_tells_all_its_changes(apache, tmp_path, mode, table_type):
+    path = tmp_path / "t"
+    run([apache, Ours()], path, mode, table_type)
+    assert assert_told_alike(apache, path) > 20
+    assert HudiTable.open(path).verify() == []
+
+
+def logged(path):
+    """Schema and records of the CDC files of each commit, without the commit's time."""
+    storage, out = LocalStorage(str(path)), []
+    for instant in HudiTable.open(path).timeline.completed_writes():
+        found = []
+        for stat in read_commit(storage, instant).stats:
+            for file in stat.cdc_files:
+                with LogFileReader.open(storage, file) as reader:
+                    for block in reader.blocks:
+                        for batch in BlockDecoder().batches(block, reader.content(block)):
+                            found += [(block.schema, r | {"ts_ms": ""}) for r in batch.to_pylist()]
+        out.append(sorted(found, key=repr))
+    return out
+
+
+@pytest.mark.parametrize("mode", CDC_MODES)
+def test_the_files_hold_what_those_of_apache_hudi_hold(apache, tmp_path, mode):
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    run([apache], theirs, mode)
+    run([Ours()], ours, mode)
+    assert [[r for _, r in step] for step in logged(ours)] == [
+        [r for _, r in step] for step in logged(theirs)
+    ]
+    schemas = [{s for step in logged(p) for s, _ in step} for p in (ours, theirs)]
+    assert [{json.dumps(json.loads(s)) for s in of} for of in schemas][0] == {
+        json.dumps(json.loads(s)) for s in schemas[1]
+    }
+
+
+def test_apache_hudi_rolls_back_our_dead_write_and_goes_on(apache, tmp_path):
+    from hudi_timeline.testing import CRASH, Fault, Faults
+
+    path = tmp_path / "t"
+    run([Ours()], path, "DATA_BEFORE_AFTER")
+    faults = Faults(Fault(CRASH, operation="create", path="*.commit"))
+    with faults.process():
+        dying = HudiTable._of(faults.wrap(LocalStorage(str(path))))
+        dying.upsert(rows(9, [0, 1]), options=without(options("DATA_BEFORE_AFTER")))
+    assert faults.dead
+    shutil.rmtree(path / ".hoodie" / ".heartbeat", ignore_errors=True)  # as if long ago
+    given = options("DATA_BEFORE_AFTER") | {"hoodie.datasource.write.operation": "upsert"}
+    apache.write(path, rows(10, [1, 5]), given)
+    Ours().write(path, rows(11, [5]), given)
+    assert_told_alike(apache, path)
+    kept = HudiTable.open(path).read(["k", "v"]).to_arrow().to_pylist()
+    assert {r["k"]: r["v"] for r in kept}["a5"] == "11-5"
+    assert "9-0" not in {r["v"] for r in kept}
