@@ -374,6 +374,7 @@ def bench_smoke(session: nox.Session) -> None:
     )
     session.run("python", "benchmarks/macro/merge_on_read.py", "--scale", "smoke",
                 "--kinds", "base-heavy", "--engines", "ours,hudi-rs,pyarrow")  # fmt: skip
+    session.run("python", "benchmarks/macro/cdc.py", "--scale", "smoke")
     session.run("python", "benchmarks/macro/planning.py", "--scale", "smoke")
     session.run("python", "benchmarks/macro/spikes.py", "--scale", "smoke", "--contenders", "ours")
     session.run("python", "benchmarks/macro/incremental.py", "--scale", "smoke", "--engines", "ours")
@@ -387,6 +388,7 @@ BENCHMARKS = {
     "merge-on-read": ("merge_on_read.py",),
     "files1000": ("files1000.py",),
     "incremental": ("incremental.py",),
+    "cdc": ("cdc.py",),
     "planning": ("planning.py",),
     "spikes": ("spikes.py", "--repeat", "3"),
     "headline": ("headline.py",),

@@ -29,13 +29,14 @@ ONE_OF = {
     "test_two_writers": 12,
     "test_undo": 4,
     "test_conversions": 4,
+    "test_cdc": 3,
 }
 # Files of minutes go first, so that no worker ends with one while the other has nothing to do.
 LONGEST = (
     "test_unseen_tables", "test_two_writers", "test_following", "test_killed_writers", "test_spark",
     "test_taking_turns", "test_payloads",
     "test_same_as_apache", "test_undo", "test_pairwise", "test_written_by_us", "test_commit_statistics",
-    "test_services", "test_conversions", "test_schema_evolution",
+    "test_services", "test_conversions", "test_schema_evolution", "test_cdc",
 )  # fmt: skip
 
 
