@@ -37,7 +37,7 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
         {"file_slice", "inspect"},
         {"__main__"},
     ),
-    "hudi_index": ({"hashing"}, {"bloom"}, {"lookup", "metadata_table"}, {"tagging"}),
+    "hudi_index": ({"hashing"}, {"bloom", "bucket"}, {"lookup", "metadata_table"}, {"tagging"}),
     "hudi_timeline": (
         {"table_version"},
         {"options"},
@@ -68,7 +68,7 @@ MOST_AT_THE_TOP, MOST_IN_A_FOLDER = 8, 20
 # Folders of more modules: how many, and why.
 WIDER = {
     "hudi_timeline/writing": (
-        25,
+        26,
         "all steps of a write on one floor; each step is one module, and none has a second use",
     ),
 }

@@ -37,8 +37,6 @@ def commit_of(*file_ids):
     return json.dumps({"partitionToWriteStats": {"p": [{**stat, "fileId": i} for i in file_ids]}}).encode()
 
 
-BUCKETS = commit_of("00000000-49e7-4bf5-8b0c-5a5b1a6a1d6e-0", "00000003-1c5d-4a5e-9a37-0a9d3a0b8f1c-0")
-ONE_BUCKET = commit_of("00000002-49e7-4bf5-8b0c-5a5b1a6a1d6e-0")
 CHANCE = commit_of("00312345-49e7-4bf5-8b0c-5a5b1a6a1d6e-0")
 MIXED = commit_of("00000000-49e7-4bf5-8b0c-5a5b1a6a1d6e-0", "f5d9e2c1-1c5d-4a5e-9a37-0a9d3a0b8f1c-0")
 
@@ -87,8 +85,6 @@ CASES = [
         "write",
     ),
     ("schema on read", "schema on read", {}, {f".hoodie/.schema/{T}.schemacommit": b"{}"}, "write"),
-    ("buckets", "bucket index", {}, {f".hoodie/{T}.commit": BUCKETS}, "write"),
-    ("one bucket", "bucket index", {}, {f".hoodie/{T}.commit": ONE_BUCKET}, "write"),
     (
         "consistent buckets",
         "bucket index",
@@ -243,7 +239,7 @@ def test_the_golden_tables_are_let_through_or_refused_by_feature(golden_timeline
     for name in READABLE:
         assert refused["read", name] == ""
         assert refused["write", name] == ""
-    assert refused["write", "bucket_simple_cow"] == "bucket index"
+    assert refused["write", "bucket_simple_cow"] == ""
     assert refused["read", "bucket_simple_cow"] == ""
     assert refused["write", "cdc_cow_data_before"] == ""
     assert refused["write", "record_index"] == "metadata table indexes"
@@ -255,7 +251,7 @@ def test_the_golden_tables_are_let_through_or_refused_by_feature(golden_timeline
     assert refused["write", "mor_avro_logs"] == refused["write", "mor_pending_compaction"] == ""
     assert refused["read", "drop_partition_columns"] == refused["write", "drop_partition_columns"] == ""
     buckets = {name for (access, name), feature in refused.items() if feature == "bucket index"}
-    assert buckets == {"bucket_simple_cow", "bucket_simple_mor"}
+    assert buckets == set()
 
 
 def test_without_a_timeline_the_configuration_alone_is_checked(tmp_path):

@@ -10,8 +10,8 @@ Source: HoodieSimpleIndex, HoodieBloomIndex and their global kinds of Apache Hud
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -30,11 +30,13 @@ from hudi_format.parquet.reader import read_keys, read_table
 from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.footer_index import FILTER, MAYBE, RANGE, BloomIndex
+from hudi_index.bucket import BucketIndex
 
 SIMPLE, BLOOM = "SIMPLE", "BLOOM"
 GLOBAL_SIMPLE, GLOBAL_BLOOM = "GLOBAL_SIMPLE", "GLOBAL_BLOOM"
+BUCKET = "BUCKET"
 GLOBAL_KINDS = (GLOBAL_SIMPLE, GLOBAL_BLOOM)
-KINDS = (SIMPLE, BLOOM, *GLOBAL_KINDS)
+KINDS = (SIMPLE, BLOOM, BUCKET, *GLOBAL_KINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,9 @@ class LookupTask:
             the stored record wherever it is, and do not move it.
         virtual: makes the keys of the files' columns, where they hold none; only with SIMPLE.
         prepped: nothing is looked up: rows say the file that they stand in (`hudi_index.tagging`).
+        bucket: of BUCKET: each row goes to its bucket's file group, which may be a new one; no key is looked up.
+        groups: of BUCKET: file ids by partition, also of file groups that have logs only.
+        drop_known: of BUCKET: rows whose key is in the table are left out; their bucket's keys are read.
         memory: of the rows; None: they are held.
     """
 
@@ -70,6 +75,13 @@ class LookupTask:
     virtual: KeySpec | None = None
     prepped: bool = False
     memory: MemoryLimit | None = None
+    bucket: BucketIndex | None = None
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    drop_known: bool = False
+
+    def looking(self) -> LookupTask:
+        """The look-up of keys themselves, which a bucket index does not make."""
+        return replace(self, index=SIMPLE, bucket=None, groups={}, drop_known=False)
 
     @property
     def is_global(self) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -27,6 +27,7 @@ from hudi_format.model import BaseFile, join_path
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.parallel import REMOTE_THREADS
 from hudi_format.storage.protocol import Storage
+from hudi_index.bucket import locate
 from hudi_index.lookup import FileLookup, KeyMatches, LookupCount, LookupTask, surviving, with_equal_keys
 
 # A further column of rows that go to a bucket: true for a record that moves to another partition, and is to be
@@ -87,10 +88,35 @@ def tag_rows(
         codes: per row, the number of its partition in `partitions`.
         files: latest base files by partition; for the global kinds of the whole table.
     """
+    if task.bucket is not None:
+        return _tag_buckets(rows, codes, partitions, storage, files, task, threads)
     workers = threads if storage.is_local else max(threads, REMOTE_THREADS)
     with ThreadPoolExecutor(workers) as pool:
         tag = _tag_global if task.is_global else _tag_within
         return tag(rows, codes, partitions, _Lookup(storage, files, task, pool))
+
+
+def _tag_buckets(
+    rows: pa.Table,
+    codes: np.ndarray,
+    partitions: tuple[str, ...],
+    storage: Storage,
+    files: Mapping[str, Sequence[BaseFile]],
+    task: LookupTask,
+    threads: int,
+) -> Tagged:
+    if task.bucket is None:
+        raise ValueError("a bucket index needs its settings")
+    count = LookupCount(task.index, sum(len(of) for of in task.groups.values()))
+    if task.drop_known:
+        known = tag_rows(rows, codes, partitions, storage, files, task.looking(), threads)
+        fresh = np.flatnonzero(known.location < 0)
+        rows, codes = gather(known.rows, fresh, task.memory), known.codes[fresh]
+        count = replace(known.count, index=task.index)
+    groups, location = locate(
+        task.bucket, rows.column(RECORD_KEY), codes, partitions, task.groups, table=storage.uri
+    )
+    return Tagged(rows, codes, partitions, groups, location, count)
 
 
 def _tag_within(rows: pa.Table, codes: np.ndarray, partitions: tuple[str, ...], asked: _Lookup) -> Tagged:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from hudi_format.errors import HudiError, NotAHudiTableError, StorageError, UnsupportedError
-from hudi_format.file_names import looks_bucketed
 from hudi_format.keygen.key_generator import kind_of
 from hudi_format.storage.open import open_beside
 from hudi_format.storage.protocol import Storage
@@ -27,11 +26,6 @@ WRITE = "write"
 BOTH = (READ, WRITE)
 
 METADATA_BOOTSTRAP_INSTANT = "00000000000001"
-
-# Above this many groups, numbers below `looks_bucketed`'s bound cannot be chance; for fewer, only small ones
-# count: a random id would pass for a bucket's in one of 400,000 tables of one file group.
-_FEW_GROUPS = 3
-_SMALL_BUCKET = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +136,10 @@ def _schema_history(facts: TableFeatures) -> str:
     return ""
 
 
-def _bucket_index(facts: TableFeatures) -> str:
+def _consistent_hashing(facts: TableFeatures) -> str:
     if not facts.timeline.lacks(".bucket_index") and facts.storage.list(".hoodie/.bucket_index"):
         return "a consistent-hashing bucket index (.hoodie/.bucket_index)"
-    ids: list[str] = []
-    for instant in reversed(facts.timeline.completed_writes()):
-        ids = sorted({s.file_id for s in facts.commit(instant).stats if s.file_id})
-        if ids:
-            break
-    small = len(ids) > _FEW_GROUPS or all(i[:8].isdecimal() and int(i[:8]) < _SMALL_BUCKET for i in ids)
-    return f"file ids of a bucket index, such as {ids[0]}" if small and looks_bucketed(ids) else ""
+    return ""
 
 
 def _pending_restore(facts: TableFeatures) -> str:
@@ -251,7 +239,7 @@ GATE: tuple[Entry, ...] = (
     Entry("metadata-only bootstrap", (WRITE,), _metadata_bootstrap, _APACHE_WRITE),
     Entry("bootstrap", (WRITE,), _bootstrap, _APACHE_WRITE),
     Entry("schema on read", (WRITE,), _schema_history, _APACHE_WRITE),
-    Entry("bucket index", (WRITE,), _bucket_index, _APACHE_WRITE),
+    Entry("bucket index", (WRITE,), _consistent_hashing, _APACHE_WRITE),
     Entry(
         "pending restore",
         (WRITE,),

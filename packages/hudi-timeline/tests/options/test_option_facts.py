@@ -14,7 +14,7 @@ from hudi_timeline.options.registry import declared_options
 def test_explain_tells_value_origin_default_and_class_of_each_option():
     facts = {f.key: f for f in explain({
         "hoodie.table.type": "COPY_ON_WRITE",
-        "hoodie.index.type": "BUCKET",
+        "hoodie.index.type": "HBASE",
         "hoodie.cleaner.parallelism": "200",
         "hoodie.tabel.name": "t",
     })}  # fmt: skip

@@ -12,9 +12,9 @@ MODELS = "org.apache.hudi.common.model."
 REFUSED = [
     ("hoodie.datasource.hive_sync.enable", "TRUE"),
     ("hoodie.datasource.meta.sync.enable", "true"),
-    ("hoodie.index.type", "BUCKET"),
     ("hoodie.index.class", "com.example.MyIndex"),
-    ("hoodie.index.type", "BUCKET_HASH_INDEX"),
+    ("hoodie.index.bucket.engine", "CONSISTENT_HASHING"),
+    ("hoodie.storage.layout.partitioner.class", "org.acme.Partitioner"),
     ("hoodie.index.type", "RECORD_INDEX"),
     ("hoodie.write.lock.provider", "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"),
     ("hoodie.write.lock.provider", "org.acme.InProcessLockProvider"),
@@ -81,5 +81,5 @@ def test_only_a_value_that_asks_for_the_effect_is_refused(option):
 
 
 def test_a_writers_effects_do_not_stop_a_read():
-    options = {"hoodie.datasource.hive_sync.enable": "true", "hoodie.index.type": "BUCKET"}
+    options = {"hoodie.datasource.hive_sync.enable": "true", "hoodie.index.type": "HBASE"}
     assert parse_read_options(options).query_type == "snapshot"

@@ -226,6 +226,8 @@ HEEDED_OF_INDEXES = {
     "hoodie.bloom.index.filter.type": ("bloom_type", "SIMPLE", "SIMPLE"),
     "hoodie.bloom.index.filter.dynamic.max.entries": ("bloom_max_entries", "7", 7),
     "hudi.index.allow.switch": ("index_switch", "true", True),
+    "hoodie.bucket.index.num.buckets": ("num_buckets", "8", 8),
+    "hoodie.bucket.index.hash.field": ("hash_fields", "a, b", ("a", "b")),
 }
 # They say how Apache Hudi spreads and keeps the work of a look-up; the answer is the same.
 TUNING_OF_INDEXES = {
@@ -252,6 +254,60 @@ def test_options_of_the_indexes_are_heeded(key):
     name, text, value = HEEDED_OF_INDEXES[key]
     assert declared_options()[key].doc
     assert getattr(parse_write_options({key: text}), name) == value
+
+
+BUCKET = {"hoodie.index.type": "BUCKET"}
+LAYOUT = {
+    "hoodie.storage.layout.type": "BUCKET",
+    "hoodie.storage.layout.partitioner.class": "org.apache.hudi.table.action.commit.SparkBucketIndexPartitioner",
+}
+
+
+@pytest.mark.req("IX-25")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {**BUCKET, **LAYOUT, "hoodie.bucket.index.num.buckets": "8", "hoodie.index.bucket.engine": "simple"},
+        {"hoodie.index.type": "BUCKET_HASH_INDEX", "hoodie.hash.index.bucket.num": "8"},
+        {
+            "hoodie.index.class": "org.apache.hudi.index.bucket.HoodieSimpleBucketIndex",
+            "hoodie.bucket.index.num.buckets": "8",
+        },
+    ],
+)
+def test_the_bucket_index_is_known_by_all_its_names(options):
+    config = parse_write_options({**options, "hoodie.datasource.write.indexkey.field": "id"})
+    assert (config.index_type, config.num_buckets, config.hash_fields) == ("BUCKET", 8, ("id",))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {**BUCKET, "hoodie.storage.layout.type": "DEFAULT"},
+        {"hoodie.storage.layout.type": "BUCKET"},
+        {"hoodie.index.type": "SIMPLE", **LAYOUT},
+        {"hoodie.storage.layout.partitioner.class": LAYOUT["hoodie.storage.layout.partitioner.class"]},
+        {"hoodie.index.type": "BLOOM", "hoodie.bucket.index.num.buckets": "8"},
+        {"hoodie.index.type": "SIMPLE", "hoodie.bucket.index.hash.field": "id"},
+        {**BUCKET, "hoodie.index.class": "org.apache.hudi.index.simple.HoodieSimpleIndex"},
+        {
+            **BUCKET,
+            "hoodie.datasource.write.operation": "bulk_insert",
+            "hoodie.bulkinsert.user.defined.partitioner.sort.columns": "a",
+            "hoodie.bulkinsert.user.defined.partitioner.class": "org.apache.hudi.execution.bulkinsert."
+            "RowCustomColumnsSortPartitioner",
+        },
+    ],
+)
+def test_options_that_contradict_the_bucket_index_are_refused(options):
+    with pytest.raises(ConflictingOptionError):
+        parse_write_options(options)
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "100000000", "4.5", ""])
+def test_a_number_of_buckets_that_file_ids_cannot_hold_is_refused(number):
+    with pytest.raises(InvalidOptionError):
+        parse_write_options({**BUCKET, "hoodie.bucket.index.num.buckets": number})
 
 
 @pytest.mark.parametrize("key", TUNING_OF_INDEXES)

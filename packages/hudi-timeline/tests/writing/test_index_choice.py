@@ -450,7 +450,7 @@ def test_an_index_within_partitions_is_refused_on_a_table_of_a_global_one(tmp_pa
 
 
 @pytest.mark.req("CC-21")
-@pytest.mark.parametrize("index", ["BUCKET", "RECORD_INDEX", "INMEMORY", "HBASE"])
+@pytest.mark.parametrize("index", ["FLINK_STATE", "RECORD_INDEX", "INMEMORY", "HBASE"])
 def test_other_indexes_are_refused(tmp_path, index):
     with pytest.raises(UnsupportedError, match="GLOBAL_BLOOM"):
         make(tmp_path / "t").upsert(rows(*FIRST), options={INDEX: index})

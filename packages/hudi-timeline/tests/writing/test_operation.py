@@ -334,7 +334,7 @@ BAD = [
     _bad(_column("fare", [True, False, None]), SchemaError),
     _bad(lambda t: t, UnknownOptionError, options={"hoodie.parquet.max.file.sise": "1"}),
     _bad(lambda t: t, UnsupportedError, options={"hoodie.datasource.hive_sync.enable": "true"}),
-    _bad(lambda t: t, UnsupportedError, options={"hoodie.index.type": "BUCKET"}),
+    _bad(lambda t: t, ConflictingOptionError, options={"hoodie.index.type": "BUCKET"}),
     _bad(lambda t: t, ConflictingOptionError, options={"hoodie.table.name": "other"}),
     _bad(lambda t: t, ConflictingOptionError, options={"hoodie.datasource.write.recordkey.field": "rider"}),
     _bad(lambda t: t, HudiError, options={"hoodie.datasource.write.table.type": "MERGE_ON_READ"}),

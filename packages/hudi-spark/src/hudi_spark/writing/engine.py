@@ -26,8 +26,10 @@ from hudi_format.keygen.partition_path import null_text_error
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.protocol import Storage
+from hudi_index.bucket import BucketIndex, files_of_buckets
 from hudi_index.lookup import LookupCount, LookupTask
 from hudi_index.tagging import MOVED, STORED_IN, check_files
+from hudi_spark.functions import bucket_id
 from hudi_spark.reading.reader import frame_of
 from hudi_spark.runtime.jobs import run_job
 from hudi_spark.runtime.python_workers import in_workers
@@ -61,6 +63,7 @@ from hudi_timeline.writing.engine import DATA, PrepareTask
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.tasks import ProfileRow, Routing, WriteContext
 
+_BUCKET = "_hudi_key_bucket"
 CACHE_COMPRESSED = "spark.sql.inMemoryColumnarStorage.compressed"
 CONSOLE_PROGRESS = "spark.ui.showConsoleProgress"
 ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -79,13 +82,16 @@ SENT_KEYS = 2_000_000
 class SparkFrame:
     """Evaluated rows: record key, partition path, data columns, `ROW_ID`, `FILE_ID` if tagged.
 
-    `tasks` are those that the user asked for; None leaves them to the engine.
+    `tasks` are those that the user asked for; None leaves them to the engine.  With a bucket index `FILE_ID` is the
+    bucket in eight digits; `buckets` counts the rows of each, and `groups` has its file id once it is tagged.
     """
 
     rows: DataFrame
     counts: Mapping[str, int]
     tagged: bool = False
     tasks: int | None = None
+    buckets: Mapping[tuple[str, str], int] | None = None
+    groups: Mapping[tuple[str, str], str] | None = None
 
 
 class SparkEngine:
@@ -162,14 +168,22 @@ class SparkEngine:
             rows = _keyed(data, task, by_kernels=by_kernels).withColumn(
                 ROW_ID, F.monotonically_increasing_id()
             )
+            if (
+                task.bucket is not None
+            ):  # kept with the rows, because it is used for the profile and for the write
+                rows = rows.withColumn(FILE_ID, _digits(task.bucket))
             rows = self._keep(rows, _storage_level(task.storage_level))
             try:
-                counts = self._count(rows, task, all_paths=by_kernels or task.stored_keys)
+                found = self._count(rows, task, all_paths=by_kernels or task.stored_keys)
             except BaseException:
                 self._give_up()
                 raise
-            if counts is not None:
-                return SparkFrame(rows, counts, tasks=task.order.tasks)
+            if found is not None:
+                counts: dict[str, int] = {}
+                for (path, _), n in found.items():
+                    counts[path] = counts.get(path, 0) + n
+                buckets = None if task.bucket is None else found
+                return SparkFrame(rows, counts, tasks=task.order.tasks, buckets=buckets)
             self._give_up()  # a date of a year that Spark's expression does not write
             by_kernels = True
 
@@ -184,17 +198,22 @@ class SparkEngine:
         while self._kept:
             self._kept.pop().unpersist()
 
-    def _count(self, rows: DataFrame, task: PrepareTask, *, all_paths: bool) -> dict[str, int] | None:
-        """Row counts by partition in one pass, which fills the cache and finds invalid rows.
+    def _count(
+        self, rows: DataFrame, task: PrepareTask, *, all_paths: bool
+    ) -> dict[tuple[str, str], int] | None:
+        """Row counts by partition and bucket in one pass, which fills the cache and finds invalid rows.
 
-        None where the path of a row is left to the kernels, which is not so with `all_paths`.
+        The bucket is "" where the table's index has none.  None where the path of a row is left to the kernels, which
+        is not so with `all_paths`.
         """
         no_key = F.sum(F.when(F.col(RECORD_KEY).isNull(), 1).otherwise(0))
         no_order = F.lit(0)
         if task.check_ordering and task.ordering_field:
             no_order = F.sum(F.when(_by_path(rows, task.ordering_field).isNull(), 1).otherwise(0))
-        grouped = rows.groupBy(PARTITION_PATH).agg(F.count(F.lit(1)), no_key, no_order)
-        found = self._run(grouped.collect, "evaluate")
+        bucket = F.lit("") if task.bucket is None else F.col(FILE_ID)
+        grouped = rows.groupBy(PARTITION_PATH, bucket).agg(F.count(F.lit(1)), no_key, no_order)
+        counted = self._run(grouped.collect, "evaluate")
+        found = [(r[0], *r[2:]) for r in counted]
         if not all_paths and any(r[0] is None for r in found):
             return None
         keyless = sum(r[2] if r[0] is not None else r[1] for r in found)
@@ -213,9 +232,12 @@ class SparkEngine:
                 remedy="fill the column, or choose another hoodie.datasource.write.precombine.field.",
                 column=task.ordering_field,
             )
+        by_path: dict[str, int] = {}
+        for path, n, *_ in found:
+            by_path[path] = by_path.get(path, 0) + n
         if not task.stored_keys:
-            _refuse_null_texts({r[0]: r[1] for r in found}, task.key_spec)
-        return {r[0]: r[1] for r in found}
+            _refuse_null_texts(by_path, task.key_spec)
+        return {(r[0], r[1]): r[2] for r in counted}
 
     def partition_counts(self, frame: SparkFrame) -> dict[str, int]:
         return dict(frame.counts)
@@ -226,8 +248,13 @@ class SparkEngine:
         self, frame: SparkFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]], task: LookupTask
     ) -> SparkFrame:
         latest = [f for of in files.values() for f in of]
-        if frame.tagged:  # only to keep one row per key: what was said of their places does not count
+        if frame.tagged and task.bucket is None:
+            # Only to keep one row per key: what was said of their places does not count.
             frame = replace(frame, rows=frame.rows.drop(FILE_ID, MOVED, STORED_IN), tagged=False)
+        if task.bucket is not None:
+            return self._in_buckets(frame, storage, files, task)
+        if frame.buckets is not None:  # keys are looked for, whatever their bucket
+            frame = replace(frame, rows=frame.rows.drop(FILE_ID), buckets=None)
         if task.prepped:
             return self._located(frame, storage, files)
         if task.fills_within:
@@ -256,13 +283,45 @@ class SparkEngine:
         rows = rows.withColumn(FILE_ID, F.coalesce(F.col(FILE_ID), F.lit("")))
         return replace(frame, rows=rows, tagged=True)
 
+    def _in_buckets(
+        self, frame: SparkFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]], task: LookupTask
+    ) -> SparkFrame:
+        """The frame with the file group of each bucket."""
+        if task.bucket is None or frame.buckets is None:
+            raise ValueError("rows were not prepared for a bucket index")
+        if task.prepped and FILE_NAME in frame.rows.columns:
+            self._check_located(frame, storage, files)
+        rows, counts = frame.rows, frame.buckets
+        if task.drop_known:
+            # Under another name while the look-up says where it found keys.
+            named = replace(frame, rows=rows.withColumnRenamed(FILE_ID, _BUCKET), buckets=None)
+            looked = self.tag(named, storage, files, task.looking()).rows
+            fresh = looked.where(F.col(FILE_ID) == "") if FILE_ID in looked.columns else looked
+            rows = fresh.drop(FILE_ID).withColumnRenamed(_BUCKET, FILE_ID)
+            counted = self._run(rows.groupBy(PARTITION_PATH, FILE_ID).count().collect, "tag")
+            counts = {(r[0], r[1]): r[2] for r in counted}
+        else:
+            self._counted = LookupCount(task.index, sum(len(of) for of in task.groups.values()))
+        used: dict[str, list[int]] = {}
+        for partition, digits in counts:
+            used.setdefault(partition, []).append(int(digits))
+        ids = files_of_buckets(task.bucket, used, task.groups, table=storage.uri)
+        groups = {(p, f"{number:08d}"): file_id for (p, number), file_id in ids.items()}
+        return replace(frame, rows=rows, tagged=True, buckets=counts, groups=groups)
+
+    def _check_located(
+        self, frame: SparkFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]]
+    ) -> None:
+        """Check that rows are located in latest base files."""
+        counted = frame.rows.where(F.col(FILE_NAME).isNotNull()).groupBy(PARTITION_PATH, FILE_NAME).count()
+        found = {(r[0], r[1]): r[2] for r in self._run(counted.collect, "tag")}
+        check_files(found, files, table=storage.uri)
+
     def _located(
         self, frame: SparkFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]]
     ) -> SparkFrame:
         """The frame with each row's stated file as its location."""
-        counted = frame.rows.where(F.col(FILE_NAME).isNotNull()).groupBy(PARTITION_PATH, FILE_NAME).count()
-        found = {(r[0], r[1]): r[2] for r in self._run(counted.collect, "tag")}
-        check_files(found, files, table=storage.uri)
+        self._check_located(frame, storage, files)
         file = F.coalesce(F.substring_index(FILE_NAME, "_", 1), F.lit(""))
         return replace(frame, rows=frame.rows.withColumn(FILE_ID, file), tagged=True)
 
@@ -273,6 +332,8 @@ class SparkEngine:
     def profile(self, frame: SparkFrame) -> list[ProfileRow]:
         if not frame.tagged:
             return [ProfileRow(p, "", n) for p, n in frame.counts.items()]
+        if frame.groups is not None and frame.buckets is not None:
+            return [ProfileRow(p, frame.groups[p, b], n) for (p, b), n in frame.buckets.items()]
         counted = frame.rows.groupBy(PARTITION_PATH, FILE_ID).count()
         return [ProfileRow(r[0], r[1], r[2]) for r in self._run(counted.collect, "tag")]
 
@@ -281,6 +342,11 @@ class SparkEngine:
     def write(self, frame: SparkFrame, context: WriteContext, routing: Routing) -> list[WriteStat]:
         if not routing.buckets:
             return []
+        if frame.groups is not None:
+            digits = {(p, file_id): (p, b) for (p, b), file_id in frame.groups.items()}
+            routing = replace(
+                routing, located={digits[group]: n for group, n in routing.located.items() if group in digits}
+            )
         task_of = spread(routing.buckets, self.parallelism, frame.tasks)
         tasks = max(task_of) + 1
         number = slots(tasks)
@@ -316,6 +382,12 @@ class SparkEngine:
     def release(self, frame: SparkFrame | None) -> None:
         # All that was kept for the write: the caller has the frame of before the tagging.
         self._give_up()
+
+
+def _digits(index: BucketIndex) -> Column:
+    """Bucket of a record key, as its file group's id begins."""
+    number = bucket_id(F.col(RECORD_KEY), fields=index.fields, num_buckets=index.num_buckets)
+    return F.lpad(number.cast("string"), 8, "0")
 
 
 def _refuse_null_texts(counts: Mapping[str, int], spec: KeySpec) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hudi_timeline.options.config_key import ConfigKey, Unsupported, other_than
-from hudi_timeline.options.option_types import BOOLEAN, BYTES, STRIPPED, choice, number, whole
+from hudi_timeline.options.option_types import BOOLEAN, BYTES, FIELDS, STRIPPED, choice, number, whole
 
 # The classes behind `hoodie.index.type`, which `hoodie.index.class` may name instead.
 INDEX_CLASSES = {
@@ -11,22 +11,26 @@ INDEX_CLASSES = {
     "org.apache.hudi.index.simple.HoodieGlobalSimpleIndex": "GLOBAL_SIMPLE",
     "org.apache.hudi.index.bloom.HoodieBloomIndex": "BLOOM",
     "org.apache.hudi.index.bloom.HoodieGlobalBloomIndex": "GLOBAL_BLOOM",
+    "org.apache.hudi.index.bucket.HoodieSimpleBucketIndex": "BUCKET",
 }
+# RFC-29's name of BUCKET.
+BUCKET_HASH_INDEX = "BUCKET_HASH_INDEX"
+BUCKET_PARTITIONER = "org.apache.hudi.table.action.commit.SparkBucketIndexPartitioner"
 # What belongs together of a declaration stands in one line.
 # fmt: off
 INDEX_TYPE = ConfigKey(
     "hoodie.index.type",
     choice(
         "SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM", "BUCKET", "RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX",
-        "RECORD_LEVEL_INDEX", "INMEMORY", "HBASE", "FLINK_STATE", "BUCKET_HASH_INDEX",
+        "RECORD_LEVEL_INDEX", "INMEMORY", "HBASE", "FLINK_STATE", BUCKET_HASH_INDEX,
     ),
     doc=(
         "How the file of an incoming key is found: by reading keys (SIMPLE), or after a look at key ranges and bloom "
-        "filters (BLOOM); within partitions, or in all of them (GLOBAL_...). SIMPLE if not given, or the global "
-        "index that the table remembers."
+        "filters (BLOOM); within partitions, or in all of them (GLOBAL_...); or by a hash of the key (BUCKET, also "
+        "BUCKET_HASH_INDEX). SIMPLE if not given, or the global or bucket index that the table remembers."
     ),
     unsupported=Unsupported(
-        other_than(*INDEX_CLASSES.values()), "another index",
+        other_than(*INDEX_CLASSES.values(), BUCKET_HASH_INDEX), "another index",
         f"set it to one of {', '.join(INDEX_CLASSES.values())}, or leave it out"
     )
 )
@@ -40,6 +44,35 @@ INDEX_CLASS = ConfigKey(
 INDEX_SWITCH = ConfigKey(
     "hudi.index.allow.switch", BOOLEAN, "false", since="0.1.0",
     doc="An index within partitions may follow a global one."
+)
+BUCKET_ENGINE = ConfigKey(
+    "hoodie.index.bucket.engine", choice("SIMPLE", "CONSISTENT_HASHING"), "SIMPLE", since="0.11.0",
+    doc="Kind of BUCKET: a fixed number of buckets.",
+    unsupported=Unsupported(
+        other_than("SIMPLE"), "a bucket index by consistent hashing",
+        "set it to SIMPLE for a new table; write to an existing one with Apache Hudi"
+    )
+)
+NUM_BUCKETS = ConfigKey(
+    "hoodie.bucket.index.num.buckets", whole(1, 99_999_999, unit="buckets"), "256",
+    doc=(
+        "Buckets, and so file groups, of each partition with BUCKET; the table keeps the number of its first write, "
+        "and another one is refused. The default counts for new tables only."
+    ),
+    alternatives=("hoodie.hash.index.bucket.num",)
+)
+HASH_FIELDS = ConfigKey(
+    "hoodie.bucket.index.hash.field", FIELDS,
+    doc="Record key fields that BUCKET hashes, all of them if not given; the table keeps them.",
+    alternatives=("hoodie.datasource.write.indexkey.field",)
+)
+LAYOUT_TYPE = ConfigKey(
+    "hoodie.storage.layout.type", choice("DEFAULT", "BUCKET"),
+    doc="BUCKET goes with the index BUCKET, and follows from it."
+)
+LAYOUT_PARTITIONER = ConfigKey(
+    "hoodie.storage.layout.partitioner.class", STRIPPED, doc="Apache Hudi's class goes with the layout BUCKET.",
+    unsupported=Unsupported(other_than(BUCKET_PARTITIONER), "a layout partitioner", "leave it out")
 )
 BLOOM_PRUNE_BY_RANGES = ConfigKey(
     "hoodie.bloom.index.prune.by.ranges", BOOLEAN, "true",

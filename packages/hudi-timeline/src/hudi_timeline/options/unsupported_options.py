@@ -155,11 +155,6 @@ UNSUPPORTED = (
             other_than("org.apache.hudi.client.WriteStatus"), "a class of the JVM", "leave it out"
         )
     ),
-    ConfigKey(
-        "hoodie.storage.layout.type", choice("DEFAULT", "BUCKET"), "DEFAULT",
-        unsupported=Unsupported(other_than("DEFAULT"), "the bucket layout", "set it to DEFAULT")
-    ),
-    refused_if_given("hoodie.storage.layout.partitioner.class", "a layout partitioner", "leave it out"),
     refused_if_true("hoodie.metadata.index.column.stats.enable", "the column_stats index", _LATER, since="0.11.0"),
     refused_if_true("hoodie.metadata.index.bloom.filter.enable", "the bloom_filters index", _LATER, since="0.11.0"),
     refused_if_true("hoodie.metadata.bloom.filter.enable", "the bloom_filters index", _LATER, since="1.1.0"),

@@ -110,6 +110,8 @@ class WriteConfig:
     payload_class: str | None = given_value(PAYLOAD)
     index_type: str | None = given_value(INDEX_TYPE)
     index_switch: bool = value_of(file.INDEX_SWITCH)
+    num_buckets: int | None = given_value(file.NUM_BUCKETS)
+    hash_fields: tuple[str, ...] | None = given_value(file.HASH_FIELDS)
     bloom_prune_by_ranges: bool = value_of(file.BLOOM_PRUNE_BY_RANGES)
     bloom_update_partition: bool = value_of(file.BLOOM_UPDATE_PARTITION)
     simple_update_partition: bool = value_of(file.SIMPLE_UPDATE_PARTITION)
@@ -214,6 +216,7 @@ def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
     if values.get("codec", CODEC.value) == "zstd":
         values["codec_level"] = given.parsed.get(ZSTD_LEVEL)
     values["index_type"] = _index(given)
+    _refuse_other_index(given, values["index_type"], operation)
     # An empty text is "none" for what may be missing.
     for name in (
         "database",
@@ -282,6 +285,7 @@ def _ordering(given: ParsedOptions) -> str | None:
 def _index(given: ParsedOptions) -> str | None:
     """Index of the options, by type or class."""
     kind, class_name = given.parsed.get(INDEX_TYPE), given.parsed.get(INDEX_CLASS)
+    kind = "BUCKET" if kind == file.BUCKET_HASH_INDEX else kind
     if not class_name:
         return str(kind) if kind else None
     named = INDEX_CLASSES[str(class_name)]
@@ -291,6 +295,39 @@ def _index(given: ParsedOptions) -> str | None:
             "give one of them.",
         )
     return named
+
+
+def _refuse_other_index(given: ParsedOptions, index: str | None, operation: str) -> None:
+    """Refuse options of the bucket index beside another index, and those that do not go with it.
+
+    Raises:
+        ConflictingOptionError: an option, and the index that was named.
+    """
+    layout, partitioner = given.parsed.get(file.LAYOUT_TYPE), given.parsed.get(file.LAYOUT_PARTITIONER)
+    if index == "BUCKET":
+        if layout == "DEFAULT":
+            raise _conflict(
+                f"{file.LAYOUT_TYPE} is DEFAULT, but the index BUCKET lays files out by bucket", "omit it."
+            )
+        for key in (PARTITIONER, SORT_COLUMNS):
+            if operation == "bulk_insert" and given.parsed.get(key):
+                raise _conflict(
+                    f"{key} is given, but rows of the index BUCKET go to the file groups of their buckets",
+                    "leave it out.",
+                )
+    elif index is not None:
+        for key in (file.NUM_BUCKETS, file.HASH_FIELDS, file.BUCKET_ENGINE):
+            if given.parsed.get(key) and given.parsed.get(key) != key.value:
+                raise _conflict(
+                    f"{given.given_as[key]} is given, but the index is {index}",
+                    f"set {INDEX_TYPE}=BUCKET, or leave it out.",
+                )
+    if index != "BUCKET" and (layout == "BUCKET" or partitioner):
+        key = file.LAYOUT_TYPE if layout == "BUCKET" else file.LAYOUT_PARTITIONER
+        raise _conflict(
+            f"{key}={given.text[key]} goes with the index BUCKET only",
+            f"set {INDEX_TYPE}=BUCKET, or omit it.",
+        )
 
 
 def _refuse_contradictions(given: ParsedOptions, operation: str) -> None:

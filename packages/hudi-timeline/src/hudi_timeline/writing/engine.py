@@ -17,6 +17,7 @@ from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.keygen.record_keys import KeySpec
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.storage.protocol import Storage
+from hudi_index.bucket import BucketIndex
 from hudi_index.lookup import LookupCount, LookupTask
 from hudi_timeline.writing.tasks import ProfileRow, Routing, WriteContext
 
@@ -63,6 +64,7 @@ class PrepareTask:
         storage_level: Spark's name of the level at which the evaluated input is kept.
         order: of the rows of a bulk_insert.
         memory: of the rows; None: they are held.
+        bucket: of the index BUCKET: an engine that hashes keys apart from their look-up does it with this.
     """
 
     schema: pa.Schema
@@ -74,6 +76,7 @@ class PrepareTask:
     stored_files: bool = False
     order: BulkOrder = BulkOrder()
     memory: MemoryLimit | None = None
+    bucket: BucketIndex | None = None
 
 
 class Engine(Protocol[D, F]):

@@ -7,6 +7,8 @@ is there): then the newest commit that says one counts, an archived one too.  A 
 the global one; one that names an index within partitions is refused.  A table that never said any is written with
 SIMPLE, as Apache Hudi on Spark does it.
 
+A table of the index BUCKET is written with it always: any other index would put a key outside of its bucket.
+
 Source: FAQ, "Can I switch from one index type to another"; apache/hudi#13241 for what silence about it costs.
 """
 
@@ -14,7 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hudi_format.errors import (
     ConflictingOptionError,
@@ -23,7 +25,8 @@ from hudi_format.errors import (
     MissingFileError,
     UnsupportedError,
 )
-from hudi_index.lookup import GLOBAL_KINDS, KINDS, SIMPLE
+from hudi_index.bucket import BucketIndex
+from hudi_index.lookup import BUCKET, GLOBAL_KINDS, KINDS, SIMPLE
 from hudi_timeline import table_config
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options import WriteConfig
@@ -31,6 +34,7 @@ from hudi_timeline.options.file_options import INDEX_SWITCH, INDEX_TYPE
 from hudi_timeline.table_config import INDEX, PROPERTIES_FILE, TableConfig
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.transaction.transaction import Transaction
+from hudi_timeline.writing import bucket_index
 
 log = logging.getLogger("hudi")
 
@@ -84,7 +88,7 @@ def remembered_index(snapshot: TableSnapshot, *, far: bool) -> tuple[str | None,
 
 
 def choose_index(
-    config: WriteConfig, recorded: str | None, *, new_table: bool, table: str
+    config: WriteConfig, recorded: str | None, *, new_table: bool, table: str, bucketed: str = ""
 ) -> tuple[str, tuple[str, ...]]:
     """Index of a write, with warnings.
 
@@ -92,9 +96,11 @@ def choose_index(
         recorded: what `recorded_index` says.
         new_table: whether nothing was written to it yet.
         table: for messages.
+        bucketed: a file id that shows a bucket index, where the table remembers none.
 
     Raises:
-        ConflictingOptionError: an index within partitions is named for a table of a global one.
+        ConflictingOptionError: an index within partitions is named for a table of a global one, or another one for a
+            table of BUCKET, or the other way round.
         UnsupportedError: the table remembers an index that this version does not know.
     """
     named = config.index_type
@@ -105,6 +111,28 @@ def choose_index(
             file=PROPERTIES_FILE,
             remedy=f"write it with the version that made it so; if its keys need not be unique over all partitions, "
             f"set {INDEX_TYPE} and {INDEX_SWITCH}=true.",
+            option=INDEX_TYPE,
+        )
+    if recorded == BUCKET or (recorded is None and bucketed):
+        if named not in (None, BUCKET):
+            seen = (
+                "is written with BUCKET"
+                if recorded
+                else f"has file ids of a bucket index, such as {bucketed}"
+            )
+            raise ConflictingOptionError(
+                f"the table {seen}: {named} would write keys to file groups of other buckets",
+                table=table,
+                remedy=f'set {INDEX_TYPE}=BUCKET, or write the table anew (mode "overwrite").',
+                option=INDEX_TYPE,
+            )
+        return BUCKET, ()
+    if named == BUCKET and recorded is not None and not new_table:
+        raise ConflictingOptionError(
+            f"the table is written with {recorded}: its file groups are no buckets, in which {BUCKET} would look for "
+            "a key",
+            table=table,
+            remedy=f'set {INDEX_TYPE}={recorded} or omit it, or write the table anew (mode "overwrite").',
             option=INDEX_TYPE,
         )
     if recorded is None or recorded not in GLOBAL_KINDS:
@@ -137,16 +165,19 @@ def index_to_record(kind: str, recorded: str | None, operation: str, *, new_tabl
 
     An operation that looks nothing up gives no global index up, and does not say that there is none.
     """
-    return kind if new_table or operation in _LOOKS_UP or kind in GLOBAL_KINDS else recorded
+    always = new_table or operation in _LOOKS_UP or kind in GLOBAL_KINDS or kind == BUCKET
+    return kind if always else recorded
 
 
-def in_commit(kind: str | None) -> dict[str, str]:
-    """Commit entry of a recorded index."""
-    return {} if kind is None else {RECORDED: kind}
+def in_commit(kind: str | None, bucket: BucketIndex | None = None) -> dict[str, str]:
+    """Commit entries of a recorded index."""
+    if kind is None:
+        return {}
+    return {RECORDED: kind} | ({} if bucket is None else bucket_index.as_properties(bucket))
 
 
 def in_properties(
-    kind: str | None, table: TableConfig, *, asked_archive: bool
+    kind: str | None, table: TableConfig, *, asked_archive: bool, bucket: BucketIndex | None = None
 ) -> tuple[RememberedIndex, ...]:
     """Participants that record the index in hoodie.properties; () if not needed.
 
@@ -155,6 +186,11 @@ def in_properties(
         table: as it was read when the write began.
         asked_archive: the archived commits were asked; the next write need not do it again.
     """
+    if bucket is not None:
+        wanted = bucket_index.properties(bucket)
+        if wanted.items() <= table.properties.items():
+            return ()
+        return (RememberedIndex(BUCKET, table.properties.get(INDEX), wanted),)
     said = recorded_index(table.properties)
     within = said is None or (said in KINDS and said not in GLOBAL_KINDS)
     if said == kind or (within and kind not in GLOBAL_KINDS and (said or not asked_archive)):
@@ -166,35 +202,44 @@ def in_properties(
 class RememberedIndex:
     """Participant of a commit that records the index in hoodie.properties.
 
-    A global one is there before the commit is visible, and one within partitions after it: whatever a crash leaves,
-    nothing is forgotten.  Nor is a global one that another writer has put there since this write began.
+    A global one or BUCKET is there before the commit is visible, and another one within partitions after it: whatever
+    a crash leaves, nothing is forgotten.  Nor is a global one that another writer has put there since this write began.
 
     Attributes:
         kind: what the table is to remember.
         was: what it remembered when the write began.
+        settings: all properties of BUCKET.
     """
 
     kind: str
     was: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
     name: str = "the index in hoodie.properties"
-    _before: str | None = None
+    _before: Mapping[str, str | None] = field(default_factory=dict)
     _changed: bool = False
     _transaction: Transaction | None = None
 
+    @property
+    def _first(self) -> bool:
+        """Whether it is there before the commit is visible."""
+        return self.kind in GLOBAL_KINDS or self.kind == BUCKET
+
     def prepare(self, transaction: Transaction, metadata: CommitMetadata) -> None:
         self._transaction = transaction
-        if self.kind in GLOBAL_KINDS:
-            self._before = table_config.load(transaction.storage).properties.get(INDEX)
+        if self._first:
+            values = self.settings or {INDEX: self.kind}
+            stored = table_config.load(transaction.storage).properties
+            self._before = {key: stored.get(key) for key in values}
             self._changed = True
-            table_config.update(transaction.storage, {INDEX: self.kind})
+            table_config.update(transaction.storage, values)
 
     def publish(self) -> None:
         transaction = self._transaction
-        if transaction is None or self.kind in GLOBAL_KINDS:
+        if transaction is None or self._first:
             return
         try:
             now = table_config.load(transaction.storage).properties.get(INDEX)
-            if now == self.was or now not in GLOBAL_KINDS:
+            if now == self.was or now not in (*GLOBAL_KINDS, BUCKET):
                 table_config.update(transaction.storage, {INDEX: self.kind})
         except (HudiError, OSError) as e:
             transaction.warnings.append(f"{self.name} could not be changed to {self.kind}: {e}")
@@ -203,7 +248,8 @@ class RememberedIndex:
         transaction = self._transaction
         if transaction is None or not self._changed:
             return
-        if self._before is None:
-            table_config.update(transaction.storage, {}, [INDEX])
-        else:
-            table_config.update(transaction.storage, {INDEX: self._before})
+        table_config.update(
+            transaction.storage,
+            {key: value for key, value in self._before.items() if value is not None},
+            [key for key, value in self._before.items() if value is None],
+        )

@@ -167,12 +167,13 @@ def has_virtual_keys(
     why = ""
     if spec.kind not in ("SIMPLE", "COMPLEX", "NON_PARTITION") or spec.auto:
         why = f"{spec.class_name.rpartition('.')[2]} does not go with it"
-    elif index != "SIMPLE":
+    elif index not in ("SIMPLE", "BUCKET"):
         why = f"the index {index} looks for keys in the files, which hold none then"
     if why:
         raise ConflictingOptionError(
             f"{POPULATE_META_FIELDS}=false: {why}", table=storage.uri,
-            remedy="use SimpleKeyGenerator, ComplexKeyGenerator or NonpartitionedKeyGenerator and the index SIMPLE.",
+            remedy="use SimpleKeyGenerator, ComplexKeyGenerator or NonpartitionedKeyGenerator, and the index SIMPLE or "
+            "BUCKET.",
             option=POPULATE_META_FIELDS,
         )  # fmt: skip
     return True

@@ -189,8 +189,10 @@ class LocalEngine:
         files: Mapping[str, Sequence[BaseFile]],
         task: LookupTask,
     ) -> LocalFrame:
-        if task.prepped:
-            return located(frame, storage, files)
+        if task.prepped and (task.bucket is None or FILE_NAME in frame.rows.schema.names):
+            named = located(frame, storage, files)
+            if task.bucket is None:
+                return named
         tagged = tag_rows(frame.rows, frame.codes, frame.partitions, storage, files, task, self.parallelism)
         self.looked_up = tagged.count
         return LocalFrame(tagged.rows, tagged.codes, tagged.partitions, tagged.files, tagged.location)

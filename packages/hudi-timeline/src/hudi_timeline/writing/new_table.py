@@ -13,11 +13,13 @@ from hudi_format.keygen.timestamp_based import STORED
 from hudi_format.merge.user_merger import MERGE, PAYLOAD
 from hudi_format.model import DATA_BEFORE_AFTER
 from hudi_format.storage.protocol import Storage
+from hudi_index.bucket import BucketIndex
 from hudi_index.lookup import GLOBAL_KINDS
 from hudi_timeline import table_config
 from hudi_timeline.options import WriteConfig
 from hudi_timeline.options.table_options import CDC_ENABLED, CDC_MODE, TABLE_NAME
 from hudi_timeline.table_version import WRITE_VERSION
+from hudi_timeline.writing import bucket_index
 
 
 def table_properties(
@@ -26,11 +28,13 @@ def table_properties(
     ordering_field: str | None,
     storage: Storage,
     index: str | None = None,
+    bucket: BucketIndex | None = None,
 ) -> dict[str, str]:
     """Properties of a new table; defaults not named here are `table_config`'s.
 
     Args:
         index: that the first write uses; one within partitions need not be remembered.
+        bucket: its settings, where it is BUCKET.
 
     Raises:
         MissingColumnError: no table name.
@@ -68,6 +72,8 @@ def table_properties(
         out[table_config.PAYLOAD_CLASS] = config.payload_class
     if index in GLOBAL_KINDS:
         out[table_config.INDEX] = index
+    if bucket is not None:
+        out |= bucket_index.properties(bucket)
     if config.table_timezone:
         out[table_config.TIMEZONE] = config.table_timezone
     if config.cdc_enabled:

@@ -44,6 +44,7 @@ from hudi_timeline.transaction.transaction import Transaction, begin_transaction
 from hudi_timeline.transaction.write_basis import Basis
 from hudi_timeline.validation.checks import Checks
 from hudi_timeline.validation.precommit import Validator
+from hudi_timeline.writing.bucket_index import with_groups
 from hudi_timeline.writing.engine import Engine
 from hudi_timeline.writing.index_choice import in_commit, in_properties
 from hudi_timeline.writing.keys import advice
@@ -52,8 +53,14 @@ from hudi_timeline.writing.null_elements import about_null_elements
 from hudi_timeline.writing.quarantine_writer import QuarantineWriter
 from hudi_timeline.writing.replanning import Replanner, recheck
 from hudi_timeline.writing.result import CommitResult
-from hudi_timeline.writing.tasks import ProfileRow, Routing, WriteContext
-from hudi_timeline.writing.upsert_partitioner import AssignPolicy, SizingRules, assign, average_record_size
+from hudi_timeline.writing.tasks import WriteContext
+from hudi_timeline.writing.upsert_partitioner import (
+    AssignPolicy,
+    SizingRules,
+    assign,
+    average_record_size,
+    profile_stats,
+)
 from hudi_timeline.writing.write_plan import (
     APPEND,
     IGNORE,
@@ -174,7 +181,7 @@ def execute(
             if data is not None:
                 with phases("evaluate"):
                     data = run.screened(engine.fitted(data, plan.input_schema, exact=plan.exact))
-            if plan.operation == "bulk_insert" and not plan.config.combine_before_insert:
+            if plan.operation == "bulk_insert" and not (plan.config.combine_before_insert or plan.bucket):
                 return _bulk_insert(engine, data, run)
             if data is not None:
                 with phases("evaluate"):
@@ -285,7 +292,7 @@ def _finish(
     schema = to_avro(plan.schema, table.name)
     extra = {
         **plan.config.extra_metadata,
-        **in_commit(plan.index_to_record),
+        **in_commit(plan.index_to_record, plan.bucket),
         **dropped_on_purpose(plan.schema_changes),
         **run.aside.extra(),
     }
@@ -299,8 +306,10 @@ def _finish(
     with phases("commit"), run.switching(transaction):
         metadata = transaction.commit(
             stats, replaced=gone, schema_text=schema, extra=extra, even_if_empty=run.aside.rows > 0,
-            participants=in_properties(plan.index_to_record, table, asked_archive=plan.asked_archive),
-            recheck=recheck(plan, transaction.instant),
+            participants=in_properties(
+                plan.index_to_record, table, asked_archive=plan.asked_archive, bucket=plan.bucket
+            ),
+            recheck=recheck(plan, transaction.instant, stats),
         )  # fmt: skip
     if not transaction.committed:  # empty, and hoodie.allow.empty.commit=false
         return _nothing(run, tuple(transaction.warnings))
@@ -384,12 +393,14 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
             task = lookup_task(plan)
             now = plan.snapshot.reloaded()
             known = _latest_slices(now, None if task.is_global else sorted(counts))
+            task = with_groups(task, known, table=plan.storage.uri, looks=True)
             _refuse_known_keys(engine, frame, plan, _base_files(known), task)
     if plan.snapshot is not None and plan.config.prepped and plan.operation in _LOOKS_UP:
         with phases("tag"):  # to refuse it before it begins
             now = plan.snapshot.reloaded()
-            files = _base_files(_latest_slices(now, sorted(counts)))
-            engine.tag(frame, plan.storage, files, lookup_task(plan))
+            slices = _latest_slices(now, sorted(counts))
+            task = with_groups(lookup_task(plan), slices, table=plan.storage.uri)
+            engine.tag(frame, plan.storage, _base_files(slices), task)
     with _transaction(run) as (transaction, table):
         plan = run.plan
         context = write_context(plan, transaction, table)
@@ -404,13 +415,20 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
         if plan.operation in _REPLACING:
             return _replace(engine, frame, counts, run, transaction, table, context, snapshot)
         task = lookup_task(plan)
-        looks_up = plan.operation in _LOOKS_UP or drops_duplicates(plan) or fails_on_known_keys(plan)
+        looks_up = (
+            plan.operation in _LOOKS_UP
+            or drops_duplicates(plan)
+            or fails_on_known_keys(plan)
+            or plan.bucket is not None
+        )
         with phases("list"):
             slices = _latest_slices(snapshot, None if looks_up and task.is_global else sorted(counts))
             files = _base_files(slices)
+            task = with_groups(task, slices, table=plan.storage.uri, looks=fails_on_known_keys(plan))
         if fails_on_known_keys(plan):
             with phases("tag"):  # again: another writer may have been there
-                frame = _refuse_known_keys(engine, frame, plan, files, task)
+                tagged = _refuse_known_keys(engine, frame, plan, files, task)
+                frame = tagged if plan.bucket is None else engine.tag(frame, plan.storage, files, task)
         elif looks_up:
             with phases("tag"):
                 frame = engine.tag(frame, plan.storage, files, task)
@@ -432,7 +450,7 @@ def _refuse_known_keys(
     Raises:
         DuplicateKeyError: how many rows have a key that is, by partition.
     """
-    tagged = engine.tag(frame, plan.storage, files, task)
+    tagged = engine.tag(frame, plan.storage, files, task if plan.bucket is None else task.looking())
     known: dict[str, int] = {}
     for row in engine.profile(tagged):
         if row.file_id:
@@ -477,7 +495,7 @@ def _route_and_write(
 ) -> list[WriteStat]:
     with phases("profile"):
         profile = engine.profile(frame)
-        if drops_duplicates(plan):
+        if drops_duplicates(plan) and plan.bucket is None:
             profile = [row for row in profile if not row.file_id]
     c = plan.config
     rules = SizingRules(
@@ -486,14 +504,18 @@ def _route_and_write(
     )  # fmt: skip
     policy = AssignPolicy(
         drop_unlocated=plan.operation == "delete",
-        drop_located=drops_duplicates(plan),
+        drop_located=drops_duplicates(plan) and plan.bucket is None,
         small_files=not new_files_only and plan.operation in ("upsert", "insert"),
         append=plan.operation == "insert" and c.allow_duplicate_on_inserts,
         logs=transaction.config.table_type == MERGE_ON_READ,
+        # With it a key that is there is added a second time, as in Apache Hudi; a bulk_insert must not.
+        append_located=plan.bucket is not None
+        and plan.operation == "insert"
+        and c.allow_duplicate_on_inserts,
     )
     pending = pending_compactions(transaction.snapshot)
     routing = assign(profile, slices, _record_size(plan, transaction, rules), rules, policy, pending)
-    transaction.inflight(_profile_stats(profile, routing))
+    transaction.inflight(profile_stats(profile, routing))
     with phases("write"):
         return list(engine.write(frame, context, routing))
 
@@ -506,22 +528,6 @@ def _record_size(plan: Plan, transaction: Transaction, rules: SizingRules) -> Ca
             yield sum(s.total_write_bytes for s in stats), sum(s.num_writes for s in stats)
 
     return lambda: average_record_size(commits(), rules)
-
-
-def _profile_stats(profile: Sequence[ProfileRow], routing: Routing) -> dict[str, tuple[WriteStat, ...]]:
-    """Workload profile for the inflight file, as in Apache Hudi."""
-    base = {(b.partition, b.file_id): b.base_instant for b in routing.buckets}
-    fresh = {row.partition: row.rows for row in profile if not row.file_id}
-    out: dict[str, list[WriteStat]] = {}
-    for partition in dict.fromkeys(row.partition for row in profile):
-        out[partition] = [WriteStat("", "", partition, num_inserts=fresh.get(partition, 0))]
-    for row in profile:
-        if row.file_id:
-            prev = base.get((row.partition, row.file_id), "null")
-            out[row.partition].append(
-                WriteStat(row.file_id, "", row.partition, prev_commit=prev, num_update_writes=row.rows)
-            )
-    return {p: tuple(stats) for p, stats in out.items()}
 
 
 def _replace(
@@ -557,6 +563,8 @@ def _replace(
     if plan.operation == "delete_partition":
         transaction.inflight({})
     else:
+        if plan.bucket is not None:  # what is there is replaced: each bucket gets a new file group
+            frame = engine.tag(frame, plan.storage, {}, lookup_task(plan))
         stats = _route_and_write(engine, frame, {}, plan, phases, transaction, context, new_files_only=True)
     dropped = None if stats else _rows_of(slices, snapshot)
     return _finish(run, transaction, table, stats, replaced, dropped_rows=dropped)

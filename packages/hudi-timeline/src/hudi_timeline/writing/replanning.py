@@ -7,13 +7,14 @@ them null for columns that they lack, and wider types.  Where they cannot, the w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from hudi_format.errors import HudiError, MissingColumnError, OptionError, SchemaError, UnsupportedError
+from hudi_format.model import WriteStat
 from hudi_format.schema.changes import DROPPED, schema_changes
 from hudi_format.schema.evolution import reconcile
 from hudi_index.lookup import GLOBAL_KINDS, KINDS
@@ -21,6 +22,7 @@ from hudi_timeline.options import WriteConfig
 from hudi_timeline.transaction.conflict_resolution import Rivals
 from hudi_timeline.transaction.transaction import Transaction
 from hudi_timeline.transaction.write_basis import Basis, Changes
+from hudi_timeline.writing.bucket_index import refuse_second_groups
 from hudi_timeline.writing.engine import Engine
 from hudi_timeline.writing.index_choice import in_commit, index_to_record, recorded_index
 from hudi_timeline.writing.write_plan import APPEND, Plan, plan_for, prepare_task
@@ -98,14 +100,20 @@ class Replanner:
         )
 
 
-def recheck(plan: Plan, instant: str) -> Callable[[Rivals], Mapping[str, str]]:
+def recheck(
+    plan: Plan, instant: str, stats: Sequence[WriteStat] = ()
+) -> Callable[[Rivals], Mapping[str, str]]:
     """Checks under the lock against concurrently completed commits.
 
     Args:
         instant: of the write.
+        stats: of its files.
     """
 
     def look(rivals: Rivals) -> Mapping[str, str]:
+        if plan.bucket is not None:
+            others = [(i.time, c.stats) for i, c in rivals.commits.items()]
+            refuse_second_groups(plan.bucket, stats, others, table=plan.storage.uri, instant=instant)
         newest_first = [c.extra for c in rivals.commits.values()][::-1]
         recorded = recorded_index(rivals.config.properties, newest_first)
         within = recorded in KINDS and recorded not in GLOBAL_KINDS

@@ -15,11 +15,13 @@ from hudi_format.schema.avro import to_avro
 from hudi_format.storage.hadoop_options import without_hadoop_options
 from hudi_format.storage.open import open_storage
 from hudi_format.storage.protocol import Storage
+from hudi_index.lookup import SIMPLE
 from hudi_timeline import table_config
 from hudi_timeline.options import parse_write_options, table_options
 from hudi_timeline.options.table_options import MERGE
 from hudi_timeline.options.user_options import as_options
 from hudi_timeline.table_version import WRITE_VERSION
+from hudi_timeline.writing import bucket_index
 from hudi_timeline.writing.keys import key_spec_of
 from hudi_timeline.writing.new_table import table_properties
 from hudi_timeline.writing.write_plan import require
@@ -71,8 +73,11 @@ def create_table(
         require(normal, columns, what, storage)
     if ordering:
         require(normal, ordering, "ordering", storage)
+    bucket = bucket_index.settings(
+        config, key_spec, None, config.index_type or SIMPLE, None, table=storage.uri
+    )
     properties = table_properties(
-        config, key_spec, ordering[0] if ordering else None, storage, config.index_type
+        config, key_spec, ordering[0] if ordering else None, storage, config.index_type, bucket
     )
     properties[table_config.CREATE_SCHEMA] = to_avro(normal, name)
     table_config.create(storage, properties)

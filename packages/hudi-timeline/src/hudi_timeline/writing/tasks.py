@@ -22,6 +22,7 @@ from hudi_format.parquet.layout import ParquetConfig
 from hudi_format.schema.evolution import conform
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.key_observer import BloomSettings
+from hudi_index.bucket import BucketIndex
 from hudi_index.tagging import MOVED, STORED_IN
 
 CREATE = "CREATE"
@@ -83,6 +84,7 @@ class WriteContext:
         memory: of the rows of all workers that run side by side; None: they are held.
         log: sizes and block type of log files.
         cdc: how changes are logged beside rewritten files; None where the table logs none.
+        bucket: of the index BUCKET; stored keys must belong to the file group that is rewritten.
     """
 
     storage: Storage
@@ -107,6 +109,7 @@ class WriteContext:
     completed: str = ""
     log: LogConfig = field(default_factory=LogConfig)
     cdc: CdcSettings | None = None
+    bucket: BucketIndex | None = None
 
     def row_schema(self) -> pa.Schema:
         """Columns of a worker's rows: record key, then the needed data columns.

@@ -4,6 +4,9 @@ Records whose key is in a file group go there.  New records first fill small bas
 then make new file groups of the target size.  Of a merge-on-read table records of a file group go to its log, and new
 ones fill base files that have no log: the smallest ones, a few in each partition, which are rewritten.
 
+With a bucket index each record says its file group, which is new where its bucket has none; then no file is filled
+and none is split.
+
 Source: Apache Hudi 0.15's upsert partitioner (writer documentation, "Workload profile and assignment"); the
 choice of a record's insert bucket uses CRC-32 of the key, which both engines compute natively, where Apache
 Hudi uses MD5: the shares are the same.
@@ -16,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hudi_format.file_names import new_file_id_prefix
-from hudi_format.model import BaseFile, FileSlice
+from hudi_format.model import BaseFile, FileSlice, WriteStat
 from hudi_timeline.writing.tasks import (
     APPEND,
     CONCAT,
@@ -66,6 +69,7 @@ class AssignPolicy:
         small_files: whether new records fill small files (insert and upsert; not the overwrites).
         append: new records that go to an existing file are appended, whatever their key (insert).
         logs: records of a file group go to its log (merge-on-read tables).
+        append_located: so are records that go to the file group of their bucket (insert with a bucket index).
     """
 
     drop_unlocated: bool = False
@@ -73,6 +77,7 @@ class AssignPolicy:
     small_files: bool = True
     append: bool = False
     logs: bool = False
+    append_located: bool = False
 
 
 def assign(
@@ -123,9 +128,18 @@ def assign(
         return number
 
     for row in profile:
-        if row.file_id and not policy.drop_located:
-            number = bucket_for(by_id[row.partition, row.file_id], MERGE)
-            rows_of[number] = rows_of.get(number, 0) + row.rows
+        if not row.file_id or policy.drop_located:
+            continue
+        known = by_id.get((row.partition, row.file_id))
+        if known is not None:
+            number = bucket_for(known, CONCAT if policy.append_located else MERGE)
+        elif policy.drop_unlocated:
+            continue
+        else:  # the first records of a bucket of a bucket index
+            number = len(buckets)
+            buckets.append(Bucket(number, row.partition, CREATE, row.file_id.removesuffix("-0")))
+            located[row.partition, row.file_id] = number
+        rows_of[number] = rows_of.get(number, 0) + row.rows
 
     inserts: dict[str, tuple[InsertShare, ...]] = {}
     size = 0
@@ -200,3 +214,24 @@ def log_target(file_slice: FileSlice, compaction: str | None = None) -> LogTarge
     version = max((f.version for f in own), default=0) + 1
     name = base.name if base is not None and compaction is None else ""
     return LogTarget(instant, version, name, tuple(f.name for f in own))
+
+
+def profile_stats(profile: Sequence[ProfileRow], routing: Routing) -> dict[str, tuple[WriteStat, ...]]:
+    """Workload profile for the inflight file, as in Apache Hudi."""
+    base = {(b.partition, b.file_id): b.base_instant for b in routing.buckets}
+    # The first records of a bucket of a bucket index name a file group that is to be made.
+    made = {group for group, n in routing.located.items() if routing.buckets[n].kind == CREATE}
+    fresh: dict[str, int] = {}
+    for row in profile:
+        if not row.file_id or (row.partition, row.file_id) in made:
+            fresh[row.partition] = fresh.get(row.partition, 0) + row.rows
+    out: dict[str, list[WriteStat]] = {}
+    for partition in dict.fromkeys(row.partition for row in profile):
+        out[partition] = [WriteStat("", "", partition, num_inserts=fresh.get(partition, 0))]
+    for row in profile:
+        if row.file_id and (row.partition, row.file_id) not in made:
+            prev = base.get((row.partition, row.file_id), "null")
+            out[row.partition].append(
+                WriteStat(row.file_id, "", row.partition, prev_commit=prev, num_update_writes=row.rows)
+            )
+    return {p: tuple(stats) for p, stats in out.items()}

@@ -29,8 +29,9 @@ from hudi_format.merge.record_merger import (
 )
 from hudi_format.merge.user_merger import folded_alone
 from hudi_format.model import BaseFile, WriteStat
+from hudi_format.parquet.footer import read_entries
 from hudi_format.parquet.layout import KeyObserver
-from hudi_format.parquet.reader import iter_row_groups
+from hudi_format.parquet.reader import iter_row_groups, read_keys
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import META_COLUMNS, RECORD_KEY
 from hudi_index.bloom.key_observer import (
@@ -41,6 +42,7 @@ from hudi_index.bloom.key_observer import (
     TYPE_CODE,
     seeded_observer,
 )
+from hudi_index.bucket import BucketIndex
 from hudi_index.tagging import STORED_IN, deleted_rows, record_kinds
 from hudi_timeline.writing.file_writer import SizedFiles, confirm, file_spec, new_observer, start_file
 from hudi_timeline.writing.log_append import append_log
@@ -157,6 +159,8 @@ def write_bucket(
 def _written(
     context: WriteContext, bucket: Bucket, rows: pa.Table, token: TaskToken, counter: RowCounter
 ) -> list[WriteStat]:
+    if context.bucket is not None and bucket.base_file is not None:
+        _check_keys(context, context.bucket, bucket.base_file, all_keys=bucket.kind != APPEND)
     if bucket.kind == APPEND:
         return append_log(context, bucket, rows, token, counter)
     deleted = deleted_rows(context, rows)
@@ -170,6 +174,22 @@ def _written(
             rows = gather(rows, np.flatnonzero(~deleted), context.memory)
         return [_concat(context, bucket, rows, token, counter)]
     return [_merge(context, bucket, rows, token, counter)]
+
+
+def _check_keys(context: WriteContext, index: BucketIndex, file: BaseFile, *, all_keys: bool) -> None:
+    """Refuse a base file with keys of other buckets.
+
+    Args:
+        all_keys: else the least and the greatest, which the footer tells.
+    """
+    keys: pa.Array | pa.ChunkedArray
+    if all_keys:
+        virtual = context.key_spec if context.virtual else None
+        keys = read_keys(context.storage, file.path, virtual, size=file.size)
+    else:
+        entries = read_entries(context.storage, file.path, size=file.size)
+        keys = pa.array([k for k in (entries.text(MIN_KEY), entries.text(MAX_KEY)) if k], pa.string())
+    index.check_keys(keys, file.file_id, table=context.storage.uri, path=file.path)
 
 
 def assert_base(bucket: Bucket) -> BaseFile:

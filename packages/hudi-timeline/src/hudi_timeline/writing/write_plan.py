@@ -5,7 +5,7 @@ What can be refused is refused here, so that the table stays as it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,12 +28,13 @@ from hudi_format.merge.payloads import IS_DELETED, MergeRule, Order, check_compa
 from hudi_format.merge.user_merger import MERGE, custom_of
 from hudi_format.parquet.layout import ParquetConfig
 from hudi_format.schema.arrow import normalize_schema
-from hudi_format.schema.avro import from_avro, to_avro
+from hudi_format.schema.avro import to_avro
 from hudi_format.schema.changes import SchemaChange
 from hudi_format.schema.evolution import as_stored
-from hudi_format.schema.fit import in_table_types, stored_types, without_untyped
+from hudi_format.schema.fit import in_table_types, without_untyped
 from hudi_format.schema.meta_fields import with_meta, without_meta
 from hudi_format.storage.protocol import Storage
+from hudi_index.bucket import BucketIndex
 from hudi_index.lookup import BLOOM, GLOBAL_BLOOM, GLOBAL_SIMPLE, SIMPLE, LookupTask
 from hudi_timeline import feature_gate, table_config
 from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ
@@ -57,7 +58,7 @@ from hudi_timeline.timeline.instant import (
 from hudi_timeline.transaction import overwrite
 from hudi_timeline.transaction.transaction import Transaction
 from hudi_timeline.transaction.write_basis import NOTHING, Basis
-from hudi_timeline.writing import keys
+from hudi_timeline.writing import bucket_index, keys
 from hudi_timeline.writing.bulk_insert_sort import user_function
 from hudi_timeline.writing.engine import TABLE, BulkOrder, Engine, PrepareTask
 from hudi_timeline.writing.index_choice import choose_index, index_to_record, remembered_index
@@ -68,8 +69,10 @@ from hudi_timeline.writing.write_schema import (
     check_former_types,
     check_key_types,
     evolve,
+    former_schemas,
     given_schema,
     left_out,
+    own_schema,
 )
 
 APPEND, OVERWRITE, IGNORE, ERROR = "append", "overwrite", "ignore", "error"
@@ -103,6 +106,7 @@ class Plan:
     virtual: bool = False  # the files' meta columns are left empty
     basis: Basis = NOTHING  # what of the table all this was decided from
     exact: bool = False  # values of the rows are cast where nothing is lost, not promoted
+    bucket: BucketIndex | None = None  # settings of the index BUCKET
 
     @property
     def table(self) -> TableConfig | None:
@@ -210,7 +214,7 @@ def plan_for(
         )
 
     stored = recorded = None
-    asked_archive, unwritten = False, True
+    asked_archive, unwritten, bucketed = False, True, ""
     if snapshot is not None:
         stored = snapshot.stored_schema
         writes = snapshot.timeline.completed_writes()
@@ -218,6 +222,8 @@ def plan_for(
         looks_up = operation in ("upsert", "delete") or config.duplicate_policy != "none"
         recorded, asked_archive = remembered_index(snapshot, far=looks_up)
         unwritten = not writes and not asked_archive
+        if recorded is None and (bucketed := bucket_index.bucketed_files(snapshot)) and not looks_up:
+            recorded, asked_archive = remembered_index(snapshot, far=True)
     names = [] if data is None else engine.schema(data).names
     key_spec = keys.key_spec_of(config, old, no_rows=data is None)
     config, stored_keys = keys.with_made_up_keys(config, key_spec, names, storage)
@@ -226,7 +232,10 @@ def plan_for(
     if config.prepped:
         keys.require_stored(names, operation, storage)
         stored_keys = True
-    index, about_index = choose_index(config, recorded, new_table=unwritten, table=storage.uri)
+    index, about_index = choose_index(
+        config, recorded, new_table=unwritten, table=storage.uri, bucketed=bucketed
+    )
+    bucket = bucket_index.settings(config, key_spec, snapshot, index, recorded, table=storage.uri)
     to_record = index_to_record(index, recorded, operation, new_table=unwritten)
     given = pa.schema([]) if data is None else without_meta(engine.schema(data))
     if operation in ("delete", "delete_partition"):  # whatever else the rows have is not looked at
@@ -277,9 +286,9 @@ def plan_for(
             evolution = evolve(
                 keys.without(incoming, dropped), stored, config, key_spec,
                 keeps_types=types == TABLE and declared is None,
-                own=_own(given, stored, incoming) if exact and declared is None else None,
+                own=own_schema(given, stored, incoming) if exact and declared is None else None,
             )  # fmt: skip
-            check_former_types(evolution.changes, evolution.schema, _former_schemas(snapshot))
+            check_former_types(evolution.changes, evolution.schema, former_schemas(snapshot))
         except SchemaError as e:
             raise e.at(table=storage.uri) from None
         schema = evolution.schema
@@ -333,11 +342,14 @@ def plan_for(
             f"hoodie.parquet.max.file.size ({config.parquet_max_file_bytes:,}): each file below the latter takes new "
             "records until it is full, so nearly full ones are written again for a few; set the limit lower",
         )
-    properties = {} if old is not None else table_properties(config, key_spec, ordering, storage, index)
+    properties = (
+        {} if old is not None else table_properties(config, key_spec, ordering, storage, index, bucket)
+    )
     return Plan(
         storage, config, snapshot, properties, key_spec, ordering, schema, input_schema,
         rule, (*warnings, *about_index), recreate, changes, stored_keys, index, recorded, to_record,
         asked_archive, virtual, NOTHING if snapshot is None else Basis.of(snapshot.config, snapshot.timeline), exact,
+        bucket,
     )  # fmt: skip
 
 
@@ -361,23 +373,6 @@ def _incoming(
     needed = (*key_spec.key_fields, *key_spec.partition_fields, config.ordering_field or "")
     given, untyped = without_untyped(given, {n.partition(".")[0] for n in needed})
     return normalize_schema(given), untyped
-
-
-def _own(given: pa.Schema, stored: pa.Schema | None, incoming: pa.Schema) -> pa.Schema:
-    """Original schema of the rows, in types that tables have, for conversion reports."""
-    return stored_types(given if stored is None else in_table_types(given, stored, nulls_only=True), incoming)
-
-
-def _former_schemas(snapshot: TableSnapshot | None) -> Iterator[pa.Schema]:
-    """Schemas of the active timeline's commits, newest first, read lazily."""
-    seen: set[str] = set()
-    if snapshot is None:
-        return
-    for instant in reversed(snapshot.timeline.completed_writes()):
-        text = snapshot.commits.get(instant).schema_text
-        if text and text not in seen:
-            seen.add(text)
-            yield from_avro(text)
 
 
 def require(schema: pa.Schema, fields: Sequence[str], what: str, storage: Storage) -> None:
@@ -446,6 +441,7 @@ def prepare_task(plan: Plan) -> PrepareTask:
             plan.config.shuffle_parallelism,
         ),
         memory=memory_limit(plan.config),
+        bucket=plan.bucket,
     )
 
 
@@ -559,6 +555,8 @@ def lookup_task(plan: Plan) -> LookupTask:
         virtual=plan.key_spec if plan.virtual else None,
         prepped=c.prepped,
         memory=memory_limit(c),
+        bucket=plan.bucket,
+        drop_known=drops_duplicates(plan),
     )
 
 
@@ -582,7 +580,8 @@ def write_context(plan: Plan, transaction: Transaction, table: TableConfig) -> W
             level=c.codec_level if c.codec == "zstd" else None,
             row_group_bytes=c.parquet_block_bytes,
             page_bytes=c.parquet_page_bytes,
-            max_file_bytes=c.parquet_max_file_bytes,
+            # A bucket has one file, however large.
+            max_file_bytes=c.parquet_max_file_bytes if plan.bucket is None else 1 << 62,
             dictionary=c.dictionary,
         ),
         bloom=bloom,
@@ -597,4 +596,5 @@ def write_context(plan: Plan, transaction: Transaction, table: TableConfig) -> W
         memory=memory_limit(c),
         log=LogConfig(block_type(c.log_block_format), c.log_block_bytes, c.log_file_bytes),
         cdc=CdcSettings(table.cdc_mode, to_avro(plan.schema, table.name)) if table.cdc_enabled else None,
+        bucket=plan.bucket,
     )

@@ -8,7 +8,7 @@ of the values that are stored.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -28,9 +28,11 @@ from hudi_format.schema.avro import from_avro
 from hudi_format.schema.changes import ADDED, DROPPED, WIDENED, SchemaChange, schema_changes
 from hudi_format.schema.evolution import TYPES_OPTION, reconcile
 from hudi_format.schema.extension_types import own_types
+from hudi_format.schema.fit import in_table_types, stored_types
 from hudi_format.schema.meta_fields import without_meta
 from hudi_format.storage.open import folder_and_name, open_beside
 from hudi_format.storage.protocol import Storage
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options import WriteConfig
 from hudi_timeline.options.table_options import SOURCE_SCHEMA_FILE, TARGET_SCHEMA_FILE, WRITE_SCHEMA
 
@@ -354,3 +356,20 @@ def _defaults(text: str) -> set[str]:
 
 
 __all__ = ["GivenSchema", "given_schema"]
+
+
+def former_schemas(snapshot: TableSnapshot | None) -> Iterator[pa.Schema]:
+    """Schemas of the active timeline's commits, newest first, read lazily."""
+    seen: set[str] = set()
+    if snapshot is None:
+        return
+    for instant in reversed(snapshot.timeline.completed_writes()):
+        text = snapshot.commits.get(instant).schema_text
+        if text and text not in seen:
+            seen.add(text)
+            yield from_avro(text)
+
+
+def own_schema(given: pa.Schema, stored: pa.Schema | None, incoming: pa.Schema) -> pa.Schema:
+    """Original schema of the rows, in types that tables have, for conversion reports."""
+    return stored_types(given if stored is None else in_table_types(given, stored, nulls_only=True), incoming)

@@ -1,0 +1,119 @@
+"""The simple bucket index on Spark: each operation leaves the same rows in the same buckets as without a JVM."""
+
+import pyarrow as pa
+import pytest
+
+import hudi_spark
+from hudi_format.errors import ConflictingOptionError, UnsupportedError
+from hudi_format.storage.open import open_storage
+from hudi_timeline import HudiTable, table_config
+from hudi_timeline.file_system_view.file_slices import newest_slices_of
+from hudi_timeline.file_system_view.snapshot import open_snapshot
+from hudi_timeline.writing.local_engine import LocalEngine
+from hudi_timeline.writing.operation import execute
+
+pytestmark = pytest.mark.spark
+
+WRITE = "hoodie.datasource.write."
+DDL = "id string, n bigint, p string, ts bigint"
+NUMBER, POLICY = "hoodie.bucket.index.num.buckets", "hoodie.datasource.insert.dup.policy"
+IDS = [*(f"k{n:03d}" for n in range(60)), "a,b", "a:b", "é𝄞", "x,y:z"]
+# More places than stand in a plan (bucket_partitioner.LITERAL_PLACES), and few.
+NUMBERS = {"many": 50, "few": 3}
+
+
+def options(kind, keys, number):
+    return {
+        "hoodie.table.name": "t", WRITE + "recordkey.field": keys, WRITE + "partitionpath.field": "p",
+        WRITE + "precombine.field": "ts", WRITE + "table.type": kind, "hoodie.index.type": "BUCKET",
+        NUMBER: str(number), "hoodie.bucket.index.hash.field": "id",
+    }  # fmt: skip
+
+
+def rows(ids, p="a", ts=1):
+    return [(i, n % 3, p, ts) for n, i in enumerate(ids)]
+
+
+STEPS = [
+    ("bulk_insert", rows(IDS[:40]) + rows(IDS[:9], "b"), {}),
+    ("upsert", rows(IDS[30:], ts=2) + rows(["new"], "c"), {}),
+    ("insert", rows(["i1", "i2"], ts=3) + rows(["i1"], "d"), {}),
+    ("bulk_insert", rows(IDS[:3], ts=4) + rows(["j"], "d", 4), {}),
+    ("delete", rows(IDS[:12:2]) + rows(["unknown"], "nowhere"), {}),
+    ("insert_overwrite", rows(IDS[:5], "b", 5), {}),
+    ("upsert", rows(IDS[:9], "b", 6), {}),
+]
+
+
+def found(path):
+    """Rows, each with its partition and the bucket of its file."""
+    read = HudiTable.open(path).read().to_arrow()
+    names = ["id", "n", "p", "ts", "_hoodie_record_key"]
+    files = (f[:9] for f in read.column("_hoodie_file_name").to_pylist())
+    return sorted(zip(*(read.column(c).to_pylist() for c in names), files, strict=True))
+
+
+def groups(path):
+    slices = newest_slices_of(open_snapshot(open_storage(path)))
+    by_bucket = {(s.partition, s.file_id[:9]) for s in slices}
+    assert len(by_bucket) == len(slices)
+    return by_bucket
+
+
+def on_spark(spark, path, given, wanted):
+    spark.createDataFrame(given, DDL).write.format("hudi").options(**wanted).mode("append").save(path)
+    return hudi_spark.last_commit()
+
+
+def without_jvm(path, given, wanted):
+    names = ("id", "n", "p", "ts")
+    table = pa.Table.from_pylist([dict(zip(names, r, strict=True)) for r in given])
+    return execute(LocalEngine(2), open_storage(path), table, wanted)
+
+
+@pytest.mark.req("IX-10", "IX-23", "IX-24")
+@pytest.mark.parametrize(
+    ("kind", "keys", "number"),
+    [("COPY_ON_WRITE", "id", "few"), ("MERGE_ON_READ", "id,n", "many")],
+)
+def test_both_engines_put_each_key_into_the_same_bucket(session, tmp_path, kind, keys, number):
+    spark, local = str(tmp_path / "spark"), str(tmp_path / "local")
+    base = options(kind, keys, NUMBERS[number])
+    for operation, given, more in STEPS:
+        wanted = {**base, **more, WRITE + "operation": operation}
+        results = on_spark(session, spark, given, wanted), without_jvm(local, given, wanted)
+        counts = [(r.inserted, r.updated, r.deleted, str(r.lookup)) for r in results]
+        assert counts[0] == counts[1], operation
+        assert found(spark) == found(local), operation
+        assert groups(spark) == groups(local), operation
+    assert table_config.load(open_storage(spark)).properties[NUMBER] == str(NUMBERS[number])
+    # Each engine goes on in the other's table, without a word about the index.
+    names = {k: v for k, v in base.items() if "index" not in k}
+    on_spark(session, local, rows(IDS[:20], ts=9), names)
+    without_jvm(spark, rows(IDS[:20], ts=9), names)
+    assert found(spark) == found(local)
+    assert groups(spark) == groups(local)
+
+
+def test_policies_of_known_keys_on_spark(session, tmp_path):
+    path = str(tmp_path / "t")
+    base = {**options("COPY_ON_WRITE", "id", 4), WRITE + "operation": "insert"}
+    on_spark(session, path, rows(IDS[:20]), base)
+    on_spark(session, path, rows(["k001", "x"], ts=5), {**base, POLICY: "drop"})
+    assert [r[0] for r in found(path) if r[3] == 5] == ["x"]
+    on_spark(session, path, rows(["y"], ts=6), {**base, POLICY: "fail"})
+    assert [r[0] for r in found(path) if r[3] == 6] == ["y"]
+    groups(path)
+
+
+def test_settings_that_contradict_the_table_are_refused_on_spark(session, tmp_path):
+    path = str(tmp_path / "t")
+    base = {**options("COPY_ON_WRITE", "id", 4), WRITE + "operation": "upsert"}
+    on_spark(session, path, rows(IDS[:20]), base)
+    before = found(path)
+    with pytest.raises(ConflictingOptionError, match="was written with 4"):
+        on_spark(session, path, rows(IDS[:20], ts=2), {**base, NUMBER: "5"})
+    table_config.update(open_storage(path), {NUMBER: "8"})  # a worker sees that the files say otherwise
+    with pytest.raises(UnsupportedError, match="belong to other buckets"):
+        on_spark(session, path, rows(IDS[:20], ts=2), {**base, NUMBER: "8"})
+    assert found(path) == before

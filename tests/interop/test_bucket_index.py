@@ -1,0 +1,153 @@
+"""The simple bucket index in the hands of two writers: Apache Hudi 0.15.0 and this project, on one table.
+
+Each goes on in the file groups of the other, and both read the same rows.
+"""
+
+import shutil
+
+import pyarrow as pa
+import pytest
+
+from hudi_format.errors import ConflictingOptionError, OptionError, UnsupportedError
+from hudi_format.storage.open import open_storage
+from hudi_timeline import HudiTable
+from hudi_timeline.file_system_view.snapshot import open_snapshot
+from interop import ours
+from interop.spark_process import SparkProcessError
+
+WRITE = "hoodie.datasource.write."
+INDEX, NUMBER, FIELDS = (
+    "hoodie.index.type", "hoodie.bucket.index.num.buckets", "hoodie.bucket.index.hash.field",
+)  # fmt: skip
+BUCKET = {INDEX: "BUCKET", NUMBER: "4"}
+SCHEMA = pa.schema(
+    [("id", pa.string()), ("n", pa.int64()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.string())]
+)
+# Keys with what splits and names their parts, text beyond ASCII and beyond two bytes.
+IDS = [*(f"k{n:02d}" for n in range(30)), "a,b", "a,b:c", "é中𝄞", "x:1", "id:7", ":", "-", "__null__x", "z,"]
+BASE = {
+    "hoodie.table.name": "t",
+    WRITE + "recordkey.field": "id",
+    WRITE + "partitionpath.field": "p",
+    WRITE + "precombine.field": "ts",
+    "hoodie.metadata.enable": "false",
+}
+
+
+def rows(ids, p="a", ts=1, v="x"):
+    n = len(ids)
+    return pa.table([ids, list(range(n)), [p] * n, [ts] * n, [v] * n], schema=SCHEMA)
+
+
+class Shared:
+    """A table, its two writers, and what it must hold."""
+
+    def __init__(self, path, apache, keys, index):
+        self.path, self.apache, self.index = path, apache, index
+        self.base = {**BASE, WRITE + "recordkey.field": ",".join(keys)}
+        self.keys, self.want = keys, {}
+
+    def key(self, row):
+        return (*(row[k] for k in self.keys), row["p"])
+
+    def write(self, writer, operation, given):
+        if writer == "apache":
+            self.apache.write(self.path, given, {**self.base, **self.index, WRITE + "operation": operation})
+        else:
+            ours.write(self.path, operation, given, options=self.index)
+        partitions = set(given.column("p").to_pylist())
+        if operation == "insert_overwrite":
+            self.want = {k: r for k, r in self.want.items() if k[-1] not in partitions}
+        for row in given.to_pylist():
+            if operation == "delete":
+                self.want.pop(self.key(row), None)
+            else:
+                self.want[self.key(row)] = row
+
+    def check(self, *readers):
+        want = sorted(map(str, self.want.values()))
+        for read in (ours.read(self.path), *(r.read(self.path) for r in readers)):
+            assert sorted(map(str, read.select(SCHEMA.names).to_pylist())) == want
+
+    def groups(self):
+        """File id by partition and bucket."""
+        slices = open_snapshot(open_storage(str(self.path))).slices()
+        found = {(s.partition, s.file_id[:8]): s.file_id for s in slices}
+        assert len(found) == len(slices)
+        return found
+
+
+@pytest.mark.req("IX-10", "IX-22", "IX-23", "IX-26")
+@pytest.mark.parametrize(
+    ("first", "operation"), [("ours", "bulk_insert"), ("apache", "bulk_insert"), ("apache", "upsert")]
+)
+@pytest.mark.parametrize(("keys", "fields"), [(("id",), ""), (("id", "n"), "n"), (("id", "n"), "")])
+def test_two_writers_go_on_in_the_same_file_groups(tmp_path, pool, first, operation, keys, fields):
+    apache = pool.get("0.15.0")
+    index = {**BUCKET} | ({FIELDS: fields} if fields else {})
+    table = Shared(tmp_path / "t", apache, keys, index)
+    if first == "ours":
+        HudiTable.create(
+            str(table.path), SCHEMA, name="t", record_keys=list(keys), partition_fields=["p"],
+            ordering_fields=["ts"], options=index,
+        )  # fmt: skip
+    table.write(first, operation, rows(IDS))
+    groups = table.groups()
+    for turn, writer in enumerate(("apache", "ours", "apache", "ours")):
+        table.write(writer, "upsert", rows(IDS[turn::2], ts=10 + turn, v=f"{writer}{turn}"))
+        table.check(apache)
+        # No key went anywhere else, and no bucket has two groups.
+        assert {k: f for k, f in table.groups().items() if k[0] == "a"} == groups
+        table.write(writer, "delete", rows(IDS)[turn * 3 : turn * 3 + 2])
+        table.write(writer, "upsert", rows(["new", f"new{turn}"], p=f"p{turn}"))
+    table.write("ours", "insert_overwrite", rows(IDS[:12], p="a", ts=30))
+    table.write("apache", "upsert", rows(IDS[:20], p="a", ts=31))
+    table.write("apache", "insert_overwrite", rows(IDS[:12], p="p1", ts=32))
+    table.write("ours", "upsert", rows(IDS[:20], p="p1", ts=33))
+    table.groups()
+    table.check(apache, pool.get("1.0.2"))
+
+
+@pytest.mark.req("NEW-14")
+def test_apache_hudi_keeps_to_the_settings_of_our_table(tmp_path, pool):
+    apache = pool.get("0.15.0")
+    table = Shared(tmp_path / "t", apache, ("id",), {})
+    HudiTable.create(
+        str(table.path), SCHEMA, name="t", record_keys=["id"], partition_fields=["p"], ordering_fields=["ts"],
+        options=BUCKET,
+    )  # fmt: skip
+    table.write("ours", "upsert", rows(IDS))
+    groups = table.groups()
+    table.write("apache", "upsert", rows(IDS[::2], ts=2))  # without a word about the index
+    table.index = {INDEX: "BUCKET"}
+    table.write("apache", "upsert", rows(IDS[::3], ts=3))
+    for other in ({**BUCKET, NUMBER: "8"}, {INDEX: "SIMPLE"}):
+        table.index = other
+        with pytest.raises(SparkProcessError, match="Config conflict"):
+            table.write("apache", "upsert", rows(IDS, ts=4))
+    table.index = {}
+    table.write("ours", "upsert", rows(IDS[1::2], ts=5))
+    assert table.groups() == groups
+    table.check(apache)
+
+
+@pytest.mark.req("NEW-14")
+def test_what_apache_hudi_has_spoilt_is_refused(tmp_path, pool):
+    apache = pool.get("0.15.0")
+    table = Shared(tmp_path / "t", apache, ("id",), BUCKET)
+    table.write("apache", "upsert", rows(IDS))
+    with pytest.raises(OptionError, match="says nowhere how many buckets"):
+        ours.write(table.path, "upsert", rows(IDS))
+    copy = tmp_path / "u"
+    shutil.copytree(table.path, copy)
+    apache.write(
+        table.path, rows(IDS, ts=2), {**table.base, **BUCKET, NUMBER: "8", WRITE + "operation": "upsert"}
+    )
+    for number in ("4", "8"):  # some keys now lie in a file group of each
+        with pytest.raises(ConflictingOptionError):
+            ours.write(table.path, "upsert", rows(IDS), options={**BUCKET, NUMBER: number})
+    apache.write(copy, rows(["k00", "x"], ts=2), {**table.base, **BUCKET, WRITE + "operation": "bulk_insert"})
+    with pytest.raises(UnsupportedError, match="two file groups of bucket"):
+        ours.write(copy, "upsert", rows(IDS), options=BUCKET)
+    with pytest.raises(SparkProcessError, match="Find multiple files"):  # nor can Apache Hudi go on
+        apache.write(copy, rows(IDS, ts=3), {**table.base, **BUCKET, WRITE + "operation": "upsert"})
