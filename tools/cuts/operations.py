@@ -232,6 +232,17 @@ def dead_delta_commit(storage: Storage) -> None:
         markers.create(storage, instant, "p0", stat.path.rpartition("/")[2], kind)
 
 
+def scheduled(storage: Storage) -> None:
+    delta_commits(storage)
+    _table(storage).compact(mode="schedule")
+
+
+def _unschedule(storage: Storage) -> None:
+    table = _table(storage)
+    for instant in table.timeline.pending(COMPACTION):
+        table.unschedule_compaction(instant.time)
+
+
 def dead_compaction(storage: Storage) -> None:
     make_state("dead compaction", storage)
 
@@ -297,6 +308,11 @@ OPERATIONS = {
         Operation("rollback of a dead compaction", _roll_back_compaction, dead_compaction,
                   again=True, writes=False),
         Operation("restore of delta commits", _first_commit, delta_commits, again=True, through=True, writes=False),
+        Operation("compaction", lambda s: _table(s).compact(), delta_commits, again=True, writes=False),
+        Operation("schedule of a compaction", lambda s: _table(s).compact(mode="schedule"), delta_commits,
+                  again=True, writes=False),
+        Operation("run of a dead compaction", lambda s: _table(s).compact(), dead_compaction, again=True, writes=False),
+        Operation("unschedule of a compaction", _unschedule, scheduled, again=True, writes=False),
         Operation("upgrade", lambda s: _table(s).upgrade(), version_5, again=True),
         Operation("downgrade", lambda s: _table(s).downgrade(), again=True, writes=False),
         Operation("properties", _properties, again=True, writes=False),

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from hudi_timeline.services.archival import ArchiveResult
     from hudi_timeline.services.cleaning import CleanResult
     from hudi_timeline.services.compaction.compaction import CompactionResult, Runner
+    from hudi_timeline.services.compaction.compaction_withdrawal import OperationCheck, WithdrawalResult
     from hudi_timeline.services.replace_properties import PropertiesChange
     from hudi_timeline.services.restore import RestoreResult
     from hudi_timeline.services.rollback import RollbackResult
@@ -468,6 +469,30 @@ class HudiTable:
         return compaction.compact(
             context, mode=mode, plan=plan, instant=instant, only_if_due=only_if_due, dry_run=dry_run, run=run
         )
+
+    def unschedule_compaction(
+        self, instant: str, *, partition: str | None = None, file_id: str | None = None, dry_run: bool = False,
+        options: Options = None,
+    ) -> WithdrawalResult:  # fmt: skip
+        """Withdraw a pending compaction, or one file group of it; those written to since stay in it.
+
+        Raises:
+            UnsupportedError: all of them were written to since: the plan is to be executed.
+            ConcurrentWriterError: it is being executed, or a write is at work.
+            InstantNotFoundError: no such plan is pending, or it has no such file group.
+        """
+        from hudi_timeline.services.compaction import compaction_withdrawal
+
+        context = self._service(options, dry_run=dry_run)
+        return compaction_withdrawal.unschedule(
+            context, instant, partition=partition, file_id=file_id, dry_run=dry_run
+        )
+
+    def validate_compaction(self, instant: str, *, options: Options = None) -> tuple[OperationCheck, ...]:
+        """Check of each file group of a pending compaction, whether it can be executed.  Read-only."""
+        from hudi_timeline.services.compaction import compaction_withdrawal
+
+        return compaction_withdrawal.validate(self._service(options), instant)
 
     def savepoint(
         self, instant: str | None = None, *, user: str = "", comment: str = "", dry_run: bool = False,

@@ -18,6 +18,7 @@ import typer
 from hudi_format.errors import HudiError
 from hudi_timeline import __version__
 from hudi_timeline.cli import capsule, conversions, importing, services, verify
+from hudi_timeline.cli.compactions import compactions
 from hudi_timeline.cli.output import Format, Output, Path, StorageOptions, open_table, show_facts, show_rows
 from hudi_timeline.options import describe
 from hudi_timeline.timeline.instant import COMPLETED
@@ -200,6 +201,7 @@ def check_merge(
 
 
 services.add_to(app)
+app.add_typer(compactions, name="compact")
 conversions.add_to(app)
 verify.add_to(app)
 capsule.add_to(app)

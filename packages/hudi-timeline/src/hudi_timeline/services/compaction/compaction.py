@@ -22,6 +22,7 @@ from datetime import datetime
 from hudi_format.errors import UnsupportedError, WriteConflictError
 from hudi_format.model import WriteStat
 from hudi_format.storage.open import flush
+from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.compaction_config import CompactionConfig, parse_compaction_options
@@ -198,6 +199,10 @@ def schedule(
         found = CompactionPlan() if skipped else plan or _plan(snapshot, config, clock_of(context, now))
         return ScheduleResult("", found, skipped or _nothing(found))
     with context.locked(also=HARMED, keep_metadata=True) as snapshot:
+        marked, beating = markers.list_instants(storage), heartbeat.list_instants(storage)
+        if marked or beating:  # left by an execution that died right after its commit
+            snapshot = snapshot.reloaded()
+            context.sweep(snapshot.timeline, marked, beating)
         clock = clock_of(context, now)
         skipped = _skips(snapshot, config, only_if_due, clock)
         if skipped:

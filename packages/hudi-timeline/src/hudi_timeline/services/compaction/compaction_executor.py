@@ -42,13 +42,15 @@ from hudi_timeline.timeline.instant import (
     COMPLETED,
     INFLIGHT,
     REQUESTED,
+    ROLLBACK,
+    Instant,
     file_name,
     instant_path,
 )
 from hudi_timeline.timeline.instant_generator import wait_for_next_tick
 from hudi_timeline.transaction import consistency_guard, rollback_executor
 from hudi_timeline.transaction.rollback_guard import refuse_alive
-from hudi_timeline.transaction.rollback_plan import COMPACT
+from hudi_timeline.transaction.rollback_plan import COMPACT, read_plan, target_of
 from hudi_timeline.transaction.write_basis import Basis
 
 log = logging.getLogger("hudi")
@@ -112,9 +114,7 @@ def _begin(context: ServiceContext, time: str, config: CompactionConfig, call: R
         instant = find_pending(snapshot.timeline, time, table=storage.uri)
         refuse_alive(storage, instant, options)
         pending = read_pending(storage, instant)
-        if instant.state == INFLIGHT:
-            rollback_executor.rollback_instant(snapshot, instant)
-            snapshot = snapshot.reloaded()
+        snapshot = rolled_back(snapshot, instant)
         refuse_overtaken(snapshot, pending)
         listing = list_partition_files(storage, {o.partition for o in pending.plan.operations})
         slices = planned_slices(pending, listing, table=storage.uri)
@@ -131,6 +131,22 @@ def _begin(context: ServiceContext, time: str, config: CompactionConfig, call: R
             beat.stop()
             raise
     return _Begun(pending, snapshot, tuple(tasks), beat)
+
+
+def rolled_back(snapshot: TableSnapshot, instant: Instant) -> TableSnapshot:
+    """Snapshot after a dead execution of a plan was rolled back, under the lock.
+
+    So is what a rollback of it has left to do: finished later it would take the files of the next execution away.
+    """
+    if instant.state == INFLIGHT:
+        rollback_executor.rollback_instant(snapshot, instant)
+        return snapshot.reloaded()
+    for rollback in snapshot.timeline.pending(ROLLBACK):
+        plan = read_plan(snapshot.storage, rollback)
+        if plan is not None and target_of(plan).time == instant.time:
+            rollback_executor.execute(snapshot.storage, rollback.time, plan)
+            snapshot = snapshot.reloaded()
+    return snapshot
 
 
 def _commit(context: ServiceContext, begun: _Begun, stats: Sequence[WriteStat]) -> None:

@@ -1,0 +1,168 @@
+"""Commands of compaction: schedule, run, unschedule, validate and show plans.
+
+--dry-run says what they would do.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import pyarrow as pa
+import typer
+
+from hudi_format.storage.protocol import Storage
+from hudi_timeline.cli.output import Format, Output, Path, StorageOptions, open_table, show_facts, show_rows
+from hudi_timeline.cli.services import DryRun, Options
+from hudi_timeline.timeline.action_metadata import CompactionOperation, CompactionPlan, read_action
+from hudi_timeline.timeline.instant import COMPACTION, REQUESTED, Instant
+
+compactions = typer.Typer(
+    no_args_is_help=True, help="Compaction of merge-on-read tables.", rich_markup_mode=None
+)
+Plan = Annotated[str, typer.Argument(help="The plan's instant time.", metavar="INSTANT")]
+_SCHEMA = pa.schema(
+    [
+        ("instant", pa.string()), ("partition", pa.string()), ("file_id", pa.string()),
+        ("base_file", pa.string()), ("log_files", pa.int64()), ("log_bytes", pa.int64()),
+    ]
+)  # fmt: skip
+
+
+def _rows(operations: dict[str, tuple[CompactionOperation, ...]]) -> list[dict[str, object]]:
+    return [
+        {
+            "instant": instant,
+            "partition": o.partition,
+            "file_id": o.file_id,
+            "base_file": o.data_file or None,
+            "log_files": len(o.log_files),
+            "log_bytes": int(o.metrics.get("TOTAL_LOG_FILES_SIZE", 0)),
+        }
+        for instant, of in operations.items()
+        for o in of
+    ]
+
+
+@compactions.command("schedule")
+def schedule(
+    path: Path,
+    if_due: Annotated[
+        bool, typer.Option("--if-due", help="Only where the trigger (hoodie.compact.inline.*) fires.")
+    ] = False,
+    dry_run: DryRun = False,
+    option: Options = None,
+    output: Output = Format.table,
+    storage: StorageOptions = None,
+) -> None:
+    """Plan a compaction (hoodie.compaction.*); another call or process executes it."""
+    table = open_table(path, storage, option)
+    result = table.compact(mode="schedule", only_if_due=if_due, dry_run=dry_run)
+    facts = {
+        "instant": result.scheduled,
+        "slices": len(result.plan.operations),
+        "skipped": result.skipped,
+        "planned": [f"{o.partition or '.'}/{o.file_id}" for o in result.plan.operations],
+    }
+    show_facts(facts, output)
+
+
+@compactions.command("run")
+def run(
+    path: Path,
+    instant: Annotated[
+        str | None,
+        typer.Argument(
+            help="The plan to execute; without it all pending ones, and one that is made now.",
+            metavar="INSTANT",
+            show_default=False,
+        ),
+    ] = None,
+    pending: Annotated[
+        bool, typer.Option("--pending", help="Only what is pending: plan nothing new.")
+    ] = False,
+    dry_run: DryRun = False,
+    option: Options = None,
+    output: Output = Format.table,
+    storage: StorageOptions = None,
+) -> None:
+    """Execute pending compactions, then plan one and execute it."""
+    table = open_table(path, storage, option)
+    mode = "execute" if pending or instant is not None else "schedule_and_execute"
+    result = table.compact(mode=mode, instant=instant, dry_run=dry_run)
+    stats = [s for of in result.write_stats.values() for s in of]
+    facts = {
+        "executed": list(result.executed),
+        "files": len(stats),
+        "rows": sum(s.num_writes for s in stats),
+        "bytes": sum(s.file_size_in_bytes for s in stats),
+        "planned": [f"{o.partition or '.'}/{o.file_id}" for o in result.plan.operations],
+        "skipped": result.skipped,
+        "warnings": list(result.warnings),
+    }
+    show_facts(facts, output)
+
+
+@compactions.command("unschedule")
+def unschedule(
+    path: Path,
+    instant: Plan,
+    file_id: Annotated[str | None, typer.Option("--file-id", help="Only this file group.")] = None,
+    partition: Annotated[str | None, typer.Option("--partition", help="Where the file group is.")] = None,
+    dry_run: DryRun = False,
+    option: Options = None,
+    output: Output = Format.table,
+    storage: StorageOptions = None,
+) -> None:
+    """Withdraw a plan, but for file groups that were written to since it was made."""
+    if file_id is not None and partition is None:
+        partition = ""
+    table = open_table(path, storage, option)
+    result = table.unschedule_compaction(instant, partition=partition, file_id=file_id, dry_run=dry_run)
+    facts = {
+        "instant": result.instant,
+        "withdrawn": [f"{o.partition or '.'}/{o.file_id}" for o in result.withdrawn],
+        "kept": [f"{o.partition or '.'}/{o.file_id}" for o in result.kept],
+        "plan": "removed" if result.gone else "narrowed",
+    }
+    show_facts(facts, output)
+
+
+@compactions.command("validate")
+def validate(
+    path: Path, instant: Plan, output: Output = Format.table, storage: StorageOptions = None
+) -> None:
+    """Check whether each file group of a plan can be compacted; exit code 1 where one cannot."""
+    checks = open_table(path, storage).validate_compaction(instant)
+    rows = _rows({instant: tuple(c.operation for c in checks)})
+    found = pa.Table.from_pylist(rows, schema=_SCHEMA).append_column(
+        "error", pa.array([c.error or None for c in checks], pa.string())
+    )
+    show_rows(found, output)
+    if not all(c.valid for c in checks):
+        raise typer.Exit(1)
+
+
+@compactions.command("show")
+def show(
+    path: Path,
+    instant: Annotated[
+        str | None, typer.Argument(help="One plan; all pending ones if not given.", metavar="INSTANT")
+    ] = None,
+    output: Output = Format.table,
+    storage: StorageOptions = None,
+) -> None:
+    """List the file groups of pending plans, or of one plan."""
+    table = open_table(path, storage)
+    plans = {}
+    for file in table.timeline.files:
+        wanted = file.time == instant if instant is not None else True
+        if (file.action, file.state) == (COMPACTION, REQUESTED) and wanted:
+            pending = any(i.time == file.time for i in table.timeline.pending(COMPACTION))
+            if instant is not None or pending:
+                plans[file.time] = _operations(table.storage, file)
+    show_rows(pa.Table.from_pylist(_rows(plans), schema=_SCHEMA), output)
+
+
+def _operations(storage: Storage, file: Instant) -> tuple[CompactionOperation, ...]:
+    plan = read_action(storage, file)
+    return plan.operations if isinstance(plan, CompactionPlan) else ()

@@ -1,0 +1,55 @@
+"""Compaction from a shell."""
+
+import json
+
+import pytest
+
+from hudi_format.storage.open import open_storage
+from hudi_timeline.testing.table_builder import TableBuilder
+
+
+@pytest.fixture
+def logged(tmp_path):
+    made = TableBuilder(open_storage(str(tmp_path / "t")), table_type="MERGE_ON_READ")
+    made.commit("first", made.base("first", {"a": 1}), made.base("first", {"b": 2}, group=2))
+    made.commit("second", made.log("second", {"a": 10}), made.log("second", {"b": 20}, group=2))
+    return made
+
+
+@pytest.mark.req("TS-01", "NEW-03")
+def test_a_plan_is_made_shown_checked_narrowed_and_executed(hudi, logged):
+    path = logged.uri
+
+    def ran(*arguments):
+        code, out, error = hudi("compact", *arguments, "-o", "json")
+        assert code == 0, error
+        return json.loads(out)
+
+    assert "not due" in ran("schedule", path, "--if-due")["skipped"]
+    dry = ran("schedule", path, "--dry-run")
+    assert (dry["instant"], dry["slices"]) == ("", 2)
+    made = ran("schedule", path)
+    assert made["planned"] == dry["planned"]
+    instant = made["instant"]
+    assert {r["file_id"] for r in ran("show", path)} == {logged.group(1), logged.group(2)}
+    assert [r["error"] for r in ran("validate", path, instant)] == [None, None]
+    one = ("--file-id", logged.group(2), "--partition", "p0")
+    narrowed = ran("unschedule", path, instant, *one)
+    assert (narrowed["withdrawn"], narrowed["plan"]) == ([f"p0/{logged.group(2)}"], "narrowed")
+    assert ran("run", path, instant, "--dry-run")["planned"] == [f"p0/{logged.group(1)}"]
+    done = ran("run", path, instant)
+    assert (done["executed"], done["files"], done["rows"]) == ([instant], 1, 1)
+    assert ran("show", path) == []
+    assert len(ran("run", path)["executed"]) == 1
+    code, _, error = hudi("compact", "run", path, instant)
+    assert (code, "is pending" in error) == (1, True)
+
+
+def test_validation_fails_for_a_plan_that_cannot_be_executed(hudi, logged):
+    path = logged.uri
+    instant = json.loads(hudi("compact", "schedule", path, "-o", "json")[1])["instant"]
+    name = json.loads(hudi("compact", "show", path, "-o", "json")[1])[0]["base_file"]
+    logged.storage.delete(f"p0/{name}")
+    code, out, _ = hudi("compact", "validate", path, instant, "-o", "json")
+    assert code == 1
+    assert [bool(r["error"]) for r in json.loads(out)].count(True) == 1
