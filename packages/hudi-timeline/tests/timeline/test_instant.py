@@ -8,14 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_format.errors import InstantNotFoundError
+from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.instant import (
     ACTIONS,
     COMPLETED,
     INFLIGHT,
+    REPLACE_COMMIT,
     REQUESTED,
     Instant,
     file_name,
     format_instant,
+    instant_path,
     parse_instant,
     parse_instant_file,
     parse_query_instant,
@@ -152,3 +155,31 @@ def test_times_that_no_year_has_in_the_zone_of_the_table():
 def test_other_forms_are_refused_with_the_forms_accepted(text):
     with pytest.raises(InstantNotFoundError, match="yyyy-MM-dd"):
         parse_query_instant(text)
+
+
+@pytest.mark.parametrize(
+    ("properties", "requested", "completed"),
+    [
+        (
+            {"hoodie.table.version": "6", "hoodie.timeline.layout.version": "1"},
+            ".hoodie/1.replacecommit.requested",
+            ".hoodie/1.replacecommit",
+        ),
+        (
+            {"hoodie.table.version": "8", "hoodie.timeline.layout.version": "2"},
+            ".hoodie/timeline/1.replacecommit.requested",
+            ".hoodie/timeline/1_2.replacecommit",
+        ),
+    ],
+)
+def test_files_of_instants_are_named_as_the_tables_version_does(properties, requested, completed):
+    config = TableConfig(properties)
+    done = "2" if config.version.has_completion_times else ""
+    assert instant_path(config, "1", REPLACE_COMMIT, REQUESTED) == requested
+    assert instant_path(config, "1", REPLACE_COMMIT, COMPLETED, done) == completed
+    listed = parse_instant_file("1.replacecommit.requested", config.timeline_folder)
+    assert (listed.path, listed.path_in(REQUESTED), listed.path_in(COMPLETED, done)) == (
+        requested,
+        requested,
+        completed,
+    )

@@ -38,7 +38,7 @@ from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.avro_files import read_record
 from hudi_timeline.timeline.commit_files import FileStat
-from hudi_timeline.timeline.instant import COMPACTION, REQUESTED, Instant, file_name, gone_since
+from hudi_timeline.timeline.instant import COMPACTION, REQUESTED, Instant, gone_since
 from hudi_timeline.timeline.lsm_timeline import history_instants
 
 MERGE_ON_READ = "MERGE_ON_READ"
@@ -376,7 +376,7 @@ def pending_compactions(snapshot: TableSnapshot) -> dict[Group, str]:
     out: dict[Group, str] = {}
     storage = snapshot.storage
     for instant in snapshot.timeline.pending(COMPACTION):
-        path = f"{snapshot.config.timeline_folder}/{file_name(instant.time, COMPACTION, REQUESTED)}"
+        path = instant.path_in(REQUESTED)
         try:
             plan = read_record(storage, "HoodieCompactionPlan", path, instant.time)
         except FileNotFoundError:  # taken back since the listing, or completed and archived

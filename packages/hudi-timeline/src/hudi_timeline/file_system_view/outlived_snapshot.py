@@ -17,7 +17,7 @@ from hudi_format.storage.local import LocalStorage
 from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.table_config import DEFAULT_TIMELINE, META_FOLDER, load
 from hudi_timeline.timeline.active_timeline import Timeline
-from hudi_timeline.timeline.instant import CLEAN, REPLACE_COMMIT, REQUESTED, Instant, file_name, zone_of
+from hudi_timeline.timeline.instant import CLEAN, REPLACE_COMMIT, REQUESTED, Instant, zone_of
 
 if TYPE_CHECKING:
     from hudi_timeline.file_system_view.listing import PartitionFilter
@@ -250,7 +250,7 @@ def _files_of(snapshot: TableSnapshot, clean: Instant) -> list[tuple[str, str]]:
     storage, state, path = snapshot.storage, clean.state, clean.path
     data = storage.read(path)
     if not data:  # of Apache Hudi's; what is to be deleted stands in the requested file
-        state, path = REQUESTED, f"{clean.folder}/{file_name(clean.time, CLEAN, REQUESTED)}"
+        state, path = REQUESTED, clean.path_in(REQUESTED)
         data = storage.read(path)
     try:
         return _files_in(parse_action(CLEAN, state, data))

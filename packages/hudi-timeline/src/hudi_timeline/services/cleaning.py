@@ -44,6 +44,7 @@ from hudi_timeline.timeline.action_metadata import CleanPlan
 from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
 from hudi_timeline.timeline.instant import (
     CLEAN,
+    COMPLETED,
     INFLIGHT,
     REQUESTED,
     RESTORE,
@@ -149,7 +150,7 @@ def clean(
         if not plan or blocked:
             return CleanResult("", plan, finished=finished, seconds=time.monotonic() - began)
         instant = new_instant(timeline, context.table, now, table=storage.uri)
-        storage.create(instant_path(instant, CLEAN, REQUESTED), plan.to_bytes(storage.uri))
+        storage.create(instant_path(context.table, instant, CLEAN, REQUESTED), plan.to_bytes(storage.uri))
     did = _execute(context, instant, plan, _undone(timeline))
     result = CleanResult(instant, plan, did.deleted, did.failed, finished, time.monotonic() - began)
     log.info("%s: %r", storage.uri, result)
@@ -195,11 +196,11 @@ def finish_pending(context: ServiceContext, snapshot: TableSnapshot) -> tuple[st
     storage = context.storage
     done = []
     for instant in snapshot.timeline.pending(CLEAN):
-        plan = pending_plan(storage, instant.time)
+        plan = pending_plan(storage, instant)
         if plan is None:
             with context.locked():
-                storage.delete(instant_path(instant.time, CLEAN, INFLIGHT))
-                storage.delete(instant_path(instant.time, CLEAN, REQUESTED))
+                storage.delete(instant.path_in(INFLIGHT))
+                storage.delete(instant.path_in(REQUESTED))
             continue
         snapshot = snapshot.reloaded()
         _refuse_needed(snapshot, plan, instant.time)
@@ -264,7 +265,7 @@ def _execute(
             if _undone(timeline) != progress.undone:
                 _refuse_needed(snapshot, replace(plan, files=_by_partition(progress.left)), instant)
                 progress.undone = _undone(timeline)
-            inflight = instant_path(instant, CLEAN, INFLIGHT)
+            inflight = instant_path(context.table, instant, CLEAN, INFLIGHT)
             if storage.info(inflight) is None:
                 storage.create(inflight, replace(plan, guarded=True).to_bytes(storage.uri))
             flush(storage, [inflight], written=False)  # the plan outlives what it deletes
@@ -273,7 +274,9 @@ def _execute(
                 gone = _delete_folders(snapshot, plan)
                 took_ms = int((time.monotonic() - began) * 1000)
                 done = clean_metadata(instant, plan, progress.failed, gone, took_ms)
-                if not publish_metadata(storage, done):
+                if not publish_metadata(
+                    storage, instant_path(context.table, instant, CLEAN, COMPLETED), done
+                ):
                     log.info("%s: cleaning %s was finished by another process", storage.uri, instant)
                 return progress
         rest()

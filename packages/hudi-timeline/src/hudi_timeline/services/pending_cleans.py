@@ -37,7 +37,7 @@ from hudi_timeline.timeline.action_metadata import (
     render_action,
 )
 from hudi_timeline.timeline.active_timeline import Timeline
-from hudi_timeline.timeline.instant import CLEAN, COMPLETED, INFLIGHT, REQUESTED, Instant, instant_path
+from hudi_timeline.timeline.instant import CLEAN, COMPLETED, INFLIGHT, REQUESTED, Instant
 
 log = logging.getLogger("hudi")
 
@@ -62,7 +62,7 @@ def last_clean(storage: Storage, timeline: Timeline) -> CleanMetadata | None:
     return replace(did, start=newest.time)
 
 
-def pending_plan(storage: Storage, instant: str) -> CleanPlan | None:
+def pending_plan(storage: Storage, clean: Instant) -> CleanPlan | None:
     """Plan of a pending cleaning; None where all of its files are empty.
 
     Source: CleanActionExecutor of Apache Hudi 0.15, which takes the plan out of the file of the newest state.
@@ -72,20 +72,20 @@ def pending_plan(storage: Storage, instant: str) -> CleanPlan | None:
     """
     problem: HudiError | None = None
     for state in (REQUESTED, INFLIGHT):
-        path = instant_path(instant, CLEAN, state)
+        path = clean.path_in(state)
         try:
             data = storage.read(path)
             plan = parse_action(CLEAN, state, data)
             assert isinstance(plan, CleanPlan)
-            check_plan(plan, instant)
+            check_plan(plan, clean.time)
         except FileNotFoundError:
             continue
         except CorruptFileError as e:
             if data:
-                problem = problem or e.at(table=storage.uri, instant=instant, file=path)
+                problem = problem or e.at(table=storage.uri, instant=clean.time, file=path)
             continue
         if state == INFLIGHT:  # made whole again, so that nothing takes the instant for damaged later
-            storage.publish(instant_path(instant, CLEAN, REQUESTED), data)
+            storage.publish(clean.path_in(REQUESTED), data)
         return plan
     if problem is not None:
         raise problem
@@ -126,7 +126,7 @@ def planned_names(storage: Storage, timeline: Timeline) -> dict[str, set[str]]:
     """File names in pending cleanings by partition, under the table's lock."""
     out: dict[str, set[str]] = {}
     for clean in timeline.pending(CLEAN):
-        plan = pending_plan(storage, clean.time)
+        plan = pending_plan(storage, clean)
         for partition, names in ({} if plan is None else plan.files).items():
             out.setdefault(partition, set()).update(names)
     return out
@@ -156,18 +156,18 @@ def take_back(
         CorruptFileError: a plan cannot be read.
     """
     for clean in timeline.pending(CLEAN):
-        plan = pending_plan(storage, clean.time)
+        plan = pending_plan(storage, clean)
         planned = [] if plan is None else [join_path(p, n) for p, names in plan.files.items() for n in names]
         hit = sorted(set(planned).intersection(needed))
         if not hit and clean.time <= after:
             continue
         begun = _begun(storage, clean)
         if plan is None or begun is None:
-            storage.delete(instant_path(clean.time, CLEAN, INFLIGHT))
-            storage.delete(instant_path(clean.time, CLEAN, REQUESTED))
+            storage.delete(clean.path_in(INFLIGHT))
+            storage.delete(clean.path_in(REQUESTED))
             log.info("%s: cleaning %s is withdrawn by a %s", storage.uri, clean.time, by)
         elif begun.guarded:
-            _complete_early(storage, clean.time, plan)
+            _complete_early(storage, clean, plan)
             log.info("%s: cleaning %s is ended by a %s", storage.uri, clean.time, by)
         elif hit:
             raise ConcurrentWriterError(
@@ -183,7 +183,7 @@ def take_back(
 def _begun(storage: Storage, clean: Instant) -> CleanPlan | None:
     """Plan in a clean's inflight file; None where there is no such file."""
     try:
-        plan = parse_action(CLEAN, INFLIGHT, storage.read(instant_path(clean.time, CLEAN, INFLIGHT)))
+        plan = parse_action(CLEAN, INFLIGHT, storage.read(clean.path_in(INFLIGHT)))
     except FileNotFoundError:
         return None
     except CorruptFileError:  # made, and not filled
@@ -192,7 +192,7 @@ def _begun(storage: Storage, clean: Instant) -> CleanPlan | None:
     return plan
 
 
-def _complete_early(storage: Storage, instant: str, plan: CleanPlan) -> None:
+def _complete_early(storage: Storage, clean: Instant, plan: CleanPlan) -> None:
     """Complete a cleaning with the files deleted so far.
 
     It does not say from when on all states are whole, so that the next cleaning looks at everything again.
@@ -203,12 +203,11 @@ def _complete_early(storage: Storage, instant: str, plan: CleanPlan) -> None:
         for partition, names in plan.files.items()
     }
     done = replace(plan, earliest=None, files={p: n for p, n in gone.items() if n}, partitions=())
-    publish_metadata(storage, clean_metadata(instant, done, {}, set(), 0))
+    publish_metadata(storage, clean.path_in(COMPLETED), clean_metadata(clean.time, done, {}, set(), 0))
 
 
-def publish_metadata(storage: Storage, metadata: CleanMetadata) -> bool:
-    """Complete a cleaning; False where another process has done so."""
-    path = instant_path(metadata.start, CLEAN, COMPLETED)
+def publish_metadata(storage: Storage, path: str, metadata: CleanMetadata) -> bool:
+    """Complete a cleaning by its completed file; False where another process has done so."""
     try:
         storage.create(path, render_action(metadata))
     except FileExistsError:

@@ -120,8 +120,8 @@ def restore(
         else:
             instant = new_instant(timeline, context.table, now, table=storage.uri)
             plan = RestorePlan(tuple(InstantName(i.time, i.action) for i in undone), to)
-            storage.create(instant_path(instant, RESTORE, REQUESTED), render_action(plan))
-        inflight = instant_path(instant, RESTORE, INFLIGHT)
+            storage.create(instant_path(context.table, instant, RESTORE, REQUESTED), render_action(plan))
+        inflight = instant_path(context.table, instant, RESTORE, INFLIGHT)
         if storage.info(inflight) is None:
             storage.create(inflight, b"")
         plans = _rollback_plans(storage, timeline, undone)
@@ -134,7 +134,7 @@ def restore(
             {t: (r,) for t, r in zip(times, rolled, strict=True)},
             tuple(target_of(plan) for plan in plans),
         )
-        storage.create(instant_path(instant, RESTORE, COMPLETED), render_action(done))
+        storage.create(instant_path(context.table, instant, RESTORE, COMPLETED), render_action(done))
         flush(storage, [inflight], written=False)
         context.sweep(snapshot.reloaded().timeline, marked, beating)
     deleted = sum(r.files_deleted for r in rolled)
@@ -203,7 +203,7 @@ def _out_of_order(
 
 def _refuse_other_restore(storage: Storage, timeline: Timeline, to: str) -> None:
     for pending in timeline.pending(RESTORE):
-        path = instant_path(pending.time, RESTORE, REQUESTED)
+        path = pending.path_in(REQUESTED)
         try:
             plan = parse_action(RESTORE, REQUESTED, storage.read(path))
         except (FileNotFoundError, CorruptFileError):

@@ -38,8 +38,8 @@ def savepointed_files(storage: Storage, timeline: Timeline) -> set[tuple[str, st
         CorruptFileError, MissingFileError: a savepoint that cannot be read; nothing may be deleted then.
     """
     kept: set[tuple[str, str]] = set()
-    for at in savepoints(timeline):
-        path = instant_path(at, SAVEPOINT, COMPLETED)
+    for savepoint in (i for i in timeline.of(SAVEPOINT) if i.completed):
+        at, path = savepoint.time, savepoint.path
         try:
             record = avro_files.read_record(storage, "HoodieSavepointMetadata", path, at)
         except FileNotFoundError:
@@ -149,10 +149,10 @@ def create(
         "version": 1,
     }
     content = avro_files.render("HoodieSavepointMetadata", record)
-    inflight = instant_path(at, SAVEPOINT, INFLIGHT)
+    inflight = instant_path(snapshot.config, at, SAVEPOINT, INFLIGHT)
     if storage.info(inflight) is None:  # else one that a process began and did not finish
         storage.create(inflight, b"")
-    storage.create(instant_path(at, SAVEPOINT, COMPLETED), content)
+    storage.create(instant_path(snapshot.config, at, SAVEPOINT, COMPLETED), content)
     flush(storage, [inflight], written=False)
     return files
 
@@ -209,6 +209,7 @@ def delete(storage: Storage, timeline: Timeline, at: str, *, dry_run: bool = Fal
     if dry_run:
         return
     # The completed file last: until it is gone the savepoint counts, and can be deleted again.
-    storage.delete(instant_path(at, SAVEPOINT, INFLIGHT))
-    storage.delete(instant_path(at, SAVEPOINT, COMPLETED))
-    flush(storage, [instant_path(at, SAVEPOINT, COMPLETED)], written=False)
+    completed = found[0].path_in(COMPLETED, found[0].completion)
+    storage.delete(found[0].path_in(INFLIGHT))
+    storage.delete(completed)
+    flush(storage, [completed], written=False)

@@ -31,7 +31,7 @@ from hudi_timeline.table_config import (
 )
 from hudi_timeline.table_version import TableVersion
 from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
-from hudi_timeline.timeline.instant import COMPACTION, REQUESTED, Instant, file_name, instant_path
+from hudi_timeline.timeline.instant import COMPACTION, REQUESTED, Instant, file_name
 from hudi_timeline.transaction import rollback_executor
 from hudi_timeline.transaction.rollback_guard import refuse_alive
 
@@ -202,9 +202,7 @@ def _convert(storage: Storage, table: TableConfig, timeline: Timeline, to: int) 
         return
     for instant in _waiting(timeline):
         name = file_name(instant.time, COMPACTION, REQUESTED)
-        storage.publish(
-            f"{AUXILIARY_FOLDER}/{name}", storage.read(instant_path(instant.time, COMPACTION, REQUESTED))
-        )
+        storage.publish(f"{AUXILIARY_FOLDER}/{name}", storage.read(instant.path_in(REQUESTED)))
     table_config.update(
         storage, {VERSION: str(to), METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ""}
     )

@@ -36,7 +36,6 @@ from hudi_timeline.timeline.instant import (
     INFLIGHT,
     REQUESTED,
     ROLLBACK,
-    instant_path,
 )
 
 FIRST = {"k1": 1, "k2": 2, "k3": 3}
@@ -220,7 +219,7 @@ def _pending_clean(made: TableBuilder) -> Rows:
 @_cow("clean without its plan", "A cleaning of which only the inflight file is left: it holds the plan too.")
 def _clean_inflight(made: TableBuilder) -> Rows:
     rows = _clean(made, inflight=True)
-    made.storage.delete(instant_path(made.at("clean"), CLEAN, REQUESTED))
+    made.storage.delete(made.path_of(made.at("clean"), CLEAN, REQUESTED))
     return rows
 
 
@@ -266,7 +265,7 @@ def _missing(made: TableBuilder) -> type[HudiError]:
 def _empty_commit(made: TableBuilder) -> type[HudiError]:
     _first(made)
     made.pending("second")
-    made.storage.touch(instant_path(made.at("second"), COMMIT, COMPLETED))
+    made.storage.touch(made.path_of(made.at("second"), COMMIT, COMPLETED))
     return CorruptFileError
 
 
@@ -330,7 +329,7 @@ def _rolled_back(made: TableBuilder) -> Rows:
     target = InstantName(made.at("second"), "deltacommit")
     done = RollbackMetadata(made.at("rollback"), commits=(target.time,), instants=(target,))
     made.pending("rollback", ROLLBACK, request=b"")
-    made.storage.create(instant_path(made.at("rollback"), ROLLBACK, COMPLETED), render_action(done))
+    made.storage.create(made.path_of(made.at("rollback"), ROLLBACK, COMPLETED), render_action(done))
     made.commit("third", made.log("third", {"k2": 20}))
     return {**FIRST, "k2": 20}
 
@@ -366,6 +365,6 @@ def _compaction(made: TableBuilder) -> Rows:
 @_mor("dead compaction", "A compaction that died with its new base file there.")
 def _dead_compaction(made: TableBuilder) -> Rows:
     rows = _compaction(made)
-    made.storage.create(instant_path(made.at("compaction"), COMPACTION, INFLIGHT), b"")
+    made.storage.create(made.path_of(made.at("compaction"), COMPACTION, INFLIGHT), b"")
     made.base("compaction", {"k1": 10, "k2": 2, "k3": 3}, prev="first")
     return rows

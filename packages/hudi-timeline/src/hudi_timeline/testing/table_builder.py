@@ -298,8 +298,12 @@ class TableBuilder:
             operation,
             is_replace=action == REPLACE_COMMIT,
         )
-        self.storage.create(instant_path(self.at(name), action, COMPLETED), metadata.to_json())
+        self.storage.create(self.path_of(self.at(name), action, COMPLETED), metadata.to_json())
         return self.at(name)
+
+    def path_of(self, instant: str, action: str, state: str) -> str:
+        """Path of an instant's file."""
+        return instant_path(table_config.load(self.storage), instant, action, state)
 
     def pending(
         self,
@@ -325,9 +329,9 @@ class TableBuilder:
         if alive:
             day = b'{"host": "elsewhere", "pid": 1, "token": "x", "interval_ms": 86400000, "misses": 1}'
             self.storage.touch(heartbeat.heartbeat_path(instant), day)
-        self.storage.create(instant_path(instant, action, REQUESTED), request)
+        self.storage.create(self.path_of(instant, action, REQUESTED), request)
         if inflight is not None:
-            self.storage.create(instant_path(instant, action, INFLIGHT), inflight)
+            self.storage.create(self.path_of(instant, action, INFLIGHT), inflight)
         return instant
 
 

@@ -19,6 +19,7 @@ from hudi_format.errors import CorruptFileError, InstantNotFoundError, MissingFi
 from hudi_format.file_names import META_DIR
 from hudi_format.storage.protocol import Storage
 from hudi_format.storage.stable_reads import read_whole
+from hudi_timeline.table_config import TableConfig
 
 REQUESTED = "REQUESTED"
 INFLIGHT = "INFLIGHT"
@@ -81,6 +82,14 @@ class Instant:
     def path(self) -> str:
         """Path of the file below the table."""
         return f"{self.folder}/{self.file_name}"
+
+    def path_in(self, state: str, completion: str = "") -> str:
+        """Path of the instant's file of another state.
+
+        Args:
+            completion: see `file_name`.
+        """
+        return f"{self.folder}/{file_name(self.time, self.action, state, completion)}"
 
     def order(self) -> tuple[str, str, int, str]:
         """Sort key of instants."""
@@ -158,9 +167,15 @@ def file_name(time: str, action: str, state: str, completion: str = "") -> str:
     return f"{time}.{action}.{state.lower()}"
 
 
-def instant_path(time: str, action: str, state: str) -> str:
-    """Path of an instant's file below the table."""
-    return f".hoodie/{file_name(time, action, state)}"
+def instant_path(config: TableConfig, time: str, action: str, state: str, completion: str = "") -> str:
+    """Path below the table of a file of an instant, as the table's version names it.
+
+    Of an instant that was listed ask `Instant.path` and `Instant.path_in`.
+
+    Args:
+        completion: see `file_name`.
+    """
+    return f"{config.timeline_folder}/{file_name(time, action, state, completion)}"
 
 
 def empty_file_error(instant: Instant, table: str) -> CorruptFileError:

@@ -20,11 +20,9 @@ from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
 from hudi_timeline.timeline.commit_metadata import COMPACT, CommitMetadata
 from hudi_timeline.timeline.instant import (
     COMPACTION,
-    REPLACE_COMMIT,
     REQUESTED,
     RESTORE,
     Instant,
-    instant_path,
 )
 from hudi_timeline.transaction.write_basis import Changes
 
@@ -134,7 +132,7 @@ def _groups(
     planned = {i.time for i in before.pending_writes()}
     for rival in timeline.pending_writes():
         if rival.time not in planned and rival.time != instant and is_clustering(storage, timeline, rival):
-            yield rival.time, "clustering", clustered_groups(storage, rival.time)
+            yield rival.time, "clustering", clustered_groups(storage, rival)
     if any(i.time not in known for i in timeline.pending(COMPACTION)):
         compacted: dict[str, set[FileGroup]] = {}
         for group, time in pending_compactions(now).items():
@@ -163,10 +161,10 @@ def _check_appended(metadata: CommitMetadata, changes: Changes, instant: str, no
         )
 
 
-def clustered_groups(storage: Storage, instant: str) -> frozenset[FileGroup]:
+def clustered_groups(storage: Storage, clustering: Instant) -> frozenset[FileGroup]:
     """File groups that a planned clustering rewrites."""
-    path = instant_path(instant, REPLACE_COMMIT, REQUESTED)
-    record = avro_files.read_record(storage, "HoodieRequestedReplaceMetadata", path, instant)
+    path = clustering.path_in(REQUESTED)
+    record = avro_files.read_record(storage, "HoodieRequestedReplaceMetadata", path, clustering.time)
     plan = record.get("clusteringPlan") or {}
     return frozenset(
         (piece.get("partitionPath") or "", piece.get("fileId") or "")

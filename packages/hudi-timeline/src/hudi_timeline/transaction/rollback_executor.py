@@ -100,17 +100,17 @@ def rollback_instant(
     for pending in timeline.pending(ROLLBACK):
         begun = read_plan(storage, pending)
         if begun is not None and target_of(begun).time == instant.time:
-            execute(storage, pending.time, begun)
+            execute(snapshot, pending.time, begun)
             return pending.time
     plan = plan or make_rollback_plan(storage, timeline, instant)
     content = render_action(plan)
     while True:
         time_ = new_instant(timeline, snapshot.config, now, table=storage.uri)
         try:
-            storage.create(instant_path(time_, ROLLBACK, REQUESTED), content)
+            storage.create(instant_path(snapshot.config, time_, ROLLBACK, REQUESTED), content)
         except FileExistsError:  # taken by a writer without our lock; the next millisecond is free
             continue
-        execute(storage, time_, plan)
+        execute(snapshot, time_, plan)
         return time_
 
 
@@ -141,15 +141,15 @@ def finish_pending(snapshot: TableSnapshot) -> TableSnapshot:
     for rollback in snapshot.timeline.pending(ROLLBACK):
         plan = read_plan(storage, rollback)
         if plan is None:
-            storage.delete(instant_path(rollback.time, ROLLBACK, INFLIGHT))
-            storage.delete(instant_path(rollback.time, ROLLBACK, REQUESTED))
+            storage.delete(rollback.path_in(INFLIGHT))
+            storage.delete(rollback.path_in(REQUESTED))
         else:
             target = target_of(plan)
             wanted = (target.time, target.action)
             done = [i for i in snapshot.timeline.completed_writes() if (i.time, i.action) == wanted]
             if done:
                 refuse_needed(snapshot, done[0], rollback=rollback.time)
-            execute(storage, rollback.time, plan)
+            execute(snapshot, rollback.time, plan)
         snapshot = snapshot.reloaded()
     return snapshot
 
@@ -192,8 +192,8 @@ def withdraw(storage: Storage, instant: Instant) -> bool:
     delete_files(storage, [m.path for m in files])
     for partition in sorted({m.partition for m in files}, reverse=True):
         _remove_own_folder(storage, partition, instant.time)
-    storage.delete(instant_path(instant.time, instant.comparable_action, INFLIGHT))
-    storage.delete(instant_path(instant.time, instant.comparable_action, REQUESTED))
+    storage.delete(instant.path_in(INFLIGHT))
+    storage.delete(instant.path_in(REQUESTED))
     markers.delete(storage, instant.time)
     heartbeat.delete(storage, instant.time)
     return True
@@ -238,20 +238,21 @@ class InstantRollback:
         return sum(map(len, self.files.values()))
 
 
-def execute(storage: Storage, rollback: str, plan: RollbackPlan) -> InstantRollback:
+def execute(snapshot: TableSnapshot, rollback: str, plan: RollbackPlan) -> InstantRollback:
     """Execute a requested rollback plan, from any earlier point of failure.
 
     Raises:
         CorruptFileError: the plan leads out of the table; nothing was changed.
     """
     began = time.monotonic()
+    storage, config = snapshot.storage, snapshot.config
     check_plan(plan)
-    _create_if_absent(storage, instant_path(rollback, ROLLBACK, INFLIGHT), b"")
+    _create_if_absent(storage, instant_path(config, rollback, ROLLBACK, INFLIGHT), b"")
     target = target_of(plan)
     undone = undo(storage, plan, rollback, keep_request=target.action in _COMPACTIONS)
     took_ms = int((time.monotonic() - began) * 1000)
     metadata = rollback_metadata(storage, rollback, target, undone, took_ms)
-    completed = instant_path(rollback, ROLLBACK, COMPLETED)
+    completed = instant_path(config, rollback, ROLLBACK, COMPLETED)
     _create_if_absent(storage, completed, render_action(metadata))
     flush(storage, [completed], written=False)
     tidy(storage, target.time, rollback)

@@ -68,7 +68,9 @@ def refuse_needed(snapshot: TableSnapshot, instant: Instant, *, rollback: str = 
         else ""
     )
     withdraw = (
-        f"; or delete {instant_path(rollback, 'rollback', 'REQUESTED')} to give it up" if rollback else ""
+        f"; or delete {instant_path(snapshot.config, rollback, 'rollback', 'REQUESTED')} to give it up"
+        if rollback
+        else ""
     )
     storage, timeline = snapshot.storage, snapshot.timeline
     if any(i.time == instant.time for i in timeline.of(SAVEPOINT)):

@@ -32,7 +32,6 @@ from hudi_timeline.timeline.instant import (
     REQUESTED,
     ROLLBACK,
     Instant,
-    instant_path,
 )
 
 # Files changed within so long before a write was requested are looked into too: clocks of stores and writers differ.
@@ -220,9 +219,7 @@ def _with_blocks_of(storage: Storage, timeline: Timeline, files: Files, instant:
 def read_plan(storage: Storage, rollback: Instant) -> RollbackPlan | None:
     """Plan of a rollback; None where it was never fully written, or has no target."""
     try:
-        plan = parse_action(
-            ROLLBACK, REQUESTED, storage.read(instant_path(rollback.time, ROLLBACK, REQUESTED))
-        )
+        plan = parse_action(ROLLBACK, REQUESTED, storage.read(rollback.path_in(REQUESTED)))
     except (FileNotFoundError, CorruptFileError):
         return None
     assert isinstance(plan, RollbackPlan)

@@ -205,7 +205,7 @@ def _announce(
         except FileExistsError:
             continue
         try:
-            storage.create(instant_path(instant, action, REQUESTED), content)
+            storage.create(instant_path(snapshot.config, instant, action, REQUESTED), content)
         except FileExistsError:
             beat.stop()
             continue
@@ -303,10 +303,10 @@ class Transaction:
         if profile is not None:
             planned = {p: tuple(stats) for p, stats in profile.items()}
             content = CommitMetadata(planned, operation=self.operation).to_json()
-        if self.storage.info(instant_path(self.instant, self.action, REQUESTED)) is None:
+        if self.storage.info(instant_path(self.config, self.instant, self.action, REQUESTED)) is None:
             raise self._taken_away("its requested file is gone")
         try:
-            self.storage.create(instant_path(self.instant, self.action, INFLIGHT), content)
+            self.storage.create(instant_path(self.config, self.instant, self.action, INFLIGHT), content)
         except FileExistsError:
             raise self._taken_away("it is inflight already") from None
 
@@ -449,7 +449,7 @@ class Transaction:
                 flush(self.storage, [marker.path], written=False)
 
     def _publish(self, metadata: CommitMetadata) -> None:
-        path = instant_path(self.instant, self.action, COMPLETED)
+        path = instant_path(self.config, self.instant, self.action, COMPLETED)
         content = metadata.to_json()
         try:
             self.storage.create(path, content)

@@ -568,8 +568,8 @@ def write_context(plan: Plan, transaction: Transaction, table: TableConfig) -> W
     return WriteContext(
         storage=transaction.storage,
         instant=transaction.instant,
-        inflight=instant_path(transaction.instant, transaction.action, INFLIGHT),
-        completed=instant_path(transaction.instant, transaction.action, COMPLETED),
+        inflight=instant_path(table, transaction.instant, transaction.action, INFLIGHT),
+        completed=instant_path(table, transaction.instant, transaction.action, COMPLETED),
         schema=plan.schema,
         input_schema=plan.input_schema,
         virtual=plan.virtual,

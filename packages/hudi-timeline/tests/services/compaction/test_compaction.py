@@ -21,7 +21,7 @@ from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.services.compaction import slice_tasks
 from hudi_timeline.testing.table_builder import TableBuilder
 from hudi_timeline.timeline import avro_files
-from hudi_timeline.timeline.instant import COMMIT, COMPACTION, DELTA_COMMIT, INFLIGHT, REQUESTED, instant_path
+from hudi_timeline.timeline.instant import COMMIT, COMPACTION, DELTA_COMMIT, INFLIGHT, REQUESTED
 
 PLAN = "HoodieCompactionPlan"
 
@@ -55,7 +55,7 @@ def meta(made):
 
 
 def commit_of(made, instant):
-    return json.loads(made.storage.read(instant_path(instant, COMMIT, "COMPLETED")))
+    return json.loads(made.storage.read(made.path_of(instant, COMMIT, "COMPLETED")))
 
 
 def states(made):
@@ -186,7 +186,7 @@ def test_a_foreign_plan_is_not_executed_over_a_write_that_it_overtook(made):
 
 def test_an_execution_left_dead_is_rolled_back_and_run_again(made, monkeypatch):
     planned = made.table.compact(mode="schedule").scheduled
-    made.storage.create(instant_path(planned, COMPACTION, INFLIGHT), b"")
+    made.storage.create(made.path_of(planned, COMPACTION, INFLIGHT), b"")
     made.instants["plan"] = planned
     left = made.base("plan", {"a": 0}, prev="first")
     markers.create(made.storage, planned, "p0", left.path.rpartition("/")[2], markers.MERGE)
@@ -200,7 +200,7 @@ def test_one_that_is_alive_is_left_alone(made):
     planned = made.table.compact(mode="schedule").scheduled
     beat = heartbeat.start(made.storage, planned)
     try:
-        made.storage.create(instant_path(planned, COMPACTION, INFLIGHT), b"")
+        made.storage.create(made.path_of(planned, COMPACTION, INFLIGHT), b"")
         with pytest.raises(ConcurrentWriterError, match="running"):
             made.table.compact(mode="execute")
     finally:
@@ -247,11 +247,11 @@ def test_a_process_that_was_taken_for_dead_completes_nothing(made, what):
         if what == "heartbeat":
             made.storage.delete(heartbeat.heartbeat_path(planned))
         elif what == "inflight":
-            made.storage.delete(instant_path(planned, COMPACTION, INFLIGHT))
+            made.storage.delete(made.path_of(planned, COMPACTION, INFLIGHT))
         elif what == "markers":
             markers.delete(made.storage, planned)
         else:
-            path = instant_path(planned, COMPACTION, REQUESTED)
+            path = made.path_of(planned, COMPACTION, REQUESTED)
             made.storage.publish(path, made.storage.read(path) + b"")
             made.storage.publish(path, avro_files.render(PLAN, {"operations": [], "version": 2}))
         return stats
@@ -279,7 +279,7 @@ def test_a_write_undone_beside_the_execution_ends_it(made):
 
     def undone(tasks):
         stats = slice_tasks.run_on_threads(tasks)
-        made.storage.delete(instant_path(made.at("third"), DELTA_COMMIT, "COMPLETED"))
+        made.storage.delete(made.path_of(made.at("third"), DELTA_COMMIT, "COMPLETED"))
         return stats
 
     with pytest.raises(WriteConflictError, match="was rolled back"):
@@ -327,7 +327,7 @@ def test_a_damaged_committed_block_is_not_compacted_away(made):
 )
 def test_a_plan_that_cannot_be_followed_is_an_error_and_stays(made, change, error, match):
     plan = made.table.compact(mode="schedule")
-    path = instant_path(plan.scheduled, COMPACTION, REQUESTED)
+    path = made.path_of(plan.scheduled, COMPACTION, REQUESTED)
     record = avro_files.parse(PLAN, made.storage.read(path))
     for key, value in change.items():
         (record if key in record else record["operations"][0])[key] = value

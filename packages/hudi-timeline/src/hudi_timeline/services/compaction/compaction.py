@@ -215,7 +215,7 @@ def schedule(
         if not plan:
             return ScheduleResult("", plan, _nothing(plan))
         instant = new_instant(snapshot.timeline, context.table, now, table=storage.uri)
-        path = instant_path(instant, COMPACTION, REQUESTED)
+        path = instant_path(context.table, instant, COMPACTION, REQUESTED)
         context.check_lock()
         storage.create(path, plan.to_bytes())
         flush(storage, [path], written=False)

@@ -126,7 +126,7 @@ def _begin(context: ServiceContext, time: str, config: CompactionConfig, call: R
         try:
             context.drop_metadata_table()
             context.check_lock()
-            storage.create(instant_path(time, COMPACTION, INFLIGHT), b"")
+            storage.create(instant.path_in(INFLIGHT), b"")
         except BaseException:
             beat.stop()
             raise
@@ -165,7 +165,7 @@ def _commit(context: ServiceContext, begun: _Begun, stats: Sequence[WriteStat]) 
         content = compaction_metadata(begun.snapshot, begun.pending, stats).to_json()
         context.check_lock()
         begun.beat.check()
-        path = instant_path(time, COMMIT, COMPLETED)
+        path = instant_path(context.table, time, COMMIT, COMPLETED)
         try:
             storage.create(path, content)
         except (FileExistsError, StorageError):

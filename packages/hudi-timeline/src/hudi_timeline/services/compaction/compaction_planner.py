@@ -48,7 +48,6 @@ from hudi_timeline.timeline.instant import (
     LOG_COMPACTION,
     REQUESTED,
     Instant,
-    file_name,
     parse_instant,
 )
 from hudi_timeline.transaction.conflict_resolution import clustered_groups
@@ -127,13 +126,13 @@ def reserved_groups(snapshot: TableSnapshot) -> frozenset[Group]:
     storage, timeline = snapshot.storage, snapshot.timeline
     groups = set(pending_compactions(snapshot))
     for instant in timeline.pending(LOG_COMPACTION):
-        path = f"{snapshot.config.timeline_folder}/{file_name(instant.time, LOG_COMPACTION, REQUESTED)}"
+        path = instant.path_in(REQUESTED)
         plan = read_record(storage, "HoodieCompactionPlan", path, instant.time)
         for operation in plan.get("operations") or ():
             groups.add((operation.get("partitionPath") or "", operation.get("fileId") or ""))
     for instant in timeline.pending_writes():
         if is_clustering(storage, timeline, instant):
-            groups |= clustered_groups(storage, instant.time)
+            groups |= clustered_groups(storage, instant)
     return frozenset(groups)
 
 

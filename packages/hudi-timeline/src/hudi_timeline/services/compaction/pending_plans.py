@@ -27,7 +27,7 @@ from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.services.compaction.compaction_planner import PLAN_VERSION, open_writes
 from hudi_timeline.timeline.action_metadata import CompactionOperation, CompactionPlan, parse_action
 from hudi_timeline.timeline.active_timeline import Timeline
-from hudi_timeline.timeline.instant import COMPACTION, REQUESTED, Instant, gone_since, instant_path
+from hudi_timeline.timeline.instant import COMPACTION, REQUESTED, Instant, gone_since
 
 _UNSCHEDULE = "take the plan back (`hudi compact unschedule`), and schedule a compaction anew"
 
@@ -78,7 +78,7 @@ def read_pending(storage: Storage, instant: Instant) -> PendingPlan:
         CorruptFileError: no such plan, or one that names what is not below the table.
         UnsupportedError: a plan of a newer version, or of a bootstrapped table.
     """
-    path = instant_path(instant.time, COMPACTION, REQUESTED)
+    path = instant.path_in(REQUESTED)
     try:
         data, plan = read_whole(storage, path, lambda b: (b, parse_action(COMPACTION, REQUESTED, b)))
         assert isinstance(plan, CompactionPlan)

@@ -168,7 +168,7 @@ def make_tasks(
             CompactionTask(
                 snapshot.storage,
                 instant,
-                instant_path(instant, COMPACTION, INFLIGHT),
+                instant_path(table, instant, COMPACTION, INFLIGHT),
                 SliceCompaction(one, merge, merged_schema(table, snapshot.schema), spec, ranges),
                 bloom,
                 virtual,
