@@ -10,21 +10,26 @@ Source: HoodieSimpleIndex, HoodieBloomIndex and their global kinds of Apache Hud
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.errors import HudiError, MissingColumnError
+from hudi_format.file_slice.reader import LogRecords, SliceMerge
 from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.keygen.record_keys import nested_column
+from hudi_format.log.block import BlockType
+from hudi_format.log.corruption import CommittedRange
+from hudi_format.log.reader import LogFileReader
 from hudi_format.merge.key_index import KeyIndex, precombine
-from hudi_format.merge.payloads import MergeRule, Order, payload_rule
-from hudi_format.merge.record_merger import combine, decide
-from hudi_format.model import BaseFile
+from hudi_format.merge.payloads import IS_DELETED, MergeRule, Order, payload_rule
+from hudi_format.merge.record_merger import combine, decide, one_array
+from hudi_format.model import BaseFile, LogFile
 from hudi_format.parquet.footer import read_entries
 from hudi_format.parquet.reader import read_keys, read_table
 from hudi_format.schema.meta_fields import RECORD_KEY
@@ -37,6 +42,71 @@ GLOBAL_SIMPLE, GLOBAL_BLOOM = "GLOBAL_SIMPLE", "GLOBAL_BLOOM"
 BUCKET = "BUCKET"
 GLOBAL_KINDS = (GLOBAL_SIMPLE, GLOBAL_BLOOM)
 KINDS = (SIMPLE, BLOOM, BUCKET, *GLOBAL_KINDS)
+
+
+# The indexes within base files find a key also where a log has deleted it since.  Alone that is right: the record
+# comes back in its old place.  But a key may stand in another file too, where it was inserted anew or moved to; then
+# the places where it is deleted do not count, or it would come back there a second time.
+#
+# Source: `mayContainDuplicateLookup` of HoodieIndexUtils in Apache Hudi 0.15, which looks at merged records for the
+# global indexes only; within partitions it brings such records back twice.
+
+
+@dataclass(frozen=True)
+class LoggedFiles:
+    """Log files of base files, and how they are merged; picklable.
+
+    Attributes:
+        logs: log files by path of the base file.
+        merge: settings of the table's merge.
+        schema: the table's, with meta columns.
+        committed: what completed instants say that they wrote, by path of the log file.
+    """
+
+    logs: Mapping[str, tuple[LogFile, ...]]
+    merge: SliceMerge
+    schema: pa.Schema
+    committed: Mapping[str, Sequence[CommittedRange]] = field(default_factory=dict)
+
+    def deleted(self, storage: Storage, file: BaseFile, keys: pa.Array | pa.ChunkedArray) -> np.ndarray:
+        """Mask of keys (bool) that the logs of a base file's slice have deleted.
+
+        Args:
+            keys: record keys that are in the base file.
+
+        Raises:
+            MissingFileError, CorruptFileError, SchemaError, UnsupportedError, StorageError: reading the slice.
+        """
+        none = np.zeros(len(keys), dtype=bool)
+        logs = self.logs.get(file.path, ())
+        if not logs or not len(keys) or not self._may_delete(storage, logs):
+            return none
+        merge = self.merge
+        wanted = pa.schema([self.schema.field(n).with_nullable(True) for n in merge.key_columns])
+        needed = merge.merge_schema(wanted, self.schema)
+        asked = one_array(keys).cast(pa.string())
+        with LogRecords(storage, logs, merge, needed, committed=self.committed) as records:
+            stored = read_table(storage, file.path, schema=needed, use_threads=False)
+            if records.spilled:
+                records.meet([stored])
+            mine = stored.filter(pc.is_in(merge.keys(stored).cast(pa.string()), value_set=asked))
+            left = merge.keys(records.merged(mine)).cast(pa.string())
+        gone: np.ndarray = pc.invert(pc.is_in(asked, value_set=one_array(left))).to_numpy(
+            zero_copy_only=False
+        )
+        return gone
+
+    def _may_delete(self, storage: Storage, logs: Sequence[LogFile]) -> bool:
+        """Whether any block deletes records, or may hold records that are marked as deleted."""
+        rule = self.merge.rule
+        flags = {IS_DELETED, rule.delete_field} & set(self.schema.names)
+        if flags or rule.custom or rule.delete_fields:
+            return True
+        for log in logs:
+            with LogFileReader.open(storage, log.path) as reader:
+                if any(b.type is BlockType.DELETE for b in reader.blocks):
+                    return True
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +130,8 @@ class LookupTask:
         groups: of BUCKET: file ids by partition, also of file groups that have logs only.
         drop_known: of BUCKET: rows whose key is in the table are left out; their bucket's keys are read.
         memory: of the rows; None: they are held.
+        logged: the log files of the base files, of a merge-on-read table; None where there are none.
+        only_living: a key that a log has deleted is not known; else it may be, see `LoggedFiles`.
     """
 
     index: str = SIMPLE
@@ -78,6 +150,8 @@ class LookupTask:
     bucket: BucketIndex | None = None
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     drop_known: bool = False
+    logged: LoggedFiles | None = None
+    only_living: bool = False
 
     def looking(self) -> LookupTask:
         """The look-up of keys themselves, which a bucket index does not make."""
@@ -245,6 +319,12 @@ class FileLookup:
         if compare is None or self.ordering is None or not compare[rows].any():
             return KeyMatches(MAYBE, rows)
         return KeyMatches(MAYBE, rows, self._staying(file, rows))
+
+    def deleted(self, file: BaseFile, rows: np.ndarray) -> np.ndarray:
+        """Mask of rows (bool) of a file whose record a log has deleted since; errors as `find`."""
+        if self.task.logged is None or not len(rows):
+            return np.zeros(len(rows), dtype=bool)
+        return self.task.logged.deleted(self.storage, file, self.keys.take(pa.array(rows)))
 
     def _staying(self, file: BaseFile, rows: np.ndarray) -> np.ndarray:
         """Mask of rows whose stored record has a greater ordering value."""

@@ -134,6 +134,12 @@ def _tag_within(rows: pa.Table, codes: np.ndarray, partitions: tuple[str, ...], 
         by_code[code][with_equal_keys(f.rows, same[code])]
         for (code, _), f in zip(candidates, found, strict=True)
     ]
+    if task.logged is not None:
+        dead = _deleted(
+            candidates, hits, rows.num_rows, pool,
+            lambda c, at: lookups[c[0]].deleted(c[1], np.searchsorted(by_code[c[0]], at)), task,
+        )  # fmt: skip
+        hits = [at[~gone] for at, gone in zip(hits, dead, strict=True)]
     order, location = _placed(hits, np.zeros(rows.num_rows, dtype=bool))
     groups = tuple((code, f.file_id) for code, f in candidates)
     count = LookupCount.of(task.index, (f.verdict for f in found))
@@ -175,11 +181,13 @@ def _tag_global(rows: pa.Table, codes: np.ndarray, partitions: tuple[str, ...], 
     same = lookup.same_keys
     hits, moves, renewed = [], [], []
     leaving = np.ones(rows.num_rows, dtype=bool)  # of the rows that are found: whether they leave every file
-    for (code, _), f in zip(candidates, found, strict=True):
+    at_of = [with_equal_keys(f.rows, same) for f in found]
+    dead = _deleted(candidates, at_of, rows.num_rows, pool, lambda c, at: lookup.deleted(c[1], at), task)
+    for (code, _), f, at, gone in zip(candidates, found, at_of, dead, strict=True):
         stays = np.zeros(rows.num_rows, dtype=bool)
         if f.stays is not None:
             stays[with_equal_keys(f.rows[f.stays], same)] = True
-        at = with_equal_keys(f.rows, same)
+        at = at[~gone]
         elsewhere = may_move[at] & (codes[at] != code)
         moved = elsewhere & ~stays[at]
         leaving[at[~moved]] = False
@@ -211,6 +219,49 @@ def _tag_global(rows: pa.Table, codes: np.ndarray, partitions: tuple[str, ...], 
     groups = tuple((code, f.file_id) for code, f in candidates)
     count = LookupCount.of(task.index, (f.verdict for f in found))
     return Tagged(out, out_codes, tuple(known), groups, location, count)
+
+
+def _deleted(
+    candidates: Sequence[_Candidate],
+    hits: Sequence[np.ndarray],
+    n: int,
+    pool: ThreadPoolExecutor,
+    deleted: Callable[[_Candidate, np.ndarray], np.ndarray],
+    task: LookupTask,
+) -> list[np.ndarray]:
+    """Masks of the hits that do not count: deleted in a log, while the key is in another file too.
+
+    Of a key that is deleted wherever it is, the first place counts, but with `only_living`.
+
+    Args:
+        deleted: mask of rows, found in a file, that a log has deleted.
+    """
+    none = [np.zeros(len(at), dtype=bool) for at in hits]
+    times = np.zeros(n, dtype=np.int64)
+    for at in hits:
+        times[at] += 1
+    least = 1 if task.only_living else 2
+    if task.logged is None or not (times >= least).any():
+        return none
+
+    def masked(number: int) -> np.ndarray:
+        at, mask = hits[number], none[number]
+        asked = np.flatnonzero(times[at] >= least)
+        if len(asked):
+            mask[asked] = deleted(candidates[number], at[asked])
+        return mask
+
+    masks = list(pool.map(masked, range(len(hits))))
+    if task.only_living:
+        return masks
+    alive = np.zeros(n, dtype=bool)
+    for at, mask in zip(hits, masks, strict=True):
+        alive[at[~mask]] = True
+    for at, mask in zip(hits, masks, strict=True):
+        first = mask & ~alive[at]
+        mask[first] = False
+        alive[at[first]] = True
+    return masks
 
 
 def _in_all(

@@ -264,7 +264,9 @@ class SparkEngine:
         given = sum(frame.counts.values())
         few = given <= BROADCAST_ROWS
         sent = given * min(self.parallelism, len(latest))
-        if task.is_global or (latest and (task.uses_filters or sent <= SENT_KEYS)):
+        # Which keys a log has deleted is for workers to see.
+        by_workers = task.uses_filters or sent <= SENT_KEYS or task.logged is not None
+        if task.is_global or (latest and by_workers):
             self._lookup = Lookup(self._spark, storage, task, self.parallelism)
             tags = self._keep(self._lookup.find(frame.rows, files), frame.rows.storageLevel)
             joined = frame.rows.join(F.broadcast(tags) if few else tags, ROW_ID, "left")

@@ -35,7 +35,15 @@ from hudi_spark.writing.stored_keys import FILE_ID
 ROW_ID = "_hudi_row"
 _SLOT, _STAYS, _PLACES, _GOES = "_hudi_slot", "_hudi_stays", "_hudi_places", "_hudi_goes"
 _PATH = "_hudi_path"
-_FOUND = T.StructType([T.StructField(ROW_ID, T.LongType()), T.StructField(FILE_ID, T.StringType())])
+# Whether a log has deleted the record since.
+_DEAD = "_hudi_dead"
+_FOUND = T.StructType(
+    [
+        T.StructField(ROW_ID, T.LongType()),
+        T.StructField(FILE_ID, T.StringType()),
+        T.StructField(_DEAD, T.BooleanType()),
+    ]
+)
 _FOUND_GLOBAL = T.StructType(
     [*_FOUND.fields, T.StructField(PARTITION_PATH, T.StringType()), T.StructField(_STAYS, T.BooleanType())]
 )
@@ -97,7 +105,13 @@ class Lookup:
         worker = FindInPartitions(
             self._storage, self._task, dict(zip(number, groups, strict=True)), self._verdicts
         )
-        return in_workers(sent, worker, _FOUND)
+        found = in_workers(sent, worker, _FOUND)
+        if self._task.logged is None:
+            return found.drop(_DEAD)
+        places = F.collect_list(F.struct(FILE_ID, _DEAD))
+        counted = found.groupBy(ROW_ID).agg(places.alias(_PLACES))
+        alive = F.explode(_that_count(F.col(_PLACES), self._task)).alias(_GOES)
+        return counted.select(ROW_ID, alive).select(ROW_ID, F.col(f"{_GOES}.{FILE_ID}").alias(FILE_ID))
 
     def _with_slots(self, keys: DataFrame, of_partition: Mapping[str, list[int]]) -> DataFrame:
         """Each key once per task with files of its partition."""
@@ -144,6 +158,8 @@ def _sent_on(rows: DataFrame, task: LookupTask) -> DataFrame:
     """Rows with the locations of their keys, once per target."""
     place_type = T.StructType([f for f in _found(task).fields if f.name != ROW_ID])
     places = F.coalesce(F.col(_PLACES), F.array().cast(T.ArrayType(place_type)))
+    if task.logged is not None:
+        places = _that_count(places, task)
     # A place without a file: another row of the key is kept.
     kept = rows.where(~F.exists(places, lambda p: p[FILE_ID].isNull()))
     here = F.col(PARTITION_PATH)
@@ -181,6 +197,14 @@ def _sent_on(rows: DataFrame, task: LookupTask) -> DataFrame:
         F.col(f"{_GOES}.{FILE_ID}").alias(FILE_ID),
         *(F.col(f"{_GOES}.{n}").alias(n) for n in (MOVED, STORED_IN)[: 1 + len(stored)]),
     )
+
+
+def _that_count(places: Column, task: LookupTask) -> Column:
+    """Places where a log has not deleted the key; of a key deleted everywhere one, as `tagging`."""
+    alive = F.filter(places, lambda p: ~p[_DEAD])
+    if task.only_living:
+        return alive
+    return F.when(F.size(alive) > 0, alive).otherwise(F.slice(F.array_sort(places), 1, 1))
 
 
 def one_per_key(rows: DataFrame, task: LookupTask, tasks: int | None = None) -> DataFrame:
@@ -287,8 +311,13 @@ class FindInPartitions:
             found = lookup.find(file)
             verdicts[file.path] = found.verdict
             if len(found.rows):
-                at = mine_ids[with_equal_keys(found.rows, lookup.same_keys)]
-                columns = [pa.array(at), pa.repeat(pa.scalar(file.file_id), len(at))]
+                at = with_equal_keys(found.rows, lookup.same_keys)
+                dead = lookup.deleted(file, at)
+                columns = [
+                    pa.array(mine_ids[at]),
+                    pa.repeat(pa.scalar(file.file_id), len(at)),
+                    pa.array(dead),
+                ]
                 yield pa.RecordBatch.from_arrays(columns, names=_FOUND.names)
         self.verdicts.add(verdicts)
 
@@ -321,7 +350,7 @@ class FindEverywhere:
                 if slot == self.first:
                     lost = np.ones(rows.num_rows, dtype=bool)
                     lost[keep] = False
-                    yield self._places(rows.column(ROW_ID).to_numpy()[lost], None, None)
+                    yield self._places(rows.column(ROW_ID).to_numpy()[lost], None, None, None)
                 rows = rows.take(pa.array(keep))
                 ordering = None if ordering is None else ordering.take(pa.array(keep))
         compares = task.compares_stored and ordering is not None
@@ -338,15 +367,18 @@ class FindEverywhere:
             stays = None
             if found.stays is not None:
                 stays = np.isin(at, with_equal_keys(found.rows[found.stays], lookup.same_keys))
-            yield self._places(ids[at], file, stays)
+            yield self._places(ids[at], file, stays, lookup.deleted(file, at))
         self.verdicts.add(verdicts)
 
-    def _places(self, ids: np.ndarray, file: BaseFile | None, stays: np.ndarray | None) -> pa.RecordBatch:
+    def _places(
+        self, ids: np.ndarray, file: BaseFile | None, stays: np.ndarray | None, dead: np.ndarray | None
+    ) -> pa.RecordBatch:
         """A location for each row; rows without a file are dropped."""
         n = len(ids)
         columns = [
             pa.array(ids),
             pa.repeat(pa.scalar(None if file is None else file.file_id, pa.string()), n),
+            pa.array(np.zeros(n, dtype=bool) if dead is None else dead),
             pa.repeat(pa.scalar(None if file is None else file.partition, pa.string()), n),
             pa.array(np.zeros(n, dtype=bool) if stays is None else stays),
         ]

@@ -287,15 +287,21 @@ def newest_slices(
     return file_slices(snapshot.checked_latest_of(FileView.of_listing(found), list(found), written))
 
 
-def newest_slices_of(snapshot: TableSnapshot, partitions: Iterable[str] | None = None) -> list[FileSlice]:
-    """Newest slices of a table of either type, in all or some partitions, sorted by group."""
+def newest_slices_of(
+    snapshot: TableSnapshot, partitions: Iterable[str] | None = None
+) -> tuple[list[FileSlice], CommittedLogs]:
+    """Newest slices of a table of either type, sorted by group, and committed ranges of logs.
+
+    Args:
+        partitions: None for all.
+    """
     if snapshot.config.table_type != MERGE_ON_READ:
-        return snapshot.slices(partitions)
-    if partitions is None:
-        return newest_slices(snapshot)
-    listing = list_partition_files(snapshot.storage, partitions)
+        return snapshot.slices(partitions), {}
     written = snapshot.written()
-    return checked_slices(snapshot, listing, written, partitions=listing)[0]
+    if partitions is None:
+        return checked_slices(snapshot, snapshot.listing(written=written).files, written)
+    listing = list_partition_files(snapshot.storage, partitions)
+    return checked_slices(snapshot, listing, written, partitions=listing)
 
 
 def every_slice(snapshot: TableSnapshot, listing: Mapping[str, Sequence[FileInfo]]) -> list[FileSlice]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from hudi_format.errors import DuplicateKeyError, HudiError, SchemaError, TableExistsError, UnsupportedError
+from hudi_format.errors import DuplicateKeyError, HudiError, SchemaError, TableExistsError
 from hudi_format.keygen.partition_path import check_safe
 from hudi_format.model import BaseFile, FileSlice, WriteStat
 from hudi_format.schema.avro import to_avro
@@ -44,10 +44,10 @@ from hudi_timeline.transaction.transaction import Transaction, begin_transaction
 from hudi_timeline.transaction.write_basis import Basis
 from hudi_timeline.validation.checks import Checks
 from hudi_timeline.validation.precommit import Validator
-from hudi_timeline.writing.bucket_index import with_groups
 from hudi_timeline.writing.engine import Engine
 from hudi_timeline.writing.index_choice import in_commit, in_properties
 from hudi_timeline.writing.keys import advice
+from hudi_timeline.writing.latest_slices import LatestSlices, refuse_planned, rows_of
 from hudi_timeline.writing.new_table import choose
 from hudi_timeline.writing.null_elements import about_null_elements
 from hudi_timeline.writing.quarantine_writer import QuarantineWriter
@@ -392,15 +392,13 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
         with phases("tag"):
             task = lookup_task(plan)
             now = plan.snapshot.reloaded()
-            known = _latest_slices(now, None if task.is_global else sorted(counts))
-            task = with_groups(task, known, table=plan.storage.uri, looks=True)
-            _refuse_known_keys(engine, frame, plan, _base_files(known), task)
+            known = LatestSlices.of(now, None if task.is_global else sorted(counts))
+            _refuse_known_keys(engine, frame, plan, known.base_files, known.look_up(plan, now, keys=True))
     if plan.snapshot is not None and plan.config.prepped and plan.operation in _LOOKS_UP:
         with phases("tag"):  # to refuse it before it begins
             now = plan.snapshot.reloaded()
-            slices = _latest_slices(now, sorted(counts))
-            task = with_groups(lookup_task(plan), slices, table=plan.storage.uri)
-            engine.tag(frame, plan.storage, _base_files(slices), task)
+            known = LatestSlices.of(now, sorted(counts))
+            engine.tag(frame, plan.storage, known.base_files, known.look_up(plan, now))
     with _transaction(run) as (transaction, table):
         plan = run.plan
         context = write_context(plan, transaction, table)
@@ -414,7 +412,6 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
             frame = engine.tag(frame, plan.storage, {}, lookup_task(plan))
         if plan.operation in _REPLACING:
             return _replace(engine, frame, counts, run, transaction, table, context, snapshot)
-        task = lookup_task(plan)
         looks_up = (
             plan.operation in _LOOKS_UP
             or drops_duplicates(plan)
@@ -422,9 +419,9 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
             or plan.bucket is not None
         )
         with phases("list"):
-            slices = _latest_slices(snapshot, None if looks_up and task.is_global else sorted(counts))
-            files = _base_files(slices)
-            task = with_groups(task, slices, table=plan.storage.uri, looks=fails_on_known_keys(plan))
+            everywhere = looks_up and lookup_task(plan).is_global
+            latest = LatestSlices.of(snapshot, None if everywhere else sorted(counts))
+            files, task = latest.base_files, latest.look_up(plan, snapshot, keys=fails_on_known_keys(plan))
         if fails_on_known_keys(plan):
             with phases("tag"):  # again: another writer may have been there
                 tagged = _refuse_known_keys(engine, frame, plan, files, task)
@@ -432,7 +429,7 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
         elif looks_up:
             with phases("tag"):
                 frame = engine.tag(frame, plan.storage, files, task)
-        stats = _route_and_write(engine, frame, slices, plan, phases, transaction, context)
+        stats = _route_and_write(engine, frame, latest.slices, plan, phases, transaction, context)
         looked_up = engine.looked_up if looks_up else None
         transaction.warnings += advice(plan.storage, files, looked_up)
         return _finish(run, transaction, table, stats, lookup=looked_up)
@@ -467,19 +464,6 @@ def _refuse_known_keys(
             partitions=most,
         )
     return tagged
-
-
-def _latest_slices(snapshot: TableSnapshot, partitions: Sequence[str] | None) -> dict[str, list[FileSlice]]:
-    """Latest file slices by partition; None for all partitions."""
-    out: dict[str, list[FileSlice]] = {p: [] for p in partitions or ()}
-    for file_slice in newest_slices_of(snapshot, partitions):
-        out.setdefault(file_slice.partition, []).append(file_slice)
-    return out
-
-
-def _base_files(slices: Mapping[str, Sequence[FileSlice]]) -> dict[str, list[BaseFile]]:
-    """Base files of slices, by partition: where the indexes look for keys."""
-    return {p: [s.base_file for s in of if s.base_file is not None] for p, of in slices.items()}
 
 
 def _route_and_write(
@@ -554,8 +538,8 @@ def _replace(
             chosen = choose(plan.config.partitions_to_delete, counts, existing)
             partitions, warnings = chosen.found, chosen.warnings()
             replaced = {p: [] for p in chosen.listed}
-            _refuse_planned(snapshot, chosen.found)
-        slices = newest_slices_of(snapshot, partitions)
+            refuse_planned(snapshot, chosen.found)
+        slices, _ = newest_slices_of(snapshot, partitions)
         for file_slice in slices:
             replaced.setdefault(file_slice.partition, []).append(file_slice.file_id)
     transaction.warnings += warnings
@@ -566,31 +550,5 @@ def _replace(
         if plan.bucket is not None:  # what is there is replaced: each bucket gets a new file group
             frame = engine.tag(frame, plan.storage, {}, lookup_task(plan))
         stats = _route_and_write(engine, frame, {}, plan, phases, transaction, context, new_files_only=True)
-    dropped = None if stats else _rows_of(slices, snapshot)
+    dropped = None if stats else rows_of(slices, snapshot)
     return _finish(run, transaction, table, stats, replaced, dropped_rows=dropped)
-
-
-def _refuse_planned(snapshot: TableSnapshot, partitions: Sequence[str]) -> None:
-    """Refuse to delete partitions with file groups in a pending compaction.
-
-    Raises:
-        UnsupportedError: the compaction, and how many file groups.
-    """
-    planned = {g: at for g, at in pending_compactions(snapshot).items() if g[0] in partitions}
-    if planned:
-        raise UnsupportedError(
-            f"{len(planned)} file groups of these partitions are in the pending compaction {min(planned.values())}",
-            table=snapshot.storage.uri,
-            remedy="run or unschedule the compaction, then delete the partitions.",
-            instants=sorted(set(planned.values())),
-        )
-
-
-def _rows_of(slices: Sequence[FileSlice], snapshot: TableSnapshot) -> int | None:
-    """Row count of base files by their commits; None where one is no longer active."""
-    paths = {s.base_file.path for s in slices if s.base_file is not None}
-    wrote = {s.base_file.instant for s in slices if s.base_file is not None}
-    stats = [s for i in snapshot.instants if i.time in wrote for s in snapshot.commits.get(i).stats]
-    written = {s.path.lstrip("/"): s.num_writes for s in stats}
-    rows = {p: n for p, n in written.items() if p in paths}
-    return sum(rows.values()) if rows.keys() == paths else None

@@ -1,0 +1,61 @@
+"""Merge-on-read tables on Spark: random writes beside a model of the rows, and records that were deleted in a log."""
+
+import os
+import random
+
+import pytest
+
+from hudi_timeline import HudiTable
+
+OPTIONS = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "p",
+    "hoodie.datasource.write.precombine.field": "ts",
+}
+DDL = "id string, p string, ts long, v double"
+STEPS = 100 if os.environ.get("HUDI_SOAK") else 12
+
+
+def held(session, path):
+    found = session.read.format("hudi").load(path).select("id", "p", "ts", "v").collect()
+    return sorted(tuple(r) for r in found)
+
+
+@pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE"])
+def test_random_writes_agree_with_a_model(session, tmp_path, index):
+    draw = random.Random(index)
+    path, model = str(tmp_path / "t"), {}
+    options = {**OPTIONS, "hoodie.index.type": index, "hoodie.compact.inline.max.delta.commits": "3"}
+    if index == "SIMPLE":
+        options["hoodie.parquet.small.file.limit"] = "0"
+    done = []
+    for step in range(STEPS):
+        kind = draw.choice(["upsert", "upsert", "delete", "insert"]) if model else "upsert"
+        ids = {str(draw.randrange(12)) for _ in range(4)}
+        if kind == "insert":
+            ids -= set(model)
+        elif kind == "delete":
+            ids &= set(model)
+        if not ids:
+            continue
+        done.append(kind)
+        home = {i: model[i][1] if i in model and index == "SIMPLE" else draw.choice("ab") for i in ids}
+        if index == "SIMPLE":
+            home = {i: "ab"[int(i) % 2] for i in ids}
+        if kind == "delete":
+            home = {i: model[i][1] for i in ids}
+        rows = [(i, home[i], step + 1, float(step)) for i in sorted(ids)]
+        frame = session.createDataFrame(rows, DDL)
+        write = {**options, "hoodie.datasource.write.operation": kind}
+        frame.write.format("hudi").options(**write).mode("append").save(path)
+        for row in rows:
+            if kind == "delete":
+                model.pop(row[0], None)
+            else:
+                model[row[0]] = row
+        assert held(session, path) == sorted(model.values()), done
+    table = HudiTable.open(path)
+    assert {i.action for i in table.timeline.completed_writes()} >= {"deltacommit", "commit"}
+    assert [f for f in table.verify() if f.severity == "error"] == []

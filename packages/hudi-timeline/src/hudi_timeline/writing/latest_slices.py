@@ -1,0 +1,92 @@
+"""Latest file slices that a write looks for keys in, and adds to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hudi_format.errors import UnsupportedError
+from hudi_format.model import BaseFile, FileSlice
+from hudi_format.schema.meta_fields import with_meta
+from hudi_index.lookup import LoggedFiles, LookupTask
+from hudi_timeline.file_system_view.file_slices import CommittedLogs, newest_slices_of, pending_compactions
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.reading.merged_query import slice_merge
+from hudi_timeline.writing.bucket_index import with_groups
+from hudi_timeline.writing.write_plan import Plan, lookup_task
+
+
+@dataclass(frozen=True)
+class LatestSlices:
+    """Latest file slices of a table, or of some partitions.
+
+    Attributes:
+        slices: by partition.
+        committed: ranges of their log files.
+    """
+
+    slices: Mapping[str, Sequence[FileSlice]]
+    committed: CommittedLogs
+
+    @classmethod
+    def of(cls, snapshot: TableSnapshot, partitions: Sequence[str] | None) -> LatestSlices:
+        """Slices of the given partitions; None for all."""
+        out: dict[str, list[FileSlice]] = {p: [] for p in partitions or ()}
+        found, committed = newest_slices_of(snapshot, partitions)
+        for file_slice in found:
+            out.setdefault(file_slice.partition, []).append(file_slice)
+        return cls(out, committed)
+
+    @property
+    def base_files(self) -> dict[str, list[BaseFile]]:
+        """Base files by partition: where the indexes look for keys."""
+        return {p: [s.base_file for s in of if s.base_file is not None] for p, of in self.slices.items()}
+
+    def look_up(self, plan: Plan, snapshot: TableSnapshot, *, keys: bool = False) -> LookupTask:
+        """Look-up in these slices; with their logs, which may have deleted a key.
+
+        Args:
+            keys: they are looked for also where the index needs no look-up.
+
+        Raises:
+            UnsupportedError: as `with_groups`.
+        """
+        task = with_groups(lookup_task(plan), self.slices, table=plan.storage.uri, looks=keys)
+        logs = {
+            s.base_file.path: s.log_files
+            for of in self.slices.values()
+            for s in of
+            if s.base_file is not None and s.log_files
+        }
+        if not logs:
+            return task
+        table = snapshot.schema
+        schema = with_meta(table) if snapshot.config.populate_meta_fields else table
+        logged = LoggedFiles(logs, slice_merge(snapshot), schema, self.committed)
+        return replace(task, logged=logged, only_living=plan.operation == "insert")
+
+
+def refuse_planned(snapshot: TableSnapshot, partitions: Sequence[str]) -> None:
+    """Refuse to delete partitions with file groups in a pending compaction.
+
+    Raises:
+        UnsupportedError: the compaction, and how many file groups.
+    """
+    planned = {g: at for g, at in pending_compactions(snapshot).items() if g[0] in partitions}
+    if planned:
+        raise UnsupportedError(
+            f"{len(planned)} file groups of these partitions are in the pending compaction {min(planned.values())}",
+            table=snapshot.storage.uri,
+            remedy="run or unschedule the compaction, then delete the partitions.",
+            instants=sorted(set(planned.values())),
+        )
+
+
+def rows_of(slices: Sequence[FileSlice], snapshot: TableSnapshot) -> int | None:
+    """Row count of base files by their commits; None where one is no longer active."""
+    paths = {s.base_file.path for s in slices if s.base_file is not None}
+    wrote = {s.base_file.instant for s in slices if s.base_file is not None}
+    stats = [s for i in snapshot.instants if i.time in wrote for s in snapshot.commits.get(i).stats]
+    written = {s.path.lstrip("/"): s.num_writes for s in stats}
+    rows = {p: n for p, n in written.items() if p in paths}
+    return sum(rows.values()) if rows.keys() == paths else None

@@ -1,0 +1,88 @@
+import pyarrow as pa
+import pytest
+
+from hudi_format.errors import DuplicateKeyError
+from hudi_timeline import HudiTable
+
+SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.float64())])
+LOGS = {"hoodie.parquet.small.file.limit": "0", "hoodie.compact.inline.max.delta.commits": "100"}
+
+
+def rows(*given):
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, r, strict=True)) for r in given], schema=SCHEMA)
+
+
+def held(t):
+    return sorted((r["id"], r["p"], r["v"]) for r in t.read().to_arrow().to_pylist())
+
+
+def made(path, **options):
+    t = HudiTable.create(
+        str(path), SCHEMA, name="t", table_type="MERGE_ON_READ", record_keys=["id"], partition_fields=["p"],
+        ordering_fields=["ts"], options=options,
+    )  # fmt: skip
+    t.bulk_insert(rows(("1", "a", 1, 1.0), ("2", "a", 1, 2.0)), options={**LOGS, **options})
+    return t
+
+
+@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
+def test_a_record_that_was_deleted_in_a_log_and_inserted_anew_is_updated_once(tmp_path, index):
+    options = {**LOGS, "hoodie.index.type": index}
+    t = made(tmp_path / "t", **{"hoodie.index.type": index})
+    t.delete(pa.table({"id": ["1"], "p": ["a"]}), options=options)
+    t.insert(rows(("1", "a", 2, 10.0)), options=options)
+    for v in (11.0, 12.0):
+        t.upsert(rows(("1", "a", 3, v), ("2", "a", 3, v)), options=options)
+        assert held(t) == [("1", "a", v), ("2", "a", v)]
+    assert t.verify() == []
+
+
+@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM"])
+def test_a_record_that_a_log_deleted_comes_back_in_its_place(tmp_path, index):
+    options = {**LOGS, "hoodie.index.type": index}
+    t = made(tmp_path / "t")
+    t.delete(pa.table({"id": ["1"], "p": ["a"]}), options=options)
+    result = t.upsert(rows(("1", "a", 2, 10.0)), options=options)
+    assert result.files_written == 0
+    assert held(t) == [("1", "a", 10.0), ("2", "a", 2.0)]
+
+
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
+def test_a_record_that_moves_to_and_fro_is_in_one_place(tmp_path, index):
+    options = {**LOGS, "hoodie.index.type": index}
+    t = made(tmp_path / "t", **{"hoodie.index.type": index})
+    for ts, p in enumerate("babcab", 2):
+        t.upsert(rows(("1", p, ts, float(ts))), options=options)
+        assert held(t) == sorted([("1", p, float(ts)), ("2", "a", 2.0)])
+    t.delete(pa.table({"id": ["1"], "p": ["b"]}), options=options)
+    assert held(t) == [("2", "a", 2.0)]
+    t.upsert(rows(("1", "c", 20, 20.0)), options=options)
+    assert held(t) == [("1", "c", 20.0), ("2", "a", 2.0)]
+
+
+def test_a_key_that_a_log_deleted_is_new_to_an_insert_that_looks_for_known_ones(tmp_path):
+    t = made(tmp_path / "t")
+    t.delete(pa.table({"id": ["1"], "p": ["a"]}), options=LOGS)
+    policy = "hoodie.datasource.insert.dup.policy"
+    with pytest.raises(DuplicateKeyError, match="1 rows have a key"):
+        t.insert(rows(("1", "a", 2, 5.0), ("2", "a", 2, 5.0)), options={**LOGS, policy: "fail"})
+    t.insert(rows(("1", "a", 2, 5.0), ("2", "a", 2, 5.0)), options={**LOGS, policy: "drop"})
+    assert held(t) == [("1", "a", 5.0), ("2", "a", 2.0)]
+
+
+def test_flagged_deletes_in_logs_count_too(tmp_path):
+    schema = SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))
+    t = HudiTable.create(
+        str(tmp_path / "t"), schema, name="t", table_type="MERGE_ON_READ", record_keys=["id"], partition_fields=["p"],
+        ordering_fields=["ts"],
+    )  # fmt: skip
+
+    def flagged(key, ts, v, gone):
+        row = {"id": key, "p": "a", "ts": ts, "v": v, "_hoodie_is_deleted": gone}
+        return pa.Table.from_pylist([row], schema=schema)
+
+    t.bulk_insert(flagged("1", 1, 1.0, False), options=LOGS)
+    t.upsert(flagged("1", 2, 1.0, True), options=LOGS)
+    t.insert(flagged("1", 3, 3.0, False), options=LOGS)
+    t.upsert(flagged("1", 4, 4.0, False), options=LOGS)
+    assert held(t) == [("1", "a", 4.0)]
