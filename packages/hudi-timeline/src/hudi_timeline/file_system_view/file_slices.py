@@ -287,14 +287,15 @@ def newest_slices(
     return file_slices(snapshot.checked_latest_of(FileView.of_listing(found), list(found), written))
 
 
-def newest_slices_of(
+def newest_slices_of(snapshot: TableSnapshot, partitions: Iterable[str] | None = None) -> list[FileSlice]:
+    """Newest slices of a table of either type, in all or some partitions, sorted by group."""
+    return newest_with_ranges(snapshot, partitions)[0]
+
+
+def newest_with_ranges(
     snapshot: TableSnapshot, partitions: Iterable[str] | None = None
 ) -> tuple[list[FileSlice], CommittedLogs]:
-    """Newest slices of a table of either type, sorted by group, and committed ranges of logs.
-
-    Args:
-        partitions: None for all.
-    """
+    """Newest slices as of `newest_slices_of`, and the committed ranges of their log files."""
     if snapshot.config.table_type != MERGE_ON_READ:
         return snapshot.slices(partitions), {}
     written = snapshot.written()

@@ -9,7 +9,7 @@ from hudi_format.errors import UnsupportedError
 from hudi_format.model import BaseFile, FileSlice
 from hudi_format.schema.meta_fields import with_meta
 from hudi_index.lookup import LoggedFiles, LookupTask
-from hudi_timeline.file_system_view.file_slices import CommittedLogs, newest_slices_of, pending_compactions
+from hudi_timeline.file_system_view.file_slices import CommittedLogs, newest_with_ranges, pending_compactions
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.reading.merged_query import slice_merge
 from hudi_timeline.writing.bucket_index import with_groups
@@ -32,7 +32,7 @@ class LatestSlices:
     def of(cls, snapshot: TableSnapshot, partitions: Sequence[str] | None) -> LatestSlices:
         """Slices of the given partitions; None for all."""
         out: dict[str, list[FileSlice]] = {p: [] for p in partitions or ()}
-        found, committed = newest_slices_of(snapshot, partitions)
+        found, committed = newest_with_ranges(snapshot, partitions)
         for file_slice in found:
             out.setdefault(file_slice.partition, []).append(file_slice)
         return cls(out, committed)

@@ -539,7 +539,7 @@ def _replace(
             partitions, warnings = chosen.found, chosen.warnings()
             replaced = {p: [] for p in chosen.listed}
             refuse_planned(snapshot, chosen.found)
-        slices, _ = newest_slices_of(snapshot, partitions)
+        slices = newest_slices_of(snapshot, partitions)
         for file_slice in slices:
             replaced.setdefault(file_slice.partition, []).append(file_slice.file_id)
     transaction.warnings += warnings
