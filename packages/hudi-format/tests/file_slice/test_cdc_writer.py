@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.errors import StorageError
 from hudi_format.file_slice.cdc_writer import CdcSettings, CdcWriter, cdc_schema
 from hudi_format.file_slice.writer import FileSpec, Incoming, RowCounter, concat_file, merge_file, stamp
@@ -117,14 +118,22 @@ KEYS = st.sampled_from("abcdefgh")
     old=st.dictionaries(KEYS, st.integers(0, 99), min_size=1),
     new=st.dictionaries(KEYS, st.tuples(st.integers(100, 199), st.booleans()), min_size=1),
     block_bytes=st.sampled_from([1, 60, 1 << 20]),
+    limit=st.sampled_from([None, MemoryLimit(1)]),
 )
-def test_the_changes_of_a_merge_are_logged_as_what_they_were(tmp_path_factory, mode, old, new, block_bytes):
+def test_the_changes_of_a_merge_are_logged_as_what_they_were(
+    tmp_path_factory, mode, old, new, block_bytes, limit
+):
     storage = LocalStorage(str(tmp_path_factory.mktemp("t")))
     base = stored(storage, old)
     kinds = np.array([DATA_DELETED if gone else DATA for _, gone in new.values()], np.uint8)
     incoming = Incoming(records({k: n for k, (n, _) in new.items()}), kinds=kinds)
     stat = merge_file(
-        storage, spec("2"), base, incoming, changes=changes_to(storage, mode, block_bytes=block_bytes)
+        storage,
+        spec("2"),
+        base,
+        incoming,
+        changes=changes_to(storage, mode, block_bytes=block_bytes),
+        limit=limit,
     )
     wanted = [
         expected(mode, "d", k, n, None) if new[k][1] else expected(mode, "u", k, n, new[k][0])

@@ -29,13 +29,17 @@ EVENT_TIME = {WRITE + "payload.class": "org.apache.hudi.common.model.DefaultHood
 HISTORIES = {
     "upsert": (["insert", "upsert", "delete"], EVENT_TIME),
     "global": (["bulk_insert", "upsert", "insert_overwrite"], {"hoodie.index.type": "GLOBAL_BLOOM"}),
+    "logged": (
+        ["insert", "upsert", "insert", "delete"],
+        {"hoodie.table.cdc.enabled": "true", "hoodie.table.cdc.supplemental.logging.mode": "DATA_BEFORE_AFTER"},
+    ),
     "replace": (["insert", "insert_overwrite_table"], {WRITE + "hive_style_partitioning": "true"}),
 }  # fmt: skip
 SCHEMA = pa.schema(
     [("id", pa.string()), ("p", pa.string()), ("ts", pa.int64())]
     + [(f"v{n}", kind) for n, (kind, _) in enumerate(KINDS.values())]
 )
-_TOKEN = re.compile(r"_\d+-\d+-\d+_")
+_TOKEN = re.compile(r"_\d+-\d+-\d+([_.])")
 # Durations and sizes: a footer holds the writer's instant and its file's name.
 _MEASURED = {"runtimeStats", "totalWriteBytes", "fileSizeInBytes"}
 
@@ -67,7 +71,7 @@ def _commits(path):
                 )
                 for name in _MEASURED:
                     assert stat.pop(name) is not None
-        text = _TOKEN.sub("_<token>_", json.dumps(found, sort_keys=True))
+        text = _TOKEN.sub(r"_<token>\1", json.dumps(found, sort_keys=True))
         for known in (groups, instants):
             for name, place in known.items():
                 text = text.replace(name, place)
@@ -85,6 +89,15 @@ def _rows(path):
     return table.drop_columns(own).append_column("commit", order).sort_by(
         [("_hoodie_record_key", "ascending"), ("_hoodie_partition_path", "ascending")]
     )  # fmt: skip
+
+
+def _changes(path):
+    """What the table says of its changes, commits by their order."""
+    found = HudiTable.open(str(path)).read_changes("000", images="struct").to_arrow()
+    times = sorted(set(found["ts_ms"].to_pylist()))
+    return sorted(
+        repr((times.index(c["ts_ms"]), c["op"], c["before"], c["after"])) for c in found.to_pylist()
+    )
 
 
 @pytest.mark.req("NEW-02", "WR-07")
@@ -108,5 +121,6 @@ def test_generated_rows_leave_the_same_rows_and_commits(spark, tmp_path, history
             frame.write.format("hudi").options(**given).mode("append").save(str(theirs))
         assert _rows(theirs) == _rows(ours)
         assert _commits(theirs) == _commits(ours)
+        assert _changes(theirs) == _changes(ours)
 
     check()

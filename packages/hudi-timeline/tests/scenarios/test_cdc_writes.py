@@ -4,8 +4,10 @@ For every operation, in all logging modes, under several payloads, on both table
 through with its table: cleanings, rollbacks, savepoints, restores, archival, verify.
 """
 
+import datetime
 import random
 from collections import Counter
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -14,6 +16,12 @@ from hudi_format.errors import ConflictingOptionError, CorruptFileError
 from hudi_format.file_names import parse_base_file, parse_cdc_file
 from hudi_format.model import CDC_MODES
 from hudi_timeline import HudiTable
+from hudi_timeline.services.deduplicate import DedupeType, deduplicate
+from hudi_timeline.services.table_service import ServiceContext
+from hudi_timeline.writing.local_engine import LocalEngine
+from hudi_timeline.writing.operation import execute
+from hudi_timeline.writing.tasks import TaskToken, as_written
+from hudi_timeline.writing.workers import write_bucket
 
 SCHEMA = pa.schema(
     [
@@ -245,6 +253,114 @@ def test_tables_without_meta_columns_log_their_keys(tmp_path):
     before, last = state(table), table.timeline.completed_writes()[-1].time
     table.upsert(rows(("k1", "a", 2, "2", {}), ("k5", "a", 2, "5", {})))
     assert applied(before, changes(table, last)) == state(table)
+
+
+def test_a_deduplication_logs_the_rows_that_it_takes_out(tmp_path):
+    table = make(tmp_path / "t")
+    for step in range(3):
+        table.insert(
+            rows(("k1", "a", step, str(step), {}), (f"k{step * 2 + 3}", "a", 1, "x", {})), options=QUIET
+        )
+    before, last = state(table), table.timeline.completed_writes()[-1].time
+    context = ServiceContext(table._storage)
+    assert deduplicate(context, "a", kind=DedupeType.UPSERT).rows == 2
+    found = changes(table, last)
+    assert applied(before, found) == state(table)
+    assert [(c["op"], c["before"]["v"]) for c in found] == [("d", "0"), ("d", "1")]
+    assert len(cdc_files(table)) == 3
+    assert table.verify() == []
+
+
+WIDE = pa.schema(
+    [
+        ("k", pa.string()),
+        ("small", pa.decimal128(5, 2)),
+        ("large", pa.decimal128(38, 10)),
+        ("flag", pa.bool_()),
+        ("i", pa.int32()),
+        ("f", pa.float32()),
+        ("g", pa.float64()),
+        ("raw", pa.binary()),
+        ("day", pa.date32()),
+        ("at", pa.timestamp("us", tz="UTC")),
+        ("local", pa.timestamp("us")),
+        ("of", pa.map_(pa.string(), pa.list_(pa.int64()))),
+        ("rows", pa.list_(pa.struct([("x", pa.int32()), ("y", pa.map_(pa.string(), pa.string()))]))),
+    ]
+)
+
+
+def wide(step, numbers):
+    def value(i):
+        return {
+            "k": f"k{i}", "small": Decimal(i) / 4, "large": Decimal(step) + Decimal(i) / 1024,
+            "flag": i % 2 == 0, "i": i - 2, "f": i / 2, "g": i / 3, "raw": bytes([0, 255, i]),
+            "day": datetime.date(1969, 12, 28 + i % 4), "at": datetime.datetime(2026, 1, 1, step, tzinfo=datetime.UTC),
+            "local": datetime.datetime(1960, 1, 1, i), "of": [("a", [i, None]), ("", [])],
+            "rows": [{"x": None, "y": [("é", None)]}, None],
+        }  # fmt: skip
+
+    return pa.Table.from_pylist([value(i) if i % 4 else {"k": f"k{i}"} for i in numbers], schema=WIDE)
+
+
+@pytest.mark.parametrize("mode", CDC_MODES)
+def test_values_of_all_types_are_logged_as_they_are(tmp_path, mode):
+    path = tmp_path / "t"
+    table = HudiTable.create(path, WIDE, name="t", record_keys=["k"], options={ENABLED: "true", MODE: mode})
+
+    def everything():
+        return counted(table.read(columns=WIDE.names).to_arrow().to_pylist())
+
+    table.insert(wide(0, range(9)))
+    before, last = everything(), table.timeline.completed_writes()[-1].time
+    table.upsert(wide(1, range(0, 12, 2)))
+    after, end = everything(), table.timeline.completed_writes()[-1].time
+    assert applied(before, changes(table, last)) == after
+    table.delete(wide(0, [1, 2, 3, 4]))
+    assert applied(after, changes(table, end)) == everything()
+
+
+def test_files_of_attempts_that_lost_go_with_the_commit(tmp_path):
+    """Two attempts of one task: each leaves a base file and a file of changes, of which the commit names one."""
+    table = make(tmp_path / "t")
+    table.insert(rows(("k1", "a", 1, "1", {}), ("k3", "a", 1, "3", {})))
+    engine, twice = LocalEngine(1), []
+
+    def write(frame, context, routing):
+        twice.append(LocalEngine.write(engine, frame, context, routing))
+        attempt = TaskToken(0, 0, 1)
+        mine = as_written(frame.rows, context.row_schema())
+        twice.append(write_bucket(context, routing.buckets[0], mine, attempt))
+        assert len(cdc_files(table)) == 2
+        return twice[1]
+
+    engine.write = write
+    given = {**QUIET, "hoodie.datasource.write.operation": "upsert"}
+    result = execute(engine, table._storage, rows(("k1", "a", 2, "2", {})), given)
+    assert cdc_files(table) == [f for s in result.write_stats for f in s.cdc_files]
+    assert "_0-0-1.cdc" in cdc_files(table)[0]
+    assert table.verify() == []
+
+
+@pytest.mark.parametrize("mode", CDC_MODES)
+def test_merge_on_read_tables_log_what_is_merged_into_small_files(tmp_path, mode):
+    """Records of log files are changes themselves."""
+    table = make(tmp_path / "t", mode, table_type="MERGE_ON_READ")
+    writes = [
+        lambda: table.insert(rows(*((f"k{n}", "a", 1, "1", {}) for n in range(4))), options=QUIET),
+        lambda: table.insert(rows(("k7", "a", 1, "7", {})), options=QUIET),
+        lambda: table.upsert(rows(("k1", "a", 2, "2", {}), ("k9", "b", 1, "9", {})), options=QUIET),
+        lambda: table.delete(rows(("k2", "a", 3, "", {})), options=QUIET),
+    ]
+    before, last, logged = Counter(), "000", []
+    for write in writes:
+        result = write()
+        check_files(table, result)
+        logged.append(sum(len(s.cdc_files) for s in result.write_stats))
+        assert applied(before, changes(table, last)) == state(table)
+        before, last = state(table), result.instant
+    assert logged == [0, 1, 0, 0]
+    assert table.verify() == []
 
 
 # --- options ---------------------------------------------------------------------------------------------

@@ -12,16 +12,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hudi_format.errors import OptionError, UnsupportedError
 from hudi_format.file_names import base_file_name
+from hudi_format.file_slice.cdc_writer import CdcSettings, CdcWriter
 from hudi_format.model import BaseFile, WriteStat, join_path
 from hudi_format.parquet.layout import ParquetConfig
 from hudi_format.parquet.writer import BaseFileWriter
-from hudi_format.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, RECORD_KEY
+from hudi_format.schema.avro import from_avro, to_avro
+from hudi_format.schema.evolution import conform
+from hudi_format.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, META_COLUMNS, RECORD_KEY
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.key_observer import BloomObserver
@@ -106,7 +110,11 @@ def deduplicate(
         transaction.inflight(
             {partition: [WriteStat(f.file.file_id, "", partition, f.file.instant) for f in found]}
         )
-        stats = [_rewrite(storage, transaction.instant, f) for f in found]
+        schema = from_avro(schema_text)
+        cdc = None
+        if table.cdc_enabled:
+            cdc = CdcSettings(table.cdc_mode, to_avro(schema, table.name))
+        stats = [_rewrite(storage, transaction.instant, f, schema, cdc) for f in found]
         transaction.commit(stats, schema_text=schema_text)
     return _result(found, transaction.instant)
 
@@ -165,18 +173,25 @@ def _read(storage: Storage, file: BaseFile, columns: list[str] | None = None) ->
         return pq.ParquetFile(source).read(columns)
 
 
-def _rewrite(storage: Storage, instant: str, found: _Found) -> WriteStat:
-    """Rewrite a file group without the removed rows."""
+def _rewrite(
+    storage: Storage, instant: str, found: _Found, schema: pa.Schema, cdc: CdcSettings | None
+) -> WriteStat:
+    """Rewrite a file group without the removed rows.
+
+    Args:
+        schema: the table's columns without meta columns.
+        cdc: how the removed rows are logged; None where the table logs no changes.
+    """
     old = found.file
     with storage.open_input(old.path) as source:
         file = pq.ParquetFile(source)
         footer = {k.decode(): v.decode("utf-8", "replace") for k, v in (file.metadata.metadata or {}).items()}
         table = file.read()
-    keep = pa.array([True] * table.num_rows).to_pylist()
-    for place in found.losers:
-        keep[place] = False
+    gone = np.zeros(table.num_rows, dtype=bool)
+    gone[list(found.losers)] = True
     name = base_file_name(old.file_id, _TOKEN, instant)
-    table = table.filter(pa.array(keep))
+    logged = {} if cdc is None else _log_removed(storage, instant, old, table, gone, schema, cdc)
+    table = table.filter(pa.array(~gone))
     column = table.schema.get_field_index(FILE_NAME)
     table = table.set_column(column, table.schema.field(column), pa.repeat(name, table.num_rows))
     path = join_path(old.partition, name)
@@ -198,7 +213,33 @@ def _rewrite(storage: Storage, instant: str, found: _Found) -> WriteStat:
         num_deletes=len(found.losers),
         total_write_bytes=size,
         file_size_in_bytes=size,
+        extra=logged,
     )
+
+
+def _log_removed(
+    storage: Storage,
+    instant: str,
+    old: BaseFile,
+    rows: pa.Table,
+    gone: np.ndarray,
+    schema: pa.Schema,
+    cdc: CdcSettings,
+) -> dict[str, object]:
+    """Write the CDC file of the removed rows; returns its entry of the write statistic."""
+    changes = CdcWriter(
+        storage, cdc, schema, partition=old.partition, file_id=old.file_id, instant=instant, write_token=_TOKEN
+    )  # fmt: skip
+    markers.create(storage, instant, old.partition, changes.name, markers.APPEND)
+    flush(storage, [markers.marker_path(instant, old.partition, changes.name, markers.APPEND)], written=False)
+    data = conform(rows.select([n for n in rows.schema.names if n not in META_COLUMNS]), schema)
+    stored = data.add_column(0, RECORD_KEY, rows.column(RECORD_KEY))
+    with changes:
+        stays = np.full(int((~gone).sum()), -1, dtype=np.int64)
+        changes.met(stored, gone, stays, data)
+        entry = changes.close()
+    flush(storage, [changes.path])
+    return entry
 
 
 def _result(found: Sequence[_Found], instant: str = "") -> DedupeResult:
