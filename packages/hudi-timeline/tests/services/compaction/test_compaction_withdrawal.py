@@ -7,7 +7,7 @@ from hudi_format.storage.open import open_storage
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.testing.table_builder import TableBuilder
 from hudi_timeline.timeline.action_metadata import CompactionPlan, parse_action
-from hudi_timeline.timeline.instant import COMPACTION, INFLIGHT, REQUESTED, instant_path
+from hudi_timeline.timeline.instant import COMPACTION, INFLIGHT, REQUESTED
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def rows(made):
 
 def planned(made):
     (instant,) = made.table.timeline.pending(COMPACTION)
-    path = instant_path(instant.time, COMPACTION, REQUESTED)
+    path = instant.path_in(REQUESTED)
     plan = parse_action(COMPACTION, REQUESTED, made.storage.read(path))
     assert isinstance(plan, CompactionPlan)
     return {o.file_id for o in plan.operations}
@@ -36,7 +36,7 @@ def planned(made):
 @pytest.mark.parametrize("begun", [False, True])
 def test_a_plan_leaves_the_timeline_and_the_slices_can_be_planned_again(made, begun):
     if begun:  # and left dead
-        made.storage.create(instant_path(made.at("plan"), COMPACTION, INFLIGHT), b"")
+        made.storage.create(made.path_of(made.at("plan"), COMPACTION, INFLIGHT), b"")
     dry = made.table.unschedule_compaction(made.at("plan"), dry_run=True)
     assert len(planned(made)) == 2
     done = made.table.unschedule_compaction(made.at("plan"))

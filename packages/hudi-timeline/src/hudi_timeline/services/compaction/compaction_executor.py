@@ -144,7 +144,7 @@ def rolled_back(snapshot: TableSnapshot, instant: Instant) -> TableSnapshot:
     for rollback in snapshot.timeline.pending(ROLLBACK):
         plan = read_plan(snapshot.storage, rollback)
         if plan is not None and target_of(plan).time == instant.time:
-            rollback_executor.execute(snapshot.storage, rollback.time, plan)
+            rollback_executor.execute(snapshot, rollback.time, plan)
             snapshot = snapshot.reloaded()
     return snapshot
 

@@ -32,7 +32,7 @@ from hudi_timeline.services.compaction.pending_plans import (
 )
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.action_metadata import CompactionOperation, CompactionPlan
-from hudi_timeline.timeline.instant import COMPACTION, REQUESTED, instant_path
+from hudi_timeline.timeline.instant import REQUESTED
 from hudi_timeline.transaction.rollback_guard import refuse_alive
 
 log = logging.getLogger("hudi")
@@ -112,7 +112,7 @@ def unschedule(
         found = _checked(context, snapshot, instant)
         result = _result(snapshot, found, chosen)
         rolled_back(snapshot, found.instant)
-        path = instant_path(instant, COMPACTION, REQUESTED)
+        path = found.instant.path_in(REQUESTED)
         context.check_lock()
         if result.gone:
             storage.delete(path)
