@@ -33,6 +33,7 @@ from hudi_spark.session import configure as configure
 from hudi_spark.session import disable as disable
 from hudi_spark.session import enable as enable
 from hudi_spark.session import enabled as enabled
+from hudi_spark.writing.compaction import compact as compact
 from hudi_spark.writing.writer import last_commit as last_commit
 
 __version__: str
@@ -69,6 +70,7 @@ __all__ = [
     "WriteConflictError",
     "WriteFailedError",
     "__version__",
+    "compact",
     "configure",
     "disable",
     "enable",

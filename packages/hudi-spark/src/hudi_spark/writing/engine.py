@@ -44,6 +44,7 @@ from hudi_spark.types import (
 )
 from hudi_spark.writing.bucket_partitioner import place, slots, spread
 from hudi_spark.writing.bulk_insert_sort import ordered
+from hudi_spark.writing.compaction import run_on_spark
 from hudi_spark.writing.key_columns import nested_field, partition_path, record_key, refused_field
 from hudi_spark.writing.key_lookup import ROW_ID, Lookup, one_per_key
 from hudi_spark.writing.stored_keys import FILE_ID, file_id, stored_keys
@@ -58,6 +59,7 @@ from hudi_spark.writing.write_tasks import (
 )
 from hudi_timeline.progress import AUTO, OFF
 from hudi_timeline.reading.scan import Scan
+from hudi_timeline.services.compaction.slice_tasks import CompactionTask
 from hudi_timeline.validation.row_rules import Screening
 from hudi_timeline.writing.engine import DATA, PrepareTask
 from hudi_timeline.writing.local_engine import LocalEngine
@@ -380,6 +382,9 @@ class SparkEngine:
         if self._spark.conf.get(ARROW_ROWS) in (_SPARK_DEFAULT_ROWS, BATCH_ROWS):
             return setting(self._spark, ARROW_ROWS, BATCH_ROWS)
         return nullcontext()
+
+    def compact(self, tasks: Sequence[CompactionTask]) -> list[WriteStat | None]:
+        return run_on_spark(self._spark, tasks)
 
     def release(self, frame: SparkFrame | None) -> None:
         # All that was kept for the write: the caller has the frame of before the tagging.

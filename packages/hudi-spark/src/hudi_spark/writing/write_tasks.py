@@ -14,9 +14,11 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from hudi_format.errors import (
+    CorruptFileError,
     HudiError,
     InvalidOptionError,
     MergeFunctionError,
+    MissingFileError,
     OrderingValueError,
     PartitionPathError,
     RecordKeyError,
@@ -28,6 +30,7 @@ from hudi_format.keygen.record_keys import made_up_keys, partition_paths, record
 from hudi_format.model import WriteStat
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from hudi_timeline.services.compaction.slice_tasks import CompactionTask, run_task
 from hudi_timeline.writing.bulk_insert import write_stream
 from hudi_timeline.writing.engine import PrepareTask
 from hudi_timeline.writing.local_engine import check_ordering
@@ -141,6 +144,23 @@ class WriteStream:
             yield _status(ERROR, e)
 
 
+@dataclass(frozen=True)
+class CompactSlices:
+    """Worker that compacts file slices; rows are numbers of tasks."""
+
+    tasks: tuple[CompactionTask, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                try:
+                    stat = run_task(self.tasks[number].of_attempt(current_token().attempt_id))
+                except (*_FINAL, CorruptFileError, MissingFileError) as e:
+                    yield _status(ERROR, e)
+                    return
+                yield _status(STATS, [] if stat is None else [stat])
+
+
 def key_columns(task: PrepareTask) -> list[str]:
     """Top-level columns of the rows needed for record keys and partition paths."""
     names = task.schema.names
@@ -173,4 +193,12 @@ class AddKeys:
             yield pa.RecordBatch.from_arrays(columns, names=names).cast(self.schema)
 
 
-__all__ = ["AddKeys", "HudiError", "WriteBuckets", "WriteStream", "current_token", "statuses"]
+__all__ = [
+    "AddKeys",
+    "CompactSlices",
+    "HudiError",
+    "WriteBuckets",
+    "WriteStream",
+    "current_token",
+    "statuses",
+]

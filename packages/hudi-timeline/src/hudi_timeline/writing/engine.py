@@ -23,6 +23,7 @@ from hudi_timeline.writing.tasks import ProfileRow, Routing, WriteContext
 
 if TYPE_CHECKING:
     from hudi_timeline.reading.scan import Scan
+    from hudi_timeline.services.compaction.slice_tasks import CompactionTask
     from hudi_timeline.validation.row_rules import Screened, Screening
     from hudi_timeline.validation.sql_validators import Queries
 
@@ -170,6 +171,14 @@ class Engine(Protocol[D, F]):
         """bulk_insert: evaluate, key and write in one pass, without index.
 
         One open file per partition and task, in `task.order`.  Frees nothing and keeps nothing.
+        """
+        ...
+
+    def compact(self, tasks: Sequence[CompactionTask]) -> list[WriteStat | None]:
+        """Run tasks of a compaction; the results are in any order.
+
+        Raises:
+            HudiError: of the first task that failed.
         """
         ...
 

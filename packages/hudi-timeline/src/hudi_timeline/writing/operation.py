@@ -314,7 +314,9 @@ def _finish(
     if not transaction.committed:  # empty, and hoodie.allow.empty.commit=false
         return _nothing(run, tuple(transaction.warnings))
     with phases("services"):
-        after = inline_services.run(plan.storage, plan.config.services, plan.config.transaction)
+        after = inline_services.run(
+            plan.storage, plan.config.services, plan.config.transaction, runner=run.engine.compact
+        )
     completion = _completion(plan.storage, transaction.instant, table, after.timeline)
     message = CommitNotice(
         transaction.instant,

@@ -477,7 +477,7 @@ def test_a_compaction_that_fails_after_a_write_says_that_the_write_is_there(tabl
     def fail(tasks, threads=None):
         raise CorruptFileError("a block is damaged")
 
-    monkeypatch.setattr("hudi_timeline.services.compaction.compaction.run_on_threads", fail)
+    monkeypatch.setattr("hudi_timeline.writing.local_engine.run_on_threads", fail)
     options = {"hoodie.compact.inline.max.delta.commits": "2"}
     if fatal:
         with pytest.raises(CorruptFileError) as e:

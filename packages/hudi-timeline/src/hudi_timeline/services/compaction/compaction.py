@@ -41,7 +41,7 @@ from hudi_timeline.services.compaction.slice_tasks import (
     stored_schema_text,
 )
 from hudi_timeline.services.table_service import ServiceContext
-from hudi_timeline.timeline.action_metadata import CompactionPlan
+from hudi_timeline.timeline.action_metadata import CompactionOperation, CompactionPlan
 from hudi_timeline.timeline.instant import COMPACTION, REQUESTED, instant_path, zone_of
 from hudi_timeline.timeline.instant_generator import new_instant
 
@@ -168,7 +168,7 @@ def look_into(context: ServiceContext, instant: str | None, config: CompactionCo
     pending = snapshot.timeline.pending(COMPACTION)
     if instant is not None:
         pending = (find_pending(snapshot.timeline, instant, table=snapshot.storage.uri),)
-    operations = []
+    operations: list[CompactionOperation] = []
     for one in pending:
         found = read_pending(snapshot.storage, one)
         listing = list_partition_files(snapshot.storage, {o.partition for o in found.plan.operations})

@@ -35,7 +35,7 @@ from hudi_timeline.services.compaction.slice_tasks import (
     stored_schema_text,
 )
 from hudi_timeline.services.table_service import ServiceContext
-from hudi_timeline.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
+from hudi_timeline.timeline.commit_metadata import COMPACT, SCHEMA_KEY, CommitMetadata
 from hudi_timeline.timeline.instant import (
     COMMIT,
     COMPACTION,
@@ -50,7 +50,7 @@ from hudi_timeline.timeline.instant import (
 from hudi_timeline.timeline.instant_generator import wait_for_next_tick
 from hudi_timeline.transaction import consistency_guard, rollback_executor
 from hudi_timeline.transaction.rollback_guard import refuse_alive
-from hudi_timeline.transaction.rollback_plan import COMPACT, read_plan, target_of
+from hudi_timeline.transaction.rollback_plan import read_plan, target_of
 from hudi_timeline.transaction.write_basis import Basis
 
 log = logging.getLogger("hudi")

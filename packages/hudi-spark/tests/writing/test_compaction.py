@@ -1,0 +1,70 @@
+"""Compaction on Spark: what it does to a table is what it does without a JVM."""
+
+import pyarrow as pa
+import pytest
+
+import hudi_spark
+from hudi_format.errors import CorruptFileError
+from hudi_format.storage.local import LocalStorage
+from hudi_timeline import HudiTable
+from hudi_timeline.timeline.instant import COMPACTION, REQUESTED
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
+SWITCHED_OFF = {"hoodie.compact.inline": "false", "hoodie.parquet.small.file.limit": "0"}
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A table of four file groups, of which three have logs."""
+    t = HudiTable.create(
+        str(tmp_path / "t"), SCHEMA, name="t", table_type="MERGE_ON_READ", record_keys=["id"],
+        partition_fields=["city"], ordering_fields=["ts"],
+    )  # fmt: skip
+    rows = [{"id": f"{c}{n}", "city": c, "ts": 1} for c in "abcd" for n in range(5)]
+    t.upsert(pa.Table.from_pylist(rows, SCHEMA), options=SWITCHED_OFF)
+    rows = [{"id": f"{c}{n}", "city": c, "ts": 2} for c in "abc" for n in range(2)]
+    t.upsert(pa.Table.from_pylist(rows, SCHEMA), options=SWITCHED_OFF)
+    return t.uri
+
+
+def content(path, **how):
+    found = HudiTable.open(path).read(["id", "ts", "_hoodie_commit_seqno"], **how).to_arrow()
+    return sorted(map(tuple, (r.values() for r in found.to_pylist())))
+
+
+@pytest.mark.req("TS-10")
+def test_a_session_plans_and_executes(spark, path):
+    before = content(path)
+    assert len(hudi_spark.compact(spark, path, dry_run=True).plan.operations) == 3
+    planned = hudi_spark.compact(spark, path, mode="schedule")
+    done = hudi_spark.compact(spark, path, mode="execute", instant=planned.scheduled)
+    stats = done.write_stats[planned.scheduled]
+    assert sorted((s.partition, s.num_update_writes, s.num_writes) for s in stats) == [
+        (c, 2, 5) for c in "abc"
+    ]
+    assert content(path) == content(path, query="read_optimized") == before
+    assert HudiTable.open(path).verify(deep=True) == []
+
+
+def test_a_write_on_spark_compacts_on_its_workers(spark, path):
+    frame = spark.createDataFrame([("a0", "a", 3)], "id string, city string, ts long")
+    frame.write.format("hudi").option("hoodie.compact.inline.max.delta.commits", "3").mode("append").save(
+        path
+    )
+    assert [i.action for i in HudiTable.open(path).timeline.instants][-1] == "commit"
+    assert ("a0", 3) in [r[:2] for r in content(path, query="read_optimized")]
+
+
+def test_what_a_worker_finds_damaged_is_told_as_it_is_and_the_plan_stays(spark, path):
+    planned = hudi_spark.compact(spark, path, mode="schedule")
+    operation = planned.plan.operations[0]
+    storage, log = LocalStorage(path), f"{operation.partition}/{operation.log_files[0]}"
+    data = storage.read(log)
+    storage.publish(log, bytes(50) + data[50:])
+    with pytest.raises(CorruptFileError) as e:
+        hudi_spark.compact(spark, path, mode="execute")
+    assert e.value.file == log
+    (pending,) = HudiTable.open(path).timeline.pending(COMPACTION)
+    assert pending.state == REQUESTED
