@@ -11,6 +11,7 @@ import pytest
 from hudi_format.errors import ConflictingOptionError, OptionError, UnsupportedError
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
+from hudi_timeline.file_system_view.file_slices import newest_slices_of
 from hudi_timeline.file_system_view.snapshot import open_snapshot
 from interop import ours
 from interop.spark_process import SparkProcessError
@@ -31,6 +32,7 @@ BASE = {
     WRITE + "partitionpath.field": "p",
     WRITE + "precombine.field": "ts",
     "hoodie.metadata.enable": "false",
+    "hoodie.compact.inline": "false",
 }
 
 
@@ -71,7 +73,7 @@ class Shared:
 
     def groups(self):
         """File id by partition and bucket."""
-        slices = open_snapshot(open_storage(str(self.path))).slices()
+        slices = newest_slices_of(open_snapshot(open_storage(str(self.path))))
         found = {(s.partition, s.file_id[:8]): s.file_id for s in slices}
         assert len(found) == len(slices)
         return found
@@ -79,17 +81,24 @@ class Shared:
 
 @pytest.mark.req("IX-10", "IX-22", "IX-23", "IX-26")
 @pytest.mark.parametrize(
-    ("first", "operation"), [("ours", "bulk_insert"), ("apache", "bulk_insert"), ("apache", "upsert")]
+    ("kind", "first", "operation", "keys", "fields"),
+    [
+        ("COPY_ON_WRITE", "ours", "bulk_insert", ("id",), ""),
+        ("MERGE_ON_READ", "ours", "upsert", ("id", "n"), "n"),
+        ("COPY_ON_WRITE", "apache", "bulk_insert", ("id", "n"), "n"),
+        ("MERGE_ON_READ", "apache", "bulk_insert", ("id",), ""),
+        ("COPY_ON_WRITE", "apache", "upsert", ("id", "n"), ""),
+        ("MERGE_ON_READ", "apache", "upsert", ("id", "n"), "id"),
+    ],
 )
-@pytest.mark.parametrize(("keys", "fields"), [(("id",), ""), (("id", "n"), "n"), (("id", "n"), "")])
-def test_two_writers_go_on_in_the_same_file_groups(tmp_path, pool, first, operation, keys, fields):
+def test_two_writers_go_on_in_the_same_file_groups(tmp_path, pool, kind, first, operation, keys, fields):
     apache = pool.get("0.15.0")
-    index = {**BUCKET} | ({FIELDS: fields} if fields else {})
+    index = {**BUCKET, WRITE + "table.type": kind} | ({FIELDS: fields} if fields else {})
     table = Shared(tmp_path / "t", apache, keys, index)
     if first == "ours":
         HudiTable.create(
             str(table.path), SCHEMA, name="t", record_keys=list(keys), partition_fields=["p"],
-            ordering_fields=["ts"], options=index,
+            ordering_fields=["ts"], table_type=kind, options=index,
         )  # fmt: skip
     table.write(first, operation, rows(IDS))
     groups = table.groups()

@@ -191,6 +191,9 @@ class MergedSource(SnapshotSource):
         wanted = self._wanted()
         listing = snapshot.listing(wanted, written=written)
         slices, committed = checked_slices(snapshot, listing.files, written, wanted=wanted)
+        if (choice := self._buckets()) is not None:
+            dropped = choice.dropped((s.partition, s.file_id) for s in slices)
+            slices = [s for s in slices if (s.partition, s.file_id) not in dropped]
         columns = list(zip(*(_row(s.base_file) for s in slices if s.base_file is not None), strict=True))
         files = SCHEMA.empty_table()
         if columns:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from hudi_format.errors import MissingFileError
 from hudi_format.schema.meta_fields import with_meta
 from hudi_timeline.file_system_view.base_files import FileView, base_files, paths_of
+from hudi_timeline.file_system_view.bucket_files import BucketChoice, bucket_choice
 from hudi_timeline.file_system_view.partition_values import (
     FROM_PATH,
     PartitionColumn,
@@ -149,7 +150,7 @@ class SnapshotSource:
 
     def _plan_of(self, files: pa.Table) -> ScanPlan:
         snapshot = self.snapshot
-        planned = plan_files_table(files)
+        planned = self._in_wanted_buckets(plan_files_table(files))
         if self.paths is not None:
             planned = self.paths.keep(planned)
         plan = ScanPlan(
@@ -171,6 +172,22 @@ class SnapshotSource:
 
         return with_sources(plan, snapshot.storage, snapshot.config)
 
+    def _buckets(self) -> BucketChoice | None:
+        """Buckets that the filter's rows may be in, by the table's bucket index."""
+        if self.predicate is None:
+            return None
+        parts = self.predicate.parts or (self.predicate,)
+        return bucket_choice(self.snapshot.config, self.schema, [(p.expression, p.columns) for p in parts])
+
+    def _in_wanted_buckets(self, files: pa.Table) -> pa.Table:
+        """The files of a `FILES_SCHEMA` table whose bucket may have rows for the filter."""
+        choice = self._buckets()
+        if choice is None or not files.num_rows:
+            return files
+        groups = list(zip(*(files.column(n).to_pylist() for n in ("partition", "file_id")), strict=True))
+        dropped = choice.dropped(groups)
+        return files.filter(pa.array([g not in dropped for g in groups])) if dropped else files
+
     def fates(self) -> Iterator[FileDecision]:
         """Decision for every base file in the table's folders."""
         snapshot = self.snapshot
@@ -181,6 +198,8 @@ class SnapshotSource:
         view = FileView.of_listing(listing.files)
         newest = {b.path: b for b in base_files(snapshot.latest_of(view, partitions))}
         latest = {(b.partition, b.file_id): b for b in newest.values()}
+        choice = self._buckets()
+        other_buckets = choice.dropped(latest) if choice is not None else frozenset()
         written = snapshot.written()
         visible = snapshot.visible()
         for file in sorted(base_files(view.files), key=lambda b: b.path):
@@ -189,7 +208,9 @@ class SnapshotSource:
             if self.paths is not None and file.path not in self.paths:
                 yield FileDecision(file, False, "not below the paths that were given")
             elif file.path in newest:
-                if wanted.get(file.partition, True):
+                if group in other_buckets:
+                    yield FileDecision(file, False, "no key that passes the filter is in its bucket")
+                elif wanted.get(file.partition, True):
                     yield FileDecision(file, True, "the newest file of its group")
                 else:
                     yield FileDecision(file, False, "no row of its partition can pass the filter")

@@ -24,13 +24,14 @@ from hudi_format.file_names import is_bucket_file_id, looks_bucketed
 from hudi_format.keygen.record_keys import KeySpec
 from hudi_format.model import FileSlice, WriteStat
 from hudi_format.parquet.reader import read_keys
-from hudi_index.bucket import DEFAULT_BUCKETS, FEATURE, MOST_BUCKETS, BucketIndex, bucket_number
+from hudi_index.bucket import DEFAULT_BUCKETS, FEATURE, BucketIndex, bucket_number
 from hudi_index.lookup import BUCKET, LookupTask
+from hudi_timeline.file_system_view.bucket_files import recorded_settings
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options import WriteConfig
 from hudi_timeline.options.file_options import HASH_FIELDS, INDEX_TYPE, NUM_BUCKETS
-from hudi_timeline.table_config import INDEX, PROPERTIES_FILE
+from hudi_timeline.table_config import INDEX
 
 # Above this many groups, numbers below `looks_bucketed`'s bound cannot be chance; for fewer, only small ones
 # count: a random id would pass for a bucket's in one of 400,000 tables of one file group.
@@ -50,28 +51,6 @@ def bucketed_files(snapshot: TableSnapshot) -> str:
             break
     small = len(ids) > _FEW_GROUPS or all(is_bucket_file_id(i) and int(i[:8]) < _SMALL_BUCKET for i in ids)
     return ids[0] if small and looks_bucketed(ids) else ""
-
-
-def recorded_settings(
-    properties: Mapping[str, str], commits: Iterable[Mapping[str, str]] = ()
-) -> BucketIndex | None:
-    """Settings that a table says, in its properties or else its newest commit that says any.
-
-    Raises:
-        InvalidOptionError: a number that is none.
-    """
-    for said in (properties, *commits):
-        number, fields = said.get(NUM_BUCKETS, "").strip(), said.get(HASH_FIELDS, "")
-        if not number:
-            continue
-        names = tuple(f.strip() for f in fields.split(",") if f.strip())
-        if not (number.isascii() and number.isdecimal() and 0 < int(number) <= MOST_BUCKETS):
-            raise InvalidOptionError(
-                f"the table says {NUM_BUCKETS}={number!r}, which is no number of buckets", file=PROPERTIES_FILE,
-                remedy=f"correct it in {PROPERTIES_FILE}.", option=NUM_BUCKETS,
-            )  # fmt: skip
-        return BucketIndex(int(number), names)
-    return None
 
 
 def settings(
@@ -277,7 +256,6 @@ __all__ = [
     "as_properties",
     "bucketed_files",
     "properties",
-    "recorded_settings",
     "refuse_second_groups",
     "settings",
     "with_groups",

@@ -1,0 +1,245 @@
+"""Buckets of a table: the settings that it says, and the file groups that a filter needs.
+
+A filter that fixes the hashed key fields, or the record key, to some values needs only the file groups of their
+buckets.  The values are taken out of the expression, and that no other value can pass it is left to Arrow to show, by
+its simplification under a guarantee, as for row groups (`hudi_format.parquet.row_group_filter`).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from hudi_format.errors import HudiError, InvalidOptionError
+from hudi_format.keygen.record_keys import EMPTY_PART, NULL_PART, record_keys, to_text
+from hudi_format.parquet.row_group_filter import may_match
+from hudi_format.schema.meta_fields import RECORD_KEY
+from hudi_index.bucket import MOST_BUCKETS, BucketIndex
+from hudi_index.lookup import BUCKET
+from hudi_timeline.options.file_options import HASH_FIELDS, NUM_BUCKETS
+from hudi_timeline.table_config import INDEX, PROPERTIES_FILE, TableConfig
+
+MOST_VALUES = 10_000
+"""Keys above which a filter is not looked at: they are in most buckets."""
+# Ranges between so many values are shown to be empty.
+_PROVED = 100
+
+
+def recorded_settings(
+    properties: Mapping[str, str], commits: Iterable[Mapping[str, str]] = ()
+) -> BucketIndex | None:
+    """Settings that a table says, in its properties or else its newest commit that says any.
+
+    Raises:
+        InvalidOptionError: a number that is none.
+    """
+    for said in (properties, *commits):
+        number, fields = said.get(NUM_BUCKETS, "").strip(), said.get(HASH_FIELDS, "")
+        if not number:
+            continue
+        names = tuple(f.strip() for f in fields.split(",") if f.strip())
+        if not (number.isascii() and number.isdecimal() and 0 < int(number) <= MOST_BUCKETS):
+            raise InvalidOptionError(
+                f"the table says {NUM_BUCKETS}={number!r}, which is no number of buckets", file=PROPERTIES_FILE,
+                remedy=f"correct it in {PROPERTIES_FILE}.", option=NUM_BUCKETS,
+            )  # fmt: skip
+        return BucketIndex(int(number), names)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class BucketChoice:
+    """Buckets that the rows of a filter may be in.
+
+    Attributes:
+        index: the table's.
+        numbers: the buckets.
+    """
+
+    index: BucketIndex
+    numbers: frozenset[int]
+
+    def dropped(self, groups: Iterable[tuple[str, str]]) -> frozenset[tuple[str, str]]:
+        """File groups, as (partition path, file id), that need not be read.
+
+        None of a partition whose file ids contradict the index: one that is no bucket of it, or two of one bucket.
+        """
+        by_partition: dict[str, set[str]] = {}
+        for partition, file_id in groups:
+            by_partition.setdefault(partition, set()).add(file_id)
+        out: set[tuple[str, str]] = set()
+        for partition, ids in by_partition.items():
+            numbers = {i: self.index.number(i) for i in ids}
+            counted = Counter(numbers.values())
+            if None in counted or max(counted.values()) > 1:
+                continue
+            out.update((partition, i) for i, number in numbers.items() if number not in self.numbers)
+        return frozenset(out)
+
+
+def bucket_choice(
+    config: TableConfig, schema: pa.Schema, filters: Sequence[tuple[pc.Expression, tuple[str, ...]]]
+) -> BucketChoice | None:
+    """Buckets of the rows that pass all filters; None where that is not known.
+
+    Args:
+        schema: of the rows, with meta columns where they have some.
+        filters: expressions, each with the top-level columns that it needs.
+    """
+    if config.properties.get(INDEX, "").strip().upper() != BUCKET or not filters:
+        return None
+    try:
+        index = recorded_settings(config.properties)
+    except InvalidOptionError:  # a read needs no bucket
+        return None
+    keys = None if index is None else _keys(config, index, schema, filters)
+    # Apache Hudi 1.x splits a key with commas, 0.15 does so only where it names fields.
+    if index is None or keys is None or any("," in k and ":" not in k for k in keys):
+        return None
+    return BucketChoice(index, frozenset(index.of(pa.array(keys, pa.string())).tolist()))
+
+
+def _keys(
+    config: TableConfig,
+    index: BucketIndex,
+    schema: pa.Schema,
+    filters: Sequence[tuple[pc.Expression, tuple[str, ...]]],
+) -> list[str] | None:
+    """Record keys, or parts of them with equal hash, of all rows that pass; None where that is not known."""
+    fixed = _fixed(RECORD_KEY, schema, filters) if config.populate_meta_fields else None
+    if fixed is not None:
+        return [k for k in fixed.to_pylist() if k is not None]
+    fields = config.record_key_fields
+    hashed = tuple(f for f in fields if f in (index.fields or fields))
+    if not hashed or any(f in config.partition_fields for f in hashed):
+        return None  # a partition column may be read from the path
+    values: dict[str, pa.Array] = {}
+    for name in fields:
+        found = _fixed(name, schema, filters)
+        if found is not None:
+            values[name] = found
+    try:
+        if values.keys() == set(fields):
+            return _whole_keys(config, values)
+        if values.keys() >= set(hashed):
+            return _parts(schema, {f: values[f] for f in hashed}, [f for f in fields if f not in hashed])
+    except HudiError:  # values of which no key can be made
+        return None
+    return None
+
+
+def _whole_keys(config: TableConfig, values: Mapping[str, pa.Array]) -> list[str] | None:
+    rows = _product([v.to_pylist() for v in values.values()])
+    if rows is None:
+        return None
+    rows = [r for r in rows if any(v is not None and v != "" for v in r)]  # no record has another key
+    columns = [pa.array([r[n] for r in rows], v.type) for n, v in enumerate(values.values())]
+    made: list[str] = record_keys(pa.table(columns, names=list(values)), config.record_key_spec()).to_pylist()
+    return made
+
+
+def _parts(schema: pa.Schema, values: Mapping[str, pa.Array], others: Sequence[str]) -> list[str] | None:
+    """The hashed parts of keys: their hash is the whole key's where no comma can stand elsewhere in it."""
+    for name in others:
+        kind = schema.field(name).type if name in schema.names else pa.string()
+        if not (pt.is_integer(kind) or pt.is_boolean(kind) or pt.is_date(kind)):
+            return None
+    texts = []
+    for name, array in values.items():
+        parts = [NULL_PART if v is None else v or EMPTY_PART for v in to_text(array).to_pylist()]
+        if any("," in p for p in parts):
+            return None
+        texts.append([f"{name}:{p}" for p in parts])
+    rows = _product(texts)
+    return None if rows is None else [",".join(r) for r in rows]
+
+
+def _product(columns: Sequence[Sequence[object]]) -> list[tuple[str, ...]] | None:
+    count = 1
+    for column in columns:
+        count *= len(column)
+    return None if count > MOST_VALUES else list(itertools.product(*columns))  # type: ignore[arg-type]
+
+
+def _fixed(
+    name: str, schema: pa.Schema, filters: Sequence[tuple[pc.Expression, tuple[str, ...]]]
+) -> pa.Array | None:
+    """All values that a column can have in rows that pass, null included; None where that is not known."""
+    if schema.names.count(name) != 1:
+        return None
+    kind = schema.field(name).type
+    if not (pt.is_string(kind) or pt.is_integer(kind) or pt.is_date32(kind)):
+        return None  # other types have several texts, or values that equal each other
+    for expression, columns in filters:
+        if name in columns:
+            found = _values(expression, name, kind, schema)
+            if found is not None:
+                return found
+    return None
+
+
+def _values(expression: pc.Expression, name: str, kind: pa.DataType, schema: pa.Schema) -> pa.Array | None:
+    """Values of a column that can pass an expression; None where others may pass as well."""
+    literals, is_list = _literals(expression, name)
+    is_list = is_list and all(_same_kind(v.type, kind) for v in literals)
+    candidates = set()
+    for value in literals:
+        if pt.is_string(value.type) != pt.is_string(kind):
+            continue  # of another column
+        try:
+            scalar = value.cast(kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            continue  # no value of the column
+        if scalar.is_valid:
+            candidates.add(scalar.as_py())
+    ordered = pa.array(sorted(candidates), kind)
+    if is_list:
+        nulls = any(not v.is_valid for v in literals)
+        return pa.concat_arrays([ordered, pa.nulls(1, kind)]) if nulls else ordered
+    if not 0 < len(ordered) <= _PROVED:
+        return None
+    field = pc.field(name)
+    others = [field < ordered[0], field > ordered[-1]]
+    others += [(field > low) & (field < high) for low, high in itertools.pairwise(ordered)]
+    *between, null = may_match(expression, [*others, field.is_null()], schema)
+    if any(between):
+        return None
+    return pa.concat_arrays([ordered, pa.nulls(1, kind)]) if null else ordered
+
+
+def _same_kind(given: pa.DataType, kind: pa.DataType) -> bool:
+    """Whether a value of one type equals a single value of the other."""
+    if pt.is_integer(kind):
+        return bool(pt.is_integer(given))
+    return bool(given == kind)
+
+
+def _literals(expression: pc.Expression, name: str) -> tuple[list[pa.Scalar], bool]:
+    """Literals in an expression, and whether it is nothing but a test of the column against a list of them.
+
+    Source: how Arrow serialises an expression, and so pickles it: a batch whose columns are its literals and options,
+    and whose metadata name its calls; of equal names the first one is given.
+    """
+    _, (data, *_) = expression.__reduce__()
+    batch = pa.ipc.open_file(data).get_batch(0)
+    told = {k.decode(): v.decode() for k, v in (batch.schema.metadata or {}).items()}
+    found: list[pa.Scalar] = []
+    for column in batch.columns:
+        scalar = column[0]
+        if not pt.is_struct(scalar.type):
+            found.append(scalar)
+        elif "value_set" in (f.name for f in scalar.type):
+            values = scalar["value_set"]
+            found += list(values.values if values.is_valid else ())
+    only = {"call": "is_in", "end": "is_in", "field_ref": name}
+    plain = told.keys() <= {*only, "options"} and all(told.get(k) == v for k, v in only.items())
+    return found, plain
+
+
+__all__ = ["MOST_VALUES", "BucketChoice", "bucket_choice", "recorded_settings"]
