@@ -10,6 +10,7 @@ import random
 import pytest
 
 from soak.kill import Soak
+from soak.steps import MERGE_ON_READ
 
 LONG = os.environ.get("HUDI_SOAK") == "1"
 SEED = int(os.environ.get("HUDI_SOAK_SEED") or (random.randrange(10**6) if LONG else 1))
@@ -19,6 +20,21 @@ SEED = int(os.environ.get("HUDI_SOAK_SEED") or (random.randrange(10**6) if LONG 
 def test_a_writer_without_a_jvm_that_is_killed_leaves_whole_commits(tmp_path):
     report = Soak("local", str(tmp_path / "t"), SEED).run(40 if LONG else 8)
     print(report)
+
+
+@pytest.mark.req("RC-01")
+def test_a_writer_of_a_merge_on_read_table_that_is_killed_leaves_whole_commits(tmp_path):
+    """Also where the kill comes into a compaction."""
+    soak = Soak("local", str(tmp_path / "t"), SEED, table_type=MERGE_ON_READ)
+    print(soak.run(60 if LONG else 10))
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.req("RC-01")
+def test_a_spark_writer_of_a_merge_on_read_table_that_is_killed_leaves_whole_commits(tmp_path):
+    soak = Soak("spark", str(tmp_path / "t"), SEED, size=6000, table_type=MERGE_ON_READ)
+    print(soak.run(15))
 
 
 @pytest.mark.spark

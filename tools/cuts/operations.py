@@ -53,6 +53,10 @@ def three_commits(storage: Storage) -> None:
     write(storage, rows(2, 6, v=2))
 
 
+# Changed rows go to log files, and nothing is compacted.
+TO_LOGS = {"hoodie.parquet.small.file.limit": "0", "hoodie.compact.inline.max.delta.commits": "100"}
+
+
 def nothing(storage: Storage) -> None:
     """No table."""
 
@@ -84,6 +88,23 @@ def dead_logging_writer(storage: Storage) -> None:
     faults = Faults(Fault(CRASH, operation="create", path="*.commit"))
     with faults.process():
         write(faults.wrap(storage), rows(4, 5, v=7))
+    assert faults.dead
+
+
+def merge_on_read(storage: Storage) -> None:
+    """Three delta commits of our own, two of them to logs."""
+    write(
+        storage, rows(6), "bulk_insert", **TO_LOGS, **{"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+    )
+    write(storage, rows(4, v=1), **TO_LOGS)
+    write(storage, rows(2, v=2), **TO_LOGS)
+
+
+def dead_log_writer(storage: Storage) -> None:
+    merge_on_read(storage)
+    faults = Faults(Fault(CRASH, operation="create", path="*.deltacommit"))
+    with faults.process():
+        write(faults.wrap(storage), rows(4, 2, v=7), **TO_LOGS)
     assert faults.dead
 
 
@@ -281,6 +302,13 @@ OPERATIONS = {
         Operation("insert_overwrite_table", lambda s: write(s, rows(2, 20, v=3), "insert_overwrite_table")),
         Operation("upsert that logs changes", lambda s: write(s, rows(6, 3, v=3)), logging),
         Operation("insert that logs changes", lambda s: write(s, rows(2, 10, v=3), "insert"), logging),
+        Operation("upsert to logs", lambda s: write(s, rows(6, 3, v=3), **TO_LOGS), merge_on_read),
+        Operation("delete to logs", lambda s: write(s, rows(4).select(["id", "p"]), "delete", **TO_LOGS),
+                  merge_on_read),
+        Operation("upsert to logs, and a compaction", lambda s: write(
+            s, rows(6, 3, v=3), **{**TO_LOGS, "hoodie.compact.inline.max.delta.commits": "3"}), merge_on_read),
+        Operation("rollback of a dead write to logs", lambda s: write(s, rows(2, 1, v=3), **TO_LOGS),
+                  dead_log_writer),
         Operation("rollback of a dead write that logged changes", lambda s: write(s, rows(2, 10, v=3)),
                   dead_logging_writer),
         Operation("first write", lambda s: write(s, rows(3)), nothing, creates=True, again=True),

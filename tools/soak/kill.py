@@ -1,6 +1,6 @@
 """`kill -9` of a writer, again and again on one table; after each, the table is looked at.
 
-python tools/soak/kill.py [--engine local|spark] [--rounds 40] [--seed N]
+python tools/soak/kill.py [--engine local|spark] [--type MERGE_ON_READ] [--rounds 40] [--seed N]
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from hudi_format.file_names import META_DIR
 from hudi_timeline import HudiTable
 from hudi_timeline.timeline.archived_timeline import archived_instants
 from hudi_timeline.transaction.orphans import TEMPORARY_AGE_MS
-from soak.steps import Step, steps, to_rows
+from soak.steps import COPY_ON_WRITE, MERGE_ON_READ, Step, steps, to_rows
 
 SAYS_NOTHING_S = 400.0  # a writer that prints no line for so long hangs
 
@@ -55,9 +55,13 @@ class Soak:
         path: where the table comes to lie.
         seed: of the rows and of the moments.
         size: rows in a write.
+        table_type: of the table.
     """
 
-    def __init__(self, engine: str, path: str, seed: int, *, size: int = 3000) -> None:
+    def __init__(
+        self, engine: str, path: str, seed: int, *, size: int = 3000, table_type: str = COPY_ON_WRITE
+    ) -> None:
+        self.table_type = table_type
         self.engine, self.path, self.seed, self.size = engine, path, seed, size
         self._rng = random.Random(seed)
         self._steps: list[Step] = []
@@ -78,7 +82,7 @@ class Soak:
     # --- one writer ---------------------------------------------------------------------------------------
 
     def _start(self, first: int, count: int | None) -> subprocess.Popen[bytes]:
-        command = [sys.executable, str(Path(__file__).with_name("writer.py")), self.engine, self.path,
+        command = [sys.executable, str(Path(__file__).with_name("writer.py")), self.engine, self.table_type, self.path,
                    str(self.seed), str(self.size), str(first)]  # fmt: skip
         if count is not None:
             command.append(str(count))
@@ -321,11 +325,12 @@ def _runs(pid: int) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--engine", choices=("local", "spark"), default="local")
+    parser.add_argument("--type", choices=(COPY_ON_WRITE, MERGE_ON_READ), default=COPY_ON_WRITE)
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
-        soak = Soak(given.engine, f"{folder}/table", given.seed)
+        soak = Soak(given.engine, f"{folder}/table", given.seed, table_type=given.type)
         print(f"engine {given.engine}, seed {given.seed}")
         print(soak.run(given.rounds))
         print("\n".join(soak.report.kills))

@@ -19,6 +19,16 @@ OPTIONS = {
     "hoodie.datasource.write.partitionpath.field": "p",
     "hoodie.datasource.write.precombine.field": "ts",
 }
+COPY_ON_WRITE, MERGE_ON_READ = "COPY_ON_WRITE", "MERGE_ON_READ"
+# Of a table whose changed records go to logs, and that is compacted after every third write.
+OF_TYPE = {
+    COPY_ON_WRITE: {},
+    MERGE_ON_READ: {
+        "hoodie.datasource.write.table.type": MERGE_ON_READ,
+        "hoodie.parquet.small.file.limit": "0",
+        "hoodie.compact.inline.max.delta.commits": "3",
+    },
+}
 OPERATION = "hoodie.datasource.write.operation"
 
 Row = tuple[str, str, int, str]

@@ -1,9 +1,9 @@
 """The process that is killed: writes step after step, and says so on standard output.
 
-    python writer.py ENGINE PATH SEED SIZE FIRST [COUNT]
+    python writer.py ENGINE TYPE PATH SEED SIZE FIRST [COUNT]
 
-ENGINE is `local` (no JVM), `spark`, or `apache` (Apache Hudi 0.15.0 on Spark).  Prints `begin N` before step N and
-`done N` after it.  Without COUNT it goes on until it is killed.
+ENGINE is `local` (no JVM), `spark`, or `apache` (Apache Hudi 0.15.0 on Spark), TYPE that of the table.  Prints
+`begin N` before step N and `done N` after it.  Without COUNT it goes on until it is killed.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from typing import Any
 # Started as a script, so that it does not matter from where.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from soak.steps import OPERATION, OPTIONS, SCHEMA, Step, steps
+from soak.steps import COPY_ON_WRITE, OF_TYPE, OPERATION, OPTIONS, SCHEMA, Step, steps
 
 Writer = Callable[[Step], None]
 
 
-def local_writer(path: str) -> Writer:
+def local_writer(path: str, table_type: str = COPY_ON_WRITE) -> Writer:
     from hudi_timeline import HudiTable
 
     def write(step: Step) -> None:
         if not (Path(path) / ".hoodie" / "hoodie.properties").exists():
-            HudiTable.create(path, SCHEMA, name="soak", record_keys=["id"], partition_fields=["p"],
-                             ordering_fields=["ts"])  # fmt: skip
-        getattr(HudiTable.open(path), step.operation)(step.table())
+            HudiTable.create(path, SCHEMA, name="soak", table_type=table_type, record_keys=["id"],
+                             partition_fields=["p"], ordering_fields=["ts"])  # fmt: skip
+        getattr(HudiTable.open(path), step.operation)(step.table(), options=OF_TYPE[table_type])
 
     return write
 
 
-def spark_writer(path: str) -> Writer:
+def spark_writer(path: str, table_type: str) -> Writer:
     from pyspark.sql import SparkSession
 
     import hudi_spark
 
     spark = hudi_spark.configure(_builder(SparkSession)).getOrCreate()
-    return _frame_writer(spark, path, {})
+    return _frame_writer(spark, path, OF_TYPE[table_type])
 
 
-def apache_writer(path: str) -> Writer:
+def apache_writer(path: str, table_type: str) -> Writer:
     """Apache Hudi itself; its options are those that keep a small run quick."""
     from pyspark.sql import SparkSession
 
@@ -55,7 +55,7 @@ def apache_writer(path: str) -> Writer:
     builder = _builder(SparkSession).config("spark.jars", str(jar(hudi_bundle("0.15.0"))))
     for key, value in HUDI.items():
         builder = builder.config(key, value)
-    return _frame_writer(builder.getOrCreate(), path, QUIET_OPTIONS)
+    return _frame_writer(builder.getOrCreate(), path, {**QUIET_OPTIONS, **OF_TYPE[table_type]})
 
 
 def _builder(session: Any) -> Any:
@@ -90,8 +90,8 @@ def _frame_writer(spark: Any, path: str, more: Mapping[str, str]) -> Writer:
 
 
 def main() -> None:
-    engine, path, seed, size, first, *count = sys.argv[1:]
-    write = {"local": local_writer, "spark": spark_writer, "apache": apache_writer}[engine](path)
+    engine, table_type, path, seed, size, first, *count = sys.argv[1:]
+    write = {"local": local_writer, "spark": spark_writer, "apache": apache_writer}[engine](path, table_type)
     last = int(first) + int(count[0]) if count else None
     for step in itertools.islice(steps(int(seed), int(size)), int(first), last):
         print(f"begin {step.number}", flush=True)
