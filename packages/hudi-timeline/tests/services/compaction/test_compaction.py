@@ -22,6 +22,7 @@ from hudi_timeline.services.compaction import slice_tasks
 from hudi_timeline.testing.table_builder import TableBuilder
 from hudi_timeline.timeline import avro_files
 from hudi_timeline.timeline.instant import COMMIT, COMPACTION, DELTA_COMMIT, INFLIGHT, REQUESTED
+from hudi_timeline.writing.local_engine import LocalEngine
 
 PLAN = "HoodieCompactionPlan"
 
@@ -492,3 +493,41 @@ def test_a_compaction_that_fails_after_a_write_says_that_the_write_is_there(tabl
     monkeypatch.undo()
     upsert(table, 3)
     assert "c" in actions(table)
+
+
+# --- beside writes of ours -------------------------------------------------------------------------------
+
+
+def content(table, **how):
+    return {r["id"]: r["v"] for r in table.read(["id", "v"], **how).to_arrow().to_pylist()}
+
+
+@pytest.mark.req("TS-09", "TS-34")
+@pytest.mark.parametrize("when", ["before its files", "after its files"])
+@pytest.mark.parametrize("what", ["execute", "schedule"])
+def test_a_write_that_overlaps_a_compaction_loses_nothing(table, monkeypatch, what, when):
+    off = {"hoodie.compact.inline": "false"}
+    upsert(table, 1, **off)
+    upsert(table, 2, **off)
+    if what == "execute":
+        table.compact(mode="schedule")
+    ours, done = LocalEngine.write, []
+
+    def overlapping(engine, frame, context, routing):
+        if when == "before its files":
+            done.append(HudiTable.open(table.uri).compact(mode=what))
+        stats = ours(engine, frame, context, routing)
+        if when == "after its files":
+            done.append(HudiTable.open(table.uri).compact(mode=what))
+        return stats
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalEngine, "write", overlapping)
+        upsert(table, 3, **off)
+    assert bool(done[0].executed) == (what == "execute")
+    assert not done[0].scheduled  # the write is open
+    expected = {"a": 3, "b": -3, "1": 1, "2": 2, "3": 3}
+    assert content(table) == expected
+    table.compact()
+    assert content(table) == content(table, query="read_optimized") == expected
+    assert table.verify(deep=True) == []
