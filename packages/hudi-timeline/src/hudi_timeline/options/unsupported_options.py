@@ -29,7 +29,7 @@ _SYNC = (
 )
 _LATER = "leave it out; Apache Hudi can do it on the same table"
 _SERVICE = "leave it out, and run the service with Apache Hudi on the same table"
-_NO_LOGS = "leave it out; a copy-on-write table has nothing to compact"
+_NO_LOGS = "leave it out; compaction (hoodie.compact.inline) merges log files into base files"
 MODELS = "org.apache.hudi.common.model."
 LOCKS = "org.apache.hudi.client.transaction.lock."
 _WRITTEN = f"leave it out; tables are written in version {WRITE_VERSION}, which every engine reads"
