@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from hudi_timeline.reading.point_lookup import Keys
     from hudi_timeline.services.archival import ArchiveResult
     from hudi_timeline.services.cleaning import CleanResult
-    from hudi_timeline.services.compaction.compaction import CompactionResult, Runner
+    from hudi_timeline.services.compaction.compaction import CompactionResult
     from hudi_timeline.services.compaction.compaction_withdrawal import OperationCheck, WithdrawalResult
+    from hudi_timeline.services.compaction.slice_tasks import Runner
     from hudi_timeline.services.replace_properties import PropertiesChange
     from hudi_timeline.services.restore import RestoreResult
     from hudi_timeline.services.rollback import RollbackResult

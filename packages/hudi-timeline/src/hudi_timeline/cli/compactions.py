@@ -118,7 +118,7 @@ def unschedule(
         partition = ""
     table = open_table(path, storage, option)
     result = table.unschedule_compaction(instant, partition=partition, file_id=file_id, dry_run=dry_run)
-    facts = {
+    facts: dict[str, object] = {
         "instant": result.instant,
         "withdrawn": [f"{o.partition or '.'}/{o.file_id}" for o in result.withdrawn],
         "kept": [f"{o.partition or '.'}/{o.file_id}" for o in result.kept],

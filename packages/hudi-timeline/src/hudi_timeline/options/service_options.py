@@ -25,7 +25,7 @@ _strategy = java_class(STRATEGY_PACKAGE)
 
 def _classes(text: str) -> tuple[str, ...]:
     """Strategies, which release 1.0 composes with a comma."""
-    return tuple(_strategy.parse(part) for part in text.split(","))
+    return tuple(str(_strategy.parse(part)) for part in text.split(","))
 
 
 def _pattern(text: str) -> str:

@@ -95,7 +95,7 @@ def _compact(
         return []
     if not config.compacts_inline:
         return []
-    done = []
+    done: list[str] = []
     for instant in pending:
         if instant.state == INFLIGHT and heartbeat.heartbeat_path(instant.time) not in _beating(context):
             warnings.append(

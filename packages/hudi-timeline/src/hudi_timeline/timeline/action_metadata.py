@@ -423,17 +423,6 @@ class ClusteringPlan:
     missing_partitions: tuple[str, ...] = _texts("missingSchedulePartitions")
     version: int = _long("version", 1)
 
-    def __bool__(self) -> bool:
-        return bool(self.operations)
-
-    def to_bytes(self) -> bytes:
-        """Bytes of the requested file; a file that is not there is null, and not an empty name."""
-        record = _plain(self)
-        for operation in record["operations"]:
-            for name in ("dataFilePath", "bootstrapFilePath"):
-                operation[name] = operation[name] or None
-        return render("HoodieCompactionPlan", record)
-
 
 @dataclass(frozen=True, slots=True)
 class ReplaceRequest:

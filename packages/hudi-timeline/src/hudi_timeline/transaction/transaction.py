@@ -132,6 +132,8 @@ def begin_transaction(
         feature_gate.check_write(
             storage, snapshot.config, snapshot.timeline, options, operation, read=snapshot.commits.get
         )
+        for newest in snapshot.instants[-1:]:
+            snapshot.commits.get(newest)  # one that cannot be read stops the write before it begins
         dead: list[Instant] = []
         if options.failed_writes == EAGER:
             dead = _dead_writes(snapshot, options)

@@ -34,6 +34,7 @@ from hudi_format.schema.evolution import as_stored
 from hudi_format.schema.fit import in_table_types, without_untyped
 from hudi_format.schema.meta_fields import with_meta, without_meta
 from hudi_format.storage.protocol import Storage
+from hudi_index.bloom.key_observer import BloomSettings
 from hudi_index.bucket import BucketIndex
 from hudi_index.lookup import BLOOM, GLOBAL_BLOOM, GLOBAL_SIMPLE, SIMPLE, LookupTask
 from hudi_timeline import feature_gate, table_config
@@ -63,7 +64,7 @@ from hudi_timeline.writing.bulk_insert_sort import user_function
 from hudi_timeline.writing.engine import TABLE, BulkOrder, Engine, PrepareTask
 from hudi_timeline.writing.index_choice import choose_index, index_to_record, remembered_index
 from hudi_timeline.writing.new_table import table_properties
-from hudi_timeline.writing.tasks import BloomSettings, LogConfig, WriteContext
+from hudi_timeline.writing.tasks import LogConfig, WriteContext
 from hudi_timeline.writing.write_schema import (
     GivenSchema,
     check_former_types,
