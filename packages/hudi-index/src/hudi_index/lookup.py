@@ -46,7 +46,8 @@ KINDS = (SIMPLE, BLOOM, BUCKET, *GLOBAL_KINDS)
 
 # The indexes within base files find a key also where a log has deleted it since.  Alone that is right: the record
 # comes back in its old place.  But a key may stand in another file too, where it was inserted anew or moved to; then
-# the places where it is deleted do not count, or it would come back there a second time.
+# the places where it is deleted do not count, or it would come back there a second time.  Nor do they where a
+# compaction is pending: it leaves the key out of the base file, and a record in the logs after it would not be found.
 #
 # Source: `mayContainDuplicateLookup` of HoodieIndexUtils in Apache Hudi 0.15, which looks at merged records for the
 # global indexes only; within partitions it brings such records back twice.
@@ -61,12 +62,14 @@ class LoggedFiles:
         merge: settings of the table's merge.
         schema: the table's, with meta columns.
         committed: what completed instants say that they wrote, by path of the log file.
+        planned: base files whose slices are in a pending compaction.
     """
 
     logs: Mapping[str, tuple[LogFile, ...]]
     merge: SliceMerge
     schema: pa.Schema
     committed: Mapping[str, Sequence[CommittedRange]] = field(default_factory=dict)
+    planned: frozenset[str] = frozenset()
 
     def deleted(self, storage: Storage, file: BaseFile, keys: pa.Array | pa.ChunkedArray) -> np.ndarray:
         """Mask of keys (bool) that the logs of a base file's slice have deleted.

@@ -231,7 +231,8 @@ def _deleted(
 ) -> list[np.ndarray]:
     """Masks of the hits that do not count: deleted in a log, while the key is in another file too.
 
-    Of a key that is deleted wherever it is, the first place counts, but with `only_living`.
+    Of a key that is deleted wherever it is, the first place counts, but with `only_living`, and where a compaction is
+    pending.
 
     Args:
         deleted: mask of rows, found in a file, that a log has deleted.
@@ -240,13 +241,16 @@ def _deleted(
     times = np.zeros(n, dtype=np.int64)
     for at in hits:
         times[at] += 1
+    if task.logged is None:
+        return none
     least = 1 if task.only_living else 2
-    if task.logged is None or not (times >= least).any():
+    planned = [file.path in task.logged.planned for _, file in candidates]
+    if not (times >= least).any() and not any(planned):
         return none
 
     def masked(number: int) -> np.ndarray:
         at, mask = hits[number], none[number]
-        asked = np.flatnonzero(times[at] >= least)
+        asked = np.arange(len(at)) if planned[number] else np.flatnonzero(times[at] >= least)
         if len(asked):
             mask[asked] = deleted(candidates[number], at[asked])
         return mask
@@ -257,7 +261,9 @@ def _deleted(
     alive = np.zeros(n, dtype=bool)
     for at, mask in zip(hits, masks, strict=True):
         alive[at[~mask]] = True
-    for at, mask in zip(hits, masks, strict=True):
+    for at, mask, left_out in zip(hits, masks, planned, strict=True):
+        if left_out:
+            continue
         first = mask & ~alive[at]
         mask[first] = False
         alive[at[first]] = True

@@ -86,3 +86,22 @@ def test_flagged_deletes_in_logs_count_too(tmp_path):
     t.insert(flagged("1", 3, 3.0, False), options=LOGS)
     t.upsert(flagged("1", 4, 4.0, False), options=LOGS)
     assert held(t) == [("1", "a", 4.0)]
+
+
+@pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE"])
+def test_a_record_that_comes_back_beside_a_pending_compaction_is_found_after_it(tmp_path, index):
+    options = {**LOGS, "hoodie.index.type": index}
+    t = made(tmp_path / "t", **{"hoodie.index.type": index})
+    t.upsert(rows(("2", "a", 2, 20.0)), options=options)
+    t.delete(pa.table({"id": ["1"], "p": ["a"]}), options=options)
+    t.compact(mode="schedule")
+    t.upsert(rows(("1", "a", 3, 3.0), ("2", "a", 3, 3.0)), options=options)
+    assert held(t) == [("1", "a", 3.0), ("2", "a", 3.0)]
+    t.upsert(rows(("1", "a", 4, 4.0)), options=options)
+    t.compact(mode="execute")
+    assert held(t) == [("1", "a", 4.0), ("2", "a", 3.0)]
+    t.upsert(rows(("1", "a", 5, 5.0), ("2", "a", 5, 5.0)), options=options)
+    assert held(t) == [("1", "a", 5.0), ("2", "a", 5.0)]
+    t.compact()
+    assert held(t) == [("1", "a", 5.0), ("2", "a", 5.0)]
+    assert t.verify(deep=True) == []

@@ -199,6 +199,15 @@ def _sent_on(rows: DataFrame, task: LookupTask) -> DataFrame:
     )
 
 
+def _counting(lookup: FileLookup, file: BaseFile, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows found in a file that may count, and the mask of those that a log has deleted."""
+    dead = lookup.deleted(file, at)
+    logged = lookup.task.logged
+    if logged is not None and file.path in logged.planned:
+        at, dead = at[~dead], dead[~dead]
+    return at, dead
+
+
 def _that_count(places: Column, task: LookupTask) -> Column:
     """Places where a log has not deleted the key; of a key deleted everywhere one, as `tagging`."""
     alive = F.filter(places, lambda p: ~p[_DEAD])
@@ -312,7 +321,7 @@ class FindInPartitions:
             verdicts[file.path] = found.verdict
             if len(found.rows):
                 at = with_equal_keys(found.rows, lookup.same_keys)
-                dead = lookup.deleted(file, at)
+                at, dead = _counting(lookup, file, at)
                 columns = [
                     pa.array(mine_ids[at]),
                     pa.repeat(pa.scalar(file.file_id), len(at)),
@@ -367,7 +376,10 @@ class FindEverywhere:
             stays = None
             if found.stays is not None:
                 stays = np.isin(at, with_equal_keys(found.rows[found.stays], lookup.same_keys))
-            yield self._places(ids[at], file, stays, lookup.deleted(file, at))
+            kept, dead = _counting(lookup, file, at)
+            if stays is not None:
+                stays = stays[np.isin(at, kept)]
+            yield self._places(ids[kept], file, stays, dead)
         self.verdicts.add(verdicts)
 
     def _places(

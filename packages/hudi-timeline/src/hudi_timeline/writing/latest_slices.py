@@ -62,7 +62,11 @@ class LatestSlices:
             return task
         table = snapshot.schema
         schema = with_meta(table) if snapshot.config.populate_meta_fields else table
-        logged = LoggedFiles(logs, slice_merge(snapshot), schema, self.committed)
+        pending = pending_compactions(snapshot)
+        planned = {
+            b.path for of in self.base_files.values() for b in of if (b.partition, b.file_id) in pending
+        }
+        logged = LoggedFiles(logs, slice_merge(snapshot), schema, self.committed, frozenset(planned))
         return replace(task, logged=logged, only_living=plan.operation == "insert")
 
 
