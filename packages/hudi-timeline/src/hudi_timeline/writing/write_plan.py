@@ -306,27 +306,18 @@ def plan_for(
     rule = _rule(config, old, storage, key_spec, schema, ordering)
     if snapshot is not None:
         refuse_defaults(rule, snapshot.timeline, snapshot.commits, storage.uri)
-    if (rule.custom or rule.compared) and index in (GLOBAL_SIMPLE, GLOBAL_BLOOM):
-        # A record that moves, or stands in the input for two partitions, would have to be merged on its way.
+    of_logs = (
+        config.table_type if old is None else old.table_type
+    ) == MERGE_ON_READ and operation == "upsert"
+    compares = of_logs and (rule.against_stored != Order.LATER or rule.fill_stored)
+    if (rule.custom or rule.compared or compares) and index in (GLOBAL_SIMPLE, GLOBAL_BLOOM):
+        # A record that moves, or stands in the input for two partitions, would have to be merged on its way; the stored
+        # one may be in a log.
         raise UnsupportedError(
-            f"the merge {rule.custom or rule.name} is not supported with {index}",
+            f"the merge {rule.custom or rule.name} is not supported with {index}"
+            + (" on a merge-on-read table" if compares else ""),
             table=storage.uri,
             remedy="use an index within partitions on a new table.",
-            option=INDEX_TYPE,
-        )
-    table_type = config.table_type if old is None else old.table_type
-    compares = rule.against_stored != Order.LATER or rule.fill_stored
-    if (
-        table_type == MERGE_ON_READ
-        and compares
-        and index in (GLOBAL_SIMPLE, GLOBAL_BLOOM)
-        and operation == "upsert"
-    ):
-        # A record that moves is compared with the stored one, which may stand in a log.
-        raise UnsupportedError(
-            f"the merge {rule.name} is not supported with {index} on a merge-on-read table",
-            table=storage.uri,
-            remedy="use an index within partitions on a new table, or the payload OverwriteWithLatestAvroPayload.",
             option=INDEX_TYPE,
         )
     if operation == "insert_overwrite" and config.overwrite_mode == "STATIC":
