@@ -1,4 +1,4 @@
-"""Every payload class of copy-on-write: the same random writes through Apache Hudi 0.15.0 and through us.
+"""Every payload class: the same random writes through Apache Hudi 0.15.0 and through us, on both types of tables.
 
 Keys stand several times in one input, with ordering values below, equal to and above what is stored; values and
 marks of deletion are null now and then.  One task reads the input, so that its order is the order of the rows.
@@ -36,6 +36,14 @@ BASE = {
     "hoodie.metadata.enable": "false",
     "hoodie.upsert.shuffle.parallelism": "1",
     "hoodie.insert.shuffle.parallelism": "1",
+}
+TYPES = {
+    "copy_on_write": {},
+    "merge_on_read": {
+        WRITE + "table.type": "MERGE_ON_READ",
+        "hoodie.parquet.small.file.limit": "0",
+        "hoodie.compact.inline.max.delta.commits": "100",
+    },
 }
 MOVES = pa.struct([("x", pa.int32()), ("y", pa.string())])
 SCHEMA = pa.schema(
@@ -109,17 +117,19 @@ def payload(name):
 
 @pytest.mark.req("PM-01", "PM-02", "PM-03", "PM-05", "PM-06", "PM-07", "PM-08", "PM-09")
 @pytest.mark.parametrize("name", PAYLOADS)
-def test_a_payload_leaves_the_rows_that_apache_hudi_leaves(tmp_path, apache, name):
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_payload_leaves_the_rows_that_apache_hudi_leaves(tmp_path, apache, name, kind):
     extra = {"Op": lambda rng: rng.choice([None, "I", "U", "D", "d"])} if name == "AWSDmsAvroPayload" else {}
     schema = pa.schema([*SCHEMA, ("Op", pa.string())]) if extra else SCHEMA
-    both(tmp_path, apache, steps_of(name, schema, extra=extra), payload(name))
+    both(tmp_path, apache, steps_of(name, schema, extra=extra), payload(name) | TYPES[kind])
 
 
 TOAST = "__debezium_unavailable_value"
 
 
 @pytest.mark.req("PM-08", "PM-10")
-def test_the_payload_of_postgres_leaves_the_rows_that_apache_hudi_leaves(tmp_path, apache):
+@pytest.mark.parametrize("kind", TYPES)
+def test_the_payload_of_postgres_leaves_the_rows_that_apache_hudi_leaves(tmp_path, apache, kind):
     extra = {
         "_event_lsn": lambda rng: rng.randint(1, 6),
         "_change_operation_type": lambda rng: rng.choice(["c", "u", "u", "d", None]),
@@ -128,20 +138,21 @@ def test_the_payload_of_postgres_leaves_the_rows_that_apache_hudi_leaves(tmp_pat
     }
     kinds = [("_event_lsn", pa.int64()), ("_change_operation_type", pa.string())]
     schema = pa.schema([*SCHEMA, *kinds, ("toast", pa.string()), ("raw", pa.binary())])
-    options = {WRITE + "precombine.field": "_event_lsn"}
+    options = {WRITE + "precombine.field": "_event_lsn", **TYPES[kind]}
     name = payload("debezium.PostgresDebeziumAvroPayload")
     both(tmp_path, apache, steps_of("postgres", schema, extra=extra), name | options)
 
 
 @pytest.mark.req("PM-08", "PM-10")
-def test_the_payload_of_mysql_leaves_the_rows_that_apache_hudi_leaves(tmp_path, apache):
+@pytest.mark.parametrize("kind", TYPES)
+def test_the_payload_of_mysql_leaves_the_rows_that_apache_hudi_leaves(tmp_path, apache, kind):
     """One file of the log, and positions of one width: where its texts and its numbers have one order."""
     extra = {
         "_event_seq": lambda rng: f"2.{rng.randint(10, 16)}",
         "_change_operation_type": lambda rng: rng.choice(["c", "u", "u", "d", None]),
     }
     schema = pa.schema([*SCHEMA, *((n, pa.string()) for n in extra)])
-    options = {WRITE + "precombine.field": "_event_seq"}
+    options = {WRITE + "precombine.field": "_event_seq", **TYPES[kind]}
     name = payload("debezium.MySqlDebeziumAvroPayload")
     both(tmp_path, apache, steps_of("mysql", schema, extra=extra), name | options)
 
