@@ -169,5 +169,5 @@ class CommitResult:
         replaced = sum(len(ids) for ids in self.replaced.values())
         files = f"{self.files_written} new and {self.files_rewritten} rewritten files"
         if self.log_files_written:
-            files += f", {self.log_files_written} log files"
+            files += f", {self.log_files_written} log file{'s' * (self.log_files_written > 1)}"
         return f"{files}, {replaced} replaced" if replaced else files
