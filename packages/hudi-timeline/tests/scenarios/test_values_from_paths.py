@@ -77,3 +77,17 @@ def test_values_that_keys_copy_are_the_same_both_ways(tmp_path):
             sorted(scan.to_arrow().select(["id", "n", "p"]).to_pylist(), key=lambda r: r["id"])
             == rows.to_pylist()
         ), query
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_deleted_partitions_leave_the_columns_that_files_lack_out_of_the_schema(tmp_path, kind):
+    schema = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64())])
+    table = HudiTable.create(
+        str(tmp_path), schema, name="t", table_type=kind, record_keys=["id"], partition_fields=["p"],
+        options={"hoodie.datasource.write.drop.partition.columns": "true"},
+    )  # fmt: skip
+    table.upsert(pa.table({"id": ["1", "2"], "p": ["a", "b"], "v": [1, 1]}, schema=schema))
+    table.delete_partitions(["a"])
+    table.upsert(pa.table({"id": ["3"], "p": ["b"], "v": [1]}, schema=schema))
+    assert table.verify() == []
+    assert sorted(table.read(["id", "p"]).to_arrow().column("id").to_pylist()) == ["2", "3"]

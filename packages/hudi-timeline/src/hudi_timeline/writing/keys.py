@@ -149,8 +149,9 @@ def check_partition_columns(spec: KeySpec, schema: pa.Schema, storage: Storage) 
 
 def dropped_columns(config: WriteConfig, table: TableConfig | None, spec: KeySpec) -> frozenset[str]:
     """Partition columns kept only in the partition path."""
-    drops = table.drop_partition_columns if table is not None else config.drop_partition_columns
-    return frozenset(spec.partition_fields) if drops else frozenset()
+    if table is not None:  # whose partition fields a write without rows does not know
+        return frozenset(table.partition_fields) if table.drop_partition_columns else frozenset()
+    return frozenset(spec.partition_fields) if config.drop_partition_columns else frozenset()
 
 
 def has_virtual_keys(
