@@ -28,7 +28,15 @@ from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.parallel import REMOTE_THREADS
 from hudi_format.storage.protocol import Storage
 from hudi_index.bucket import locate
-from hudi_index.lookup import FileLookup, KeyMatches, LookupCount, LookupTask, surviving, with_equal_keys
+from hudi_index.lookup import (
+    FileLookup,
+    KeyMatches,
+    LoggedFiles,
+    LookupCount,
+    LookupTask,
+    surviving,
+    with_equal_keys,
+)
 
 # A further column of rows that go to a bucket: true for a record that moves to another partition, and is to be
 # deleted in this one.
@@ -378,21 +386,40 @@ def deleted_rows(context: DeleteRule, rows: pa.Table) -> np.ndarray | None:
 #
 # A record that was read from a table stands in the file that its `_hoodie_file_name` names, and in every later slice of
 # that file group until it is deleted.  No key is looked up; instead each row's file must still be the latest of its
-# group, or the record might have been changed or deleted since it was read.
+# group, or the record might have been changed or deleted since it was read.  Beside log files no name tells that: the
+# base file keeps its name, and a logged record has the file id, however often it is changed.
 
 
 def check_files(
-    counted: Mapping[tuple[str, str], int], files: Mapping[str, Sequence[BaseFile]], *, table: str
+    counted: Mapping[tuple[str, str], int],
+    files: Mapping[str, Sequence[BaseFile]],
+    logged: LoggedFiles | None = None,
+    *,
+    table: str,
 ) -> None:
-    """Check that rows are located in latest base files.
+    """Check that rows are located in latest base files without log files.
 
     Args:
         counted: rows by partition path and file name.
         files: latest base files by partition.
+        logged: their log files; None where there are none.
 
     Raises:
-        ConcurrentWriterError: a file is not the latest of its group, or none of the partition.
+        ConcurrentWriterError: a file is not the latest of its group, or none of the partition, or its group has logs.
     """
+    logs = {} if logged is None else logged.logs
+    with_logs = {(p, f.file_id) for p, of in files.items() for f in of if f.path in logs}
+    # A record of a log file names its file group alone, which may have no base file.
+    beside = sorted(k for k in counted if "_" not in k[1] or (k[0], k[1].partition("_")[0]) in with_logs)
+    if beside:
+        raise ConcurrentWriterError(
+            f"{sum(counted[k] for k in beside):,} rows stand in {len(beside)} file groups with log files, first "
+            f"{join_path(*beside[0])}: their names do not say whether a record was changed since it was read",
+            table=table,
+            file=join_path(*beside[0]),
+            remedy="use the operation without _prepped, which looks up their keys, or compact the table and read the "
+            "rows again.",
+        )
     latest = {p: {f.path: f for f in of} for p, of in files.items()}
     stale = sorted(k for k in counted if join_path(*k) not in latest.get(k[0], {}))
     if not stale:

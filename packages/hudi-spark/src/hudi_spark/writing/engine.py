@@ -258,7 +258,7 @@ class SparkEngine:
         if frame.buckets is not None:  # keys are looked for, whatever their bucket
             frame = replace(frame, rows=frame.rows.drop(FILE_ID), buckets=None)
         if task.prepped:
-            return self._located(frame, storage, files)
+            return self._located(frame, storage, files, task)
         if task.fills_within:
             frame = replace(
                 frame, rows=self._keep(one_per_key(frame.rows, task, frame.tasks), frame.rows.storageLevel)
@@ -294,7 +294,7 @@ class SparkEngine:
         if task.bucket is None or frame.buckets is None:
             raise ValueError("rows were not prepared for a bucket index")
         if task.prepped and FILE_NAME in frame.rows.columns:
-            self._check_located(frame, storage, files)
+            self._check_located(frame, storage, files, task)
         rows, counts = frame.rows, frame.buckets
         if task.drop_known:
             # Under another name while the look-up says where it found keys.
@@ -314,18 +314,18 @@ class SparkEngine:
         return replace(frame, rows=rows, tagged=True, buckets=counts, groups=groups)
 
     def _check_located(
-        self, frame: SparkFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]]
+        self, frame: SparkFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]], task: LookupTask
     ) -> None:
         """Check that rows are located in latest base files."""
         counted = frame.rows.where(F.col(FILE_NAME).isNotNull()).groupBy(PARTITION_PATH, FILE_NAME).count()
         found = {(r[0], r[1]): r[2] for r in self._run(counted.collect, "tag")}
-        check_files(found, files, table=storage.uri)
+        check_files(found, files, task.logged, table=storage.uri)
 
     def _located(
-        self, frame: SparkFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]]
+        self, frame: SparkFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]], task: LookupTask
     ) -> SparkFrame:
         """The frame with each row's stated file as its location."""
-        self._check_located(frame, storage, files)
+        self._check_located(frame, storage, files, task)
         file = F.coalesce(F.substring_index(FILE_NAME, "_", 1), F.lit(""))
         return replace(frame, rows=frame.rows.withColumn(FILE_ID, file), tagged=True)
 

@@ -33,7 +33,7 @@ from hudi_format.schema.fit import fit, unlike
 from hudi_format.schema.meta_fields import FILE_NAME, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.hashing.java import crc32
-from hudi_index.lookup import LookupCount, LookupTask
+from hudi_index.lookup import LoggedFiles, LookupCount, LookupTask
 from hudi_index.tagging import check_files, rows_by_code, tag_rows
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.services.compaction.slice_tasks import CompactionTask, run_on_threads
@@ -191,7 +191,7 @@ class LocalEngine:
         task: LookupTask,
     ) -> LocalFrame:
         if task.prepped and (task.bucket is None or FILE_NAME in frame.rows.schema.names):
-            named = located(frame, storage, files)
+            named = located(frame, storage, files, task.logged)
             if task.bucket is None:
                 return named
         tagged = tag_rows(frame.rows, frame.codes, frame.partitions, storage, files, task, self.parallelism)
@@ -300,7 +300,12 @@ def user_ordered(rows: pa.Table, name: str, tasks: int | None) -> pa.Table:
     return out
 
 
-def located(frame: LocalFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]]) -> LocalFrame:
+def located(
+    frame: LocalFrame,
+    storage: Storage,
+    files: Mapping[str, Sequence[BaseFile]],
+    logged: LoggedFiles | None = None,
+) -> LocalFrame:
     """The frame with each row's stated file as its location.
 
     Raises:
@@ -318,7 +323,7 @@ def located(frame: LocalFrame, storage: Storage, files: Mapping[str, Sequence[Ba
     places = [(int(p) // len(texts), texts[int(p) % len(texts)]) for p in pairs]
     check_files(
         {(frame.partitions[code], name): int(n) for (code, name), n in zip(places, counts, strict=True)},
-        files, table=storage.uri,
+        files, logged, table=storage.uri,
     )  # fmt: skip
     location = np.full(frame.rows.num_rows, -1, dtype=np.int32)
     location[known] = group
