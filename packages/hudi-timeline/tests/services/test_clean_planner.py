@@ -3,7 +3,7 @@
 from datetime import datetime
 
 import pytest
-from serviced_tables import KEEP_2, SCHEMA, rows, write
+from serviced_tables import KEEP_2, OFF, SCHEMA, rows, write
 
 from hudi_format.errors import (
     InvalidOptionError,
@@ -82,3 +82,55 @@ def test_a_plan_survives_its_file(path, table):
     assert (again.files, again.partitions, again.earliest.time) == (plan.files, (), plan.earliest.time)
     assert again.savepoints == plan.savepoints
     assert plan.earliest.action != CLEAN
+
+
+# --- beside compactions ----------------------------------------------------------------------------------
+
+QUIET = {**OFF, "hoodie.parquet.small.file.limit": "0", "hoodie.compact.inline": "false"}
+ONE_VERSION = {
+    "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
+    "hoodie.cleaner.fileversions.retained": "1",
+}
+
+
+@pytest.fixture
+def logged(tmp_path):
+    """A merge-on-read table with logs in both partitions."""
+    table = HudiTable.create(
+        str(tmp_path / "m"), SCHEMA, name="m", table_type="MERGE_ON_READ", record_keys=["k"],
+        partition_fields=["p"],
+    )  # fmt: skip
+    write(table, [1, 2], QUIET)
+    return table
+
+
+def state(table, **how):
+    return sorted((r["k"], r["v"]) for r in table.read(["k", "v"], **how).to_arrow().to_pylist())
+
+
+@pytest.mark.parametrize("options", [ONE_VERSION, {"hoodie.cleaner.commits.retained": "1"}])
+def test_a_savepoint_beside_a_pending_compaction_keeps_the_file_that_it_makes(logged, options):
+    logged.compact(mode="schedule")
+    saved = logged.upsert(rows(3, "c"), options=QUIET).instant
+    logged.savepoint(saved)
+    before = state(logged)
+    logged.compact(mode="execute")
+    for step in (4, 5, 6):
+        write(logged, [step], QUIET)
+        logged.compact()
+    assert logged.clean(options=options).deleted
+    logged.restore(saved)
+    assert state(logged) == before
+
+
+def test_a_pending_compaction_keeps_files_of_a_file_group_that_was_replaced_since(logged):
+    planned = logged.compact(mode="schedule").scheduled
+    logged.insert_overwrite(rows(3, "a"), options=QUIET)
+    before = state(logged)
+    logged.clean(options=ONE_VERSION)
+    assert [c.error for c in logged.validate_compaction(planned)] == ["", ""]
+    assert logged.compact(mode="execute").executed == (planned,)
+    assert state(logged) == before
+    assert logged.clean(options=ONE_VERSION).deleted
+    assert state(logged) == before
+    assert logged.verify(deep=True) == []

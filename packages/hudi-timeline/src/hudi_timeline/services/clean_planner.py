@@ -143,6 +143,7 @@ class _Chooser:
     ) -> None:
         self._snapshot, self._config, self._earliest, self._saved = snapshot, config, earliest, saved
         self._oldest_read = oldest_read
+        self._savepoints = savepoints(snapshot.timeline)
         self._builder = SliceBuilder.of(snapshot)
 
     def choose(
@@ -159,11 +160,22 @@ class _Chooser:
             if gone is None:
                 alive.add(partition)
                 chosen = self._old(group, slices)
+            elif (
+                group in self._builder.pending
+            ):  # replaced since its compaction was planned, which needs its files
+                alive.add(partition)
+                chosen = []
             elif self._may_go(gone):
                 chosen = slices
             else:
                 chosen = []
-            names = [n for s in chosen if not self._is_saved(partition, s) for n in s.names]
+            seen = self._seen_by_savepoints(slices, gone)
+            names = [
+                n
+                for s in chosen
+                if s.instant not in seen and not self._is_saved(partition, s)
+                for n in s.names
+            ]
             if names:
                 files.setdefault(partition, []).extend(names)
         kept = self._replaced_lately() | alive | open_partitions | {p for p, _ in self._saved}
@@ -196,6 +208,19 @@ class _Chooser:
 
     def _is_saved(self, partition: str, slice_: Slice) -> bool:
         return any((partition, name) in self._saved for name in slice_.names)
+
+    def _seen_by_savepoints(self, slices: list[Slice], gone: str | None) -> set[str]:
+        """Instants of the slices that reads as of the savepoints find.
+
+        A compaction that was pending when a savepoint was made has its base file since, which the savepoint cannot
+        name: its files are of the slice before, and a read as of it, and a restore, go by the new file.
+
+        Args:
+            slices: of a file group, newest first.
+            gone: when the group was replaced; None where it was not.
+        """
+        saved = (at for at in self._savepoints if gone is None or at < gone)
+        return {s.instant for at in saved for s in [next((s for s in slices if s.instant <= at), None)] if s}
 
     def _replaced_lately(self) -> set[str]:
         """Partitions of an overwrite or deletion that must stay readable."""
