@@ -179,8 +179,9 @@ def test_a_foreign_plan_is_not_executed_over_a_write_that_it_overtook(made):
         made.table.compact(mode="execute")
     made.complete("open", made.log("open", {"a": 7}, on="first"), action=DELTA_COMMIT)
     before = rows(made)
-    with pytest.raises(UnsupportedError, match="would lose its rows"):
-        made.table.compact(mode="execute")
+    for dry_run in (True, False):
+        with pytest.raises(UnsupportedError, match="would lose its rows"):
+            made.table.compact(mode="execute", dry_run=dry_run)
     assert states(made) == [(COMPACTION, REQUESTED)]
     assert rows(made) == before
 
@@ -434,6 +435,38 @@ def actions(table):
         {"deltacommit": "d", "commit": "c", "compaction": "p"}.get(i.action, "")
         for i in table.timeline.instants
     )
+
+
+@pytest.mark.parametrize("wrong", ["no base file", "an older base file", "no log files"])
+def test_a_plan_that_leaves_out_files_of_its_slice_is_refused_and_no_row_is_lost(table, wrong):
+    quiet = {"hoodie.compact.inline": "false"}
+    upsert(table, 1, **quiet)
+    upsert(table, 2, **quiet)
+    older = table.compact().plan.operations[0]
+    table.upsert(pa.table({"id": ["a"], "ts": [3], "v": [3]}), options=quiet)
+    before = table.read(["id", "v"]).to_arrow().sort_by("id")
+    planned = table.compact(mode="schedule").scheduled
+    path = f".hoodie/{planned}.compaction.requested"
+    record = avro_files.parse(PLAN, table.storage.read(path))
+    (operation,) = record["operations"]
+    assert operation["fileId"] == older.file_id
+    if wrong == "no log files":
+        operation.update(deltaFilePaths=[], baseInstantTime="9" * 17)
+    elif wrong == "an older base file":
+        operation.update(dataFilePath=older.data_file)
+    else:
+        operation.update(dataFilePath=None)
+    table.storage.publish(path, avro_files.render(PLAN, record))
+    (check,) = table.validate_compaction(planned)
+    assert "does not name the files" in check.error
+    for dry_run in (True, False):
+        with pytest.raises(UnsupportedError, match="does not name the files") as e:
+            table.compact(mode="execute", dry_run=dry_run)
+        assert e.value.instant == planned
+    assert table.read(["id", "v"]).to_arrow().sort_by("id") == before
+    assert table.unschedule_compaction(planned).gone
+    assert table.compact().executed
+    assert table.read(["id", "v"]).to_arrow().sort_by("id") == before
 
 
 @pytest.mark.req("TS-06")

@@ -33,7 +33,13 @@ from hudi_timeline.services.compaction.compaction_planner import (
     open_writes,
     reserved_groups,
 )
-from hudi_timeline.services.compaction.pending_plans import find_pending, planned_slices, read_pending
+from hudi_timeline.services.compaction.pending_plans import (
+    find_pending,
+    planned_slices,
+    read_pending,
+    refuse_misfit,
+    refuse_overtaken,
+)
 from hudi_timeline.services.compaction.slice_tasks import (
     Runner,
     make_tasks,
@@ -171,8 +177,10 @@ def look_into(context: ServiceContext, instant: str | None, config: CompactionCo
     operations: list[CompactionOperation] = []
     for one in pending:
         found = read_pending(snapshot.storage, one)
+        refuse_overtaken(snapshot, found)
         listing = list_partition_files(snapshot.storage, {o.partition for o in found.plan.operations})
         slices = planned_slices(found, listing, table=snapshot.storage.uri)
+        refuse_misfit(snapshot, found)
         make_tasks(snapshot, one.time, slices, config)
         operations += found.plan.operations
     return CompactionResult(

@@ -25,6 +25,7 @@ from hudi_timeline.services.compaction.pending_plans import (
     find_pending,
     planned_slices,
     read_pending,
+    refuse_misfit,
     refuse_overtaken,
 )
 from hudi_timeline.services.compaction.slice_tasks import (
@@ -118,6 +119,7 @@ def _begin(context: ServiceContext, time: str, config: CompactionConfig, call: R
         refuse_overtaken(snapshot, pending)
         listing = list_partition_files(storage, {o.partition for o in pending.plan.operations})
         slices = planned_slices(pending, listing, table=storage.uri)
+        refuse_misfit(snapshot, pending)
         tasks = make_tasks(snapshot, time, slices, config)
         heartbeat.delete(storage, time)  # of a process that died between this one and its inflight file
         beat = heartbeat.start(

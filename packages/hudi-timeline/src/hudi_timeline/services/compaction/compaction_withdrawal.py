@@ -28,6 +28,7 @@ from hudi_timeline.services.compaction.pending_plans import (
     find_pending,
     planned_slices,
     read_pending,
+    refuse_misfit,
     refuse_overtaken,
 )
 from hudi_timeline.services.table_service import ServiceContext
@@ -195,6 +196,7 @@ def validate(context: ServiceContext, instant: str) -> tuple[OperationCheck, ...
         try:
             planned_slices(alone, listing, table=storage.uri)
             refuse_overtaken(snapshot, alone)
+            refuse_misfit(snapshot, alone)
         except HudiError as e:
             checks.append(OperationCheck(operation, str(e)))
         else:

@@ -22,6 +22,7 @@ from hudi_format.keygen.partition_path import check_safe
 from hudi_format.model import BaseFile, FileSlice, LogFile, join_path
 from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_format.storage.stable_reads import read_whole
+from hudi_timeline.file_system_view.file_slice_history import FileHistory
 from hudi_timeline.file_system_view.file_slices import committed_logs
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.services.compaction.compaction_planner import PLAN_VERSION, open_writes
@@ -216,3 +217,38 @@ def refuse_overtaken(snapshot: TableSnapshot, pending: PendingPlan) -> None:
                     file=path,
                     remedy=f"{_UNSCHEDULE}.",
                 )
+
+
+def refuse_misfit(snapshot: TableSnapshot, pending: PendingPlan) -> None:
+    """Raise where a plan does not name the base file and log files that its slices have.
+
+    A base file that it leaves out, or an older one, would take rows away that nobody would miss.
+
+    Raises:
+        UnsupportedError: such a slice.
+    """
+    operations = pending.plan.operations
+    history = FileHistory(snapshot, {o.partition for o in operations}, logs=True)
+    files = committed_logs(snapshot)[1]
+    for operation in operations:
+        group = (operation.partition, operation.file_id)
+        found = history.before(group, pending.time)
+        base = None if found is None else found.base_file
+        named = parse_base_file(operation.partition, operation.data_file) if operation.data_file else None
+        logs = {join_path(operation.partition, n) for n in operation.log_files}
+        wrong: str | None = None
+        if (None if base is None else base.instant) != (None if named is None else named.instant):
+            file = base or named
+            wrong = None if file is None else file.path
+        elif found is not None:
+            known = files.get(group, {})
+            wrong = next((f.path for f in found.log_files if f.path in known and f.path not in logs), None)
+        if wrong is not None:
+            raise UnsupportedError(
+                f"the compaction plan does not name the files that the file group {operation.file_id} has: "
+                "executing it would lose rows, or bring old ones back",
+                table=snapshot.storage.uri,
+                instant=pending.time,
+                file=wrong,
+                remedy=f"{_UNSCHEDULE}.",
+            )
