@@ -6,6 +6,7 @@ import pytest
 
 from hudi_format.storage.open import open_storage
 from hudi_timeline.testing.table_builder import TableBuilder
+from hudi_timeline.timeline import avro_files
 
 
 @pytest.fixture
@@ -53,3 +54,17 @@ def test_validation_fails_for_a_plan_that_cannot_be_executed(hudi, logged):
     code, out, _ = hudi("compact", "validate", path, instant, "-o", "json")
     assert code == 1
     assert [bool(r["error"]) for r in json.loads(out)].count(True) == 1
+
+
+@pytest.mark.parametrize("size", [float("nan"), float("inf"), -1.0, 1e30])
+def test_a_plan_with_metrics_that_are_no_size_is_shown(hudi, logged, size):
+    path = logged.uri
+    instant = json.loads(hudi("compact", "schedule", path, "-o", "json")[1])["instant"]
+    name = logged.path_of(instant, "compaction", "REQUESTED")
+    record = avro_files.parse("HoodieCompactionPlan", logged.storage.read(name))
+    record["operations"][0]["metrics"]["TOTAL_LOG_FILES_SIZE"] = size
+    logged.storage.publish(name, avro_files.render("HoodieCompactionPlan", record))
+    for command in (("show", path), ("validate", path, instant)):
+        code, out, error = hudi("compact", *command, "-o", "json")
+        assert code == 0, error
+        assert [r["log_bytes"] is None for r in json.loads(out)].count(True) == 1

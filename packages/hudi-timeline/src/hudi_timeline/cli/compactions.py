@@ -28,6 +28,11 @@ _SCHEMA = pa.schema(
 )  # fmt: skip
 
 
+def _whole(metric: float) -> int | None:
+    """Metric of a plan, which may be of a stranger, as a number of bytes; None where it is none."""
+    return int(metric) if 0 <= metric < 1 << 63 else None
+
+
 def _rows(operations: dict[str, tuple[CompactionOperation, ...]]) -> list[dict[str, object]]:
     return [
         {
@@ -36,7 +41,7 @@ def _rows(operations: dict[str, tuple[CompactionOperation, ...]]) -> list[dict[s
             "file_id": o.file_id,
             "base_file": o.data_file or None,
             "log_files": len(o.log_files),
-            "log_bytes": int(o.metrics.get("TOTAL_LOG_FILES_SIZE", 0)),
+            "log_bytes": _whole(o.metrics.get("TOTAL_LOG_FILES_SIZE", 0.0)),
         }
         for instant, of in operations.items()
         for o in of
