@@ -38,6 +38,8 @@ def test_a_plan_is_made_shown_checked_narrowed_and_executed(hudi, logged):
     narrowed = ran("unschedule", path, instant, *one)
     assert (narrowed["withdrawn"], narrowed["plan"]) == ([f"p0/{logged.group(2)}"], "narrowed")
     assert ran("run", path, instant, "--dry-run")["planned"] == [f"p0/{logged.group(1)}"]
+    everything = ran("run", path, "--dry-run")
+    assert everything["planned"] == [f"p0/{logged.group(n)}" for n in (1, 2)]
     done = ran("run", path, instant)
     assert (done["executed"], done["files"], done["rows"]) == ([instant], 1, 1)
     assert ran("show", path) == []
@@ -68,3 +70,10 @@ def test_a_plan_with_metrics_that_are_no_size_is_shown(hudi, logged, size):
         code, out, error = hudi("compact", *command, "-o", "json")
         assert code == 0, error
         assert [r["log_bytes"] is None for r in json.loads(out)].count(True) == 1
+
+
+def test_a_plan_that_is_not_there_and_half_a_file_group_are_errors(hudi, logged):
+    code, _, error = hudi("compact", "show", logged.uri, "20200101000000000")
+    assert (code, "no compaction plan 20200101000000000" in error) == (1, True)
+    code, _, error = hudi("compact", "unschedule", logged.uri, "20200101000000000", "--partition", "p0")
+    assert (code, "--file-id" in error) == (2, True)

@@ -10,6 +10,7 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
+from hudi_format.errors import InstantNotFoundError
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.cli.output import Format, Output, Path, StorageOptions, open_table, show_facts, show_rows
 from hudi_timeline.cli.services import DryRun, Options
@@ -94,14 +95,18 @@ def run(
     table = open_table(path, storage, option)
     mode = "execute" if pending or instant is not None else "schedule_and_execute"
     result = table.compact(mode=mode, instant=instant, dry_run=dry_run)
+    planned, skipped = list(result.plan.operations), result.skipped
+    if dry_run and mode != "execute":  # what is pending is executed first
+        waiting = table.compact(mode="execute", dry_run=True).plan.operations
+        planned, skipped = [*waiting, *planned], "" if waiting else skipped
     stats = [s for of in result.write_stats.values() for s in of]
     facts = {
         "executed": list(result.executed),
         "files": len(stats),
         "rows": sum(s.num_writes for s in stats),
         "bytes": sum(s.file_size_in_bytes for s in stats),
-        "planned": [f"{o.partition or '.'}/{o.file_id}" for o in result.plan.operations],
-        "skipped": result.skipped,
+        "planned": [f"{o.partition or '.'}/{o.file_id}" for o in planned],
+        "skipped": skipped,
         "warnings": list(result.warnings),
     }
     show_facts(facts, output)
@@ -121,6 +126,8 @@ def unschedule(
     """Withdraw a plan, but for file groups that were written to since it was made."""
     if file_id is not None and partition is None:
         partition = ""
+    if partition is not None and file_id is None:
+        raise typer.BadParameter("a file group is named by --file-id, and --partition says where it is")
     table = open_table(path, storage, option)
     result = table.unschedule_compaction(instant, partition=partition, file_id=file_id, dry_run=dry_run)
     facts: dict[str, object] = {
@@ -165,6 +172,13 @@ def show(
             pending = any(i.time == file.time for i in table.timeline.pending(COMPACTION))
             if instant is not None or pending:
                 plans[file.time] = _operations(table.storage, file)
+    if instant is not None and not plans:
+        raise InstantNotFoundError(
+            f"the active timeline has no compaction plan {instant}",
+            table=table.uri,
+            instant=instant,
+            remedy="`hudi compact show PATH` lists the pending ones.",
+        )
     show_rows(pa.Table.from_pylist(_rows(plans), schema=_SCHEMA), output)
 
 
