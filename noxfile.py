@@ -375,6 +375,7 @@ def bench_smoke(session: nox.Session) -> None:
     session.run("python", "benchmarks/macro/merge_on_read.py", "--scale", "smoke",
                 "--kinds", "base-heavy", "--engines", "ours,hudi-rs,pyarrow")  # fmt: skip
     session.run("python", "benchmarks/macro/cdc.py", "--scale", "smoke")
+    session.run("python", "benchmarks/macro/mor_writes.py", "--scale", "smoke", "--engines", "ours")
     session.run("python", "benchmarks/macro/planning.py", "--scale", "smoke")
     session.run("python", "benchmarks/macro/spikes.py", "--scale", "smoke", "--contenders", "ours")
     session.run("python", "benchmarks/macro/incremental.py", "--scale", "smoke", "--engines", "ours")
@@ -389,6 +390,8 @@ BENCHMARKS = {
     "files1000": ("files1000.py",),
     "incremental": ("incremental.py",),
     "cdc": ("cdc.py",),
+    "mor-writes-simple": ("mor_writes.py",),
+    "mor-writes-bucket": ("mor_writes.py", "--index", "BUCKET"),
     "planning": ("planning.py",),
     "spikes": ("spikes.py", "--repeat", "3"),
     "headline": ("headline.py",),
