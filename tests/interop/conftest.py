@@ -30,6 +30,7 @@ ONE_OF = {
     "test_undo": 4,
     "test_conversions": 4,
     "test_cdc": 3,
+    "test_bucket_index": 2,
 }
 # Files of minutes go first, so that no worker ends with one while the other has nothing to do.
 LONGEST = (

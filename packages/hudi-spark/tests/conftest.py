@@ -23,6 +23,8 @@ ONE_OF = {
     "test_bad_input": 4,
     "test_key_lookup": 5,
     "test_keys": 5,
+    "test_bucket_index": 4,
+    "test_merge_on_read": 2,
     "test_many_keys": 4,
     "test_operations": 4,
     "test_same_commits": 3,

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from hudi_format.errors import MissingFileError
 from hudi_format.schema.meta_fields import with_meta
 from hudi_timeline.file_system_view.base_files import FileView, base_files, paths_of
-from hudi_timeline.file_system_view.bucket_files import BucketChoice, bucket_choice
 from hudi_timeline.file_system_view.partition_values import (
     FROM_PATH,
     PartitionColumn,
@@ -33,9 +32,10 @@ from hudi_timeline.reading.plan import (
     Predicate,
     ScanPlan,
 )
-from hudi_timeline.table_config import TableConfig
+from hudi_timeline.table_config import INDEX, TableConfig
 
 if TYPE_CHECKING:
+    from hudi_timeline.file_system_view.bucket_files import BucketChoice
     from hudi_timeline.reading.path_globs import PathSelection
 
 START = "000"
@@ -174,8 +174,11 @@ class SnapshotSource:
 
     def _buckets(self) -> BucketChoice | None:
         """Buckets that the filter's rows may be in, by the table's bucket index."""
-        if self.predicate is None:
+        # The decoders of an index take longer to import than a plan takes, and few tables have this one.
+        if self.predicate is None or INDEX not in self.snapshot.config.properties:
             return None
+        from hudi_timeline.file_system_view.bucket_files import bucket_choice
+
         parts = self.predicate.parts or (self.predicate,)
         return bucket_choice(self.snapshot.config, self.schema, [(p.expression, p.columns) for p in parts])
 
