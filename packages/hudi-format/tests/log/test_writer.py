@@ -1,7 +1,9 @@
 """Log files that are written come back, and are laid out as Apache Hudi's."""
 
+import errno
 import io
 import json
+import os
 import struct
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -16,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from log_bytes import SCHEMA, block, zigzag
 
-from hudi_format.errors import RecordKeyError, SchemaError
+from hudi_format.errors import RecordKeyError, SchemaError, StorageError
 from hudi_format.log.block import BlockType, HeaderKey
 from hudi_format.log.data_block import read_avro
 from hudi_format.log.delete_block import OrderingType, read_deletes
@@ -345,3 +347,67 @@ def test_deletes_that_do_not_go_together_are_refused():
         delete_content(pa.array([b"\xff"]))
     with pytest.raises(SchemaError, match="would lose data"):
         delete_content(pa.array(["a"]), None, pa.array([1], pa.timestamp("ns")))
+
+
+class _Full:
+    """A stream of a disk that has no room once `room` writes were made to all of its files."""
+
+    def __init__(self, out, room):
+        self._out, self._room = out, room
+
+    def write(self, data):
+        if not self._room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self._room.pop()
+        return self._out.write(data)
+
+    def flush(self):
+        self._out.flush()
+
+    def close(self):
+        self._out.close()
+
+
+@pytest.mark.parametrize("room", range(6))
+def test_a_disk_without_room_is_a_storage_error_and_an_aborted_writer_leaves_no_file(
+    storage, tmp_path, monkeypatch, room
+):
+    real, left = storage.open_output, [None] * room
+    monkeypatch.setattr(storage, "open_output", lambda path: _Full(real(path), left))
+    log = writer(storage, max_file_size=1)
+
+    def append():
+        for text in ("a", "b", "c"):
+            log.append_avro(*datums(text))
+
+    with pytest.raises(StorageError, match="No space left") as e:
+        append()
+    assert e.value.file.startswith(f"p/.f-0_5.log.{room // 3 + 1}_")
+    log.abort()
+    log.abort()
+    assert not list(tmp_path.glob("p/.f-0*"))
+
+
+def test_an_aborted_writer_removes_complete_files_too_and_none_of_others(storage, tmp_path):
+    with writer(storage, write_token="9-9-9") as other:
+        other.append_avro(*datums("x"))
+    log = writer(storage, version=2, max_file_size=1)
+    for text in ("a", "b"):
+        log.append_avro(*datums(text))
+    assert len(log.close()) == 2
+    log.abort()
+    assert [f.name for f in tmp_path.glob("p/.f-0*")] == [".f-0_5.log.1_9-9-9"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork()")
+def test_a_forked_child_that_aborts_leaves_its_parent_s_file(storage):
+    log = writer(storage)
+    log.append_avro(*datums("a"))
+    pid = os.fork()
+    if not pid:
+        log.abort()
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    log.append_avro(*datums("b"))
+    (written,) = log.close()
+    assert len(read_all(storage, written.file.path)) == 2

@@ -2,7 +2,9 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.errors import DuplicateKeyError
+from hudi_index import lookup
 from hudi_timeline import HudiTable
+from hudi_timeline.writing import latest_slices
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.float64())])
 LOGS = {"hoodie.parquet.small.file.limit": "0", "hoodie.compact.inline.max.delta.commits": "100"}
@@ -105,3 +107,31 @@ def test_a_record_that_comes_back_beside_a_pending_compaction_is_found_after_it(
     t.compact()
     assert held(t) == [("1", "a", 5.0), ("2", "a", 5.0)]
     assert t.verify(deep=True) == []
+
+
+def test_the_logs_that_a_look_up_asks_obey_the_limit_of_the_write(tmp_path, monkeypatch):
+    seen = []
+    real = lookup.LogRecords
+
+    def noted(storage, files, merge, *rest, **more):
+        seen.append(merge.limit)
+        return real(storage, files, merge, *rest, **more)
+
+    monkeypatch.setattr(lookup, "LogRecords", noted)
+    t = made(tmp_path / "t")
+    t.delete(pa.table({"id": ["1"], "p": ["a"]}), options=LOGS)
+    t.insert(rows(("1", "a", 2, 10.0)), options=LOGS)
+    t.upsert(rows(("1", "a", 3, 11.0)), options={**LOGS, "hoodie.memory.merge.max.size": "1048576"})
+    assert held(t) == [("1", "a", 11.0), ("2", "a", 2.0)]
+    assert [limit.bytes for limit in seen] == [1048576]
+
+
+def test_a_write_reads_the_plan_of_a_pending_compaction_once_for_its_own_use(tmp_path, monkeypatch):
+    t = made(tmp_path / "t")
+    t.upsert(rows(("1", "a", 2, 10.0)), options=LOGS)
+    t.compact(mode="schedule")
+    asked = []
+    real = latest_slices.pending_compactions
+    monkeypatch.setattr(latest_slices, "pending_compactions", lambda s: asked.append(1) or real(s))
+    t.upsert(rows(("1", "a", 3, 11.0)), options={**LOGS, "hoodie.compact.inline": "false"})
+    assert asked == [1]

@@ -1,3 +1,4 @@
+import errno
 import json
 import random
 from collections import Counter
@@ -9,7 +10,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hudi_format.errors import ConcurrentWriterError, SchemaError, UnsupportedError, WriteFailedError
+from hudi_format.errors import (
+    ConcurrentWriterError,
+    SchemaError,
+    StorageError,
+    UnsupportedError,
+    WriteFailedError,
+)
 from hudi_format.file_slice.writer import stamp
 from hudi_format.log.block import BlockType
 from hudi_format.log.delete_block import OrderingType, read_deletes
@@ -207,6 +214,35 @@ def test_a_failed_append_is_taken_back_by_a_command_block(table, tmp_path, monke
     assert values(table) == {**before, "2": 22.0, "3": 33.0}
     assert table.verify() == []
     assert not markers.list_instants(LocalStorage(str(tmp_path / "t")))
+
+
+def test_a_disk_that_is_full_in_mid_append_leaves_the_table_as_it_was(table, tmp_path, monkeypatch):
+    before, real = values(table), LocalStorage.open_output
+
+    def full(self, path):
+        out = real(self, path)
+        if ".log." in path and tmp_path.name in self.uri:
+            out.close()  # what is written to it fails from now on
+            return Broken()
+        return out
+
+    class Broken:
+        def write(self, data):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        def flush(self):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        close = flush
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalStorage, "open_output", full)
+        with pytest.raises(StorageError, match="No space left"):
+            table.upsert(rows(("1", "a", 2, 9.0)), options=NO_SMALL_FILES)
+    assert values(table) == before
+    table.upsert(rows(("1", "a", 2, 9.0)), options=NO_SMALL_FILES)
+    assert values(table) == {**before, "1": 9.0}
+    assert table.verify() == []
 
 
 def test_an_attempt_that_outlives_its_write_leaves_no_log_file(table, tmp_path, monkeypatch):

@@ -11,9 +11,7 @@ Source: HoodieCDCLogger and HoodieCDCUtils of Apache Hudi 0.15 (Hudi format, "CD
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -24,15 +22,13 @@ import pyarrow as pa
 from hudi_format.avro.encoder import Encoder
 from hudi_format.errors import StorageError
 from hudi_format.file_names import log_file_name
-from hudi_format.fork_safe import Owned
 from hudi_format.log.block import BlockType
 from hudi_format.log.encoder import avro_content
 from hudi_format.log.writer import LogWriter
+from hudi_format.merge.record_merger import one_array
 from hudi_format.model import DATA_BEFORE, DATA_BEFORE_AFTER, OP_KEY_ONLY, join_path
 from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_format.storage.protocol import Storage
-
-log = logging.getLogger(__name__)
 
 INSERT, UPDATE, DELETE = "i", "u", "d"
 
@@ -125,8 +121,6 @@ class CdcWriter:
         self._encoder = Encoder(text, self._schema)
         self._parts: list[tuple[pa.Buffer, np.ndarray]] = []
         self._held = self._blocks = 0
-        self._gone = False
-        self._owned = Owned()
         self._log = LogWriter(
             storage, partition, file_id, instant, instant=instant, schema=text, write_token=write_token,
             max_file_size=_NO_LIMIT, cdc=True,
@@ -186,7 +180,7 @@ class CdcWriter:
             elif name == "ts_ms":
                 columns.append(pa.repeat(self._instant, n))
             elif name == "record_key":
-                columns.append(_one(keys.cast(pa.string())))
+                columns.append(one_array(keys.cast(pa.string())))
             elif name == "before":
                 columns.append(pa.nulls(n, self._image) if before is None else self._images(before))
             else:
@@ -196,10 +190,7 @@ class CdcWriter:
         self._parts.append((data, offsets))
         self._held += data.size
         if self._held >= self._settings.block_bytes:
-            try:
-                self._flush()
-            except OSError as e:
-                raise self._refused(e) from e
+            self._flush()
 
     def _images(self, rows: pa.Table, at: pa.Array | None = None) -> pa.StructArray:
         """Rows as one column; those at `at`, of which null gives null."""
@@ -209,7 +200,7 @@ class CdcWriter:
         if at is not None:
             rows = rows.take(at)
             absent = at.is_null() if at.null_count else None
-        columns = [_one(c) for c in rows.columns]
+        columns = [one_array(c) for c in rows.columns]
         return pa.StructArray.from_arrays(columns, fields=list(self._image), mask=absent)
 
     def _flush(self) -> None:
@@ -231,35 +222,15 @@ class CdcWriter:
             if self._parts or not self._blocks:
                 self._flush()
             self._log.close()
-        except OSError as e:
+        except StorageError:
             self.abort()
-            raise self._refused(e) from e
+            raise
         return {"cdcStats": {self.path: self.size}}
 
-    def _refused(self, error: OSError) -> StorageError:
-        reason = error.strerror or (str(error).splitlines() or [type(error).__name__])[0]
-        return StorageError(
-            f"the storage refused: {reason}",
-            table=self._storage.uri,
-            file=self.path,
-            remedy="check that the storage has space and is reachable, then run the write again.",
-        )
-
     def abort(self) -> None:
-        """Remove the file, whole or not; does nothing the second time."""
-        if self._gone:
-            return
-        self._gone = True
-        if not self._owned.here:  # a forked child that ends leaves its parent's file alone
-            return
+        """Remove the file, whole or not."""
         self._parts = []
-        with suppress(OSError, StorageError):  # removed below, whatever could not be written to it
-            self._log.close()
-        try:
-            self._storage.delete(self.path)
-        except StorageError as e:
-            # Why the file is dropped matters more to the caller; its marker lets the rollback remove it.
-            log.warning("an orphaned file could not be removed: %s", e)
+        self._log.abort()
 
     def __enter__(self) -> CdcWriter:
         return self
@@ -269,10 +240,3 @@ class CdcWriter:
     ) -> None:
         if error is not None:
             self.abort()
-
-
-def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    if isinstance(column, pa.Array):
-        return column
-    whole = column.combine_chunks()
-    return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)

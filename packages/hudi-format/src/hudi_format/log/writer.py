@@ -6,7 +6,9 @@ a block, which its size and its end give away.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, runtime_checkable
@@ -15,11 +17,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hudi_format.errors import StorageError
 from hudi_format.file_names import log_file_name, parse_cdc_file, parse_log_file
+from hudi_format.fork_safe import Owned
 from hudi_format.log.block import ROLLBACK, BlockType, HeaderKey
 from hudi_format.log.encoder import avro_content, contents, delete_content, frame
 from hudi_format.model import LogFile, join_path
+from hudi_format.storage.errors import refused
 from hudi_format.storage.protocol import Storage
+
+log = logging.getLogger(__name__)
 
 DEFAULT_FILE_SIZE = 1 << 30  # hoodie.logfile.max.size
 DEFAULT_BLOCK_SIZE = 256 << 20  # hoodie.logfile.data.block.max.size
@@ -106,6 +113,8 @@ class LogWriter:
         self._file: LogFile | None = None
         self._start = self._size = self._blocks = 0
         self._written: list[WrittenLog] = []
+        self._made: list[str] = []  # paths of the files that are this writer's alone
+        self._owned = Owned()
 
     def append_rows(
         self,
@@ -209,8 +218,11 @@ class LogWriter:
             self._version += 1
         if self._file is None:
             self._begin()
-        for part in (before, view, after):
-            self._out.write(part)
+        try:
+            for part in (before, view, after):
+                self._out.write(part)
+        except OSError as e:
+            raise refused(self._storage, self._path, e) from e
         self._size += len(before) + len(view) + len(after)
         self._blocks += 1
 
@@ -222,7 +234,11 @@ class LogWriter:
             if there is None:
                 if self._announce is not None:
                     self._announce(name)
-                self._out, self._start = self._storage.open_output(path), 0
+                self._made.append(path)
+                try:
+                    self._out, self._start = self._storage.open_output(path), 0
+                except OSError as e:
+                    raise refused(self._storage, path, e) from e
                 break
             if isinstance(self._storage, Appendable) and there.size < self._max_file_size:
                 if self._announce is not None:
@@ -239,21 +255,50 @@ class LogWriter:
         out, file = self._out, self._file
         self._out = self._file = None
         if out is not None and file is not None:
-            out.flush()
-            out.close()
+            try:
+                out.flush()
+                out.close()
+            except OSError as e:
+                raise refused(self._storage, file.path, e) from e
             whole = LogFile(
                 file.partition, file.name, file.file_id, file.instant, file.version, file.write_token,
                 self._start + self._size,
             )  # fmt: skip
             self._written.append(WrittenLog(whole, self._start, self._size, self._blocks))
 
+    @property
+    def _path(self) -> str:
+        return "" if self._file is None else self._file.path
+
     def close(self) -> tuple[WrittenLog, ...]:
         """Close the last file; returns one value per written file.
 
         Calling it again changes nothing.
+
+        Raises:
+            StorageError: the storage refused.
         """
         self._finish()
         return tuple(self._written)
+
+    def abort(self) -> None:
+        """Remove the files that this writer made, whole or not, also after `close`.
+
+        What was appended to a file that was there stays.
+        """
+        if not self._owned.here:  # a forked child that ends leaves its parent's files alone
+            return
+        out, made = self._out, self._made
+        self._out, self._file, self._made = None, None, []
+        if out is not None:
+            with suppress(OSError, StorageError):  # removed below, whatever could not be written to it
+                out.close()
+        for path in made:
+            try:
+                self._storage.delete(path)
+            except StorageError as e:
+                # Why the file is dropped matters more to the caller; its marker lets the rollback remove it.
+                log.warning("an orphaned file could not be removed: %s", e)
 
     def __enter__(self) -> LogWriter:
         return self

@@ -30,6 +30,7 @@ from hudi_format.parquet.layout import NO_OBSERVER, KeyObserver, ParquetConfig
 from hudi_format.schema.casts import convert
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import COMMIT_SEQNO, RECORD_KEY
+from hudi_format.storage.errors import refused
 from hudi_format.storage.protocol import Storage
 
 log = logging.getLogger("hudi")
@@ -163,7 +164,7 @@ class BaseFileWriter:
             head = _few_chunks(_as_schema(head, self._writer.schema))
             self._writer.write_table(head, row_group_size=head.num_rows)
         except OSError as e:
-            raise self._refused(e) from e
+            raise refused(self._storage, self._path, e) from e
 
     def _alike(self, tables: list[pa.Table]) -> list[pa.Table]:
         """Tables in one schema; a column is a dictionary if it is one in all, or was at the start."""
@@ -240,7 +241,7 @@ class BaseFileWriter:
             self._sink.close()
         except OSError as e:
             self.abort()
-            raise self._refused(e) from e
+            raise refused(self._storage, self._path, e) from e
         self._open = False
         return self._size
 
@@ -280,15 +281,6 @@ class BaseFileWriter:
         except BaseException:
             self.abort()
             raise
-
-    def _refused(self, error: OSError) -> StorageError:
-        reason = error.strerror or (str(error).splitlines() or [type(error).__name__])[0]
-        return StorageError(
-            f"the storage refused: {reason}",
-            table=self._storage.uri,
-            file=self._path,
-            remedy="check that the storage has space and is reachable, then run the write again.",
-        )
 
 
 def _row_bytes(table: pa.Table) -> int:

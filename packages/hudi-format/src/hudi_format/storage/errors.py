@@ -8,9 +8,13 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from hudi_format.errors import HudiError, StorageError
 from hudi_format.storage.schemes import Scheme, root_of
+
+if TYPE_CHECKING:
+    from hudi_format.storage.protocol import Storage
 
 # Modules whose exceptions are the store's or the network's; any other exception is a mistake of the program.
 _CLIENTS = (
@@ -114,3 +118,14 @@ def _reason(error: BaseException, secrets: Iterable[str]) -> str:
         if len(secret) >= _SHORTEST_SECRET:
             line = line.replace(secret, "***")
     return line[:300]
+
+
+def refused(storage: Storage, path: str, error: OSError) -> StorageError:
+    """Error of a file that the storage did not take."""
+    reason = error.strerror or (str(error).splitlines() or [type(error).__name__])[0]
+    return StorageError(
+        f"the storage refused: {reason}",
+        table=storage.uri,
+        file=path,
+        remedy="check that the storage has space and is reachable, then run the write again.",
+    )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from hudi_format.errors import UnsupportedError
 from hudi_format.model import BaseFile, FileSlice
 from hudi_format.schema.meta_fields import with_meta
 from hudi_index.lookup import LoggedFiles, LookupTask
+from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slices import CommittedLogs, newest_with_ranges, pending_compactions
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.reading.merged_query import slice_merge
@@ -23,10 +24,12 @@ class LatestSlices:
     Attributes:
         slices: by partition.
         committed: ranges of their log files.
+        pending: instant of the pending compaction of a file group.
     """
 
-    slices: Mapping[str, Sequence[FileSlice]]
-    committed: CommittedLogs
+    slices: Mapping[str, Sequence[FileSlice]] = field(default_factory=dict)
+    committed: CommittedLogs = field(default_factory=dict)
+    pending: Mapping[Group, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, snapshot: TableSnapshot, partitions: Sequence[str] | None) -> LatestSlices:
@@ -35,7 +38,7 @@ class LatestSlices:
         found, committed = newest_with_ranges(snapshot, partitions)
         for file_slice in found:
             out.setdefault(file_slice.partition, []).append(file_slice)
-        return cls(out, committed)
+        return cls(out, committed, pending_compactions(snapshot))
 
     @property
     def base_files(self) -> dict[str, list[BaseFile]]:
@@ -62,11 +65,11 @@ class LatestSlices:
             return task
         table = snapshot.schema
         schema = with_meta(table) if snapshot.config.populate_meta_fields else table
-        pending = pending_compactions(snapshot)
         planned = {
-            b.path for of in self.base_files.values() for b in of if (b.partition, b.file_id) in pending
+            b.path for of in self.base_files.values() for b in of if (b.partition, b.file_id) in self.pending
         }
-        logged = LoggedFiles(logs, slice_merge(snapshot), schema, self.committed, frozenset(planned))
+        merge = replace(slice_merge(snapshot), limit=task.memory)
+        logged = LoggedFiles(logs, merge, schema, self.committed, frozenset(planned))
         return replace(task, logged=logged, only_living=plan.operation == "insert")
 
 

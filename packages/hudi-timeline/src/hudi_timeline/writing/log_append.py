@@ -28,7 +28,7 @@ from hudi_format.model import WriteStat, join_path
 from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_index.tagging import record_kinds
 from hudi_timeline.concurrency.markers import APPEND, append_token
-from hudi_timeline.writing.file_writer import confirm, file_spec, remove, start_file
+from hudi_timeline.writing.file_writer import confirm, file_spec, start_file
 from hudi_timeline.writing.tasks import Bucket, LogTarget, TaskToken, WriteContext
 
 
@@ -150,9 +150,7 @@ class _LogFiles:
 
         The write may be completed without this attempt: then their blocks would count.
         """
-        self.writer.close()
-        for name in self._guards:
-            remove(self._context, join_path(self._bucket.partition, name))
+        self.writer.abort()
 
 
 class LogSpec(FileSpec):

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from hudi_format.errors import DuplicateKeyError, HudiError, SchemaError, TableExistsError
 from hudi_format.keygen.partition_path import check_safe
-from hudi_format.model import BaseFile, FileSlice, WriteStat
+from hudi_format.model import BaseFile, WriteStat
 from hudi_format.schema.avro import to_avro
 from hudi_format.schema.changes import SchemaChange
 from hudi_format.storage.open import as_durable_as_asked
@@ -27,7 +27,7 @@ from hudi_format.storage.protocol import Storage
 from hudi_index.lookup import LookupCount, LookupTask
 from hudi_timeline import table_config
 from hudi_timeline.concurrency.running_call import RunningCall
-from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ, newest_slices_of, pending_compactions
+from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ, newest_slices_of
 from hudi_timeline.file_system_view.listing import list_partitions
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, is_base_file, load_snapshot
 from hudi_timeline.options import parse_write_options
@@ -431,7 +431,7 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
         elif looks_up:
             with phases("tag"):
                 frame = engine.tag(frame, plan.storage, files, task)
-        stats = _route_and_write(engine, frame, latest.slices, plan, phases, transaction, context)
+        stats = _route_and_write(engine, frame, latest, plan, phases, transaction, context)
         looked_up = engine.looked_up if looks_up else None
         transaction.warnings += advice(plan.storage, files, looked_up)
         return _finish(run, transaction, table, stats, lookup=looked_up)
@@ -471,7 +471,7 @@ def _refuse_known_keys(
 def _route_and_write(
     engine: Engine[Any, Any],
     frame: Any,
-    slices: Mapping[str, Sequence[FileSlice]],
+    latest: LatestSlices,
     plan: Plan,
     phases: _Phases,
     transaction: Transaction,
@@ -499,8 +499,8 @@ def _route_and_write(
         and plan.operation == "insert"
         and c.allow_duplicate_on_inserts,
     )
-    pending = pending_compactions(transaction.snapshot)
-    routing = assign(profile, slices, _record_size(plan, transaction, rules), rules, policy, pending)
+    size = _record_size(plan, transaction, rules)
+    routing = assign(profile, latest.slices, size, rules, policy, latest.pending)
     transaction.inflight(profile_stats(profile, routing))
     with phases("write"):
         return list(engine.write(frame, context, routing))
@@ -551,6 +551,8 @@ def _replace(
     else:
         if plan.bucket is not None:  # what is there is replaced: each bucket gets a new file group
             frame = engine.tag(frame, plan.storage, {}, lookup_task(plan))
-        stats = _route_and_write(engine, frame, {}, plan, phases, transaction, context, new_files_only=True)
+        stats = _route_and_write(
+            engine, frame, LatestSlices(), plan, phases, transaction, context, new_files_only=True
+        )
     dropped = None if stats else rows_of(slices, snapshot)
     return _finish(run, transaction, table, stats, replaced, dropped_rows=dropped)
