@@ -280,11 +280,12 @@ class Heartbeat:
         """
         if not self._owned.here:
             return
-        self.call = _OVER
-        self.halt()
         try:
+            # It counts until its file is gone: who looks in between sees a writer that ends, not one that died.
+            self.halt()
             self._storage.delete(heartbeat_path(self.instant))
         finally:
+            self.call = _OVER
             self._forget()
 
     def give_up(self) -> None:

@@ -440,7 +440,10 @@ def check_leftovers(facts: TableState, report: VerifyReport, *, now: Callable[[]
             report.add("markers-left", markers.marker_folder(instant), "markers of an instant that is on no timeline",
                        instant)  # fmt: skip
     for instant in heartbeat.list_instants(storage):
-        if instant in facts.pending_times or heartbeat.liveness(storage, instant, now=now).alive:
+        if instant in facts.pending_times:
+            continue
+        liveness = heartbeat.liveness(storage, instant, now=now)
+        if liveness.alive or liveness.age_ms is None:  # its writer took it away since the listing
             continue
         state = "is completed" if instant in known else "is on no timeline"
         report.add("heartbeat-left", heartbeat.heartbeat_path(instant), f"the heartbeat of an instant that {state}",
