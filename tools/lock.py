@@ -21,7 +21,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "requirements"
 PACKAGES = ("hudi-format", "hudi-index", "hudi-timeline", "hudi-spark")
-EXTRAS = ("s3", "sql")  # of the packages, which sessions install
+EXTRAS = ("s3", "sql", "zookeeper")  # of the packages, which sessions install
 PYTHON = "3.11"  # the oldest; other versions get lines of their own where they differ
 CONSTRAINTS = FOLDER / "ci.txt"
 LOWEST = FOLDER / "lowest.txt"

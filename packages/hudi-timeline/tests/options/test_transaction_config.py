@@ -27,7 +27,7 @@ def test_options_are_read_with_apache_hudis_names_and_defaults():
         3,
         "NEVER",
     )
-    assert (options.lock_wait_ms, options.lock_provider, options.lock_expire_minutes) == (0, FILE_SYSTEM, 5)
+    assert (options.lock.wait_ms, options.lock.provider, options.lock.expire_minutes) == (0, FILE_SYSTEM, 5)
     assert not options.allow_empty
     occ = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
     assert parse_transaction_options(occ).failed_writes == "LAZY"

@@ -81,7 +81,7 @@ def test_sizes_rules_and_filters_are_numbers():
     assert (config.record_size_threshold, config.bloom_fpp, config.bloom_type) == (0.5, 0.001, "SIMPLE")
     assert (config.transaction.heartbeat_interval_ms, config.transaction.failed_writes) == (500, "LAZY")
     assert (
-        config.transaction.lock_provider
+        config.transaction.lock.provider
         == "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
     )
     assert config.storage_level == "MEMORY_AND_DISK"

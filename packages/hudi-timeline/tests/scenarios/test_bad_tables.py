@@ -12,6 +12,7 @@ from hudi_format.errors import HudiError
 from hudi_format.storage.open import open_storage
 from hudi_timeline.concurrency.heartbeat import start
 from hudi_timeline.concurrency.locks.select import lock_for
+from hudi_timeline.options.transaction_config import LockConfig
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute
 
@@ -62,7 +63,7 @@ def test_a_lock_that_another_holds_is_waited_for_and_then_an_error(template, tmp
     path = tmp_path / "table"
     shutil.copytree(template, path)
     provider = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
-    lock = lock_for(open_storage(str(path)), provider)
+    lock = lock_for(open_storage(str(path)), LockConfig(provider))
     assert lock.try_acquire()
     try:
         before = content(path)

@@ -22,7 +22,7 @@ from hudi_timeline import table_config
 from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.concurrency.locks.local import LocalLock
 from hudi_timeline.concurrency.locks.select import FILE_SYSTEM
-from hudi_timeline.options.transaction_config import TransactionConfig
+from hudi_timeline.options.transaction_config import LockConfig, TransactionConfig
 from hudi_timeline.timeline import avro_files
 from hudi_timeline.timeline.active_timeline import read_commit
 from hudi_timeline.transaction.transaction import begin_transaction
@@ -317,7 +317,7 @@ def test_the_lock_is_held_only_at_both_ends(storage):
 
 
 def test_a_configured_lock_file_is_used_at_both_ends_and_taken_away(storage):
-    options = TransactionConfig(lock_provider=FILE_SYSTEM, lock_wait_ms=0)
+    options = TransactionConfig(lock=LockConfig(provider=FILE_SYSTEM, wait_ms=0))
     assert write(storage, 1, options=options).committed
     assert storage.info(".hoodie/lock") is None
     storage.publish(".hoodie/lock", b"")

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hudi_timeline.options.config_key import given_value, keys_of, value_of
+from hudi_format.errors import ConflictingOptionError, InvalidOptionError
+from hudi_timeline.options import transaction_options as keys
+from hudi_timeline.options.config_key import ConfigKey, given_value, keys_of, value_of
 from hudi_timeline.options.registry import ParsedOptions, canonical
 from hudi_timeline.options.transaction_options import (
     ALLOW_EMPTY_COMMIT,
@@ -19,15 +21,40 @@ from hudi_timeline.options.transaction_options import (
     FAILED_WRITES_POLICY,
     HEARTBEAT_INTERVAL_MS,
     HEARTBEAT_MISSES,
-    LOCK_EXPIRE_MINUTES,
-    LOCK_PATH,
     LOCK_PROVIDER,
-    LOCK_VALIDITY_S,
-    LOCK_WAIT_MS,
     METADATA_ENABLE,
 )
 
 EAGER, LAZY, NEVER = "EAGER", "LAZY", "NEVER"
+
+
+@dataclass(frozen=True, slots=True)
+class LockConfig:
+    """Options of the table's lock; the defaults are Apache Hudi's.
+
+    Attributes:
+        provider: the full name of a Java class, or module:Class of Python; None for the store's default.
+        wait_ms: how long one try waits for it.
+        client_retries, client_pause_ms: further tries, and the pause between two; None for no more.
+        retries, pause_ms, most_pause_ms: of requests that the lock's server does not answer.
+    """
+
+    provider: str | None = given_value(LOCK_PROVIDER)
+    path: str | None = given_value(keys.LOCK_PATH)
+    expire_minutes: int = value_of(keys.LOCK_EXPIRE_MINUTES)
+    validity_s: int = value_of(keys.LOCK_VALIDITY_S)
+    wait_ms: int = value_of(keys.LOCK_WAIT_MS)
+    client_retries: int | None = given_value(keys.LOCK_CLIENT_RETRIES)
+    client_pause_ms: int = value_of(keys.LOCK_CLIENT_PAUSE_MS)
+    retries: int = value_of(keys.LOCK_RETRIES)
+    pause_ms: int = value_of(keys.LOCK_PAUSE_MS)
+    most_pause_ms: int = value_of(keys.LOCK_MOST_PAUSE_MS)
+    zookeeper_url: str | None = given_value(keys.ZOOKEEPER_URL)
+    zookeeper_port: int | None = given_value(keys.ZOOKEEPER_PORT)
+    zookeeper_base_path: str | None = given_value(keys.ZOOKEEPER_BASE_PATH)
+    zookeeper_lock_key: str | None = given_value(keys.ZOOKEEPER_LOCK_KEY)
+    zookeeper_session_ms: int = value_of(keys.ZOOKEEPER_SESSION_MS)
+    zookeeper_connection_ms: int = value_of(keys.ZOOKEEPER_CONNECTION_MS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +64,14 @@ class TransactionConfig:
     Attributes:
         failed_writes: EAGER rolls back dead pending writes at the beginning and refuses to run beside a
             live one; LAZY and NEVER leave them alone.
-        lock_provider: the full name of a Java class.
-        lock_wait_ms: how long to wait for the lock, in all.
+        lock: of the table's lock.
         raw: what was given, for the store of the lock's folder.
     """
 
     heartbeat_interval_ms: int = value_of(HEARTBEAT_INTERVAL_MS)
     heartbeat_misses: int = value_of(HEARTBEAT_MISSES)
     failed_writes: str = value_of(FAILED_WRITES_POLICY)
-    lock_provider: str | None = given_value(LOCK_PROVIDER)
-    lock_path: str | None = given_value(LOCK_PATH)
-    lock_expire_minutes: int = value_of(LOCK_EXPIRE_MINUTES)
-    lock_validity_s: int = value_of(LOCK_VALIDITY_S)
-    lock_wait_ms: int = value_of(LOCK_WAIT_MS)
+    lock: LockConfig = field(default_factory=LockConfig)
     consistency_check: bool = value_of(CONSISTENCY_CHECK)
     consistency_first_ms: int = value_of(CONSISTENCY_FIRST_MS)
     consistency_most_ms: int = value_of(CONSISTENCY_MOST_MS)
@@ -61,17 +83,58 @@ class TransactionConfig:
 
 
 TRANSACTION_FIELDS = keys_of(TransactionConfig)
+LOCK_FIELDS = keys_of(LockConfig)
+
+_ZOOKEEPER = (keys.ZOOKEEPER, keys.ZOOKEEPER_IMPLICIT)
+# Of a provider's own options: the providers that read them, and whether one needs it.
+_OF_PROVIDERS: tuple[tuple[ConfigKey, tuple[str, ...], tuple[str, ...]], ...] = (
+    (keys.LOCK_PATH, (keys.FILE_SYSTEM,), ()),
+    (keys.LOCK_EXPIRE_MINUTES, (keys.FILE_SYSTEM,), ()),
+    (keys.ZOOKEEPER_URL, _ZOOKEEPER, _ZOOKEEPER),
+    (keys.ZOOKEEPER_PORT, _ZOOKEEPER, ()),
+    (keys.ZOOKEEPER_BASE_PATH, (keys.ZOOKEEPER,), (keys.ZOOKEEPER,)),
+    (keys.ZOOKEEPER_LOCK_KEY, (keys.ZOOKEEPER,), (keys.ZOOKEEPER,)),
+    (keys.ZOOKEEPER_SESSION_MS, _ZOOKEEPER, ()),
+    (keys.ZOOKEEPER_CONNECTION_MS, _ZOOKEEPER, ()),
+)
 
 
 def transaction_config(given: ParsedOptions) -> TransactionConfig:
-    """Transaction options of a call."""
+    """Transaction options of a call.
+
+    Raises:
+        InvalidOptionError: a lock provider without what it needs.
+        ConflictingOptionError: options of a lock provider that is not chosen.
+    """
     values: dict[str, Any] = {n: given.parsed[k] for n, k in TRANSACTION_FIELDS.items() if k in given.parsed}
-    if not values.get("lock_path"):
-        values.pop("lock_path", None)
     policy = values.get("failed_writes", FAILED_WRITES_POLICY.value)
     if policy == EAGER and given.parsed.get(CONCURRENCY_MODE) == "OPTIMISTIC_CONCURRENCY_CONTROL":
         values["failed_writes"] = LAZY  # writers must not roll back each other
-    return TransactionConfig(**values, raw=given.text)
+    return TransactionConfig(**values, lock=_lock_config(given), raw=given.text)
+
+
+def _lock_config(given: ParsedOptions) -> LockConfig:
+    values: dict[str, Any] = {n: given.parsed[k] for n, k in LOCK_FIELDS.items() if k in given.parsed}
+    if not values.get("path"):
+        values.pop("path", None)
+    provider = values.get("provider")
+    for key, readers, needers in _OF_PROVIDERS:
+        if provider in needers and key not in given.parsed:
+            raise InvalidOptionError(
+                f"{provider} needs {key}, which is not given",
+                remedy=f"give {key}: {key.doc[0].lower()}{key.doc[1:]}",
+                option=str(key),
+            )
+        own_class = provider is not None and ":" in provider  # it may read what it likes
+        if key in given.parsed and given.text[key] and provider not in readers and not own_class:
+            # Left out, two writers of one table would have two locks, without a word.
+            chosen = f"{LOCK_PROVIDER}={provider}" if provider else f"no {LOCK_PROVIDER}"
+            raise ConflictingOptionError(
+                f"{given.given_as[key]} is given with {chosen}, whose lock does not read it",
+                remedy=f"set {LOCK_PROVIDER}={readers[0]}, or leave the option out.",
+                option=str(key),
+            )
+    return LockConfig(**values)
 
 
 def parse_transaction_options(options: Mapping[str, str]) -> TransactionConfig:

@@ -2,10 +2,41 @@
 
 from __future__ import annotations
 
-from hudi_timeline.options.config_key import ConfigKey, Unsupported, class_other_than, other_than
-from hudi_timeline.options.option_types import BOOLEAN, MILLISECONDS, TEXT, WHOLE, choice, java_class, whole
+from collections.abc import Mapping
+
+from hudi_timeline.options.config_key import ConfigKey, Unsupported, is_given, other_than
+from hudi_timeline.options.option_types import (
+    BOOLEAN,
+    MILLISECONDS,
+    NAME,
+    TEXT,
+    WHOLE,
+    OptionType,
+    choice,
+    class_or_function,
+    whole,
+)
 
 LOCKS = "org.apache.hudi.client.transaction.lock."
+IN_PROCESS = LOCKS + "InProcessLockProvider"
+FILE_SYSTEM = LOCKS + "FileSystemBasedLockProvider"
+STORAGE = LOCKS + "StorageBasedLockProvider"
+ZOOKEEPER = LOCKS + "ZookeeperBasedLockProvider"
+ZOOKEEPER_IMPLICIT = LOCKS + "ZookeeperBasedImplicitBasePathLockProvider"
+LOCK_PROVIDERS: Mapping[str, str] = {
+    name.rpartition(".")[2]: name
+    for name in (IN_PROCESS, FILE_SYSTEM, STORAGE, ZOOKEEPER, ZOOKEEPER_IMPLICIT)
+}
+"""Full names of the lock providers, by their names without package, which are in several packages."""
+
+
+def _lock_class(text: str) -> object:
+    return LOCK_PROVIDERS.get(text.strip()) or _CLASS_OR_FUNCTION.parse(text)
+
+
+_CLASS_OR_FUNCTION = class_or_function(LOCKS)
+LOCK_CLASS = OptionType(_CLASS_OR_FUNCTION.allowed, _lock_class)
+
 # What belongs together of a declaration stands in one line.
 # fmt: off
 HEARTBEAT_INTERVAL_MS = ConfigKey(
@@ -21,14 +52,14 @@ FAILED_WRITES_POLICY = ConfigKey(
     doc="EAGER: a write first rolls back what dead writes left.", alternatives=("hoodie.clean.failed.writes.policy",)
 )
 LOCK_PROVIDER = ConfigKey(
-    "hoodie.write.lock.provider", java_class("org.apache.hudi.client.transaction.lock."),
+    "hoodie.write.lock.provider", LOCK_CLASS,
     "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider", since="0.8.0",
-    doc="Lock between writers; not given: flock on local file systems, a lock file on S3, else within the process.",
+    doc="Lock between writers: a class of Apache Hudi, or module:Class of Python; not given: flock on local file "
+    "systems, a lock file on S3, else within the process.",
     unsupported=Unsupported(
-        class_other_than(LOCKS, "InProcessLockProvider", "FileSystemBasedLockProvider", "StorageBasedLockProvider"),
+        lambda value: is_given(value) and value not in LOCK_PROVIDERS.values() and ":" not in str(value),
         "a lock provider",
-        f"use {LOCKS}FileSystemBasedLockProvider where all writers share a file system, StorageBasedLockProvider "
-        "on S3, or write from one process at a time"
+        f"use one of {', '.join(sorted(LOCK_PROVIDERS))}, or a lock of your own as module:Class"
     )
 )
 LOCK_PATH = ConfigKey(
@@ -45,7 +76,49 @@ LOCK_VALIDITY_S = ConfigKey(
 )
 LOCK_WAIT_MS = ConfigKey(
     "hoodie.write.lock.wait_time_ms", whole(0, unit="milliseconds"), "60000", since="0.8.0",
-    doc="How long to wait for the lock."
+    doc="How long one try waits for the lock; on DynamoDB also how long a lock counts that is not renewed."
+)
+LOCK_CLIENT_RETRIES = ConfigKey(
+    "hoodie.write.lock.client.num_retries", whole(0, unit="tries"), "50", since="0.8.0",
+    doc="Further tries after the first one; not given: none."
+)
+LOCK_CLIENT_PAUSE_MS = ConfigKey(
+    "hoodie.write.lock.client.wait_time_ms_between_retry", whole(0, unit="milliseconds"), "5000", since="0.8.0",
+    doc="Pause between two tries."
+)
+LOCK_RETRIES = ConfigKey(
+    "hoodie.write.lock.num_retries", whole(0, unit="tries"), "15", since="0.8.0",
+    doc="Further tries of a request that the lock's server does not answer."
+)
+LOCK_PAUSE_MS = ConfigKey(
+    "hoodie.write.lock.wait_time_ms_between_retry", whole(0, unit="milliseconds"), "1000", since="0.8.0",
+    doc="Pause before the first of them; each is twice as long as the one before."
+)
+LOCK_MOST_PAUSE_MS = ConfigKey(
+    "hoodie.write.lock.max_wait_time_ms_between_retry", whole(0, unit="milliseconds"), "16000", since="0.8.0",
+    doc="The longest such pause."
+)
+ZOOKEEPER_URL = ConfigKey(
+    "hoodie.write.lock.zookeeper.url", NAME, since="0.8.0",
+    doc="Hosts of ZooKeeper with commas between them, each with its port or without."
+)
+ZOOKEEPER_PORT = ConfigKey(
+    "hoodie.write.lock.zookeeper.port", whole(1, 65535), since="0.8.0",
+    doc="Port of the hosts that are given without one; not given: 2181."
+)
+ZOOKEEPER_BASE_PATH = ConfigKey(
+    "hoodie.write.lock.zookeeper.base_path", NAME, since="0.8.0", doc="Node below which the lock's node lies."
+)
+ZOOKEEPER_LOCK_KEY = ConfigKey(
+    "hoodie.write.lock.zookeeper.lock_key", NAME, since="0.8.0", doc="Name of the lock's node: one for each table."
+)
+ZOOKEEPER_SESSION_MS = ConfigKey(
+    "hoodie.write.lock.zookeeper.session_timeout_ms", MILLISECONDS, "60000", since="0.8.0",
+    doc="After how long a writer that is not heard of loses the lock."
+)
+ZOOKEEPER_CONNECTION_MS = ConfigKey(
+    "hoodie.write.lock.zookeeper.connection_timeout_ms", MILLISECONDS, "15000", since="0.8.0",
+    doc="How long to wait for a connection."
 )
 CONSISTENCY_CHECK = ConfigKey(
     "hoodie.consistency.check.enabled", BOOLEAN, "false", since="0.5.0",

@@ -31,7 +31,7 @@ from hudi_timeline.concurrency.locks import provider as locks
 from hudi_timeline.concurrency.locks.select import lock_of
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.snapshot import load_snapshot
-from hudi_timeline.options.transaction_config import EAGER, TransactionConfig
+from hudi_timeline.options.transaction_config import EAGER, LockConfig, TransactionConfig
 from hudi_timeline.table_config import OVERWRITE_ROOM as ROOM
 from hudi_timeline.table_config import OVERWRITE_SWITCH as SWITCH
 from hudi_timeline.transaction.orphans import STAGING
@@ -58,7 +58,7 @@ class Replacement:
         self, storage: Storage, options: TransactionConfig, lock: locks.TableLock, beat: heartbeat.Heartbeat
     ) -> None:
         self.storage = open_beside(storage, f"{storage.uri}/{NEW}")
-        self.options = replace(options, lock_provider=None, lock_path=None, failed_writes=EAGER)
+        self.options = replace(options, lock=LockConfig(), failed_writes=EAGER)
         self.switched = False
         self._table = storage
         self._given = options

@@ -115,3 +115,20 @@ def test_the_lock_of_a_table_waits_as_long_as_its_options_say(storage):
             second.verify()
         assert in_thread(refused)
     assert taken()
+
+
+def test_further_tries_pause_and_give_up_their_place_in_between(storage):
+    holder, waiter = FileSystemLock(storage), FileSystemLock(storage)
+    pauses, given_up = [], []
+    release = waiter.release
+    waiter.release = lambda: (given_up.append(len(pauses)), release())
+    assert holder.try_acquire()
+    with (
+        pytest.raises(LockError, match="in each of 3 tries"),
+        hold(waiter, 0, retries=2, retry_pause_ms=5000, pause=pauses.append),
+    ):
+        pass
+    assert pauses == [5.0, 5.0]
+    assert given_up == [0, 1, 2]
+    with hold(waiter, 0, retries=2, retry_pause_ms=5000, pause=lambda s: holder.release()):
+        waiter.verify()

@@ -1,24 +1,151 @@
-"""Which lock the option of the provider chooses."""
+"""Which lock the option of the provider chooses, and what a lock of the user's own has to be."""
+
+import sys
+from importlib import import_module
 
 import pytest
 
-from hudi_format.errors import UnsupportedError
+from hudi_format.errors import (
+    ConflictingOptionError,
+    InvalidOptionError,
+    UnknownOptionError,
+    UnsupportedError,
+)
 from hudi_format.storage.open import open_storage
+from hudi_timeline import table_config
 from hudi_timeline.concurrency.locks.file_system import FileSystemLock
 from hudi_timeline.concurrency.locks.local import LocalLock
 from hudi_timeline.concurrency.locks.provider import InProcessLock, hold
-from hudi_timeline.concurrency.locks.select import FILE_SYSTEM, IN_PROCESS, lock_for
+from hudi_timeline.concurrency.locks.select import FILE_SYSTEM, IN_PROCESS, ZOOKEEPER, lock_for, lock_of
+from hudi_timeline.options.transaction_config import LockConfig, parse_transaction_options
+from hudi_timeline.transaction.transaction import begin_transaction
 
 pytestmark = pytest.mark.req("CC-09")
+
+PROVIDER = "hoodie.write.lock.provider"
+IN_ZOOKEEPER = {
+    PROVIDER: ZOOKEEPER,
+    "hoodie.write.lock.zookeeper.url": "127.0.0.1",
+    "hoodie.write.lock.zookeeper.base_path": "/hudi",
+    "hoodie.write.lock.zookeeper.lock_key": "t",
+}
+OF_SERVERS = {"ZooKeeper": (IN_ZOOKEEPER, "kazoo.client", "hudi-timeline[zookeeper]")}
 
 
 def test_the_provider_chooses_the_lock(storage, tmp_path):
     assert isinstance(lock_for(storage), LocalLock)
     assert isinstance(lock_for(open_storage("memory://locks/t")), InProcessLock)
-    assert isinstance(lock_for(storage, IN_PROCESS), InProcessLock)
-    lock = lock_for(storage, FILE_SYSTEM, path=str(tmp_path / "locks"))
+    assert isinstance(lock_for(storage, LockConfig(IN_PROCESS)), InProcessLock)
+    lock = lock_for(storage, LockConfig(FILE_SYSTEM, path=str(tmp_path / "locks")))
     with hold(lock):
         assert (tmp_path / "locks/lock").exists()
-    assert isinstance(lock_for(storage, FILE_SYSTEM), FileSystemLock)
-    with pytest.raises(UnsupportedError, match="Zookeeper"):
-        lock_for(storage, "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider")
+    assert isinstance(lock_for(storage, LockConfig(FILE_SYSTEM)), FileSystemLock)
+    with pytest.raises(UnsupportedError, match="OfAnother"):
+        lock_for(storage, LockConfig("org.acme.OfAnother"))
+
+
+@pytest.mark.parametrize("kind", OF_SERVERS)
+def test_a_missing_client_library_is_an_error_that_names_the_extra(storage, monkeypatch, kind):
+    options, module, extra = OF_SERVERS[kind]
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(UnsupportedError) as e:
+        lock_of(storage, parse_transaction_options(options))
+    assert extra in e.value.remedy
+
+
+@pytest.mark.parametrize("name", ["ZookeeperBasedLockProvider", ZOOKEEPER])
+def test_a_provider_is_named_with_its_package_or_without(name):
+    assert parse_transaction_options({**IN_ZOOKEEPER, PROVIDER: name}).lock.provider == ZOOKEEPER
+
+
+@pytest.mark.parametrize("missing", [k for k in IN_ZOOKEEPER if k != PROVIDER])
+def test_an_option_that_a_provider_needs_is_asked_for(missing):
+    with pytest.raises(InvalidOptionError, match=missing) as e:
+        parse_transaction_options({k: v for k, v in IN_ZOOKEEPER.items() if k != missing})
+    assert missing in e.value.remedy
+
+
+@pytest.mark.parametrize("provider", [{}, {PROVIDER: FILE_SYSTEM}])
+def test_options_of_a_provider_that_is_not_chosen_are_no_lock_of_their_own(provider):
+    given = {**IN_ZOOKEEPER, PROVIDER: ""}
+    given.pop(PROVIDER)
+    with pytest.raises(ConflictingOptionError, match="zookeeper") as e:
+        parse_transaction_options({**given, **provider})
+    assert ZOOKEEPER in e.value.remedy
+
+
+def test_a_slip_of_the_pen_names_the_nearest_option():
+    given = {**IN_ZOOKEEPER, "hoodie.write.lock.zookeeper.session_timeout": "1000"}
+    with pytest.raises(UnknownOptionError) as e:
+        parse_transaction_options(given)
+    assert e.value.details["nearest"] == "hoodie.write.lock.zookeeper.session_timeout_ms"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"hoodie.write.lock.zookeeper.url": ","}, "names no host"),
+        ({"hoodie.write.lock.zookeeper.base_path": "/a/../b"}, "no path"),
+    ],
+)
+def test_addresses_that_are_none_are_refused_before_anything_is_asked(storage, change, message):
+    pytest.importorskip("kazoo")
+    with pytest.raises(InvalidOptionError, match=message):
+        lock_of(storage, parse_transaction_options({**IN_ZOOKEEPER, **change}))
+
+
+OWN = """
+import threading
+
+_free = threading.Lock()
+calls = []
+
+
+class Own:
+    def __init__(self, uri, options):
+        self.name = f"own lock of {uri}"
+        calls.append(dict(options))
+
+    def try_acquire(self):
+        return _free.acquire(blocking=False)
+
+    def verify(self):
+        calls.append("verify")
+
+    def release(self):
+        if _free.locked():
+            _free.release()
+
+    def holder(self):
+        return ""
+
+
+class NoLock:
+    def __init__(self, uri, options):
+        pass
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "own_locks_of_a_test.py").write_text(OWN)
+    monkeypatch.syspath_prepend(str(folder))
+    yield "own_locks_of_a_test"
+    sys.modules.pop("own_locks_of_a_test", None)
+
+
+def test_a_lock_of_the_users_own_is_that_of_a_write(storage, own):
+    options = {PROVIDER: f"{own}:Own", "hoodie.write.lock.zookeeper.url": "for:it"}
+    config = parse_transaction_options(options)
+    with begin_transaction(storage, table_config.load(storage), operation="UPSERT", options=config) as write:
+        write.inflight(None)
+        write.commit([], schema_text="")
+    calls = import_module(own).calls
+    assert calls[0]["hoodie.write.lock.zookeeper.url"] == "for:it"
+    assert "verify" in calls
+    with pytest.raises(InvalidOptionError, match="try_acquire"):
+        lock_of(storage, parse_transaction_options({PROVIDER: f"{own}:NoLock"}))
+    with pytest.raises(InvalidOptionError, match="Nothing"):
+        lock_of(storage, parse_transaction_options({PROVIDER: f"{own}:Nothing"}))

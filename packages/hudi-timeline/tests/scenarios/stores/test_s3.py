@@ -29,6 +29,7 @@ from hudi_timeline.concurrency.locks.file_system import FileSystemLock
 from hudi_timeline.concurrency.locks.provider import InProcessLock, hold
 from hudi_timeline.concurrency.locks.select import FILE_SYSTEM, STORAGE, lock_for
 from hudi_timeline.concurrency.locks.storage_lock import PATH, StorageLock
+from hudi_timeline.options.transaction_config import LockConfig
 from s3_server import KEY, REGION, SECRET, S3Server
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64())])
@@ -270,12 +271,12 @@ def test_a_lock_is_taken_although_the_answer_was_lost(storage):
 
 def test_which_lock_a_table_has(storage):
     assert isinstance(lock_for(storage), StorageLock)
-    assert isinstance(lock_for(storage, STORAGE), StorageLock)
-    assert isinstance(lock_for(storage, FILE_SYSTEM), FileSystemLock)
+    assert isinstance(lock_for(storage, LockConfig(STORAGE)), StorageLock)
+    assert isinstance(lock_for(storage, LockConfig(FILE_SYSTEM)), FileSystemLock)
     memory = open_storage("memory://x")
     assert isinstance(lock_for(memory), InProcessLock)
     with pytest.raises(LockError, match="on condition"):
-        lock_for(memory, STORAGE)
+        lock_for(memory, LockConfig(STORAGE))
 
 
 def test_a_bucket_may_be_the_table(s3_server, bucket):

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from hudi_format.errors import HudiError, LockError
 from hudi_timeline.concurrency.running_call import RunningCall
-from hudi_timeline.options.transaction_options import LOCK_WAIT_MS
+from hudi_timeline.options.transaction_options import LOCK_CLIENT_RETRIES, LOCK_WAIT_MS
 
 log = logging.getLogger("hudi")
 
@@ -31,7 +31,8 @@ _held: dict[int, tuple[Lock, RunningCall]] = {}
 class Lock(Protocol):
     """One process's handle on a table's lock; not re-entrant.
 
-    `release` may come at any time, also after an interrupt in the middle of `try_acquire` or `release`.
+    `release` may come at any time, also after an interrupt in the middle of `try_acquire` or `release`.  It also gives
+    up the place in a queue that a `try_acquire` may keep that did not get the lock.
     """
 
     @property
@@ -69,31 +70,31 @@ def hold(
     lock: Lock,
     wait_ms: int = DEFAULT_WAIT_MS,
     *,
+    retries: int = 0,
+    retry_pause_ms: int = 0,
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> Iterator[None]:
     """Context manager that holds the lock.
 
+    Args:
+        wait_ms: how long one try waits.
+        retries, retry_pause_ms: further tries, and the pause before each, in which no place in a queue is kept.
+
     Raises:
-        LockError: the lock was not free within `wait_ms`.
+        LockError: the lock was not free within `wait_ms` of the last try.
     """
     give_back_abandoned()
     held = (lock, RunningCall.here())
     try:
         _held[id(held)] = held  # before it is taken: an interrupt may come before we know that it is
-        deadline = clock() + wait_ms / 1000
-        wait_s = _FIRST_PAUSE_S
-        while not lock.try_acquire():
-            if clock() >= deadline:
-                holder = lock.holder()
-                raise LockError(
-                    f"the table's lock was not free within {wait_ms} ms: {lock.name}"
-                    + (f", held by {holder}" if holder else ""),
-                    remedy="run the write again later, or raise hoodie.write.lock.wait_time_ms; if a file-system "
-                    "lock is left over from a writer that died, delete its lock file.",
-                )
-            pause(wait_s)
-            wait_s = min(2 * wait_s, _LONGEST_PAUSE_S)
+        for left in range(retries, -1, -1):
+            if _wait(lock, wait_ms, clock, pause):
+                break
+            if not left:
+                raise _not_free(lock, wait_ms, retries)
+            lock.release()
+            pause(retry_pause_ms / 1000)
         yield
     finally:
         try:
@@ -103,20 +104,46 @@ def hold(
             raise
 
 
+def _wait(lock: Lock, wait_ms: int, clock: Callable[[], float], pause: Callable[[float], None]) -> bool:
+    """Wait for the lock; returns whether it was acquired."""
+    deadline = clock() + wait_ms / 1000
+    wait_s = _FIRST_PAUSE_S
+    while not lock.try_acquire():
+        if clock() >= deadline:
+            return False
+        pause(wait_s)
+        wait_s = min(2 * wait_s, _LONGEST_PAUSE_S)
+    return True
+
+
+def _not_free(lock: Lock, wait_ms: int, retries: int) -> LockError:
+    holder = lock.holder()
+    tries = f" in each of {retries + 1} tries" if retries else ""
+    return LockError(
+        f"the table's lock was not free within {wait_ms} ms{tries}: {lock.name}"
+        + (f", held by {holder}" if holder else ""),
+        remedy=f"run the write again later, or raise {LOCK_WAIT_MS} or {LOCK_CLIENT_RETRIES}; if a file-system "
+        "lock is left over from a writer that died, delete its lock file.",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class TableLock:
     """Table lock as configured by a call's options.
 
     Attributes:
-        wait_ms: how long to wait for it, in all.
+        wait_ms: how long one try waits for it.
+        retries, retry_pause_ms: further tries, and the pause before each.
     """
 
     lock: Lock
     wait_ms: int = DEFAULT_WAIT_MS
+    retries: int = 0
+    retry_pause_ms: int = 0
 
     def held(self) -> AbstractContextManager[None]:
         """Context manager that holds the lock; errors as `hold`."""
-        return hold(self.lock, self.wait_ms)
+        return hold(self.lock, self.wait_ms, retries=self.retries, retry_pause_ms=self.retry_pause_ms)
 
     def verify(self) -> None:
         """Check that the held lock was not lost.
@@ -134,6 +161,11 @@ def give_back_abandoned() -> None:
                 _give_back(held)
             except (HudiError, OSError) as e:
                 log.warning("%s could not be given back: %s", held[0].name, e)
+
+
+def is_abandoned(lock: Lock) -> bool:
+    """Whether the block that held the lock was interrupted before it gave it back."""
+    return any(held[0] is lock and held[1].is_over for held in list(_held.values()))
 
 
 def _give_back(held: tuple[Lock, RunningCall]) -> None:

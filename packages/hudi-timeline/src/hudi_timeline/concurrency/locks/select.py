@@ -2,77 +2,125 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from hudi_format.errors import UnsupportedError
+from hudi_format._checks import imported
+from hudi_format.errors import InvalidOptionError, UnsupportedError
 from hudi_format.storage.open import open_storage
 from hudi_format.storage.protocol import ReplacingStorage, Storage
 from hudi_timeline.concurrency.locks.file_system import FileSystemLock
 from hudi_timeline.concurrency.locks.provider import InProcessLock, Lock, TableLock
-from hudi_timeline.concurrency.locks.storage_lock import DEFAULT_VALIDITY_S, StorageLock
-from hudi_timeline.options.transaction_config import TransactionConfig
-from hudi_timeline.options.transaction_options import LOCK_PROVIDER, LOCKS
+from hudi_timeline.concurrency.locks.storage_lock import StorageLock
+from hudi_timeline.options.transaction_config import LockConfig, TransactionConfig
+from hudi_timeline.options.transaction_options import (
+    FILE_SYSTEM,
+    IN_PROCESS,
+    LOCK_PROVIDER,
+    LOCK_PROVIDERS,
+    STORAGE,
+    ZOOKEEPER,
+    ZOOKEEPER_IMPLICIT,
+)
 
-IN_PROCESS = LOCKS + "InProcessLockProvider"
-FILE_SYSTEM = LOCKS + "FileSystemBasedLockProvider"
-STORAGE = LOCKS + "StorageBasedLockProvider"
+__all__ = ["FILE_SYSTEM", "IN_PROCESS", "STORAGE", "ZOOKEEPER", "ZOOKEEPER_IMPLICIT", "lock_for", "lock_of"]
 
 
 def lock_of(storage: Storage, config: TransactionConfig) -> TableLock:
     """Table lock configured by transaction options."""
-    lock = lock_for(
-        storage,
-        config.lock_provider,
-        path=config.lock_path,
-        expire_minutes=config.lock_expire_minutes,
-        validity_s=config.lock_validity_s,
-        options=config.raw,
-    )
-    return TableLock(lock, config.lock_wait_ms)
+    settings = config.lock
+    lock = lock_for(storage, settings, options=config.raw)
+    return TableLock(lock, settings.wait_ms, settings.client_retries or 0, settings.client_pause_ms)
 
 
 def lock_for(
-    storage: Storage,
-    provider: str | None = None,
-    *,
-    path: str | None = None,
-    expire_minutes: int = 0,
-    validity_s: int = DEFAULT_VALIDITY_S,
-    options: Mapping[str, str] | None = None,
+    storage: Storage, config: LockConfig | None = None, *, options: Mapping[str, str] | None = None
 ) -> Lock:
     """The lock of a table.
 
     Args:
-        provider: class name of Apache Hudi's lock provider; None for the default: `LocalLock` for
-            folders of this machine, `StorageLock` where the store replaces files on condition, else a lock
-            within this process, as Apache Hudi's single-writer mode.
-        path, expire_minutes: `hoodie.write.lock.filesystem.path` and `.expire`.
-        validity_s: `hoodie.write.lock.storage.validity.timeout.secs`.
-        options: the write's, for the store of `path`.
+        config: without a provider the default: `LocalLock` for folders of this machine, `StorageLock` where the
+            store replaces files on condition, else a lock within this process, as Apache Hudi's single-writer mode.
+        options: the call's, for the store of a lock file and for classes of the user.
 
     Raises:
-        UnsupportedError: another provider.
+        UnsupportedError: another provider, or one whose client library is missing.
+        InvalidOptionError: a class of the user that is none.
     """
-    if not provider:
-        if storage.is_local:
-            from hudi_timeline.concurrency.locks.local import LocalLock  # fcntl is not there on every system
+    config = config or LockConfig()
+    if not config.provider:
+        return _default(storage, config)
+    if ":" in config.provider:
+        return _own_class(storage, config.provider, options or {})
+    make = _PROVIDERS.get(config.provider)
+    if make is None:
+        raise UnsupportedError(
+            f"{LOCK_PROVIDER}={config.provider} is not supported",
+            table=storage.uri,
+            remedy=f"use one of {', '.join(sorted(LOCK_PROVIDERS))}, or a lock of your own as module:Class.",
+            option=LOCK_PROVIDER,
+        )
+    return make(storage, config, options or {})
 
-            return LocalLock(storage)
-        if isinstance(storage, ReplacingStorage) and storage.can_replace:
-            return StorageLock(storage, validity_s=validity_s)
-        return InProcessLock(storage.uri)
-    if provider == IN_PROCESS:
-        return InProcessLock(storage.uri)
-    if provider == FILE_SYSTEM:
-        if path:
-            return FileSystemLock(open_storage(path, options=options), "", expire_minutes=expire_minutes)
-        return FileSystemLock(storage, expire_minutes=expire_minutes)
-    if provider == STORAGE:
-        return StorageLock(storage, validity_s=validity_s)
-    raise UnsupportedError(
-        f"{LOCK_PROVIDER}={provider} is not supported yet",
-        table=storage.uri,
-        remedy=f"use {FILE_SYSTEM} or {STORAGE}, or omit the option: tables on local file systems "
-        "are then locked between processes by flock, tables on S3 by a lock file.",
-        option=LOCK_PROVIDER,
+
+def _default(storage: Storage, config: LockConfig) -> Lock:
+    if storage.is_local:
+        from hudi_timeline.concurrency.locks.local import LocalLock  # fcntl is not there on every system
+
+        return LocalLock(storage)
+    if isinstance(storage, ReplacingStorage) and storage.can_replace:
+        return StorageLock(storage, validity_s=config.validity_s)
+    return InProcessLock(storage.uri)
+
+
+def _file_system(storage: Storage, config: LockConfig, options: Mapping[str, str]) -> Lock:
+    minutes = config.expire_minutes
+    if config.path:
+        return FileSystemLock(open_storage(config.path, options=options), "", expire_minutes=minutes)
+    return FileSystemLock(storage, expire_minutes=minutes)
+
+
+def _zookeeper(storage: Storage, config: LockConfig, _: Mapping[str, str]) -> Lock:
+    from hudi_timeline.concurrency.locks.zookeeper import ZookeeperLock, implicit_path
+
+    implicit = config.provider == ZOOKEEPER_IMPLICIT
+    path = (
+        implicit_path(storage.uri)
+        if implicit
+        else f"{config.zookeeper_base_path}/{config.zookeeper_lock_key}"
     )
+    return ZookeeperLock(
+        config.zookeeper_url or "",
+        path,
+        port=config.zookeeper_port,
+        session_ms=config.zookeeper_session_ms,
+        connection_ms=config.zookeeper_connection_ms,
+        retries=config.retries,
+        pause_ms=config.pause_ms,
+        most_pause_ms=config.most_pause_ms,
+    )
+
+
+_PROVIDERS: dict[str, Callable[[Storage, LockConfig, Mapping[str, str]], Lock]] = {
+    IN_PROCESS: lambda storage, _, __: InProcessLock(storage.uri),
+    FILE_SYSTEM: _file_system,
+    STORAGE: lambda storage, config, _: StorageLock(storage, validity_s=config.validity_s),
+    ZOOKEEPER: _zookeeper,
+    ZOOKEEPER_IMPLICIT: _zookeeper,
+}
+_METHODS = ("try_acquire", "verify", "release", "holder")
+
+
+def _own_class(storage: Storage, name: str, options: Mapping[str, str]) -> Lock:
+    """Lock of a class that the call itself names; a table cannot name one."""
+    found = imported(name, LOCK_PROVIDER)
+    lock: Lock = found(storage.uri, dict(options))
+    missing = [m for m in _METHODS if not callable(getattr(lock, m, None))]
+    if missing or not isinstance(getattr(lock, "name", None), str):
+        raise InvalidOptionError(
+            f"{LOCK_PROVIDER}={name} makes no lock: it has no {', '.join(missing or ['name'])}",
+            table=storage.uri,
+            remedy="give a class that is made of the table's URI and the options, with the attribute name and the "
+            "methods try_acquire, verify, release and holder of hudi_timeline.concurrency.locks.provider.Lock.",
+            option=LOCK_PROVIDER,
+        )
+    return lock

@@ -1,0 +1,282 @@
+"""Locks on their real servers: between processes, after `kill -9`, and when they are lost before a commit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hudi_format.errors import HudiError, LockError
+from hudi_format.storage.open import open_storage
+from hudi_timeline import HudiTable
+from hudi_timeline.concurrency.locks.provider import InProcessLock, Lock, TableLock
+from hudi_timeline.concurrency.locks.select import ZOOKEEPER, ZOOKEEPER_IMPLICIT, lock_of
+from hudi_timeline.options.transaction_config import parse_transaction_options
+from hudi_timeline.transaction.transaction import Transaction
+from lock_servers import LockServer
+
+SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64())])
+LOCK = "hoodie.write.lock."
+
+
+@dataclass(frozen=True)
+class Provider:
+    """A lock provider on its server.
+
+    Attributes:
+        options: of a new lock.
+        lose: takes the lock away from its holder, as a server does that has not heard of it for long.
+    """
+
+    options: Callable[[], dict[str, str]]
+    lose: Callable[[Any], None]
+
+
+def zookeeper(port: int) -> Provider:
+    from kazoo.client import KazooClient
+
+    def options() -> dict[str, str]:
+        return {
+            LOCK + "provider": ZOOKEEPER,
+            LOCK + "zookeeper.url": "127.0.0.1",
+            LOCK + "zookeeper.port": str(port),
+            LOCK + "zookeeper.base_path": "/hudi/locks",
+            LOCK + "zookeeper.lock_key": uuid.uuid4().hex,
+            LOCK + "zookeeper.session_timeout_ms": "1500",
+        }
+
+    def lose(lock: Any) -> None:
+        # Whoever has the number and password of a session may end it.
+        other = KazooClient(hosts=f"127.0.0.1:{port}", client_id=lock._client.client_id, timeout=1.5)
+        other.start()
+        other.stop()
+        other.close()
+
+    return Provider(options, lose)
+
+
+KINDS = ("zookeeper",)
+
+
+@pytest.fixture(scope="module")
+def zookeeper_port() -> Iterator[int]:
+    server = LockServer("zookeeper")
+    yield server.port
+    server.stop()
+
+
+@pytest.fixture(params=KINDS)
+def provider(request: pytest.FixtureRequest) -> Provider:
+    return zookeeper(request.getfixturevalue("zookeeper_port"))
+
+
+def lock_on(path: Path, options: dict[str, str]) -> Lock:
+    return lock_of(open_storage(str(path)), parse_transaction_options(options)).lock
+
+
+def table_lock(path: Path, options: dict[str, str]) -> TableLock:
+    return lock_of(open_storage(str(path)), parse_transaction_options(options))
+
+
+def in_thread(act: Callable[[], Any]) -> Any:
+    """What another thread gets, as handles of one thread know of each other."""
+    got: list[Any] = []
+    thread = threading.Thread(target=lambda: got.append(act()))
+    thread.start()
+    thread.join(60)
+    return got[0]
+
+
+WORKER = """
+import json, sys
+from pathlib import Path
+from hudi_format.storage.open import open_storage
+from hudi_timeline.concurrency.locks.select import lock_of
+from hudi_timeline.options.transaction_config import parse_transaction_options
+
+folder, times, options = Path(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
+lock = lock_of(open_storage(str(folder)), parse_transaction_options(options))
+if not times:
+    print(lock.lock.try_acquire(), flush=True)
+    sys.stdin.read()
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(times):
+    with lock.held():
+        number = int((folder / "number").read_text())
+        lock.verify()
+        (folder / "number").write_text(str(number + 1))
+"""
+
+
+def worker(folder: Path, times: int, options: dict[str, str]) -> subprocess.Popen[str]:
+    """A process that adds one to a number as often, or holds the lock until it is killed."""
+    return subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(folder), str(times), json.dumps(options)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+@pytest.mark.req("CC-09", "CC-10")
+def test_one_process_at_a_time_has_the_lock(tmp_path, provider):
+    options = provider.options()
+    (tmp_path / "number").write_text("0")
+    workers = [worker(tmp_path, 25, options) for _ in range(3)]
+    assert [line(w) for w in workers] == ["ready"] * 3
+    for w in workers:
+        w.communicate("go\n", timeout=120)
+    assert [w.returncode for w in workers] == [0, 0, 0]
+    assert (tmp_path / "number").read_text() == "75"
+
+
+@pytest.mark.req("CC-10")
+def test_the_lock_of_a_killed_process_is_free_when_it_is_not_heard_of(tmp_path, provider):
+    options = provider.options()
+    process = worker(tmp_path, 0, options)
+    try:
+        assert line(process) == "True"
+        lock = lock_on(tmp_path, options)
+        assert not lock.try_acquire()
+        assert f"|{process.pid}|" in lock.holder()
+        lock.release()
+    finally:
+        process.kill()
+        process.wait(60)
+    after = table_lock(tmp_path, options)
+    with after.held():
+        after.verify()
+
+
+@pytest.mark.req("CC-10")
+def test_another_holders_lock_is_neither_taken_nor_given_back(tmp_path, provider):
+    options = provider.options()
+    first, second = lock_on(tmp_path, options), lock_on(tmp_path, options)
+    assert first.try_acquire()
+    with pytest.raises(LockError, match="already"):
+        first.try_acquire()
+    assert in_thread(second.try_acquire) is False
+    second.release()
+    first.verify()
+    provider.lose(first)
+    third = lock_on(tmp_path, options)
+    with pytest.raises(LockError, match="lost"):
+        first.verify()
+    first._threads.release()  # as if it were in another process
+    assert third.try_acquire()
+    first.release()
+    third.verify()
+    third.release()
+    with pytest.raises(LockError):
+        third.verify()
+
+
+@pytest.mark.req("CC-10", "CC-26")
+def test_a_writer_that_lost_its_lock_does_not_publish(tmp_path, provider, monkeypatch):
+    options = provider.options()
+    table = HudiTable.create(str(tmp_path / "t"), SCHEMA, name="t", record_keys=["id"])
+    table.insert(pa.table({"id": ["a"], "v": [1]}, SCHEMA), options=options)
+    tidy = Transaction._delete_other_attempts
+    lost = []
+
+    def before_the_last_look(transaction, metadata):
+        tidy(transaction, metadata)
+        if not lost:
+            lost.append(transaction)
+            provider.lose(transaction._lock.lock)
+
+    monkeypatch.setattr(Transaction, "_delete_other_attempts", before_the_last_look)
+    with pytest.raises(LockError, match="lost") as e:
+        table.upsert(pa.table({"id": ["a", "b"], "v": [2, 2]}, SCHEMA), options=options)
+    assert e.value.remedy
+    assert lost
+    assert table.read(["id", "v"]).to_arrow().to_pylist() == [{"id": "a", "v": 1}]
+    assert not table.timeline.pending_writes()
+    table.upsert(pa.table({"id": ["b"], "v": [3]}, SCHEMA), options=options)
+    assert sorted(table.read(["v"]).to_arrow()["v"].to_pylist()) == [1, 3]
+    assert table.verify(deep=True) == []
+
+
+@pytest.mark.req("CC-10")
+def test_writers_in_threads_take_turns_on_one_table(tmp_path, provider):
+    options = {**provider.options(), "hoodie.cleaner.policy.failed.writes": "LAZY"}
+    options |= {"hoodie.parquet.small.file.limit": "0"}
+    path = str(tmp_path / "t")
+    HudiTable.create(path, SCHEMA, name="t", record_keys=["id"])
+
+    def write(name: str) -> list[HudiError]:
+        failed: list[HudiError] = []
+        for n in range(3):
+            try:
+                HudiTable.open(path).bulk_insert(
+                    pa.table({"id": [f"{name}{n}"], "v": [n]}, SCHEMA), options=options
+                )
+            except HudiError as e:
+                failed.append(e)
+        return failed
+
+    got: dict[str, list[HudiError]] = {}
+    threads = [threading.Thread(target=lambda n=n: got.update({n: write(n)})) for n in "xyz"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert got == {"x": [], "y": [], "z": []}
+    ids = HudiTable.open(path).read(["id"]).to_arrow()["id"].to_pylist()
+    assert sorted(ids) == sorted(f"{a}{n}" for a in "xyz" for n in range(3))
+
+
+@pytest.mark.req("CC-10")
+def test_a_session_that_ends_in_the_queue_is_no_lock(tmp_path, zookeeper_port):
+    made = zookeeper(zookeeper_port)
+    options = made.options()
+    first, second = lock_on(tmp_path, options), lock_on(tmp_path, options)
+    second._threads = InProcessLock("of another process")  # so that it asks ZooKeeper
+    assert first.try_acquire()
+    assert in_thread(second.try_acquire) is False
+    made.lose(second)
+    first.release()
+    with table_lock(tmp_path, options).held():
+        pass
+    # It may have lost its place without knowing it yet: then it gets in line again.
+    second_lock = TableLock(second, 30_000)
+    with second_lock.held():
+        second_lock.verify()
+
+
+@pytest.mark.req("CC-10")
+def test_tables_name_their_own_nodes_where_writers_name_none(tmp_path, zookeeper_port):
+    made = zookeeper(zookeeper_port).options()
+    options = {k: v for k, v in made.items() if "base_path" not in k and "lock_key" not in k}
+    options[LOCK + "provider"] = ZOOKEEPER_IMPLICIT
+    one, same, other = (lock_on(tmp_path / name, options) for name in ("a", "a", "b"))
+    assert one.try_acquire()
+    assert in_thread(same.try_acquire) is False
+    assert in_thread(other.try_acquire) is True
+    for lock in (one, same, other):
+        lock.release()
+
+
+@pytest.mark.req("CC-10")
+def test_a_server_that_is_not_there_is_an_error_in_words(tmp_path, provider):
+    options = {**provider.options(), LOCK + "zookeeper.port": "1", LOCK + "num_retries": "0"}
+    options[LOCK + "zookeeper.connection_timeout_ms"] = "300"
+    with pytest.raises(LockError, match="no answer") as e, table_lock(tmp_path, options).held():
+        pass
+    assert "zookeeper.url" in e.value.remedy
+    assert "\n" not in str(e.value)
