@@ -13,7 +13,7 @@ from hudi_format.errors import HudiError, NotAHudiTableError, StorageError, Unsu
 from hudi_format.keygen.key_generator import kind_of
 from hudi_format.storage.open import open_beside
 from hudi_format.storage.protocol import Storage
-from hudi_timeline import metadata_table
+from hudi_timeline import metadata_config
 from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.options.transaction_options import METADATA_ENABLE
 from hudi_timeline.table_config import META_FOLDER, PROPERTIES_FILE, TableConfig, load
@@ -162,7 +162,7 @@ def _pending_clustering(facts: TableFeatures) -> str:
 def _metadata_indexes(facts: TableFeatures) -> str:
     if facts.options.metadata_enable is False:
         return ""
-    others = [p for p in metadata_table.built(facts.config) if p != metadata_table.FILES]
+    others = [p for p in metadata_config.built(facts.config) if p != metadata_config.FILES]
     return f"a metadata table with {', '.join(others)}" if others else ""
 
 

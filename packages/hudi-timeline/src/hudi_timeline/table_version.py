@@ -119,6 +119,18 @@ class TableVersion(int):
         """Whether change images of rows that met log records keep null columns."""
         return self < 9
 
+    # --- metadata table ------------------------------------------------------------------------------
+
+    @property
+    def suffixes_metadata_instants(self) -> bool:
+        """Whether the metadata table's own instants are times of writes with three more digits."""
+        return self.layout < 2
+
+    @property
+    def shards_secondary_keys_by_value(self) -> bool:
+        """Whether a secondary index key is sharded by its value, not by the whole key."""
+        return self >= 9
+
     # --- hoodie.properties and merging ---------------------------------------------------------------
 
     @property

@@ -12,7 +12,7 @@ import pytest
 from hudi_format.file_names import parse_base_file
 from hudi_format.model import WriteStat
 from hudi_format.storage.local import LocalStorage
-from hudi_timeline import metadata_table, table_config
+from hudi_timeline import metadata_config, table_config
 from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.testing import CHANGES, CRASH, Fault, Faults
@@ -121,7 +121,7 @@ def prepare(storage, situation):
         write_file(dead, 8)
         heartbeat.abandon(storage)
     if situation == "metadata table":
-        table_config.update(storage, {metadata_table.METADATA_PARTITIONS: "files"})
+        table_config.update(storage, {metadata_config.METADATA_PARTITIONS: "files"})
         storage.publish(".hoodie/metadata/files/x", b"x")
 
 

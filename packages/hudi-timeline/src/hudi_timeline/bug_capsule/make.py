@@ -25,7 +25,7 @@ from hudi_format.file_names import (
 from hudi_format.model import join_path
 from hudi_format.storage.parallel import subfolders, walk_folders
 from hudi_format.storage.protocol import FileInfo, Storage
-from hudi_timeline import __version__, metadata_table, table_config
+from hudi_timeline import __version__, metadata_config, table_config
 from hudi_timeline.bug_capsule.mask import BASE, Mask
 from hudi_timeline.bug_capsule.mask_files import (
     TooLarge,
@@ -131,7 +131,7 @@ def refuse_secrets(storage: Storage, options: Mapping[str, str]) -> None:
 
 def _listing(storage: Storage) -> dict[str, FileInfo]:
     def into(folder: str, entries: Sequence[FileInfo]) -> list[str]:
-        return [f for f in subfolders(folder, entries) if f != metadata_table.FOLDER]
+        return [f for f in subfolders(folder, entries) if f != metadata_config.FOLDER]
 
     walked = walk_folders(storage, into=into)
     found = {join_path(folder, e.name): e for folder, entries in walked for e in entries if not e.is_dir}
@@ -172,7 +172,7 @@ class _Gathering:
             self.left_out.append(
                 "files below .hoodie that are not of Apache Hudi's, such as backups of repairs."
             )
-        if metadata_table.built(self._config):
+        if metadata_config.built(self._config):
             self.left_out.append(
                 "the metadata table's files: capsule.json holds its listing and its records of files; the rebuilt "
                 "table has none, and hoodie.properties says so."
@@ -288,7 +288,7 @@ class _Gathering:
             found = properties.parse(data)
         except CorruptFileError:
             return bytes(len(data))
-        if not metadata_table.built(self._config):
+        if not metadata_config.built(self._config):
             return data
         dropped = table_config.METADATA_PARTITIONS
         lines = [line for line in data.splitlines(True) if not line.startswith(dropped.encode())]
@@ -314,7 +314,7 @@ class _Gathering:
 
     def metadata_table(self) -> dict[str, Any] | None:
         """Masked listing of the metadata table; None where there is none."""
-        if not metadata_table.built(self._config):
+        if not metadata_config.built(self._config):
             return None
         try:
             listed = list_by_metadata(self._storage)

@@ -19,7 +19,7 @@ from hudi_format.merge.user_merger import MERGE, custom_of
 from hudi_format.model import BaseFile, FileSlice
 from hudi_format.schema.meta_fields import with_meta
 from hudi_index.metadata_table import merger
-from hudi_timeline import metadata_table
+from hudi_timeline import metadata_config
 from hudi_timeline.file_system_view.base_files import SCHEMA
 from hudi_timeline.file_system_view.file_slices import checked_slices
 from hudi_timeline.file_system_view.listing import PartitionFilter
@@ -70,7 +70,7 @@ def slice_merge(snapshot: TableSnapshot, merge: str | None = None) -> SliceMerge
     try:
         text = merge or config.properties.get(MERGE)
         given = merge
-        if not text and metadata_table.is_one(config):
+        if not text and metadata_config.is_one(config):
             text = given = merger.FUNCTION
         if text:
             if len(config.ordering_fields) > 1:
@@ -102,7 +102,7 @@ def slice_merge(snapshot: TableSnapshot, merge: str | None = None) -> SliceMerge
             inflight=frozenset(i.time for i in snapshot.timeline.pending_writes()),
             latest=snapshot.as_of or "",
         )
-    key_spec = None if config.populate_meta_fields else metadata_table.key_spec(config)
+    key_spec = None if config.populate_meta_fields else metadata_config.key_spec(config)
     return SliceMerge(
         rule,
         config.ordering_field,

@@ -22,7 +22,7 @@ from hudi_timeline.file_system_view.base_files import FileView
 from hudi_timeline.file_system_view.file_slices import merged_slices
 from hudi_timeline.file_system_view.listing import Listing, PartitionFilter, list_partition_files, list_table
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot, open_snapshot
-from hudi_timeline.metadata_table import FILES, FOLDER
+from hudi_timeline.metadata_config import FILES, FOLDER
 from hudi_timeline.reading.merged_query import slice_merge
 from hudi_timeline.table_config import load
 from hudi_timeline.timeline.active_timeline import Timeline

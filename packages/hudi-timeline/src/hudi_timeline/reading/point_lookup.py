@@ -27,7 +27,7 @@ from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_format.storage.parallel import side_by_side
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.footer_index import MAYBE, BloomIndex
-from hudi_timeline import metadata_table
+from hudi_timeline import metadata_config
 from hudi_timeline.file_system_view.snapshot import CommitCache, open_snapshot
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.reading.task import ReadTask, read_whole
@@ -122,7 +122,7 @@ def _finder(
         return _Finder(scan.schema, _read_tasks(scan), rows)
 
     # Virtual keys: the key columns alone say which files to read.
-    spec = metadata_table.key_spec(config) if metadata_table.is_one(config) else config.record_key_spec()
+    spec = metadata_config.key_spec(config) if metadata_config.is_one(config) else config.record_key_spec()
     fields = list(dict.fromkeys(f.partition(".")[0] for f in config.record_key_fields))
     condition = _typed_condition(config, schema, wanted)
     scan = scan_of()

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from hudi_format.storage.open import as_durable_as_asked
 from hudi_format.storage.protocol import Storage
-from hudi_timeline import feature_gate, metadata_table, table_config
+from hudi_timeline import feature_gate, metadata_config, table_config
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.concurrency.locks.select import lock_of
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
@@ -122,7 +122,7 @@ class ServiceContext:
 
     def drop_metadata_table(self, *, is_gone: bool = False) -> None:
         """Remove the metadata table, under the lock, with an entry in `warnings`."""
-        self.table, warning = metadata_table.drop(self.storage, self.table, is_gone=is_gone)
+        self.table, warning = metadata_config.drop(self.storage, self.table, is_gone=is_gone)
         if warning:
             self.warnings.append(warning)
 

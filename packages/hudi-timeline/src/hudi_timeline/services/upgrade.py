@@ -18,7 +18,7 @@ from hudi_format.errors import OptionError, UnsupportedError
 from hudi_format.file_names import parse_log_file
 from hudi_format.storage.open import open_beside
 from hudi_format.storage.protocol import Storage
-from hudi_timeline import metadata_table, table_config
+from hudi_timeline import metadata_config, table_config
 from hudi_timeline.file_system_view.listing import walk
 from hudi_timeline.file_system_view.snapshot import load_snapshot
 from hudi_timeline.services.table_service import ServiceContext
@@ -144,9 +144,9 @@ def _describe(context: ServiceContext, timeline: Timeline, to: int) -> Iterator[
         _refuse_logs(storage, table)
     for write in dead:
         yield f"roll back {write}"
-    built = storage.info(metadata_table.FOLDER) is not None
+    built = storage.info(metadata_config.FOLDER) is not None
     if built and (dead or to < table.version):
-        yield f"delete the metadata table ({', '.join(metadata_table.built(table)) or 'not in use'})"
+        yield f"delete the metadata table ({', '.join(metadata_config.built(table)) or 'not in use'})"
     elif built:
         yield f"set {VERSION}={to} in the metadata table"
     copying = TableVersion(to).copies_waiting_plans
@@ -191,7 +191,7 @@ def _auxiliary_copies(storage: Storage, timeline: Timeline) -> list[str]:
 
 def _convert(storage: Storage, table: TableConfig, timeline: Timeline, to: int) -> None:
     if to > table.version:
-        metadata = open_beside(storage, f"{storage.uri}/{metadata_table.FOLDER}")
+        metadata = open_beside(storage, f"{storage.uri}/{metadata_config.FOLDER}")
         if metadata.info(table_config.PROPERTIES_FILE) is not None:
             inner = table_config.load(metadata)
             if inner.version == table.version:

@@ -30,7 +30,7 @@ from hudi_format.errors import (
 from hudi_format.model import WriteStat
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
-from hudi_timeline import feature_gate, metadata_table, table_config
+from hudi_timeline import feature_gate, metadata_config, table_config
 from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.concurrency.heartbeat import Heartbeat
 from hudi_timeline.concurrency.locks import provider as locks
@@ -137,8 +137,8 @@ def begin_transaction(
         dead: list[Instant] = []
         if options.failed_writes == EAGER:
             dead = _dead_writes(snapshot, options)
-        no_metadata_table = not listed.has(metadata_table.FOLDER)
-        table, warning = metadata_table.drop(storage, snapshot.config, is_gone=no_metadata_table)
+        no_metadata_table = not listed.has(metadata_config.FOLDER)
+        table, warning = metadata_config.drop(storage, snapshot.config, is_gone=no_metadata_table)
         snapshot = replace(snapshot, config=table)
         if options.failed_writes == EAGER:
             snapshot = _repair(snapshot, dead, marked, beating, options)
@@ -427,12 +427,12 @@ class Transaction:
             self.instant, metadata, self.snapshot, snapshot, recheck
         )
         self.warnings += warnings
-        if metadata_table.built(config):
+        if metadata_config.built(config):
             # Another writer built it since this one took it away.
             feature_gate.check_write(
                 self.storage, config, timeline, self._options, self.operation, read=snapshot.commits.get
             )
-            self.config, warning = metadata_table.drop(self.storage, config)
+            self.config, warning = metadata_config.drop(self.storage, config)
             self.warnings.append(warning)
         if self.storage.is_local:
             # Version 6 notes the time of completion as that of the file: readers in the order of completion that went

@@ -19,7 +19,7 @@ from hudi_format.errors import ConcurrentWriterError, OptionError
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.concurrency.locks.select import lock_of
-from hudi_timeline.metadata_table import FOLDER
+from hudi_timeline.metadata_config import FOLDER
 from hudi_timeline.options.transaction_config import parse_transaction_options
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.instant import format_instant

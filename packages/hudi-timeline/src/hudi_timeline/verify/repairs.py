@@ -22,7 +22,7 @@ from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline import table_config
 from hudi_timeline.file_system_view.listing import walk
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.metadata_table import FOLDER
+from hudi_timeline.metadata_config import FOLDER
 from hudi_timeline.table_config import (
     BACKUP_FILE,
     METADATA_PARTITIONS,

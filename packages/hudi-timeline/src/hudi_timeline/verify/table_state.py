@@ -14,7 +14,7 @@ from hudi_format.file_names import PARTITION_METADATA, parse_base_file, parse_lo
 from hudi_format.model import BaseFile, join_path
 from hudi_format.storage.parallel import side_by_side
 from hudi_format.storage.protocol import FileInfo, Storage
-from hudi_timeline import metadata_table
+from hudi_timeline import metadata_config
 from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slices import SliceBuilder, files_by_group
 from hudi_timeline.file_system_view.listing import walk
@@ -260,7 +260,7 @@ def gather(
         frozenset(unreadable),
         walk(storage),
         at_once,
-        metadata_table.is_one(config),
+        metadata_config.is_one(config),
     )
 
 

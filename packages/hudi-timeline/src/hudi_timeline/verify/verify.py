@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError
 from hudi_format.storage.open import open_beside
 from hudi_format.storage.protocol import Storage
-from hudi_timeline import metadata_table
+from hudi_timeline import metadata_config
 from hudi_timeline.table_config import META_FOLDER, TableConfig
 from hudi_timeline.verify import (
     check_base_files,
@@ -126,20 +126,20 @@ def _check_metadata_table(
     workers: int | None,
 ) -> None:
     listed = check_metadata_table.check_presence(facts, report)
-    if not metadata_table.built(facts.config) or report.names(metadata_table.FOLDER):
+    if not metadata_config.built(facts.config) or report.names(metadata_config.FOLDER):
         return
-    own = open_beside(facts.storage, f"{facts.storage.uri}/{metadata_table.FOLDER}")
+    own = open_beside(facts.storage, f"{facts.storage.uri}/{metadata_config.FOLDER}")
     inner = VerifyReport()
     config = check_timeline.check_properties(own, inner)
     if config is not None:
         _check_table(own, config, inner, deep=deep, workers=workers)
-    report.take(replace(f, path=f"{metadata_table.FOLDER}/{f.path}") for f in inner.findings())
+    report.take(replace(f, path=f"{metadata_config.FOLDER}/{f.path}") for f in inner.findings())
     if not listed or facts.unreadable_times:
         return
     check_metadata_table.check_listing(facts, report)
     damaged = any(f.severity == "error" for f in inner.findings())
-    if deep and not damaged and not report.names(metadata_table.FOLDER):
+    if deep and not damaged and not report.names(metadata_config.FOLDER):
         try:
             check_metadata_table.check_indexes(facts, slices, report)
         except HudiError as e:
-            report.add("mdt-unreadable", e.file or metadata_table.FOLDER, e.message, e.instant)
+            report.add("mdt-unreadable", e.file or metadata_config.FOLDER, e.message, e.instant)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hudi_format.errors import ConcurrentWriterError, HudiError, StorageError
 from hudi_format.model import WriteStat
 from hudi_format.storage.open import flush
-from hudi_timeline import metadata_table
+from hudi_timeline import metadata_config
 from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.concurrency.heartbeat import Heartbeat
 from hudi_timeline.concurrency.running_call import RunningCall
@@ -155,7 +155,7 @@ def _commit(context: ServiceContext, begun: _Begun, stats: Sequence[WriteStat]) 
     storage, time = context.storage, begun.time
     with context.locked(also=HARMED, keep_metadata=True) as snapshot:
         _check_ours(context, begun, snapshot, stats)
-        if metadata_table.built(snapshot.config):  # by another writer, since this execution took it away
+        if metadata_config.built(snapshot.config):  # by another writer, since this execution took it away
             context.drop_metadata_table()
         kept = {s.path for s in stats}
         for marker in markers.own_files(markers.list_markers(storage, time), time):

@@ -7,7 +7,7 @@ from hudi_format.errors import (
     ConcurrentWriterError,
     UnsupportedError,
 )
-from hudi_timeline import metadata_table, table_config
+from hudi_timeline import metadata_config, table_config
 from hudi_timeline.options.transaction_config import TransactionConfig
 
 
@@ -17,9 +17,9 @@ def test_a_metadata_table_of_files_is_removed_with_one_warning(storage):
     tx = write(storage, 1)
     assert len(tx.warnings) == 1
     assert "files" in tx.warnings[0]
-    assert storage.info(metadata_table.FOLDER) is None
+    assert storage.info(metadata_config.FOLDER) is None
     config = table_config.load(storage)
-    assert metadata_table.built(config) == ()
+    assert metadata_config.built(config) == ()
     assert tx.config == config
     assert write(storage, 2).warnings == []
 
@@ -37,7 +37,7 @@ def test_a_metadata_table_that_is_dropped_behind_a_savepoint_says_the_way_out(st
 def test_the_folder_left_by_a_crash_after_the_properties_is_removed(storage):
     storage.publish(".hoodie/metadata/.hoodie/hoodie.properties", b"x")
     tx = write(storage, 1)
-    assert storage.info(metadata_table.FOLDER) is None
+    assert storage.info(metadata_config.FOLDER) is None
     assert len(tx.warnings) == 1
 
 
@@ -49,7 +49,7 @@ def test_a_metadata_table_with_indexes_stays_unless_the_user_gave_it_up(storage)
     assert storage.info(".hoodie/metadata/x") is not None
     tx = write(storage, 1, options=TransactionConfig(metadata_enable=False))
     assert tx.committed
-    assert storage.info(metadata_table.FOLDER) is None
+    assert storage.info(metadata_config.FOLDER) is None
 
 
 def test_a_live_writer_is_refused_before_the_metadata_table_is_touched(storage):

@@ -1,0 +1,195 @@
+"""Records of file slices of the metadata table: by key, by the beginning of keys, or all.
+
+Base files and log blocks are HFiles, so that a look-up reads the blocks of keys that it looks for.  What came later
+takes the place of what came before, but for lists of files and statistics, which are combined
+(`hudi_index.metadata_table.merger`).
+
+Given: file slices, and whose log blocks count; both are the caller's to find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_format.avro.decoder import Decoder
+from hudi_format.errors import CorruptFileError, HudiError, UnsupportedError
+from hudi_format.hfile.reader import HFileReader
+from hudi_format.hfile.records import decode_entries
+from hudi_format.log.block import BlockType
+from hudi_format.log.delete_block import read_deletes
+from hudi_format.log.scanner import BlockScope, SliceLog
+from hudi_format.model import FileSlice
+from hudi_format.storage.protocol import Storage
+from hudi_index.metadata_table.merger import FILES, STATS, combine_files, combine_stats
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Choice of records: of `keys`, of keys that begin with one of `prefixes`, or all."""
+
+    keys: Sequence[str] | None = None
+    prefixes: Sequence[str] | None = None
+
+    def of(self, file: HFileReader) -> Iterator[pa.RecordBatch]:
+        """Entries of an HFile."""
+        if self.keys is not None:
+            yield from file.lookup(self.keys).to_batches()
+        elif self.prefixes is not None:
+            yield from file.prefix(self.prefixes).to_batches()
+        else:
+            yield from file.batches()
+
+    def has(self, keys: pa.Array) -> pa.Array:
+        """Mask of the wanted among keys."""
+        if self.keys is not None:
+            return pc.is_in(keys, pa.array(self.keys, pa.string()))
+        if self.prefixes is not None:
+            found = [k is not None and k.startswith(tuple(self.prefixes)) for k in keys.to_pylist()]
+            return pa.array(found, pa.bool_())
+        return pa.array(np.ones(len(keys), dtype=bool))
+
+
+ALL = Wanted()
+
+
+def read_records(
+    storage: Storage, file_slice: FileSlice, scope: BlockScope, schema: pa.Schema, wanted: Wanted = ALL
+) -> pa.RecordBatch:
+    """Records of a file slice of the metadata table, one per key, in the order of the keys.
+
+    Deleted ones are left out, but those that say of themselves that they are deleted.
+
+    Args:
+        storage: the metadata table's.
+        scope: whose log blocks count.
+        schema: as of `hudi_index.metadata_table.records.schema_of`.
+
+    Raises:
+        MissingFileError, CorruptFileError: a file is gone or damaged.
+        UnsupportedError: a base file or a log block that is no HFile.
+    """
+    parts: list[pa.RecordBatch] = []
+    gone: list[tuple[int, pa.Array]] = []  # how many parts came before the delete
+    try:
+        base = file_slice.base_file
+        if base is not None:
+            if not base.path.endswith(".hfile"):
+                raise UnsupportedError("the metadata table has a base file that is no HFile", file=base.path)
+            parts += _decoded(HFileReader.open(storage, base.path), schema, wanted, agree=True)
+        if file_slice.log_files:
+            _read_logs(storage, file_slice, scope, schema, wanted, parts, gone)
+    except HudiError as e:
+        raise e.at(table=storage.uri) from e.__cause__
+    return _merged(parts, gone, schema)
+
+
+def _read_logs(
+    storage: Storage,
+    file_slice: FileSlice,
+    scope: BlockScope,
+    schema: pa.Schema,
+    wanted: Wanted,
+    parts: list[pa.RecordBatch],
+    gone: list[tuple[int, pa.Array]],
+) -> None:
+    with SliceLog(storage, file_slice.log_files, scope) as log:
+        for block in log.blocks:
+            content = log.content(block)
+            if block.type is BlockType.DELETE:
+                keys = read_deletes(block, content).keys
+                gone.append((len(parts), keys.filter(wanted.has(keys))))
+                continue
+            if block.type is not BlockType.HFILE_DATA:
+                raise UnsupportedError(
+                    f"the metadata table has a {block.type.name} block in its log", file=block.file
+                )
+            data = memoryview(content).cast("B")
+            file = HFileReader.from_buffer(data, path=block.file, offset=block.content_offset)
+            try:
+                parts += _decoded(file, schema, wanted, agree=False)
+            except CorruptFileError as e:
+                raise e.at(file=block.file, instant=block.instant) from e.__cause__
+
+
+def _decoded(
+    file: HFileReader, schema: pa.Schema, wanted: Wanted, *, agree: bool
+) -> Iterator[pa.RecordBatch]:
+    decoder: Decoder | None = None
+    for entries in wanted.of(file):
+        if not entries.num_rows:
+            continue
+        if decoder is None:
+            if file.schema is None:
+                raise CorruptFileError("an HFile without the schema of its records", file=file.path)
+            decoder = Decoder(file.schema, arrow_schema=schema)
+        yield decode_entries(entries, decoder, keys_agree=agree)
+
+
+def _merged(
+    parts: Sequence[pa.RecordBatch], gone: Sequence[tuple[int, pa.Array]], schema: pa.Schema
+) -> pa.RecordBatch:
+    """The last record of each key that was not deleted after it, combined with those before it."""
+    if not parts:
+        return pa.RecordBatch.from_pylist([], schema)
+    table = pa.Table.from_batches([p.cast(schema) for p in parts]).combine_chunks()
+    rows = table.to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], schema)
+    if not rows.num_rows:
+        return rows
+    part = np.repeat(np.arange(len(parts)), [p.num_rows for p in parts])
+    keys = rows.column("key")
+    if len(parts) == 1 and not gone:
+        return _once(rows, keys)
+    codes = keys.dictionary_encode()
+    numbers = codes.indices.to_numpy(zero_copy_only=False)
+    deleted_before = np.zeros(len(codes.dictionary), dtype=np.int64)
+    for at, deletes in gone:
+        found = pc.index_in(pc.unique(deletes.cast(pa.string())), codes.dictionary).drop_null()
+        deleted_before[found.to_numpy(zero_copy_only=False)] = at
+    alive = np.flatnonzero(part >= deleted_before[numbers])
+    return _once(rows.take(pa.array(alive)), keys.take(pa.array(alive)))
+
+
+def _once(rows: pa.RecordBatch, keys: pa.Array) -> pa.RecordBatch:
+    """One record per key, in the order of the keys; rows are in the order in which they were written."""
+    count = rows.num_rows
+    places = np.arange(count)
+    order = pc.sort_indices(
+        pa.table({"key": keys, "place": places}), sort_keys=[("key", "ascending"), ("place", "ascending")]
+    ).to_numpy()
+    if count < 2:
+        return rows
+    sorted_keys = keys.take(pa.array(order))
+    same = np.asarray(pc.equal(sorted_keys.slice(1), sorted_keys.slice(0, count - 1)))
+    last = np.flatnonzero(np.append(~same, True))
+    out = rows.take(pa.array(order[last]))
+    if len(last) == count:
+        return out
+    for name, combine in ((FILES, combine_files), (STATS, combine_stats)):
+        at = out.schema.get_field_index(name)
+        if at < 0:
+            continue
+        values = out.column(at).to_pylist()
+        starts = np.append(0, last[:-1] + 1)
+        for n in np.flatnonzero(last > starts).tolist():
+            value = None
+            for row in rows.column(name).take(pa.array(order[starts[n] : last[n] + 1])).to_pylist():
+                value = combine(value, row) if value is not None and row is not None else row
+            values[n] = value
+        out = out.set_column(at, out.schema.field(at), pa.array(values, out.schema.field(at).type))
+    return out
+
+
+def read_slices(
+    storage: Storage,
+    slices: Iterable[tuple[FileSlice, Wanted]],
+    scope: BlockScope,
+    schema: pa.Schema,
+) -> pa.Table:
+    """Records of several file slices, one after the other; errors as of `read_records`."""
+    found = [read_records(storage, s, scope, schema, wanted) for s, wanted in slices]
+    return pa.Table.from_batches(found, schema)
