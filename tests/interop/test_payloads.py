@@ -289,7 +289,7 @@ def test_marked_deletes_in_logs_are_merged_as_apache_hudi_merges_them(tmp_path, 
 
 @pytest.mark.req("PM-06", "PM-15")
 # Apache Hudi writes no log with a delete whose ordering value is of bytes, or a decimal of more than 30 digits.
-# Among log records it compares decimals by their bytes, so that numbers below zero come last; here they are numbers.
+# Decimals below zero: test_decimals_below_zero_are_numbers_among_log_records_too.
 @pytest.mark.parametrize("kind", [k for k in ORDERINGS if k not in ("bytes", "wide decimal")])
 def test_ordering_fields_of_every_type_in_logs(tmp_path, apache, kind):
     arrow, ordering = ORDERINGS[kind]
@@ -300,6 +300,24 @@ def test_ordering_fields_of_every_type_in_logs(tmp_path, apache, kind):
     steps = steps_of(kind, schema, keys=24, ordering=ordering, extra=extra)
     steps += steps_of(kind + "again", schema, keys=24, ordering=ordering, extra=extra)[1:]
     logged(tmp_path, apache, steps, payload("DefaultHoodieRecordPayload"))
+
+
+@pytest.mark.parametrize("version", ["0.15.0", pytest.param("1.0.2", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("type_", [pa.decimal128(10, 2), pa.decimal128(38, 4)], ids=["narrow", "wide"])
+def test_decimals_below_zero_are_numbers_among_log_records_too(tmp_path, pool, apache, type_, version):
+    """0.15 compares their bytes there, and then the winner with the base row as a number: 5 is lost to 1 by -1."""
+    versions = {"first": (1, 5, -1), "second": (-9, -1, 5), "below": (-9, -1, -5), "above": (1, 300, 2)}
+    schema = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", type_)])
+    options = {**BASE, **MERGE_ON_READ, **payload("DefaultHoodieRecordPayload")}
+    for n, operation in enumerate(("insert", "upsert", "upsert")):
+        rows = [{"id": k, "p": "p", "ts": Decimal(of[n])} for k, of in versions.items()]
+        table = pa.Table.from_pylist(rows, schema=schema)
+        apache.write(tmp_path / "t", table, {**options, WRITE + "operation": operation})
+    numbers = {"first": 5, "second": 5, "below": -1, "above": 300}
+    theirs = numbers | {"first": 1, "second": -1} if version == "0.15.0" else numbers
+    read = pool.get(version).read(tmp_path / "t")
+    assert {r["id"]: r["ts"] for r in read.to_pylist()} == theirs
+    assert {r["id"]: r["ts"] for r in ours.read(tmp_path / "t").to_pylist()} == numbers
 
 
 @pytest.mark.req("PM-06", "PM-15")

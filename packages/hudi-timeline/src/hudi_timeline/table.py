@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from hudi_timeline.services.cleaning import CleanResult
     from hudi_timeline.services.compaction.compaction import CompactionResult
     from hudi_timeline.services.compaction.compaction_withdrawal import OperationCheck, WithdrawalResult
+    from hudi_timeline.services.compaction.plan_repair import PlanRepair
     from hudi_timeline.services.compaction.slice_tasks import Runner
+    from hudi_timeline.services.compaction.status import CompactionStatus
     from hudi_timeline.services.replace_properties import PropertiesChange
     from hudi_timeline.services.restore import RestoreResult
     from hudi_timeline.services.rollback import RollbackResult
@@ -494,6 +496,29 @@ class HudiTable:
         from hudi_timeline.services.compaction import compaction_withdrawal
 
         return compaction_withdrawal.validate(self._service(options), instant)
+
+    def repair_compaction(
+        self, instant: str, *, accept_missing: bool = False, dry_run: bool = False, options: Options = None
+    ) -> PlanRepair:
+        """Plan file groups of a pending compaction anew that have other files than it names.
+
+        Args:
+            accept_missing: files that only the plan names, and that are gone, are not needed.
+
+        Raises:
+            InstantNotFoundError, ConcurrentWriterError: no such plan is pending, or it or a write is at work.
+            MissingFileError: a file of its slices is gone; nothing is changed.
+        """
+        from hudi_timeline.services.compaction import plan_repair
+
+        context = self._service(options, dry_run=dry_run)
+        return plan_repair.repair(context, instant, accept_missing=accept_missing, dry_run=dry_run)
+
+    def compaction_status(self, *, options: Options = None) -> CompactionStatus:
+        """Status of compaction: log files, and the lag of read-optimized queries.  Read-only."""
+        from hudi_timeline.services.compaction import compaction
+
+        return compaction.status(self._service(options))
 
     def savepoint(
         self, instant: str | None = None, *, user: str = "", comment: str = "", dry_run: bool = False,

@@ -77,3 +77,30 @@ def test_a_plan_that_is_not_there_and_half_a_file_group_are_errors(hudi, logged)
     assert (code, "no compaction plan 20200101000000000" in error) == (1, True)
     code, _, error = hudi("compact", "unschedule", logged.uri, "20200101000000000", "--partition", "p0")
     assert (code, "--file-id" in error) == (2, True)
+
+
+@pytest.mark.req("TS-27")
+def test_status_says_what_waits_and_a_plan_is_repaired(hudi, logged):
+    path = logged.uri
+
+    def ran(*arguments):
+        code, out, error = hudi("compact", *arguments, "-o", "json")
+        assert code == 0, error
+        return json.loads(out)
+
+    found = ran("status", path, "--option", "hoodie.compact.inline.max.delta.commits=2")
+    assert (found["slices"], found["log files"], found["due"]) == (2, 2, True)
+    assert found["oldest instant"] == logged.at("second")
+    assert found["lag seconds"] > 0
+    instant = ran("schedule", path)["instant"]
+    assert ran("status", path)["pending"] == [instant]
+    assert ran("repair", path, instant)["plan"] == "unchanged"
+    name = logged.path_of(instant, "compaction", "REQUESTED")
+    record = avro_files.parse("HoodieCompactionPlan", logged.storage.read(name))
+    record["operations"][0]["dataFilePath"] = None
+    logged.storage.publish(name, avro_files.render("HoodieCompactionPlan", record))
+    assert hudi("compact", "run", path, instant)[0] == 1
+    assert len(ran("repair", path, instant, "--dry-run")["planned anew"]) == 1
+    assert ran("repair", path, instant)["plan"] == "repaired"
+    assert ran("run", path, instant)["executed"] == [instant]
+    assert ran("status", path)["slices"] == 0

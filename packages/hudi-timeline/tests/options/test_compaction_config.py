@@ -25,6 +25,19 @@ def test_a_strategy_is_known_with_and_without_its_package(package):
     )
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("hoodie.compact.inline.max.delta.commits", "0"),
+        ("hoodie.compact.inline.max.delta.commits", "-1"),
+        ("hoodie.compact.inline.max.delta.seconds", "-1"),
+    ],
+)
+def test_a_trigger_that_is_always_due_is_refused(option, value):
+    with pytest.raises(InvalidOptionError, match=option):
+        parse_compaction_options({option: value})
+
+
 @pytest.mark.parametrize("parse", [parse_compaction_options, parse_service_options])
 def test_a_class_of_the_user_is_refused_by_name(parse):
     with pytest.raises(UnsupportedError, match=r"com.example.Mine, a class that needs a JVM"):

@@ -1,10 +1,11 @@
-"""Commands of compaction: schedule, run, unschedule, validate and show plans.
+"""Commands of compaction: status; schedule, run, unschedule, repair, validate, show plans.
 
 --dry-run says what they would do.
 """
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Annotated
 
 import pyarrow as pa
@@ -135,6 +136,54 @@ def unschedule(
         "withdrawn": [f"{o.partition or '.'}/{o.file_id}" for o in result.withdrawn],
         "kept": [f"{o.partition or '.'}/{o.file_id}" for o in result.kept],
         "plan": "removed" if result.gone else "narrowed",
+    }
+    show_facts(facts, output)
+
+
+@compactions.command("repair")
+def repair(
+    path: Path,
+    instant: Plan,
+    accept_missing: Annotated[
+        bool,
+        typer.Option(
+            "--accept-missing", help="Files that only the plan names, and that are gone, are not needed."
+        ),
+    ] = False,
+    dry_run: DryRun = False,
+    option: Options = None,
+    output: Output = Format.table,
+    storage: StorageOptions = None,
+) -> None:
+    """Plan file groups of a plan anew that does not name the files that they have."""
+    table = open_table(path, storage, option)
+    result = table.repair_compaction(instant, accept_missing=accept_missing, dry_run=dry_run)
+    facts: dict[str, object] = {
+        "instant": result.instant,
+        "kept": [f"{o.partition or '.'}/{o.file_id}" for o in result.kept],
+        "planned anew": [f"{o.partition or '.'}/{o.file_id}" for o in result.changed],
+        "left out": list(result.left_out),
+        "plan": "removed" if result.gone else "repaired" if result.rewritten else "unchanged",
+    }
+    show_facts(facts, output)
+
+
+@compactions.command("status")
+def status(
+    path: Path, option: Options = None, output: Output = Format.table, storage: StorageOptions = None
+) -> None:
+    """Show what waits for compaction, and how far read-optimized queries are behind."""
+    found = open_table(path, storage, option).compaction_status()
+    facts: dict[str, object] = {
+        "slices": found.slices,
+        "log files": found.log_files,
+        "log bytes": found.log_bytes,
+        "oldest instant": found.oldest,
+        "newest instant": found.newest,
+        "lag seconds": round(found.lag_seconds, 3) if isfinite(found.lag_seconds) else None,
+        "delta commits": found.due.delta_commits,
+        "due": found.due.is_due,
+        "pending": list(found.pending),
     }
     show_facts(facts, output)
 

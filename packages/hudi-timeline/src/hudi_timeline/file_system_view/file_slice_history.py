@@ -24,16 +24,19 @@ class FileHistory:
         committed: what completed instants say that they wrote, by path of a log file.
     """
 
-    def __init__(self, snapshot: TableSnapshot, partitions: Iterable[str], *, logs: bool) -> None:
+    def __init__(
+        self, snapshot: TableSnapshot, partitions: Iterable[str], *, logs: bool, without: str = ""
+    ) -> None:
         """History of some partitions.
 
         Args:
             logs: whether log files matter.
+            without: the instant of a pending compaction whose plan is not gone by.
         """
         visible = snapshot.visible()
         known = snapshot.written().paths
         self.compactions = frozenset(i.time for i in snapshot.timeline.pending(COMPACTION))
-        builder = self._builder = SliceBuilder.of(snapshot, logs=logs)
+        builder = self._builder = SliceBuilder.of(snapshot, logs=logs, without=without)
         ranges = committed_logs(snapshot)[0] if logs else {}
         self.committed: Mapping[str, tuple[CommittedRange, ...]] = {
             p: tuple(r) for p, r in ranges.items() if r

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from functools import cached_property
 
+from hudi_format.errors import CorruptFileError
 from hudi_format.file_names import log_sort_key, parse_base_file, parse_cdc_file, parse_log_file
 from hudi_format.log.corruption import CommittedRange, committed_range
 from hudi_format.model import BaseFile, FileSlice, LogFile
@@ -67,16 +68,17 @@ class SliceBuilder:
         self.by_completion = config.version.has_completion_times
 
     @classmethod
-    def of(cls, snapshot: TableSnapshot, *, logs: bool = True) -> SliceBuilder:
+    def of(cls, snapshot: TableSnapshot, *, logs: bool = True, without: str = "") -> SliceBuilder:
         """The builder for a snapshot's table.
 
         Args:
             logs: whether there may be log files; the plans of pending compactions are not read for others.
+            without: as of `pending_compactions`.
 
         Raises:
             CorruptFileError, MissingFileError: as `pending_compactions`.
         """
-        pending = pending_compactions(snapshot) if logs else {}
+        pending = pending_compactions(snapshot, without=without) if logs else {}
         return cls(snapshot.storage, snapshot.config, snapshot.timeline, pending)
 
     def counts(self, instant: str) -> bool:
@@ -373,8 +375,11 @@ def known_ranges(
     return out
 
 
-def pending_compactions(snapshot: TableSnapshot) -> dict[Group, str]:
+def pending_compactions(snapshot: TableSnapshot, *, without: str = "") -> dict[Group, str]:
     """Pending compaction instant of each planned file group.
+
+    Args:
+        without: the instant of a plan that is not read.
 
     Raises:
         CorruptFileError: a plan that cannot be read.
@@ -383,11 +388,17 @@ def pending_compactions(snapshot: TableSnapshot) -> dict[Group, str]:
     out: dict[Group, str] = {}
     storage = snapshot.storage
     for instant in snapshot.timeline.pending(COMPACTION):
+        if instant.time == without:
+            continue
         path = instant.path_in(REQUESTED)
         try:
             plan = read_record(storage, "HoodieCompactionPlan", path, instant.time)
         except FileNotFoundError:  # taken back since the listing, or completed and archived
             raise gone_since(instant, storage.uri) from None
+        except CorruptFileError as e:
+            # Deleted, it would take along what was appended to the slices that it began.
+            e.remedy = f"make it anew: `hudi compact repair PATH {instant.time}`."
+            raise
         for operation in plan.get("operations") or ():
             out[operation.get("partitionPath") or "", operation.get("fileId") or ""] = instant.time
     return out

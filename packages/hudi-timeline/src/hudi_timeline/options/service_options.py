@@ -8,7 +8,6 @@ from hudi_timeline.options.config_key import ConfigKey
 from hudi_timeline.options.option_types import (
     BOOLEAN,
     TEXT,
-    WHOLE,
     OptionType,
     choice,
     class_or_function,
@@ -145,11 +144,11 @@ COMPACTION_TRIGGER = ConfigKey(
     doc="When a compaction is due: after delta commits, after seconds, after both or either."
 )
 COMPACTION_DELTA_COMMITS = ConfigKey(
-    "hoodie.compact.inline.max.delta.commits", WHOLE, "5",
+    "hoodie.compact.inline.max.delta.commits", whole(1, unit="delta commits"), "5",
     doc="Delta commits after which a compaction is due; archival leaves them for it to count."
 )
 COMPACTION_DELTA_SECONDS = ConfigKey(
-    "hoodie.compact.inline.max.delta.seconds", whole(unit="seconds"), "3600",
+    "hoodie.compact.inline.max.delta.seconds", whole(0, unit="seconds"), "3600",
     doc="Seconds since the last compaction after which the next one is due."
 )
 COMPACTION_STRATEGY = ConfigKey(

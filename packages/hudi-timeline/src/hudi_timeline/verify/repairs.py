@@ -102,6 +102,10 @@ def _withdraw(facts: TableState, finding: Finding, found: list[Finding]) -> list
         raise NoRepair("the instant is completed.")
     if action in (COMPACTION, LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT):
         written = _written_at(facts, finding.instant)
+        if written and action == COMPACTION:
+            raise NoRepair(
+                f"{written} belongs to it: `hudi compact repair PATH {finding.instant}` plans it anew."
+            )
         if written:
             raise NoRepair(f"{written} belongs to it: roll the {action} back instead.")
     # The inflight file first: what is left of it then is a plan that was never begun.

@@ -46,6 +46,7 @@ from hudi_timeline.services.compaction.slice_tasks import (
     run_on_threads,
     stored_schema_text,
 )
+from hudi_timeline.services.compaction.status import CompactionStatus, compaction_status
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.action_metadata import CompactionOperation, CompactionPlan
 from hudi_timeline.timeline.instant import COMPACTION, REQUESTED, instant_path, zone_of
@@ -166,6 +167,15 @@ def compact(
     )
     log.info("%s: %r", context.storage.uri, result)
     return result
+
+
+def status(
+    context: ServiceContext, config: CompactionConfig | None = None, *, now: Callable[[], float] = time.time
+) -> CompactionStatus:
+    """Status of compaction; errors as `compaction_status`, or not merge-on-read."""
+    _refuse_copy_on_write(context)
+    config = config or parse_compaction_options(context.options.raw)
+    return compaction_status(context.look(), config, clock_of(context, now))
 
 
 def look_into(context: ServiceContext, instant: str | None, config: CompactionConfig) -> CompactionResult:

@@ -88,7 +88,7 @@ def is_due(timeline: Timeline, config: CompactionConfig, now: datetime) -> Due:
         counted_from = max(counted_from, last)
     count = sum(t > counted_from for t in deltas)
     since = last or min(deltas, default="")
-    seconds = _seconds(since, now) if since else 0.0
+    seconds = seconds_since(since, now) if since else 0.0
     enough, late = count >= config.delta_commits, seconds >= config.delta_seconds
     if not deltas:
         due = False
@@ -103,7 +103,8 @@ def is_due(timeline: Timeline, config: CompactionConfig, now: datetime) -> Due:
     return Due(due, count, seconds)
 
 
-def _seconds(instant: str, now: datetime) -> float:
+def seconds_since(instant: str, now: datetime) -> float:
+    """Seconds from an instant to now, in the table's time zone; infinite where it is no time."""
     try:
         return (now - parse_instant(instant)).total_seconds()
     except ValueError:  # the instant of a bootstrap, which is no time
@@ -160,7 +161,7 @@ def make_compaction_plan(
     reserved = {*reserved_groups(snapshot), *leave_out}
     wanted = set(chosen)
     operations = [
-        _operation(s, config)
+        operation_of(s, config)
         for s in newest_slices(snapshot, listing)
         if s.log_files and s.partition in wanted and (s.partition, s.file_id) not in reserved
     ]
@@ -169,7 +170,8 @@ def make_compaction_plan(
     )
 
 
-def _operation(file_slice: FileSlice, config: CompactionConfig) -> CompactionOperation:
+def operation_of(file_slice: FileSlice, config: CompactionConfig) -> CompactionOperation:
+    """Operation of a plan that compacts a file slice."""
     base = file_slice.base_file
     logs = sorted(file_slice.log_files, key=log_sort_key)
     log_bytes = sum(max(f.size, 0) for f in logs)

@@ -30,7 +30,7 @@ from hudi_timeline.timeline.action_metadata import CompactionOperation, Compacti
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.instant import COMPACTION, REQUESTED, Instant, gone_since
 
-_UNSCHEDULE = "take the plan back (`hudi compact unschedule`), and schedule a compaction anew"
+_REPAIR = "plan its file groups anew, with the files that they have (`hudi compact repair`)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def _check_operation(operation: CompactionOperation, time: str) -> None:
 
 
 def _bad(what: str) -> CorruptFileError:
-    return CorruptFileError(f"a compaction plan {what}", remedy=f"{_UNSCHEDULE}.")
+    return CorruptFileError(f"a compaction plan {what}", remedy=f"{_REPAIR}.")
 
 
 def planned_slices(
@@ -164,7 +164,8 @@ def planned_slices(
                     table=table,
                     instant=pending.time,
                     file=join_path(operation.partition, name),
-                    remedy=f"restore the file from a backup; where it is known that it is not needed, {_UNSCHEDULE}.",
+                    remedy="restore the file from a backup; where it is known that it is not needed, run "
+                    "`hudi compact repair` with --accept-missing.",
                 )
         slices.append(_slice_of(operation, there))
     return slices
@@ -215,7 +216,7 @@ def refuse_overtaken(snapshot: TableSnapshot, pending: PendingPlan) -> None:
                     table=storage.uri,
                     instant=pending.time,
                     file=path,
-                    remedy=f"{_UNSCHEDULE}.",
+                    remedy=f"{_REPAIR}.",
                 )
 
 
@@ -228,7 +229,7 @@ def refuse_misfit(snapshot: TableSnapshot, pending: PendingPlan) -> None:
         UnsupportedError: such a slice.
     """
     operations = pending.plan.operations
-    history = FileHistory(snapshot, {o.partition for o in operations}, logs=True)
+    history = FileHistory(snapshot, {o.partition for o in operations}, logs=True, without=pending.time)
     files = committed_logs(snapshot)[1]
     for operation in operations:
         group = (operation.partition, operation.file_id)
@@ -250,5 +251,5 @@ def refuse_misfit(snapshot: TableSnapshot, pending: PendingPlan) -> None:
                 table=snapshot.storage.uri,
                 instant=pending.time,
                 file=wrong,
-                remedy=f"{_UNSCHEDULE}.",
+                remedy=f"{_REPAIR}.",
             )
