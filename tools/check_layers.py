@@ -51,6 +51,7 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
         {"services", "validation", "bug_capsule", "inspector"},
         {"writing", "verify"},
         {"table"},
+        {"one_call"},
         {"cli", "testing"},
     ),
     "hudi_spark": (
@@ -76,7 +77,7 @@ WIDER = {
 # Modules of more lines: how many, and why they are one.
 LONGER = {
     "hudi_timeline/table.py": (
-        680,
+        840,
         "one class without mixins (test_table.py), whose methods are one call each",
     ),
 }

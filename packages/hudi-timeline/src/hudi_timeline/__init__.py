@@ -42,6 +42,8 @@ __all__ = [
     "__version__",
     "allow_functions",
     "options_from",
+    "read_hudi",
+    "write_hudi",
 ]
 
 __getattr__, __dir__ = at_first_use(
@@ -83,5 +85,7 @@ __getattr__, __dir__ = at_first_use(
         "WriteFailedError": "hudi_format.errors",
         "allow_functions": "options.allowed_functions",
         "options_from": "options.user_options",
+        "read_hudi": "one_call",
+        "write_hudi": "one_call",
     },
 )

@@ -30,6 +30,8 @@ from hudi_format.errors import ValidationError as ValidationError
 from hudi_format.errors import WriteConflictError as WriteConflictError
 from hudi_format.errors import WriteFailedError as WriteFailedError
 from hudi_timeline.file_system_view.snapshot import TableSnapshot as TableSnapshot
+from hudi_timeline.one_call import read_hudi as read_hudi
+from hudi_timeline.one_call import write_hudi as write_hudi
 from hudi_timeline.options.allowed_functions import allow_functions as allow_functions
 from hudi_timeline.options.user_options import options_from as options_from
 from hudi_timeline.table import HudiTable as HudiTable
@@ -74,4 +76,6 @@ __all__ = [
     "__version__",
     "allow_functions",
     "options_from",
+    "read_hudi",
+    "write_hudi",
 ]

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from hudi_timeline.writing.result import CommitResult
     from hudi_timeline.writing.writes import Rules
 
-Columns: TypeAlias = Sequence[str] | None
+Columns: TypeAlias = str | Sequence[str] | None
 Filter: TypeAlias = str | pc.Expression | None
 Options: TypeAlias = Mapping[str, object] | None
 Validators: TypeAlias = "Sequence[Validator]"
@@ -63,7 +63,9 @@ class HudiTable:
 
     Writes take `validators`: functions that see the change before it is committed and may refuse it, see
     `hudi_timeline.validation.precommit`.  Writes of rows take `rules`: conditions by name that each row must meet, text
-    or pyarrow expressions, see `hudi_timeline.validation.row_rules`.  With `dry_run` a service only gives its plan.
+    or pyarrow expressions, see `hudi_timeline.validation.row_rules`.  With `schema_mode="strict"`
+    they change no column of the table (option `hudi.write.schema.mode`).  With `dry_run` a service only gives its plan,
+    and a write a result with what it would insert, update, delete and change in the schema; validators are not asked.
     """
 
     _storage: Storage
@@ -105,24 +107,29 @@ class HudiTable:
 
     @classmethod
     def create(
-        cls, uri: str | PathLike[str], schema: pa.Schema, *, name: str, table_type: str = "COPY_ON_WRITE",
-        record_keys: Sequence[str], partition_fields: Sequence[str] = (),
-        ordering_fields: Sequence[str] = (), options: Options = None,
-        storage_options: Mapping[str, Any] | None = None,
+        cls, uri: str | PathLike[str], schema: pa.Schema | object, *, name: str | None = None,
+        table_type: str | None = None, record_keys: str | Sequence[str], partition_fields: str | Sequence[str] = (),
+        ordering_fields: str | Sequence[str] = (), options: Options = None,
+        storage_options: Mapping[str, Any] | None = None, exist_ok: bool = False,
     ) -> HudiTable:  # fmt: skip
         """A new, empty table at `uri`.
 
         Args:
-            schema: the data columns, without meta columns.
-            record_keys: columns that identify a record within its partition; nested ones by dot path.
+            schema: the data columns, without meta columns; or data that has them, in any form that a write takes.
+            name: of the table; its folder's if not given.
+            table_type: COPY_ON_WRITE, if not given, or MERGE_ON_READ.
+            record_keys: columns that identify a record within its partition; nested ones by dot path.  One text stands
+                for one column, here and in the next two.
             partition_fields: columns of the partition path.
             ordering_fields: the column that decides between records of one key; at most one.
             options: Apache Hudi's write options that shape a table.  A merge function (`hudi.merge`) is used by the
                 reads and writes of this object; others give it too, or allow it (`hudi_timeline.allow_functions`).
+            exist_ok: open the table that is there, if its keys, partitions and type are these, and it has the columns.
 
         Raises:
             TableExistsError: there is a table already.
-            MissingColumnError, SchemaError, OptionError: what was given does not make a table.
+            MissingColumnError, SchemaError, OptionError: what was given does not make a table, or not the one that is
+                there.
             UnsupportedError: a kind of table that cannot be written yet.
         """
         from hudi_timeline.writing.table_creation import create_table
@@ -130,7 +137,7 @@ class HudiTable:
         storage, kept = create_table(
             uri, schema, name=name, table_type=table_type, record_keys=record_keys,
             partition_fields=partition_fields, ordering_fields=ordering_fields, options=options,
-            storage_options=storage_options,
+            storage_options=storage_options, exist_ok=exist_ok,
         )  # fmt: skip
         return cls._of(storage, kept)
 
@@ -337,63 +344,71 @@ class HudiTable:
         return check_merge(snapshot, rows, merge, payload=payload, deletes=deletes, cases=cases, seed=seed)
 
     def _write(
-        self, operation: str, data: object, options: Options, validators: Validators, rules: Rules = None
-    ) -> CommitResult:
-        from hudi_timeline.writing.writes import write
+        self, operation: str, data: object, options: Options, validators: Validators, rules: Rules = None,
+        schema_mode: str | None = None, dry_run: bool = False,
+    ) -> CommitResult:  # fmt: skip
+        from hudi_timeline.writing.writes import with_schema_mode, write
 
-        return write(self._storage, operation, data, self._given(options), validators, rules, self._commits)
+        given = with_schema_mode(self._given(options), schema_mode)
+        return write(self._storage, operation, data, given, validators, rules, self._commits, dry_run=dry_run)
 
     def insert(
-        self, data: object, *, options: Options = None, validators: Validators = (), rules: Rules = None
-    ) -> CommitResult:
+        self, data: object, *, options: Options = None, validators: Validators = (), rules: Rules = None,
+        schema_mode: str | None = None, dry_run: bool = False,
+    ) -> CommitResult:  # fmt: skip
         """Add rows without key lookup; existing keys become duplicates."""
-        return self._write("insert", data, options, validators, rules)
+        return self._write("insert", data, options, validators, rules, schema_mode, dry_run)
 
     def upsert(
-        self, data: object, *, options: Options = None, validators: Validators = (), rules: Rules = None
-    ) -> CommitResult:
+        self, data: object, *, options: Options = None, validators: Validators = (), rules: Rules = None,
+        schema_mode: str | None = None, dry_run: bool = False,
+    ) -> CommitResult:  # fmt: skip
         """Insert rows with new keys in their partition, update the others.
 
         With `hoodie.datasource.write.operation=upsert_prepped` rows that were read from the table go back to where
         their meta columns say, and no key is looked up.
         """
-        return self._write("upsert", data, options, validators, rules)
+        return self._write("upsert", data, options, validators, rules, schema_mode, dry_run)
 
     def bulk_insert(
-        self, data: object, *, options: Options = None, validators: Validators = (), rules: Rules = None
-    ) -> CommitResult:
+        self, data: object, *, options: Options = None, validators: Validators = (), rules: Rules = None,
+        schema_mode: str | None = None, dry_run: bool = False,
+    ) -> CommitResult:  # fmt: skip
         """Add rows in one streaming pass, into new files only."""
-        return self._write("bulk_insert", data, options, validators, rules)
+        return self._write("bulk_insert", data, options, validators, rules, schema_mode, dry_run)
 
     def insert_overwrite(
-        self, data: object, *, options: Options = None, validators: Validators = (), rules: Rules = None
-    ) -> CommitResult:
+        self, data: object, *, options: Options = None, validators: Validators = (), rules: Rules = None,
+        schema_mode: str | None = None, dry_run: bool = False,
+    ) -> CommitResult:  # fmt: skip
         """Replace the partitions of the rows by the rows."""
-        return self._write("insert_overwrite", data, options, validators, rules)
+        return self._write("insert_overwrite", data, options, validators, rules, schema_mode, dry_run)
 
     def insert_overwrite_table(
-        self, data: object, *, options: Options = None, validators: Validators = (), rules: Rules = None
-    ) -> CommitResult:
+        self, data: object, *, options: Options = None, validators: Validators = (), rules: Rules = None,
+        schema_mode: str | None = None, dry_run: bool = False,
+    ) -> CommitResult:  # fmt: skip
         """Replace all rows of the table; time travel still reads earlier states."""
-        return self._write("insert_overwrite_table", data, options, validators, rules)
+        return self._write("insert_overwrite_table", data, options, validators, rules, schema_mode, dry_run)
 
     def delete(
-        self, rows_or_filter: object, *, options: Options = None, validators: Validators = ()
-    ) -> CommitResult:
+        self, rows_or_filter: object, *, options: Options = None, validators: Validators = (), dry_run: bool = False,
+    ) -> CommitResult:  # fmt: skip
         """Delete rows, by data with key and partition columns, or by a filter.
 
         A filter is a `pyarrow.compute.Expression` or a text such as `"city = 'oslo' and fare < 3"`.  It is asked again
         where others commit before the rows that it found are deleted.
         """
         if not isinstance(rows_or_filter, (pc.Expression, str)):
-            return self._write("delete", rows_or_filter, options, validators)
+            return self._write("delete", rows_or_filter, options, validators, dry_run=dry_run)
         from hudi_timeline.writing.writes import delete_where
 
-        return delete_where(self._storage, rows_or_filter, self._given(options), validators, self.read)
+        given = self._given(options)
+        return delete_where(self._storage, rows_or_filter, given, validators, self.read, dry_run=dry_run)
 
     def delete_partitions(
         self, partitions: str | Iterable[str], *, missing_ok: bool = False, options: Options = None,
-        validators: Validators = (),
+        validators: Validators = (), dry_run: bool = False,
     ) -> CommitResult:  # fmt: skip
         """Delete all rows of partitions, given by path; `*` matches any text.
 
@@ -405,7 +420,8 @@ class HudiTable:
         """
         from hudi_timeline.writing.writes import delete_partitions
 
-        return delete_partitions(self._storage, partitions, self._given(options), validators, missing_ok)
+        given = self._given(options)
+        return delete_partitions(self._storage, partitions, given, validators, missing_ok, dry_run=dry_run)
 
     def schema_changes(
         self, data: object, *, operation: str = "upsert", options: Options = None

@@ -542,5 +542,5 @@ def test_keys_that_the_column_does_not_hold_are_refused(table):
     with pytest.raises(TypeError):
         table.get([1, "2"])
     with pytest.raises(TypeError):
-        table.get("1")
+        table.get(b"1")
     assert table.get([]).num_rows == 0

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pt
 
-from hudi_format.arrow.input import checked_reader, checked_table
+from hudi_format.arrow.input import checked_reader, checked_table, no_rows
 from hudi_format.errors import SchemaError
 from hudi_format.schema.casts import is_any_list
 
@@ -17,7 +17,11 @@ _REFUSALS = (pa.ArrowException, OSError, TypeError, ValueError, OverflowError)
 
 def types_are_guessed(data: object) -> bool:
     """Whether the rows' types were inferred from Python values, which have one float type."""
-    return isinstance(data, (list, dict)) or type(data).__module__.partition(".")[0] == "pandas"
+    if hasattr(data, "__arrow_c_stream__"):
+        return type(data).__module__.partition(".")[0] == "pandas"
+    return (
+        isinstance(data, (list, tuple, dict, Iterator)) or type(data).__module__.partition(".")[0] == "pandas"
+    )
 
 
 def as_reader(
@@ -45,8 +49,16 @@ def _as_arrow(data: object, known: Callable[[], pa.Schema | None] | None) -> pa.
         # Before its stream, which would have the index as a column.
         if type(data).__module__.partition(".")[0] == "pandas":
             return _frame(data, known)
+        if type(data).__module__.partition(".")[0] == "polars" and hasattr(data, "collect"):
+            data = data.collect()  # a LazyFrame
         if hasattr(data, "__arrow_c_stream__"):
             return pa.RecordBatchReader.from_stream(data)
+        if hasattr(data, "scanner"):  # a dataset of pyarrow
+            return data.scanner().to_reader()
+        if isinstance(data, (tuple, Iterator)):
+            data = list(data)
+        if isinstance(data, list) and not data and known is not None and (schema := known()) is not None:
+            return no_rows(schema)
         if isinstance(data, list) and data and all(isinstance(r, dict) for r in data):
             # Arrow's own way knows the columns of the first row only.
             names = dict.fromkeys(name for row in data for name in row)
@@ -59,8 +71,8 @@ def _as_arrow(data: object, known: Callable[[], pa.Schema | None] | None) -> pa.
             remedy="give each column values of one type, and all columns the same length.",
         ) from e
     raise SchemaError(
-        f"cannot read rows from {type(data).__name__}",
-        remedy="give a pyarrow Table or RecordBatchReader, a pandas or polars DataFrame, any "
+        "an empty list has no columns" if data == [] else f"cannot read rows from {type(data).__name__}",
+        remedy="give a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars DataFrame, any "
         "object with __arrow_c_stream__, or a list of dicts.",
     )
 

@@ -237,6 +237,13 @@ WRITE_TYPES = ConfigKey(
         "table without."
     )
 )
+SCHEMA_MODE = ConfigKey(
+    "hudi.write.schema.mode", choice("merge", "strict"), "merge", since="0.1.0",
+    doc=(
+        "What a write may change in the table's schema. merge: it adds columns, and types grow where hudi.write.types "
+        "says so. strict: nothing; rows with a new column or another type are refused."
+    )
+)
 NULL_TEXTS = ConfigKey(
     "hudi.partition.null.texts", choice("refuse", "write"), "refuse", since="0.1.0",
     doc=(

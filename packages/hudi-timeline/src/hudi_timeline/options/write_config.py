@@ -147,6 +147,7 @@ class WriteConfig:
     reconcile_schema: bool = value_of(table.RECONCILE_SCHEMA)
     validate_schema: bool = value_of(table.VALIDATE_SCHEMA)
     types: str | None = given_value(table.WRITE_TYPES)
+    schema_mode: str = value_of(table.SCHEMA_MODE)
     null_texts: str = value_of(table.NULL_TEXTS)
     write_schema: str | None = given_value(WRITE_SCHEMA)
     source_schema_file: str | None = given_value(SOURCE_SCHEMA_FILE)

@@ -33,7 +33,7 @@ from hudi_timeline.reading.scan import Scan
 from hudi_timeline.reading.task import ReadTask, read_whole
 from hudi_timeline.table_config import TableConfig, load
 
-Keys: TypeAlias = Sequence[Any] | pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch
+Keys: TypeAlias = str | Sequence[Any] | pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch
 
 THREADS = 8
 LOOKS = 3
@@ -85,7 +85,10 @@ def look_up(
     find = _finder(scan_of, storage, config, schema, wanted)
     tasks = find.tasks
     if partitions is not None:
-        asked = {p.strip("/") for p in text_list("partitions", partitions)}
+        asked = {
+            p.strip("/")
+            for p in text_list("partitions", [partitions] if isinstance(partitions, str) else partitions)
+        }
         tasks = [t for t in tasks if t.partition in asked]
     if not len(wanted) or not tasks:
         return find.schema.empty_table()
@@ -173,6 +176,7 @@ def _as_in_table(
 
 
 def _key_texts(keys: Keys, config: TableConfig, schema: pa.Schema) -> pa.Array:
+    keys = [keys] if isinstance(keys, str) else keys
     rows, exact = keys, Exact()
     if not isinstance(keys, (pa.Table, pa.RecordBatch, pa.Array, pa.ChunkedArray)):
         given = keys if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable) else list(keys)

@@ -256,7 +256,7 @@ class Scan:
 
 def _selected(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
     fields = []
-    for name in text_list("columns", columns):
+    for name in text_list("columns", [columns] if isinstance(columns, str) else columns):
         index = schema.get_field_index(name)
         if index < 0:
             raise missing_column(name, schema)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -27,9 +27,7 @@ from hudi_format.storage.protocol import Storage
 from hudi_index.lookup import LookupCount, LookupTask
 from hudi_timeline import table_config
 from hudi_timeline.concurrency.running_call import RunningCall
-from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ, newest_slices_of
-from hudi_timeline.file_system_view.listing import list_partitions
-from hudi_timeline.file_system_view.snapshot import TableSnapshot, is_base_file, load_snapshot
+from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
 from hudi_timeline.options import parse_write_options
 from hudi_timeline.options.write_options import DUP_POLICY
 from hudi_timeline.progress import Reporter, Silent, reporter
@@ -47,20 +45,14 @@ from hudi_timeline.validation.precommit import Validator
 from hudi_timeline.writing.engine import Engine
 from hudi_timeline.writing.index_choice import in_commit, in_properties
 from hudi_timeline.writing.keys import advice
-from hudi_timeline.writing.latest_slices import LatestSlices, refuse_planned, rows_of
-from hudi_timeline.writing.new_table import choose
+from hudi_timeline.writing.latest_slices import LatestSlices, rows_of
 from hudi_timeline.writing.null_elements import about_null_elements
 from hudi_timeline.writing.quarantine_writer import QuarantineWriter
 from hudi_timeline.writing.replanning import Replanner, recheck
 from hudi_timeline.writing.result import CommitResult
+from hudi_timeline.writing.routing import LOOKS_UP, REPLACING, preview, profile_of, replaced_by, route
 from hudi_timeline.writing.tasks import WriteContext
-from hudi_timeline.writing.upsert_partitioner import (
-    AssignPolicy,
-    SizingRules,
-    assign,
-    average_record_size,
-    profile_stats,
-)
+from hudi_timeline.writing.upsert_partitioner import profile_stats
 from hudi_timeline.writing.write_plan import (
     APPEND,
     IGNORE,
@@ -76,9 +68,6 @@ from hudi_timeline.writing.write_plan import (
 )
 
 log = logging.getLogger("hudi")
-
-_LOOKS_UP = ("upsert", "delete")
-_REPLACING = ("insert_overwrite", "insert_overwrite_table", "delete_partition")
 
 
 @dataclass
@@ -114,6 +103,7 @@ class _Run:
     engine: Engine[Any, Any]
     callback: Callback | None
     replacement: overwrite.Replacement | None = None
+    dry_run: bool = False
 
     def screened(self, data: Any) -> Any:
         """Rows without invalid ones."""
@@ -136,6 +126,7 @@ def execute(
     validators: Sequence[Validator] = (),
     rules: Mapping[str, str | pc.Expression] | None = None,
     read_from: Basis | None = None,
+    dry_run: bool = False,
 ) -> CommitResult:
     """Run one write; returns its result.
 
@@ -148,6 +139,8 @@ def execute(
         rules: conditions of rows by name, see `hudi_timeline.validation.row_rules`; those of the options count too.
         read_from: of rows that were read from the table itself, what of it they were read from: where that has changed
             when the write begins, it is a WriteConflictError with `details["read_again"]`.
+        dry_run: write nothing; the result says what the write would do.  Validators, which see written files, are not
+            asked.
 
     Raises:
         OptionError, SchemaError, UnsupportedError, RecordKeyError ...: before anything is written.
@@ -172,7 +165,7 @@ def execute(
     if plan is None:
         return CommitResult("", "", config.operation, storage.uri)
     again = Replanner(engine, data, config, understood, read_from)
-    run = _Run(plan, again, mode.lower(), phases, checks, aside, engine, callback)
+    run = _Run(plan, again, mode.lower(), phases, checks, aside, engine, callback, dry_run=dry_run)
     name = plan.storage.uri.rpartition("/")[2]
     with reporter(f"{plan.operation} {name}", engine.progress(config.progress)) as phases.shown:
         engine.on_progress = phases.shown.advance
@@ -181,7 +174,8 @@ def execute(
             if data is not None:
                 with phases("evaluate"):
                     data = run.screened(engine.fitted(data, plan.input_schema, exact=plan.exact))
-            if plan.operation == "bulk_insert" and not (plan.config.combine_before_insert or plan.bucket):
+            alone = not (plan.config.combine_before_insert or plan.bucket)
+            if plan.operation == "bulk_insert" and alone and not dry_run:
                 return _bulk_insert(engine, data, run)
             if data is not None:
                 with phases("evaluate"):
@@ -388,7 +382,7 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
         for partition in counts:
             check_safe(partition)
     empty = not counts and not run.aside.rows
-    if empty and not plan.config.transaction.allow_empty and plan.operation not in _REPLACING:
+    if empty and not plan.config.transaction.allow_empty and plan.operation not in REPLACING:
         return _nothing(run)
     if plan.snapshot is not None and fails_on_known_keys(plan):
         with phases("tag"):
@@ -396,11 +390,13 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
             now = plan.snapshot.reloaded()
             known = LatestSlices.of(now, None if task.is_global else sorted(counts))
             _refuse_known_keys(engine, frame, plan, known.base_files, known.look_up(plan, now, keys=True))
-    if plan.snapshot is not None and plan.config.prepped and plan.operation in _LOOKS_UP:
+    if plan.snapshot is not None and plan.config.prepped and plan.operation in LOOKS_UP:
         with phases("tag"):  # to refuse it before it begins
             now = plan.snapshot.reloaded()
             known = LatestSlices.of(now, sorted(counts))
             engine.tag(frame, plan.storage, known.base_files, known.look_up(plan, now))
+    if run.dry_run:
+        return preview(engine, frame, plan, counts, phases.seconds)
     with _transaction(run) as (transaction, table):
         plan = run.plan
         context = write_context(plan, transaction, table)
@@ -408,14 +404,14 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
         if (
             combines(plan)
             and lookup_task(plan).is_global
-            and plan.operation not in (*_LOOKS_UP, "delete_partition")
+            and plan.operation not in (*LOOKS_UP, "delete_partition")
         ):
             # One record per key in the whole input: an empty table holds none of them.
             frame = engine.tag(frame, plan.storage, {}, lookup_task(plan))
-        if plan.operation in _REPLACING:
+        if plan.operation in REPLACING:
             return _replace(engine, frame, counts, run, transaction, table, context, snapshot)
         looks_up = (
-            plan.operation in _LOOKS_UP
+            plan.operation in LOOKS_UP
             or drops_duplicates(plan)
             or fails_on_known_keys(plan)
             or plan.bucket is not None
@@ -480,40 +476,12 @@ def _route_and_write(
     new_files_only: bool = False,
 ) -> list[WriteStat]:
     with phases("profile"):
-        profile = engine.profile(frame)
-        if drops_duplicates(plan) and plan.bucket is None:
-            profile = [row for row in profile if not row.file_id]
-    c = plan.config
-    rules = SizingRules(
-        c.parquet_max_file_bytes, c.small_file_limit_bytes, c.insert_split_size, c.auto_split,
-        c.record_size_estimate, c.record_size_threshold, c.small_group_candidates,
-    )  # fmt: skip
-    policy = AssignPolicy(
-        drop_unlocated=plan.operation == "delete",
-        drop_located=drops_duplicates(plan) and plan.bucket is None,
-        small_files=not new_files_only and plan.operation in ("upsert", "insert"),
-        append=plan.operation == "insert" and c.allow_duplicate_on_inserts,
-        logs=transaction.config.table_type == MERGE_ON_READ,
-        # With it a key that is there is added a second time, as in Apache Hudi; a bulk_insert must not.
-        append_located=plan.bucket is not None
-        and plan.operation == "insert"
-        and c.allow_duplicate_on_inserts,
-    )
-    size = _record_size(plan, transaction, rules)
-    routing = assign(profile, latest.slices, size, rules, policy, latest.pending)
+        profile = profile_of(engine, frame, plan)
+    table_type = transaction.config.table_type
+    routing = route(profile, latest, plan, transaction.snapshot, table_type, new_files_only=new_files_only)
     transaction.inflight(profile_stats(profile, routing))
     with phases("write"):
         return list(engine.write(frame, context, routing))
-
-
-def _record_size(plan: Plan, transaction: Transaction, rules: SizingRules) -> Callable[[], int]:
-    def commits() -> Iterator[tuple[int, int]]:
-        for instant in reversed(transaction.snapshot.timeline.completed_writes()):
-            # Of log files the records are as large as they are encoded in them.
-            stats = [s for s in transaction.snapshot.commits.get(instant).stats if is_base_file(s.path)]
-            yield sum(s.total_write_bytes for s in stats), sum(s.num_writes for s in stats)
-
-    return lambda: average_record_size(commits(), rules)
 
 
 def _replace(
@@ -528,23 +496,8 @@ def _replace(
 ) -> CommitResult:
     plan, phases = run.plan, run.phases
     with phases("list"):
-        partitions: Sequence[str] | None
-        warnings: tuple[str, ...] = ()
-        replaced: dict[str, list[str]] = {}
-        if plan.operation == "insert_overwrite_table":
-            partitions = None
-        elif plan.operation == "insert_overwrite":
-            partitions = sorted(plan.config.static_overwrite_partitions or counts)
-        else:
-            existing = list_partitions(plan.storage, snapshot.config)
-            chosen = choose(plan.config.partitions_to_delete, counts, existing)
-            partitions, warnings = chosen.found, chosen.warnings()
-            replaced = {p: [] for p in chosen.listed}
-            refuse_planned(snapshot, chosen.found)
-        slices = newest_slices_of(snapshot, partitions)
-        for file_slice in slices:
-            replaced.setdefault(file_slice.partition, []).append(file_slice.file_id)
-    transaction.warnings += warnings
+        replaced = replaced_by(plan, snapshot, counts)
+    transaction.warnings += replaced.warnings
     stats: list[WriteStat] = []
     if plan.operation == "delete_partition":
         transaction.inflight({})
@@ -554,5 +507,5 @@ def _replace(
         stats = _route_and_write(
             engine, frame, LatestSlices(), plan, phases, transaction, context, new_files_only=True
         )
-    dropped = None if stats else rows_of(slices, snapshot)
-    return _finish(run, transaction, table, stats, replaced, dropped_rows=dropped)
+    dropped = None if stats else rows_of(replaced.slices, snapshot)
+    return _finish(run, transaction, table, stats, replaced.groups, dropped_rows=dropped)

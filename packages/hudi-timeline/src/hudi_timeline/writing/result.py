@@ -34,6 +34,7 @@ class CommitResult:
         schema_changes: what became of the table's schema, column by column.
         quarantined: rows that were not taken, by the rule that they break.
         quarantine: the path of the table that has them; "" where none was given.
+        dry_run: nothing was written; the other attributes say what would be, without bytes.
         lookup: the index of an upsert or delete and how many files it had to look into; None where unknown.
     """
 
@@ -52,6 +53,7 @@ class CommitResult:
     quarantine: str = ""
     completion: str = ""
     dropped_rows: int | None = None
+    dry_run: bool = False
 
     @property
     def inserted(self) -> int:
@@ -101,19 +103,24 @@ class CommitResult:
         return tuple(sorted({s.partition for s in self.write_stats} | set(self.replaced)))
 
     def __repr__(self) -> str:
-        if not self.instant:
+        if not self.instant and not self.dry_run:
             return f"CommitResult(nothing written to {self.table})"
         parts = [f"{n:,} {what}" for n, what in self._counts() if n] or [self._dropped() or "no rows changed"]
-        text = f"{self.operation} {self.instant}: {', '.join(parts)}; {self._files()}"
+        name = f"dry run of {self.operation}" if self.dry_run else f"{self.operation} {self.instant}"
+        text = f"{name}: {', '.join(parts)}; {self._files()}"
         if self.quarantined:
             text += f"; {self._aside()}"
         if self.schema_changes:
             more = f" and {len(self.schema_changes) - 3} more" if len(self.schema_changes) > 3 else ""
             text += f"; schema: {', '.join(map(str, self.schema_changes[:3]))}{more}"
+        if self.dry_run:
+            return f"CommitResult({text})"
         return f"CommitResult({text}; {self.bytes_written / 1e6:.1f} MB, {self.seconds:.2f} s)"
 
     def _repr_html_(self) -> str:
         """HTML view for notebooks."""
+        if self.dry_run:
+            return f"<p>{escape(repr(self))}</p>"
         if not self.instant:
             return f"<p>Nothing was written to <code>{escape(self.table)}</code>.</p>"
         counts = [f"{n:,} {what}" for n, what in self._counts() if n] or [self._dropped() or "none changed"]

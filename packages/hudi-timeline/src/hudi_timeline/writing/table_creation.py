@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import Any
 
 import pyarrow as pa
 
-from hudi_format.errors import OptionError
-from hudi_format.schema.arrow import normalize_schema
+from hudi_format.errors import ConflictingOptionError, OptionError, SchemaError, TableExistsError
+from hudi_format.schema.arrow import equal_types, normalize_schema
 from hudi_format.schema.avro import to_avro
+from hudi_format.schema.input_rows import as_reader
+from hudi_format.schema.meta_fields import without_meta
 from hudi_format.storage.hadoop_options import without_hadoop_options
 from hudi_format.storage.open import open_storage
 from hudi_format.storage.protocol import Storage
 from hudi_index.lookup import SIMPLE
-from hudi_timeline import table_config
-from hudi_timeline.options import parse_write_options, table_options
+from hudi_timeline import feature_gate, table_config
+from hudi_timeline.file_system_view.snapshot import open_snapshot
+from hudi_timeline.options import check_against_table, parse_write_options, table_options
 from hudi_timeline.options.table_options import MERGE
 from hudi_timeline.options.user_options import as_options
 from hudi_timeline.table_version import WRITE_VERSION
@@ -32,32 +36,40 @@ log = logging.getLogger("hudi")
 
 def create_table(
     uri: str | PathLike[str],
-    schema: pa.Schema,
+    schema: pa.Schema | object,
     *,
-    name: str,
-    table_type: str,
-    record_keys: Iterable[str],
-    partition_fields: Iterable[str],
-    ordering_fields: Iterable[str],
+    name: str | None,
+    table_type: str | None,
+    record_keys: str | Iterable[str],
+    partition_fields: str | Iterable[str],
+    ordering_fields: str | Iterable[str],
     options: Mapping[str, object] | None,
     storage_options: Mapping[str, Any] | None,
+    exist_ok: bool = False,
 ) -> tuple[Storage, dict[str, str]]:
     """Create an empty table; returns its storage and the options of its table object.
 
+    Args:
+        schema: the columns, or data that has them.
+        name: the folder's, if not given.
+        exist_ok: a table that is there is taken, if it has these keys, partitions and columns.
+
     Raises:
         TableExistsError: there is one already.
-        OptionError, SchemaError: what was given does not make a table.
+        OptionError, SchemaError: what was given does not make a table, or not the one that is there.
     """
     given = as_options(options)
     storage = open_storage(uri, storage_options, options=given)
     given = without_hadoop_options(given)
-    keys, partitions, ordering = list(record_keys), list(partition_fields), list(ordering_fields)
+    keys, partitions, ordering = names_in(record_keys), names_in(partition_fields), names_in(ordering_fields)
     if len(ordering) > 1 and not WRITE_VERSION.has_several_ordering_fields:
         raise OptionError(
             f"a table of version {WRITE_VERSION} has one ordering field, not {len(ordering)}: {', '.join(ordering)}",
             remedy="name the field that decides.",
         )
-    merged: dict[str, str] = {table_options.TABLE_NAME: name, table_options.TABLE_TYPE: table_type}
+    merged: dict[str, str] = {table_options.TABLE_NAME: name or name_of(storage)}
+    if table_type is not None:
+        merged[table_options.TABLE_TYPE] = table_type
     for key, fields in (
         (table_options.RECORD_KEY, keys),  # none: keys are made up
         (table_options.PARTITION, partitions),
@@ -67,7 +79,9 @@ def create_table(
             merged[key] = ",".join(fields)
     merged |= given
     config = parse_write_options(merged)
-    normal = normalize_schema(schema)
+    normal = normalize_schema(
+        schema if isinstance(schema, pa.Schema) else without_meta(as_reader(schema).schema)
+    )
     key_spec = key_spec_of(config, None)
     for columns, what in ((key_spec.key_fields, "record key"), (key_spec.partition_fields, "partition")):
         require(normal, columns, what, storage)
@@ -79,10 +93,70 @@ def create_table(
     properties = table_properties(
         config, key_spec, ordering[0] if ordering else None, storage, config.index_type, bucket
     )
-    properties[table_config.CREATE_SCHEMA] = to_avro(normal, name)
-    table_config.create(storage, properties)
-    for warning in about_zones(normal, ()):
-        log.warning("%s: %s", storage.uri, warning)
+    properties[table_config.CREATE_SCHEMA] = to_avro(normal, merged[table_options.TABLE_NAME])
     # A function that made the table may go on merging it; expressions need no permission.
     merge = given.get(MERGE, "")
-    return storage, {MERGE: merge} if merge and not merge.lstrip().startswith("{") else {}
+    kept: dict[str, str] = {MERGE: merge} if merge and not merge.lstrip().startswith("{") else {}
+    try:
+        table_config.create(storage, properties)
+    except TableExistsError as e:
+        if not exist_ok:
+            e.advise(
+                "open it with HudiTable.open(uri), or give exist_ok=True; write_hudi(uri, data) adds to a table or "
+                "makes it."
+            )
+            raise
+        if name is None:
+            del merged[table_options.TABLE_NAME]
+        _check_same(storage, normal, {**_NONE, **merged})
+        return storage, kept
+    for warning in about_zones(normal, ()):
+        log.warning("%s: %s", storage.uri, warning)
+    return storage, kept
+
+
+# What a table without these has.
+_NONE: dict[str, str] = {table_options.RECORD_KEY: "", table_options.PARTITION: ""}
+
+
+def _check_same(storage: Storage, schema: pa.Schema, options: Mapping[str, str]) -> None:
+    """Refuse a table that is there and is not what was asked for.
+
+    Raises:
+        ConflictingOptionError: another key, partition field, type or other option of a table.
+        SchemaError: a column that it lacks, or has with another type.
+    """
+    feature_gate.readable_config(storage)
+    snapshot = open_snapshot(storage)
+    try:
+        check_against_table(options, snapshot.config.properties)
+    except ConflictingOptionError as e:
+        e.remedy = "give what the table has, or another path for a new table."
+        raise e.at(table=storage.uri) from None
+    stored = snapshot.schema
+    for field in schema:
+        index = stored.get_field_index(field.name)
+        if index >= 0 and equal_types(stored.field(index).type, field.type):
+            continue
+        there = "has no such column" if index < 0 else f"has it as {stored.field(index).type}"
+        raise SchemaError(
+            f"column {field.name} was given with type {field.type}, and the table that is there {there}",
+            table=storage.uri,
+            remedy="open the table with HudiTable.open(uri); a write adds new columns.",
+            column=field.name,
+        )
+
+
+def names_in(given: str | Iterable[str]) -> list[str]:
+    """Names of columns; one text has one name, or several with commas, as in options."""
+    if isinstance(given, str):
+        return [name.strip() for name in given.split(",") if name.strip()]
+    return list(given)
+
+
+def name_of(storage: Storage) -> str:
+    """Name of a table that was given none: its folder's."""
+    name = re.sub(r"\W", "_", storage.uri.rstrip("/").rpartition("/")[2])
+    if not name:
+        raise OptionError("a table at the root of a store has no folder to be named by", remedy="give name=.")
+    return name

@@ -74,6 +74,7 @@ from hudi_timeline.writing.write_schema import (
     given_schema,
     left_out,
     own_schema,
+    refuse_left_out,
 )
 
 APPEND, OVERWRITE, IGNORE, ERROR = "append", "overwrite", "ignore", "error"
@@ -289,6 +290,8 @@ def plan_for(
                 keeps_types=types == TABLE and declared is None,
                 own=own_schema(given, stored, incoming) if exact and declared is None else None,
             )  # fmt: skip
+            if stored is not None:
+                refuse_left_out(untyped, config)
             check_former_types(evolution.changes, evolution.schema, former_schemas(snapshot))
         except SchemaError as e:
             raise e.at(table=storage.uri) from None

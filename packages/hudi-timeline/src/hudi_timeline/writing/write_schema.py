@@ -25,7 +25,15 @@ from hudi_format.errors import (
 from hudi_format.keygen.record_keys import KeySpec
 from hudi_format.schema.arrow import equal_types
 from hudi_format.schema.avro import from_avro
-from hudi_format.schema.changes import ADDED, DROPPED, WIDENED, SchemaChange, schema_changes
+from hudi_format.schema.changes import (
+    ADDED,
+    DROPPED,
+    RELAXED,
+    REORDERED,
+    WIDENED,
+    SchemaChange,
+    schema_changes,
+)
 from hudi_format.schema.evolution import TYPES_OPTION, reconcile
 from hudi_format.schema.extension_types import own_types
 from hudi_format.schema.fit import in_table_types, stored_types
@@ -34,7 +42,14 @@ from hudi_format.storage.open import folder_and_name, open_beside
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options import WriteConfig
-from hudi_timeline.options.table_options import SOURCE_SCHEMA_FILE, TARGET_SCHEMA_FILE, WRITE_SCHEMA
+from hudi_timeline.options.table_options import (
+    SCHEMA_MODE,
+    SOURCE_SCHEMA_FILE,
+    TARGET_SCHEMA_FILE,
+    WRITE_SCHEMA,
+)
+
+STRICT = "strict"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +97,8 @@ def evolve(
     if keeps_types:
         _refuse_other_types(schema_changes(incoming, stored, schema))
     changes = schema_changes(incoming if own is None else own, stored, schema)
+    if config.schema_mode == STRICT:
+        _refuse_changes(changes)
     return WriteEvolution(schema, changes, (*_warnings(changes), *about_zones(schema, stored.names)))
 
 
@@ -95,6 +112,32 @@ def _refuse_other_types(changes: Iterable[SchemaChange]) -> None:
                 source=change.new,
                 target=change.old,
             )
+
+
+def _refuse_changes(changes: Iterable[SchemaChange]) -> None:
+    for change in changes:
+        if change.kind in (ADDED, WIDENED, DROPPED, RELAXED, REORDERED):
+            raise SchemaError(
+                f"{SCHEMA_MODE}={STRICT} keeps the table's schema, which the write would change: {change}",
+                remedy="give the rows the table's columns and types, or set it to merge.",
+                column=change.column,
+                change=change.kind,
+            )
+
+
+def refuse_left_out(columns: Sequence[str], config: WriteConfig) -> None:
+    """Refuse new columns of nulls only, where the schema is to stay.
+
+    Raises:
+        SchemaError: naming the first.
+    """
+    if columns and config.schema_mode == STRICT:
+        raise SchemaError(
+            f"{SCHEMA_MODE}={STRICT} keeps the table's schema, which has no column {columns[0]}",
+            remedy="leave the column out, or set it to merge.",
+            column=columns[0],
+            change=ADDED,
+        )
 
 
 def left_out(columns: Sequence[str]) -> Iterable[str]:

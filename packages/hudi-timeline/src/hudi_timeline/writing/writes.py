@@ -22,6 +22,7 @@ from hudi_format.storage.protocol import Storage
 from hudi_timeline import table_config
 from hudi_timeline.file_system_view.listing import list_partitions
 from hudi_timeline.file_system_view.snapshot import CommitCache, open_snapshot
+from hudi_timeline.options.table_options import SCHEMA_MODE
 from hudi_timeline.options.write_options import OPERATION, PARTITIONS_TO_DELETE
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.transaction.write_basis import Basis
@@ -30,6 +31,7 @@ from hudi_timeline.writing.local_engine import LocalEngine, StoredRowsEngine
 from hudi_timeline.writing.new_table import choose, require_all
 from hudi_timeline.writing.operation import check, execute
 from hudi_timeline.writing.result import CommitResult
+from hudi_timeline.writing.write_plan import APPEND
 
 # How often the rows of a filter are read, where others commit before they are deleted.
 TRIES_TO_READ = 5
@@ -45,6 +47,9 @@ def write(
     validators: Sequence[Validator] = (),
     rules: Rules = None,
     commits: CommitCache | None = None,
+    *,
+    mode: str = APPEND,
+    dry_run: bool = False,
 ) -> CommitResult:
     """One write operation on rows, `_prepped` forms included.
 
@@ -52,10 +57,17 @@ def write(
         operation: as Apache Hudi's option has it.
         data: rows in any form; None only for `delete_partition`.
         commits: what was read of the table's commits before.
+        mode: Apache Hudi's save mode.
+        dry_run: nothing is written; the result says what would be.
     """
     rows = None if data is None else as_reader(data, lambda: _known_schema(storage, commits))
     engine = LocalEngine(guessed=types_are_guessed(data))
-    return _execute(engine, storage, operation, rows, options, validators, rules)
+    return _execute(engine, storage, operation, rows, options, validators, rules, mode=mode, dry_run=dry_run)
+
+
+def with_schema_mode(options: Mapping[str, str], mode: str | None) -> dict[str, str]:
+    """Options with a schema mode that was given as an argument."""
+    return dict(options) if mode is None else {**options, SCHEMA_MODE: mode}
 
 
 def _known_schema(storage: Storage, commits: CommitCache | None) -> pa.Schema | None:
@@ -74,10 +86,16 @@ def _execute(
     validators: Sequence[Validator] = (),
     rules: Rules = None,
     read_from: Basis | None = None,
+    *,
+    mode: str = APPEND,
+    dry_run: bool = False,
 ) -> CommitResult:
     if options.get(OPERATION, "").lower() != f"{operation}_prepped":
         options = {**options, OPERATION: operation}
-    return execute(engine, storage, data, options, validators=validators, rules=rules, read_from=read_from)
+    return execute(
+        engine, storage, data, options, mode=mode, validators=validators, rules=rules, read_from=read_from,
+        dry_run=dry_run,
+    )  # fmt: skip
 
 
 def schema_changes(
@@ -100,6 +118,8 @@ def delete_partitions(
     options: Mapping[str, str],
     validators: Sequence[Validator] = (),
     missing_ok: bool = False,
+    *,
+    dry_run: bool = False,
 ) -> CommitResult:
     """Delete all rows of partitions, given by path or pattern.
 
@@ -123,8 +143,9 @@ def delete_partitions(
         existing = list_partitions(storage, table_config.load(storage))
         require_all(choose(names, (), existing), existing, table=storage.uri)
     return write(
-        storage, "delete_partition", None, {**options, PARTITIONS_TO_DELETE: ",".join(names)}, validators
-    )
+        storage, "delete_partition", None, {**options, PARTITIONS_TO_DELETE: ",".join(names)}, validators,
+        dry_run=dry_run,
+    )  # fmt: skip
 
 
 def delete_where(
@@ -133,6 +154,8 @@ def delete_where(
     options: Mapping[str, str],
     validators: Sequence[Validator],
     scan_of: Callable[..., Scan],
+    *,
+    dry_run: bool = False,
 ) -> CommitResult:
     """Delete the rows that pass a filter.
 
@@ -151,8 +174,9 @@ def delete_where(
         read_from = Basis.of(scan.snapshot.config, scan.snapshot.timeline)
         try:
             return _execute(
-                engine(), storage, "delete", scan.to_arrow(), options, validators, read_from=read_from
-            )
+                engine(), storage, "delete", scan.to_arrow(), options, validators, read_from=read_from,
+                dry_run=dry_run,
+            )  # fmt: skip
         except WriteConflictError as e:
             if not e.details.get("read_again") or not tries_left:
                 raise

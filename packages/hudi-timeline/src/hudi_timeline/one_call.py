@@ -1,0 +1,129 @@
+"""Writing and reading a table in one call, for those who hold no `HudiTable`.
+
+Each function stands for calls of `HudiTable` and has no way of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+
+from hudi_format.errors import ConflictingOptionError, NotAHudiTableError
+from hudi_format.storage.open import open_storage, without_hadoop_options
+from hudi_timeline import table_config
+from hudi_timeline.options.table_options import PARTITION, PRECOMBINE, RECORD_KEY, TABLE_NAME, TABLE_TYPE
+from hudi_timeline.options.user_options import as_options
+from hudi_timeline.options.write_options import OPERATION
+from hudi_timeline.reading.queries import Moment
+from hudi_timeline.reading.scan import Scan
+from hudi_timeline.table import HudiTable
+
+if TYPE_CHECKING:
+    from hudi_timeline.writing.result import CommitResult
+
+
+def write_hudi(
+    uri: str | PathLike[str], data: object, *, key: str | Sequence[str] | None = None,
+    partition_by: str | Sequence[str] | None = None, ordering: str | None = None, mode: str = "append",
+    operation: str | None = None, name: str | None = None, table_type: str | None = None,
+    schema_mode: str | None = None, dry_run: bool = False, options: Mapping[str, object] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> CommitResult:  # fmt: skip
+    """Write rows to the table at `uri`, which is made if there is none.
+
+        write_hudi("trips", frame, key="id", partition_by="city")
+        write_hudi("trips", more)                              # what the table has need not be said again
+
+    Args:
+        data: anything that a write of `HudiTable` takes.
+        key: columns that identify a record within its partition; without any each row gets a key of its own, and what
+            is written twice is there twice.
+        partition_by: columns of the partition path.
+        ordering: column that decides between records of one key.
+        mode: "append": update the rows whose key is there and add the others.  "overwrite": replace all rows; time
+            travel still reads the earlier ones.  "ignore" and "error": write only where there is no table.
+        operation: instead of the upsert of "append", such as "insert" or "bulk_insert".
+        name: of a new table; its folder's if not given.
+        table_type: of a new table: COPY_ON_WRITE, if not given, or MERGE_ON_READ.
+        schema_mode, dry_run: as of the writes of `HudiTable`.
+        options: further options of the write and of a new table.
+
+    Raises:
+        ConflictingOptionError: key, partitions or type are not those of the table that is there.
+        TableExistsError: there is one, and the mode is "error".
+        NotAHudiTableError: something else is there.
+        SchemaError, MissingColumnError, OptionError: before anything is written.
+    """
+    from hudi_timeline.writing.table_creation import name_of, names_in
+    from hudi_timeline.writing.writes import with_schema_mode, write
+
+    given = as_options(options)
+    storage = open_storage(uri, storage_options, options=given)
+    given = without_hadoop_options(given)
+    named: dict[str, str] = {}
+    for option, columns in ((RECORD_KEY, key), (PARTITION, partition_by), (PRECOMBINE, ordering)):
+        if columns is not None:
+            named[option] = ",".join(names_in(columns))
+    for option, text in ((TABLE_TYPE, table_type), (TABLE_NAME, name)):
+        if text is not None:
+            named[option] = text
+    twice = [o for o, value in named.items() if given.get(o, value) != value]
+    if twice:
+        raise ConflictingOptionError(
+            f"{twice[0]} is given as an argument and, with another value, as an option",
+            table=storage.uri,
+            remedy="give it once.",
+            option=twice[0],
+        )
+    given |= named
+    try:
+        table_config.load(storage)
+    except NotAHudiTableError:
+        given.setdefault(TABLE_NAME, name_of(storage))
+    asked = operation or given.get(OPERATION)
+    if mode.lower() == "overwrite":
+        if asked not in (None, "insert_overwrite_table"):
+            raise ConflictingOptionError(
+                f"mode 'overwrite' and the operation {asked} exclude each other",
+                table=storage.uri,
+                remedy="omit one of the two; the operation insert_overwrite replaces the partitions of the rows.",
+                option=OPERATION,
+            )
+        asked = "insert_overwrite_table"
+    if asked is None and not given.get(RECORD_KEY) and not _has_keys(storage):
+        asked = "bulk_insert"
+    given.pop(OPERATION, None)
+    given = with_schema_mode(given, schema_mode)
+    return write(storage, asked or "upsert", data, given, mode=mode, dry_run=dry_run)
+
+
+def _has_keys(storage: Any) -> bool:
+    try:
+        return bool(table_config.load(storage).record_key_fields)
+    except NotAHudiTableError:
+        return False
+
+
+def read_hudi(
+    uri: str | PathLike[str], columns: str | Sequence[str] | None = None, filter: str | pc.Expression | None = None,
+    *, as_of: Moment | None = None, meta_columns: bool = False, options: Mapping[str, object] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Scan:  # fmt: skip
+    """Rows of the table at `uri`, without meta columns.
+
+        read_hudi("trips", filter="city = 'oslo'").to_pandas()
+
+    Args:
+        columns, filter, as_of, meta_columns, options: as of `HudiTable.read`.
+
+    Raises:
+        NotAHudiTableError: there is no table; and what `HudiTable.read` raises.
+    """
+    table = HudiTable.open(uri, storage_options=storage_options, options=options)
+    return table.read(columns, filter, as_of=as_of, meta_columns=meta_columns)
+
+
+__all__ = ["read_hudi", "write_hudi"]

@@ -1,0 +1,191 @@
+"""Routing of a write's rows to file groups: for the write itself, and for a dry run of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hudi_format.model import FileSlice, WriteStat
+from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ, newest_slices_of
+from hudi_timeline.file_system_view.listing import list_partitions
+from hudi_timeline.file_system_view.snapshot import TableSnapshot, is_base_file
+from hudi_timeline.writing.engine import Engine
+from hudi_timeline.writing.latest_slices import LatestSlices, refuse_planned, rows_of
+from hudi_timeline.writing.new_table import choose
+from hudi_timeline.writing.result import CommitResult
+from hudi_timeline.writing.tasks import APPEND, CREATE, ProfileRow, Routing
+from hudi_timeline.writing.upsert_partitioner import AssignPolicy, SizingRules, assign, average_record_size
+from hudi_timeline.writing.write_plan import Plan, drops_duplicates, lookup_task, write_action
+
+LOOKS_UP = ("upsert", "delete")
+REPLACING = ("insert_overwrite", "insert_overwrite_table", "delete_partition")
+
+
+def route(
+    profile: Sequence[ProfileRow],
+    latest: LatestSlices,
+    plan: Plan,
+    snapshot: TableSnapshot | None,
+    table_type: str,
+    *,
+    new_files_only: bool = False,
+) -> Routing:
+    """File groups of the profile's rows.
+
+    Args:
+        snapshot: the table before the write; None for a new one.
+    """
+    c = plan.config
+    rules = SizingRules(
+        c.parquet_max_file_bytes, c.small_file_limit_bytes, c.insert_split_size, c.auto_split,
+        c.record_size_estimate, c.record_size_threshold, c.small_group_candidates,
+    )  # fmt: skip
+    policy = AssignPolicy(
+        drop_unlocated=plan.operation == "delete",
+        drop_located=drops_duplicates(plan) and plan.bucket is None,
+        small_files=not new_files_only and plan.operation in ("upsert", "insert"),
+        append=plan.operation == "insert" and c.allow_duplicate_on_inserts,
+        logs=table_type == MERGE_ON_READ,
+        # With it a key that is there is added a second time, as in Apache Hudi; a bulk_insert must not.
+        append_located=plan.bucket is not None
+        and plan.operation == "insert"
+        and c.allow_duplicate_on_inserts,
+    )
+    return assign(profile, latest.slices, _record_size(snapshot, rules), rules, policy, latest.pending)
+
+
+def _record_size(snapshot: TableSnapshot | None, rules: SizingRules) -> Callable[[], int]:
+    def commits() -> Iterator[tuple[int, int]]:
+        writes = () if snapshot is None else snapshot.timeline.completed_writes()
+        for instant in reversed(writes):
+            # Of log files the records are as large as they are encoded in them.
+            assert snapshot is not None
+            stats = [s for s in snapshot.commits.get(instant).stats if is_base_file(s.path)]
+            yield sum(s.total_write_bytes for s in stats), sum(s.num_writes for s in stats)
+
+    return lambda: average_record_size(commits(), rules)
+
+
+def profile_of(engine: Engine[Any, Any], frame: Any, plan: Plan) -> list[ProfileRow]:
+    """Rows to write by partition and file group."""
+    profile = list(engine.profile(frame))
+    if drops_duplicates(plan) and plan.bucket is None:
+        profile = [row for row in profile if not row.file_id]
+    return profile
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """File groups that a write replaces.
+
+    Attributes:
+        slices: their newest slices.
+        groups: their ids, by partition.
+    """
+
+    slices: Sequence[FileSlice]
+    groups: dict[str, list[str]]
+    warnings: tuple[str, ...] = ()
+
+
+def replaced_by(plan: Plan, snapshot: TableSnapshot, counts: Mapping[str, int]) -> Replaced:
+    """File groups that an overwrite or a deletion of partitions replaces.
+
+    Args:
+        counts: rows of the write by partition.
+
+    Raises:
+        UnsupportedError: a pending compaction of deleted partitions.
+    """
+    partitions: Sequence[str] | None
+    warnings: tuple[str, ...] = ()
+    groups: dict[str, list[str]] = {}
+    if plan.operation == "insert_overwrite_table":
+        partitions = None
+    elif plan.operation == "insert_overwrite":
+        partitions = sorted(plan.config.static_overwrite_partitions or counts)
+    else:
+        existing = list_partitions(plan.storage, snapshot.config)
+        chosen = choose(plan.config.partitions_to_delete, counts, existing)
+        partitions, warnings = chosen.found, chosen.warnings()
+        groups = {p: [] for p in chosen.listed}
+        refuse_planned(snapshot, chosen.found)
+    slices = newest_slices_of(snapshot, partitions)
+    for file_slice in slices:
+        groups.setdefault(file_slice.partition, []).append(file_slice.file_id)
+    return Replaced(slices, groups, warnings)
+
+
+def preview(
+    engine: Engine[Any, Any], frame: Any, plan: Plan, counts: Mapping[str, int], timings: Mapping[str, float]
+) -> CommitResult:
+    """Result of a dry run: what the write would do to the table as it is now.
+
+    Rows that mark deletes count as updates; rows are not merged, so that an older one counts too.
+    """
+    snapshot = plan.snapshot
+    table_type = (plan.config if plan.table is None else plan.table).table_type or ""
+    replaced: Replaced | None = None
+    latest, new_files_only = LatestSlices(), True
+    warnings = plan.warnings
+    if snapshot is not None and plan.operation in REPLACING:
+        replaced = replaced_by(plan, snapshot, counts)
+        warnings += replaced.warnings
+    looked_up = None
+    if plan.operation in (*LOOKS_UP, "insert") and snapshot is not None:
+        new_files_only = False
+        looks_up = plan.operation in LOOKS_UP or drops_duplicates(plan) or plan.bucket is not None
+        everywhere = looks_up and lookup_task(plan).is_global
+        latest = LatestSlices.of(snapshot, None if everywhere else sorted(counts))
+        if looks_up:
+            frame = engine.tag(frame, plan.storage, latest.base_files, latest.look_up(plan, snapshot))
+            looked_up = engine.looked_up
+    elif plan.bucket is not None and frame is not None:
+        frame = engine.tag(frame, plan.storage, {}, lookup_task(plan))
+    stats: list[WriteStat] = []
+    if frame is not None and plan.operation != "delete_partition":
+        profile = profile_of(engine, frame, plan)
+        routing = route(profile, latest, plan, snapshot, table_type, new_files_only=new_files_only)
+        stats = _planned(profile, routing, deletes=plan.operation == "delete")
+    dropped = None
+    if replaced is not None and snapshot is not None and not stats:
+        dropped = rows_of(replaced.slices, snapshot)
+    return CommitResult(
+        instant="",
+        action=write_action(plan),
+        operation=plan.operation_name,
+        table=plan.storage.uri,
+        write_stats=tuple(stats),
+        replaced={} if replaced is None else {p: tuple(ids) for p, ids in replaced.groups.items() if ids},
+        timings=dict(timings),
+        warnings=warnings,
+        ordering_field=plan.ordering_field,
+        schema_changes=plan.schema_changes,
+        lookup=looked_up,
+        dropped_rows=dropped,
+        dry_run=True,
+    )
+
+
+def _planned(profile: Sequence[ProfileRow], routing: Routing, *, deletes: bool) -> list[WriteStat]:
+    """A statistic for each file that would be written."""
+    known = {(r.partition, r.file_id): r.rows for r in profile if r.file_id}
+    stats = []
+    for bucket in routing.buckets:
+        group = (bucket.partition, bucket.file_id)
+        stored = 0 if bucket.kind == CREATE else known.get(group, 0)
+        stats.append(
+            WriteStat(
+                bucket.file_id, "", bucket.partition,
+                prev_commit="null" if bucket.kind == CREATE else bucket.base_instant,
+                num_inserts=bucket.expected_rows - stored,
+                num_update_writes=0 if deletes else stored,
+                num_deletes=stored if deletes else 0,
+                extra={"logVersion": "1"} if bucket.kind == APPEND else {},
+            )
+        )  # fmt: skip
+    return stats
+
+
+__all__ = ["LOOKS_UP", "REPLACING", "preview", "profile_of", "replaced_by", "route"]
