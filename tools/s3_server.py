@@ -12,7 +12,8 @@ import sys
 import threading
 import urllib.request
 import uuid
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, wraps
 from typing import Any
 
 REGION = "us-east-1"
@@ -107,6 +108,15 @@ class S3Server:
             self._process.wait(timeout=30)
 
 
+def _alone(call: Callable[..., Any], lock: threading.Lock) -> Callable[..., Any]:
+    @wraps(call)
+    def alone(*arguments: Any, **more: Any) -> Any:
+        with lock:
+            return call(*arguments, **more)
+
+    return alone
+
+
 def _reach_this_machine_directly() -> None:
     """Where the environment names a proxy, requests to this machine do not go to it."""
     for name in ("no_proxy", "NO_PROXY"):
@@ -115,6 +125,7 @@ def _reach_this_machine_directly() -> None:
 
 
 def main() -> None:
+    from moto.dynamodb.responses import DynamoHandler
     from moto.s3.responses import S3Response
     from moto.server import ThreadedMotoServer
 
@@ -127,6 +138,9 @@ def main() -> None:
             return put(self)
 
     S3Response.put_object = put_object
+    # DynamoDB's conditional writes likewise.
+    for name in ("put_item", "update_item", "delete_item"):
+        setattr(DynamoHandler, name, _alone(getattr(DynamoHandler, name), one_at_a_time))
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     print(server.get_host_and_port()[1], flush=True)

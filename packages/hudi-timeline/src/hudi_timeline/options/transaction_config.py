@@ -55,6 +55,21 @@ class LockConfig:
     zookeeper_lock_key: str | None = given_value(keys.ZOOKEEPER_LOCK_KEY)
     zookeeper_session_ms: int = value_of(keys.ZOOKEEPER_SESSION_MS)
     zookeeper_connection_ms: int = value_of(keys.ZOOKEEPER_CONNECTION_MS)
+    dynamodb_table: str | None = given_value(keys.DYNAMODB_TABLE)
+    dynamodb_key: str | None = given_value(keys.DYNAMODB_KEY)
+    dynamodb_region: str | None = given_value(keys.DYNAMODB_REGION)
+    dynamodb_endpoint: str | None = given_value(keys.DYNAMODB_ENDPOINT)
+    dynamodb_billing_mode: str = value_of(keys.DYNAMODB_BILLING_MODE)
+    dynamodb_read_capacity: int = value_of(keys.DYNAMODB_READ_CAPACITY)
+    dynamodb_write_capacity: int = value_of(keys.DYNAMODB_WRITE_CAPACITY)
+    dynamodb_creation_ms: int = value_of(keys.DYNAMODB_CREATION_MS)
+    aws_access_key: str | None = given_value(keys.AWS_ACCESS_KEY)
+    aws_secret_key: str | None = field(
+        default=None, repr=False, metadata=given_value(keys.AWS_SECRET_KEY).metadata
+    )
+    aws_session_token: str | None = field(
+        default=None, repr=False, metadata=given_value(keys.AWS_SESSION_TOKEN).metadata
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +101,7 @@ TRANSACTION_FIELDS = keys_of(TransactionConfig)
 LOCK_FIELDS = keys_of(LockConfig)
 
 _ZOOKEEPER = (keys.ZOOKEEPER, keys.ZOOKEEPER_IMPLICIT)
+_DYNAMODB = (keys.DYNAMODB, keys.DYNAMODB_IMPLICIT)
 # Of a provider's own options: the providers that read them, and whether one needs it.
 _OF_PROVIDERS: tuple[tuple[ConfigKey, tuple[str, ...], tuple[str, ...]], ...] = (
     (keys.LOCK_PATH, (keys.FILE_SYSTEM,), ()),
@@ -96,6 +112,14 @@ _OF_PROVIDERS: tuple[tuple[ConfigKey, tuple[str, ...], tuple[str, ...]], ...] = 
     (keys.ZOOKEEPER_LOCK_KEY, (keys.ZOOKEEPER,), (keys.ZOOKEEPER,)),
     (keys.ZOOKEEPER_SESSION_MS, _ZOOKEEPER, ()),
     (keys.ZOOKEEPER_CONNECTION_MS, _ZOOKEEPER, ()),
+    (keys.DYNAMODB_TABLE, _DYNAMODB, _DYNAMODB),
+    (keys.DYNAMODB_KEY, (keys.DYNAMODB,), ()),
+    (keys.DYNAMODB_REGION, _DYNAMODB, ()),
+    (keys.DYNAMODB_ENDPOINT, _DYNAMODB, ()),
+    (keys.DYNAMODB_BILLING_MODE, _DYNAMODB, ()),
+    (keys.DYNAMODB_READ_CAPACITY, _DYNAMODB, ()),
+    (keys.DYNAMODB_WRITE_CAPACITY, _DYNAMODB, ()),
+    (keys.DYNAMODB_CREATION_MS, _DYNAMODB, ()),
 )
 
 

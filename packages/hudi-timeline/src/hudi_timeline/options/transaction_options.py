@@ -23,9 +23,11 @@ FILE_SYSTEM = LOCKS + "FileSystemBasedLockProvider"
 STORAGE = LOCKS + "StorageBasedLockProvider"
 ZOOKEEPER = LOCKS + "ZookeeperBasedLockProvider"
 ZOOKEEPER_IMPLICIT = LOCKS + "ZookeeperBasedImplicitBasePathLockProvider"
+DYNAMODB = "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider"
+DYNAMODB_IMPLICIT = "org.apache.hudi.aws.transaction.lock.DynamoDBBasedImplicitPartitionKeyLockProvider"
 LOCK_PROVIDERS: Mapping[str, str] = {
     name.rpartition(".")[2]: name
-    for name in (IN_PROCESS, FILE_SYSTEM, STORAGE, ZOOKEEPER, ZOOKEEPER_IMPLICIT)
+    for name in (IN_PROCESS, FILE_SYSTEM, STORAGE, ZOOKEEPER, ZOOKEEPER_IMPLICIT, DYNAMODB, DYNAMODB_IMPLICIT)
 }
 """Full names of the lock providers, by their names without package, which are in several packages."""
 
@@ -119,6 +121,48 @@ ZOOKEEPER_SESSION_MS = ConfigKey(
 ZOOKEEPER_CONNECTION_MS = ConfigKey(
     "hoodie.write.lock.zookeeper.connection_timeout_ms", MILLISECONDS, "15000", since="0.8.0",
     doc="How long to wait for a connection."
+)
+# A lease in DynamoDB is as long as a try waits; shorter ones run out between two requests.
+LEAST_LEASE_MS = 10_000
+DYNAMODB_TABLE = ConfigKey(
+    "hoodie.write.lock.dynamodb.table", NAME, since="0.10.0",
+    doc="DynamoDB table of the locks; it is made where it is not there."
+)
+DYNAMODB_KEY = ConfigKey(
+    "hoodie.write.lock.dynamodb.partition_key", NAME, since="0.10.0",
+    doc="Key of the lock's item; not given: the table's name."
+)
+DYNAMODB_REGION = ConfigKey(
+    "hoodie.write.lock.dynamodb.region", NAME, "us-east-1", since="0.10.0",
+    doc="Region of the table; not given: that of AWS_REGION in the environment."
+)
+DYNAMODB_ENDPOINT = ConfigKey(
+    "hoodie.write.lock.dynamodb.endpoint_url", NAME, since="0.10.0",
+    doc="Address of DynamoDB; not given: that of the region."
+)
+DYNAMODB_BILLING_MODE = ConfigKey(
+    "hoodie.write.lock.dynamodb.billing_mode", choice("PAY_PER_REQUEST", "PROVISIONED"), "PAY_PER_REQUEST",
+    since="0.10.0", doc="Billing of a table that is made."
+)
+DYNAMODB_READ_CAPACITY = ConfigKey(
+    "hoodie.write.lock.dynamodb.read_capacity", whole(1, unit="units"), "20", since="0.10.0",
+    doc="Read capacity of a PROVISIONED table that is made."
+)
+DYNAMODB_WRITE_CAPACITY = ConfigKey(
+    "hoodie.write.lock.dynamodb.write_capacity", whole(1, unit="units"), "10", since="0.10.0",
+    doc="Write capacity of a PROVISIONED table that is made."
+)
+DYNAMODB_CREATION_MS = ConfigKey(
+    "hoodie.write.lock.dynamodb.table_creation_timeout", MILLISECONDS, "120000", since="0.10.0",
+    doc="How long to wait for a table that is made."
+)
+AWS_ACCESS_KEY = ConfigKey(
+    "hoodie.aws.access.key", NAME, since="0.10.0",
+    doc="Access key for DynamoDB; not given: the credentials of the environment."
+)
+AWS_SECRET_KEY = ConfigKey("hoodie.aws.secret.key", NAME, since="0.10.0", doc="Secret of the access key.")
+AWS_SESSION_TOKEN = ConfigKey(
+    "hoodie.aws.session.token", NAME, since="0.10.0", doc="Token of temporary credentials."
 )
 CONSISTENCY_CHECK = ConfigKey(
     "hoodie.consistency.check.enabled", BOOLEAN, "false", since="0.5.0",

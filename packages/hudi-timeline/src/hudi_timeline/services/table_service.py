@@ -38,7 +38,7 @@ class ServiceContext:
         self.storage = storage = as_durable_as_asked(storage, options.durability)
         self.table: TableConfig = table_config.load(storage)
         self.warnings: list[str] = []
-        self._lock = lock_of(storage, self.options)
+        self._lock = lock_of(storage, self.options, table_name=self.table.name)
         self._seen: TableSnapshot | None = None
 
     @classmethod

@@ -115,7 +115,7 @@ def begin_transaction(
     if action not in WRITE_ACTIONS:
         raise ValueError(f"a write is a commit, deltacommit or replacecommit, not {action!r}")
     options = options or TransactionConfig()
-    lock = lock_of(storage, options)
+    lock = lock_of(storage, options, table_name=table.name)
     with lock.held():
         listed = list_folder(storage)
         if listed.has(OVERWRITE_ROOM):

@@ -29,7 +29,14 @@ IN_ZOOKEEPER = {
     "hoodie.write.lock.zookeeper.base_path": "/hudi",
     "hoodie.write.lock.zookeeper.lock_key": "t",
 }
-OF_SERVERS = {"ZooKeeper": (IN_ZOOKEEPER, "kazoo.client", "hudi-timeline[zookeeper]")}
+IN_DYNAMODB = {
+    PROVIDER: "DynamoDBBasedImplicitPartitionKeyLockProvider",
+    "hoodie.write.lock.dynamodb.table": "t",
+}
+OF_SERVERS = {
+    "ZooKeeper": (IN_ZOOKEEPER, "kazoo.client", "hudi-timeline[zookeeper]"),
+    "DynamoDB": (IN_DYNAMODB, "botocore.session", "hudi-timeline[dynamodb]"),
+}
 
 
 def test_the_provider_chooses_the_lock(storage, tmp_path):

@@ -11,10 +11,15 @@ from hudi_format.storage.protocol import ReplacingStorage, Storage
 from hudi_timeline.concurrency.locks.file_system import FileSystemLock
 from hudi_timeline.concurrency.locks.provider import InProcessLock, Lock, TableLock
 from hudi_timeline.concurrency.locks.storage_lock import StorageLock
+from hudi_timeline.options.table_options import TABLE_NAME
 from hudi_timeline.options.transaction_config import LockConfig, TransactionConfig
 from hudi_timeline.options.transaction_options import (
+    DYNAMODB,
+    DYNAMODB_IMPLICIT,
+    DYNAMODB_KEY,
     FILE_SYSTEM,
     IN_PROCESS,
+    LEAST_LEASE_MS,
     LOCK_PROVIDER,
     LOCK_PROVIDERS,
     STORAGE,
@@ -22,14 +27,26 @@ from hudi_timeline.options.transaction_options import (
     ZOOKEEPER_IMPLICIT,
 )
 
-__all__ = ["FILE_SYSTEM", "IN_PROCESS", "STORAGE", "ZOOKEEPER", "ZOOKEEPER_IMPLICIT", "lock_for", "lock_of"]
+__all__ = [
+    "DYNAMODB", "DYNAMODB_IMPLICIT", "FILE_SYSTEM", "IN_PROCESS", "STORAGE", "ZOOKEEPER", "ZOOKEEPER_IMPLICIT",
+    "lock_for", "lock_of",
+]  # fmt: skip
 
 
-def lock_of(storage: Storage, config: TransactionConfig) -> TableLock:
-    """Table lock configured by transaction options."""
+def lock_of(storage: Storage, config: TransactionConfig, *, table_name: str = "") -> TableLock:
+    """Table lock configured by transaction options.
+
+    Args:
+        table_name: for providers that name the lock by it, where the options have none.
+    """
     settings = config.lock
-    lock = lock_for(storage, settings, options=config.raw)
-    return TableLock(lock, settings.wait_ms, settings.client_retries or 0, settings.client_pause_ms)
+    options = {TABLE_NAME: table_name, **config.raw} if table_name else config.raw
+    lock = lock_for(storage, settings, options=options)
+    wait_ms = settings.wait_ms
+    if settings.provider in (DYNAMODB, DYNAMODB_IMPLICIT):
+        # As in Apache Hudi's client: a holder that died has its lease for as long as a try waits, from when it is seen.
+        wait_ms += max(wait_ms, LEAST_LEASE_MS)
+    return TableLock(lock, wait_ms, settings.client_retries or 0, settings.client_pause_ms)
 
 
 def lock_for(
@@ -100,12 +117,30 @@ def _zookeeper(storage: Storage, config: LockConfig, _: Mapping[str, str]) -> Lo
     )
 
 
+def _dynamodb(storage: Storage, config: LockConfig, options: Mapping[str, str]) -> Lock:
+    from hudi_timeline.concurrency.locks.dynamodb import DynamoDBLock, implicit_key
+
+    if config.provider == DYNAMODB_IMPLICIT:
+        return DynamoDBLock(implicit_key(storage.uri), config)
+    key = config.dynamodb_key or options.get(TABLE_NAME)
+    if not key:
+        raise InvalidOptionError(
+            f"{DYNAMODB_KEY} is not given, and neither is the table's name",
+            table=storage.uri,
+            remedy=f"give {DYNAMODB_KEY}, the same for all writers of the table.",
+            option=DYNAMODB_KEY,
+        )
+    return DynamoDBLock(key, config)
+
+
 _PROVIDERS: dict[str, Callable[[Storage, LockConfig, Mapping[str, str]], Lock]] = {
     IN_PROCESS: lambda storage, _, __: InProcessLock(storage.uri),
     FILE_SYSTEM: _file_system,
     STORAGE: lambda storage, config, _: StorageLock(storage, validity_s=config.validity_s),
     ZOOKEEPER: _zookeeper,
     ZOOKEEPER_IMPLICIT: _zookeeper,
+    DYNAMODB: _dynamodb,
+    DYNAMODB_IMPLICIT: _dynamodb,
 }
 _METHODS = ("try_acquire", "verify", "release", "holder")
 

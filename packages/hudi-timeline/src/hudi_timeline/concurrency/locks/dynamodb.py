@@ -1,0 +1,339 @@
+"""Lock of DynamoDBBasedLockProvider: an item that its holder renews.
+
+The item is that of Apache Hudi's client, so that its writers and ours exclude each other: its version changes with each
+renewal, and whoever has seen one version for as long as the lease says may take it.  No clocks are compared.
+
+Source: amazon-dynamodb-lock-client 1.2, which Apache Hudi 0.15 uses.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+from hudi_format.errors import LockError, UnsupportedError
+from hudi_format.fork_safe import Owned
+from hudi_timeline.concurrency import heartbeat
+from hudi_timeline.concurrency.locks.provider import InProcessLock, is_abandoned
+from hudi_timeline.concurrency.locks.renewal import Renewal
+from hudi_timeline.options.transaction_config import LockConfig
+from hudi_timeline.options.transaction_options import (
+    DYNAMODB_ENDPOINT,
+    DYNAMODB_KEY,
+    DYNAMODB_TABLE,
+    LEAST_LEASE_MS,
+    LOCK_WAIT_MS,
+)
+
+log = logging.getLogger("hudi")
+
+KEY, OWNER, LEASE, VERSION, RELEASED = (
+    "key", "ownerName", "leaseDuration", "recordVersionNumber", "isReleased",
+)  # fmt: skip
+_RENEWALS_IN_A_LEASE = 3
+_MOST_DIGITS = 15
+_POLL_S = 0.2
+
+_REFUSED, _NO_TABLE, _TABLE_IS_MADE = (
+    "ConditionalCheckFailedException", "ResourceNotFoundException", "ResourceInUseException",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """The item of a lock.
+
+    Attributes:
+        lease_ms: how long a version of it counts.
+        released: whether its holder has given it back without deleting it.
+    """
+
+    owner: str
+    version: str
+    lease_ms: int
+    released: bool
+
+    @property
+    def process(self) -> heartbeat.Owner | None:
+        """Holder's process; None for Apache Hudi's."""
+        return heartbeat.Owner.of_text(self.owner.partition(" ")[2])
+
+
+class DynamoDBLock:
+    """A lock in DynamoDB.
+
+    Args:
+        key: of the lock's item.
+        config: table, region, endpoint and credentials.
+        clock: seconds that only grow.
+    """
+
+    def __init__(self, key: str, config: LockConfig, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._library = _library()
+        self._config = config
+        self._table, self._key = config.dynamodb_table or "", key
+        self._threads = InProcessLock(self.name)
+        self._lease_ms = max(config.wait_ms, LEAST_LEASE_MS)
+        self._clock = clock
+        self._owned = Owned()
+        self._asking = threading.Lock()
+        self._owner = self._version = ""
+        self._until = 0.0
+        self._seen: tuple[str, float] = ("", 0.0)
+        self._renewal: Renewal | None = None
+
+    @property
+    def name(self) -> str:
+        return f"item {self._key!r} of the DynamoDB table {self._table}"
+
+    def _ask(self, method: str, **arguments: Any) -> Any:
+        """Answer of DynamoDB; KeyError with the name of a refusal that is expected."""
+        try:
+            return getattr(_client(self._config, os.getpid()), method)(TableName=self._table, **arguments)
+        except self._library.refused as e:
+            code = str(e.response.get("Error", {}).get("Code", ""))
+            if code in (_REFUSED, _NO_TABLE, _TABLE_IS_MADE):
+                raise KeyError(code) from None
+            reason = str(e)
+        except self._library.failed as e:
+            reason = str(e)
+        raise LockError(
+            f"DynamoDB gives no answer about {self.name}: {' '.join(reason.split())}",
+            remedy=f"check {DYNAMODB_TABLE}, {DYNAMODB_ENDPOINT}, region and credentials, then run the write again.",
+        ) from None
+
+    def _item(self) -> Item | None:
+        found = self._ask("get_item", Key={KEY: {"S": self._key}}, ConsistentRead=True).get("Item")
+        if found is None:
+            return None
+        text = {name: str(value.get("S", "")) for name, value in found.items()}
+        lease = text.get(LEASE, "")
+        if not (lease.isascii() and lease.isdecimal() and len(lease) <= _MOST_DIGITS and text.get(VERSION)):
+            raise LockError(
+                f"the lock's item is none of a lock: {self.name}",
+                remedy=f"delete the item if no write is running, or name another {DYNAMODB_KEY}.",
+            )
+        return Item(text.get(OWNER, ""), text[VERSION], int(lease), text.get(RELEASED) == "1")
+
+    def try_acquire(self) -> bool:
+        if not self._threads.try_acquire():
+            return False
+        try:
+            taken = self._take()
+        except BaseException:
+            self.release()
+            raise
+        if not taken:
+            self._threads.release()
+        return taken
+
+    def _take(self) -> bool:
+        try:
+            found = self._item()
+        except KeyError:
+            self._make_table()
+            found = self._item()
+        if found is not None and not self._is_free(found):
+            return False
+        self._owned = Owned()
+        begun = self._clock()
+        self._version = str(uuid.uuid4())
+        self._owner = f"{uuid.uuid4()} {heartbeat.this_process().text()}"
+        item = {KEY: self._key, OWNER: self._owner, LEASE: str(self._lease_ms), VERSION: self._version}
+        condition: dict[str, Any] = {
+            "ConditionExpression": "attribute_not_exists(#k)",
+            "ExpressionAttributeNames": {"#k": KEY},
+        }
+        if found is not None:
+            condition = {
+                "ConditionExpression": "attribute_exists(#k) AND #v = :v",
+                "ExpressionAttributeNames": {"#k": KEY, "#v": VERSION},
+                "ExpressionAttributeValues": {":v": {"S": found.version}},
+            }
+        try:
+            self._ask("put_item", Item={name: {"S": value} for name, value in item.items()}, **condition)
+        except KeyError:
+            # A request that was sent twice refuses itself: what is there now decides.
+            there = self._item()
+            if there is None or there.owner != self._owner:
+                self._owner = self._version = ""
+                return False
+        self._until = begun + self._lease_ms / 1000
+        every_s = self._lease_ms / 1000 / _RENEWALS_IN_A_LEASE
+        self._renewal = Renewal(self._renew, lambda: is_abandoned(self), every_s, self.name)
+        return True
+
+    def _is_free(self, found: Item) -> bool:
+        if found.released or (found.process is not None and heartbeat.has_ended(found.process)):
+            return True
+        version, since = self._seen
+        if version != found.version:
+            self._seen = found.version, self._clock()
+            return False
+        return self._clock() - since > found.lease_ms / 1000
+
+    def _renew(self) -> None:
+        with self._asking:
+            if not self._owner:
+                return
+            begun, fresh = self._clock(), str(uuid.uuid4())
+            try:
+                self._ask(
+                    "update_item",
+                    Key={KEY: {"S": self._key}},
+                    UpdateExpression="SET #v = :fresh, #l = :l",
+                    ConditionExpression="attribute_exists(#k) AND #o = :o",
+                    ExpressionAttributeNames={"#k": KEY, "#o": OWNER, "#v": VERSION, "#l": LEASE},
+                    ExpressionAttributeValues={
+                        ":fresh": {"S": fresh},
+                        ":o": {"S": self._owner},
+                        ":l": {"S": str(self._lease_ms)},
+                    },
+                )
+            except KeyError:
+                self._until = begun
+                raise self._lost() from None
+            self._version = fresh
+            self._until = begun + self._lease_ms / 1000
+
+    def verify(self) -> None:
+        self._threads.verify()
+        if not self._owner or not self._owned.here:
+            raise self._lost()
+        self._renew()
+        if self._clock() >= self._until:
+            raise self._lost()
+
+    def _lost(self) -> LockError:
+        return LockError(
+            f"the lock was lost to another writer, or is not held: {self.name}",
+            remedy=f"run the write again; where renewals come late, raise {LOCK_WAIT_MS}.",
+        )
+
+    def release(self) -> None:
+        renewal, self._renewal = self._renewal, None
+        try:
+            if not self._owned.here:  # the lease is that of the process that forked this one
+                return
+            if renewal is not None:
+                renewal.stop()
+            if self._owner:
+                # Another's item must stay: ours had run out and was taken.
+                self._delete("#o = :o", {"#o": OWNER}, {":o": {"S": self._owner}})
+        except LockError as e:
+            # What was done under the lock stays done; the lease runs out by itself.
+            log.warning("%s could not be given back and runs out by itself: %s", self.name, e)
+        finally:
+            self._owner = self._version = ""
+            self._threads.release()
+
+    def _delete(self, condition: str, names: dict[str, str], values: dict[str, Any]) -> bool:
+        """Delete the item on a condition; returns whether it held."""
+        try:
+            self._ask(
+                "delete_item",
+                Key={KEY: {"S": self._key}},
+                ConditionExpression=condition,
+                ExpressionAttributeNames=names,
+                ExpressionAttributeValues=values,
+            )
+        except KeyError:
+            return False
+        return True
+
+    def holder(self) -> str:
+        try:
+            found = self._item()
+        except KeyError:
+            found = None
+        return self._threads.holder() or ("" if found is None or found.released else found.owner)
+
+    def _make_table(self) -> None:
+        config = self._config
+        arguments: dict[str, Any] = {"BillingMode": config.dynamodb_billing_mode}
+        if config.dynamodb_billing_mode == "PROVISIONED":
+            arguments["ProvisionedThroughput"] = {
+                "ReadCapacityUnits": config.dynamodb_read_capacity,
+                "WriteCapacityUnits": config.dynamodb_write_capacity,
+            }
+        try:
+            self._ask(
+                "create_table",
+                KeySchema=[{"AttributeName": KEY, "KeyType": "HASH"}],
+                AttributeDefinitions=[{"AttributeName": KEY, "AttributeType": "S"}],
+                **arguments,
+            )
+            log.info("made the DynamoDB table %s for locks", self._table)
+        except KeyError as e:
+            if e.args[0] != _TABLE_IS_MADE:  # by another writer, at the same time
+                raise
+        deadline = self._clock() + config.dynamodb_creation_ms / 1000
+        while True:
+            try:
+                if self._ask("describe_table")["Table"]["TableStatus"] == "ACTIVE":
+                    return
+            except KeyError:
+                pass  # it is not seen yet
+            if self._clock() > deadline:
+                raise LockError(
+                    f"the DynamoDB table {self._table} was not ready within {config.dynamodb_creation_ms} ms",
+                    remedy="run the write again when it is.",
+                )
+            time.sleep(_POLL_S)
+
+
+class _Botocore:
+    """The client library; imported where a lock of DynamoDB is asked for."""
+
+    def __init__(self) -> None:
+        exceptions = import_module("botocore.exceptions")
+        self.session = import_module("botocore.session").get_session
+        self.settings = import_module("botocore.config").Config
+        self.refused = exceptions.ClientError
+        self.failed = (exceptions.BotoCoreError, ValueError)  # an endpoint that is no address
+
+
+def _library() -> _Botocore:
+    try:
+        return _Botocore()
+    except ImportError as e:
+        raise UnsupportedError(
+            f"locks in DynamoDB need a missing package ({e})",
+            remedy='run pip install "hudi-timeline[dynamodb]".',
+        ) from None
+
+
+@lru_cache(maxsize=8)
+def _client(config: LockConfig, process: int) -> Any:
+    """Client of a process: its connections are not shared with a forked child."""
+    library = _library()
+    endpoint = config.dynamodb_endpoint
+    if endpoint and "://" not in endpoint:
+        endpoint = f"https://{endpoint}"
+    return library.session().create_client(
+        "dynamodb",
+        region_name=config.dynamodb_region or os.environ.get("AWS_REGION") or DEFAULT_REGION,
+        endpoint_url=endpoint,
+        aws_access_key_id=config.aws_access_key,
+        aws_secret_access_key=config.aws_secret_key,
+        aws_session_token=config.aws_session_token,
+        config=library.settings(retries={"mode": "standard", "total_max_attempts": config.retries + 1}),
+    )
+
+
+DEFAULT_REGION = "us-east-1"
+
+
+def implicit_key(uri: str) -> str:
+    """Key of a table whose writers name none: a hash of its base path."""
+    from hudi_index.hashing.xxhash64 import hash_id  # of one provider
+
+    return hash_id(uri)
