@@ -131,6 +131,11 @@ class TableVersion(int):
         """Whether a secondary index key is sharded by its value, not by the whole key."""
         return self >= 9
 
+    @property
+    def skips_data_by_default(self) -> bool:
+        """Whether Apache Hudi's readers of it leave out files by indexes unless told not to."""
+        return self >= 8
+
     # --- hoodie.properties and merging ---------------------------------------------------------------
 
     @property

@@ -61,6 +61,11 @@ def identifier(partition: str) -> str:
     return partition or NOT_PARTITIONED
 
 
+def partition_id(partition: str) -> str:
+    """Id of a data partition, by its path."""
+    return name_id(identifier(partition))
+
+
 def column_stats_key(column: str, partition: str, file_name: str) -> str:
     """Key of a column's statistics in a file; `partition` is the path of the file's folder."""
     return column_stats_prefix(column, partition) + file_name_id(file_name)

@@ -128,6 +128,11 @@ def _kind(type: pa.DataType) -> str:
     return next((name for holds, name in names if holds(type)), "")
 
 
+def has_bounds(type: pa.DataType) -> bool:
+    """Whether `bounds` can tell any of columns of a type."""
+    return bool(_kind(type))
+
+
 def bounds(stats: pa.StructArray, type: pa.DataType) -> tuple[pa.Array, pa.Array]:
     """Least and greatest values of column statistics, in the type of the data column.
 

@@ -112,7 +112,7 @@ def _keys(
     filters: Sequence[tuple[pc.Expression, tuple[str, ...]]],
 ) -> list[str] | None:
     """Record keys, or parts of them with equal hash, of all rows that pass; None where that is not known."""
-    fixed = _fixed(RECORD_KEY, schema, filters) if config.populate_meta_fields else None
+    fixed = fixed_values(RECORD_KEY, schema, filters) if config.populate_meta_fields else None
     if fixed is not None:
         return [k for k in fixed.to_pylist() if k is not None]
     fields = config.record_key_fields
@@ -121,7 +121,7 @@ def _keys(
         return None  # a partition column may be read from the path
     values: dict[str, pa.Array] = {}
     for name in fields:
-        found = _fixed(name, schema, filters)
+        found = fixed_values(name, schema, filters)
         if found is not None:
             values[name] = found
     try:
@@ -167,10 +167,10 @@ def _product(columns: Sequence[Sequence[object]]) -> list[tuple[str, ...]] | Non
     return None if count > MOST_VALUES else list(itertools.product(*columns))  # type: ignore[arg-type]
 
 
-def _fixed(
+def fixed_values(
     name: str, schema: pa.Schema, filters: Sequence[tuple[pc.Expression, tuple[str, ...]]]
 ) -> pa.Array | None:
-    """All values that a column can have in rows that pass, null included; None where that is not known."""
+    """All values of a column in rows that pass all filters, null included; None if unknown."""
     if schema.names.count(name) != 1:
         return None
     kind = schema.field(name).type
@@ -242,4 +242,4 @@ def _literals(expression: pc.Expression, name: str) -> tuple[list[pa.Scalar], bo
     return found, plain
 
 
-__all__ = ["MOST_VALUES", "BucketChoice", "bucket_choice", "recorded_settings"]
+__all__ = ["MOST_VALUES", "BucketChoice", "bucket_choice", "fixed_values", "recorded_settings"]

@@ -13,6 +13,7 @@ from hudi_timeline.options.read_options import (
     AS_OF,
     BEGIN,
     COLUMNS,
+    DATA_SKIPPING,
     END,
     EXTRACT_PARTITION_VALUES_FROM_PATH,
     FILTER,
@@ -99,6 +100,7 @@ class ReadConfig:
     use_end_schema: bool = value_of(USE_END_SCHEMA)
     extract_partition_values_from_path: bool = value_of(EXTRACT_PARTITION_VALUES_FROM_PATH)
     metadata_enable: bool | None = given_value(METADATA_ENABLE)
+    data_skipping: bool | None = given_value(DATA_SKIPPING)
     schema_on_read: bool | None = given_value(table.SCHEMA_ON_READ)
     merge: str | None = given_value(table.MERGE)
     merge_type: str = value_of(MERGE_TYPE)

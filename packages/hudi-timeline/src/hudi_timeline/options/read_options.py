@@ -93,6 +93,13 @@ HOLLOW_POLICY = ConfigKey(
         "times at which commits were completed (USE_TRANSITION_TIME)."
     )
 )
+DATA_SKIPPING = ConfigKey(
+    "hoodie.enable.data.skipping", BOOLEAN, "false", since="0.10.0",
+    doc=(
+        "A snapshot with hoodie.metadata.enable=true leaves out files that the metadata table's indexes rule out for "
+        "its filter; not given: true for tables of version 8 and later, as in Apache Hudi 1.x."
+    )
+)
 EXTRACT_PARTITION_VALUES_FROM_PATH = ConfigKey(
     "hoodie.datasource.read.extract.partition.values.from.path", BOOLEAN, "false", since="0.11.0",
     doc=(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -23,10 +24,11 @@ class Explanation:
 
     Attributes:
         title: the question.
-        files: one row for each file: path, partition, size (bytes), read (bool), reason, and of the files
-            that are read row_groups and row_groups_read (null where there is no filter); missed, how many rows of
-            what was left out for the filter's sake pass it after all: always 0, or data skipping is at fault
-            (null where nothing was left out, or no proof was asked for).
+        files: one row for each file: path, partition, size (bytes), read (bool), reason, index (the partition of the
+            metadata table that ruled it out, or null), and of the files that are read row_groups and row_groups_read
+            (null where there is no filter); missed, how many rows of what was left out for the filter's sake pass it
+            after all: always 0, or data skipping is at fault (null where nothing was left out, or no proof was asked
+            for).
     """
 
     title: str
@@ -40,6 +42,9 @@ class Explanation:
             f"{self.title}",
             f"reads {len(read)} of {len(rows)} files, {size:,} bytes",
         ]
+        by = Counter(r["index"] for r in rows if r["index"])
+        if by:
+            lines.append("left out by " + ", ".join(f"{index}: {n}" for index, n in sorted(by.items())))
         for r in sorted(rows, key=lambda r: not r["read"])[:MOST_LINES]:
             groups = (
                 "" if r["row_groups"] is None else f"; row groups {r['row_groups_read']}/{r['row_groups']}"
@@ -67,7 +72,8 @@ def missed_rows(source: ScanSource, tasks: Sequence[Task], every: Sequence[Task]
     out = {}
     for whole in every:
         task = given.get(_key(whole))
-        if isinstance(whole, ChangeTask) or (task is not None and not _leaves_out(task)):
+        same = task is not None and (isinstance(task, ChangeTask) or task.path == _path(whole))
+        if isinstance(whole, ChangeTask) or (task is not None and same and not _leaves_out(task)):
             continue
         match = whole.to_table().filter(predicate.expression).num_rows
         out[whole.path] = match - (0 if task is None else task.to_table().num_rows)
@@ -78,6 +84,10 @@ def _key(task: Task) -> tuple[str, str, str]:
     if isinstance(task, ChangeTask):
         return task.unit.partition, task.unit.file_id, task.unit.instant
     return task.partition, task.file_id, ""
+
+
+def _path(task: Task) -> str:
+    return "" if isinstance(task, ChangeTask) else task.path
 
 
 def _leaves_out(task: Task) -> bool:
@@ -128,6 +138,7 @@ def explain(
                 "size": fate.file.size,
                 "read": fate.read and fate.file.path in planned and not (read == 0 and total),
                 "reason": reason,
+                "index": fate.index or None,
                 "row_groups": total,
                 "row_groups_read": read,
                 "missed": None if missed is None else missed.get(fate.file.path),
@@ -136,8 +147,8 @@ def explain(
     schema = pa.schema(
         [
             ("path", pa.string()), ("partition", pa.string()), ("size", pa.int64()), ("read", pa.bool_()),
-            ("reason", pa.string()), ("row_groups", pa.int64()), ("row_groups_read", pa.int64()),
-            ("missed", pa.int64()),
+            ("reason", pa.string()), ("index", pa.string()), ("row_groups", pa.int64()),
+            ("row_groups_read", pa.int64()), ("missed", pa.int64()),
         ]
     )  # fmt: skip
     return Explanation(source.title, pa.Table.from_pylist(rows, schema))

@@ -5,7 +5,7 @@ Source: spec "Queries", sections 2, 3 and 8.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -16,12 +16,12 @@ from hudi_format.file_slice.reader import SliceMerge
 from hudi_format.log.scanner import BlockScope
 from hudi_format.merge.payloads import MergeRule, check_compared, mode_rule, payload_rule
 from hudi_format.merge.user_merger import MERGE, custom_of
-from hudi_format.model import BaseFile, FileSlice
+from hudi_format.model import BaseFile, FileSlice, LogFile
 from hudi_format.schema.meta_fields import with_meta
 from hudi_index.metadata_table import merger
 from hudi_timeline import metadata_config
 from hudi_timeline.file_system_view.base_files import SCHEMA
-from hudi_timeline.file_system_view.file_slices import checked_slices
+from hudi_timeline.file_system_view.file_slices import checked_slices, newest_slices
 from hudi_timeline.file_system_view.listing import PartitionFilter
 from hudi_timeline.file_system_view.partition_values import (
     PartitionColumn,
@@ -42,6 +42,7 @@ from hudi_timeline.reading.plan import (
 )
 from hudi_timeline.reading.snapshot_query import (
     SnapshotSource,
+    ruled_out,
 )
 from hudi_timeline.table_config import TableConfig
 
@@ -194,19 +195,24 @@ class MergedSource(SnapshotSource):
         if (choice := self._buckets()) is not None:
             dropped = choice.dropped((s.partition, s.file_id) for s in slices)
             slices = [s for s in slices if (s.partition, s.file_id) not in dropped]
+        merge = replace(slice_merge(snapshot, self.merge), limit=self.limit, unmerged=self.unmerged)
+        skipped = self._skipped(slices, merge.skipped_by)
+        if skipped is not None:
+            slices = skipped.slices(slices)
         columns = list(zip(*(_row(s.base_file) for s in slices if s.base_file is not None), strict=True))
         files = SCHEMA.empty_table()
         if columns:
             files = pa.table(
                 [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
             )
-        merge = replace(slice_merge(snapshot, self.merge), limit=self.limit, unmerged=self.unmerged)
         logs = tuple(
             SliceLogs(s, {f.path: committed[f.path] for f in s.log_files if f.path in committed})
             for s in slices
             if s.log_files and self._selects(s)
         )
         plan = self._plan_of(files)
+        if skipped is not None:
+            plan = replace(plan, warnings=(*plan.warnings, *skipped.warnings))
         table = self.schema if snapshot.config.populate_meta_fields else pa.schema(snapshot.schema)
         # Also of the partitions that have logs only.
         values = partition_table(
@@ -226,13 +232,32 @@ class MergedSource(SnapshotSource):
         """Decision for every base and log file in the table's folders."""
         plan = self.plan()
         read = set(plan.files.column("path").to_pylist())
+        dropped, skipped = self._ruled_out()
         yield from (
             f if f.file.path in read or not f.read else FileDecision(f.file, False, "of an older slice")
-            for f in SnapshotSource.fates(self)
+            for f in self._fates(skipped)
         )
         for part in plan.logs:
             for log in part.slice.log_files:
                 yield FileDecision(as_file(log), True, "a log of the newest slice of its group")
+        for log in dropped:
+            yield ruled_out(as_file(log), skipped[log.path])
+
+    def _ruled_out(self) -> tuple[list[LogFile], Mapping[str, str]]:
+        """Log files of slices of which nothing is left, and the index that rules out each file that one does."""
+        if not self.by_indexes or self.predicate is None:
+            return [], {}
+        slices = newest_slices(self.snapshot)
+        found = self._skipped(slices, slice_merge(self.snapshot, self.merge).skipped_by)
+        if found is None:
+            return [], {}
+        left = {(s.partition, s.file_id) for s in found.slices(slices)}
+        gone = [f for s in slices if (s.partition, s.file_id) not in left for f in s.log_files]
+        return gone, found.by
+
+    def _not_skipped(self, files: pa.Table) -> tuple[pa.Table, tuple[str, ...]]:
+        """The files as they are: whole slices were looked at."""
+        return files, ()
 
 
 def _row(file: BaseFile) -> tuple[str, str, str, str, str, int]:

@@ -189,11 +189,16 @@ class Predicate:
 
 @dataclass(frozen=True, slots=True)
 class FileDecision:
-    """Decision to read or skip a file, with the reason."""
+    """Decision to read or skip a file, with the reason.
+
+    Attributes:
+        index: the partition of the metadata table that ruled the file out; "" where none did.
+    """
 
     file: BaseFile
     read: bool
     reason: str
+    index: str = ""
 
 
 def as_file(log: LogFile) -> BaseFile:

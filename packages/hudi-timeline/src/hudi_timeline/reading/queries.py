@@ -112,6 +112,7 @@ def scan_snapshot(
 
         paths = PathSelection.of(asked.paths, storage.uri, PATHS)
     on_missing = asked.on_missing or ERROR
+    by_indexes = bool(asked.metadata_enable) and skips_data(asked, snapshot)
     source: SnapshotSource
     if merged:
         source = MergedSource(
@@ -124,9 +125,10 @@ def scan_snapshot(
             limit=memory_limit(asked),
             unmerged=asked.merge_type == "skip_merge",
             by_path=asked.extract_partition_values_from_path,
+            by_indexes=by_indexes,
         )
     else:
-        source = SnapshotSource(snapshot, schema, predicate, paths, on_missing)
+        source = SnapshotSource(snapshot, schema, predicate, paths, on_missing, by_indexes=by_indexes)
     return Scan(storage, source, _columns(schema, columns, meta_columns))
 
 
@@ -223,6 +225,13 @@ def latest_offset(storage: Storage, options: Mapping[str, str], *, commits: Comm
 
     asked = _read_config(options, without=(*_RANGE, INCREMENTAL_FORMAT))
     return latest_checkpoint(open_snapshot(storage, commits=commits), asked)
+
+
+def skips_data(asked: ReadConfig, snapshot: TableSnapshot) -> bool:
+    """Whether the metadata table's indexes may rule out files."""
+    if asked.data_skipping is None:
+        return snapshot.config.version.skips_data_by_default
+    return asked.data_skipping
 
 
 def _read_config(

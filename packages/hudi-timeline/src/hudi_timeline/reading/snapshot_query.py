@@ -5,14 +5,15 @@ Source: spec "Queries", sections 2, 3 and 8; BaseFileOnlyRelation of Apache Hudi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_format.errors import MissingFileError
+from hudi_format.model import BaseFile, FileSlice
 from hudi_format.schema.meta_fields import with_meta
 from hudi_timeline.file_system_view.base_files import FileView, base_files, paths_of
 from hudi_timeline.file_system_view.partition_values import (
@@ -36,6 +37,7 @@ from hudi_timeline.table_config import INDEX, TableConfig
 
 if TYPE_CHECKING:
     from hudi_timeline.file_system_view.bucket_files import BucketChoice
+    from hudi_timeline.metadata_table.data_skipping import Skipped
     from hudi_timeline.reading.path_globs import PathSelection
 
 START = "000"
@@ -65,6 +67,11 @@ def plan_files_table(files: pa.Table) -> pa.Table:
     return pa.table(columns, schema=FILES_SCHEMA).combine_chunks()
 
 
+def ruled_out(file: BaseFile, index: str) -> FileDecision:
+    """Decision about a file that an index rules out."""
+    return FileDecision(file, False, f"{index} has no row of it that passes the filter", index)
+
+
 def distinct(column: pa.ChunkedArray) -> list[str]:
     """Sorted distinct values of a text column."""
     return sorted(pc.unique(column).to_pylist())
@@ -78,6 +85,7 @@ class SnapshotSource:
         schema: see `snapshot_schema`.
         paths: the files to look at; None for all.
         on_missing: ERROR; or SKIP, which reads what is left of a state whose files were cleaned, with a warning.
+        by_indexes: whether the metadata table's indexes may rule out files.
     """
 
     snapshot: TableSnapshot
@@ -85,6 +93,7 @@ class SnapshotSource:
     predicate: Predicate | None = None
     paths: PathSelection | None = None
     on_missing: str = ERROR
+    by_indexes: bool = field(default=False, kw_only=True)
 
     @property
     def columns(self) -> tuple[PartitionColumn, ...]:
@@ -153,6 +162,7 @@ class SnapshotSource:
         planned = self._in_wanted_buckets(plan_files_table(files))
         if self.paths is not None:
             planned = self.paths.keep(planned)
+        planned, warnings = self._not_skipped(planned)
         plan = ScanPlan(
             kind=SNAPSHOT,
             uri=snapshot.storage.uri,
@@ -163,6 +173,7 @@ class SnapshotSource:
                 distinct(files.column("partition")), self.columns, uri=snapshot.storage.uri
             ),
             as_of=snapshot.as_of,
+            warnings=warnings,
             evolution=snapshot.evolution,
             nested_digits=snapshot.config.version.keeps_digits_of_floats,
         )
@@ -191,8 +202,51 @@ class SnapshotSource:
         dropped = choice.dropped(groups)
         return files.filter(pa.array([g not in dropped for g in groups])) if dropped else files
 
+    def _skipped(
+        self, slices: Sequence[FileSlice], logged_by: frozenset[str] | None = None
+    ) -> Skipped | None:
+        """Files of slices that indexes rule out; None where they are not asked."""
+        if not self.by_indexes or self.predicate is None:
+            return None
+        # Few reads go by indexes, whose decoders take long to import.
+        from hudi_timeline.metadata_table.data_skipping import DataSkipping
+
+        from_path = frozenset(c.name for c in self.columns if c.source == FROM_PATH)
+        whole = self.predicate
+        parts = tuple((p.expression, p.columns) for p in whole.parts or (whole,))
+        skipping = DataSkipping(self.snapshot, self.schema, whole.expression, whole.columns, parts, from_path)
+        return skipping.skipped(slices, logged_by)
+
+    def _not_skipped(self, files: pa.Table) -> tuple[pa.Table, tuple[str, ...]]:
+        """The files of a `FILES_SCHEMA` table that indexes do not rule out, and warnings."""
+        if not self.by_indexes or self.predicate is None or not files.num_rows:
+            return files, ()
+        columns = (files.column(n).to_pylist() for n in ("path", "partition", "size", "instant", "file_id"))
+        slices = [
+            FileSlice(partition, file_id, instant,
+                      BaseFile(partition, path.rpartition("/")[2], file_id, instant, "", size))
+            for path, partition, size, instant, file_id in zip(*columns, strict=True)
+        ]  # fmt: skip
+        found = self._skipped(slices)
+        if found is None or not found.by:
+            return files, () if found is None else found.warnings
+        return files.filter(
+            pa.array([p not in found.by for p in files.column("path").to_pylist()])
+        ), found.warnings
+
     def fates(self) -> Iterator[FileDecision]:
         """Decision for every base file in the table's folders."""
+        yield from self._fates(self._skipped_newest())
+
+    def _skipped_newest(self) -> Mapping[str, str]:
+        """The index that rules each of the newest base files out."""
+        if not self.by_indexes or self.predicate is None:
+            return {}
+        found = self._skipped(self.snapshot.slices())
+        return {} if found is None else found.by
+
+    def _fates(self, skipped: Mapping[str, str]) -> Iterator[FileDecision]:
+        """Decisions, given the index that rules each file out that one does."""
         snapshot = self.snapshot
         listing = snapshot.listing()
         partitions = sorted(listing.files)
@@ -213,6 +267,8 @@ class SnapshotSource:
             elif file.path in newest:
                 if group in other_buckets:
                     yield FileDecision(file, False, "no key that passes the filter is in its bucket")
+                elif wanted.get(file.partition, True) and file.path in skipped:
+                    yield ruled_out(file, skipped[file.path])
                 elif wanted.get(file.partition, True):
                     yield FileDecision(file, True, "the newest file of its group")
                 else:

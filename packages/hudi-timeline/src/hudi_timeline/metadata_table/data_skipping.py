@@ -1,0 +1,317 @@
+"""Data skipping: files that the metadata table's indexes rule out for a filter.
+
+    partition_stats   a partition whose bounds no passing row has
+    column_stats      a file whose bounds no passing row has
+    bloom_filters     a base file that has none of the keys that pass
+    record_index      a file group that none of the keys that pass is in
+
+A file is ruled out where no row in it can pass; whatever an index does not say rules nothing out, and an index that
+cannot be read, or contradicts the table, leaves out no file at all, with a warning.  Whether bounds admit the filter is
+left to Arrow's simplification of an expression under a guarantee (`hudi_format.parquet.row_group_filter`).
+
+Source: HoodieFileIndex, ColumnStatsIndexSupport and RecordLevelIndexSupport of Apache Hudi 0.15 and 1.x; spec
+"Queries", section 8.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_format.errors import (
+    CorruptFileError,
+    HudiError,
+    MissingFileError,
+    NotAHudiTableError,
+    SchemaError,
+    UnsupportedError,
+)
+from hudi_format.model import BaseFile, FileSlice, LogFile
+from hudi_format.parquet.row_group_filter import all_of, equals, may_match
+from hudi_format.schema.meta_fields import RECORD_KEY
+from hudi_index.bloom.probe import Probe, filter_text
+from hudi_index.hashing.name_ids import file_name_id, name_id
+from hudi_index.metadata_table import keys as k
+from hudi_index.metadata_table import records as r
+from hudi_index.metadata_table.keys import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
+from hudi_index.metadata_table.merger import STATS
+from hudi_timeline.file_system_view.bucket_files import fixed_values
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.metadata_table.reader import MetadataTable
+
+# Below so many files their records are looked up one by one; else all of a column are read.
+_LOOKED_UP = 1000
+# A bloom filter has 430 kB by default: of more files they are not read.
+_MOST_BLOOMS = 256
+# Each float column is asked for three times, see `_cases`.
+_MOST_FLOATS = 2
+# An index that cannot be used; all else is the caller's.
+_UNUSABLE = (CorruptFileError, MissingFileError, NotAHudiTableError, SchemaError, UnsupportedError)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Files that a filter does not need.
+
+    Attributes:
+        by: the index that ruled a file out, by the file's path.
+        warnings: one sentence each, for the user.
+    """
+
+    by: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def slices(self, slices: Iterable[FileSlice]) -> list[FileSlice]:
+        """The slices without base files that are ruled out; none of which nothing is left."""
+        out = []
+        for part in slices:
+            base = part.base_file
+            if base is not None and base.path in self.by:
+                base = None
+            if base is None and all(f.path in self.by for f in part.log_files):
+                continue
+            # Log records of one key may be in any of a slice's logs: the newest decides.
+            out.append(FileSlice(part.partition, part.file_id, part.base_instant, base, part.log_files))
+        return out
+
+
+NOTHING = Skipped()
+
+
+@dataclass(frozen=True, slots=True)
+class DataSkipping:
+    """Data skipping of one query.
+
+    Attributes:
+        snapshot: the table.
+        schema: of the rows that the filter is for.
+        filter: true for the rows to keep.
+        columns: those that the filter needs.
+        parts: filters that all must hold where this one does, each with the columns that it needs.
+        from_path: columns whose values paths say, not files.
+    """
+
+    snapshot: TableSnapshot
+    schema: pa.Schema
+    filter: pc.Expression
+    columns: tuple[str, ...]
+    parts: tuple[tuple[pc.Expression, tuple[str, ...]], ...]
+    from_path: frozenset[str] = frozenset()
+
+    def skipped(self, slices: Sequence[FileSlice], logged_by: frozenset[str] | None = None) -> Skipped:
+        """Files of slices that are ruled out.
+
+        Args:
+            logged_by: as `SliceMerge.skipped_by`: columns that alone may rule out files of slices with logs; None for
+                all.
+        """
+        config = self.snapshot.config
+        known = {COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX}
+        if not slices or known.isdisjoint(config.metadata_partitions) or config.bootstrap_base_path:
+            return NOTHING
+        try:
+            table = MetadataTable.of(self.snapshot)
+            found = self._of(table, slices, logged_by)
+        except _UNUSABLE as e:
+            return Skipped(warnings=(_unusable(self.snapshot, e),))
+        return Skipped(found)
+
+    def _of(
+        self, table: MetadataTable, slices: Sequence[FileSlice], logged_by: frozenset[str] | None
+    ) -> dict[str, str]:
+        out: dict[str, str] = {}
+        plain = [s for s in slices if not s.log_files]
+        logged = [s for s in slices if s.log_files]
+        for chosen, by in ((plain, None), (logged, logged_by)):
+            columns = self._columns(by)
+            if not chosen:
+                continue
+            if columns:
+                out |= self._by_partition(table, chosen, columns)
+                out |= self._by_file(table, [s for s in chosen if not _gone(s, out)], columns)
+            if by is None or RECORD_KEY in by:
+                left = [s for s in chosen if not _gone(s, out)]
+                out |= self._by_key(table, left)
+        return out
+
+    def _columns(self, by: frozenset[str] | None) -> list[str]:
+        """Columns of the filter whose statistics may be believed."""
+        if self.snapshot.evolution is not None:
+            return []  # statistics go by names, and a column may have another's name of then
+        names = [
+            n
+            for n in self.columns
+            if n not in self.from_path
+            and self.schema.names.count(n) == 1
+            and (by is None or n in by)
+            and r.has_bounds(self.schema.field(n).type)
+        ]
+        floats = [n for n in names if pa.types.is_floating(self.schema.field(n).type)]
+        return names if len(floats) <= _MOST_FLOATS else [n for n in names if n not in floats]
+
+    def _by_partition(
+        self, table: MetadataTable, slices: Sequence[FileSlice], columns: Sequence[str]
+    ) -> dict[str, str]:
+        if PARTITION_STATS not in table.partitions or self.snapshot.as_of is not None:
+            return {}
+        partitions = sorted({s.partition for s in slices})
+        keys = {n: [k.partition_stats_key(n, p) for p in partitions] for n in columns}
+        records = table.lookup(PARTITION_STATS, [key for of in keys.values() for key in of])
+        kept = admitted(self.filter, self.schema, records, keys)
+        dropped = {p for p, keep in zip(partitions, kept, strict=True) if not keep}
+        # Those of a later state may be narrower.
+        if not dropped or not table.is_current():
+            return {}
+        return {f.path: PARTITION_STATS for s in slices if s.partition in dropped for f in _files(s)}
+
+    def _by_file(
+        self, table: MetadataTable, slices: Sequence[FileSlice], columns: Sequence[str]
+    ) -> dict[str, str]:
+        files = [f for s in slices for f in self._with_stats(s)]
+        if COLUMN_STATS not in table.partitions or not files:
+            return {}
+        folders = {p: k.partition_id(p) for p in {f.partition for f in files}}
+        places = [folders[f.partition] + file_name_id(f.name) for f in files]
+        keys = {n: [name_id(n) + place for place in places] for n in columns}
+        if len(files) <= _LOOKED_UP:
+            records = table.lookup(COLUMN_STATS, [key for of in keys.values() for key in of])
+        else:
+            records = table.by_prefix(COLUMN_STATS, [k.column_stats_prefix(n) for n in columns])
+        kept = admitted(self.filter, self.schema, records, keys)
+        return {f.path: COLUMN_STATS for f, keep in zip(files, kept, strict=True) if not keep}
+
+    def _with_stats(self, part: FileSlice) -> list[BaseFile | LogFile]:
+        """Files whose statistics are of all that is in them."""
+        if self.snapshot.config.version.names_logs_by_own_instant:
+            return _files(part)
+        # A log that writes append to may have had some before it had statistics.
+        return [] if part.base_file is None else [part.base_file]
+
+    def _by_key(self, table: MetadataTable, slices: Sequence[FileSlice]) -> dict[str, str]:
+        """Files without any of the record keys that pass, where those are known."""
+        if not slices or not self.snapshot.config.populate_meta_fields:
+            return {}
+        values = fixed_values(RECORD_KEY, self.schema, self.parts)
+        if values is None:
+            return {}
+        keys = values.drop_null().filter(pc.not_equal(values.drop_null(), ""))
+        out: dict[str, str] = {}
+        if RECORD_INDEX in table.partitions and self.snapshot.as_of is None:
+            out = _outside(table, slices, keys)
+        if BLOOM_FILTERS in table.partitions:
+            out |= _by_blooms(table, [s for s in slices if not _gone(s, out)], keys)
+        return out
+
+
+def admitted(
+    filter: pc.Expression, schema: pa.Schema, records: pa.Table, keys: Mapping[str, Sequence[str]]
+) -> list[bool]:
+    """Whether each file or partition may have rows that pass a filter.
+
+    Args:
+        schema: of the rows.
+        records: of `column_stats` or `partition_stats`.
+        keys: of the files or partitions, equally many for each column that may decide.
+    """
+    count = len(next(iter(keys.values()), ()))
+    rows = records.combine_chunks()
+    if not rows.num_rows:
+        return [True] * count
+    stats = rows.column(STATS).combine_chunks()
+    known = rows.column("key").combine_chunks()
+    cases: list[list[list[list[pc.Expression]]]] = [[] for _ in range(count)]
+    for name, own in keys.items():
+        places = pc.index_in(pa.array(own, pa.string()), known)
+        found = stats.take(places)
+        live = pc.fill_null(pc.invert(found.field("isDeleted")), False)
+        low, high = r.bounds(found, schema.field(name).type)
+        nulls = pc.fill_null(found.field("nullCount"), -1)
+        told = np.asarray(pc.and_(live, low.is_valid())) & np.asarray(places.is_valid())
+        for n in np.flatnonzero(told).tolist():
+            cases[n].append(_cases(name, low[n], high[n], has_nulls=nulls[n].as_py() != 0))
+    numbers: list[int] = []
+    guarantees: list[pc.Expression | None] = []
+    for n, own_cases in enumerate(cases):
+        for chosen in itertools.product(*own_cases) if own_cases else ():
+            numbers.append(n)
+            guarantees.append(all_of(list(itertools.chain(*chosen))))
+    kept = {n for n, own_cases in enumerate(cases) if not own_cases}
+    kept |= {n for n, keep in zip(numbers, may_match(filter, guarantees, schema), strict=True) if keep}
+    return [n in kept for n in range(count)]
+
+
+def _files(part: FileSlice) -> list[BaseFile | LogFile]:
+    base: list[BaseFile | LogFile] = [] if part.base_file is None else [part.base_file]
+    return [*base, *part.log_files]
+
+
+def _gone(part: FileSlice, skipped: Collection[str]) -> bool:
+    """Whether all files of a slice are ruled out."""
+    return all(f.path in skipped for f in _files(part))
+
+
+def _cases(name: str, low: pa.Scalar, high: pa.Scalar, *, has_nulls: bool) -> list[list[pc.Expression]]:
+    """Guarantees of a column's bounds, of which one holds for each row.
+
+    Bounds leave NaN out, which Arrow compares with nothing, and which Spark takes for more than infinity.
+    """
+    column = pc.field(name)
+    at_least, at_most = column >= low, column <= high
+    if has_nulls:
+        # This form of a range with nulls is one that Arrow's simplification knows; an outer `or` is not.
+        at_least, at_most = at_least | column.is_null(), at_most | column.is_null()
+    within = [at_least, at_most]
+    if not pa.types.is_floating(low.type):
+        return [within]
+    return [within, *([equals(name, pa.scalar(v, low.type))] for v in (math.nan, math.inf))]
+
+
+def _outside(table: MetadataTable, slices: Sequence[FileSlice], keys: pa.Array) -> dict[str, str]:
+    """Files of groups that the record index has none of the keys in."""
+    found = [loc for b in table.lookup(RECORD_INDEX, keys).to_batches() for loc in r.locations(b)]
+    wanted = {(loc.partition, loc.file_id) for loc in found}
+    if not table.is_current():
+        return {}
+    written = table.snapshot.written()
+    replaced = written.replaced.keys() - written.newest.keys()
+    strange = [loc for loc in found if (loc.partition, loc.file_id) in replaced]
+    if strange:
+        raise CorruptFileError(
+            f"the record index has the key {strange[0].key!r} in {strange[0].file_id}, which was replaced",
+            table=table.storage.uri,
+        )
+    return {f.path: RECORD_INDEX for s in slices if (s.partition, s.file_id) not in wanted for f in _files(s)}
+
+
+def _by_blooms(table: MetadataTable, slices: Sequence[FileSlice], keys: pa.Array) -> dict[str, str]:
+    """Base files whose bloom filters have none of the keys."""
+    files = [s.base_file for s in slices if s.base_file is not None]
+    if not files or len(files) > _MOST_BLOOMS:
+        return {}
+    paths = {k.bloom_filter_key(f.partition, f.name): f.path for f in files}
+    probe = Probe(keys)
+    out = {}
+    for batch in table.lookup(BLOOM_FILTERS, list(paths)).to_batches():
+        for found in r.bloom_filters(batch):
+            if found.is_deleted or not found.text:
+                continue
+            text = filter_text(memoryview(found.text), found.type_code or None)
+            if not probe.rows or not len(probe.might_be_in(text)):
+                out[paths[found.key]] = BLOOM_FILTERS
+    return out
+
+
+def _unusable(snapshot: TableSnapshot, error: HudiError) -> str:
+    return (
+        f"no file is left out by the indexes of {snapshot.storage.uri}, because its metadata table cannot be used: "
+        f"{error}"
+    )
+
+
+__all__ = ["NOTHING", "DataSkipping", "Skipped", "admitted"]

@@ -1,0 +1,101 @@
+"""Statistics that rule a file out, and those that must not; whole reads are compared in tests/golden."""
+
+import math
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from hudi_format.model import BaseFile, FileSlice, LogFile
+from hudi_index.metadata_table.records import schema_of
+from hudi_timeline.metadata_table.data_skipping import Skipped, admitted
+
+SCHEMA = pa.schema([("i", pa.int32()), ("f", pa.float64()), ("s", pa.string()), ("b", pa.binary())])
+MEMBERS = {"i": "member1", "f": "member4", "s": "member6", "b": "member5"}
+N, F, S, B = (pc.field(n) for n in SCHEMA.names)
+
+
+def record(column, low, high, nulls=0, values=10, deleted=False):
+    def side(v):
+        return None if v is None else {MEMBERS[column]: {"value": v}}
+
+    payload = {
+        "fileName": "x", "columnName": column, "minValue": side(low), "maxValue": side(high),
+        "valueCount": values, "nullCount": nulls, "isDeleted": deleted,
+    }  # fmt: skip
+    return {"key": column, "type": 3, "ColumnStatsMetadata": payload}
+
+
+def may_pass(filter, *records):
+    table = pa.Table.from_pylist(list(records), schema_of("column_stats"))
+    (answer,) = admitted(filter, SCHEMA, table, {n: [n] for n in SCHEMA.names})
+    return answer
+
+
+TEN = record("i", 10, 20)
+
+
+@pytest.mark.parametrize(
+    ("filter", "records"),
+    [
+        (N > 20, [TEN]),
+        (N == 9, [TEN]),
+        (N.isin([1, 2, 30]), [TEN]),
+        (N.is_null(), [TEN]),
+        ((N > 15) & (S == "c"), [TEN, record("s", "a", "b")]),
+        ((N > 25) | (S == "c"), [TEN, record("s", "a", "b")]),
+        (N > 20, [record("i", 10, 20, nulls=4)]),
+        (N > 20, [record("i", 10, 20, nulls=None)]),
+        (F < 1.0, [record("f", 1.0, 2.0)]),
+    ],
+)
+def test_a_file_is_ruled_out(filter, records):
+    assert not may_pass(filter, *records)
+
+
+@pytest.mark.parametrize(
+    ("filter", "records"),
+    [
+        (N >= 20, [TEN]),
+        (N > 20, []),
+        (N > 20, [record("i", 10, 20, deleted=True)]),
+        (N > 20, [record("i", None, None, nulls=10)]),
+        (N.is_null(), [record("i", 10, 20, nulls=1)]),
+        (N.is_null(), [record("i", 10, 20, nulls=None)]),
+        (N.is_null(), [record("i", 10, 20, nulls=-1)]),
+        ((N > 25) | (S == "c"), [TEN]),
+        (B > b"c", [record("b", b"a", b"b")]),
+        (F == -0.0, [record("f", 0.0, 2.0)]),
+        (F == 0.0, [record("f", -2.0, -0.0)]),
+        # A NaN may be among the rows, and Spark takes it for more than any number.
+        (F > 5.0, [record("f", 1.0, 2.0)]),
+        (F != F, [record("f", 1.0, 2.0)]),
+        (pc.is_nan(F), [record("f", 1.0, 2.0)]),
+        (math.nan == F, [record("f", math.nan, math.nan)]),
+        (F < 1.0, [record("f", math.nan, 2.0)]),
+        (S == "\U0001f600", [record("s", "a", "\uffff")]),
+    ],
+)
+def test_a_file_is_read_that_may_have_a_row(filter, records):
+    assert may_pass(filter, *records)
+
+
+def test_each_file_is_asked_by_its_own_record():
+    rows = [{**record("i", n, n), "key": f"k{n}"} for n in range(5)]
+    table = pa.Table.from_pylist(rows, schema_of("column_stats"))
+    keys = {"i": ["k3", "absent", "k0", "k4"]}
+    assert admitted(N >= 3, SCHEMA, table, keys) == [True, True, False, True]
+    assert admitted(N >= 3, SCHEMA, table.slice(0, 0), keys) == [True] * 4
+
+
+def test_of_a_slice_the_base_file_goes_and_its_logs_stay_together():
+    base = BaseFile("p", "b.parquet", "b", "1", "t", 1)
+    logs = tuple(LogFile("p", n, "b", "1", v, "t", 1) for v, n in ((1, ".b_1.log.1"), (2, ".b_1.log.2")))
+    part = FileSlice("p", "b", "1", base, logs)
+    every = {f.path: "column_stats" for f in (base, *logs)}
+    assert Skipped(every).slices([part]) == []
+    assert Skipped({base.path: "x"}).slices([part]) == [FileSlice("p", "b", "1", None, logs)]
+    assert Skipped({base.path: "x", logs[0].path: "x"}).slices([part]) == [
+        FileSlice("p", "b", "1", None, logs)
+    ]
+    assert Skipped({logs[0].path: "x"}).slices([part]) == [part]

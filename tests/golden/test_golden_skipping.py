@@ -1,0 +1,243 @@
+"""Reads of the golden tables by their indexes give the rows that reads of all files give."""
+
+import datetime
+import random
+import zipfile
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from golden_tables import AS_OF, ROOT, golden
+
+from hudi_timeline.table import HudiTable
+
+BY_INDEXES = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"}
+INDEXES = ("column_stats", "partition_stats", "bloom_filters", "record_index")
+
+
+def has_indexes(table):
+    with zipfile.ZipFile(ROOT / table.version / f"{table.name}.zip") as archive:
+        folder = f"{table.name}/.hoodie/metadata/"
+        return any(n.startswith(tuple(f"{folder}{i}/" for i in INDEXES)) for n in archive.namelist())
+
+
+TABLES = [t for v in ("v6", "v8", "v9") for t in golden(v) if has_indexes(t)]
+COMPARE = (
+    lambda c, v: c == v, lambda c, v: c != v, lambda c, v: c < v, lambda c, v: c <= v, lambda c, v: c > v,
+    lambda c, v: c >= v, lambda c, v: ~(c > v), lambda c, v: c.isin(pa.array([v.as_py()], v.type)),
+    lambda c, v: c.is_null(), lambda c, v: c.is_valid(),
+)  # fmt: skip
+
+
+def values(rows, name):
+    """Values of a column, and some beside them."""
+    column = rows.column(name)
+    kind = column.type
+    found = [v for v in pc.unique(column.combine_chunks()) if v.is_valid]
+    if pa.types.is_boolean(kind) or not found:
+        return found
+    if pa.types.is_integer(kind):
+        most = (1 << (kind.bit_width - 1)) - 1
+        sides = [v.as_py() + d for v in found for d in (-1, 1)]
+        return found + [pa.scalar(max(-most, min(most, s)), kind) for s in sides]
+    if pa.types.is_floating(kind):
+        return found + [pa.scalar(x, kind) for x in (0.0, -0.0, float("nan"), float("inf"), -1e300)][:4]
+    if pa.types.is_string(kind):
+        return found + [pa.scalar(t) for t in ("", "~", *(f"{v.as_py()}~" for v in found[:5]))]
+    if pa.types.is_date(kind):
+        return found + [
+            pa.scalar(v.as_py() + datetime.timedelta(days=1), kind) for v in found if v.as_py().year < 9000
+        ]
+    return found
+
+
+def predicates(rows, seed, count):
+    """Random filters on the columns of a table."""
+    chosen = random.Random(seed)
+    choices = {
+        n: of
+        for n in rows.column_names
+        if not pa.types.is_nested(rows.schema.field(n).type) and (of := values(rows, n))
+    }
+    names = sorted(choices)
+
+    def leaf():
+        # The record key is asked for most: blooms and the record index are for it alone.
+        name = (
+            "_hoodie_record_key"
+            if "_hoodie_record_key" in choices and chosen.random() < 0.3
+            else chosen.choice(names)
+        )
+        return chosen.choice(COMPARE)(pc.field(name), chosen.choice(choices[name]))
+
+    for _ in range(count):
+        shape = chosen.random()
+        if shape < 0.5:
+            yield leaf()
+        elif shape < 0.75:
+            yield leaf() & leaf()
+        else:
+            yield (leaf() | leaf()) & leaf()
+
+
+def in_order(rows):
+    return sorted(map(repr, rows.to_pylist()))
+
+
+def check(read, seed, count, **more):
+    every = read.read(**more).to_arrow()
+    if not every.num_rows:
+        return 0
+    skipped = 0
+    for predicate in predicates(every, seed, count):
+        by_indexes = read.read(filter=predicate, options=BY_INDEXES, **more)
+        wanted = every.filter(predicate)
+        assert in_order(by_indexes.to_arrow()) == in_order(wanted), str(predicate)
+        plain = read.read(filter=predicate, **more)
+        before = plain.plan.files.num_rows + len(plain.plan.logs)
+        skipped += before - by_indexes.plan.files.num_rows - len(by_indexes.plan.logs)
+    return skipped
+
+
+@pytest.mark.req("QR-10", "QR-12", "MT-06")
+@pytest.mark.sampled(5)
+@pytest.mark.parametrize("table", TABLES, ids=str)
+def test_any_filter_gives_the_same_rows(opened, table):
+    check(opened(table), str(table), 12)
+    if table.merged:
+        check(opened(table), str(table), 5, query="read_optimized")
+
+
+@pytest.mark.req("QR-10")
+@pytest.mark.slow
+@pytest.mark.parametrize("table", TABLES, ids=str)
+def test_any_of_many_filters_gives_the_same_rows(opened, table):
+    check(opened(table), f"{table} many", 80)
+    for question in table.questions(AS_OF):
+        check(opened(table), f"{table} {question.name}", 10, as_of=question.instant)
+
+
+@pytest.mark.parametrize("version", ["v6", "v8", "v9"])
+def test_files_are_left_out(opened, version):
+    (table,) = golden(version, "mdt_all_indexes")
+    assert check(opened(table), version, 30) > 20
+
+
+@pytest.mark.req("QR-12")
+@pytest.mark.parametrize("version", ["v6", "v8", "v9"])
+def test_explanations_name_the_index_and_prove_it(opened, version):
+    (table,) = golden(version, "mdt_all_indexes")
+    read = opened(table)
+    keys = read.read(["_hoodie_record_key"]).to_arrow().column(0)
+    files = read.read(filter="_hoodie_record_key = ''").explain().files.num_rows
+    seen = set()
+    for key in keys[:8]:
+        scan = read.read(filter=pc.field("_hoodie_record_key") == key, options=BY_INDEXES)
+        explained = scan.explain(prove=True)
+        by = explained.files.column("index").to_pylist()
+        seen |= set(by)
+        assert all(f"{index}: {by.count(index)}" in str(explained) for index in set(by) - {None})
+        assert not any(explained.files.column("missed").drop_null().to_pylist())
+        assert scan.count() == 1
+        paths = explained.files.column("path").to_pylist()
+        assert len(set(paths)) == len(paths) == files  # each file has one fate
+    assert seen >= {"record_index"}
+
+
+def test_they_are_not_asked_where_no_option_says_so(opened):
+    for version, options in (
+        ("v6", {}),
+        ("v6", {"hoodie.metadata.enable": "true"}),
+        ("v6", {"hoodie.enable.data.skipping": "true"}),
+        ("v9", {"hoodie.enable.data.skipping": "true"}),
+        ("v9", {**BY_INDEXES, "hoodie.enable.data.skipping": "false"}),
+    ):
+        (table,) = golden(version, "mdt_all_indexes")
+        explained = opened(table).read(filter="_hoodie_record_key = 'none'", options=options).explain()
+        assert not explained.files.column("index").drop_null().to_pylist()
+    scan = opened(table).read(
+        filter="_hoodie_record_key = 'none'", options={"hoodie.metadata.enable": "true"}
+    )
+    assert scan.plan.files.num_rows == 0  # by default of version 8 and later
+
+
+def of(version, tmp_path, name="mdt_all_indexes"):
+    (table,) = golden(version, name)
+    return table.unpack(tmp_path)
+
+
+def damaged(path, partition):
+    for file in (path / ".hoodie/metadata" / partition).glob("*.hfile"):
+        data = file.read_bytes()
+        file.write_bytes(data[:60] + bytes([data[60] ^ 0xFF]) + data[61:])
+
+
+def without_partition(path, partition):
+    for file in (path / ".hoodie/metadata" / partition).iterdir():
+        file.unlink()
+
+
+def without_its_timeline(path, _):
+    for file in (path / ".hoodie/metadata/.hoodie").glob("*.deltacommit"):
+        file.unlink()
+
+
+def without_its_properties(path, _):
+    (path / ".hoodie/metadata/.hoodie/hoodie.properties").unlink()
+
+
+@pytest.mark.parametrize(
+    ("damage", "filter", "partition"),
+    [
+        (damaged, "ts > 4500", "column_stats"),
+        (without_partition, "ts > 4500", "column_stats"),
+        (damaged, "_hoodie_record_key = 'id-00004'", "record_index"),
+        (without_partition, "_hoodie_record_key = 'id-00004'", "bloom_filters"),
+        (without_its_properties, "ts > 4500", ""),
+    ],
+)
+def test_indexes_that_cannot_be_read_leave_out_nothing(tmp_path, damage, filter, partition):
+    path = of("v6", tmp_path)
+    # Without a listing through it: one that is asked for and cannot be read is an error.
+    read = HudiTable.open(str(path))
+    wanted = read.read(filter=filter).to_arrow()
+    properties = path / ".hoodie/hoodie.properties"
+    properties.write_text(properties.read_text().replace("files,", ""))
+    damage(path, partition)
+    scan = read.read(filter=filter, options=BY_INDEXES)
+    with pytest.warns(UserWarning, match="no file is left out by the indexes"):
+        rows = scan.to_arrow()
+    assert in_order(rows) == in_order(wanted)
+    assert read.read(filter=filter).plan.files.num_rows == scan.plan.files.num_rows
+
+
+def test_records_that_are_missing_leave_out_nothing(tmp_path):
+    """A metadata table that lags: it lost its newest commits."""
+    path = of("v6", tmp_path)
+    read = HudiTable.open(str(path))
+    done = sorted((path / ".hoodie/metadata/.hoodie").glob("*.deltacommit"))
+    properties = path / ".hoodie/hoodie.properties"
+    properties.write_text(properties.read_text().replace("files,", "").replace(",record_index", ""))
+    done[-1].unlink()
+    assert check(read, "lags", 20) >= 0
+
+
+def test_of_a_write_that_is_not_completed_nothing_counts(tmp_path):
+    """A metadata table that leads: the table's newest writes are not completed."""
+    path = of("v6", tmp_path)
+    read = HudiTable.open(str(path))
+    for instant in read.timeline.completed_writes()[-2:]:
+        (path / instant.path).unlink()
+    check(read, "leads", 20)
+
+
+def test_statistics_of_other_files_leave_out_none_of_the_tables(tmp_path):
+    path, other = of("v6", tmp_path / "a"), of("v6", tmp_path / "b", "all_types_cow")
+    properties = path / ".hoodie/hoodie.properties"
+    properties.write_text(properties.read_text().replace("files,", "").replace(",record_index", ""))
+    read = HudiTable.open(str(path))
+    for file in (path / ".hoodie/metadata/column_stats").glob("*.hfile"):
+        stranger = sorted((other / ".hoodie/metadata/files").glob("*.hfile"))[-1]
+        file.write_bytes(stranger.read_bytes())  # an HFile, with none of the keys
+    with pytest.warns(UserWarning, match="no file is left out"):
+        assert check(read, "others", 6) == 0
