@@ -1,6 +1,7 @@
 """Real lock servers on this machine for tests, each in processes of its own that end with their parent.
 
-ZooKeeper comes in PySpark's own jars, so that nothing is fetched.
+ZooKeeper and the Hive metastore come in PySpark's own jars, so that nothing is fetched.  DynamoDB Local comes from Maven
+Central (51 MB), and is kept in the user's cache.
 
 `python tools/lock_servers.py zookeeper` prints its port and serves until its standard input ends.
 """
@@ -15,10 +16,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-LONGEST_S = 120  # for a server to start
+from interop.bundles import cache_folder
+
+LONGEST_S = 300  # for a server to start
 _ATTEMPTS = 3  # another process may take the port that was free a moment ago
 _PAUSE_S = 0.05
 
@@ -77,7 +81,88 @@ def _zookeeper(folder: Path, port: int) -> list[str]:
     ]
 
 
-SERVERS: dict[str, Callable[[Path, int], list[str]]] = {"zookeeper": _zookeeper}
+_DYNAMODB = "2.6.1"
+_POM = """<project><modelVersion>4.0.0</modelVersion><groupId>tests</groupId><artifactId>locks</artifactId>
+<version>1</version><packaging>pom</packaging><dependencies><dependency><groupId>com.amazonaws</groupId>
+<artifactId>DynamoDBLocal</artifactId><version>{}</version></dependency></dependencies></project>
+"""
+
+
+def _dynamodb_jars() -> Path:
+    """The folder of DynamoDB Local and what it depends on, fetched by Maven where it is not there."""
+    folder = cache_folder() / f"dynamodb-local-{_DYNAMODB}"
+    if folder.is_dir():
+        return folder
+    maven = shutil.which("mvn")
+    if maven is None:
+        sys.exit("DynamoDB Local is fetched by Maven, which is not installed")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".get-") as scratch:
+        Path(scratch, "pom.xml").write_text(_POM.format(_DYNAMODB))
+        command = [
+            "-q",
+            "-B",
+            "dependency:copy-dependencies",
+            "-DincludeScope=runtime",
+            "-DoutputDirectory=lib",
+        ]
+        done = subprocess.run(
+            [maven, *command], cwd=scratch, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+        )
+        if done.returncode:
+            sys.exit(f"Maven cannot get DynamoDB Local: {done.stdout.decode(errors='replace')[:300]}")
+        with suppress(OSError):  # another process was first
+            Path(scratch, "lib").rename(folder)
+    return folder
+
+
+def _dynamodb(folder: Path, port: int) -> list[str]:
+    main = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner"
+    arguments = ["-inMemory", "-port", str(port), "-disableTelemetry"]
+    return ["-Xmx192m", "-XX:+UseSerialGC", "-cp", f"{_dynamodb_jars()}/*", main, *arguments]
+
+
+_METASTORE = {
+    "javax.jdo.option.ConnectionURL": "jdbc:derby:memory:hms;create=true",
+    "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
+    "datanucleus.schema.autoCreateAll": "true",
+    "hive.metastore.schema.verification": "false",
+    "hive.support.concurrency": "true",
+    "hive.txn.manager": "org.apache.hadoop.hive.ql.lockmgr.DbTxnManager",
+    "hive.txn.timeout": "3s",  # a lock that is not heard of for as long is free
+    "hive.in.test": "true",  # makes the tables of locks
+    "hive.async.log.enabled": "false",
+    "datanucleus.connectionPoolingType": "none",
+}
+_LOG4J = """appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+rootLogger.level = warn
+rootLogger.appenderRef.console.ref = console
+"""
+
+
+def _metastore(folder: Path, port: int) -> list[str]:
+    conf = folder / "conf"
+    conf.mkdir()
+    entries = {**_METASTORE, "hive.metastore.warehouse.dir": f"{folder}/warehouse"}
+    properties = "".join(
+        f"<property><name>{k}</name><value>{v}</value></property>" for k, v in entries.items()
+    )
+    (conf / "hive-site.xml").write_text(f"<configuration>{properties}</configuration>")
+    (conf / "log4j2.properties").write_text(_LOG4J)
+    options = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+               f"-Dlog4j2.configurationFile={conf}/log4j2.properties", f"-Dderby.stream.error.file={folder}/derby.log",
+               f"-Djava.io.tmpdir={folder}", "-Dhive.metastore.thrift.bind.host=127.0.0.1"]  # fmt: skip
+    main = "org.apache.hadoop.hive.metastore.HiveMetaStore"
+    return [*options, "-cp", f"{conf}:{_jars()}", main, "-p", str(port)]
+
+
+SERVERS: dict[str, Callable[[Path, int], list[str]]] = {
+    "zookeeper": _zookeeper,
+    "dynamodb": _dynamodb,
+    "metastore": _metastore,
+}
 
 
 def _free_port() -> int:

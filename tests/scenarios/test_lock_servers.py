@@ -98,7 +98,7 @@ def dynamodb(url: str, **more: str) -> Provider:
     return Provider(options, lose)
 
 
-KINDS = ("zookeeper", "dynamodb")
+KINDS = ("zookeeper", "dynamodb", pytest.param("dynamodb-local", marks=pytest.mark.slow))
 
 
 @pytest.fixture(scope="module")
@@ -108,8 +108,17 @@ def zookeeper_port() -> Iterator[int]:
     server.stop()
 
 
+@pytest.fixture(scope="module")
+def dynamodb_port() -> Iterator[int]:
+    server = LockServer("dynamodb")
+    yield server.port
+    server.stop()
+
+
 @pytest.fixture(params=KINDS)
 def provider(request: pytest.FixtureRequest) -> Provider:
+    if request.param == "dynamodb-local":
+        return dynamodb(f"http://127.0.0.1:{request.getfixturevalue('dynamodb_port')}")
     if request.param == "dynamodb":
         return dynamodb(request.getfixturevalue("s3_server").url)
     return zookeeper(request.getfixturevalue("zookeeper_port"))

@@ -81,6 +81,12 @@ def test_options_of_a_provider_that_is_not_chosen_are_no_lock_of_their_own(provi
     assert ZOOKEEPER in e.value.remedy
 
 
+def test_implicit_locks_are_named_by_apache_hudis_hash_of_the_base_path():
+    store = open_storage("memory://locks/t")
+    given = {**IN_DYNAMODB, "hoodie.write.lock.dynamodb.region": "eu-west-1"}
+    assert "'59EE6FCF91CD8066'" in lock_of(store, parse_transaction_options(given)).lock.name
+
+
 def test_a_slip_of_the_pen_names_the_nearest_option():
     given = {**IN_ZOOKEEPER, "hoodie.write.lock.zookeeper.session_timeout": "1000"}
     with pytest.raises(UnknownOptionError) as e:

@@ -28,6 +28,7 @@ from hudi_timeline.options.transaction_config import LockConfig
 from hudi_timeline.options.transaction_options import (
     DYNAMODB_ENDPOINT,
     DYNAMODB_KEY,
+    DYNAMODB_REGION,
     DYNAMODB_TABLE,
     LEAST_LEASE_MS,
     LOCK_WAIT_MS,
@@ -320,20 +321,10 @@ def _client(config: LockConfig, process: int) -> Any:
         endpoint = f"https://{endpoint}"
     return library.session().create_client(
         "dynamodb",
-        region_name=config.dynamodb_region or os.environ.get("AWS_REGION") or DEFAULT_REGION,
+        region_name=config.dynamodb_region or os.environ.get("AWS_REGION") or DYNAMODB_REGION.value,
         endpoint_url=endpoint,
         aws_access_key_id=config.aws_access_key,
         aws_secret_access_key=config.aws_secret_key,
         aws_session_token=config.aws_session_token,
         config=library.settings(retries={"mode": "standard", "total_max_attempts": config.retries + 1}),
     )
-
-
-DEFAULT_REGION = "us-east-1"
-
-
-def implicit_key(uri: str) -> str:
-    """Key of a table whose writers name none: a hash of its base path."""
-    from hudi_index.hashing.xxhash64 import hash_id  # of one provider
-
-    return hash_id(uri)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import pyarrow as pa
+
 from hudi_format._checks import imported
 from hudi_format.errors import InvalidOptionError, UnsupportedError
 from hudi_format.storage.open import open_storage
@@ -97,11 +99,11 @@ def _file_system(storage: Storage, config: LockConfig, options: Mapping[str, str
 
 
 def _zookeeper(storage: Storage, config: LockConfig, _: Mapping[str, str]) -> Lock:
-    from hudi_timeline.concurrency.locks.zookeeper import ZookeeperLock, implicit_path
+    from hudi_timeline.concurrency.locks.zookeeper import ZookeeperLock
 
     implicit = config.provider == ZOOKEEPER_IMPLICIT
     path = (
-        implicit_path(storage.uri)
+        f"/tmp/{_hash(storage.uri)}/lock_key"
         if implicit
         else f"{config.zookeeper_base_path}/{config.zookeeper_lock_key}"
     )
@@ -118,10 +120,10 @@ def _zookeeper(storage: Storage, config: LockConfig, _: Mapping[str, str]) -> Lo
 
 
 def _dynamodb(storage: Storage, config: LockConfig, options: Mapping[str, str]) -> Lock:
-    from hudi_timeline.concurrency.locks.dynamodb import DynamoDBLock, implicit_key
+    from hudi_timeline.concurrency.locks.dynamodb import DynamoDBLock
 
     if config.provider == DYNAMODB_IMPLICIT:
-        return DynamoDBLock(implicit_key(storage.uri), config)
+        return DynamoDBLock(_hash(storage.uri), config)
     key = config.dynamodb_key or options.get(TABLE_NAME)
     if not key:
         raise InvalidOptionError(
@@ -131,6 +133,13 @@ def _dynamodb(storage: Storage, config: LockConfig, options: Mapping[str, str]) 
             option=DYNAMODB_KEY,
         )
     return DynamoDBLock(key, config)
+
+
+def _hash(uri: str) -> str:
+    """Hash of a base path, by which implicit providers of Apache Hudi 1.x name a table's lock."""
+    from hudi_index.hashing.name_ids import xxh64  # of no other lock
+
+    return f"{xxh64(pa.array([uri], pa.string()))[0].as_py():016X}"
 
 
 _PROVIDERS: dict[str, Callable[[Storage, LockConfig, Mapping[str, str]], Lock]] = {

@@ -34,8 +34,6 @@ Answer = TypeVar("Answer")
 
 # A node in the queue: Curator makes `_c_<uuid>-lock-<number>`.
 _QUEUED = re.compile(r".*lock-(-?\d{1,11})\Z", re.DOTALL)
-# Below it stand the nodes of tables whose writers name none (ZookeeperBasedImplicitBasePathLockProvider).
-_IMPLICIT = "/tmp/{}/lock_key"
 
 
 class _SessionEndedError(LockError):
@@ -280,10 +278,3 @@ def _node_path(path: str) -> str:
             option=ZOOKEEPER_BASE_PATH,
         )
     return "/" + "/".join(parts)
-
-
-def implicit_path(uri: str) -> str:
-    """Node of a table whose writers name none: a hash of its base path."""
-    from hudi_index.hashing.xxhash64 import hash_id  # of one provider
-
-    return _IMPLICIT.format(hash_id(uri))
