@@ -1,7 +1,7 @@
 """Real lock servers on this machine for tests, each in processes of its own that end with their parent.
 
-ZooKeeper and the Hive metastore come in PySpark's own jars, so that nothing is fetched.  DynamoDB Local comes from Maven
-Central (51 MB), and is kept in the user's cache.
+ZooKeeper and the Hive metastore come in PySpark's own jars, so that nothing is fetched.  DynamoDB Local comes from
+Maven Central (51 MB), and is kept in the user's cache.
 
 `python tools/lock_servers.py zookeeper` prints its port and serves until its standard input ends.
 """

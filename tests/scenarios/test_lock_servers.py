@@ -20,14 +20,17 @@ from hudi_format.errors import HudiError, InvalidOptionError, LockError
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
 from hudi_timeline.concurrency.locks.dynamodb import DynamoDBLock
+from hudi_timeline.concurrency.locks.hive_metastore import HiveMetastoreLock
 from hudi_timeline.concurrency.locks.provider import InProcessLock, Lock, TableLock
 from hudi_timeline.concurrency.locks.select import (
     DYNAMODB,
     DYNAMODB_IMPLICIT,
+    HIVE_METASTORE,
     ZOOKEEPER,
     ZOOKEEPER_IMPLICIT,
     lock_of,
 )
+from hudi_timeline.concurrency.locks.thrift_client import ThriftClient, ThriftError
 from hudi_timeline.options.transaction_config import parse_transaction_options
 from hudi_timeline.transaction.transaction import Transaction
 from lock_servers import LockServer
@@ -98,7 +101,23 @@ def dynamodb(url: str, **more: str) -> Provider:
     return Provider(options, lose)
 
 
-KINDS = ("zookeeper", "dynamodb", pytest.param("dynamodb-local", marks=pytest.mark.slow))
+def metastore(port: int) -> Provider:
+    def options() -> dict[str, str]:
+        return {
+            LOCK + "provider": HIVE_METASTORE,
+            LOCK + "hivemetastore.uris": f"thrift://127.0.0.1:{port}",
+            LOCK + "hivemetastore.database": "default",
+            LOCK + "hivemetastore.table": f"t_{uuid.uuid4().hex}",
+        }
+
+    def lose(lock: Any) -> None:
+        # As an administrator does, or the metastore itself where it has not heard of the holder in time.
+        assert HiveMetastoreLock(lock._config)._unlock(lock._id)
+
+    return Provider(options, lose)
+
+
+KINDS = ("zookeeper", "dynamodb", "metastore", pytest.param("dynamodb-local", marks=pytest.mark.slow))
 
 
 @pytest.fixture(scope="module")
@@ -115,10 +134,19 @@ def dynamodb_port() -> Iterator[int]:
     server.stop()
 
 
+@pytest.fixture(scope="module")
+def metastore_port() -> Iterator[int]:
+    server = LockServer("metastore")
+    yield server.port
+    server.stop()
+
+
 @pytest.fixture(params=KINDS)
 def provider(request: pytest.FixtureRequest) -> Provider:
     if request.param == "dynamodb-local":
         return dynamodb(f"http://127.0.0.1:{request.getfixturevalue('dynamodb_port')}")
+    if request.param == "metastore":
+        return metastore(request.getfixturevalue("metastore_port"))
     if request.param == "dynamodb":
         return dynamodb(request.getfixturevalue("s3_server").url)
     return zookeeper(request.getfixturevalue("zookeeper_port"))
@@ -183,7 +211,7 @@ def line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
-@pytest.mark.req("CC-09", "CC-10", "CC-11")
+@pytest.mark.req("CC-09", "CC-10", "CC-11", "CC-12")
 def test_one_process_at_a_time_has_the_lock(tmp_path, provider):
     options = provider.options()
     (tmp_path / "number").write_text("0")
@@ -327,6 +355,7 @@ def test_a_server_that_is_not_there_is_an_error_in_words(tmp_path, provider):
         LOCK + "zookeeper.port": "1",
         LOCK + "zookeeper.connection_timeout_ms": "300",
         LOCK + "dynamodb.endpoint_url": "http://127.0.0.1:1",
+        LOCK + "hivemetastore.uris": "thrift://127.0.0.1:1",
     }
     given = provider.options()
     options = {**given, **{k: v for k, v in nowhere.items() if k.split(".")[3] == kind(given)}}
@@ -476,3 +505,42 @@ def test_a_table_of_locks_is_made_once(tmp_path, s3_server, billing):
     assert made["KeySchema"] == [{"AttributeName": "key", "KeyType": "HASH"}]
     units = made["ProvisionedThroughput"]["ReadCapacityUnits"]
     assert units == (20 if billing == "provisioned" else 0)
+
+
+@pytest.mark.req("CC-12")
+def test_a_metastores_lock_is_taken_and_given_back_although_the_answers_were_lost(
+    tmp_path, metastore_port, monkeypatch
+):
+    options = {**metastore(metastore_port).options(), LOCK + "wait_time_ms_between_retry": "1"}
+    call, lost = ThriftClient.call, []
+
+    def cut(self, method, *arguments):
+        answer = call(self, method, *arguments)
+        if method in ("lock", "unlock") and method not in lost:
+            lost.append(method)
+            raise ThriftError("cut")
+        return answer
+
+    monkeypatch.setattr(ThriftClient, "call", cut)
+    with table_lock(tmp_path, options).held():
+        pass
+    assert lost == ["lock", "unlock"]
+    lock = lock_on(tmp_path, options)
+    assert lock.try_acquire(), "one lock was asked for, and that is given back"
+    lock.release()
+
+
+@pytest.mark.req("CC-12")
+def test_who_dies_in_a_metastores_queue_does_not_hold_it_up(tmp_path, metastore_port):
+    options = metastore(metastore_port).options()
+    held = lock_on(tmp_path, options)
+    assert held.try_acquire()
+    waiter = worker(tmp_path, 0, options)
+    try:
+        assert line(waiter) == "False"
+    finally:
+        waiter.kill()
+        waiter.wait(60)
+    held.release()
+    with table_lock(tmp_path, options).held():
+        pass

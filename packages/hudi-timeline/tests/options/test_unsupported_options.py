@@ -16,7 +16,7 @@ REFUSED = [
     ("hoodie.index.bucket.engine", "CONSISTENT_HASHING"),
     ("hoodie.storage.layout.partitioner.class", "org.acme.Partitioner"),
     ("hoodie.index.type", "RECORD_INDEX"),
-    ("hoodie.write.lock.provider", "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider"),
+    ("hoodie.write.lock.provider", "org.apache.hudi.client.transaction.lock.NoopLockProvider"),
     ("hoodie.write.lock.provider", "org.acme.InProcessLockProvider"),
     ("hoodie.write.concurrency.mode", "optimistic_concurrency_control"),
     ("hoodie.datasource.write.payload.class", MODELS + "HoodieJsonPayload"),

@@ -63,6 +63,10 @@ class LockConfig:
     dynamodb_read_capacity: int = value_of(keys.DYNAMODB_READ_CAPACITY)
     dynamodb_write_capacity: int = value_of(keys.DYNAMODB_WRITE_CAPACITY)
     dynamodb_creation_ms: int = value_of(keys.DYNAMODB_CREATION_MS)
+    hive_database: str | None = given_value(keys.HIVE_DATABASE)
+    hive_table: str | None = given_value(keys.HIVE_TABLE)
+    hive_uris: str | None = given_value(keys.HIVE_URIS)
+    hive_heartbeat_ms: int = value_of(keys.HIVE_HEARTBEAT_MS)
     aws_access_key: str | None = given_value(keys.AWS_ACCESS_KEY)
     aws_secret_key: str | None = field(
         default=None, repr=False, metadata=given_value(keys.AWS_SECRET_KEY).metadata
@@ -106,12 +110,17 @@ _DYNAMODB = (keys.DYNAMODB, keys.DYNAMODB_IMPLICIT)
 _OF_PROVIDERS: tuple[tuple[ConfigKey, tuple[str, ...], tuple[str, ...]], ...] = (
     (keys.LOCK_PATH, (keys.FILE_SYSTEM,), ()),
     (keys.LOCK_EXPIRE_MINUTES, (keys.FILE_SYSTEM,), ()),
-    (keys.ZOOKEEPER_URL, _ZOOKEEPER, _ZOOKEEPER),
-    (keys.ZOOKEEPER_PORT, _ZOOKEEPER, ()),
+    # Apache Hudi gives a metastore's provider the address of a ZooKeeper too, which the metastore itself does not ask.
+    (keys.ZOOKEEPER_URL, (*_ZOOKEEPER, keys.HIVE_METASTORE), _ZOOKEEPER),
+    (keys.ZOOKEEPER_PORT, (*_ZOOKEEPER, keys.HIVE_METASTORE), ()),
     (keys.ZOOKEEPER_BASE_PATH, (keys.ZOOKEEPER,), (keys.ZOOKEEPER,)),
     (keys.ZOOKEEPER_LOCK_KEY, (keys.ZOOKEEPER,), (keys.ZOOKEEPER,)),
-    (keys.ZOOKEEPER_SESSION_MS, _ZOOKEEPER, ()),
+    (keys.ZOOKEEPER_SESSION_MS, (*_ZOOKEEPER, keys.HIVE_METASTORE), ()),
     (keys.ZOOKEEPER_CONNECTION_MS, _ZOOKEEPER, ()),
+    (keys.HIVE_DATABASE, (keys.HIVE_METASTORE,), (keys.HIVE_METASTORE,)),
+    (keys.HIVE_TABLE, (keys.HIVE_METASTORE,), (keys.HIVE_METASTORE,)),
+    (keys.HIVE_URIS, (keys.HIVE_METASTORE,), (keys.HIVE_METASTORE,)),
+    (keys.HIVE_HEARTBEAT_MS, (keys.HIVE_METASTORE,), ()),
     (keys.DYNAMODB_TABLE, _DYNAMODB, _DYNAMODB),
     (keys.DYNAMODB_KEY, (keys.DYNAMODB,), ()),
     (keys.DYNAMODB_REGION, _DYNAMODB, ()),

@@ -25,9 +25,19 @@ ZOOKEEPER = LOCKS + "ZookeeperBasedLockProvider"
 ZOOKEEPER_IMPLICIT = LOCKS + "ZookeeperBasedImplicitBasePathLockProvider"
 DYNAMODB = "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider"
 DYNAMODB_IMPLICIT = "org.apache.hudi.aws.transaction.lock.DynamoDBBasedImplicitPartitionKeyLockProvider"
+HIVE_METASTORE = "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider"
 LOCK_PROVIDERS: Mapping[str, str] = {
     name.rpartition(".")[2]: name
-    for name in (IN_PROCESS, FILE_SYSTEM, STORAGE, ZOOKEEPER, ZOOKEEPER_IMPLICIT, DYNAMODB, DYNAMODB_IMPLICIT)
+    for name in (
+        IN_PROCESS,
+        FILE_SYSTEM,
+        STORAGE,
+        ZOOKEEPER,
+        ZOOKEEPER_IMPLICIT,
+        DYNAMODB,
+        DYNAMODB_IMPLICIT,
+        HIVE_METASTORE,
+    )
 }
 """Full names of the lock providers, by their names without package, which are in several packages."""
 
@@ -163,6 +173,22 @@ AWS_ACCESS_KEY = ConfigKey(
 AWS_SECRET_KEY = ConfigKey("hoodie.aws.secret.key", NAME, since="0.10.0", doc="Secret of the access key.")
 AWS_SESSION_TOKEN = ConfigKey(
     "hoodie.aws.session.token", NAME, since="0.10.0", doc="Token of temporary credentials."
+)
+HIVE_DATABASE = ConfigKey(
+    "hoodie.write.lock.hivemetastore.database", NAME, since="0.8.0",
+    doc="Database of the table that is locked in the Hive metastore."
+)
+HIVE_TABLE = ConfigKey(
+    "hoodie.write.lock.hivemetastore.table", NAME, since="0.8.0",
+    doc="Table that is locked in the Hive metastore; it need not be there."
+)
+HIVE_URIS = ConfigKey(
+    "hoodie.write.lock.hivemetastore.uris", NAME, since="0.8.0",
+    doc="Addresses of the metastore, thrift://host:port with commas between them."
+)
+HIVE_HEARTBEAT_MS = ConfigKey(
+    "hoodie.write.lock.heartbeat_interval_ms", MILLISECONDS, "60000", since="0.15.0",
+    doc="How often the metastore hears of the lock's holder, which is twice in this time."
 )
 CONSISTENCY_CHECK = ConfigKey(
     "hoodie.consistency.check.enabled", BOOLEAN, "false", since="0.5.0",

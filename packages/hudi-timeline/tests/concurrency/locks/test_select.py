@@ -33,6 +33,12 @@ IN_DYNAMODB = {
     PROVIDER: "DynamoDBBasedImplicitPartitionKeyLockProvider",
     "hoodie.write.lock.dynamodb.table": "t",
 }
+IN_METASTORE = {
+    PROVIDER: "HiveMetastoreBasedLockProvider",
+    "hoodie.write.lock.hivemetastore.uris": "thrift://127.0.0.1:9083",
+    "hoodie.write.lock.hivemetastore.database": "d",
+    "hoodie.write.lock.hivemetastore.table": "t",
+}
 OF_SERVERS = {
     "ZooKeeper": (IN_ZOOKEEPER, "kazoo.client", "hudi-timeline[zookeeper]"),
     "DynamoDB": (IN_DYNAMODB, "botocore.session", "hudi-timeline[dynamodb]"),
@@ -99,12 +105,21 @@ def test_a_slip_of_the_pen_names_the_nearest_option():
     [
         ({"hoodie.write.lock.zookeeper.url": ","}, "names no host"),
         ({"hoodie.write.lock.zookeeper.base_path": "/a/../b"}, "no path"),
+        *(
+            ({**IN_METASTORE, "hoodie.write.lock.hivemetastore.uris": uri}, "no address of a metastore")
+            for uri in ("h:1", "thrift://h", "thrift://h:99999", "thrift://h:1,", "thrift://a b:1")
+        ),
     ],
 )
 def test_addresses_that_are_none_are_refused_before_anything_is_asked(storage, change, message):
-    pytest.importorskip("kazoo")
+    given = {**(IN_ZOOKEEPER if PROVIDER not in change else {}), **change}
     with pytest.raises(InvalidOptionError, match=message):
-        lock_of(storage, parse_transaction_options({**IN_ZOOKEEPER, **change}))
+        lock_of(storage, parse_transaction_options(given))
+
+
+def test_a_metastores_lock_may_have_the_address_of_a_zookeeper_as_apache_hudis_guide_gives_it(storage):
+    given = {**IN_METASTORE, "hoodie.write.lock.zookeeper.url": "z", "hoodie.write.lock.zookeeper.port": "1"}
+    assert "d.t" in lock_of(storage, parse_transaction_options(given)).lock.name
 
 
 OWN = """

@@ -20,6 +20,7 @@ from hudi_timeline.options.transaction_options import (
     DYNAMODB_IMPLICIT,
     DYNAMODB_KEY,
     FILE_SYSTEM,
+    HIVE_METASTORE,
     IN_PROCESS,
     LEAST_LEASE_MS,
     LOCK_PROVIDER,
@@ -30,8 +31,8 @@ from hudi_timeline.options.transaction_options import (
 )
 
 __all__ = [
-    "DYNAMODB", "DYNAMODB_IMPLICIT", "FILE_SYSTEM", "IN_PROCESS", "STORAGE", "ZOOKEEPER", "ZOOKEEPER_IMPLICIT",
-    "lock_for", "lock_of",
+    "DYNAMODB", "DYNAMODB_IMPLICIT", "FILE_SYSTEM", "HIVE_METASTORE", "IN_PROCESS", "STORAGE", "ZOOKEEPER",
+    "ZOOKEEPER_IMPLICIT", "lock_for", "lock_of",
 ]  # fmt: skip
 
 
@@ -135,6 +136,12 @@ def _dynamodb(storage: Storage, config: LockConfig, options: Mapping[str, str]) 
     return DynamoDBLock(key, config)
 
 
+def _hive_metastore(_: Storage, config: LockConfig, __: Mapping[str, str]) -> Lock:
+    from hudi_timeline.concurrency.locks.hive_metastore import HiveMetastoreLock
+
+    return HiveMetastoreLock(config)
+
+
 def _hash(uri: str) -> str:
     """Hash of a base path, by which implicit providers of Apache Hudi 1.x name a table's lock."""
     from hudi_index.hashing.name_ids import xxh64  # of no other lock
@@ -150,6 +157,7 @@ _PROVIDERS: dict[str, Callable[[Storage, LockConfig, Mapping[str, str]], Lock]] 
     ZOOKEEPER_IMPLICIT: _zookeeper,
     DYNAMODB: _dynamodb,
     DYNAMODB_IMPLICIT: _dynamodb,
+    HIVE_METASTORE: _hive_metastore,
 }
 _METHODS = ("try_acquire", "verify", "release", "holder")
 
