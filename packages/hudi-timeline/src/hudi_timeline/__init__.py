@@ -43,6 +43,7 @@ __all__ = [
     "allow_functions",
     "options_from",
     "read_hudi",
+    "scan_hudi",
     "write_hudi",
 ]
 
@@ -86,6 +87,7 @@ __getattr__, __dir__ = at_first_use(
         "allow_functions": "options.allowed_functions",
         "options_from": "options.user_options",
         "read_hudi": "one_call",
+        "scan_hudi": "one_call",
         "write_hudi": "one_call",
     },
 )

@@ -31,6 +31,7 @@ from hudi_format.errors import WriteConflictError as WriteConflictError
 from hudi_format.errors import WriteFailedError as WriteFailedError
 from hudi_timeline.file_system_view.snapshot import TableSnapshot as TableSnapshot
 from hudi_timeline.one_call import read_hudi as read_hudi
+from hudi_timeline.one_call import scan_hudi as scan_hudi
 from hudi_timeline.one_call import write_hudi as write_hudi
 from hudi_timeline.options.allowed_functions import allow_functions as allow_functions
 from hudi_timeline.options.user_options import options_from as options_from
@@ -77,5 +78,6 @@ __all__ = [
     "allow_functions",
     "options_from",
     "read_hudi",
+    "scan_hudi",
     "write_hudi",
 ]

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_format.errors import InstantNotFoundError, UnsupportedError
 from hudi_format.model import BaseFile, FileSlice, LogFile
@@ -30,7 +31,15 @@ from hudi_timeline.timeline.action_metadata import (
 )
 from hudi_timeline.timeline.active_timeline import Timeline, completion_ms, modified_at
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
-from hudi_timeline.timeline.instant import REQUESTED, RESTORE, ROLLBACK, WRITE_ACTIONS, Instant, zone_of
+from hudi_timeline.timeline.instant import (
+    COMPLETED,
+    REQUESTED,
+    RESTORE,
+    ROLLBACK,
+    WRITE_ACTIONS,
+    Instant,
+    zone_of,
+)
 
 BASE, LOG = "base", "log"
 
@@ -159,6 +168,12 @@ class Inspector:
                 }
             )
         return pa.Table.from_pylist(rows, COMMITS)
+
+    def history(self, limit: int | None = None) -> pa.Table:
+        """Completed writes of the active timeline, newest first (columns: COMMITS)."""
+        rows = self.commits()
+        rows = rows.filter(pc.equal(rows.column("state"), COMPLETED))
+        return rows.take(pa.array(range(rows.num_rows - 1, -1, -1), pa.int64())).slice(0, limit)
 
     def rollbacks(self) -> pa.Table:
         """Rollbacks and restores, oldest first, with their effects (columns: ROLLBACKS).

@@ -22,6 +22,8 @@ from hudi_timeline.reading.scan import Scan
 from hudi_timeline.table import HudiTable
 
 if TYPE_CHECKING:
+    import polars
+
     from hudi_timeline.writing.result import CommitResult
 
 
@@ -126,4 +128,24 @@ def read_hudi(
     return table.read(columns, filter, as_of=as_of, meta_columns=meta_columns)
 
 
-__all__ = ["read_hudi", "write_hudi"]
+def scan_hudi(
+    uri: str | PathLike[str], *, as_of: Moment | None = None, meta_columns: bool = False,
+    options: Mapping[str, object] | None = None, storage_options: Mapping[str, Any] | None = None,
+) -> polars.LazyFrame:  # fmt: skip
+    """Polars LazyFrame of the table at `uri`, whose query says what is read.
+
+        scan_hudi("trips").filter(pl.col("city") == "oslo").select("id", "fare").collect()
+
+    Args:
+        as_of, meta_columns, options: as of `HudiTable.read`.
+
+    Raises:
+        NotAHudiTableError: there is no table; and what `HudiTable.read` raises.  ImportError: Polars is not installed.
+    """
+    found = read_hudi(
+        uri, as_of=as_of, meta_columns=meta_columns, options=options, storage_options=storage_options
+    )
+    return found.to_polars_lazy()
+
+
+__all__ = ["read_hudi", "scan_hudi", "write_hudi"]

@@ -25,8 +25,12 @@ from hudi_timeline.reading.queries import Moment
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.table_config import TableConfig, load
 from hudi_timeline.timeline.active_timeline import Timeline
+from hudi_timeline.timeline.instant import named_instant
 
 if TYPE_CHECKING:
+    import pandas
+    import polars
+
     from hudi_format.merge.laws import LawReport
     from hudi_format.merge.user_merger import MergeFunction
     from hudi_format.schema.changes import SchemaChange
@@ -283,6 +287,26 @@ class HudiTable:
             images=images, on_missing=on_missing, order=order, commits=self._commits,
         )  # fmt: skip
 
+    def history(self, limit: int | None = None) -> pa.Table:
+        """Completed writes of the active timeline, newest first, with their statistics."""
+        return self.inspect.history(limit)
+
+    def head(self, n: int = 5) -> pa.Table:
+        """Some rows, without meta columns: `read(meta_columns=False).head(n)`."""
+        return self.read(meta_columns=False).head(n)
+
+    def count(self, filter: Filter = None) -> int:
+        """Number of rows: `read(filter=filter).count()`."""
+        return self.read(filter=filter).count()
+
+    def to_pandas(self, columns: Columns = None, filter: Filter = None) -> pandas.DataFrame:
+        """Rows as a pandas frame: `read(columns, filter, meta_columns=False).to_pandas()`."""
+        return self.read(columns, filter, meta_columns=False).to_pandas()
+
+    def to_polars(self, columns: Columns = None, filter: Filter = None) -> polars.DataFrame:
+        """Rows as a Polars frame: `read(columns, filter, meta_columns=False).to_polars()`."""
+        return self.read(columns, filter, meta_columns=False).to_polars()
+
     def latest_offset(self, *, options: Options = None) -> str:
         """Latest offset of an incremental read: its `end`, and the next `begin`; "" for no commit.
 
@@ -455,6 +479,10 @@ class HudiTable:
 
         return cleaning.clean(self._service(options, dry_run=dry_run), dry_run=dry_run, plan=plan)
 
+    def vacuum(self, *, dry_run: bool = False, options: Options = None) -> CleanResult:
+        """Alias of `clean`, by the name that other table formats have for it."""
+        return self.clean(dry_run=dry_run, options=options)
+
     def archive(self, *, dry_run: bool = False, options: Options = None) -> ArchiveResult:
         """Move old instants to the archive; a write does this itself.
 
@@ -537,13 +565,13 @@ class HudiTable:
         return compaction.status(self._service(options))
 
     def savepoint(
-        self, instant: str | None = None, *, user: str = "", comment: str = "", dry_run: bool = False,
+        self, instant: str | CommitResult | None = None, *, user: str = "", comment: str = "", dry_run: bool = False,
         options: Options = None,
     ) -> str:  # fmt: skip
         """Create a savepoint, which protects a commit from cleaning and archival.
 
         Args:
-            instant: of a completed commit; the newest if not given.  It is given back.
+            instant: of a completed commit, or its result; the newest if not given.  It is given back.
 
         Raises:
             InstantNotFoundError: there is no such commit on the active timeline.
@@ -552,13 +580,16 @@ class HudiTable:
         from hudi_timeline.services import savepoints
 
         context = self._service(options, dry_run=dry_run)
+        instant = None if instant is None else named_instant(instant)
         return savepoints.save(context, instant, user=user, comment=comment, dry_run=dry_run)
 
-    def delete_savepoint(self, instant: str, *, dry_run: bool = False, options: Options = None) -> None:
+    def delete_savepoint(
+        self, instant: str | CommitResult, *, dry_run: bool = False, options: Options = None
+    ) -> None:
         """Delete a savepoint; InstantNotFoundError where there is none."""
         from hudi_timeline.services import savepoints
 
-        savepoints.give_up(self._service(options, dry_run=dry_run), instant, dry_run=dry_run)
+        savepoints.give_up(self._service(options, dry_run=dry_run), named_instant(instant), dry_run=dry_run)
 
     @property
     def savepoints(self) -> list[str]:
@@ -567,7 +598,9 @@ class HudiTable:
 
         return savepoints.savepoints(self.timeline)
 
-    def restore(self, instant: str, *, dry_run: bool = False, options: Options = None) -> RestoreResult:
+    def restore(
+        self, instant: str | CommitResult, *, dry_run: bool = False, options: Options = None
+    ) -> RestoreResult:
         """Restore the table to a commit; later writes are undone permanently.
 
         With writers that overlapped, a commit after `instant` may have begun before it: what it wrote is undone too.
@@ -582,10 +615,10 @@ class HudiTable:
         """
         from hudi_timeline.services import restore
 
-        return restore.restore(self._service(options), instant, dry_run=dry_run)
+        return restore.restore(self._service(options), named_instant(instant), dry_run=dry_run)
 
     def rollback(
-        self, instant: str | None = None, *, dry_run: bool = False, options: Options = None
+        self, instant: str | CommitResult | None = None, *, dry_run: bool = False, options: Options = None
     ) -> RollbackResult:
         """Roll back the newest write, a pending one, or all dead ones, permanently.
 
@@ -602,6 +635,7 @@ class HudiTable:
         """
         from hudi_timeline.services import rollback
 
+        instant = None if instant is None else named_instant(instant)
         return rollback.rollback(self._service(options, dry_run=dry_run), instant, dry_run=dry_run)
 
     def upgrade(self, to: int = 6, *, dry_run: bool = False, options: Options = None) -> UpgradeResult:

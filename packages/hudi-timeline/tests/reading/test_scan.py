@@ -94,7 +94,7 @@ def test_columns_are_given_as_asked(made):
     with pytest.raises(ValueError, match="twice"):
         table.read(["v", "v"])
     with pytest.raises(TypeError):
-        table.read("v")
+        table.read(b"v")
 
 
 def test_a_filter_may_name_columns_that_are_not_given(made):

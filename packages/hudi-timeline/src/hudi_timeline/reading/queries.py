@@ -8,7 +8,7 @@ A source is imported by the query that needs it: planning a snapshot takes a new
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import date
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -42,10 +42,11 @@ from hudi_timeline.reading.plan import JSON, STRUCT
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.reading.snapshot_query import SnapshotSource, snapshot_schema
 from hudi_timeline.timeline.active_timeline import latest_schema
-from hudi_timeline.timeline.instant import parse_query_instant, zone_of
+from hudi_timeline.timeline.instant import Committed, parse_query_instant, zone_of
 
-Moment: TypeAlias = str | datetime
-"""An instant time (digits), `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's time zone, or a datetime."""
+Moment: TypeAlias = str | date | Committed
+"""An instant time (digits), `yyyy-MM-dd[ HH:mm[:ss[.SSS]]]` in the table's time zone, a date or datetime, or the result
+of a write."""
 
 # Options that arguments of a query of a range take the place of.
 _RANGE = (QUERY_TYPE, BEGIN, END)

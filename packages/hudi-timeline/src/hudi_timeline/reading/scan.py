@@ -11,20 +11,24 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_format._checks import text_list
 from hudi_format.arrow.arrays import put_together
+from hudi_format.errors import UnsupportedError
 from hudi_format.storage.protocol import Storage
-from hudi_timeline.reading.filters import missing_column
+from hudi_timeline.reading.filters import all_of, make_predicate, missing_column
 from hudi_timeline.reading.plan import BATCH_ROWS, CHANGES, ScanPlan, ScanSource
 from hudi_timeline.reading.stability import register_read
 
 if TYPE_CHECKING:  # planning needs none of these at run time
+    import duckdb
     import pandas
     import polars
+    import pyarrow.dataset
 
     from hudi_timeline.file_system_view.snapshot import TableSnapshot
     from hudi_timeline.reading.cdc_task import ChangeTask
@@ -48,7 +52,9 @@ class Scan:
     It pickles, planned or not, and stands for the same state of the table in the other process.
 
     `to_arrow`, `to_batches`, `to_pandas` and `to_polars` read them; DuckDB, Polars and others take the scan
-    itself, by the Arrow stream protocol.
+    itself, by the Arrow stream protocol.  `to_polars_lazy`, `to_duckdb` and `to_pyarrow_dataset` let other engines ask
+    for the columns and rows that their queries need; `head`, `select` and `count` are for a look, and a scan is an
+    iteration over rows as dicts.
     """
 
     def __init__(self, storage: Storage, source: ScanSource, columns: Sequence[str] | None = None) -> None:
@@ -200,9 +206,68 @@ class Scan:
         with ThreadPoolExecutor(self._files_at_once(tasks), thread_name_prefix="hudi-read") as pool:
             return sum(table.num_rows for table in pool.map(lambda t: t.to_table(), tasks))
 
-    def to_pandas(self) -> pandas.DataFrame:
-        """All rows as a pandas frame; pandas must be installed."""
-        return self.to_arrow().to_pandas()
+    def __len__(self) -> int:
+        """Number of rows, as `count`."""
+        return self.count()
+
+    def __bool__(self) -> bool:
+        return True  # a scan is no list: whether it has rows is a read
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Rows as dicts, one after the other."""
+        with self.to_batches() as reader:
+            for batch in reader:
+                yield from batch.to_pylist()
+
+    def head(self, n: int = 5) -> pa.Table:
+        """The first rows, of no more files than it takes."""
+        if n < 0:
+            raise ValueError(f"the number of rows must not be below 0, and is {n}")
+        batches, left = [], n
+        with self.to_batches(max(1, min(n, BATCH_ROWS))) as reader:
+            for batch in reader:
+                if left <= 0:
+                    break
+                batches.append(batch.slice(0, left))
+                left -= batch.num_rows
+        return pa.Table.from_batches(batches, self.schema)
+
+    def limit(self, n: int) -> pa.Table:
+        """Alias of `head`."""
+        return self.head(n)
+
+    def select(self, columns: str | Sequence[str]) -> Scan:
+        """The same rows with these columns alone.
+
+        Raises:
+            MissingColumnError: a column that there is not, with the nearest name.
+        """
+        return self.narrowed([columns] if isinstance(columns, str) else columns, None)
+
+    def narrowed(self, columns: Sequence[str] | None, filter: str | pc.Expression | None) -> Scan:
+        """The scan with fewer columns, and with those of its rows that pass a further filter.
+
+        Raises:
+            MissingColumnError, InvalidOptionError, SchemaError: as of `HudiTable.read`.
+        """
+        source = self._source
+        if filter is not None:
+            predicates = [
+                p for p in (source.predicate, make_predicate(filter, source.schema)) if p is not None
+            ]
+            source = replace(source, predicate=all_of(predicates, source.schema))  # type: ignore[type-var]
+        return Scan(self._storage, source, self.schema.names if columns is None else columns)
+
+    def to_pandas(self, **how: Any) -> pandas.DataFrame:
+        """All rows as a pandas frame; pandas must be installed.
+
+        Args:
+            how: of `pyarrow.Table.to_pandas`, such as `types_mapper`.
+        """
+        try:
+            return self.to_arrow().to_pandas(**how)
+        except ModuleNotFoundError as e:
+            raise ImportError("to_pandas() needs pandas: pip install pandas") from e
 
     def to_polars(self) -> polars.DataFrame:
         """All rows as a Polars frame; Polars must be installed."""
@@ -214,6 +279,45 @@ class Scan:
         if not isinstance(frame, polars.DataFrame):
             raise TypeError(f"Polars gave a {type(frame).__name__}")
         return frame
+
+    def to_polars_lazy(self) -> polars.LazyFrame:
+        """The rows as a Polars LazyFrame, which reads only what its query needs."""
+        try:
+            import polars
+        except ImportError as e:
+            raise ImportError("to_polars_lazy() needs Polars: pip install polars") from e
+        from hudi_timeline.reading.other_engines import NarrowedReads
+
+        return polars.scan_pyarrow_dataset(NarrowedReads(self))
+
+    def to_pyarrow_dataset(self) -> pyarrow.dataset.Dataset:
+        """The base files of the scan as a pyarrow dataset, which reads only what is asked of it.
+
+        Raises:
+            UnsupportedError: rows that are not in the files as they are, such as those of log files.
+        """
+        from hudi_timeline.reading.other_engines import dataset_of
+
+        return dataset_of(self)
+
+    def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
+        """The rows as a DuckDB relation, which reads only the columns and rows that its query needs.
+
+        Where the scan is no dataset of files (log files) all of its rows are read into memory first.
+
+        Args:
+            connection: to make it in; DuckDB's default one if not given.
+        """
+        try:
+            import duckdb
+        except ImportError as e:
+            raise ImportError("to_duckdb() needs DuckDB: pip install duckdb") from e
+        rows: object
+        try:
+            rows = self.to_pyarrow_dataset()
+        except UnsupportedError:
+            rows = self.to_arrow()
+        return (connection or duckdb.default_connection()).from_arrow(rows)
 
     @property
     def stability(self) -> Stability:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import total_ordering
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from hudi_format.errors import CorruptFileError, InstantNotFoundError, MissingFileError, UnsupportedError
 from hudi_format.file_names import META_DIR
@@ -201,6 +201,9 @@ def empty_file_error(instant: Instant, table: str) -> CorruptFileError:
 
 LENGTH = 17
 _DIGITS = re.compile(r"\d+\Z")
+_FORMS = (
+    ("%Y-%m-%d", 10), ("%Y-%m-%d %H:%M", 16), ("%Y-%m-%d %H:%M:%S", 19), ("%Y-%m-%d %H:%M:%S.%f", 23)
+)  # fmt: skip
 
 
 def format_instant(moment: datetime) -> str:
@@ -231,8 +234,22 @@ def zone_of(timezone_property: str) -> tzinfo | None:
     return UTC if timezone_property.upper() == "UTC" else None
 
 
-def parse_query_instant(value: str | datetime, zone: tzinfo | None = None) -> str:
-    """Instant time of a user's time: digits, or `yyyy-MM-dd` with optional time.
+class Committed(Protocol):
+    """Result of a write, which stands for its instant."""
+
+    @property
+    def instant(self) -> str: ...
+
+
+def named_instant(value: str | Committed) -> str:
+    """Instant time of a text, or of a write's result."""
+    return value if isinstance(value, str) else str(getattr(value, "instant", value))
+
+
+def parse_query_instant(value: str | date | Committed, zone: tzinfo | None = None) -> str:
+    """Instant time of a user's time: text, a date or datetime, or the result of a write.
+
+    Text is digits, or `yyyy-MM-dd` with optional time.
 
     A datetime with a zone, and an ISO text that ends in one (`Z`, `+02:00`), is turned into the table's zone.
 
@@ -247,10 +264,18 @@ def parse_query_instant(value: str | datetime, zone: tzinfo | None = None) -> st
                 f"{value} is not within the years 1 to 9999 of the table's time zone",
                 remedy="give a time within them.",
             ) from None
+    if isinstance(value, date):
+        value = value.isoformat()
+    value = getattr(value, "instant", value)
     text = value.strip() if isinstance(value, str) else ""
     if _DIGITS.match(text) and len(text) in (14, LENGTH):
         return text
-    for pattern, length in (("%Y-%m-%d", 10), ("%Y-%m-%d %H:%M:%S", 19), ("%Y-%m-%d %H:%M:%S.%f", 23)):
+    for pattern, length in (
+        ("%Y-%m-%d", 10),
+        ("%Y-%m-%d %H:%M", 16),
+        ("%Y-%m-%d %H:%M:%S", 19),
+        ("%Y-%m-%d %H:%M:%S.%f", 23),
+    ):
         normal = text.replace("T", " ", 1)
         if len(normal) != length:
             continue

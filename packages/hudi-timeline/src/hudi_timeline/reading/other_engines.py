@@ -1,0 +1,149 @@
+"""Scans handed to other engines, which then ask for the columns and rows that they need.
+
+Polars, DuckDB and pyarrow push the columns and conditions of their queries down: into a narrower scan, which leaves
+out files and row groups as a read with these arguments does, or into pyarrow's own reading of the base files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.fs as fs
+
+from hudi_format.errors import UnsupportedError
+from hudi_format.keygen.key_generator import is_provided, kind_of
+from hudi_format.parquet.footer import open_parquet
+from hudi_timeline.reading.plan import BATCH_ROWS
+from hudi_timeline.reading.task import ReadTask
+
+if TYPE_CHECKING:
+    from hudi_timeline.reading.scan import Scan
+
+_REMEDY = "use to_arrow(), to_batches() or to_polars_lazy() of the scan; compact() leaves no log files."
+
+
+class NarrowedReads:
+    """The part of pyarrow's dataset interface that Polars calls, over a scan of any kind."""
+
+    def __init__(self, scan: Scan) -> None:
+        self._scan = scan
+        self.schema = scan.schema
+
+    def to_batches(
+        self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None,
+        batch_size: int = BATCH_ROWS,
+    ) -> Iterator[pa.RecordBatch]:  # fmt: skip
+        with self._scan.narrowed(columns, filter).to_batches(batch_size) as reader:
+            yield from reader
+
+    def to_table(
+        self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None, **_: object
+    ) -> pa.Table:
+        return self._scan.narrowed(columns, filter).to_arrow()
+
+    def head(
+        self, num_rows: int, columns: Sequence[str] | None = None, filter: pc.Expression | None = None,
+        **_: object,
+    ) -> pa.Table:  # fmt: skip
+        return self._scan.narrowed(columns, filter).head(num_rows)
+
+
+class _TableFiles(fs.FileSystemHandler):  # type: ignore[misc]
+    """File system of a table's storage, read-only; it keeps the scan, for which cleanings spare files."""
+
+    def __init__(self, scan: Scan) -> None:
+        self.scan = scan
+
+    def get_type_name(self) -> str:
+        return "hudi"
+
+    def normalize_path(self, path: str) -> str:
+        return path
+
+    def open_input_file(self, path: str) -> pa.NativeFile:
+        return self.scan.storage.open_input(path)
+
+    open_input_stream = open_input_file
+
+    def get_file_info(self, paths: Sequence[str]) -> list[fs.FileInfo]:
+        out = []
+        for path in paths:
+            found = self.scan.storage.info(path)
+            kind = fs.FileType.NotFound if found is None else fs.FileType.File
+            out.append(fs.FileInfo(path, kind, size=None if found is None else found.size))
+        return out
+
+    def _refuse(self, *_: object, **__: object) -> Any:
+        raise UnsupportedError("the files of a table are written by the table alone", remedy="use HudiTable.")
+
+    get_file_info_selector = create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = (
+        _refuse
+    )
+    delete_file = move = copy_file = open_output_stream = open_append_stream = _refuse
+
+
+def dataset_of(scan: Scan) -> ds.Dataset:
+    """The scan as a pyarrow dataset of its base files.
+
+    Raises:
+        UnsupportedError: rows that are not in the files as they are: merged, renamed or taken from paths.
+    """
+    tasks = scan.plan_files()
+    format = ds.ParquetFileFormat()
+    files = fs.PyFileSystem(_TableFiles(scan))
+    fragments, filters = [], []
+    for task in tasks:
+        if not isinstance(task, ReadTask) or task.logs is not None or not task.path.endswith(".parquet"):
+            raise _refused(scan, "changes and rows of log files are merged while they are read")
+        if task.reading is not None or task.source is not None:
+            raise _refused(scan, "columns are read by their ids, or from the files of a bootstrap")
+        if task.constants is not None and not _paths_are_values(scan):
+            raise _refused(scan, "values come from partition paths, which have them in another form")
+        _check_types(scan, task)
+        fragments.append(
+            format.make_fragment(task.path, filesystem=files, file_size=max(task.size, 0) or None)
+        )
+        filters.append(task.filter)
+    schema = (
+        pa.schema([*scan.schema, *(f for f in tasks[0].needed if f.name not in scan.schema.names)])
+        if tasks
+        else scan.schema
+    )
+    made = ds.FileSystemDataset(fragments, schema, format, filesystem=files)
+    asked = {str(f): f for f in filters}
+    if len(asked) > 1:
+        raise _refused(scan, "each file has other rows of the range")
+    (filter,) = asked.values() or (None,)
+    return made if filter is None else made.filter(filter)
+
+
+def _refused(scan: Scan, why: str) -> UnsupportedError:
+    return UnsupportedError(f"this scan is no dataset of files: {why}", table=scan.table_uri, remedy=_REMEDY)
+
+
+def _paths_are_values(scan: Scan) -> bool:
+    # Other key generators write dates in patterns.
+    name = scan.snapshot.config.keygen_class
+    return name is None or (is_provided(name) and kind_of(name) in ("SIMPLE", "COMPLEX", "NON_PARTITION"))
+
+
+def _check_types(scan: Scan, task: ReadTask) -> None:
+    """Refuse a file that has another type for a column than the table has now."""
+    file = open_parquet(scan.storage, task.path)
+    try:
+        own: pa.Schema = file.schema_arrow
+    finally:
+        file.close(force=True)
+    for field in task.needed:
+        index = own.get_field_index(field.name)
+        if index < 0 and task.constants is not None and field.name in task.constants.schema.names:
+            raise _refused(scan, f"column {field.name} is in the partition paths alone")
+        if index >= 0 and own.field(index).type != field.type:
+            raise _refused(scan, f"{task.path} has column {field.name} as {own.field(index).type}")
+
+
+__all__ = ["NarrowedReads", "dataset_of"]

@@ -1,0 +1,183 @@
+"""Scans that Polars, DuckDB and pyarrow query: the same rows, and nothing read that the query does not need."""
+
+import datetime
+import pickle
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pytest
+
+from hudi_format.errors import InstantNotFoundError, MissingColumnError, UnsupportedError
+from hudi_timeline import HudiTable, read_hudi, scan_hudi, write_hudi
+from hudi_timeline.reading.scan import Scan
+
+CITIES = ("oslo", "pune", "rome")
+ROWS = [{"id": n, "city": CITIES[n % 3], "fare": n / 2 if n % 5 else None} for n in range(90)]
+COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
+
+
+def made(path, table_type=COW):
+    write_hudi(path, ROWS, key="id", partition_by="city", table_type=table_type)
+    write_hudi(path, [{"id": 3, "city": "oslo", "fare": 100.0}])
+    return HudiTable.open(path)
+
+
+@pytest.fixture(scope="module", params=[COW, MOR])
+def table(request, tmp_path_factory):
+    return made(tmp_path_factory.mktemp("engines") / "t", request.param)
+
+
+@pytest.fixture
+def narrowed(monkeypatch):
+    """Columns and filters that scans were narrowed to."""
+    seen = []
+    plain = Scan.narrowed
+
+    def narrowed(scan, columns, filter):
+        found = plain(scan, columns, filter)
+        seen.append((found.schema.names, filter is not None, found.files.num_rows))
+        return found
+
+    monkeypatch.setattr(Scan, "narrowed", narrowed)
+    return seen
+
+
+WANTED = sorted(r["id"] for r in ROWS if r["city"] == "oslo" and (r["id"] == 3 or (r["fare"] or 0) > 10))
+
+
+def test_polars_reads_only_the_columns_and_files_of_its_query(table, narrowed):
+    lazy = scan_hudi(table.uri)
+    query = lazy.filter((pl.col("city") == "oslo") & (pl.col("fare") > 10)).select("id")
+    assert sorted(query.collect()["id"].to_list()) == WANTED
+    ((names, filtered, files),) = narrowed
+    assert set(names) <= {"id", "city", "fare"}
+    assert filtered
+    assert files == 1
+    assert lazy.select(pl.len()).collect().item() == 90
+    assert lazy.head(7).collect().height == 7
+    assert set(lazy.collect_schema()) == {"id", "fare", "city"}
+    # What pyarrow has no expression for is asked afterwards.
+    odd = lazy.filter(pl.col("city").str.to_uppercase() == "OSLO").collect()
+    assert odd.height == 30
+
+
+def test_a_conditions_nulls_are_left_out_as_in_polars(table):
+    rows = pl.DataFrame(table.read(meta_columns=False))
+    fare = pl.col("fare")
+    for condition in (fare > 10, fare != 3.5, fare.is_null(), pl.col("id").is_in([1, 2])):
+        got = scan_hudi(table.uri).filter(condition).collect().sort("id")
+        assert got.equals(rows.filter(condition).sort("id").select(got.columns))
+
+
+def test_duckdb_answers_from_a_relation(table):
+    relation = table.read(meta_columns=False).to_duckdb(duckdb.connect())
+    got = relation.filter("city = 'oslo' and fare > 10").project("id").order("id").fetchall()
+    assert [n for (n,) in got] == WANTED
+    assert relation.aggregate("count(*), sum(fare)").fetchall() == [
+        (90, sum(r["fare"] or 0 for r in ROWS) - 1.5 + 100)
+    ]
+
+
+def test_a_dataset_has_the_rows_of_the_scan_or_says_why_not(table):
+    scan = table.read(filter="fare > 10")
+    if table.table_type == MOR:
+        with pytest.raises(UnsupportedError, match=r"log files.*to_arrow\(\)"):
+            scan.to_pyarrow_dataset()
+        return
+    dataset = scan.to_pyarrow_dataset()
+    assert isinstance(dataset, ds.Dataset)
+    assert dataset.to_table(columns=["id"], filter=pc.field("city") == "oslo")["id"].to_pylist() == WANTED
+    whole = dataset.to_table().select(scan.schema.names)
+    assert whole.sort_by("id").equals(scan.to_arrow().sort_by("id"))
+    assert dataset.count_rows() == scan.count()
+    with pytest.raises(UnsupportedError, match="written by the table alone"):
+        dataset.filesystem.delete_file("x")
+
+
+def test_rows_that_a_path_or_an_older_file_has_in_another_form_are_no_dataset(tmp_path):
+    keygen = {
+        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.TimestampBasedKeyGenerator",
+        "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+        "hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd",
+    }
+    write_hudi(tmp_path / "p", [{"id": 1, "at": 0}], key="id", partition_by="at", options=keygen)
+    with pytest.raises(UnsupportedError, match="partition paths"):
+        read_hudi(tmp_path / "p").to_pyarrow_dataset()
+    write_hudi(tmp_path / "w", [{"id": 1, "p": "a", "v": 1}], key="id", partition_by="p")
+    wide = {"hudi.write.types": "data"}
+    write_hudi(tmp_path / "w", [{"id": 2, "p": "b", "v": 1.5}], options=wide)
+    with pytest.raises(UnsupportedError, match="column v as int64"):
+        read_hudi(tmp_path / "w").to_pyarrow_dataset()
+    rows = read_hudi(tmp_path / "w").to_duckdb(duckdb.connect()).order("id").project("v").fetchall()
+    assert rows == [(1.0,), (1.5,)]
+    assert sorted(scan_hudi(tmp_path / "w").select("v").collect()["v"].to_list()) == [1.0, 1.5]
+
+
+def test_an_empty_table_is_one_for_every_engine(tmp_path):
+    table = HudiTable.create(tmp_path / "t", ROWS, record_keys="id")
+    assert scan_hudi(table.uri).collect().height == 0
+    assert table.read().to_pyarrow_dataset().count_rows() == 0
+    assert table.read().to_duckdb(duckdb.connect()).fetchall() == []
+    assert table.head().num_rows == 0
+
+
+# --- a scan itself -----------------------------------------------------------------------------------------
+
+
+def test_a_scan_is_looked_at_by_familiar_names(table):
+    scan = table.read(["id", "fare"], "city = 'oslo'")
+    assert len(scan) == scan.count() == 30
+    assert scan
+    assert list(next(iter(scan))) == ["id", "fare"]
+    assert sum(1 for _ in scan) == 30
+    assert scan.head(4).num_rows == scan.limit(4).num_rows == 4
+    assert scan.head(0).num_rows == 0
+    assert scan.head(1000).num_rows == 30
+    assert scan.select("id").schema.names == ["id"]
+    assert scan.select(["city", "id"]).to_arrow()["city"].unique().to_pylist() == ["oslo"]
+    assert len(scan.narrowed(None, "fare > 10")) == len(WANTED)
+    with pytest.raises(MissingColumnError, match="'fares'"):
+        scan.select("fares")
+    with pytest.raises(ValueError, match="below 0"):
+        scan.head(-1)
+    assert pickle.loads(pickle.dumps(scan.select("id"))).count() == 30
+    assert pl.DataFrame(scan).height == 30
+    assert duckdb.sql("select count(*) from scan").fetchall() == [(30,)]
+    frame = scan.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+    assert str(frame["id"].dtype) == "Int64"
+
+
+def test_a_table_is_looked_at_by_familiar_names(table):
+    assert table.count() == 90
+    assert table.count("city = 'oslo'") == 30
+    assert table.head(3).num_rows == 3
+    assert set(table.to_pandas("id").columns) == {"id"}
+    assert table.to_polars(filter="city = 'rome'").height == 30
+    history = table.history()
+    assert history["instant"].to_pylist() == sorted(history["instant"].to_pylist(), reverse=True)
+    assert history.num_rows == 2
+    assert table.history(1)["operation"].to_pylist() == ["UPSERT"]
+
+
+def test_results_and_dates_stand_for_moments(tmp_path):
+    path = tmp_path / "t"
+    first = write_hudi(path, ROWS[:3], key="id")
+    second = write_hudi(path, ROWS[3:5])
+    table = HudiTable.open(path)
+    assert table.read(as_of=first).count() == 3
+    assert table.read_incremental(first).count() == 2
+    tomorrow = datetime.date.today() + datetime.timedelta(days=1)
+    assert table.read(as_of=tomorrow).count() == 5
+    assert table.read(as_of=f"{tomorrow} 00:00").count() == 5
+    with pytest.raises(InstantNotFoundError):
+        table.read(as_of=7)
+    assert table.savepoint(first) == first.instant
+    table.delete_savepoint(first)
+    assert table.vacuum(dry_run=True).plan.count == table.clean(dry_run=True).plan.count
+    assert table.rollback(second, dry_run=True).undone == (second.instant,)
+    table.restore(first)
+    assert table.count() == 3
