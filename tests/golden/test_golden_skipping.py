@@ -2,6 +2,7 @@
 
 import datetime
 import random
+import warnings
 import zipfile
 
 import pyarrow as pa
@@ -9,6 +10,9 @@ import pyarrow.compute as pc
 import pytest
 from golden_tables import AS_OF, ROOT, golden
 
+from hudi_index.metadata_table.records import schema_of
+from hudi_timeline.metadata_table.reader import MetadataTable
+from hudi_timeline.reading import point_lookup
 from hudi_timeline.table import HudiTable
 
 BY_INDEXES = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"}
@@ -241,3 +245,111 @@ def test_statistics_of_other_files_leave_out_none_of_the_tables(tmp_path):
         file.write_bytes(stranger.read_bytes())  # an HFile, with none of the keys
     with pytest.warns(UserWarning, match="no file is left out"):
         assert check(read, "others", 6) == 0
+
+
+# --- look-ups of keys -----------------------------------------------------------------------------------
+
+RECORD_INDEX = [
+    t for v in ("v6", "v8", "v9") for t in golden(v, "record_index", "mdt_all_indexes") if has_indexes(t)
+]
+THROUGH = {"hoodie.metadata.enable": "true"}
+
+
+@pytest.mark.req("NEW-26", "QR-12", "MT-08")
+@pytest.mark.parametrize("table", RECORD_INDEX, ids=str)
+def test_look_ups_of_keys_agree_with_scans(opened, table, monkeypatch):
+    read = opened(table)
+    assert "record_index" in read.config.metadata_partitions
+    every = read.read().to_arrow()
+    keys = every.column("_hoodie_record_key").to_pylist()
+    absent = [f"{key}~" for key in keys] + ["", "none"]
+    assert in_order(read.get(keys + absent, options=THROUGH)) == in_order(every)
+    assert in_order(read.get(absent, options=THROUGH)) == []
+    opens = []
+    monkeypatch.setattr(point_lookup, "_may_hold", lambda *_: opens.append(_) or False)
+    for key in keys[:6]:
+        (row,) = read.get([key], options=THROUGH).to_pylist()
+        assert repr(row) in in_order(every.filter(pc.field("_hoodie_record_key") == key))
+        if table.meta["partition_fields"]:
+            (again,) = read.get(
+                [key], partitions=[row["_hoodie_partition_path"]], options=THROUGH
+            ).to_pylist()
+            assert again == row
+    assert not opens  # no footer was asked: the index named the file
+    read.get(keys[:1], options={**THROUGH, "hoodie.enable.data.skipping": "false"})
+    assert opens
+
+
+@pytest.mark.req("NEW-26")
+@pytest.mark.parametrize("table", RECORD_INDEX, ids=str)
+def test_an_index_that_disagrees_is_found_out_and_the_rows_are_right(opened, table, monkeypatch):
+    read = opened(table)
+    every = read.read().to_arrow()
+    keys = every.column("_hoodie_record_key").to_pylist()
+    right = MetadataTable.lookup
+
+    def wrong(self, partition, wanted):
+        """The location of each key is that of the next one."""
+        found = right(self, partition, wanted).combine_chunks()
+        column = found.column("recordIndexMetadata").combine_chunks()
+        turned = column.take(pa.array([(n + 1) % len(column) for n in range(len(column))]))
+        return found.set_column(2, found.schema.field(2), turned)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MetadataTable, "lookup", wrong)
+        for start in range(0, len(keys), 7):
+            some = keys[start : start + 7]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = read.get(some, options=THROUGH)
+            assert in_order(found) == in_order(every.filter(pc.field("_hoodie_record_key").isin(some)))
+        one, other = (
+            group.column("_hoodie_record_key")[0].as_py()
+            for group in (
+                every.filter(pc.field("_hoodie_partition_path") == p) for p in _two_partitions(every)
+            )
+        )
+        with pytest.warns(UserWarning, match="the record index names files for 2 keys that are not in them"):
+            assert read.get([one, other], options=THROUGH).num_rows == 2
+        patched.setattr(MetadataTable, "lookup", lambda *a: right(*a).slice(0, 0))  # it has no key
+        assert in_order(read.get(keys, options=THROUGH)) == in_order(every)
+
+
+def _two_partitions(rows):
+    found = sorted(set(rows.column("_hoodie_partition_path").to_pylist()))
+    assert len(found) > 1
+    return found[:2]
+
+
+def test_look_ups_go_on_without_an_index_that_cannot_be_read(tmp_path):
+    path = of("v6", tmp_path)
+    read = HudiTable.open(str(path))
+    every = read.read().to_arrow()
+    damaged(path, "record_index")
+    keys = every.column("_hoodie_record_key").to_pylist()
+    with pytest.warns(UserWarning, match="the record index cannot be used"):
+        assert in_order(read.get(keys, options=THROUGH)) == in_order(every)
+
+
+def test_an_earlier_state_is_not_asked_of_the_index(opened):
+    (table,) = golden("v6", "record_index")
+    read = opened(table)
+    for question in table.questions(AS_OF):
+        every = read.read(as_of=question.instant).to_arrow()
+        keys = every.column("_hoodie_record_key").to_pylist()
+        assert in_order(read.get(keys, as_of=question.instant, options=THROUGH)) == in_order(every)
+
+
+def test_of_a_table_that_has_changed_the_index_is_not_believed(tmp_path, monkeypatch):
+    """A writer completes something between the snapshot and the look at the index."""
+    path = of("v6", tmp_path, "record_index")
+    read = HudiTable.open(str(path))
+    every = read.read().to_arrow()
+    keys = every.column("_hoodie_record_key").to_pylist()
+    monkeypatch.setattr(MetadataTable, "is_current", lambda self: False)
+    monkeypatch.setattr(
+        MetadataTable, "lookup", lambda self, partition, _: schema_of(partition).empty_table()
+    )
+    assert in_order(read.get(keys, options=THROUGH)) == in_order(every)
+    by_key = pc.field("_hoodie_record_key") == keys[0]
+    assert read.read(filter=by_key, options=BY_INDEXES).count() == 1

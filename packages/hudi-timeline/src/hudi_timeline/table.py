@@ -325,25 +325,29 @@ class HudiTable:
         return convert(open_snapshot(self._storage, commits=self._commits), checkpoint, order=order, to=to)
 
     def get(
-        self, keys: Keys, *, partitions: Sequence[str] | None = None, as_of: Moment | None = None
-    ) -> pa.Table:
+        self, keys: Keys, *, partitions: Sequence[str] | None = None, as_of: Moment | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> pa.Table:  # fmt: skip
         """Newest rows with the given record keys; unknown keys give none.
 
         Key ranges and bloom filters in footers tell which files need not be read; in a table without meta columns the
-        key columns do.  Of a merge-on-read table logs are looked through.
+        key columns do.  Of a merge-on-read table logs are looked through.  With `hoodie.metadata.enable=true` the
+        record index tells the one file of each key that it has, of the newest state.
 
         Args:
             keys: record keys as text (`_hoodie_record_key`), values of the record key column, where there is one, or
                 rows that hold the record key columns: a table or a list of dicts.
             partitions: paths of the partitions to look in; None for all.
             as_of: the rows as they were at that time.
+            options: as of `read`.
 
         Raises:
             MissingColumnError: a table without one of the record key columns.  Others as `read`.
         """
         from hudi_timeline.reading.point_lookup import newest_rows
 
-        return newest_rows(partial(self.read, as_of=as_of), self._storage, keys, partitions, self._commits)
+        scan_of = partial(self.read, as_of=as_of)
+        return newest_rows(scan_of, self._storage, keys, partitions, self._commits, options)
 
     def check_merge(
         self, merge: str | Mapping[str, str] | MergeFunction | None = None, *, payload: str | None = None,

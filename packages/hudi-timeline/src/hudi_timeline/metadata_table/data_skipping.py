@@ -24,14 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.errors import (
-    CorruptFileError,
-    HudiError,
-    MissingFileError,
-    NotAHudiTableError,
-    SchemaError,
-    UnsupportedError,
-)
+from hudi_format.errors import CorruptFileError, HudiError
 from hudi_format.model import BaseFile, FileSlice, LogFile
 from hudi_format.parquet.row_group_filter import all_of, equals, may_match
 from hudi_format.schema.meta_fields import RECORD_KEY
@@ -43,7 +36,7 @@ from hudi_index.metadata_table.keys import BLOOM_FILTERS, COLUMN_STATS, PARTITIO
 from hudi_index.metadata_table.merger import STATS
 from hudi_timeline.file_system_view.bucket_files import fixed_values
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.metadata_table.reader import MetadataTable
+from hudi_timeline.metadata_table.reader import UNUSABLE, MetadataTable
 
 # Below so many files their records are looked up one by one; else all of a column are read.
 _LOOKED_UP = 1000
@@ -51,8 +44,6 @@ _LOOKED_UP = 1000
 _MOST_BLOOMS = 256
 # Each float column is asked for three times, see `_cases`.
 _MOST_FLOATS = 2
-# An index that cannot be used; all else is the caller's.
-_UNUSABLE = (CorruptFileError, MissingFileError, NotAHudiTableError, SchemaError, UnsupportedError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +109,7 @@ class DataSkipping:
         try:
             table = MetadataTable.of(self.snapshot)
             found = self._of(table, slices, logged_by)
-        except _UNUSABLE as e:
+        except UNUSABLE as e:
             return Skipped(warnings=(_unusable(self.snapshot, e),))
         return Skipped(found)
 

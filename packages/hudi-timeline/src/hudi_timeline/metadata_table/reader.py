@@ -18,7 +18,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from hudi_format.errors import CorruptFileError, UnsupportedError
+from hudi_format.errors import (
+    CorruptFileError,
+    MissingFileError,
+    NotAHudiTableError,
+    SchemaError,
+    UnsupportedError,
+)
 from hudi_format.log.scanner import BlockScope
 from hudi_format.model import FileSlice, VisibleInstants
 from hudi_format.storage.open import open_beside
@@ -197,6 +203,9 @@ class MetadataTable:
         return same and now.config.metadata_partitions == self.partitions
 
 
+# An index that cannot be used; all else is the caller's.
+UNUSABLE = (CorruptFileError, MissingFileError, NotAHudiTableError, SchemaError, UnsupportedError)
+
 REBUILD = (
     "run `hudi verify --deep` for what is wrong; a write with hoodie.metadata.enable=false takes the metadata table "
     "away, and Apache Hudi builds it again."
@@ -207,4 +216,4 @@ def _states(timeline: Timeline) -> Mapping[tuple[str, str], bool]:
     return {(i.time, i.action): i.completed for i in timeline.instants}
 
 
-__all__ = ["REBUILD", "MetadataTable", "trusted_scope"]
+__all__ = ["REBUILD", "UNUSABLE", "MetadataTable", "trusted_scope"]

@@ -1,4 +1,7 @@
-"""Rows by record key; footers rule out files without reading them.
+"""Rows by record key; an index of keys, or footers, rule out files without reading them.
+
+What the record index says is looked at in the file that it names: a key that is not there, or that the index does not
+have, is looked for as if there were no index.
 
 Source: spec "Base files", section 3: a file can be left out if a key is outside its key range or its bloom
 filter says no.
@@ -6,8 +9,10 @@ filter says no.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias, cast
 
 import pyarrow as pa
@@ -23,12 +28,17 @@ from hudi_format.schema.evolution import as_stored, conform
 from hudi_format.schema.exact import Exact
 from hudi_format.schema.fit import fit, in_table_types, stored_types
 from hudi_format.schema.input_rows import as_reader
-from hudi_format.schema.meta_fields import RECORD_KEY
+from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.parallel import side_by_side
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.footer_index import MAYBE, BloomIndex
+from hudi_index.metadata_table.keys import RECORD_INDEX
+from hudi_index.metadata_table.records import locations
 from hudi_timeline import metadata_config
 from hudi_timeline.file_system_view.snapshot import CommitCache, open_snapshot
+from hudi_timeline.metadata_table.reader import UNUSABLE, MetadataTable
+from hudi_timeline.options.read_config import parse_read_options
+from hudi_timeline.options.read_options import DATA_SKIPPING
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.reading.task import ReadTask, read_whole
 from hudi_timeline.table_config import TableConfig, load
@@ -46,14 +56,24 @@ def newest_rows(
     keys: Keys,
     partitions: Sequence[str] | None = None,
     commits: CommitCache | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> pa.Table:
-    """`look_up` on a newer snapshot where cleaning removed files of the first."""
+    """`look_up` on a newer snapshot where cleaning removed files of the first.
+
+    Args:
+        options: of the read; they say whether the record index is asked.
+    """
+    asked = parse_read_options(options or {})
+    by_index = bool(asked.metadata_enable) and asked.data_skipping is not False
+    if options is not None:
+        # The keys that an index does not have are looked for in all files.
+        scan_of = partial(scan_of, options={**options, DATA_SKIPPING: "false"})
     config = load(storage)
     looks_left = LOOKS
     while True:
         schema = open_snapshot(storage, commits=commits).schema
         try:
-            return look_up(scan_of, storage, config, schema, keys, partitions)
+            return look_up(scan_of, storage, config, schema, keys, partitions, by_index=by_index)
         except StaleSnapshotError:
             if not looks_left:
                 raise
@@ -67,6 +87,8 @@ def look_up(
     schema: pa.Schema,
     keys: Keys,
     partitions: Sequence[str] | None = None,
+    *,
+    by_index: bool = False,
 ) -> pa.Table:
     """Newest rows with the given record keys.
 
@@ -75,6 +97,7 @@ def look_up(
         schema: the table's, without meta columns.
         keys: record keys as text, values of the one key column, or rows with the key columns.
         partitions: paths of the partitions to look in; None for all.
+        by_index: ask the metadata table's record index, where it has a complete one.
 
     Raises:
         MissingColumnError, RecordKeyError: `keys` are rows without key columns, or with a null in one.
@@ -92,9 +115,53 @@ def look_up(
         tasks = [t for t in tasks if t.partition in asked]
     if not len(wanted) or not tasks:
         return find.schema.empty_table()
+    found: list[pa.Table] = []
+    if by_index and find.scan is not None:
+        found = _located_rows(find.scan, wanted, tasks)
+        wanted = _without(wanted, found)
+        tasks = [replace(t, filter=pc.field(RECORD_KEY).isin(wanted)) for t in tasks] if len(wanted) else []
+        find = _finder_by_footers(find.scan, storage, wanted)
     looked = side_by_side(find.rows, tasks, THREADS, "hudi-get")
-    found = [t for t in looked if t is not None and t.num_rows]
+    found += [t for t in looked if t is not None and t.num_rows]
     return pa.concat_tables(found) if found else find.schema.empty_table()
+
+
+def _without(wanted: pa.Array, found: Sequence[pa.Table]) -> pa.Array:
+    """The keys of which no row was found."""
+    keys = [c.cast(pa.string()) for t in found for c in t.column(RECORD_KEY).chunks]
+    return wanted.filter(pc.invert(pc.is_in(wanted, pa.concat_arrays(keys)))) if keys else wanted
+
+
+def _located_rows(scan: Scan, wanted: pa.Array, tasks: Sequence[ReadTask]) -> list[pa.Table]:
+    """Rows in the file groups that the record index names; [] where it cannot be used."""
+    snapshot = scan.snapshot
+    if RECORD_INDEX not in snapshot.config.metadata_partitions or snapshot.as_of is not None:
+        return []
+    try:
+        table = MetadataTable.of(snapshot)
+        places = [p for b in table.lookup(RECORD_INDEX, wanted).to_batches() for p in locations(b)]
+    except UNUSABLE as e:
+        warnings.warn(f"{snapshot.storage.uri}: the record index cannot be used: {e}", stacklevel=4)
+        return []
+    if not table.is_current():
+        return []
+    known = {t.partition for t in tasks}
+    groups = {(p.partition, p.file_id) for p in places}
+    chosen = [t for t in tasks if (t.partition, t.file_id) in groups]
+    found = [t for t in side_by_side(read_whole, chosen, THREADS, "hudi-get") if t.num_rows]
+    there = {
+        (key, row) for t in found for key, row in zip(
+            t.column(RECORD_KEY).to_pylist(), t.column(PARTITION_PATH).to_pylist(), strict=True
+        )
+    }  # fmt: skip
+    lost = sorted(p.key for p in places if p.partition in known and (p.key, p.partition) not in there)
+    if lost:
+        warnings.warn(
+            f"{snapshot.storage.uri}: the record index names files for {len(lost)} keys that are not in them, such as "
+            f"{lost[0]!r}; they are looked for in all files. Run `hudi verify --deep`.",
+            stacklevel=4,
+        )
+    return found
 
 
 @dataclass(frozen=True)
@@ -104,25 +171,15 @@ class _Finder:
     schema: pa.Schema
     tasks: list[ReadTask]
     rows: Callable[[ReadTask], pa.Table | None]
+    scan: Scan | None = None
+    """Where rows have their keys."""
 
 
 def _finder(
     scan_of: Callable[..., Scan], storage: Storage, config: TableConfig, schema: pa.Schema, wanted: pa.Array
 ) -> _Finder:
     if config.populate_meta_fields:
-        index = BloomIndex(wanted)
-
-        def rows(task: ReadTask) -> pa.Table | None:
-            # Footers of ORC files say nothing that can be read here.
-            if task.path.endswith(".parquet") and not _may_hold(storage, task.path, index):
-                if task.logs is None:
-                    return None
-                # The footer says nothing about the keys in a slice's logs; without the base file they are cheap.
-                task = replace(task, path="")
-            return read_whole(task)
-
-        scan = scan_of(filter=pc.field(RECORD_KEY).isin(wanted))
-        return _Finder(scan.schema, _read_tasks(scan), rows)
+        return _finder_by_footers(scan_of(filter=pc.field(RECORD_KEY).isin(wanted)), storage, wanted)
 
     # Virtual keys: the key columns alone say which files to read.
     spec = metadata_config.key_spec(config) if metadata_config.is_one(config) else config.record_key_spec()
@@ -141,6 +198,21 @@ def _finder(
         return every.filter(pc.is_in(record_keys(every, spec), wanted))
 
     return _Finder(scan.schema, _read_tasks(scan), rows_of)
+
+
+def _finder_by_footers(scan: Scan, storage: Storage, wanted: pa.Array) -> _Finder:
+    index = BloomIndex(wanted)
+
+    def rows(task: ReadTask) -> pa.Table | None:
+        # Footers of ORC files say nothing that can be read here.
+        if task.path.endswith(".parquet") and not _may_hold(storage, task.path, index):
+            if task.logs is None:
+                return None
+            # The footer says nothing about the keys in a slice's logs; without the base file they are cheap.
+            task = replace(task, path="")
+        return read_whole(task)
+
+    return _Finder(scan.schema, _read_tasks(scan), rows, scan)
 
 
 def _typed_condition(config: TableConfig, schema: pa.Schema, wanted: pa.Array) -> pc.Expression | None:
