@@ -79,8 +79,13 @@ class LogsOfApache(engines.ApacheHudi):
         return of_index()
 
     def compaction(self) -> None:
+        every = "hoodie.compact.inline.max.delta.commits=1"
         for what in ("schedule", "run"):
-            self.spark.sql(f"CALL run_compaction(op => '{what}', path => '{self.path}')").collect()
+            self.spark.sql(
+                f"CALL run_compaction(op => '{what}', path => '{self.path}', options => '{every}')"
+            ).collect()
+        if not list(Path(self.path, ".hoodie").glob("*.commit")):
+            raise SystemExit("Apache Hudi compacted nothing")
 
 
 class LogsWithoutJvm(engines.Ours):

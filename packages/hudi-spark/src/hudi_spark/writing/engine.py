@@ -50,9 +50,12 @@ from hudi_spark.writing.key_lookup import ROW_ID, Lookup, one_per_key
 from hudi_spark.writing.stored_keys import FILE_ID, file_id, stored_keys
 from hudi_spark.writing.validation import SparkQueries, SparkScreened, spark_queries
 from hudi_spark.writing.write_tasks import (
+    BUCKET,
     STATUS_DDL,
     AddKeys,
+    UnwrittenPathError,
     WriteBuckets,
+    WriteNewBuckets,
     WriteStream,
     key_columns,
     statuses,
@@ -101,6 +104,7 @@ class SparkEngine:
 
     name = "spark"
     types = DATA
+    streams_buckets = True
 
     def __init__(self, data: DataFrame, hadoop: Mapping[str, str] | None = None) -> None:
         """Engine for one frame.
@@ -364,10 +368,34 @@ class SparkEngine:
         return self._write(placed, WriteBuckets(context, routing.buckets))
 
     def write_stream(self, data: DataFrame, task: PrepareTask, context: WriteContext) -> list[WriteStat]:
+        if task.bucket is not None:
+            try:
+                return self._stream_buckets(data, task, context, task.bucket, by_kernels=False)
+            except (
+                UnwrittenPathError
+            ):  # what was written until then is not in the commit, and so removed before it
+                return self._stream_buckets(data, task, context, task.bucket, by_kernels=True)
         stored = (RECORD_KEY, PARTITION_PATH) if task.stored_keys else ()
         present = [n for n in (*task.schema.names, *stored) if n in data.columns]
         rows = ordered(data.select(*(_quoted(n) for n in present)), task)
         return self._write(rows, WriteStream(context, task))
+
+    def _stream_buckets(
+        self,
+        data: DataFrame,
+        task: PrepareTask,
+        context: WriteContext,
+        index: BucketIndex,
+        *,
+        by_kernels: bool,
+    ) -> list[WriteStat]:
+        rows = _keyed(data, task, by_kernels=by_kernels)
+        wanted = [_quoted(n) for n in context.row_schema().names if n in rows.columns]
+        # A missing path or key gives null, which the worker sees.
+        keyed = rows.select(F.concat(_digits(index), PARTITION_PATH).alias(BUCKET), *wanted)
+        asked = () if task.order.tasks is None else (task.order.tasks,)
+        together = keyed.repartition(*asked, BUCKET).sortWithinPartitions(BUCKET)
+        return self._write(together, WriteNewBuckets(context, task))
 
     def _write(self, rows: DataFrame, worker: Worker) -> list[WriteStat]:
         with self._large_batches():

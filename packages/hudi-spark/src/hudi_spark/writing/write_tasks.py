@@ -26,15 +26,18 @@ from hudi_format.errors import (
     UnsupportedError,
 )
 from hudi_format.file_slice.writer import RowCounter
+from hudi_format.keygen.partition_path import check_safe, null_text_error
 from hudi_format.keygen.record_keys import made_up_keys, partition_paths, record_keys
 from hudi_format.model import WriteStat
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from hudi_index.bucket import new_bucket_file_id
+from hudi_spark.writing.key_columns import refused_field
 from hudi_timeline.services.compaction.slice_tasks import CompactionTask, run_task
 from hudi_timeline.writing.bulk_insert import write_stream
 from hudi_timeline.writing.engine import PrepareTask
 from hudi_timeline.writing.local_engine import check_ordering
-from hudi_timeline.writing.tasks import Bucket, TaskToken, WriteContext, as_written
+from hudi_timeline.writing.tasks import CREATE, Bucket, TaskToken, WriteContext, as_written
 from hudi_timeline.writing.workers import write_bucket
 
 BUCKET = "_hudi_bucket"
@@ -98,7 +101,7 @@ class WriteBuckets:
                     if bucket != number:
                         if parts:
                             yield self._write(number, parts, token, counter)
-                        number, parts = bucket, []
+                        number, parts = int(bucket), []
                     parts.append(as_written(rows, schema))
             if parts:
                 yield self._write(number, parts, token, counter)
@@ -112,7 +115,7 @@ class WriteBuckets:
         return _status(STATS, write_bucket(self.context, self.buckets[number], rows, token, counter))
 
 
-def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.Table]]:
+def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int | str, pa.Table]]:
     """Rows of a batch by runs of one bucket, without the bucket column."""
     if batch.num_rows == 0:
         return
@@ -123,6 +126,59 @@ def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.Table]]:
     for bucket, end in zip(ends.values.to_pylist(), ends.run_ends.to_pylist(), strict=True):
         yield bucket, table.slice(start, end - start)
         start = end
+
+
+class UnwrittenPathError(PartitionPathError):
+    """A partition path that Spark's expression does not make: the kernels must make all of them."""
+
+
+@dataclass(frozen=True)
+class WriteNewBuckets:
+    """Worker of a bulk insert into buckets: each run of one `BUCKET` becomes a file group.
+
+    `BUCKET` is here the bucket in eight digits, followed by the partition path; no other task has rows of it.
+    """
+
+    context: WriteContext
+    task: PrepareTask
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        token, counter = current_token(), RowCounter()
+        schema = self.context.row_schema()
+        of, parts = "", list[pa.Table]()
+        try:
+            for batch in batches:
+                self._check(batch)
+                for bucket, rows in _runs(batch):
+                    if bucket != of:
+                        if parts:
+                            yield self._write(of, parts, token, counter)
+                        of, parts = str(bucket), []
+                    parts.append(as_written(rows, schema))
+            if parts:
+                yield self._write(of, parts, token, counter)
+        except _FINAL as e:
+            yield _status(ERROR, e.at(table=self.context.storage.uri, instant=self.context.instant))
+
+    def _check(self, batch: pa.RecordBatch) -> None:
+        keys = batch.column(batch.schema.get_field_index(RECORD_KEY))
+        if keys.null_count:
+            fields = ", ".join(repr(f) for f in self.task.key_spec.key_fields) or RECORD_KEY
+            raise RecordKeyError(
+                f"the record key ({fields}) is null or empty in {keys.null_count:,} of {batch.num_rows:,} rows",
+                remedy="fill the columns, or omit these rows.",
+                columns=list(self.task.key_spec.key_fields),
+            )
+        if batch.column(batch.schema.get_field_index(BUCKET)).null_count:
+            raise UnwrittenPathError("a partition path is not made by Spark's expression")
+        check_ordering(batch, self.task)
+
+    def _write(self, of: str, parts: list[pa.Table], token: TaskToken, counter: RowCounter) -> pa.RecordBatch:
+        rows, partition = pa.concat_tables(parts), check_safe(of[8:])
+        if not self.task.stored_keys and (field := refused_field(partition, self.task.key_spec)) is not None:
+            raise null_text_error(field, rows.num_rows, rows.num_rows)
+        bucket = Bucket(0, partition, CREATE, new_bucket_file_id(int(of[:8])).removesuffix("-0"))
+        return _status(STATS, write_bucket(self.context, bucket, rows, token, counter))
 
 
 @dataclass(frozen=True)
@@ -197,7 +253,9 @@ __all__ = [
     "AddKeys",
     "CompactSlices",
     "HudiError",
+    "UnwrittenPathError",
     "WriteBuckets",
+    "WriteNewBuckets",
     "WriteStream",
     "current_token",
     "statuses",

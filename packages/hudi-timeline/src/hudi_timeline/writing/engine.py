@@ -88,6 +88,8 @@ class Engine(Protocol[D, F]):
     types: str
     """Whose types of known columns count where no option says it, `TABLE` or `DATA`: those of rows that declare their
     types may change the table's as in Apache Hudi, those that were guessed from values may not."""
+    streams_buckets: bool
+    """Whether `write_stream` makes the file groups of a bucket index too, where a partition has none yet."""
     on_progress: Callable[[int, int], None]
     """Told how much of a phase is done, and of how much, where the engine knows; from any thread."""
 
@@ -170,7 +172,8 @@ class Engine(Protocol[D, F]):
     def write_stream(self, data: D, task: PrepareTask, context: WriteContext) -> list[WriteStat]:
         """bulk_insert: evaluate, key and write in one pass, without index.
 
-        One open file per partition and task, in `task.order`.  Frees nothing and keeps nothing.
+        One open file per partition and task, in `task.order`; with a bucket index, which takes `streams_buckets`, one
+        file per bucket.  Frees nothing and keeps nothing.
         """
         ...
 

@@ -77,6 +77,7 @@ class LocalEngine:
     """Engine that runs the workers on threads of this process."""
 
     name = "python"
+    streams_buckets = False  # it holds the rows anyway
 
     def __init__(self, threads: int | None = None, *, types: str = TABLE, guessed: bool = False) -> None:
         """Args:

@@ -17,7 +17,13 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from hudi_format.errors import DuplicateKeyError, HudiError, SchemaError, TableExistsError
+from hudi_format.errors import (
+    DuplicateKeyError,
+    HudiError,
+    SchemaError,
+    TableExistsError,
+    WriteConflictError,
+)
 from hudi_format.keygen.partition_path import check_safe
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.schema.avro import to_avro
@@ -27,6 +33,7 @@ from hudi_format.storage.protocol import Storage
 from hudi_index.lookup import LookupCount, LookupTask
 from hudi_timeline import table_config
 from hudi_timeline.concurrency.running_call import RunningCall
+from hudi_timeline.file_system_view.file_slices import newest_slices_of
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
 from hudi_timeline.options import parse_write_options
 from hudi_timeline.options.write_options import DUP_POLICY
@@ -174,8 +181,7 @@ def execute(
             if data is not None:
                 with phases("evaluate"):
                     data = run.screened(engine.fitted(data, plan.input_schema, exact=plan.exact))
-            alone = not (plan.config.combine_before_insert or plan.bucket)
-            if plan.operation == "bulk_insert" and alone and not dry_run:
+            if _streams(engine, plan) and not dry_run:
                 return _bulk_insert(engine, data, run)
             if data is not None:
                 with phases("evaluate"):
@@ -365,9 +371,29 @@ def _nothing(run: _Run, warnings: tuple[str, ...] = ()) -> CommitResult:
     )  # fmt: skip
 
 
+def _streams(engine: Engine[Any, Any], plan: Plan) -> bool:
+    """Whether rows go to new files in one pass, before anything is known of them."""
+    if plan.operation != "bulk_insert" or plan.config.combine_before_insert:
+        return False
+    # A bucket that has a file group takes its new records there.
+    return plan.bucket is None or (
+        engine.streams_buckets and (plan.recreate or not _has_groups(plan.snapshot))
+    )
+
+
+def _has_groups(snapshot: TableSnapshot | None) -> bool:
+    return snapshot is not None and bool(newest_slices_of(snapshot))
+
+
 def _bulk_insert(engine: Engine[Any, Any], data: Any, run: _Run) -> CommitResult:
     with _transaction(run) as (transaction, table):
         plan = run.plan
+        if plan.bucket is not None and _has_groups(transaction.snapshot):
+            raise WriteConflictError(
+                "another writer made the table's first file groups since this bulk insert was planned",
+                table=plan.storage.uri, instant=transaction.instant,
+                remedy="run the write again; its records then go to the file groups of their buckets.",
+            )  # fmt: skip
         context = write_context(plan, transaction, table)
         transaction.inflight(None)  # Apache Hudi's row writer leaves it empty too
         with run.phases("write"):
