@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from hudi_timeline.reading.point_lookup import Keys
     from hudi_timeline.services.archival import ArchiveResult
     from hudi_timeline.services.cleaning import CleanResult
+    from hudi_timeline.services.compaction.background import BackgroundCompaction
     from hudi_timeline.services.compaction.compaction import CompactionResult
     from hudi_timeline.services.compaction.compaction_withdrawal import OperationCheck, WithdrawalResult
     from hudi_timeline.services.compaction.plan_repair import PlanRepair
@@ -520,6 +521,25 @@ class HudiTable:
         return compaction.compact(
             context, mode=mode, plan=plan, instant=instant, only_if_due=only_if_due, dry_run=dry_run, run=run
         )
+
+    def compact_in_background(
+        self, *, seconds: float = 5.0, options: Options = None, run: Runner | None = None
+    ) -> BackgroundCompaction:
+        """Compact on a thread of this process while it writes, until the result is closed.
+
+        Writes are to leave it to the thread: `hoodie.compact.inline=false`, or `hoodie.compact.schedule.inline=true`
+        to plan; else the thread plans where no write is open.
+
+        Args:
+            seconds: between two looks for what is due and what is pending.
+            options: as of `compact`.  run: as of `compact`.
+
+        Raises:
+            UnsupportedError: no merge-on-read table.
+        """
+        from hudi_timeline.services.compaction.background import BackgroundCompaction
+
+        return BackgroundCompaction(lambda: self._service(options), seconds=seconds, run=run)
 
     def unschedule_compaction(
         self, instant: str, *, partition: str | None = None, file_id: str | None = None, dry_run: bool = False,

@@ -136,7 +136,7 @@ COMPACT_SCHEDULE_INLINE = ConfigKey(
 )
 COMPACT_ASYNC = ConfigKey(
     "hoodie.datasource.compaction.async.enable", BOOLEAN, "true",
-    doc="If it is given, a write does not compact by itself: another process executes compactions (hudi compact run)."
+    doc="If it is given, a write does not compact by itself: a thread does (compact_in_background), or another process."
 )
 COMPACTION_TRIGGER = ConfigKey(
     "hoodie.compact.inline.trigger.strategy",

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from hudi_format.errors import ConcurrentWriterError, HudiError
 from hudi_format.storage.protocol import Storage
-from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.compaction_config import CompactionConfig
 from hudi_timeline.options.service_config import ServiceConfig
@@ -22,12 +21,12 @@ from hudi_timeline.services.archival import archive
 from hudi_timeline.services.archive_planner import wants_archive
 from hudi_timeline.services.cleaning import clean, wants_clean
 from hudi_timeline.services.compaction import compaction
-from hudi_timeline.services.compaction.compaction import clock_of
+from hudi_timeline.services.compaction.compaction import begun_elsewhere, clock_of
 from hudi_timeline.services.compaction.compaction_planner import is_due
 from hudi_timeline.services.compaction.slice_tasks import Runner
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.active_timeline import Timeline
-from hudi_timeline.timeline.instant import COMPACTION, DELTA_COMMIT, INFLIGHT
+from hudi_timeline.timeline.instant import COMPACTION, DELTA_COMMIT
 
 log = logging.getLogger("hudi")
 
@@ -97,7 +96,7 @@ def _compact(
         return []
     done: list[str] = []
     for instant in pending:
-        if instant.state == INFLIGHT and heartbeat.heartbeat_path(instant.time) not in _beating(context):
+        if begun_elsewhere(context, instant):
             warnings.append(
                 f"compaction {instant.time} was begun by another program, which does not say whether it is alive; "
                 f"if it is dead, run it: `hudi compact run PATH {instant.time}`"
@@ -115,10 +114,6 @@ def _compact(
             )
             done += result.executed
     return done
-
-
-def _beating(context: ServiceContext) -> set[str]:
-    return {heartbeat.heartbeat_path(t) for t in heartbeat.list_instants(context.storage)}
 
 
 def _clean_and_archive(storage: Storage, config: ServiceConfig, options: TransactionConfig) -> AfterCommit:

@@ -564,3 +564,16 @@ def test_a_write_that_overlaps_a_compaction_loses_nothing(table, monkeypatch, wh
     table.compact()
     assert content(table) == content(table, query="read_optimized") == expected
     assert table.verify(deep=True) == []
+
+
+def test_files_of_changes_that_apache_hudi_names_in_its_plan_are_passed_over(made):
+    plan = made.table.compact(mode="schedule")
+    path = made.path_of(plan.scheduled, COMPACTION, REQUESTED)
+    record = avro_files.parse(PLAN, made.storage.read(path))
+    for operation in record["operations"]:
+        operation["deltaFilePaths"] += [f"{n}.cdc" for n in operation["deltaFilePaths"]]
+    made.storage.publish(path, avro_files.render(PLAN, record))
+    assert [c.error for c in made.table.validate_compaction(plan.scheduled)] == ["", ""]
+    assert not made.table.repair_compaction(plan.scheduled).rewritten
+    assert made.table.compact(mode="execute").executed == (plan.scheduled,)
+    assert rows(made, query="read_optimized") == EXPECTED

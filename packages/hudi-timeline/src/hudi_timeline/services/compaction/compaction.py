@@ -49,7 +49,7 @@ from hudi_timeline.services.compaction.slice_tasks import (
 from hudi_timeline.services.compaction.status import CompactionStatus, compaction_status
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.action_metadata import CompactionOperation, CompactionPlan
-from hudi_timeline.timeline.instant import COMPACTION, REQUESTED, instant_path, zone_of
+from hudi_timeline.timeline.instant import COMPACTION, INFLIGHT, REQUESTED, Instant, instant_path, zone_of
 from hudi_timeline.timeline.instant_generator import new_instant
 
 log = logging.getLogger("hudi")
@@ -141,7 +141,7 @@ def compact(
         raise ValueError(f"mode is one of {', '.join(MODES)}, not {mode!r}")
     if (plan is not None and mode == EXECUTE) or (instant is not None and mode != EXECUTE):
         raise ValueError("plan goes with scheduling, and instant with mode='execute'")
-    _refuse_copy_on_write(context)
+    refuse_copy_on_write(context)
     config = config or parse_compaction_options(context.options.raw)
     executed: dict[str, tuple[WriteStat, ...]] = {}
     if not dry_run and mode != SCHEDULE:
@@ -173,7 +173,7 @@ def status(
     context: ServiceContext, config: CompactionConfig | None = None, *, now: Callable[[], float] = time.time
 ) -> CompactionStatus:
     """Status of compaction; errors as `compaction_status`, or not merge-on-read."""
-    _refuse_copy_on_write(context)
+    refuse_copy_on_write(context)
     config = config or parse_compaction_options(context.options.raw)
     return compaction_status(context.look(), config, clock_of(context, now))
 
@@ -208,7 +208,7 @@ def schedule(
     now: Callable[[], float] = time.time,
 ) -> ScheduleResult:
     """Plan a compaction and put it on the timeline; arguments and errors as `compact`."""
-    _refuse_copy_on_write(context)
+    refuse_copy_on_write(context)
     config = config or parse_compaction_options(context.options.raw)
     storage = context.storage
     if dry_run:
@@ -241,13 +241,19 @@ def schedule(
     return ScheduleResult(instant, plan)
 
 
-def _refuse_copy_on_write(context: ServiceContext) -> None:
+def refuse_copy_on_write(context: ServiceContext) -> None:
+    """Raise UnsupportedError for a table without log files."""
     if context.table.table_type != "MERGE_ON_READ":
         raise UnsupportedError(
             "a copy-on-write table has no log files to compact",
             table=context.storage.uri,
             remedy="leave it out: each of its writes makes whole base files.",
         )
+
+
+def begun_elsewhere(context: ServiceContext, pending: Instant) -> bool:
+    """Whether a compaction was begun by another program, which does not say whether it is alive."""
+    return pending.state == INFLIGHT and pending.time not in heartbeat.list_instants(context.storage)
 
 
 def clock_of(context: ServiceContext, now: Callable[[], float] = time.time) -> datetime:

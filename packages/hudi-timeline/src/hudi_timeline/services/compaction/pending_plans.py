@@ -17,7 +17,7 @@ from hudi_format.errors import (
     PartitionPathError,
     UnsupportedError,
 )
-from hudi_format.file_names import log_sort_key, parse_base_file, parse_log_file
+from hudi_format.file_names import log_sort_key, parse_base_file, parse_cdc_file, parse_log_file
 from hudi_format.keygen.partition_path import check_safe
 from hudi_format.model import BaseFile, FileSlice, LogFile, join_path
 from hudi_format.storage.protocol import FileInfo, Storage
@@ -103,6 +103,11 @@ def _checked(plan: CompactionPlan, time: str) -> CompactionPlan:
                 o, data_file=_last(o.data_file), log_files=tuple(map(_last, o.log_files)),
             ) for o in operations
         )  # fmt: skip
+    # Apache Hudi names files of changes among the logs, and passes them over when it executes the plan.
+    operations = tuple(
+        replace(o, log_files=tuple(n for n in o.log_files if parse_cdc_file(o.partition, n) is None))
+        for o in operations
+    )
     seen = set()
     for operation in operations:
         group = (operation.partition, operation.file_id)
