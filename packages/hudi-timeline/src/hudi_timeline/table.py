@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from hudi_timeline.validation.precommit import Validator
     from hudi_timeline.verify.findings import Finding
     from hudi_timeline.verify.repair import RepairPlan, RepairResult
+    from hudi_timeline.writing.computed_rows import MergeBuilder
     from hudi_timeline.writing.result import CommitResult
     from hudi_timeline.writing.writes import Rules
 
@@ -419,6 +420,37 @@ class HudiTable:
     ) -> CommitResult:  # fmt: skip
         """Replace all rows of the table; time travel still reads earlier states."""
         return self._write("insert_overwrite_table", data, options, validators, rules, schema_mode, dry_run)
+
+    def update(
+        self, set: Mapping[str, object], where: Filter = None, *, options: Options = None,
+        validators: Validators = (), dry_run: bool = False,
+    ) -> CommitResult:  # fmt: skip
+        """Set columns of the rows that pass a filter, in one commit.
+
+            trips.update({"fare": pc.multiply(pc.field("fare"), 2), "note": None}, "city = 'oslo'")
+
+        Args:
+            set: by column a Python value, or a pyarrow expression over the row's columns.
+            where: as the filter of `read`; None for all rows, which are held in memory.
+
+        Raises:
+            SchemaError: a column of keys or partitions, or a value that the column does not hold.
+            MissingColumnError: a column that the table lacks.
+            UnsupportedError: a table whose rows cannot be written as they are computed.
+        """
+        from hudi_timeline.writing.computed_rows import update
+
+        given = self._given(options)
+        return update(self.read, self._storage, set, where, given, validators, dry_run=dry_run)
+
+    def merge(self, source: object, *, options: Options = None) -> MergeBuilder:
+        """Merge of rows into the table by record key; its clauses say what becomes of them.
+
+        trips.merge(rows).when_matched_update().when_not_matched_insert().execute()
+        """
+        from hudi_timeline.writing.computed_rows import merge_builder
+
+        return merge_builder(self.read, self._storage, source, self._given(options), lambda: self.schema)
 
     def delete(
         self, rows_or_filter: object, *, options: Options = None, validators: Validators = (), dry_run: bool = False,

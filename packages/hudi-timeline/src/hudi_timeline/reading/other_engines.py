@@ -101,7 +101,7 @@ def dataset_of(scan: Scan) -> ds.Dataset:
             raise _refused(scan, "changes and rows of log files are merged while they are read")
         if task.reading is not None or task.source is not None:
             raise _refused(scan, "columns are read by their ids, or from the files of a bootstrap")
-        if task.constants is not None and not _paths_are_values(scan):
+        if task.constants is not None and not paths_are_values(scan):
             raise _refused(scan, "values come from partition paths, which have them in another form")
         _check_types(scan, task)
         fragments.append(
@@ -125,7 +125,8 @@ def _refused(scan: Scan, why: str) -> UnsupportedError:
     return UnsupportedError(f"this scan is no dataset of files: {why}", table=scan.table_uri, remedy=_REMEDY)
 
 
-def _paths_are_values(scan: Scan) -> bool:
+def paths_are_values(scan: Scan) -> bool:
+    """Whether partition paths have the values of the partition columns as they are."""
     # Other key generators write dates in patterns.
     name = scan.snapshot.config.keygen_class
     return name is None or (is_provided(name) and kind_of(name) in ("SIMPLE", "COMPLEX", "NON_PARTITION"))
@@ -146,4 +147,4 @@ def _check_types(scan: Scan, task: ReadTask) -> None:
             raise _refused(scan, f"{task.path} has column {field.name} as {own.field(index).type}")
 
 
-__all__ = ["NarrowedReads", "dataset_of"]
+__all__ = ["NarrowedReads", "dataset_of", "paths_are_values"]
