@@ -92,6 +92,7 @@ SMALL = {
     "hudi_format/partition_metadata.py": "one file of the format, as table_config is another",
     "hudi_format/schema/meta_fields.py": "the names of Apache Hudi's meta fields, which 40 modules import",
     "hudi_timeline/concurrency/running_call.py": "used by heartbeats and by locks; knows neither",
+    "hudi_timeline/options/unsupported.py": "refuses options for every parser; none of them is below the others",
     "hudi_timeline/transaction/consistency_guard.py": "Apache Hudi's ConsistencyGuard, found by that name",
     "hudi_spark/reading/read_tasks.py": "what executors import for a read, and nothing else",
     "hudi_spark/runtime/python_workers.py": "wraps the functions of reads and of writes alike",
@@ -123,6 +124,7 @@ CALLS: tuple[tuple[str, str, dict[str, str]], ...] = (
         {
             "table_config.py": "hoodie.properties",
             "metadata_config.py": "takes the metadata table away",
+            "metadata_table": "the metadata table, along with the change that it mirrors",
             "concurrency": "heartbeats, markers, locks",
             "transaction": "the timeline",
             "services": "the timeline",
@@ -179,6 +181,7 @@ CALLS: tuple[tuple[str, str, dict[str, str]], ...] = (
         r"(?<!def )\b(?:load_snapshot\(|reloaded\(\))",
         {
             "file_system_view/snapshot.py": "makes snapshots",
+            "metadata_table/own_table.py": "the metadata table's own, under the lock",
             "transaction": "under the lock, and after each undoing",
             "services/table_service.py": "for every service, under the lock",
             "services/compaction": "after a dead execution was undone",

@@ -131,24 +131,6 @@ def test_two_writers_in_turn(tmp_path, apache, shape, steps):
     )
 
 
-def test_the_metadata_table_of_apache_hudi_is_dropped_before_our_write_and_built_again_by_its_own(
-    tmp_path, apache
-):
-    turns = Turns(tmp_path / "t", SHAPES["simple"], apache)
-    folder = turns.path / ".hoodie" / "metadata"
-    turns.take("apache", "insert")
-    assert folder.is_dir()
-    assert HudiTable.open(str(turns.path)).config.metadata_partitions == ("files",)
-    result = turns.take("ours", "upsert")
-    assert any("metadata table" in w for w in result.warnings)
-    assert not folder.exists()
-    assert HudiTable.open(str(turns.path)).config.metadata_partitions == ()
-    turns.check("upsert by ours")
-    turns.take("apache", "upsert")
-    assert folder.is_dir()
-    turns.check("upsert by apache")
-
-
 @pytest.mark.parametrize("index", ["BLOOM", "SIMPLE", "GLOBAL_BLOOM", "GLOBAL_SIMPLE"])
 def test_the_indexes_of_apache_hudi_find_our_records(tmp_path, apache, index):
     """BLOOM believes the filters and key ranges in our footers: a key missed there would stand twice."""

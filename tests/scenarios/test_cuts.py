@@ -39,7 +39,10 @@ def folder(tmp_path):
 
 
 @pytest.mark.req("RC-01", "RC-02", "RC-04", "RC-06", "RC-09", "TM-03", "NEW-12")
-@pytest.mark.parametrize("name", sorted(OPERATIONS))
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] if OPERATIONS[n].slow else []) for n in sorted(OPERATIONS)],
+)
 def test_a_cut_at_any_storage_call_leaves_the_old_or_the_new_state(folder, processes, monkeypatch, name):
     # No other process is at the properties of these tables: a table that is half made is not waited for.
     monkeypatch.setattr(table_config, "READ_PAUSE_S", 0.0)

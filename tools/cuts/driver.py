@@ -23,6 +23,8 @@ from hudi_timeline.timeline.commit_metadata import read_commit
 from hudi_timeline.timeline.instant import COMPACTION, REQUESTED
 
 Rows = list[tuple[object, object]]
+METADATA = ".hoodie/metadata/"
+"""It may be dropped, and made anew."""
 
 
 class CutError(AssertionError):
@@ -34,7 +36,14 @@ def content(storage: Storage) -> Rows:
     if not table.timeline.completed_writes():
         return []
     found = table.read(["id", "v"], meta_columns=False).to_arrow()
-    return sorted(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True))
+    rows = sorted(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True))
+    if table.config.metadata_partitions:
+        options = {"hoodie.metadata.enable": "true"}
+        through = table.read(["id", "v"], meta_columns=False, options=options).to_arrow()
+        listed = sorted(zip(through["id"].to_pylist(), through["v"].to_pylist(), strict=True))
+        if listed != rows:
+            raise CutError(f"through the metadata table {listed} are read instead of {rows}")
+    return rows
 
 
 @dataclass(frozen=True)
@@ -244,12 +253,13 @@ class Cutter:
             raise CutError(f"{where}: left over {after.left}")
         if after.findings:
             raise CutError(f"{where}: {after.findings}")
-        gone = self._undisturbed[2] - frozenset(files(path))
+        gone = {n for n in self._undisturbed[2] - frozenset(files(path)) if not n.startswith(METADATA)}
         if gone and not self.operation.creates:
             raise CutError(f"{where}: gone {sorted(gone)}")
         for name in self._undisturbed[2] if not self.operation.creates else ():
             if (
                 not name.endswith("hoodie.properties")
+                and not name.startswith(METADATA)
                 and (path / name).read_bytes() != (self._template / name).read_bytes()
             ):
                 raise CutError(f"{where}: {name} has changed")

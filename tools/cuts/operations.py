@@ -108,6 +108,47 @@ def dead_log_writer(storage: Storage) -> None:
     assert faults.dead
 
 
+WITH_METADATA = {"hoodie.metadata.enable": "true"}
+
+
+def listed(storage: Storage) -> None:
+    """Three commits of a table with a metadata table."""
+    write(storage, rows(6), **WITH_METADATA)
+    write(storage, rows(2, 0, v=1))
+    write(storage, rows(2, 6, v=2))
+
+
+def dead_listed_writer(storage: Storage) -> None:
+    """The same, and a write whose process died between the commit of the metadata table and its own."""
+    listed(storage)
+    faults = Faults(Fault(CRASH, operation="create", path=".hoodie/2*.commit"))
+    with faults.process():
+        write(faults.wrap(storage), rows(4, 5, v=7))
+    assert faults.dead
+
+
+def listed_versions(storage: Storage) -> None:
+    """Six commits that rewrite the same rows, none cleaned, in a table with a metadata table."""
+    for v in range(6):
+        write(storage, rows(6, v=v), **WITH_METADATA, **{"hoodie.clean.automatic": "false"})
+
+
+def listed_logs(storage: Storage) -> None:
+    """Delta commits to logs, in a table with a metadata table."""
+    made = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", **WITH_METADATA}
+    write(storage, rows(6), "bulk_insert", **TO_LOGS, **made)
+    write(storage, rows(4, v=1), **TO_LOGS)
+    write(storage, rows(2, v=2), **TO_LOGS)
+
+
+def dead_listed_log_writer(storage: Storage) -> None:
+    listed_logs(storage)
+    faults = Faults(Fault(CRASH, operation="create", path=".hoodie/2*.deltacommit", nth=2))
+    with faults.process():
+        write(faults.wrap(storage), rows(4, 2, v=7), **TO_LOGS)
+    assert faults.dead
+
+
 def savepointed(storage: Storage) -> None:
     three_commits(storage)
     HudiTable._of(storage).savepoint()
@@ -132,6 +173,7 @@ class Operation:
         through: whether earlier states of the table are passed through on the way, and what follows may end it.
         creates: whether there may be no table after a cut.
         writes: whether a write can follow.
+        slow: left out of CI, where shorter ones cut the same steps.
     """
 
     name: str
@@ -141,6 +183,7 @@ class Operation:
     through: bool = False
     creates: bool = False
     writes: bool = True
+    slow: bool = False
 
 
 def _table(storage: Storage) -> HudiTable:
@@ -311,6 +354,22 @@ OPERATIONS = {
                   dead_log_writer),
         Operation("rollback of a dead write that logged changes", lambda s: write(s, rows(2, 10, v=3)),
                   dead_logging_writer),
+        Operation("first write, listed", lambda s: write(s, rows(3), **WITH_METADATA), nothing, creates=True,
+                  again=True, slow=True),
+        Operation("metadata table made", lambda s: write(s, rows(2, 10, v=3), "insert", **WITH_METADATA), slow=True),
+        Operation("metadata table dropped", lambda s: write(
+            s, rows(2, 10, v=3), "insert", **{"hoodie.metadata.enable": "false"}), listed, slow=True),
+        Operation("upsert, listed", lambda s: write(s, rows(6, 3, v=3)), listed),
+        Operation("upsert to logs, listed, and a compaction", lambda s: write(
+            s, rows(6, 3, v=3), **{**TO_LOGS, "hoodie.compact.inline.max.delta.commits": "3"}), listed_logs, slow=True),
+        Operation("rollback of a dead write, listed", lambda s: write(s, rows(2, 10, v=3)),
+                  dead_listed_writer, slow=True),
+        Operation("rollback of a dead write to logs, listed", lambda s: write(s, rows(2, 1, v=3), **TO_LOGS),
+                  dead_listed_log_writer),
+        Operation("write with services, listed", lambda s: write(
+            s, rows(2, v=8), **{**_KEEP_ONE, "hoodie.metadata.compact.max.delta.commits": "2"}),
+                  listed_versions, slow=True),
+        Operation("restore, listed", _restore, listed, again=True, through=True, slow=True),
         Operation("first write", lambda s: write(s, rows(3)), nothing, creates=True, again=True),
         Operation("create table", lambda s: _create(s), nothing, creates=True, again=True),
         Operation("mode overwrite", lambda s: write(s, rows(2, 30, v=3), "insert", "overwrite"), creates=True),

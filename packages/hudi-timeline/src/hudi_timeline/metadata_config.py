@@ -1,9 +1,9 @@
-"""Removal of metadata tables, which this version's writes do not maintain.
+"""Properties of metadata tables, and removal of those that are not kept.
 
-A stale metadata table gives other engines wrong file listings, so before the first change to the table its
-two properties are cleared, which switches it off for every reader, and then its folder is deleted.  A crash
-between the two leaves a folder that nobody reads; the next write removes it.  Apache Hudi builds the
-metadata table anew at its next write.
+A stale metadata table gives other engines wrong file listings, so before the first change to a table whose metadata
+table is not kept (`hudi_timeline.metadata_table.upkeep`) its two properties are cleared, which switches it off for
+every reader, and then its folder is deleted.  A crash between the two leaves a folder that nobody reads; the next
+write removes it.  Apache Hudi builds the metadata table anew at its next write.
 """
 
 from __future__ import annotations
@@ -42,11 +42,14 @@ def built(config: TableConfig) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*config.metadata_partitions, *config.metadata_partitions_inflight)))
 
 
-def drop(storage: Storage, config: TableConfig, *, is_gone: bool = False) -> tuple[TableConfig, str]:
+def drop(
+    storage: Storage, config: TableConfig, *, is_gone: bool = False, why: str = ""
+) -> tuple[TableConfig, str]:
     """Remove the metadata table, under the table's lock and after the feature gate.
 
     Args:
         is_gone: whether its folder is known not to be there.
+        why: the reason, for the user.
 
     Returns:
         the table's configuration afterwards, and a sentence for the user ("" where there was none).
@@ -61,7 +64,7 @@ def drop(storage: Storage, config: TableConfig, *, is_gone: bool = False) -> tup
         storage.delete_dir(FOLDER)
     what = f" ({', '.join(partitions)})" if partitions else ""
     return config, (
-        f"the metadata table{what} was removed, because this version does not keep it up to date; "
+        f"the metadata table{what} was removed, because {why or 'this version does not keep it up to date'}; "
         "Apache Hudi builds it again at its next write" + _about_savepoints(storage, config)
     )
 

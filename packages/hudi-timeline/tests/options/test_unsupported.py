@@ -3,7 +3,6 @@
 import logging
 
 from hudi_timeline.options import (
-    parse_read_options,
     parse_write_options,
     unsupported,
 )
@@ -19,13 +18,3 @@ def test_options_without_effect_are_listed_once_per_process(caplog, monkeypatch)
         "options accepted without effect here: hoodie.cleaner.parallelism, hoodie.embed.timeline.server",
         "options accepted without effect here: hoodie.write.markers.type",
     ]
-
-
-def test_a_metadata_table_that_is_asked_for_is_warned_of_once(caplog, monkeypatch):
-    monkeypatch.setattr(unsupported, "_said", set())
-    with caplog.at_level(logging.WARNING, "hudi"):
-        assert parse_write_options({"hoodie.metadata.enable": "false"}).transaction.metadata_enable is False
-        assert not caplog.records
-        assert parse_write_options({"hoodie.metadata.enable": "true"}).transaction.metadata_enable is True
-        parse_read_options({"hoodie.metadata.enable": "true"})
-    assert len(caplog.records) == 1

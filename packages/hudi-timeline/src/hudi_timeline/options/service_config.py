@@ -56,6 +56,7 @@ class ServiceConfig:
     archive_batch: int = value_of(service.ARCHIVE_BATCH)
     archive_beyond_savepoint: bool = value_of(service.ARCHIVE_BEYOND_SAVEPOINT)
     compaction_delta_commits: int = value_of(service.COMPACTION_DELTA_COMMITS)
+    metadata_delta_commits: int = value_of(service.METADATA_DELTA_COMMITS)
     compaction: CompactionConfig = field(default_factory=CompactionConfig)
 
 

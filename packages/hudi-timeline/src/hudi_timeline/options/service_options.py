@@ -183,6 +183,10 @@ COMPACTION_MEMORY = ConfigKey(
     "hoodie.memory.compaction.max.size", whole(1, unit="bytes"),
     doc="Bytes that the log records of the slices being compacted may take; beyond it they go to disk."
 )
+METADATA_DELTA_COMMITS = ConfigKey(
+    "hoodie.metadata.compact.max.delta.commits", whole(1, unit="commits"), "10", since="0.7.0",
+    doc="Delta commits of the metadata table after which it is compacted."
+)
 FAIL_ON_SERVICES = ConfigKey(
     "hoodie.fail.writes.on.inline.table.service.exception", BOOLEAN, "true", since="0.13.0",
     doc="A compaction after a write that fails makes the call fail, though the write itself stays; false: a warning."

@@ -207,7 +207,8 @@ CONSISTENCY_CHECKS = ConfigKey(
 )
 METADATA_ENABLE = ConfigKey(
     "hoodie.metadata.enable", BOOLEAN, "true", since="0.7.0",
-    doc="Folders are listed whatever it says; false also lets a write drop a metadata table that holds " "indexes."
+    doc="true: snapshots list files through the metadata table, and a write makes one; false: a write drops it. "
+    "Not given: folders are listed, and a metadata table that is there is kept up to date."
 )
 ALLOW_EMPTY_COMMIT = ConfigKey(
     "hoodie.allow.empty.commit", BOOLEAN, "true", doc="A write without rows makes a commit."

@@ -7,7 +7,6 @@ import logging
 from hudi_format.errors import UnsupportedError
 from hudi_format.fork_safe import ProcessLock
 from hudi_timeline.options.registry import ParsedOptions, declared_options, names_of, option_of, shown
-from hudi_timeline.options.transaction_options import METADATA_ENABLE
 
 log = logging.getLogger("hudi")
 
@@ -45,18 +44,9 @@ def is_tuning(key: str) -> bool:
 
 
 def say_tuning(given: ParsedOptions) -> None:
-    """Log each ineffective option once at INFO, and warn of an unmaintained metadata table."""
-    asked = given.parsed.get(METADATA_ENABLE) is True
+    """Log each ineffective option once at INFO."""
     with _said_lock.threads:
         fresh = {given.given_as[key] for key in given.text if is_tuning(key)} - _said
         _said.update(fresh)
-        asked = asked and METADATA_ENABLE not in _said
-        if asked:
-            _said.add(METADATA_ENABLE)
     if fresh:
         log.info("options accepted without effect here: %s", names_of(fresh))
-    if asked:
-        log.warning(
-            "%s=true: snapshots read the table's metadata table, and writes do not keep it up to date yet",
-            METADATA_ENABLE,
-        )

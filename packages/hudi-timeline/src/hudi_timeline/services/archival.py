@@ -30,7 +30,7 @@ from hudi_timeline.concurrency import markers
 from hudi_timeline.options.service_config import ServiceConfig
 from hudi_timeline.services.archive_planner import ArchivePlan, archive_entry, make_plan
 from hudi_timeline.services.table_service import ServiceContext
-from hudi_timeline.table_config import META_FOLDER
+from hudi_timeline.table_config import META_FOLDER, TableConfig
 from hudi_timeline.timeline.archived_timeline import archive_files
 from hudi_timeline.timeline.avro_files import ARCHIVED_ENTRY, parsed_schema, schema_text
 from hudi_timeline.timeline.instant import Instant
@@ -88,18 +88,18 @@ def archive(
         if not plan:
             return ArchiveResult(plan, seconds=time.monotonic() - began)
         entries = [archive_entry(storage, context.table, f) for f in plan.files]
-        path = _write(context, entries, config.archive_batch)
-        _remove(storage, plan)
+        path = write_archive(storage, context.table, entries, config.archive_batch)
+        remove_instants(storage, plan)
     result = ArchiveResult(plan, path, time.monotonic() - began)
     log.info("%s: %r", storage.uri, result)
     return result
 
 
-def _write(context: ServiceContext, entries: Sequence[dict[str, Any]], batch: int) -> str:
+def write_archive(storage: Storage, table: TableConfig, entries: Sequence[dict[str, Any]], batch: int) -> str:
     """Write a new archive file with the entries; returns its path below the table."""
-    storage, folder = context.storage, f"{META_FOLDER}/{context.table.archive_folder}"
+    folder = f"{META_FOLDER}/{table.archive_folder}"
     data = b"".join(_block(entries[at : at + batch]) for at in range(0, len(entries), batch))
-    numbers = (_NUMBER.search(path) for path in archive_files(storage, context.table))
+    numbers = (_NUMBER.search(path) for path in archive_files(storage, table))
     number = max((int(m[1]) for m in numbers if m is not None), default=0)
     for _ in range(_TRIES):
         number += 1
@@ -131,7 +131,7 @@ def _block(entries: Sequence[dict[str, Any]]) -> bytes:
     return b"".join((before, content, after))
 
 
-def _remove(storage: Storage, plan: ArchivePlan) -> None:
+def remove_instants(storage: Storage, plan: ArchivePlan) -> None:
     """Remove the instants from the active timeline, completed files last and in order.
 
     So the timeline has no gap at any moment.

@@ -24,8 +24,10 @@ from hudi_format._checks import loads
 from hudi_format.errors import CorruptFileError
 from hudi_format.file_names import parse_base_file, parse_log_file
 from hudi_format.storage.protocol import Storage
+from hudi_timeline import metadata_config
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.metadata_table.own_table import open_own
 from hudi_timeline.options.service_config import KEEP_HOURS, ServiceConfig
 from hudi_timeline.services.clean_planner import before_pending, retained_by_policy
 from hudi_timeline.services.pending_cleans import last_clean
@@ -105,10 +107,21 @@ def make_plan(snapshot: TableSnapshot, config: ServiceConfig) -> ArchivePlan:
         commits, hidden = _without_hidden_files(snapshot, commits)
         warning = warning or hidden
         chosen += commits
-    chosen.sort()
+    kept_from = _needed_by_metadata_table(snapshot)
+    chosen = sorted(i for i in chosen if kept_from is None or i.time < kept_from)
     keys = {(i.time, i.comparable_action) for i in chosen}
     files = tuple(f for f in timeline.files if (f.time, f.comparable_action) in keys)
     return ArchivePlan(tuple(chosen), files, warning)
+
+
+def _needed_by_metadata_table(snapshot: TableSnapshot) -> str | None:
+    """Instant of the metadata table's last compaction; None where there is no metadata table.
+
+    What it says of later instants counts only while these stand on the timeline.
+    """
+    if not metadata_config.built(snapshot.config):
+        return None
+    return open_own(snapshot.storage).last_compaction
 
 
 def limits(timeline: Timeline, config: ServiceConfig) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from hudi_timeline.options.compaction_config import CompactionConfig
 from hudi_timeline.options.service_config import ServiceConfig
 from hudi_timeline.options.service_options import FAIL_ON_SERVICES
 from hudi_timeline.options.transaction_config import TransactionConfig
+from hudi_timeline.services import metadata_services
 from hudi_timeline.services.archival import archive
 from hudi_timeline.services.archive_planner import wants_archive
 from hudi_timeline.services.cleaning import clean, wants_clean
@@ -129,6 +130,7 @@ def _clean_and_archive(storage: Storage, config: ServiceConfig, options: Transac
             fresh = len(result.finished) + bool(result.instant)
             for partition, names in result.failed.items():
                 warnings.append(f"{len(names)} old files in {partition or 'the table'} could not be deleted")
+        metadata_services.maintain(context, config)
         if config.archive_automatic and wants_archive(snapshot.timeline, config, fresh):
             archive(context, config)
         warnings += context.warnings

@@ -26,7 +26,9 @@ from hudi_format.keygen.partition_path import check_safe
 from hudi_format.model import FileSlice, join_path
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
+from hudi_timeline import table_config
 from hudi_timeline.file_system_view.listing import list_partition_files
+from hudi_timeline.metadata_table.mirror import mirror_clean
 from hudi_timeline.timeline.action_metadata import (
     SAVEPOINTED,
     CleanedPartition,
@@ -207,7 +209,11 @@ def _complete_early(storage: Storage, clean: Instant, plan: CleanPlan) -> None:
 
 
 def publish_metadata(storage: Storage, path: str, metadata: CleanMetadata) -> bool:
-    """Complete a cleaning by its completed file; False where another process has done so."""
+    """Complete a cleaning by its completed file; False where another process has done so.
+
+    The metadata table has it before.
+    """
+    mirror_clean(storage, table_config.load(storage), metadata)
     try:
         storage.create(path, render_action(metadata))
     except FileExistsError:

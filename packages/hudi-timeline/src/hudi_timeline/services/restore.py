@@ -14,16 +14,18 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hudi_format.errors import CorruptFileError, InstantNotFoundError, OptionError
 from hudi_format.model import FileSlice
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
+from hudi_timeline import metadata_config, table_config
 from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.file_system_view.file_slices import newest_slices
 from hudi_timeline.file_system_view.listing import walk
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.metadata_table.initialisation import can_initialise, initialise
 from hudi_timeline.services.pending_cleans import paths_of, take_back
 from hudi_timeline.services.savepoints import savepoints
 from hudi_timeline.services.table_service import ServiceContext
@@ -113,6 +115,10 @@ def restore(
         marked, beating = markers.list_instants(storage), heartbeat.list_instants(storage)
         timeline, (undone, needed) = snapshot.timeline, _plan(context, snapshot, to)
         warnings = _out_of_order(context, timeline, undone, to)
+        # It lists files that are deleted now, and is made anew when they are.
+        is_listed = metadata_config.FILES in snapshot.config.metadata_partitions
+        if is_listed:
+            metadata_config.drop(storage, snapshot.config)
         take_back(storage, timeline, paths_of(needed), by="restore", after=to)
         pending = timeline.pending(RESTORE)
         if pending:
@@ -136,7 +142,10 @@ def restore(
         )
         storage.create(instant_path(context.table, instant, RESTORE, COMPLETED), render_action(done))
         flush(storage, [inflight], written=False)
-        context.sweep(snapshot.reloaded().timeline, marked, beating)
+        after = replace(snapshot, config=table_config.load(storage)).reloaded()
+        context.sweep(after.timeline, marked, beating)
+        if is_listed and can_initialise(after):
+            context.table = initialise(after)
     deleted = sum(r.files_deleted for r in rolled)
     blocks = sum(len(p.command_logs) for r in rolled for p in r.partitions.values())
     result = RestoreResult(

@@ -12,6 +12,7 @@ from hudi_timeline import feature_gate, metadata_config, table_config
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.concurrency.locks.select import lock_of
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
+from hudi_timeline.metadata_table import upkeep
 from hudi_timeline.options.service_config import ServiceConfig, parse_service_options
 from hudi_timeline.options.transaction_config import TransactionConfig, parse_transaction_options
 from hudi_timeline.table_config import TableConfig
@@ -113,12 +114,19 @@ class ServiceContext:
                 self.storage, self.table, timeline, self.options, allowed=handled, also=also
             )
             if not keep_metadata:
-                self.drop_metadata_table(is_gone=timeline.lacks("metadata"))
+                self.settle_metadata_table(snapshot, is_gone=timeline.lacks("metadata"))
             yield replace(snapshot, config=self.table)
 
     def check_lock(self) -> None:
         """Check that the lock is still held; LockError where it is not."""
         self._lock.verify()
+
+    def settle_metadata_table(self, snapshot: TableSnapshot, *, is_gone: bool = False) -> None:
+        """Take a metadata table away that is not kept, under the lock, with an entry in `warnings`."""
+        settled, warning = upkeep.settle(snapshot, self.options.metadata_enable, is_gone=is_gone)
+        self.table = settled.config
+        if warning:
+            self.warnings.append(warning)
 
     def drop_metadata_table(self, *, is_gone: bool = False) -> None:
         """Remove the metadata table, under the lock, with an entry in `warnings`."""

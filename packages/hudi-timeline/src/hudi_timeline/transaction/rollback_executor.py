@@ -1,8 +1,8 @@
 """Rollback executor: undoes a write's files, then its instants.
 
     plan -> <r>.rollback.requested -> .inflight -> the target's completed file, if there is one -> delete data files,
-    command blocks into log files -> delete the target's other instant files -> <r>.rollback -> delete its markers and
-    heartbeat
+    command blocks into log files -> delete the target's other instant files -> the same in the metadata table
+    -> <r>.rollback -> delete its markers and heartbeat
 
 Every step may be the last one of a process: the plan says what is left to do, each step may be repeated, and
 markers go last.  A write is no more from the moment at which its completed file is gone.  The caller holds the
@@ -28,6 +28,7 @@ from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.metadata_table.mirror import mirror_rollback
 from hudi_timeline.timeline.action_metadata import (
     InstantName,
     RollbackMetadata,
@@ -166,7 +167,8 @@ def remove_leftovers(storage: Storage, instant: str) -> None:
         delete_files(storage, paths_to_delete(plan))
         for request in commands:
             names = (path.rpartition("/")[2] for path in request.log_blocks)
-            if any(_holds_block_of(storage, join_path(request.partition, n), instant) for n in names):
+            holding = [n for n in names if _holds_block_of(storage, join_path(request.partition, n), instant)]
+            if holding and not _is_taken_back(storage, request, holding, instant):
                 append_command(storage, request, instant, instant)
         markers.delete(storage, instant)
     heartbeat.delete(storage, instant)
@@ -177,6 +179,18 @@ def _holds_block_of(storage: Storage, path: str, instant: str) -> bool:
         return False
     with LogFileReader.open(storage, path) as reader:
         return any(b.instant == instant for b in reader.blocks)
+
+
+def _is_taken_back(storage: Storage, request: RollbackRequest, holding: Sequence[str], instant: str) -> bool:
+    """Whether a command block follows the blocks of an instant in these log files."""
+    last = max(f.version for n in holding if (f := parse_log_file(request.partition, n)) is not None)
+    for entry in storage.list(request.partition):
+        log = parse_log_file(request.partition, entry.name, entry.size)
+        if log is None or (log.file_id, log.instant) != (request.file_id, request.base_instant):
+            continue
+        if log.version > last and _takes_back(storage, log, instant):
+            return True
+    return False
 
 
 def withdraw(storage: Storage, instant: Instant) -> bool:
@@ -237,6 +251,15 @@ class InstantRollback:
     def deleted(self) -> int:
         return sum(map(len, self.files.values()))
 
+    @property
+    def log_names(self) -> dict[str, set[str]]:
+        """Names of log files with blocks taken back and with command blocks, by partition."""
+        names: dict[str, set[str]] = {}
+        for found in (self.logs, self.commands):
+            for partition, paths in found.items():
+                names.setdefault(partition, set()).update(path.rpartition("/")[2] for path in paths)
+        return names
+
 
 def execute(snapshot: TableSnapshot, rollback: str, plan: RollbackPlan) -> InstantRollback:
     """Execute a requested rollback plan, from any earlier point of failure.
@@ -250,6 +273,10 @@ def execute(snapshot: TableSnapshot, rollback: str, plan: RollbackPlan) -> Insta
     _create_if_absent(storage, instant_path(config, rollback, ROLLBACK, INFLIGHT), b"")
     target = target_of(plan)
     undone = undo(storage, plan, rollback, keep_request=target.action in _COMPACTIONS)
+    logs = undone.log_names
+    for marker in markers.list_markers(storage, rollback) if undone.commands else ():
+        logs.setdefault(marker.partition, set()).add(marker.file_name)  # also those of a run that died
+    mirror_rollback(storage, config, rollback, target.time, undone.files, logs)
     took_ms = int((time.monotonic() - began) * 1000)
     metadata = rollback_metadata(storage, rollback, target, undone, took_ms)
     completed = instant_path(config, rollback, ROLLBACK, COMPLETED)

@@ -37,6 +37,7 @@ from hudi_timeline.concurrency.locks import provider as locks
 from hudi_timeline.concurrency.locks.select import lock_of
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, load_snapshot
+from hudi_timeline.metadata_table import mirror, upkeep
 from hudi_timeline.options.transaction_config import EAGER, TransactionConfig
 from hudi_timeline.options.transaction_options import ALLOW_EMPTY_COMMIT
 from hudi_timeline.table_config import BACKUP_FILE, OVERWRITE_ROOM, TableConfig
@@ -138,12 +139,12 @@ def begin_transaction(
         if options.failed_writes == EAGER:
             dead = _dead_writes(snapshot, options)
         no_metadata_table = not listed.has(metadata_config.FOLDER)
-        table, warning = metadata_config.drop(storage, snapshot.config, is_gone=no_metadata_table)
-        snapshot = replace(snapshot, config=table)
+        snapshot, warning = upkeep.settle(snapshot, options.metadata_enable, is_gone=no_metadata_table)
         if options.failed_writes == EAGER:
             snapshot = _repair(snapshot, dead, marked, beating, options)
+        snapshot, not_made = upkeep.build(snapshot, options.metadata_enable)
         instant, beat = _announce(snapshot, action, options, now, RunningCall.here())
-    warnings = (warning,) if warning else ()
+    warnings = tuple(w for w in (warning, not_made) if w)
     transaction = Transaction(snapshot, instant, action, operation, options, lock, beat, warnings)
     beat.call = caller
     return transaction
@@ -256,6 +257,7 @@ class Transaction:
         self._lock = lock
         self._heartbeat = beat
         self._open = True
+        self._mirrored = False
         self.committed = False
         self._undoing: list[Callable[[], None]] = []
 
@@ -391,6 +393,8 @@ class Transaction:
                 prepared.append(participant)
                 participant.prepare(self, metadata)
             self._delete_other_attempts(metadata)
+            self._mirrored = True
+            mirror.mirror_write(self.storage, self.config, self.instant, metadata.stats)
             # The last moment: preparing may have taken long.
             self._lock.verify()
             self._heartbeat.check()
@@ -428,12 +432,13 @@ class Transaction:
         )
         self.warnings += warnings
         if metadata_config.built(config):
-            # Another writer built it since this one took it away.
+            # Another writer may have built it since this one took it away, or have gone on without it.
             feature_gate.check_write(
                 self.storage, config, timeline, self._options, self.operation, read=snapshot.commits.get
             )
-            self.config, warning = metadata_config.drop(self.storage, config)
-            self.warnings.append(warning)
+            snapshot, warning = upkeep.settle(snapshot, self._options.metadata_enable)
+            self.warnings += [warning] if warning else []
+        self.config = snapshot.config
         if self.storage.is_local:
             # Version 6 notes the time of completion as that of the file: readers in the order of completion that went
             # up to the newest commit would miss one of the same time.
@@ -496,7 +501,10 @@ class Transaction:
         log.info("%s: write %s is rolled back: %s", self.storage.uri, self.instant, reason or "it failed")
         try:
             with self._lock.held():
-                now = self.now()
+                # Whether there is a metadata table by now, which the rollback goes into.
+                self.config = table_config.load(self.storage)
+                now, warning = upkeep.settle(self.now(), self._options.metadata_enable)
+                self.warnings += [warning] if warning else []
                 own = next(
                     (i for i in now.timeline.instants if i.time == self.instant and i.action == self.action),
                     None,
@@ -514,7 +522,7 @@ class Transaction:
                 else:
                     for act in self._undoing:
                         act()
-                    alone = self._options.failed_writes == EAGER
+                    alone = self._options.failed_writes == EAGER and not self._mirrored
                     if not (without_trace and alone and rollback_executor.withdraw(self.storage, own)):
                         rollback_executor.rollback_instant(now, own)
         finally:

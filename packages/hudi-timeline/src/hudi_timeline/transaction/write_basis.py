@@ -17,7 +17,7 @@ from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.instant import RESTORE, Instant
 
-# Every write of ours takes the metadata table away, and nothing of a plan depends on it.
+# Nothing of a plan depends on the metadata table, which a write may make or take away.
 _NOT_LOOKED_AT = frozenset(
     {table_config.METADATA_PARTITIONS, table_config.METADATA_PARTITIONS_INFLIGHT, table_config.CHECKSUM}
 )

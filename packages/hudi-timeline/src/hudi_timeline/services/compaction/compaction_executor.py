@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hudi_format.errors import ConcurrentWriterError, HudiError, StorageError
 from hudi_format.model import WriteStat
 from hudi_format.storage.open import flush
-from hudi_timeline import metadata_config
 from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.concurrency.heartbeat import Heartbeat
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.metadata_table.mirror import mirror_write
 from hudi_timeline.options.compaction_config import CompactionConfig
 from hudi_timeline.services.compaction.pending_plans import (
     PendingPlan,
@@ -115,6 +115,9 @@ def _begin(context: ServiceContext, time: str, config: CompactionConfig, call: R
         instant = find_pending(snapshot.timeline, time, table=storage.uri)
         refuse_alive(storage, instant, options)
         pending = read_pending(storage, instant)
+        if instant.state == INFLIGHT:  # the rollback goes into the metadata table too
+            context.settle_metadata_table(snapshot)
+            snapshot = replace(snapshot, config=context.table)
         snapshot = rolled_back(snapshot, instant)
         refuse_overtaken(snapshot, pending)
         listing = list_partition_files(storage, {o.partition for o in pending.plan.operations})
@@ -126,7 +129,7 @@ def _begin(context: ServiceContext, time: str, config: CompactionConfig, call: R
             storage, time, options.heartbeat_interval_ms, options.heartbeat_misses, call=call
         )
         try:
-            context.drop_metadata_table()
+            context.settle_metadata_table(snapshot)
             context.check_lock()
             storage.create(instant.path_in(INFLIGHT), b"")
         except BaseException:
@@ -155,8 +158,7 @@ def _commit(context: ServiceContext, begun: _Begun, stats: Sequence[WriteStat]) 
     storage, time = context.storage, begun.time
     with context.locked(also=HARMED, keep_metadata=True) as snapshot:
         _check_ours(context, begun, snapshot, stats)
-        if metadata_config.built(snapshot.config):  # by another writer, since this execution took it away
-            context.drop_metadata_table()
+        context.settle_metadata_table(snapshot)
         kept = {s.path for s in stats}
         for marker in markers.own_files(markers.list_markers(storage, time), time):
             if marker.path not in kept:
@@ -164,6 +166,7 @@ def _commit(context: ServiceContext, begun: _Begun, stats: Sequence[WriteStat]) 
                 flush(storage, [marker.path], written=False)
         if storage.is_local:
             wait_for_next_tick(max((i.mtime_ms for i in snapshot.timeline.completed_writes()), default=0))
+        mirror_write(storage, context.table, time, stats)
         content = compaction_metadata(begun.snapshot, begun.pending, stats).to_json()
         context.check_lock()
         begun.beat.check()

@@ -1,0 +1,79 @@
+"""Services of the metadata table after a commit: its compaction, cleaning and archival.
+
+They run under the table's lock and fail like cleaning and archival of the table: the next commit tries again.
+
+    archival: commits before the last compaction and before every instant of the table's own active timeline, where
+    there are more than `most`, all but `least`; cleanings, rollbacks and compactions of that stretch too
+
+A block of the metadata table counts as long as the instant of its time stands on the table's timeline, or a compaction
+has merged it: the table's own archival stops at the last compaction (`archive_planner`), this one at the table's first
+instant.
+
+Source: HoodieBackedTableMetadataWriter.performTableServices and HoodieTimelineArchiver of Apache Hudi 0.15.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from hudi_timeline.metadata_config import FILES
+from hudi_timeline.metadata_table import own_compaction
+from hudi_timeline.metadata_table.own_table import OwnTable, open_own
+from hudi_timeline.options.service_config import ServiceConfig
+from hudi_timeline.services.archival import remove_instants, write_archive
+from hudi_timeline.services.archive_planner import ArchivePlan, archive_entry
+from hudi_timeline.services.table_service import ServiceContext
+from hudi_timeline.timeline.active_timeline import Timeline
+
+log = logging.getLogger("hudi")
+
+
+def maintain(context: ServiceContext, config: ServiceConfig) -> None:
+    """Compact, clean and archive the metadata table, where there is one and it is due.
+
+    Raises:
+        HudiError: the metadata table stays as it is, or what was done so far stands.
+    """
+    if FILES not in context.table.metadata_partitions:
+        return
+    own = open_own(context.storage)
+    if not own.deltas_since_compaction() or not own_compaction.is_due(
+        own, context.look().timeline, config.metadata_delta_commits
+    ):
+        return
+    with context.locked() as snapshot:
+        if FILES not in context.table.metadata_partitions:
+            return
+        timeline = snapshot.timeline
+        if not own_compaction.compact(open_own(context.storage), timeline, config.metadata_delta_commits):
+            return
+        own_compaction.clean(open_own(context.storage))
+        _archive(open_own(context.storage), timeline, config)
+
+
+def plan_archive(own: OwnTable, table: Timeline, config: ServiceConfig) -> ArchivePlan:
+    """Instants of the metadata table that can be archived."""
+    writes = own.timeline.completed_writes()
+    if len(writes) <= config.archive_max_commits + 1:
+        return ArchivePlan()
+    oldest_kept = writes[-(config.archive_min_commits + 1)].time
+    bound = min([own.last_compaction, oldest_kept, *(i.time for i in table.instants)])
+    chosen = []
+    for instant in own.timeline.instants:
+        if instant.time >= bound or not instant.completed:
+            break
+        chosen.append(instant)
+    keys = {(i.time, i.comparable_action) for i in chosen}
+    files = tuple(f for f in own.timeline.files if (f.time, f.comparable_action) in keys)
+    return ArchivePlan(tuple(chosen), files)
+
+
+def _archive(own: OwnTable, table: Timeline, config: ServiceConfig) -> None:
+    plan = plan_archive(own, table, config)
+    if not plan:
+        return
+    table_config = own.snapshot.config
+    entries = [archive_entry(own.storage, table_config, f) for f in plan.files]
+    path = write_archive(own.storage, table_config, entries, config.archive_batch)
+    remove_instants(own.storage, plan)
+    log.info("%s: %d instants are archived into %s", own.storage.uri, len(plan.instants), path)

@@ -1,0 +1,136 @@
+"""The metadata table beside every change of a table: what it lists is what storage has."""
+
+import json
+from pathlib import Path
+
+import pytest
+from listed_tables import KEPT, TYPES, made, names, rows, table, write
+
+from hudi_format.storage.open import open_storage
+from hudi_timeline import HudiTable
+from hudi_timeline.metadata_config import FOLDER
+from hudi_timeline.metadata_table.own_table import open_own
+from hudi_timeline.reading.metadata_listing import differences
+from hudi_timeline.testing import CRASH, Fault, Faults
+
+
+@pytest.fixture
+def storage(tmp_path):
+    return open_storage(str(tmp_path / "t"))
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+def test_every_operation_is_mirrored_at_its_own_time(storage, table_type):
+    made(storage, table_type)
+    steps = [
+        lambda: write(storage, rows(4, v=1)),
+        lambda: write(storage, rows(3, 20), "insert"),
+        lambda: write(storage, rows(2).select(["id", "p"]), "delete"),
+        lambda: write(storage, rows(2, 30), "insert_overwrite"),
+        lambda: write(storage, rows(2, 40), "bulk_insert"),
+        lambda: table(storage).delete_partitions(["p1"]),
+        lambda: write(storage, rows(4, 50), "insert_overwrite_table"),
+    ]
+    for step in steps:
+        result = step()
+        assert result.warnings == ()
+        assert differences(storage) == []
+        assert f"{result.instant}.deltacommit" in names(storage)
+    assert HudiTable._of(storage).verify() == []
+
+
+def test_a_delta_commit_has_the_form_of_apache_hudis(storage):
+    made(storage)
+    result = write(storage, rows(4, v=1))
+    path = Path(storage.uri) / FOLDER / ".hoodie" / f"{result.instant}.deltacommit"
+    commit = json.loads(path.read_text())
+    (stat,) = commit["partitionToWriteStats"]["files"]
+    assert commit["operationType"] == "UPSERT_PREPPED"
+    assert stat["fileId"] == "files-0000-0"
+    assert stat["prevCommit"] == "00000000000000010"
+    assert stat["baseFile"] == "files-0000-0_0-0-0_00000000000000010.hfile"
+    assert stat["logVersion"] == 3
+    log = stat["path"].rpartition("/")[2]
+    assert stat["logFiles"][-1] == log
+    assert len(stat["logFiles"]) == 3
+    assert stat["fileSizeInBytes"] == (Path(storage.uri) / FOLDER / stat["path"]).stat().st_size
+    profile = json.loads(path.with_name(f"{path.name}.inflight").read_text())["partitionToWriteStats"][
+        "files"
+    ]
+    assert [(s["fileId"], s["numUpdateWrites"]) for s in profile] == [("", 0), ("files-0000-0", 3)]
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.parametrize("nth", [1, 2], ids=["in the metadata table", "in the table"])
+def test_a_write_that_dies_in_either_commit_is_rolled_back_in_both(storage, table_type, nth):
+    made(storage, table_type)
+    write(storage, rows(4, v=1))
+    # Both have the same path, each in its own storage.
+    faults = Faults(Fault(CRASH, operation="create", path=".hoodie/2*commit", nth=nth))
+    with faults.process():
+        write(faults.wrap(storage), rows(4, 3, v=7))
+    assert faults.dead
+    (dead,) = table(storage).timeline.pending_writes()
+    assert (open_own(storage).timeline.completed_writes()[-1].time == dead.time) == (nth == 2)
+    result = write(storage, rows(1, 90))
+    assert result.warnings == ()
+    assert differences(storage) == []
+    found = names(storage)
+    assert not any(n.startswith(f"{dead.time}.") for n in found)
+    (rollback,) = [n for n in found if n.endswith(".rollback")]
+    assert rollback.removesuffix("006.rollback") + ".deltacommit" in found
+    assert HudiTable._of(storage).verify() == []
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+def test_a_completed_commit_that_is_rolled_back_and_a_restore_are_followed(storage, table_type):
+    made(storage, table_type)
+    first = table(storage).timeline.completed_writes()[0].time
+    last = write(storage, rows(4, v=1)).instant
+    table(storage).rollback(last)
+    assert differences(storage) == []
+    write(storage, rows(4, v=2))
+    write(storage, rows(4, 10, v=2))
+    result = table(storage).restore(first)
+    assert not any("metadata table" in w for w in result.warnings)
+    assert differences(storage) == []
+    write(storage, rows(4, v=3))
+    assert differences(storage) == []
+
+
+def test_a_rollback_of_what_a_compaction_has_merged_strikes_the_files_out(storage):
+    made(storage)
+    last = write(storage, rows(4, v=1), **{"hoodie.metadata.compact.max.delta.commits": "1"}).instant
+    assert f"{last}001.commit" in names(storage)
+    table(storage).rollback(last)
+    assert differences(storage) == []
+    write(storage, rows(4, v=2))
+    assert differences(storage) == []
+
+
+def test_cleanings_strike_files_and_partitions_out(storage):
+    made(storage)
+    table(storage).delete_partitions(["p1"])
+    for v in range(1, 5):
+        write(storage, rows(1, v=v), **{"hoodie.clean.automatic": "false"})
+    result = table(storage, **{"hoodie.cleaner.commits.retained": "1"}).clean()
+    assert result.deleted
+    assert differences(storage) == []
+    assert f"{result.instant}.deltacommit" in names(storage)
+    assert not (Path(storage.uri) / "p1").exists()
+
+
+def test_compactions_of_the_table_are_mirrored(storage):
+    made(storage, "MERGE_ON_READ")
+    for v in range(1, 4):
+        write(storage, rows(4, v=v), **{"hoodie.compact.inline.max.delta.commits": "100"})
+    (compaction,) = table(storage).compact().executed
+    assert differences(storage) == []
+    assert f"{compaction}.deltacommit" in names(storage)
+
+
+def test_change_data_files_are_listed(storage):
+    write(storage, rows(6), **KEPT, **{"hoodie.table.cdc.enabled": "true"})
+    write(storage, rows(4, v=1))
+    assert [p for p in Path(storage.uri).rglob("*.cdc") if FOLDER not in str(p)]
+    assert differences(storage) == []

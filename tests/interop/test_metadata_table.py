@@ -1,0 +1,136 @@
+"""The metadata table under two writers: each keeps the other's, and both list the same files through it."""
+
+import pyarrow as pa
+import pytest
+
+from hudi_format.storage.open import open_storage
+from hudi_timeline import HudiTable
+from hudi_timeline.metadata_config import FOLDER
+from hudi_timeline.reading.metadata_listing import differences
+from interop import ours
+from interop.rows import assert_same_rows, without_meta
+from interop.samples import SHAPES, Model, Rows
+
+TYPE = "hoodie.datasource.write.table.type"
+OPERATION = "hoodie.datasource.write.operation"
+ROW_WRITER = "hoodie.datasource.write.row.writer.enable"
+SKIPPING = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"}
+MAINTAINED = {"hoodie.metadata.enable": "true"}
+
+TURNS = ("ours upsert", "apache upsert", "ours delete", "ours upsert", "apache delete", "apache upsert")
+# Enough of both for compactions of the metadata table and cleanings of the table by either.
+MANY = (
+    "ours upsert", "apache upsert", "ours upsert", "ours insert_overwrite", "apache upsert", "ours delete",
+    "apache delete", "ours upsert", "ours upsert", "apache insert", "ours insert", "apache upsert", "ours upsert",
+    "apache insert_overwrite", "ours upsert", "apache upsert", "ours delete", "apache upsert", "ours upsert",
+    "apache upsert",
+)  # fmt: skip
+
+
+def listing_differences(path):
+    """What the metadata table says of files, and storage otherwise; Hadoop's checksums are no files of a table."""
+    return [d for d in differences(open_storage(str(path))) if not d.name.endswith(".crc")]
+
+
+class Table:
+    """A table with a metadata table, and the model of it."""
+
+    def __init__(self, path, shape, table_type, apache):
+        self.path, self.shape, self.apache = path, shape, apache
+        self.options = {**MAINTAINED, TYPE: table_type}
+        self.rows, self.model = Rows(shape), Model(shape)
+
+    def take(self, step):
+        who, operation = step.split()
+        current = list(self.model.rows.values())
+        match operation:
+            case "upsert":
+                given = self.rows.changed(current, min(8, len(current))) + self.rows.new(4)
+            case "delete":
+                given = self.rows.some(current, 3)
+            case "insert_overwrite":
+                given = [r | {"city": current[0]["city"]} for r in self.rows.new(5)]
+            case _:
+                given = self.rows.new(20)
+        table = pa.Table.from_pylist(given, schema=self.shape.schema)
+        if who == "ours":
+            result = ours.write(self.path, operation, table, options=MAINTAINED)
+            assert not any("metadata table" in w for w in result.warnings), result.warnings
+        else:
+            options = {
+                **self.shape.write_options(),
+                **self.options,
+                OPERATION: operation,
+                ROW_WRITER: "false",
+            }
+            self.apache.write(self.path, table, options)
+        self.model.apply(operation, given, [])
+
+    def check(self, step):
+        want = self.model.table()
+        try:
+            assert HudiTable.open(str(self.path)).config.metadata_partitions == ("files",)
+            assert listing_differences(self.path) == []
+            through = self.apache.read(self.path, **SKIPPING)
+            assert_same_rows(without_meta(through), want, ["uuid"], ordered_columns=False)
+            mine = HudiTable.open(str(self.path)).read(options=MAINTAINED).to_arrow()
+            assert_same_rows(mine, through, ["uuid"])
+        except AssertionError as e:
+            e.add_note(f"after {step}")
+            raise
+
+    @property
+    def identity(self):
+        """The first line of its properties, which says when it was made."""
+        return (self.path / FOLDER / ".hoodie/hoodie.properties").read_text().splitlines()[0]
+
+
+def _run(table, steps):
+    made = table.identity
+    for step in steps:
+        table.take(step)
+        table.check(step)
+    assert table.identity == made, "it was made anew"
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("maker", ["ours", "apache"])
+def test_both_write_on_through_one_metadata_table(tmp_path, apache, table_type, maker):
+    table = Table(tmp_path / "t", SHAPES["simple"], table_type, apache)
+    if maker == "ours":
+        shape = SHAPES["simple"]
+        HudiTable.create(
+            str(table.path),
+            shape.schema,
+            name=shape.name,
+            record_keys=list(shape.keys),
+            partition_fields=list(shape.partitions),
+            ordering_fields=["ts"],
+            table_type=table_type,
+        )
+    table.take(f"{maker} insert")
+    table.check(f"insert by {maker}")
+    _run(table, TURNS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_metadata_table_of_apache_hudi_is_kept_through_20_mixed_commits(tmp_path, apache, table_type):
+    table = Table(tmp_path / "t", SHAPES["simple"], table_type, apache)
+    table.take("apache insert")
+    _run(table, MANY)
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_apache_hudi_1_0_lists_through_our_metadata_table(tmp_path, pool, table_type):
+    shape = SHAPES["simple"]
+    table = Table(tmp_path / "t", shape, table_type, None)
+    HudiTable.create(
+        str(table.path), shape.schema, name=shape.name, record_keys=list(shape.keys),
+        partition_fields=list(shape.partitions), ordering_fields=["ts"], table_type=table_type,
+    )  # fmt: skip
+    for step in ("ours insert", *["ours upsert"] * 11, "ours delete"):
+        table.take(step)
+    assert listing_differences(table.path) == []
+    read = pool.get("1.0.2").read(table.path, **SKIPPING)
+    assert_same_rows(without_meta(read), table.model.table(), ["uuid"], ordered_columns=False)
