@@ -1,6 +1,7 @@
 """Statistics that rule a file out, and those that must not; whole reads are compared in tests/golden."""
 
 import math
+import random
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -86,6 +87,29 @@ def test_each_file_is_asked_by_its_own_record():
     keys = {"i": ["k3", "absent", "k0", "k4"]}
     assert admitted(N >= 3, SCHEMA, table, keys) == [True, True, False, True]
     assert admitted(N >= 3, SCHEMA, table.slice(0, 0), keys) == [True] * 4
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_many_files_are_asked_in_groups_with_the_same_answer(seed):
+    chosen = random.Random(seed)
+    count = 700 + seed
+    rows = []
+    for n in range(count):
+        low, text = chosen.randrange(1000), chosen.choice("abcdef")
+        if chosen.random() < 0.9:
+            row = record("i", low, low + chosen.randrange(50), nulls=chosen.choice([0, 0, 1, None]))
+            rows.append({**row, "key": f"i{n}"})
+        if chosen.random() < 0.7:
+            rows.append({**record("s", text, text + "z", deleted=chosen.random() < 0.1), "key": f"s{n}"})
+    table = pa.Table.from_pylist(rows, schema_of("column_stats"))
+    keys = {c: [f"{c}{n}" for n in range(count)] for c in "is"}
+    for filter in (N == 500, (N < 20) & (S == "c"), (N > 900) | (S == "a"), N.is_null(), S == "x", N > 5000):
+        one_by_one = []
+        for start in range(0, count, 100):
+            part = {c: of[start : start + 100] for c, of in keys.items()}
+            one_by_one += admitted(filter, SCHEMA, table, part)
+        assert admitted(filter, SCHEMA, table, keys) == one_by_one
+    assert admitted(N > 5000, SCHEMA, table, {"i": keys["i"]}).count(False) > 500
 
 
 def test_of_a_slice_the_base_file_goes_and_its_logs_stay_together():

@@ -212,29 +212,90 @@ def admitted(
     """
     count = len(next(iter(keys.values()), ()))
     rows = records.combine_chunks()
-    if not rows.num_rows:
+    if not rows.num_rows or not count:
         return [True] * count
     stats = rows.column(STATS).combine_chunks()
     known = rows.column("key").combine_chunks()
-    cases: list[list[list[list[pc.Expression]]]] = [[] for _ in range(count)]
-    for name, own in keys.items():
-        places = pc.index_in(pa.array(own, pa.string()), known)
-        found = stats.take(places)
-        live = pc.fill_null(pc.invert(found.field("isDeleted")), False)
-        low, high = r.bounds(found, schema.field(name).type)
-        nulls = pc.fill_null(found.field("nullCount"), -1)
-        told = np.asarray(pc.and_(live, low.is_valid())) & np.asarray(places.is_valid())
-        for n in np.flatnonzero(told).tolist():
-            cases[n].append(_cases(name, low[n], high[n], has_nulls=nulls[n].as_py() != 0))
+    columns = [_bounds(stats, known, name, own, schema) for name, own in keys.items()]
+    asked = np.arange(count)
+    kept = np.ones(count, dtype=bool)
+    if count >= _IN_GROUPS:
+        # Bounds of files together, in the order of the first column: few filters need more than some of these groups.
+        order = pc.sort_indices(columns[0].low).to_numpy()
+        groups = [order[at : at + _GROUP] for at in range(0, count, _GROUP)]
+        grouped = [c.grouped(order) for c in columns]
+        may = _may_pass(filter, schema, grouped, np.arange(len(groups)))
+        kept[:] = False
+        asked = np.sort(np.concatenate([g for g, m in zip(groups, may, strict=True) if m] or [asked[:0]]))
+    kept[asked] = _may_pass(filter, schema, columns, asked)
+    return [bool(k) for k in kept]
+
+
+# So many files are asked for in groups first.
+_IN_GROUPS, _GROUP = 512, 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """Bounds of a column in files, or in groups of files.
+
+    Attributes:
+        low, high: in the column's type.
+        known: whether a file has both.
+        nulls: whether it may have nulls.
+    """
+
+    name: str
+    low: pa.Array
+    high: pa.Array
+    known: np.ndarray
+    nulls: np.ndarray
+
+    def grouped(self, order: np.ndarray) -> _Bounds:
+        """Bounds of `_GROUP` files at a time, in an order of them."""
+        places = pa.array(order)
+        low, high = self.low.take(places), self.high.take(places)
+        known, nulls = self.known[order], self.nulls[order]
+        starts = range(0, len(order), _GROUP)
+        lows = [pc.min(low.slice(at, _GROUP)).as_py() for at in starts]
+        highs = [pc.max(high.slice(at, _GROUP)).as_py() for at in starts]
+        whole = np.array([known[at : at + _GROUP].all() for at in starts])
+        some = np.array([nulls[at : at + _GROUP].any() for at in starts])
+        return _Bounds(self.name, pa.array(lows, low.type), pa.array(highs, high.type), whole, some)
+
+
+def _bounds(
+    stats: pa.StructArray, known: pa.Array, name: str, keys: Sequence[str], schema: pa.Schema
+) -> _Bounds:
+    places = pc.index_in(pa.array(keys, pa.string()), known)
+    found = stats.take(places)
+    live = pc.fill_null(pc.invert(found.field("isDeleted")), False)
+    low, high = r.bounds(found, schema.field(name).type)
+    told = np.asarray(pc.and_(live, low.is_valid())) & np.asarray(places.is_valid())
+    nulls = np.asarray(pc.not_equal(pc.fill_null(found.field("nullCount"), -1), 0))
+    return _Bounds(name, low, high, told, nulls)
+
+
+def _may_pass(
+    filter: pc.Expression, schema: pa.Schema, columns: Sequence[_Bounds], asked: np.ndarray
+) -> np.ndarray:
+    """Mask of those asked for that may have rows that pass."""
+    kept = np.zeros(len(asked), dtype=bool)
     numbers: list[int] = []
     guarantees: list[pc.Expression | None] = []
-    for n, own_cases in enumerate(cases):
-        for chosen in itertools.product(*own_cases) if own_cases else ():
-            numbers.append(n)
+    for number, n in enumerate(asked.tolist()):
+        cases = [
+            _cases(c.name, c.low[n], c.high[n], has_nulls=bool(c.nulls[n])) for c in columns if c.known[n]
+        ]
+        if not cases:
+            kept[number] = True
+            continue
+        for chosen in itertools.product(*cases):
+            numbers.append(number)
             guarantees.append(all_of(list(itertools.chain(*chosen))))
-    kept = {n for n, own_cases in enumerate(cases) if not own_cases}
-    kept |= {n for n, keep in zip(numbers, may_match(filter, guarantees, schema), strict=True) if keep}
-    return [n in kept for n in range(count)]
+    for number, may in zip(numbers, may_match(filter, guarantees, schema), strict=True):
+        kept[number] |= may
+    return kept
 
 
 def _files(part: FileSlice) -> list[BaseFile | LogFile]:
