@@ -23,7 +23,7 @@ from hudi_timeline.file_system_view.file_slices import merged_slices
 from hudi_timeline.file_system_view.listing import Listing, PartitionFilter, list_partition_files, list_table
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot, open_snapshot
 from hudi_timeline.metadata_config import FILES, FOLDER
-from hudi_timeline.reading.merged_query import slice_merge
+from hudi_timeline.metadata_table.reader import trusted_scope
 from hudi_timeline.table_config import load
 from hudi_timeline.timeline.active_timeline import Timeline
 
@@ -58,8 +58,8 @@ def has_listing(storage: Storage) -> bool:
 class MetadataFiles:
     """The metadata table at one moment; implements `snapshot.Lister`.
 
-    What a write of the table that is not completed has put there does not count.  Records are looked up for the
-    partitions that are wanted alone.
+    What a write of the table that is not completed has put there does not count (`trusted_scope`).  Records are looked up
+    for the partitions that are wanted alone.
     """
 
     storage: Storage
@@ -76,9 +76,8 @@ class MetadataFiles:
         own = open_beside(storage, f"{storage.uri}/{FOLDER}")
         snapshot = open_snapshot(own)
         slices, _ = merged_slices(snapshot, list_partition_files(own, [FILES]))
-        scope = slice_merge(snapshot).scope
-        pending = frozenset(i.time for i in timeline.pending_writes())
-        return cls(own, tuple(slices), replace(scope, rolled_back=scope.rolled_back | pending))
+        suffixes = snapshot.config.version.suffixes_metadata_instants
+        return cls(own, tuple(slices), trusted_scope(snapshot.timeline, timeline, suffixes=suffixes))
 
     def files(self, partitions: Iterable[str] | None = None) -> TableFiles:
         """Files of partitions; None for all.
