@@ -57,6 +57,28 @@ class Wanted:
 ALL = Wanted()
 
 
+class _Decoders:
+    """Decoders into one schema, by the schema of the records; files of one table have few."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self._known: dict[str, Decoder] = {}
+
+    def records(self, file: HFileReader, wanted: Wanted, *, agree: bool) -> Iterator[pa.RecordBatch]:
+        """The wanted records of an HFile; `agree` is `decode_entries`' `keys_agree`."""
+        for entries in wanted.of(file):
+            if entries.num_rows:
+                yield decode_entries(entries, self._of(file), keys_agree=agree)
+
+    def _of(self, file: HFileReader) -> Decoder:
+        text = file.schema
+        if text is None:
+            raise CorruptFileError("an HFile without the schema of its records", file=file.path)
+        if text not in self._known:
+            self._known[text] = Decoder(text, arrow_schema=self.schema)
+        return self._known[text]
+
+
 def read_records(
     storage: Storage, file_slice: FileSlice, scope: BlockScope, schema: pa.Schema, wanted: Wanted = ALL
 ) -> pa.RecordBatch:
@@ -73,6 +95,12 @@ def read_records(
         MissingFileError, CorruptFileError: a file is gone or damaged.
         UnsupportedError: a base file or a log block that is no HFile.
     """
+    return _read(storage, file_slice, scope, _Decoders(schema), wanted)
+
+
+def _read(
+    storage: Storage, file_slice: FileSlice, scope: BlockScope, decoders: _Decoders, wanted: Wanted
+) -> pa.RecordBatch:
     parts: list[pa.RecordBatch] = []
     gone: list[tuple[int, pa.Array]] = []  # how many parts came before the delete
     try:
@@ -80,19 +108,22 @@ def read_records(
         if base is not None:
             if not base.path.endswith(".hfile"):
                 raise UnsupportedError("the metadata table has a base file that is no HFile", file=base.path)
-            parts += _decoded(HFileReader.open(storage, base.path), schema, wanted, agree=True)
+            try:
+                parts += decoders.records(HFileReader.open(storage, base.path), wanted, agree=True)
+            except CorruptFileError as e:
+                raise e.at(file=base.path) from e.__cause__
         if file_slice.log_files:
-            _read_logs(storage, file_slice, scope, schema, wanted, parts, gone)
+            _read_logs(storage, file_slice, scope, decoders, wanted, parts, gone)
     except HudiError as e:
         raise e.at(table=storage.uri) from e.__cause__
-    return _merged(parts, gone, schema)
+    return _merged(parts, gone, decoders.schema)
 
 
 def _read_logs(
     storage: Storage,
     file_slice: FileSlice,
     scope: BlockScope,
-    schema: pa.Schema,
+    decoders: _Decoders,
     wanted: Wanted,
     parts: list[pa.RecordBatch],
     gone: list[tuple[int, pa.Array]],
@@ -111,23 +142,9 @@ def _read_logs(
             data = memoryview(content).cast("B")
             file = HFileReader.from_buffer(data, path=block.file, offset=block.content_offset)
             try:
-                parts += _decoded(file, schema, wanted, agree=False)
+                parts += decoders.records(file, wanted, agree=False)
             except CorruptFileError as e:
                 raise e.at(file=block.file, instant=block.instant) from e.__cause__
-
-
-def _decoded(
-    file: HFileReader, schema: pa.Schema, wanted: Wanted, *, agree: bool
-) -> Iterator[pa.RecordBatch]:
-    decoder: Decoder | None = None
-    for entries in wanted.of(file):
-        if not entries.num_rows:
-            continue
-        if decoder is None:
-            if file.schema is None:
-                raise CorruptFileError("an HFile without the schema of its records", file=file.path)
-            decoder = Decoder(file.schema, arrow_schema=schema)
-        yield decode_entries(entries, decoder, keys_agree=agree)
 
 
 def _merged(
@@ -191,5 +208,6 @@ def read_slices(
     schema: pa.Schema,
 ) -> pa.Table:
     """Records of several file slices, one after the other; errors as of `read_records`."""
-    found = [read_records(storage, s, scope, schema, wanted) for s, wanted in slices]
+    decoders = _Decoders(schema)
+    found = [_read(storage, s, scope, decoders, wanted) for s, wanted in slices]
     return pa.Table.from_batches(found, schema)

@@ -169,7 +169,8 @@ class DataSkipping:
             return {}
         folders = {p: k.partition_id(p) for p in {f.partition for f in files}}
         places = [folders[f.partition] + file_name_id(f.name) for f in files]
-        keys = {n: [name_id(n) + place for place in places] for n in columns}
+        ids = {n: name_id(n) for n in columns}
+        keys = {n: [column + place for place in places] for n, column in ids.items()}
         if len(files) <= _LOOKED_UP:
             records = table.lookup(COLUMN_STATS, [key for of in keys.values() for key in of])
         else:

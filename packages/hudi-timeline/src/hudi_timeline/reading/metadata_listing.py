@@ -58,8 +58,8 @@ def has_listing(storage: Storage) -> bool:
 class MetadataFiles:
     """The metadata table at one moment; implements `snapshot.Lister`.
 
-    What a write of the table that is not completed has put there does not count (`trusted_scope`).  Records are looked up
-    for the partitions that are wanted alone.
+    What a write of the table that is not completed has put there does not count (`trusted_scope`).  Records are looked
+    up for the partitions that are wanted alone.
     """
 
     storage: Storage

@@ -201,9 +201,11 @@ def _finder(
 
 
 def _finder_by_footers(scan: Scan, storage: Storage, wanted: pa.Array) -> _Finder:
-    index = BloomIndex(wanted)
+    index = BloomIndex(wanted) if len(wanted) else None
 
     def rows(task: ReadTask) -> pa.Table | None:
+        if index is None:
+            return None
         # Footers of ORC files say nothing that can be read here.
         if task.path.endswith(".parquet") and not _may_hold(storage, task.path, index):
             if task.logs is None:
