@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from hudi_timeline.bug_capsule.make import make_capsule
-from hudi_timeline.bug_capsule.open import open_capsule
 from hudi_timeline.cli.output import Format, StorageOptions, open_table, pairs, show_facts
 
 Words = Annotated[
@@ -42,6 +40,9 @@ def capsule(
 
     `hudi capsule open FILE.zip DIR` rebuilds the table's state from it.
     """
+    from hudi_timeline.bug_capsule.make import make_capsule
+    from hudi_timeline.bug_capsule.open import open_capsule
+
     if words[0] == "open" and len(words) == 3 and out is None:
         manifest = open_capsule(words[1], words[2])
         facts = {"table": words[2], "files": len(manifest["files"]), "left out": manifest["left_out"]}

@@ -6,28 +6,25 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import pyarrow as pa
 import typer
 
 from hudi_format.errors import InstantNotFoundError
-from hudi_format.storage.protocol import Storage
 from hudi_timeline.cli.output import Format, Output, Path, StorageOptions, open_table, show_facts, show_rows
 from hudi_timeline.cli.services import DryRun, Options
-from hudi_timeline.timeline.action_metadata import CompactionOperation, CompactionPlan, read_action
-from hudi_timeline.timeline.instant import COMPACTION, REQUESTED, Instant
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hudi_format.storage.protocol import Storage
+    from hudi_timeline.timeline.action_metadata import CompactionOperation
+    from hudi_timeline.timeline.instant import Instant
 
 compactions = typer.Typer(
     no_args_is_help=True, help="Compaction of merge-on-read tables.", rich_markup_mode=None
 )
 Plan = Annotated[str, typer.Argument(help="The plan's instant time.", metavar="INSTANT")]
-_SCHEMA = pa.schema(
-    [
-        ("instant", pa.string()), ("partition", pa.string()), ("file_id", pa.string()),
-        ("base_file", pa.string()), ("log_files", pa.int64()), ("log_bytes", pa.int64()),
-    ]
-)  # fmt: skip
 
 
 def _whole(metric: float) -> int | None:
@@ -35,8 +32,16 @@ def _whole(metric: float) -> int | None:
     return int(metric) if 0 <= metric < 1 << 63 else None
 
 
-def _rows(operations: dict[str, tuple[CompactionOperation, ...]]) -> list[dict[str, object]]:
-    return [
+def _rows(operations: dict[str, tuple[CompactionOperation, ...]]) -> pa.Table:
+    import pyarrow as pa
+
+    schema = pa.schema(
+        [
+            ("instant", pa.string()), ("partition", pa.string()), ("file_id", pa.string()),
+            ("base_file", pa.string()), ("log_files", pa.int64()), ("log_bytes", pa.int64()),
+        ]
+    )  # fmt: skip
+    rows = [
         {
             "instant": instant,
             "partition": o.partition,
@@ -48,6 +53,7 @@ def _rows(operations: dict[str, tuple[CompactionOperation, ...]]) -> list[dict[s
         for instant, of in operations.items()
         for o in of
     ]
+    return pa.Table.from_pylist(rows, schema)
 
 
 @compactions.command("schedule")
@@ -193,11 +199,11 @@ def validate(
     path: Path, instant: Plan, output: Output = Format.table, storage: StorageOptions = None
 ) -> None:
     """Check whether each file group of a plan can be compacted; exit code 1 where one cannot."""
+    import pyarrow as pa
+
     checks = open_table(path, storage).validate_compaction(instant)
     rows = _rows({instant: tuple(c.operation for c in checks)})
-    found = pa.Table.from_pylist(rows, schema=_SCHEMA).append_column(
-        "error", pa.array([c.error or None for c in checks], pa.string())
-    )
+    found = rows.append_column("error", pa.array([c.error or None for c in checks], pa.string()))
     show_rows(found, output)
     if not all(c.valid for c in checks):
         raise typer.Exit(1)
@@ -213,6 +219,8 @@ def show(
     storage: StorageOptions = None,
 ) -> None:
     """List the file groups of pending plans, or of one plan."""
+    from hudi_timeline.timeline.instant import COMPACTION, REQUESTED
+
     table = open_table(path, storage)
     plans = {}
     for file in table.timeline.files:
@@ -228,9 +236,11 @@ def show(
             instant=instant,
             remedy="`hudi compact show PATH` lists the pending ones.",
         )
-    show_rows(pa.Table.from_pylist(_rows(plans), schema=_SCHEMA), output)
+    show_rows(_rows(plans), output)
 
 
 def _operations(storage: Storage, file: Instant) -> tuple[CompactionOperation, ...]:
+    from hudi_timeline.timeline.action_metadata import CompactionPlan, read_action
+
     plan = read_action(storage, file)
     return plan.operations if isinstance(plan, CompactionPlan) else ()

@@ -5,13 +5,11 @@ The repairs have the names that hudi-cli gives them.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import pyarrow as pa
 import typer
 
 from hudi_format.errors import MissingFileError
-from hudi_format.storage.open import folder_and_name, open_storage
 from hudi_timeline.cli.output import (
     Format,
     Output,
@@ -24,12 +22,10 @@ from hudi_timeline.cli.output import (
 )
 from hudi_timeline.cli.services import DryRun, Instant, Options
 from hudi_timeline.cli.verify import repairs
-from hudi_timeline.options.transaction_config import parse_transaction_options
-from hudi_timeline.services import replace_properties
-from hudi_timeline.services.deduplicate import DedupeType, deduplicate
-from hudi_timeline.services.table_service import ServiceContext
-from hudi_timeline.services.upgrade import UpgradeResult
-from hudi_timeline.verify.repairs import empty_commits
+from hudi_timeline.options.service_options import DedupeType
+
+if TYPE_CHECKING:
+    from hudi_timeline.services.upgrade import UpgradeResult
 
 commit = typer.Typer(no_args_is_help=True, help="What one commit did.", rich_markup_mode=None)
 
@@ -93,6 +89,10 @@ def overwrite_hoodie_props(
 
     A new `hoodie.table.type` converts the table.
     """
+    import pyarrow as pa
+
+    from hudi_timeline.services import replace_properties
+
     entries = replace_properties.parse_file(_content(new), new)
     change = open_table(path, storage).overwrite_properties(entries, dry_run=dry_run, force=force)
     if output is Format.table:
@@ -104,6 +104,8 @@ def overwrite_hoodie_props(
 
 
 def _content(file: str) -> bytes:
+    from hudi_format.storage.open import folder_and_name, open_storage
+
     folder, name = folder_and_name(file)
     try:
         return open_storage(folder).read(name)
@@ -124,6 +126,10 @@ def deduplicate_rows(
     storage: StorageOptions = None,
 ) -> None:
     """Remove duplicate rows in a partition of a copy-on-write table, by a commit."""
+    from hudi_timeline.options.transaction_config import parse_transaction_options
+    from hudi_timeline.services.deduplicate import deduplicate
+    from hudi_timeline.services.table_service import ServiceContext
+
     given = dict(o.partition("=")[::2] for o in option or [])
     context = ServiceContext(table_storage(path, storage), parse_transaction_options(given))
     result = deduplicate(context, partition, kind=kind, dry_run=dry_run)
@@ -141,6 +147,10 @@ def show_empty_commit_metadata(
     path: Path, output: Output = Format.table, storage: StorageOptions = None
 ) -> None:
     """List completed writes with an empty file, which make reads fail."""
+    import pyarrow as pa
+
+    from hudi_timeline.verify.repairs import empty_commits
+
     found = empty_commits(table_storage(path, storage))
     rows = [{"instant": i.time, "action": i.action, "file": i.path} for i in found]
     schema = pa.schema([("instant", pa.string()), ("action", pa.string()), ("file", pa.string())])

@@ -8,8 +8,6 @@ import typer
 
 from hudi_timeline.cli.output import Format, Output, Path, StorageOptions, pairs, show_facts
 from hudi_timeline.cli.services import Options
-from hudi_timeline.options.table_options import PARTITION, PRECOMBINE, RECORD_KEY, TABLE_NAME
-from hudi_timeline.writing.parquet_import import import_parquet
 
 
 def add_to(app: typer.Typer) -> None:
@@ -37,6 +35,9 @@ def import_(
     storage: StorageOptions = None,
 ) -> None:
     """Write a Parquet data set, or rows of it, to a table in one commit."""
+    from hudi_timeline.options.table_options import PARTITION, PRECOMBINE, RECORD_KEY, TABLE_NAME
+    from hudi_timeline.writing.parquet_import import import_parquet
+
     options: dict[str, str] = {
         TABLE_NAME: name or path.rstrip("/").rpartition("/")[2],
         RECORD_KEY: key,

@@ -9,19 +9,27 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import typer
 
 from hudi_format.errors import HudiError
 from hudi_timeline import __version__
 from hudi_timeline.cli import capsule, conversions, importing, services, verify
 from hudi_timeline.cli.compactions import compactions
-from hudi_timeline.cli.output import Format, Output, Path, StorageOptions, open_table, show_facts, show_rows
-from hudi_timeline.options import describe
-from hudi_timeline.timeline.instant import COMPLETED
+from hudi_timeline.cli.output import (
+    Format,
+    Here,
+    Output,
+    Path,
+    StorageOptions,
+    open_table,
+    show_facts,
+    show_rows,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 app = typer.Typer(
     name="hudi", help="Look at Apache Hudi tables, without a JVM.", no_args_is_help=True,
@@ -33,14 +41,35 @@ INTERRUPTED = 130  # as shells have it for what SIGINT ended
 Limit = Annotated[int, typer.Option("--limit", "-n", min=0, help="Rows to print at most; 0 for all.")]
 
 
+Wide = Annotated[bool, typer.Option("--wide", help="All columns; those of JSON and CSV.")]
+
+# Of a commit what fits into 80 columns, under shorter names.
+_SHORT = {
+    "instant": "instant", "operation": "operation", "rows_inserted": "inserted", "rows_updated": "updated",
+    "rows_deleted": "deleted", "bytes_written": "bytes",
+}  # fmt: skip
+
+
+def _show_commits(rows: pa.Table, output: Format, wide: bool) -> None:
+    if output is Format.table and not wide:
+        pending = rows.column("state").to_pylist()
+        names = [o or s.lower() for o, s in zip(rows.column("operation").to_pylist(), pending, strict=True)]
+        rows = rows.set_column(rows.schema.get_field_index("operation"), "operation", [names])
+        show_rows(rows.select(list(_SHORT)).rename_columns(list(_SHORT.values())), output)
+    else:
+        show_rows(rows if output in (Format.json, Format.ndjson) else rows.drop_columns(["extra"]), output)
+
+
 def _head(rows: pa.Table, limit: int, *, newest_first: bool = False) -> pa.Table:
+    import pyarrow as pa
+
     if newest_first:
         rows = rows.take(pa.array(range(rows.num_rows - 1, -1, -1), pa.int64()))
     return rows.slice(0, limit) if limit else rows
 
 
 @app.command()
-def show(path: Path, output: Output = Format.table, storage: StorageOptions = None) -> None:
+def show(path: Here = ".", output: Output = Format.table, storage: StorageOptions = None) -> None:
     """Show the table: name, type, version, keys, newest commit, size."""
     table = open_table(path, storage)
     config = table.config
@@ -68,8 +97,10 @@ def show(path: Path, output: Output = Format.table, storage: StorageOptions = No
 
 
 @app.command()
-def schema(path: Path, output: Output = Format.table, storage: StorageOptions = None) -> None:
+def schema(path: Here = ".", output: Output = Format.table, storage: StorageOptions = None) -> None:
     """Show the table's columns and types."""
+    import pyarrow as pa
+
     config_and_schema = open_table(path, storage)
     config, columns = config_and_schema.config, config_and_schema.schema
     roles = dict.fromkeys(config.partition_fields, "partition")
@@ -89,7 +120,7 @@ def schema(path: Path, output: Output = Format.table, storage: StorageOptions = 
 
 @app.command()
 def timeline(
-    path: Path,
+    path: Here = ".",
     output: Output = Format.table,
     limit: Limit = 0,
     incomplete: Annotated[bool, typer.Option("--incomplete", help="Only what is not completed.")] = False,
@@ -102,22 +133,52 @@ def timeline(
     inspect = open_table(path, storage).inspect
     rows = inspect.rollbacks() if rollbacks else inspect.timeline()
     if incomplete:
+        import pyarrow.compute as pc
+
+        from hudi_timeline.timeline.instant import COMPLETED
+
         rows = rows.filter(pc.not_equal(rows.column("state"), COMPLETED))
     show_rows(_head(rows, limit, newest_first=True), output)
 
 
 @app.command()
 def commits(
-    path: Path, output: Output = Format.table, limit: Limit = 0, storage: StorageOptions = None
-) -> None:
+    path: Here = ".", output: Output = Format.table, limit: Limit = 0, wide: Wide = False,
+    storage: StorageOptions = None,
+) -> None:  # fmt: skip
     """List commits with their statistics, newest first."""
     rows = _head(open_table(path, storage).inspect.commits(), limit, newest_first=True)
-    show_rows(rows if output is Format.json else rows.drop_columns(["extra"]), output)
+    _show_commits(rows, output, wide)
+
+
+@app.command()
+def history(
+    path: Here = ".", output: Output = Format.table, limit: Limit = 0, wide: Wide = False,
+    storage: StorageOptions = None,
+) -> None:  # fmt: skip
+    """List completed commits, newest first."""
+    _show_commits(open_table(path, storage).history(limit or None), output, wide)
+
+
+@app.command()
+def count(
+    path: Here = ".",
+    output: Output = Format.table,
+    where: Annotated[str | None, typer.Option("--where", "-w", help="A filter, as in SQL.")] = None,
+    as_of: Annotated[str | None, typer.Option("--as-of", help="An instant or a time.")] = None,
+    storage: StorageOptions = None,
+) -> None:
+    """Count the rows of the table."""
+    rows = open_table(path, storage).read(filter=where, as_of=as_of).count()
+    if output is Format.table:
+        print(rows)
+    else:
+        show_facts({"rows": rows}, output)
 
 
 @app.command()
 def partitions(
-    path: Path, output: Output = Format.table, limit: Limit = 0, storage: StorageOptions = None
+    path: Here = ".", output: Output = Format.table, limit: Limit = 0, storage: StorageOptions = None
 ) -> None:
     """List partitions with files and bytes."""
     show_rows(_head(open_table(path, storage).inspect.partitions(), limit), output)
@@ -125,7 +186,7 @@ def partitions(
 
 @app.command()
 def files(
-    path: Path,
+    path: Here = ".",
     output: Output = Format.table,
     limit: Limit = 0,
     every: Annotated[
@@ -140,7 +201,7 @@ def files(
 
 @app.command()
 def head(
-    path: Path,
+    path: Here = ".",
     output: Output = Format.table,
     limit: Limit = 10,
     columns: Annotated[str | None, typer.Option("--columns", "-c", help="Column names, with commas.")] = None,
@@ -156,6 +217,8 @@ def head(
 
 
 def _first_rows(reader: pa.RecordBatchReader, limit: int) -> pa.Table:
+    import pyarrow as pa
+
     batches: list[pa.RecordBatch] = []
     rows = 0
     with reader:
@@ -193,6 +256,8 @@ def check_merge(
     if output is Format.table:
         print(report)
     else:
+        import pyarrow as pa
+
         rows = [{"law": f.law, "holds": f.holds, "cases": f.cases, "example": "" if f.holds else str(f)}
                 for f in report.findings]  # fmt: skip
         show_rows(pa.Table.from_pylist(rows), output)
@@ -216,10 +281,32 @@ def explain(
     output: Output = Format.table,
 ) -> None:
     """Explain options: default, and whether they are implemented, ignored or unsupported."""
+    from hudi_timeline.options import describe
+
     facts = []
     for option in options:
         name, equals, value = option.partition("=")
         facts.append(asdict(describe(name, value if equals else None)))
+    _show_options(facts, output)
+
+
+@config_app.command()
+def search(
+    words: Annotated[
+        list[str],
+        typer.Argument(help="What name or description have; several: all of them.", metavar="WORD..."),
+    ],
+    output: Output = Format.table,
+) -> None:
+    """Search options by name and description; those with a meaning here, then all others."""
+    from hudi_timeline.options.option_facts import matching
+
+    _show_options([asdict(fact) for fact in matching(words)], output)
+
+
+def _show_options(facts: list[dict[str, Any]], output: Format) -> None:
+    import pyarrow as pa
+
     schema = pa.schema([(n, pa.string()) for n in ("key", "value", "default", "taken_as", "note")])
     show_rows(pa.Table.from_pylist(facts, schema), output)
 

@@ -8,21 +8,22 @@ import sys
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import pyarrow as pa
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from hudi_format.storage.open import open_storage
-from hudi_format.storage.protocol import Storage
-from hudi_timeline.table import HudiTable
+if TYPE_CHECKING:  # the command starts without them
+    import pyarrow as pa
+    from rich.console import Console
+
+    from hudi_format.storage.protocol import Storage
+    from hudi_timeline.table import HudiTable
 
 
 class Format(StrEnum):
     table = "table"
     json = "json"
+    ndjson = "ndjson"
     csv = "csv"
 
 
@@ -54,13 +55,19 @@ def text(value: object) -> str:
 
 def show_rows(rows: pa.Table, format: Format, *, title: str = "") -> None:
     """Print the rows of a table."""
-    if format is Format.json:
+    if format is Format.ndjson:
+        for row in rows.to_pylist():
+            print(json.dumps(plain(row), ensure_ascii=False))
+    elif format is Format.json:
         print(json.dumps([plain(r) for r in rows.to_pylist()], ensure_ascii=False, indent=2))
     elif format is Format.csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(rows.column_names)
         writer.writerows([text(v) for v in r.values()] for r in rows.to_pylist())
     else:
+        import pyarrow as pa
+        from rich.table import Table
+
         console = _console()
         drawn = Table(title=title or None, title_justify="left", title_style="bold")
         for field in rows.schema:
@@ -73,13 +80,17 @@ def show_rows(rows: pa.Table, format: Format, *, title: str = "") -> None:
 
 def show_facts(facts: dict[str, object], format: Format) -> None:
     """Print names and values: one object in JSON, two columns otherwise."""
-    if format is Format.json:
+    if format is Format.ndjson:
+        print(json.dumps(plain(facts), ensure_ascii=False))
+    elif format is Format.json:
         print(json.dumps(plain(facts), ensure_ascii=False, indent=2))
     elif format is Format.csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(["name", "value"])
         writer.writerows([name, text(value)] for name, value in facts.items())
     else:
+        from rich.table import Table
+
         drawn = Table(show_header=False, box=None, pad_edge=False)
         drawn.add_column(style="bold", no_wrap=True)
         drawn.add_column(overflow="fold")
@@ -93,6 +104,8 @@ def _cell(value: object) -> str:
 
 
 def _console() -> Console:
+    from rich.console import Console
+
     # Into a pipe there is no width to fit into: lines stay whole.
     return Console(
         markup=False, highlight=False, width=None if sys.stdout.isatty() else 10_000, soft_wrap=False
@@ -102,6 +115,16 @@ def _console() -> Console:
 # Arguments that the commands share, and what they mean.
 
 Path = Annotated[str, typer.Argument(help="The table's path or URL.", metavar="PATH", show_default=False)]
+Here = Annotated[
+    str,
+    typer.Argument(
+        help="The table's path or URL; HUDI_TABLE, or the current folder, if not given.",
+        metavar="PATH",
+        envvar="HUDI_TABLE",
+        show_default=False,
+        show_envvar=False,
+    ),
+]
 Output = Annotated[Format, typer.Option("--output", "-o", help="How to print.")]
 STORAGE_HELP = "A storage option, e.g. endpoint_url=http://localhost:9000; may be repeated."
 StorageOptions = Annotated[
@@ -111,11 +134,15 @@ StorageOptions = Annotated[
 
 def open_table(path: str, storage: list[str] | None, options: list[str] | None = None) -> HudiTable:
     """The table of a command; `storage` and `options` are NAME=VALUE."""
+    from hudi_timeline.table import HudiTable
+
     return HudiTable.open(path, storage_options=pairs(storage), options=pairs(options))
 
 
 def table_storage(path: str, storage: list[str] | None) -> Storage:
     """Storage of a table that may be too damaged to open."""
+    from hudi_format.storage.open import open_storage
+
     return open_storage(path, pairs(storage))
 
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from json import dumps, loads
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pyarrow as pa
 import typer
 from typer.core import TyperGroup
 
 from hudi_format.errors import CorruptFileError, NotAHudiTableError, UnsupportedError
-from hudi_format.storage.protocol import Storage
 from hudi_timeline.cli.output import (
     Format,
+    Here,
     Output,
     Path,
     StorageOptions,
@@ -23,22 +22,25 @@ from hudi_timeline.cli.output import (
     table_storage,
 )
 from hudi_timeline.cli.services import DryRun, Options
-from hudi_timeline.services.table_service import ServiceContext
-from hudi_timeline.verify.check_keys import ScanOf
-from hudi_timeline.verify.findings import Finding, Severity, state_of, to_json
-from hudi_timeline.verify.repair import repair as repair_table
-from hudi_timeline.verify.repair import repair_by_name
-from hudi_timeline.verify.repairs import TABLE_REPAIRS
-from hudi_timeline.verify.verify import verify as verify_table
+
+if TYPE_CHECKING:
+    from hudi_format.storage.protocol import Storage
+    from hudi_timeline.verify.check_keys import ScanOf
+    from hudi_timeline.verify.findings import Finding
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object: state, counts and findings.")]
 Deep = Annotated[bool, typer.Option("--deep", help="Also read all data.")]
 
-_STEPS = pa.schema([("path", pa.string()), ("action", pa.string()), ("done", pa.bool_())])
 _COLUMNS = ("severity", "code", "path", "instant", "message", "remedy")
 
 
 FINDINGS = "findings"
+# Those of `hudi_timeline.verify.repairs`, by hudi-cli's names.
+TABLE_REPAIR_NAMES = {
+    "addpartitionmeta": "Create .hoodie_partition_metadata in folders of committed files that lack it.",
+    "corrupted-clean-files": "Delete pending cleans whose plan is empty or unreadable.",
+    "migrate-partition-meta": "Move partition metadata from text to Parquet files.",
+}
 
 
 class WithFindings(TyperGroup):
@@ -62,8 +64,8 @@ def add_to(app: typer.Typer) -> None:
     """Add the commands to the `hudi` command."""
     app.command()(verify)
     repairs.command(FINDINGS, hidden=True)(repair)
-    for name in TABLE_REPAIRS:
-        repairs.command(name, help=TABLE_REPAIRS[name].summary)(_command(name))
+    for name, summary in TABLE_REPAIR_NAMES.items():
+        repairs.command(name, help=summary)(_command(name))
     app.add_typer(repairs, name="repair")
 
 
@@ -71,22 +73,31 @@ def _command(name: str) -> Callable[..., None]:
     def command(
         path: Path, dry_run: DryRun = False, output: Output = Format.table, storage: StorageOptions = None
     ) -> None:
+        import pyarrow as pa
+
+        from hudi_timeline.services.table_service import ServiceContext
+        from hudi_timeline.verify.repair import repair_by_name
+
         context = ServiceContext(table_storage(path, storage))
         steps = repair_by_name(context, name, dry_run=dry_run)
         rows = [{"path": s.path, "action": s.note, "done": not dry_run} for s in steps if s.note]
-        show_rows(pa.Table.from_pylist(rows, _STEPS), output)
+        schema = pa.schema([("path", pa.string()), ("action", pa.string()), ("done", pa.bool_())])
+        show_rows(pa.Table.from_pylist(rows, schema), output)
 
     return command
 
 
 def verify(
-    path: Path,
+    path: Here = ".",
     deep: Deep = False,
     json: Json = False,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Files to look at at once.")] = None,
     storage: StorageOptions = None,
 ) -> None:
     """Find everything wrong with the table; exit code 1 if a reader or writer is affected."""
+    from hudi_timeline.verify.findings import Severity, to_json
+    from hudi_timeline.verify.verify import verify as verify_table
+
     there, scan_of = _open(path, storage)
     found = verify_table(there, deep=deep, workers=workers, scan_of=scan_of)
     if json:
@@ -114,6 +125,9 @@ def repair(
     storage: StorageOptions = None,
 ) -> None:
     """Repair what `hudi verify` finds, where it is safe; without --execute only print the plan."""
+    from hudi_timeline.verify.findings import Severity, state_of
+    from hudi_timeline.verify.repair import repair as repair_table
+
     there, scan_of = _open(path, storage)
     given = dict(o.partition("=")[::2] for o in option or [])
     result = repair_table(
@@ -153,6 +167,10 @@ def _open(path: str, storage: list[str] | None) -> tuple[Storage, ScanOf | None]
 
 
 def _show(found: list[Finding]) -> None:
+    import pyarrow as pa
+
+    from hudi_timeline.verify.findings import state_of
+
     rows = [{n: str(getattr(f, n)) for n in _COLUMNS} for f in found]
     if rows:
         show_rows(pa.Table.from_pylist(rows, pa.schema([(n, pa.string()) for n in _COLUMNS])), Format.table)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hudi_format.errors import OptionError
 from hudi_timeline.options.registry import (
     canonical,
     declared_options,
+    known_options,
     main_name,
     nearest,
     option_of,
@@ -91,3 +92,11 @@ def explain(options: Mapping[str, str], *, with_defaults: bool = True) -> list[O
             describe(key) for key, option in declared_options().items() if option.doc and key not in known
         ]
     return facts
+
+
+def matching(words: Sequence[str]) -> list[OptionFact]:
+    """Descriptions of options that have all words in name or note, those with a meaning first."""
+    wanted = [word.lower() for word in words]
+    facts = [describe(key) for key in known_options()]
+    found = [f for f in facts if all(w in f"{f.key} {f.note}".lower() for w in wanted)]
+    return sorted(found, key=lambda f: (f.taken_as != MEANING, f.key))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 
 from hudi_timeline.options.config_key import ConfigKey
 from hudi_timeline.options.option_types import (
@@ -191,3 +192,16 @@ FAIL_ON_SERVICES = ConfigKey(
     "hoodie.fail.writes.on.inline.table.service.exception", BOOLEAN, "true", since="0.13.0",
     doc="A compaction after a write that fails makes the call fail, though the write itself stays; false: a warning."
 )
+# fmt: on
+
+
+class DedupeType(StrEnum):
+    """Rule for the surviving row of each key.
+
+    INSERT: the first that was written.  UPDATE: those of the newest commit, also several.  UPSERT: one of the newest
+    commit.
+    """
+
+    INSERT = "insert_type"
+    UPDATE = "update_type"
+    UPSERT = "upsert_type"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 import pyarrow as pa
@@ -33,23 +32,12 @@ from hudi_timeline.concurrency import markers
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.base_files import base_files
 from hudi_timeline.file_system_view.snapshot import open_snapshot
+from hudi_timeline.options.service_options import DedupeType
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.transaction.transaction import begin_transaction
 
 _TOKEN = "0-0-0"
 _KEPT = ("parquet.avro.schema", "writer.model.name")
-
-
-class DedupeType(StrEnum):
-    """Rule for the surviving row of each key.
-
-    INSERT: the first that was written.  UPDATE: those of the newest commit, also several.  UPSERT: one of the newest
-    commit.
-    """
-
-    INSERT = "insert_type"
-    UPDATE = "update_type"
-    UPSERT = "upsert_type"
 
 
 @dataclass(frozen=True)
