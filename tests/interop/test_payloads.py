@@ -320,6 +320,18 @@ def test_decimals_below_zero_are_numbers_among_log_records_too(tmp_path, pool, a
     assert {r["id"]: r["ts"] for r in ours.read(tmp_path / "t").to_pylist()} == numbers
 
 
+@pytest.mark.parametrize("version", ["0.15.0", pytest.param("1.0.2", marks=pytest.mark.slow)])
+def test_of_several_log_records_the_last_wins_in_later_releases_only(tmp_path, pool, apache, version):
+    """With OverwriteWithLatestAvroPayload; we read tables of version 6 as 0.15 does, which writes them."""
+    options = {**BASE, **MERGE_ON_READ, **payload("OverwriteWithLatestAvroPayload")}
+    for ts, operation in ((1, "insert"), (5, "upsert"), (3, "upsert")):
+        table = pa.table({"id": ["late"], "p": ["p"], "ts": pa.array([ts], pa.int64())})
+        apache.write(tmp_path / "t", table, {**options, WRITE + "operation": operation})
+    theirs = pool.get(version).read(tmp_path / "t")
+    assert theirs["ts"].to_pylist() == [5 if version == "0.15.0" else 3]
+    assert ours.read(tmp_path / "t")["ts"].to_pylist() == [5]
+
+
 @pytest.mark.req("PM-06", "PM-15")
 def test_a_nested_ordering_field_counts_against_base_rows_only(tmp_path, apache):
     nested = pa.struct([("at", pa.int64())])

@@ -6,13 +6,19 @@ through with its table: cleanings, rollbacks, savepoints, restores, archival, ve
 
 import datetime
 import random
+import warnings
 from collections import Counter
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 
-from hudi_format.errors import ConflictingOptionError, CorruptFileError
+from hudi_format.errors import (
+    ConflictingOptionError,
+    CorruptFileError,
+    InstantNotFoundError,
+    MissingFileError,
+)
 from hudi_format.file_names import parse_base_file, parse_cdc_file
 from hudi_format.model import CDC_MODES
 from hudi_timeline import HudiTable
@@ -463,3 +469,35 @@ def test_a_lost_or_cut_file_of_changes_is_found(tmp_path):
     path = tmp_path / "t" / second
     path.write_bytes(path.read_bytes()[:-9])
     assert {f.path for f in table.verify()} == {first, second}
+
+
+@pytest.mark.parametrize("mode", CDC_MODES)
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_changes_are_whole_beside_cleaning_archival_and_compaction_or_are_refused(tmp_path, mode, table_type):
+    """Each range gives all of its changes, or an error, or the warning that the oldest are archived."""
+    few = {
+        "hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.cleaner.commits.retained": "2",
+        "hoodie.compact.inline.max.delta.commits": "3",
+    }  # fmt: skip
+    table = make(tmp_path / "t", mode, table_type=table_type)
+    states = [("000", state(table))]
+    writes = Writes(table, f"{mode}{table_type}", few)
+    told = refused = 0
+    for step in range(14):
+        result = getattr(table, "insert" if not step else "upsert")(writes.some(), options=few)
+        states.append((result.instant, state(table)))
+        for begin, before in states[-7:-1]:
+            try:
+                with warnings.catch_warnings():
+                    warnings.filterwarnings("error", message="the result holds no changes of instants before")
+                    found = changes(table, begin)
+            except (InstantNotFoundError, MissingFileError, UserWarning):
+                refused += 1
+                continue
+            assert applied(before, found) == states[-1][1], (step, begin)
+            told += 1
+    assert told > 14
+    assert refused
+    times = {i.time for i in table.timeline.completed_writes()}
+    assert states[1][0] not in times  # archived
+    assert table.verify(deep=True) == []

@@ -11,6 +11,7 @@ Source: spec "Queries", section 5; HoodieCDCExtractor of Apache Hudi 0.15.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -237,7 +238,9 @@ def _of_base_file(
                 raise _gone(told, uri)
             check_size(told, found, uri)
             files.append(replace(file, size=found))
-        before = history.before(group, instant.time)
+        before: FileSlice | None = None
+        with suppress(MissingFileError):  # told where it is needed: other logging modes hold the rows before
+            before = _before(history, group, instant, stat, uri)
         yield ChangeUnit(
             LOGGED, instant.time, *group, cdc=tuple(files), after=base, before=_slice_logs(history, before)
         )

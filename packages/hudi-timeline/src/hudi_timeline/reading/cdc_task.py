@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_format.arrow.arrays import no_columns, put_together
-from hudi_format.errors import CorruptFileError, HudiError
+from hudi_format.errors import CorruptFileError, HudiError, MissingFileError
 from hudi_format.file_slice.cdc_images import image_texts, logged_keys
 from hudi_format.file_slice.reader import SliceMerge
 from hudi_format.log.block import BlockType
@@ -280,6 +280,13 @@ class ChangeTask:
     ) -> tuple[pa.Table, np.ndarray]:
         """The row of each wanted key, and a mask of the keys found."""
         asked = keys.filter(pa.array(wanted))
+        if what == "before" and self.unit.before is None and len(asked):
+            raise MissingFileError(
+                "the logged changes name keys only, and the file slice before them is not there any more",
+                file=self.unit.cdc[0].path,
+                remedy="if the cleaner removed it, begin at a later instant; else restore the files of this file group "
+                "from a backup.",
+            )
         parts = list(rows_of(asked)) if len(asked) else []
         rows = pa.concat_tables([self.table_schema.empty_table(), *parts])
         found = KeyIndex(self._keys(rows)).find(keys)
