@@ -17,10 +17,10 @@ READERS = ("hudi-rs", WRITER, "1.0.2")
 
 # Of each test of these modules, .ci/run does the first of so many cases; nox session interop_full does all.
 ONE_OF = {
-    "test_payloads": 5,
-    "test_key_generators": 3,
+    "test_payloads": 8,
+    "test_key_generators": 4,
     "test_schema_evolution": 3,
-    "test_index": 2,
+    "test_index": 3,
     "test_sizing": 3,
     "test_validators": 6,
     "test_following": 4,
@@ -31,6 +31,9 @@ ONE_OF = {
     "test_conversions": 4,
     "test_cdc": 3,
     "test_bucket_index": 2,
+    "test_written_by_us": 2,
+    "test_same_as_apache": 2,
+    "test_taking_turns": 2,
 }
 # Files of minutes go first, so that no worker ends with one while the other has nothing to do.
 LONGEST = (

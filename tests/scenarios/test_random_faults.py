@@ -13,7 +13,7 @@ from cuts.random_faults import HONEST, LYING, RandomRuns
 from hudi_timeline import table_config
 
 LONG = os.environ.get("HUDI_FAULTS") == "1"
-SEEDS = int(os.environ.get("HUDI_FAULTS_SEEDS", "200")) if LONG else 2
+SEEDS = int(os.environ.get("HUDI_FAULTS_SEEDS", "200")) if LONG else 1
 
 
 @pytest.mark.req("RC-01", "RC-09", "NEW-12")
