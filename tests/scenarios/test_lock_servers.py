@@ -215,12 +215,12 @@ def line(process: subprocess.Popen[str]) -> str:
 def test_one_process_at_a_time_has_the_lock(tmp_path, provider):
     options = provider.options()
     (tmp_path / "number").write_text("0")
-    workers = [worker(tmp_path, 10, options) for _ in range(3)]
-    assert [line(w) for w in workers] == ["ready"] * 3
+    workers = [worker(tmp_path, 8, options) for _ in range(2)]
+    assert [line(w) for w in workers] == ["ready"] * 2
     for w in workers:
         w.communicate("go\n", timeout=120)
-    assert [w.returncode for w in workers] == [0, 0, 0]
-    assert (tmp_path / "number").read_text() == "30"
+    assert [w.returncode for w in workers] == [0, 0]
+    assert (tmp_path / "number").read_text() == "16"
 
 
 @pytest.mark.req("CC-10")
@@ -544,3 +544,28 @@ def test_who_dies_in_a_metastores_queue_does_not_hold_it_up(tmp_path, metastore_
     held.release()
     with table_lock(tmp_path, options).held():
         pass
+
+
+@pytest.mark.req("NEW-35")
+def test_a_servers_lock_is_shown_and_broken_and_its_holder_notices(tmp_path, provider):
+    options = provider.options()
+    table = HudiTable.create(str(tmp_path / "t"), SCHEMA, name="t", record_keys=["id"])
+    assert table.lock_report(options=options).holding is None
+    process = worker(tmp_path / "t", 0, options)
+    try:
+        assert line(process) == "True"
+        report = table.lock_report(options=options)
+        assert report.holding.process.pid == process.pid
+        assert report.alive is True
+        with pytest.raises(LockError, match="runs on this machine"):
+            table.break_lock(options=options)
+        assert table.break_lock(force=True, options=options).holding == report.holding
+        assert table.lock_report(options=options).holding is None
+        with table_lock(tmp_path / "t", options).held():
+            shown = lock_on(tmp_path / "t", options)
+            assert shown.end_holding(report.holding.token) is False
+            assert shown.holding().token != report.holding.token
+            shown.release()
+    finally:
+        process.kill()
+        process.wait(60)

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from hudi_timeline.services.compaction.plan_repair import PlanRepair
     from hudi_timeline.services.compaction.slice_tasks import Runner
     from hudi_timeline.services.compaction.status import CompactionStatus
+    from hudi_timeline.services.lock_doctor import LockReport
     from hudi_timeline.services.replace_properties import PropertiesChange
     from hudi_timeline.services.restore import RestoreResult
     from hudi_timeline.services.rollback import RollbackResult
@@ -619,6 +620,32 @@ class HudiTable:
         from hudi_timeline.services.compaction import compaction
 
         return compaction.status(self._service(options))
+
+    def lock_report(self, *, options: Options = None) -> LockReport:
+        """Holder of the table's lock, and whether that one is alive.
+
+        Args:
+            options: `hoodie.write.lock.*`, as the writers have them.
+
+        Raises:
+            LockError: the lock's server gives no answer.
+        """
+        from hudi_timeline.services import lock_doctor
+
+        return lock_doctor.lock_report(self._service(options))
+
+    def break_lock(self, *, force: bool = False, options: Options = None) -> LockReport:
+        """End a lock that is left over; its holder, if it lives, fails before it publishes.
+
+        Args:
+            force: also where the holder is alive, or where that cannot be told.
+
+        Raises:
+            LockError: its holder is alive, or a lock of this kind ends with its process.
+        """
+        from hudi_timeline.services import lock_doctor
+
+        return lock_doctor.break_lock(self._service(options), force=force)
 
     def savepoint(
         self, instant: str | CommitResult | None = None, *, user: str = "", comment: str = "", dry_run: bool = False,

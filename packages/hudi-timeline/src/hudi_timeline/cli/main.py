@@ -17,6 +17,7 @@ from hudi_format.errors import HudiError
 from hudi_timeline import __version__
 from hudi_timeline.cli import capsule, conversions, importing, services, verify
 from hudi_timeline.cli.compactions import compactions
+from hudi_timeline.cli.locks import locks
 from hudi_timeline.cli.output import (
     Format,
     Here,
@@ -267,6 +268,7 @@ def check_merge(
 
 services.add_to(app)
 app.add_typer(compactions, name="compact")
+app.add_typer(locks, name="lock")
 conversions.add_to(app)
 verify.add_to(app)
 capsule.add_to(app)

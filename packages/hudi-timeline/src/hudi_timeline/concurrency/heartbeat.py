@@ -98,12 +98,17 @@ class Liveness:
 
 def this_process() -> Owner:
     """The identity of this process."""
+    return process_of(os.getpid())
+
+
+def process_of(pid: int) -> Owner:
+    """The identity of a process of this machine."""
     return Owner(
         host=socket.gethostname(),
         boot=_text("/proc/sys/kernel/random/boot_id"),
         namespace=_link("/proc/self/ns/pid"),
-        pid=os.getpid(),
-        started=_start_and_state(os.getpid())[0],
+        pid=pid,
+        started=_start_and_state(pid)[0],
     )
 
 

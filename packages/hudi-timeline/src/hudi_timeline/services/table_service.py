@@ -27,6 +27,7 @@ class ServiceContext:
     Attributes:
         storage: the table's.
         table: its configuration, read again whenever the lock is taken.
+        lock: the table's.
         warnings: what the user should know.
     """
 
@@ -39,7 +40,7 @@ class ServiceContext:
         self.storage = storage = as_durable_as_asked(storage, options.durability)
         self.table: TableConfig = table_config.load(storage)
         self.warnings: list[str] = []
-        self._lock = lock_of(storage, self.options, table_name=self.table.name)
+        self.lock = lock_of(storage, self.options, table_name=self.table.name)
         self._seen: TableSnapshot | None = None
 
     @classmethod
@@ -104,7 +105,7 @@ class ServiceContext:
         Raises:
             LockError; UnsupportedError: the feature gate.
         """
-        with self._lock.held():
+        with self.lock.held():
             table_config.recover(self.storage)
             self.table = table_config.load(self.storage)
             snapshot = load_snapshot(self.storage, self.table)
@@ -119,7 +120,7 @@ class ServiceContext:
 
     def check_lock(self) -> None:
         """Check that the lock is still held; LockError where it is not."""
-        self._lock.verify()
+        self.lock.verify()
 
     def settle_metadata_table(self, snapshot: TableSnapshot, *, is_gone: bool = False) -> None:
         """Take a metadata table away that is not kept, under the lock, with an entry in `warnings`."""

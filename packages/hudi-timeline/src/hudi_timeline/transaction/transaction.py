@@ -61,6 +61,9 @@ from hudi_timeline.transaction.rollback_guard import refuse_alive
 
 log = logging.getLogger("hudi")
 
+# In the commit's extraMetadata: the lock that its writer was told to take, so that different ones are found.
+LOCK_NOTE = "hudi.lock"
+
 # A requested file that is there already belongs to a writer that does not take our lock; the next
 # millisecond is free.
 _TRIES_FOR_INSTANT = 5
@@ -329,10 +332,13 @@ class Transaction:
         return CommitMetadata(
             partition_to_stats={p: tuple(of) for p, of in by_partition.items()},
             replaced={p: tuple(ids) for p, ids in (replaced or {}).items()},
-            extra={**(extra or {}), SCHEMA_KEY: schema_text},
+            extra={**(extra or {}), **self._lock_note(), SCHEMA_KEY: schema_text},
             operation=self.operation,
             is_replace=self.action == REPLACE_COMMIT,
         )
+
+    def _lock_note(self) -> dict[str, str]:
+        return {LOCK_NOTE: self._lock.lock.name} if self._options.lock.provider else {}
 
     def commit(
         self,

@@ -22,6 +22,7 @@ from typing import Any
 from hudi_format.errors import LockError, UnsupportedError
 from hudi_format.fork_safe import Owned
 from hudi_timeline.concurrency import heartbeat
+from hudi_timeline.concurrency.locks.holding import Holding, process_in
 from hudi_timeline.concurrency.locks.provider import InProcessLock, is_abandoned
 from hudi_timeline.concurrency.locks.renewal import Renewal
 from hudi_timeline.options.transaction_config import LockConfig
@@ -65,7 +66,7 @@ class Item:
     @property
     def process(self) -> heartbeat.Owner | None:
         """Holder's process; None for Apache Hudi's."""
-        return heartbeat.Owner.of_text(self.owner.partition(" ")[2])
+        return process_in(self.owner)
 
 
 class DynamoDBLock:
@@ -250,12 +251,19 @@ class DynamoDBLock:
             return False
         return True
 
-    def holder(self) -> str:
+    def holding(self) -> Holding | None:
         try:
             found = self._item()
         except KeyError:
-            found = None
-        return self._threads.holder() or ("" if found is None or found.released else found.owner)
+            return None
+        return None if found is None or found.released else Holding(found.owner, found.owner, found.process)
+
+    def end_holding(self, token: str) -> bool:
+        return self._delete("#o = :o", {"#o": OWNER}, {":o": {"S": token}})
+
+    def holder(self) -> str:
+        found = self.holding()
+        return self._threads.holder() or ("" if found is None else found.holder)
 
     def _make_table(self) -> None:
         config = self._config

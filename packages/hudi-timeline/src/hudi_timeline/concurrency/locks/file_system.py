@@ -7,6 +7,7 @@ contender once it is older than the configured expiry.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 import time
@@ -18,6 +19,8 @@ from hudi_format._checks import loads
 from hudi_format.errors import LockError
 from hudi_format.fork_safe import Owned
 from hudi_format.storage.protocol import Storage
+from hudi_timeline.concurrency import heartbeat
+from hudi_timeline.concurrency.locks.holding import Holding, milliseconds_of, process_in
 
 FILE_NAME = "lock"
 UNREADABLE = (ArithmeticError, LookupError, RecursionError, TypeError, ValueError)
@@ -60,7 +63,8 @@ class FileSystemLock:
         content = json.dumps(
             {
                 "lockCreateTime": datetime.now().strftime("%Y-%m-%d %H:%M:%S.%f")[:-3],
-                "lockThreadName": f"{threading.current_thread().name} {uuid.uuid4().hex}",
+                "lockThreadName": f"{threading.current_thread().name} {uuid.uuid4().hex} "
+                f"{heartbeat.this_process().text()}",
                 "lockStacksInfo": [],
             }
         ).encode()
@@ -101,6 +105,34 @@ class FileSystemLock:
         if self._is_mine():
             self._storage.delete(self._path)
         self._content = b""
+
+    def holding(self) -> Holding | None:
+        try:
+            content = self._storage.read(self._path)
+            info = self._storage.info(self._path)
+        except FileNotFoundError:
+            return None
+        try:
+            value = loads(content)
+            holder, since = str(value["lockThreadName"]), milliseconds_of(str(value["lockCreateTime"]))
+        except UNREADABLE:  # Apache Hudi's may be empty
+            holder, since = "", None
+        made_ms = info.mtime_ms if info is not None else None
+        return Holding(
+            hashlib.sha256(content).hexdigest()[:16],
+            holder,
+            process_in(holder),
+            since or made_ms,
+            made_ms,
+            made_ms + int(self._expire_ms) if made_ms is not None and self._expire_ms > 0 else None,
+        )
+
+    def end_holding(self, token: str) -> bool:
+        found = self.holding()
+        if found is None or found.token != token:
+            return False
+        self._storage.delete(self._path)
+        return True
 
     def holder(self) -> str:
         try:

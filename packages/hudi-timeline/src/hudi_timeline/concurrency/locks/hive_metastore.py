@@ -22,6 +22,7 @@ from typing import Any
 from hudi_format.errors import InvalidOptionError, LockError
 from hudi_format.fork_safe import Owned
 from hudi_timeline.concurrency import heartbeat
+from hudi_timeline.concurrency.locks.holding import Holding, is_dead, process_in
 from hudi_timeline.concurrency.locks.provider import InProcessLock, is_abandoned
 from hudi_timeline.concurrency.locks.renewal import Renewal
 from hudi_timeline.concurrency.locks.thrift_client import (
@@ -216,8 +217,7 @@ class HiveMetastoreLock:
         except ThriftError:
             return  # they are given up in time
         for lock in shown:
-            owner = heartbeat.Owner.of_text(_text(lock.get(_SHOWN_AGENT)).partition(" ")[2])
-            if owner is not None and heartbeat.has_ended(owner):
+            if is_dead(process_in(_text(lock.get(_SHOWN_AGENT)))):
                 self._unlock(lock[_SHOWN_ID])
 
     def _unlock(self, number: int) -> bool:
@@ -286,21 +286,37 @@ class HiveMetastoreLock:
             return 0
         return 0 if found is None else int(found[_ID])
 
-    def holder(self) -> str:
-        own = self._threads.holder()
-        if own:
-            return own
+    def holding(self) -> Holding | None:
         try:
             shown = self._shown()
-        except ThriftError:
-            return ""
+        except ThriftError as e:
+            raise LockError(
+                f"the Hive metastore gives no answer about {self.name}: {e}", remedy=f"check {HIVE_URIS}."
+            ) from None
         first = next((s for s in shown if s.get(_SHOWN_STATE) == _ACQUIRED), None)
         if first is None:
-            return ""
-        return (
-            _text(first.get(_SHOWN_AGENT))
-            or f"{_text(first.get(_SHOWN_USER))}@{_text(first.get(_SHOWN_HOST))}"
+            return None
+        agent = _text(first.get(_SHOWN_AGENT))
+        process = process_in(agent)
+        user = f"{_text(first.get(_SHOWN_USER))}@{_text(first.get(_SHOWN_HOST))}"
+        since, renewed = first.get(_SHOWN_SINCE), first.get(_SHOWN_HEARTBEAT)
+        return Holding(
+            str(first[_SHOWN_ID]),
+            agent if process is not None else user,
+            process,
+            since if isinstance(since, int) else None,
+            renewed if isinstance(renewed, int) else None,
+            waiting=len(shown) - 1,
         )
+
+    def end_holding(self, token: str) -> bool:
+        # The metastore takes the number of a lock that is no more without a word.
+        found = self.holding()
+        return found is not None and found.token == token and self._unlock(int(token))
+
+    def holder(self) -> str:
+        found = None if (own := self._threads.holder()) else self.holding()
+        return own or ("" if found is None else found.holder)
 
 
 def _text(value: Any) -> str:

@@ -13,6 +13,8 @@ import os
 from hudi_format.errors import LockError, NotAHudiTableError
 from hudi_format.fork_safe import Owned
 from hudi_format.storage.protocol import Storage
+from hudi_timeline.concurrency import heartbeat
+from hudi_timeline.concurrency.locks.holding import Holding
 from hudi_timeline.concurrency.locks.provider import InProcessLock
 
 _NO_FLOCK = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
@@ -107,6 +109,40 @@ class LocalLock:
             _open_descriptors.discard(descriptor)
             os.close(descriptor)
         self._threads.release()
+
+    def holding(self) -> Holding | None:
+        inside = self._threads.holding()
+        if inside is not None:
+            return inside
+        try:
+            if self.try_acquire():
+                return None
+        finally:
+            self.release()
+        process = self._holder_process()
+        named = f"process {process.pid} on this machine" if process else "another process on this machine"
+        return Holding(str(process.pid if process else 0), named, process)
+
+    def _holder_process(self) -> heartbeat.Owner | None:
+        """Process that the kernel names as the holder; None where it does not tell."""
+        folder = os.stat(self._folder)
+        place = f"{os.major(folder.st_dev):02x}:{os.minor(folder.st_dev):02x}:{folder.st_ino}"
+        try:
+            with open("/proc/locks", encoding="ascii") as f:
+                lines = [line.split() for line in f]
+        except OSError:  # not Linux
+            return None
+        # 1: FLOCK  ADVISORY  WRITE 4242 08:01:1234 0 EOF; who waits has an arrow as its second word.
+        pids = [
+            int(w[4]) for w in lines if len(w) > 5 and w[1] == "FLOCK" and w[5] == place and w[4].isdecimal()
+        ]
+        return heartbeat.process_of(pids[0]) if pids and pids[0] > 0 else None
+
+    def end_holding(self, token: str) -> bool:
+        raise LockError(
+            f"{self.name} is given back by the kernel when its process ends, and by nobody else",
+            remedy=f"end process {token}." if token != "0" else "end the process that holds it.",
+        )
 
     def holder(self) -> str:
         return self._threads.holder() or "another process on this machine"

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hudi_format.errors import HudiError, LockError
+from hudi_timeline.concurrency import heartbeat
+from hudi_timeline.concurrency.locks.holding import Holding
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.options.transaction_options import LOCK_CLIENT_RETRIES, LOCK_WAIT_MS
 
@@ -214,6 +216,17 @@ class InProcessLock:
     def release(self) -> None:
         if _holders.get(self._key) is self:
             _holders.pop(self._key, None)
+
+    def holding(self) -> Holding | None:
+        holder = _holders.get(self._key)
+        return None if holder is None else Holding(str(id(holder)), self.holder(), heartbeat.this_process())
+
+    def end_holding(self, token: str) -> bool:
+        raise LockError(
+            f"a lock within a process is not ended from outside: {self.name}",
+            remedy="end the write, or its process.",
+            table=self._key,
+        )
 
     def holder(self) -> str:
         holder = _holders.get(self._key)

@@ -22,6 +22,7 @@ from hudi_format.fork_safe import Owned
 from hudi_format.storage.protocol import ReplacingStorage, Storage
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.concurrency.locks.file_system import UNREADABLE
+from hudi_timeline.concurrency.locks.holding import Holding, process_in
 from hudi_timeline.concurrency.locks.provider import InProcessLock
 from hudi_timeline.options.transaction_options import LOCK_VALIDITY_S
 
@@ -164,6 +165,28 @@ class StorageLock:
         finally:
             self._version = self._owner = ""
             self._threads.release()
+
+    def holding(self) -> Holding | None:
+        found = self._files.read_version(PATH)
+        if found is None:
+            return None
+        try:
+            value = loads(found[0])
+            owner, until, expired = str(value["owner"]), int(value["validUntil"]), bool(value["expired"])
+        except UNREADABLE:
+            return Holding(found[1], "")
+        if expired:
+            return None
+        return Holding(found[1], owner, process_in(owner), expires_ms=until)
+
+    def end_holding(self, token: str) -> bool:
+        found = self._files.read_version(PATH)
+        if found is None or found[1] != token:
+            return False
+        ended = json.dumps({"expired": True, "validUntil": 0, "owner": ""}, separators=(",", ":")).encode()
+        self._files.replace(PATH, ended, token)
+        again = self._files.read_version(PATH)
+        return again is not None and again[0] == ended
 
     def holder(self) -> str:
         found = self._files.read_version(PATH)

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from hudi_format.errors import InvalidOptionError, LockError, UnsupportedError
 from hudi_format.fork_safe import Owned
 from hudi_timeline.concurrency import heartbeat
+from hudi_timeline.concurrency.locks.holding import Holding, process_in
 from hudi_timeline.concurrency.locks.provider import InProcessLock
 from hudi_timeline.options.transaction_options import (
     ZOOKEEPER_BASE_PATH,
@@ -209,22 +210,38 @@ class ZookeeperLock:
             # What was done under the lock stays done; the session runs out by itself.
             log.warning("%s could not be given back and runs out with its session: %s", self.name, e)
 
-    def holder(self) -> str:
-        own = self._threads.holder()
-        if own:
-            return own
-
-        def look(client: Any) -> str:
+    def holding(self) -> Holding | None:
+        def look(client: Any) -> Holding | None:
             queue = self._queue(client)
-            if not queue or queue[0] == self._node:
-                return ""
+            if not queue:
+                return None
             try:
-                content, _ = client.retry(client.get, f"{self._path}/{queue[0]}")
+                content, status = client.retry(client.get, f"{self._path}/{queue[0]}")
             except self._kazoo.no_node:
-                return ""
-            return bytes(content or b"").decode("utf-8", "replace") or queue[0]
+                return None
+            holder = bytes(content or b"").decode("utf-8", "replace")
+            return Holding(
+                queue[0], holder or queue[0], process_in(holder), int(status.ctime), waiting=len(queue) - 1
+            )
 
         return self._ask(look)
+
+    def end_holding(self, token: str) -> bool:
+        if _QUEUED.match(token) is None or "/" in token:
+            return False
+
+        def end(client: Any) -> bool:
+            try:
+                client.retry(client.delete, f"{self._path}/{token}")
+            except self._kazoo.no_node:
+                return False
+            return True
+
+        return self._ask(end)
+
+    def holder(self) -> str:
+        found = None if (own := self._threads.holder()) else self.holding()
+        return own or ("" if found is None or found.token == self._node else found.holder)
 
 
 class _Kazoo:
