@@ -290,6 +290,7 @@ class Heartbeat:
             self.halt()
             self._storage.delete(heartbeat_path(self.instant))
         finally:
+            self._stopping.put(None)  # an interrupt may have come before it was told to end
             self.call = _OVER
             self._forget()
 
