@@ -157,3 +157,54 @@ def test_the_command_imports(source, tmp_path, monkeypatch, capsys):
     assert (facts["inserted"], facts["partitions"], facts["files"]) == (10, 2, 2)
     config = HudiTable.open(path).config
     assert (config.name, config.ordering_field, config.partition_fields) == ("table", "n", ("month",))
+
+
+# --- one file, patterns, CSV -------------------------------------------------------------------------------
+
+
+def imported(source, path, **how):
+    import_parquet(str(source), str(path), {"hoodie.table.name": "t", WRITE + "recordkey.field": "id"}, **how)
+    return HudiTable.open(path).read(meta_columns=False).to_arrow().sort_by("id")
+
+
+def test_one_file_and_a_pattern_of_names_are_data_sets_too(tmp_path, monkeypatch):
+    for name in ("a-1", "a-2", "b-1"):
+        pq.write_table(pa.table({"id": [name], "n": [1]}), tmp_path / f"{name}.parquet")
+    assert imported(tmp_path / "a-1.parquet", tmp_path / "one")["id"].to_pylist() == ["a-1"]
+    assert imported(tmp_path / "a-*.parquet", tmp_path / "some")["id"].to_pylist() == ["a-1", "a-2"]
+    monkeypatch.chdir(tmp_path)
+    assert imported("?-1.parquet", tmp_path / "here")["id"].to_pylist() == ["a-1", "b-1"]
+    with pytest.raises(MissingFileError, match=r"no file is named c-\*.*a pattern such as"):
+        imported(tmp_path / "c-*", tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+def test_csv_files_have_the_types_of_their_values(tmp_path):
+    folder = tmp_path / "csv"
+    folder.mkdir()
+    (folder / "1.csv").write_text('id,n,fare,note,none\na,1,1.5,"",\nb,,2,,\n')
+    (folder / "2.CSV").write_text("id,n,fare\nc,3,4\n")
+    rows = imported(folder, tmp_path / "t")
+    assert rows.schema.field("n").type == pa.int64()
+    assert rows.select(["id", "n", "fare", "note", "none"]).to_pylist() == [
+        {"id": "a", "n": 1, "fare": 1.5, "note": "", "none": None},
+        {"id": "b", "n": None, "fare": 2.0, "note": None, "none": None},
+        {"id": "c", "n": 3, "fare": 4.0, "note": None, "none": None},
+    ]
+    assert imported(folder / "1.csv", tmp_path / "u", where="n = 1")["id"].to_pylist() == ["a"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["id,n\na,1,2\n", "", "id,n\n" + "a,1\n" * 400_000 + "b,x\n", b"id,n\n\xff\xfe,1\n"],
+    ids=["more values than columns", "empty", "another type later", "bytes"],
+)
+def test_files_that_are_no_csv_make_no_table(tmp_path, text):
+    file = tmp_path / "x.csv"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    if isinstance(text, bytes):
+        assert imported(file, tmp_path / "t").schema.field("id").type == pa.binary()
+        return
+    with pytest.raises(SchemaError, match="no CSV"):
+        imported(file, tmp_path / "t")
+    assert not (tmp_path / "t" / ".hoodie" / "hoodie.properties").exists()

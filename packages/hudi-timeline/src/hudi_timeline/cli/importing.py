@@ -16,7 +16,12 @@ def add_to(app: typer.Typer) -> None:
 
 
 def import_(
-    source: Annotated[str, typer.Argument(help="The folder of Parquet files.", metavar="SOURCE")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A folder of Parquet or CSV files, one file, or a pattern of names.", metavar="SOURCE"
+        ),
+    ],
     path: Path,
     key: Annotated[str, typer.Option("--key", "-k", help="Columns of the record key, with commas.")],
     name: Annotated[str, typer.Option("--name", help="The table's name; its folder's if not given.")] = "",
@@ -34,7 +39,7 @@ def import_(
     output: Output = Format.table,
     storage: StorageOptions = None,
 ) -> None:
-    """Write a Parquet data set, or rows of it, to a table in one commit."""
+    """Write a Parquet or CSV data set, or rows of it, to a table in one commit."""
     from hudi_timeline.options.table_options import PARTITION, PRECOMBINE, RECORD_KEY, TABLE_NAME
     from hudi_timeline.writing.parquet_import import import_parquet
 

@@ -1,24 +1,32 @@
-"""Import of a Parquet data set into a Hudi table, in one streaming pass.
+"""Import of a Parquet or CSV data set into a Hudi table, in one streaming pass.
 
     import_parquet("s3://lake/orders", "s3://lake/hudi/orders", {"hoodie.table.name": "orders", ...})
     import_parquet(source, path, options, where="month >= '2024-01'")            # a part of it
     import_parquet(source, path, options, upsert=True)                           # into a table that is there
+    import_parquet("orders/2024-*.csv", path, options)                           # one file, or those of a pattern
 
 The data set is a folder of Parquet files at any depth, as Spark, Hive or Arrow write them; folders `name=value` are
-columns of text.  Names that begin with `_` or `.` are passed over, as Spark does.  Files may have columns of their own,
-which are null in the others, and narrower types.
+columns of text.  Files named `.csv` are read as CSV with a header; their types are guessed from the first megabyte,
+and a later value of another type is an error.
+
+Names that begin with `_` or `.` are passed over, as Spark does.  Files may have columns of their own, which are null
+in the others, and narrower types.
 
 Source: HDFSParquetImporter of Apache Hudi 0.15; FAQ, "How do I migrate my data to Hudi?".
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.csv as csv
 import pyarrow.types as pt
 
 from hudi_format.errors import HudiError, MissingFileError, OptionError, SchemaError
@@ -27,8 +35,8 @@ from hudi_format.keygen.partition_path import HIVE_DEFAULT
 from hudi_format.parquet.footer import open_parquet, reading
 from hudi_format.parquet.reader import has_int96, iter_batches
 from hudi_format.schema.arrow import normalize_schema
-from hudi_format.schema.evolution import reconcile
-from hudi_format.storage.open import open_storage
+from hudi_format.schema.evolution import conform, reconcile
+from hudi_format.storage.open import folder_and_name, open_storage
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.options.write_options import OPERATION
 from hudi_timeline.reading.filters import make_predicate
@@ -61,10 +69,11 @@ class ParquetSource:
     predicate: Predicate | None = None
 
     @classmethod
-    def of(cls, storage: Storage, where: str | None = None) -> ParquetSource:
+    def of(cls, storage: Storage, where: str | None = None, pattern: str = "") -> ParquetSource:
         """List a data set and read its files' footers.
 
         Args:
+            pattern: name of the one file to take, or a pattern of names with `*`, `?` and `[...]`; "" for the folder.
             where: a filter as of `HudiTable.read`; of files all of whose rows it drops by their folders nothing else
                 is read.
 
@@ -80,10 +89,17 @@ class ParquetSource:
                 table=storage.uri,
                 remedy="read it with HudiTable.open(source).read(), and write what that gives.",
             )
-        files = tuple(_files(storage, "", {}))
+        if pattern:
+            entries = [e for e in storage.list("") if not e.is_dir and e.name[:1] not in ("_", ".")]
+            names = sorted(e.name for e in entries if e.name == pattern or fnmatchcase(e.name, pattern))
+            files = tuple(ImportedFile(name, {}) for name in names)
+        else:
+            files = tuple(_files(storage, "", {}))
         if not files:
             raise MissingFileError(
-                "the data set has no files", table=storage.uri, remedy="name the data set's folder."
+                f"no file is named {pattern}" if pattern else "the data set has no files",
+                table=storage.uri,
+                remedy="name a folder of Parquet or CSV files, one file, or a pattern such as 'orders/2024-*.csv'.",
             )
         schema = _schema(storage, files)
         predicate = None if where is None else make_predicate(where, schema)
@@ -97,7 +113,7 @@ class ParquetSource:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         for file in self.files:
-            for batch in iter_batches(self.storage, file.path, schema=self.schema):
+            for batch in self._read(file):
                 columns = list(batch.columns)
                 for name, value in file.values.items():
                     column = pa.repeat(pa.scalar(value, pa.string()), batch.num_rows)
@@ -107,6 +123,66 @@ class ParquetSource:
                     yield rows
                 else:
                     yield from pa.Table.from_batches([rows]).filter(self.predicate.expression).to_batches()
+
+    def _read(self, file: ImportedFile) -> Iterator[pa.RecordBatch]:
+        if not _is_csv(file.path):
+            yield from iter_batches(self.storage, file.path, schema=self.schema)
+            return
+        types = pa.schema([f for f in self.schema if f.name not in file.values])
+        with _reading_csv(self.storage, file.path, types) as reader:
+            for batch in reader:
+                yield conform(batch, self.schema)
+
+
+def _is_csv(path: str) -> bool:
+    return path.lower().endswith(".csv")
+
+
+@contextmanager
+def _reading_csv(
+    storage: Storage, path: str, types: pa.Schema | None = None
+) -> Iterator[csv.CSVStreamingReader]:
+    """Batches of a CSV file.
+
+    Args:
+        types: of its columns; guessed if not given.
+
+    Raises:
+        SchemaError: it is no CSV, or has a value of another type.
+    """
+    convert = csv.ConvertOptions(
+        column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False
+    )
+    try:
+        with (
+            storage.open_input(path) as source,
+            csv.open_csv(source, csv.ReadOptions(block_size=1 << 20), convert_options=convert) as reader,
+        ):
+            yield reader
+    except pa.ArrowInvalid as e:
+        raise SchemaError(
+            f"the file is no CSV of one type for each column: {str(e).splitlines()[0]}",
+            table=storage.uri,
+            file=path,
+            remedy="correct it, or read it with pyarrow.csv and the types that it has, and write what that gives.",
+        ) from None
+
+
+def _source(source: str, storage_options: Mapping[str, Any] | None) -> tuple[Storage, str]:
+    """Folder of a data set, and the name or pattern of its files; "" for all."""
+    folder, _, name = source.rstrip("/").rpartition("/")
+    if name and any(c in name for c in "*?[") and not os.path.exists(source):
+        return open_storage(folder or ("/" if source.startswith("/") else "."), storage_options), name
+    storage = open_storage(source, storage_options)
+    if storage.is_local and os.path.isfile(storage.uri):
+        folder, name = folder_and_name(source)
+        return open_storage(folder), name
+    if not storage.is_local and name.lower().endswith((".parquet", ".csv")):
+        beside = open_storage(folder, storage_options)
+        found = beside.info(name)
+        if found is not None and not found.is_dir:
+            return beside, name
+    return storage, ""
 
 
 def import_parquet(
@@ -121,7 +197,7 @@ def import_parquet(
     """Import a Parquet data set to a table in one commit.
 
     Args:
-        source: the data set's folder.
+        source: the data set's folder, one of its files, or a pattern of their names.
         path: of the table; nothing may be there, unless `upsert`.
         options: of the write: the table's name, keys and so on.  A bulk_insert, if they name no operation.
         where: rows to take, such as `"month >= '2024-01'"`; all if not given.
@@ -132,7 +208,8 @@ def import_parquet(
         TableExistsError: there is a table, and `upsert` was not given.
         OptionError, SchemaError, MissingFileError, CorruptFileError: as `ParquetSource.of` and `execute`.
     """
-    rows = ParquetSource.of(open_storage(source, storage_options), where)
+    storage, pattern = _source(source, storage_options)
+    rows = ParquetSource.of(storage, where, pattern)
     given: dict[str, str] = {OPERATION: "bulk_insert", **options}
     if upsert:
         given[OPERATION] = "upsert"
@@ -188,6 +265,10 @@ def _schema(storage: Storage, files: Sequence[ImportedFile]) -> pa.Schema:
 
 
 def _own_schema(storage: Storage, path: str) -> pa.Schema:
+    if _is_csv(path):
+        with _reading_csv(storage, path) as reader:
+            # Of a column without any value nothing is known but that it can be text.
+            return pa.schema([f.with_type(pa.string()) if pt.is_null(f.type) else f for f in reader.schema])
     file = open_parquet(storage, path)
     try:
         with reading(storage, path):
