@@ -393,6 +393,7 @@ BENCHMARKS = {
     "mor-writes-simple": ("mor_writes.py",),
     "mor-writes-bucket": ("mor_writes.py", "--index", "BUCKET"),
     "planning": ("planning.py",),
+    "data_skipping": ("data_skipping.py",),
     "spikes": ("spikes.py", "--repeat", "3"),
     "headline": ("headline.py",),
     "headline-bloom": ("headline.py", "--index", "BLOOM", "--repeat", "1"),
