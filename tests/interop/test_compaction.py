@@ -1,6 +1,6 @@
 """Compaction beside Apache Hudi 0.15.0: either executes what the other planned, and both read and write on.
 
-What we change takes the metadata table of Apache Hudi away, which builds it anew.
+The metadata table of Apache Hudi is kept by both.
 """
 
 import json

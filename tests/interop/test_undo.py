@@ -1,6 +1,6 @@
 """Rollback and restore: Apache Hudi 0.15.0 reads what we undid and carries on, and we leave what it leaves.
 
-What we undo takes the metadata table of Apache Hudi away, which builds it anew.
+What we undo is undone in the metadata table of Apache Hudi too.
 """
 
 import json

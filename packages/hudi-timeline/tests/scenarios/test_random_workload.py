@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.errors import InstantNotFoundError, OptionError, UnsupportedError
-from hudi_timeline import HudiTable
+from hudi_timeline import HudiTable, table_config
+from hudi_timeline.reading.metadata_listing import differences
 
 FIELDS = [("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.float64())]
 KEYS, PARTITIONS = 60, ("a", "b", "c/d")
@@ -22,6 +23,7 @@ SERVICES = {
     "hoodie.keep.min.commits": "6",
     "hoodie.keep.max.commits": "8",
 }
+LISTED = {"hoodie.metadata.enable": "true", "hoodie.metadata.compact.max.delta.commits": "4"}
 KINDS = (
     "upsert", "upsert", "upsert", "upsert", "insert", "bulk_insert", "delete", "delete", "delete_where",
     "insert_overwrite", "delete_partitions", "savepoint", "restore", "rollback", "add_column",
@@ -70,7 +72,7 @@ class Workload:
         self.home = {}
         self.clock = 0
         self.done = []
-        self.travelled = 0
+        self.travelled = self.listed = 0
 
     def fresh(self, ids):
         out = []
@@ -192,6 +194,12 @@ class Workload:
         return as_set(r for r, _ in rows.values())
 
     def check(self):
+        config = table_config.load(self.table.storage)
+        if LISTED.items() <= self.options.items() and self.model.rows:
+            # A pending compaction keeps a new one from being made, not one that is there from being kept.
+            self.listed += bool(config.metadata_partitions)
+        if config.metadata_partitions:
+            assert differences(self.table.storage) == []
         assert as_set(self.table.read(meta_columns=False).to_arrow().to_pylist()) == self.want(
             self.model.rows
         )
@@ -224,9 +232,9 @@ class Workload:
     ("seed", "options"),
     [
         (1, {}),
-        (2, {"hoodie.parquet.small.file.limit": "0"}),
+        (2, {"hoodie.parquet.small.file.limit": "0", **LISTED}),
         (3, {"hoodie.index.type": "BLOOM", "hoodie.logfile.data.block.format": "parquet"}),
-        (4, {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.parquet.small.file.limit": "0"}),
+        (4, {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.parquet.small.file.limit": "0", **LISTED}),
     ],
     ids=["simple", "logs", "bloom", "global"],
 )
@@ -239,4 +247,5 @@ def test_a_random_workload_agrees_with_the_model(tmp_path, seed, options):
             e.add_note(f"steps: {' '.join(work.done)}")
             raise
     assert work.travelled > STEPS // 10
+    assert work.listed > STEPS * 3 // 4 or LISTED.keys() - options.keys()
     assert [f for f in work.table.verify() if f.severity == "error"] == []

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Collection, Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +82,11 @@ def file_records(
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
+@lru_cache(maxsize=16)
+def _encoder(schema: pa.Schema) -> Encoder:
+    return Encoder(stored_schema(), schema)
+
+
 def hfile_of(records: pa.RecordBatch | pa.Table, *, unique: bool = True) -> bytes:
     """A whole HFile of records, each with its key in the entry and an empty one in the value.
 
@@ -99,7 +104,7 @@ def hfile_of(records: pa.RecordBatch | pa.Table, *, unique: bool = True) -> byte
     place = table.schema.get_field_index(KEY)
     empty = pa.repeat("", table.num_rows)
     blanked = table.set_column(place, pa.field(KEY, pa.string()), empty)
-    encoder = Encoder(stored_schema(), blanked.schema)
+    encoder = _encoder(blanked.schema)
     out = io.BytesIO()
     writer = HFileWriter(out, schema=stored_schema(), unique=unique)
     if table.num_rows:
