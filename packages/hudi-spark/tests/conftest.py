@@ -21,9 +21,11 @@ from interop.spark_worker import QUICK_JVM
 ONE_OF = {
     "test_golden": 12,
     "test_bad_input": 8,
-    "test_keys": 5,
+    "test_keys": 6,
     "test_operations": 4,
 }
+# The longest tests: the first of so many cases of each here, the others in the long form (`-m slow`).
+CASES_IN_CI = {"test_keys": 2, "test_validation": 2, "test_key_lookup": 2}
 # Tests of these files are about writes and services, whose work is done by the same workers on every version.
 ONE_VERSION_FILES = {
     "test_bucket_index",
@@ -58,10 +60,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if Path(__file__).parent not in item.path.parents:
             continue
         name = getattr(item, "originalname", item.name)
+        if cases[item.path, name] % CASES_IN_CI.get(item.path.stem, 1):
+            item.add_marker(pytest.mark.slow)
         only_once = name in ONE_VERSION or item.path.stem in ONE_VERSION_FILES
         if only_once or cases[item.path, name] % ONE_OF.get(item.path.stem, 1):
             item.add_marker(pytest.mark.one_version)
-        if not item.get_closest_marker("slow"):
+        if item.path.stem in CASES_IN_CI or not item.get_closest_marker("slow"):
             cases[item.path, name] += 1
 
 
