@@ -471,6 +471,7 @@ def test_a_lost_or_cut_file_of_changes_is_found(tmp_path):
     assert {f.path for f in table.verify()} == {first, second}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", CDC_MODES)
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_changes_are_whole_beside_cleaning_archival_and_compaction_or_are_refused(tmp_path, mode, table_type):
