@@ -1,5 +1,6 @@
 """Rows in every form in which callers have them, as the same Arrow data; and what is no table."""
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -69,7 +70,8 @@ def test_dicts_are_maps_where_the_table_says_so():
         ),
         ({"a": [1], "b": [1, 2]}, "do not form a table"),
         (7, "cannot read rows from int"),
-        ([], "cannot read rows from list"),
+        ([], "an empty list has no columns"),
+        (np.ones((2, 2)), "cannot read rows from ndarray"),
         ("text", "cannot read rows from str"),
     ],
 )

@@ -71,7 +71,9 @@ def _as_arrow(data: object, known: Callable[[], pa.Schema | None] | None) -> pa.
             remedy="give each column values of one type, and all columns the same length.",
         ) from e
     raise SchemaError(
-        "an empty list has no columns" if data == [] else f"cannot read rows from {type(data).__name__}",
+        "an empty list has no columns"
+        if isinstance(data, list) and not data
+        else f"cannot read rows from {type(data).__name__}",
         remedy="give a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars DataFrame, any "
         "object with __arrow_c_stream__, or a list of dicts.",
     )

@@ -397,7 +397,10 @@ def pending_compactions(snapshot: TableSnapshot, *, without: str = "") -> dict[G
             raise gone_since(instant, storage.uri) from None
         except CorruptFileError as e:
             # Deleted, it would take along what was appended to the slices that it began.
-            e.remedy = f"make it anew: `hudi compact repair PATH {instant.time}`."
+            e.remedy = (
+                "do not delete the pending plan; in a table of version 6 make it anew: "
+                f"`hudi compact repair PATH {instant.time}`."
+            )
             raise
         for operation in plan.get("operations") or ():
             out[operation.get("partitionPath") or "", operation.get("fileId") or ""] = instant.time
