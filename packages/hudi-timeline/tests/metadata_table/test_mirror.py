@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from listed_tables import KEPT, TYPES, made, names, rows, table, write
 
+from hudi_format.errors import CorruptFileError
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
 from hudi_timeline.metadata_config import FOLDER
@@ -58,6 +59,21 @@ def test_a_delta_commit_has_the_form_of_apache_hudis(storage):
         "files"
     ]
     assert [(s["fileId"], s["numUpdateWrites"]) for s in profile] == [("", 0), ("files-0000-0", 3)]
+
+
+def test_files_that_the_metadata_table_lost_are_a_typed_error_with_the_way_out(storage):
+    made(storage)
+    write(storage, rows(4, v=1))
+    for path in (Path(storage.uri) / FOLDER / "files").glob("*files-0000-0*"):
+        path.unlink()
+    before = names(storage)
+    with pytest.raises(CorruptFileError, match=r"no file group files-0000-0") as e:
+        write(storage, rows(2, v=2))
+    assert names(storage) == before
+    assert "hoodie.metadata.enable=false" in e.value.remedy
+    result = write(storage, rows(2, v=3), "upsert", **{"hoodie.metadata.enable": "false"})
+    assert result.instant
+    assert not (Path(storage.uri) / FOLDER).exists()
 
 
 @pytest.mark.parametrize("table_type", TYPES)

@@ -20,7 +20,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from hudi_format.errors import OrderingValueError, RecordKeyError
+from hudi_format.errors import OrderingValueError
 from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.keygen.partition_path import null_text_error
 from hudi_format.model import BaseFile, WriteStat
@@ -58,6 +58,7 @@ from hudi_spark.writing.write_tasks import (
     WriteNewBuckets,
     WriteStream,
     key_columns,
+    keyless_error,
     statuses,
 )
 from hudi_timeline.progress import AUTO, OFF
@@ -226,12 +227,7 @@ class SparkEngine:
         orderless = sum(r[3] for r in found)
         total = sum(r[1] for r in found)
         if keyless:
-            fields = ", ".join(repr(f) for f in task.key_spec.key_fields) or RECORD_KEY
-            raise RecordKeyError(
-                f"the record key ({fields}) is null or empty in {keyless:,} of {total:,} rows",
-                remedy="fill the columns, or omit these rows.",
-                columns=list(task.key_spec.key_fields),
-            )
+            raise keyless_error(task.key_spec, keyless, total)
         if orderless:
             raise OrderingValueError(
                 f"ordering field {task.ordering_field!r} is null in {orderless:,} of {total:,} rows",
@@ -371,9 +367,8 @@ class SparkEngine:
         if task.bucket is not None:
             try:
                 return self._stream_buckets(data, task, context, task.bucket, by_kernels=False)
-            except (
-                UnwrittenPathError
-            ):  # what was written until then is not in the commit, and so removed before it
+            except UnwrittenPathError:
+                # What was written until then is not in the commit, and so removed before it.
                 return self._stream_buckets(data, task, context, task.bucket, by_kernels=True)
         stored = (RECORD_KEY, PARTITION_PATH) if task.stored_keys else ()
         present = [n for n in (*task.schema.names, *stored) if n in data.columns]

@@ -7,8 +7,10 @@ an error of ours that no retry would mend.  Other failures are raised, so that S
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -26,6 +28,7 @@ from hudi_format.errors import (
     UnsupportedError,
 )
 from hudi_format.file_slice.writer import RowCounter
+from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.keygen.partition_path import check_safe, null_text_error
 from hudi_format.keygen.record_keys import made_up_keys, partition_paths, record_keys
 from hudi_format.model import WriteStat
@@ -93,26 +96,28 @@ class WriteBuckets:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         token, counter = current_token(), RowCounter()
-        schema = self.context.row_schema()
-        number, parts = -1, list[pa.Table]()
-        try:
-            for batch in batches:
-                for bucket, rows in _runs(batch):
-                    if bucket != number:
-                        if parts:
-                            yield self._write(number, parts, token, counter)
-                        number, parts = int(bucket), []
-                    parts.append(as_written(rows, schema))
-            if parts:
-                yield self._write(number, parts, token, counter)
-        except _FINAL as e:
-            yield _status(ERROR, e.at(table=self.context.storage.uri, instant=self.context.instant))
 
-    def _write(
-        self, number: int, parts: list[pa.Table], token: TaskToken, counter: RowCounter
-    ) -> pa.RecordBatch:
-        rows = pa.concat_tables(parts)
-        return _status(STATS, write_bucket(self.context, self.buckets[number], rows, token, counter))
+        def write(number: int | str, rows: pa.Table) -> list[WriteStat]:
+            return write_bucket(self.context, self.buckets[int(number)], rows, token, counter)
+
+        yield from _by_bucket(self.context, batches, write)
+
+
+def _by_bucket(
+    context: WriteContext,
+    batches: Iterable[pa.RecordBatch],
+    write: Callable[[int | str, pa.Table], list[WriteStat]],
+) -> Iterator[pa.RecordBatch]:
+    """Statuses of writing each bucket, of which one at a time is held."""
+    schema = context.row_schema()
+    runs = (run for batch in batches for run in _runs(batch))
+    try:
+        for bucket, of in groupby(runs, key=itemgetter(0)):
+            yield _status(
+                STATS, write(bucket, pa.concat_tables([as_written(rows, schema) for _, rows in of]))
+            )
+    except _FINAL as e:
+        yield _status(ERROR, e.at(table=context.storage.uri, instant=context.instant))
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int | str, pa.Table]]:
@@ -144,41 +149,37 @@ class WriteNewBuckets:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         token, counter = current_token(), RowCounter()
-        schema = self.context.row_schema()
-        of, parts = "", list[pa.Table]()
-        try:
-            for batch in batches:
-                self._check(batch)
-                for bucket, rows in _runs(batch):
-                    if bucket != of:
-                        if parts:
-                            yield self._write(of, parts, token, counter)
-                        of, parts = str(bucket), []
-                    parts.append(as_written(rows, schema))
-            if parts:
-                yield self._write(of, parts, token, counter)
-        except _FINAL as e:
-            yield _status(ERROR, e.at(table=self.context.storage.uri, instant=self.context.instant))
 
-    def _check(self, batch: pa.RecordBatch) -> None:
-        keys = batch.column(batch.schema.get_field_index(RECORD_KEY))
-        if keys.null_count:
-            fields = ", ".join(repr(f) for f in self.task.key_spec.key_fields) or RECORD_KEY
-            raise RecordKeyError(
-                f"the record key ({fields}) is null or empty in {keys.null_count:,} of {batch.num_rows:,} rows",
-                remedy="fill the columns, or omit these rows.",
-                columns=list(self.task.key_spec.key_fields),
-            )
-        if batch.column(batch.schema.get_field_index(BUCKET)).null_count:
+        def write(bucket: int | str, rows: pa.Table) -> list[WriteStat]:
+            return self._write(str(bucket), rows, token, counter)
+
+        yield from _by_bucket(self.context, map(self._checked, batches), write)
+
+    def _checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        keyless = batch.column(RECORD_KEY).null_count
+        if keyless:
+            raise keyless_error(self.task.key_spec, keyless, batch.num_rows)
+        if batch.column(BUCKET).null_count:
             raise UnwrittenPathError("a partition path is not made by Spark's expression")
         check_ordering(batch, self.task)
+        return batch
 
-    def _write(self, of: str, parts: list[pa.Table], token: TaskToken, counter: RowCounter) -> pa.RecordBatch:
-        rows, partition = pa.concat_tables(parts), check_safe(of[8:])
+    def _write(self, bucket: str, rows: pa.Table, token: TaskToken, counter: RowCounter) -> list[WriteStat]:
+        number, partition = int(bucket[:8]), check_safe(bucket[8:])
         if not self.task.stored_keys and (field := refused_field(partition, self.task.key_spec)) is not None:
             raise null_text_error(field, rows.num_rows, rows.num_rows)
-        bucket = Bucket(0, partition, CREATE, new_bucket_file_id(int(of[:8])).removesuffix("-0"))
-        return _status(STATS, write_bucket(self.context, bucket, rows, token, counter))
+        group = Bucket(0, partition, CREATE, new_bucket_file_id(number).removesuffix("-0"))
+        return write_bucket(self.context, group, rows, token, counter)
+
+
+def keyless_error(spec: KeySpec, keyless: int, total: int) -> RecordKeyError:
+    """Error about rows without a record key, of `total` that were looked at."""
+    fields = ", ".join(repr(f) for f in spec.key_fields) or RECORD_KEY
+    return RecordKeyError(
+        f"the record key ({fields}) is null or empty in {keyless:,} of {total:,} rows",
+        remedy="fill the columns, or omit these rows.",
+        columns=list(spec.key_fields),
+    )
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from hudi_format.storage.protocol import Storage
 from hudi_index.metadata_table.encoding import hfile_of, record_schema, stored_schema
 from hudi_timeline.concurrency import markers
 from hudi_timeline.metadata_table.own_table import ROLLBACK_SUFFIX, OwnTable
+from hudi_timeline.options.transaction_options import METADATA_ENABLE
 from hudi_timeline.timeline.action_metadata import (
     InstantName,
     RollbackMetadata,
@@ -75,15 +76,24 @@ def apply(own: OwnTable, instant: str, changes: Changes) -> None:
         instant: of the table's action that it mirrors.
 
     Raises:
+        CorruptFileError: the metadata table lacks one of the file groups; nothing is written.
         StorageError: it is not completed; nothing of it counts.
     """
     storage, config = own.storage, own.snapshot.config
     slices = own.slices(changes)
+    groups = [(p, file_id) for p, of in changes.items() for file_id in of]
+    lacking = next((g for g in groups if g not in slices), None)
+    if lacking is not None:
+        raise CorruptFileError(
+            f"the metadata table has no file group {lacking[1]} in its partition {lacking[0]}",
+            table=storage.uri,
+            instant=instant,
+            remedy=f"write with {METADATA_ENABLE}=false, which removes it; it can be made anew afterwards.",
+        )
     completed = instant_path(config, instant, DELTA_COMMIT, COMPLETED)
     if _states(own, instant).get(COMPLETED) is not None:
         storage.delete(completed)
     create_if_absent(storage, instant_path(config, instant, DELTA_COMMIT, REQUESTED), b"")
-    groups = [(p, file_id) for p, of in changes.items() for file_id in of]
     profile = {p: _profile(p, of, slices) for p, of in changes.items()}
     create_if_absent(
         storage,

@@ -57,10 +57,10 @@ def route(
 
 def _record_size(snapshot: TableSnapshot | None, rules: SizingRules) -> Callable[[], int]:
     def commits() -> Iterator[tuple[int, int]]:
-        writes = () if snapshot is None else snapshot.timeline.completed_writes()
-        for instant in reversed(writes):
+        if snapshot is None:
+            return
+        for instant in reversed(snapshot.timeline.completed_writes()):
             # Of log files the records are as large as they are encoded in them.
-            assert snapshot is not None
             stats = [s for s in snapshot.commits.get(instant).stats if is_base_file(s.path)]
             yield sum(s.total_write_bytes for s in stats), sum(s.num_writes for s in stats)
 

@@ -15,26 +15,24 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from hudi_format.errors import ConcurrentWriterError, HudiError, InstantNotFoundError, UnsupportedError
+from hudi_format.errors import HudiError, InstantNotFoundError, UnsupportedError
 from hudi_format.file_names import parse_log_file
 from hudi_format.model import join_path
-from hudi_format.storage.open import flush
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.services.compaction.compaction_executor import rolled_back
-from hudi_timeline.services.compaction.compaction_planner import open_writes
 from hudi_timeline.services.compaction.pending_plans import (
     PendingPlan,
+    find_idle,
     find_pending,
     planned_slices,
     read_pending,
     refuse_misfit,
     refuse_overtaken,
+    replace_plan,
 )
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.action_metadata import CompactionOperation, CompactionPlan
-from hudi_timeline.timeline.instant import REQUESTED
-from hudi_timeline.transaction.rollback_guard import refuse_alive
 
 log = logging.getLogger("hudi")
 
@@ -113,30 +111,15 @@ def unschedule(
         found = _checked(context, snapshot, instant)
         result = _result(snapshot, found, chosen)
         rolled_back(snapshot, found.instant)
-        path = found.instant.path_in(REQUESTED)
-        context.check_lock()
-        if result.gone:
-            storage.delete(path)
-        else:
-            storage.publish(path, replace(found.plan, operations=result.kept).to_bytes())
-        flush(storage, [path], written=False)
+        left = None if result.gone else replace(found.plan, operations=result.kept)
+        replace_plan(context, found.instant, left)
     log.info("%s: %d operations of compaction %s are withdrawn", storage.uri, len(result.withdrawn), instant)
     return result
 
 
 def _checked(context: ServiceContext, snapshot: TableSnapshot, instant: str) -> PendingPlan:
-    storage, timeline = context.storage, snapshot.timeline
-    pending = find_pending(timeline, instant, table=storage.uri)
-    refuse_alive(storage, pending, context.options)
-    later = [i for i in open_writes(storage, timeline) if i.time > instant]
-    if later:
-        raise ConcurrentWriterError(
-            f"{later[0]} may append to the slices that the plan has begun",
-            table=storage.uri,
-            instant=instant,
-            remedy=f"wait for it; if its writer is dead, roll it back (`hudi rollback {later[0].time}`).",
-        )
-    return read_pending(storage, pending)
+    # Earlier writes append to the slices before those that the plan began.
+    return read_pending(context.storage, find_idle(context, snapshot, instant, after=instant))
 
 
 def _result(

@@ -20,15 +20,18 @@ from hudi_format.errors import (
 from hudi_format.file_names import log_sort_key, parse_base_file, parse_cdc_file, parse_log_file
 from hudi_format.keygen.partition_path import check_safe
 from hudi_format.model import BaseFile, FileSlice, LogFile, join_path
+from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_format.storage.stable_reads import read_whole
 from hudi_timeline.file_system_view.file_slice_history import FileHistory
 from hudi_timeline.file_system_view.file_slices import committed_logs
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.services.compaction.compaction_planner import PLAN_VERSION, open_writes
+from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.action_metadata import CompactionOperation, CompactionPlan, parse_action
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.instant import COMPACTION, REQUESTED, Instant, gone_since
+from hudi_timeline.transaction.rollback_guard import refuse_alive
 
 _REPAIR = "plan its file groups anew, with the files that they have (`hudi compact repair`)"
 
@@ -69,6 +72,48 @@ def find_pending(timeline: Timeline, time: str, *, table: str) -> Instant:
         instant=time,
         remedy=f"pending compactions: {there}.",
     )
+
+
+def find_idle(context: ServiceContext, snapshot: TableSnapshot, time: str, *, after: str = "") -> Instant:
+    """A pending compaction that nobody executes, and beside which no write is open.
+
+    Args:
+        after: writes of this time and earlier do not count.
+
+    Raises:
+        InstantNotFoundError: no such plan is pending.
+        ConcurrentWriterError: it is being executed, or a write is at work.
+    """
+    storage, timeline = context.storage, snapshot.timeline
+    pending = find_pending(timeline, time, table=storage.uri)
+    refuse_alive(storage, pending, context.options)
+    writes = [i for i in open_writes(storage, timeline) if i.time > after]
+    if writes:
+        raise ConcurrentWriterError(
+            f"{writes[0]} may append to the slices of the plan",
+            table=storage.uri,
+            instant=time,
+            remedy=f"wait for it; if its writer is dead, roll it back (`hudi rollback {writes[0].time}`).",
+        )
+    return pending
+
+
+def replace_plan(context: ServiceContext, pending: Instant, plan: CompactionPlan | None) -> None:
+    """Put a plan in the place of a pending one, under the table's lock.
+
+    Args:
+        plan: None takes the pending one off the timeline.
+
+    Raises:
+        LockError: the lock was lost; nothing is changed.
+    """
+    storage, path = context.storage, pending.path_in(REQUESTED)
+    context.check_lock()
+    if plan is None:
+        storage.delete(path)
+    else:
+        storage.publish(path, plan.to_bytes())
+    flush(storage, [path], written=False)
 
 
 def read_pending(storage: Storage, instant: Instant) -> PendingPlan:

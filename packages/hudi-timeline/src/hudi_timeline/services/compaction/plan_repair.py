@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hudi_format.errors import (
-    ConcurrentWriterError,
     CorruptFileError,
     MissingFileError,
     PartitionPathError,
@@ -22,7 +21,6 @@ from hudi_format.errors import (
 from hudi_format.file_names import parse_log_file
 from hudi_format.keygen.partition_path import check_safe
 from hudi_format.model import FileSlice, join_path
-from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import FileInfo
 from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slice_history import FileHistory
@@ -30,19 +28,19 @@ from hudi_timeline.file_system_view.file_slices import committed_logs
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.compaction_config import CompactionConfig, parse_compaction_options
 from hudi_timeline.services.compaction.compaction_executor import rolled_back
-from hudi_timeline.services.compaction.compaction_planner import PLAN_VERSION, open_writes, operation_of
+from hudi_timeline.services.compaction.compaction_planner import PLAN_VERSION, operation_of
 from hudi_timeline.services.compaction.pending_plans import (
     PendingPlan,
-    find_pending,
+    find_idle,
     planned_slices,
     read_pending,
     refuse_misfit,
     refuse_overtaken,
+    replace_plan,
 )
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.action_metadata import CompactionOperation, CompactionPlan, parse_action
 from hudi_timeline.timeline.instant import COMPACTION, REQUESTED, Instant
-from hudi_timeline.transaction.rollback_guard import refuse_alive
 
 log = logging.getLogger("hudi")
 
@@ -104,9 +102,9 @@ def repair(
     config = config or parse_compaction_options(context.options.raw)
     if dry_run:
         snapshot = context.look()
-        return _repaired(snapshot, _found(context, snapshot, instant), config, accept_missing)
+        return _repaired(snapshot, find_idle(context, snapshot, instant), config, accept_missing)
     with context.locked(keep_metadata=True) as snapshot:
-        pending = _found(context, snapshot, instant)
+        pending = find_idle(context, snapshot, instant)
         result = _repaired(snapshot, pending, config, accept_missing)
         if not result.rewritten:
             return result
@@ -116,30 +114,9 @@ def repair(
         made = CompactionPlan(result.operations, extra, version=PLAN_VERSION)
         if made:
             _check(snapshot, PendingPlan(pending, made, b""))
-        path = pending.path_in(REQUESTED)
-        context.check_lock()
-        if made:
-            storage.publish(path, made.to_bytes())
-        else:
-            storage.delete(path)
-        flush(storage, [path], written=False)
+        replace_plan(context, pending, made or None)
     log.info("%s: %d operations of compaction %s are planned anew", storage.uri, len(result.changed), instant)
     return result
-
-
-def _found(context: ServiceContext, snapshot: TableSnapshot, instant: str) -> Instant:
-    storage, timeline = context.storage, snapshot.timeline
-    pending = find_pending(timeline, instant, table=storage.uri)
-    refuse_alive(storage, pending, context.options)
-    writes = open_writes(storage, timeline)
-    if writes:
-        raise ConcurrentWriterError(
-            f"{writes[0]} may append to the slices of the plan",
-            table=storage.uri,
-            instant=instant,
-            remedy=f"wait for it; if its writer is dead, roll it back (`hudi rollback {writes[0].time}`).",
-        )
-    return pending
 
 
 def _plan_of(snapshot: TableSnapshot, pending: Instant) -> tuple[CompactionPlan | None, bool]:
