@@ -92,6 +92,36 @@ def test_partition_columns_have_their_type_and_prune(spark, path, to_arrow, file
     assert files_read(frame.where("p is null")) == 1
 
 
+@pytest.mark.parametrize(
+    ("kind", "numbers", "texts"),
+    [
+        (pa.date32(), [2932901, 0, -800000], ["+10000-01-05", "1970-01-01", "-0221-09-04"]),
+        (pa.timestamp("us", "UTC"), [253402300800000005, 0, 7], ["253402300800000005", "0", "7"]),
+    ],
+    ids=["date", "timestamp"],
+)
+def test_partitions_of_far_years_and_of_1970_are_read(spark, path, kind, numbers, texts):
+    """Python has no dates beyond the year 9999, Arrow parses none, and Spark has both."""
+    make(
+        path,
+        pa.table({"id": ["a", "b", "c"], "p": pa.array(numbers, f"int{kind.bit_width}").cast(kind)}),
+        partition=("p",),
+    )
+    shown = F.col("p").cast("string") if pa.types.is_date(kind) else F.unix_micros("p").cast("string")
+    frame = load(spark, path).orderBy("id")
+    assert [r[0] for r in frame.select(shown).collect()] == texts
+    assert (
+        HudiTable.open(path)
+        .read()
+        .to_arrow()
+        .sort_by("id")
+        .column("p")
+        .cast(f"int{kind.bit_width}")
+        .to_pylist()
+        == numbers
+    )
+
+
 @pytest.mark.req("QR-01")
 @pytest.mark.parametrize("style", ["true", "false"])
 def test_partition_columns_are_nullable_in_every_query(spark, path, style):

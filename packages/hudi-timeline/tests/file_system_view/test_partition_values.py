@@ -52,6 +52,27 @@ def test_a_path_says_typed_values(path, types, row):
     assert values(path, **types) == row
 
 
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [("+10000-01-05", 2932901), ("-0221-09-04", -800000), ("9999-12-31", 2932896), ("0000-01-01", -719528)],
+)
+def test_a_date_of_any_year_is_what_java_writes(text, day):
+    days = cast_text(pa.array([text, None, "1970-01-02"]), pa.date32())
+    assert days.cast(pa.int32()).to_pylist() == [day, None, 1]
+
+
+@pytest.mark.parametrize("text", ["+10000-13-05", "+9999-01-01", "10000-01-05", "-0221-09-04x"])
+def test_a_date_that_java_does_not_write_is_no_date(text):
+    with pytest.raises(pa.ArrowInvalid):
+        cast_text(pa.array([text]), pa.date32())
+
+
+def test_moments_near_1970_are_microseconds_and_four_digits_a_year():
+    text = pa.array(["0", "-1", "999", "-1234", "12345", "2024"])
+    micros = cast_text(text, pa.timestamp("us", "UTC")).cast(pa.int64()).to_pylist()
+    assert micros == [0, -1, 999, -1234, 12345, 1704067200000000]
+
+
 def test_timestamps_are_text_or_microseconds():
     moment = datetime(2020, 1, 2, 3, 4, 5, 600000)
     text = pa.array(["2020-01-02 03:04:05.6", "1577934245600000", "2020-01-02T03:04:05.6", None])

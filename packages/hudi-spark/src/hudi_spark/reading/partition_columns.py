@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal, InvalidOperation
 from urllib.parse import quote, unquote
 
@@ -19,6 +18,7 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from hudi_format.keygen.java_text import timestamp_micros, to_text
 from hudi_format.keygen.partition_path import HIVE_DEFAULT
 from hudi_spark.types import to_spark_type
 from hudi_timeline.file_system_view.partition_values import FROM_PATH, PARTITION
@@ -53,15 +53,25 @@ def partition_columns(plan: ScanPlan) -> dict[str, Column]:
     out = {}
     for name, nth in wanted.items():
         kind = plan.partition_columns[nth].type
-        values = plan.partition_values.column(name).to_pylist()
+        values = plan.partition_values.column(name)
         text = _text(plan, paths, name, nth)
-        made = None if text is None else _converted(text, name, kind, values)
+        made = None if text is None else _converted(text, name, kind, _python_values(values))
         if made is None:
-            made = _looked_up(plan.uri, paths, kind, values)
+            made = _looked_up(plan.uri, paths, values)
         # A value that no partition is without today, one may be without tomorrow: nullable, as Apache Hudi's.
         # PySpark 4 sees through a condition that is true; each file has a path, which the optimizer finds later.
         out[name] = F.when(_file_path().isNotNull(), made.cast(to_spark_type(kind, name))).alias(name)
     return out
+
+
+def _python_values(values: pa.ChunkedArray) -> list[object]:
+    """Values as Python has them; dates as Java's text, and timestamps as microseconds, which have no last year."""
+    if pa.types.is_date(values.type):
+        values = to_text(values.combine_chunks())
+    elif pa.types.is_timestamp(values.type):
+        values = timestamp_micros(values.combine_chunks())
+    plain: list[object] = values.to_pylist()
+    return plain
 
 
 def _file_path() -> Column:
@@ -130,7 +140,7 @@ def _checker(kind: pa.DataType) -> Callable[[str, object], bool] | None:
     if pa.types.is_boolean(kind):
         return lambda text, value: text == str(value).lower()
     if pa.types.is_date(kind):
-        return lambda text, value: isinstance(value, date) and text == value.isoformat()
+        return lambda text, value: text == value
     if pa.types.is_decimal(kind):
         return _is_decimal
     if pa.types.is_timestamp(kind) and kind.tz is not None:
@@ -145,16 +155,16 @@ def _is_decimal(text: str, value: object) -> bool:
         return False
 
 
-def _looked_up(uri: str, paths: Sequence[str], kind: pa.DataType, values: Sequence[object]) -> Column:
+def _looked_up(uri: str, paths: Sequence[str], values: pa.ChunkedArray) -> Column:
     """Values by partition, from a constant map; for any path and type."""
-    array = pa.array(values, kind)
+    kind = values.type
     numeric = pa.types.is_timestamp(kind) and kind.tz is not None
-    if numeric:
-        texts = array.cast(pa.timestamp("us", tz="UTC")).view(pa.int64()).cast(pa.string()).to_pylist()
-    elif pa.types.is_binary(kind):
-        texts = [None if v is None else v.hex() for v in array.to_pylist()]
+    if pa.types.is_binary(kind):
+        texts = [None if v is None else v.hex() for v in values.to_pylist()]
+    elif numeric or pa.types.is_date(kind):
+        texts = [None if v is None else str(v) for v in _python_values(values)]
     else:
-        texts = array.cast(pa.string()).to_pylist()
+        texts = values.cast(pa.string()).to_pylist()
     table = json.dumps({java_path(p): t for p, t in zip(paths, texts, strict=True) if t is not None})
     base = java_path(uri.partition("://")[2] or uri) + "/"
     path = _file_path()

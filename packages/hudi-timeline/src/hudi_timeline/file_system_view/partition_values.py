@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -165,20 +166,40 @@ def cast_text(text: pa.Array, to: pa.DataType) -> pa.Array:
     """Text cast to a type.
 
     Dates and timestamps are ISO text, or what Apache Hudi's key generators make of them: the days and
-    the microseconds since 1970.  Timestamps of a zone are UTC, in which Hudi keeps them.
+    the microseconds since 1970.  Timestamps of a zone are UTC, in which Hudi keeps them.  A timestamp of four digits is
+    a year, as in Spark's casts.
     """
     if pa.types.is_timestamp(to):
         plain = pa.timestamp("us")
-        numeric = pc.match_substring_regex(text, "^-?[0-9]{5,}$")
+        numeric = pc.match_substring_regex(text, "^-?([0-9]{1,3}|[0-9]{5,})$|^-[0-9]{4}$")
         micros = pc.if_else(numeric, text, pa.NA).cast(pa.int64()).cast(plain)
         iso = pc.if_else(numeric, pa.NA, pc.replace_substring_regex(text, "(Z|[+]00:?00)$", ""))
+        iso = pc.replace_substring_regex(iso, "^([0-9]{4})$", "\\1-01-01")
         value = pc.coalesce(micros, iso.cast(plain))
         return pc.assume_timezone(value, "UTC").cast(to) if to.tz is not None else value.cast(to)
     if pa.types.is_date(to):
         numeric = pc.match_substring_regex(text, "^-?[0-9]+$")
         days = pc.if_else(numeric, text, pa.NA).cast(pa.int32()).cast(pa.date32())
-        return pc.coalesce(days, pc.if_else(numeric, pa.NA, text).cast(pa.date32())).cast(to)
+        days = pc.coalesce(days, _days_of_far_years(text))
+        iso = pc.if_else(pc.is_null(days), text, pa.NA)
+        return pc.coalesce(days, iso.cast(pa.date32())).cast(to)
     return decimals_of(text, to) if pa.types.is_decimal128(to) else text.cast(to)
+
+
+def _days_of_far_years(text: pa.Array) -> pa.Array:
+    """Dates before the year 0 and after 9999, which Java writes with a sign and Arrow does not parse; null for others."""
+    far = pc.match_substring_regex(text, "^([-][0-9]{4,7}|[+][0-9]{5,7})-[0-9]{2}-[0-9]{2}$")
+    if not pc.any(far).as_py():
+        return pa.nulls(len(text), pa.date32())
+    days = [_day(value.as_py()) if is_far.as_py() else None for value, is_far in zip(text, far, strict=True)]
+    return pa.array(days, pa.int32()).cast(pa.date32())
+
+
+def _day(text: str) -> int | None:
+    try:
+        return int(np.datetime64(text, "D").astype(np.int64))
+    except ValueError:  # no such month or day; the caller's cast says so
+        return None
 
 
 FROM_PATH = "path"
