@@ -187,7 +187,7 @@ def cast_text(text: pa.Array, to: pa.DataType) -> pa.Array:
 
 
 def _days_of_far_years(text: pa.Array) -> pa.Array:
-    """Dates before the year 0 and after 9999, which Java writes with a sign and Arrow does not parse; null for others."""
+    """Dates before the year 0 and after 9999, which Java signs and Arrow does not parse; null for others."""
     far = pc.match_substring_regex(text, "^([-][0-9]{4,7}|[+][0-9]{5,7})-[0-9]{2}-[0-9]{2}$")
     if not pc.any(far).as_py():
         return pa.nulls(len(text), pa.date32())
