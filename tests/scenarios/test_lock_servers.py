@@ -19,6 +19,7 @@ import pytest
 from hudi_format.errors import HudiError, InvalidOptionError, LockError
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
+from hudi_timeline.concurrency.locks import dynamodb as dynamodb_lock
 from hudi_timeline.concurrency.locks.dynamodb import DynamoDBLock
 from hudi_timeline.concurrency.locks.hive_metastore import HiveMetastoreLock
 from hudi_timeline.concurrency.locks.provider import InProcessLock, Lock, TableLock
@@ -407,6 +408,44 @@ def test_the_item_is_that_of_apache_hudis_client(tmp_path, in_dynamodb):
     assert item_of(options) == {}
     with pytest.raises(LockError, match="not held"):
         lock.verify()
+
+
+def test_a_role_is_assumed_for_dynamodb(tmp_path, in_dynamodb, s3_server, monkeypatch):
+    role = {
+        "hoodie.aws.role.arn": "arn:aws:iam::123456789012:role/writer",
+        "hoodie.aws.role.session.name": "nightly",
+        "hoodie.aws.role.external.id": "ours",
+    }
+    options = in_dynamodb.options() | role | {LOCK + "num_retries": "0"}
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", "http://127.0.0.1:1")
+    dynamodb_lock._client.cache_clear()
+    with pytest.raises(LockError, match=r"127\.0\.0\.1:1"), table_lock(tmp_path, options).held():
+        pass
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", s3_server.url)
+    dynamodb_lock._client.cache_clear()
+    with table_lock(tmp_path, options).held():
+        assert client_of(options).get_item(
+            TableName=options[LOCK + "dynamodb.table"],
+            Key={"key": {"S": options[LOCK + "dynamodb.partition_key"]}},
+        )["Item"]
+    dynamodb_lock._client.cache_clear()
+
+
+def test_a_role_without_credentials_to_assume_it_is_an_error(tmp_path, in_dynamodb, monkeypatch):
+    options = in_dynamodb.options() | {"hoodie.aws.role.arn": "arn:aws:iam::123456789012:role/writer"}
+    options = {
+        k: v for k, v in options.items() if k not in ("hoodie.aws.access.key", "hoodie.aws.secret.key")
+    }
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    dynamodb_lock._client.cache_clear()
+    with pytest.raises(LockError, match="no credentials") as e, table_lock(tmp_path, options).held():
+        pass
+    assert "hoodie.aws.access.key" in e.value.remedy
 
 
 @pytest.mark.req("CC-11", "CC-07")

@@ -74,6 +74,9 @@ class LockConfig:
     aws_session_token: str | None = field(
         default=None, repr=False, metadata=given_value(keys.AWS_SESSION_TOKEN).metadata
     )
+    aws_role_arn: str | None = given_value(keys.AWS_ROLE_ARN)
+    aws_role_session: str = value_of(keys.AWS_ROLE_SESSION)
+    aws_role_external_id: str | None = given_value(keys.AWS_ROLE_EXTERNAL_ID)
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,6 +174,16 @@ AWS_SECRET_KEY = ConfigKey("hoodie.aws.secret.key", NAME, since="0.10.0", doc="S
 AWS_SESSION_TOKEN = ConfigKey(
     "hoodie.aws.session.token", NAME, since="0.10.0", doc="Token of temporary credentials."
 )
+AWS_ROLE_ARN = ConfigKey(
+    "hoodie.aws.role.arn", NAME, since="0.15.0",
+    doc="Role that is assumed for DynamoDB by the credentials that are given, or those of the environment."
+)
+AWS_ROLE_SESSION = ConfigKey(
+    "hoodie.aws.role.session.name", NAME, "hoodie", since="0.15.0", doc="Name of the assumed role's session."
+)
+AWS_ROLE_EXTERNAL_ID = ConfigKey(
+    "hoodie.aws.role.external.id", NAME, since="0.15.0", doc="External id that the role's trust asks for."
+)
 HIVE_DATABASE = ConfigKey(
     "hoodie.write.lock.hivemetastore.database", NAME, since="0.8.0",
     doc="Database of the table that is locked in the Hive metastore."

@@ -27,6 +27,9 @@ from hudi_timeline.concurrency.locks.provider import InProcessLock, is_abandoned
 from hudi_timeline.concurrency.locks.renewal import Renewal
 from hudi_timeline.options.transaction_config import LockConfig
 from hudi_timeline.options.transaction_options import (
+    AWS_ACCESS_KEY,
+    AWS_ROLE_ARN,
+    AWS_SECRET_KEY,
     DYNAMODB_ENDPOINT,
     DYNAMODB_KEY,
     DYNAMODB_REGION,
@@ -304,6 +307,7 @@ class _Botocore:
 
     def __init__(self) -> None:
         exceptions = import_module("botocore.exceptions")
+        self.credentials = import_module("botocore.credentials")
         self.session = import_module("botocore.session").get_session
         self.settings = import_module("botocore.config").Config
         self.refused = exceptions.ClientError
@@ -327,12 +331,39 @@ def _client(config: LockConfig, process: int) -> Any:
     endpoint = config.dynamodb_endpoint
     if endpoint and "://" not in endpoint:
         endpoint = f"https://{endpoint}"
-    return library.session().create_client(
+    region = config.dynamodb_region or os.environ.get("AWS_REGION") or DYNAMODB_REGION.value
+    session = library.session()
+    if config.aws_access_key is not None:
+        session.set_credentials(config.aws_access_key, config.aws_secret_key, config.aws_session_token)
+    if config.aws_role_arn is not None:
+        _assume_role(library, session, config, region)
+    return session.create_client(
         "dynamodb",
-        region_name=config.dynamodb_region or os.environ.get("AWS_REGION") or DYNAMODB_REGION.value,
+        region_name=region,
         endpoint_url=endpoint,
-        aws_access_key_id=config.aws_access_key,
-        aws_secret_access_key=config.aws_secret_key,
-        aws_session_token=config.aws_session_token,
         config=library.settings(retries={"mode": "standard", "total_max_attempts": config.retries + 1}),
+    )
+
+
+def _assume_role(library: _Botocore, session: Any, config: LockConfig, region: str) -> None:
+    """Give a session the role's credentials, asked for when they are needed and again before they end."""
+    source = session.get_credentials()
+    if source is None:
+        raise LockError(
+            f"{AWS_ROLE_ARN}={config.aws_role_arn}, but there are no credentials to assume it with",
+            remedy=f"give {AWS_ACCESS_KEY} and {AWS_SECRET_KEY}, or credentials in the environment.",
+        )
+    more = {"RoleSessionName": config.aws_role_session}
+    if config.aws_role_external_id is not None:
+        more["ExternalId"] = config.aws_role_external_id
+
+    def client(name: str, **given: Any) -> Any:
+        return library.session().create_client(name, region_name=region, **given)
+
+    fetcher = library.credentials.AssumeRoleCredentialFetcher(
+        client_creator=client, source_credentials=source, role_arn=config.aws_role_arn, extra_args=more
+    )
+    # botocore has no public name for giving a session credentials that renew themselves; its own profiles do this.
+    session._credentials = library.credentials.DeferredRefreshableCredentials(
+        method="assume-role", refresh_using=fetcher.fetch_credentials
     )
