@@ -6,6 +6,7 @@ Steps go to a table of each; where nothing is said of a difference, rows, partit
 import json
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hudi_format.errors import ConflictingOptionError
@@ -217,6 +218,33 @@ def test_we_find_what_apache_hudi_wrote_by_its_filters(tmp_path, apache, index, 
     apache.write(tmp_path / "t", change, given)
     assert_same_rows(rows_of(apache.read(tmp_path / "t")), rows_of(ours.read(tmp_path / "t")), ["id"])
     assert ours.read(tmp_path / "t").num_rows == 630
+
+
+@pytest.mark.req("IX-04", "IX-17", "IX-18")
+@pytest.mark.parametrize("filter_type", ["DYNAMIC_V0", "SIMPLE"])
+@pytest.mark.parametrize("version", ["0.15.0", "1.0.2"])
+def test_apache_hudi_finds_our_keys_by_filters_made_for_few_keys(tmp_path, pool, version, filter_type):
+    """Ranges are left out of it: filters of one, nine and 300 keys alone say which files are opened."""
+    numbers = {"p0": 1, "p1": 9, "p2": 300}
+    old = rows(*[(f"{p}-{i:03d}-é", p, 1, "old") for p, n in numbers.items() for i in range(n)])
+    given = {**BASE, "hoodie.bloom.index.filter.type": filter_type, "hoodie.parquet.small.file.limit": "0"}
+    execute(LocalEngine(), open_storage(str(tmp_path / "t")), old, {**given, WRITE + "operation": "insert"})
+    files = list((tmp_path / "t").glob("p?/*.parquet"))
+    assert len(files) == 3
+    for file in files:
+        entries = pq.read_metadata(file).metadata
+        assert len(entries[b"org.apache.hudi.bloomfilter"]) < 3000
+    more = {INDEX: "BLOOM", "hoodie.bloom.index.prune.by.ranges": "false", "hoodie.metadata.enable": "false"}
+    if version != "0.15.0":
+        more |= {"hoodie.write.table.version": "6", "hoodie.write.auto.upgrade": "false"}
+    change = rows(
+        *[(f"{p}-{i:03d}-é", p, 2, "new") for p, n in numbers.items() for i in range(0, n, 3)],
+        *[(f"{p}-{i:03d}-new", p, 2, "new") for p in numbers for i in range(5)],
+    )
+    pool.get(version).write(tmp_path / "t", change, {**given, **more, WRITE + "operation": "upsert"})
+    found = ours.read(tmp_path / "t").to_pylist()
+    assert len(found) == len({r["_hoodie_record_key"] for r in found}) == 310 + 15
+    assert sum(r["v"] == "new" for r in found) == 1 + 3 + 100 + 15
 
 
 @pytest.mark.req("NEW-14", "IX-15")

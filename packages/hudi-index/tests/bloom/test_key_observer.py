@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_format.errors import CorruptFileError
+from hudi_format.errors import CorruptFileError, RecordKeyError
 from hudi_index.bloom.filter import BloomFilter, parse_filter
 from hudi_index.bloom.key_observer import (
     BLOOM,
@@ -19,9 +19,11 @@ from hudi_index.bloom.key_observer import (
     OLD_BLOOM,
     TYPE_CODE,
     BloomObserver,
+    BloomSettings,
     MinMaxObserver,
     footer_filter,
     footer_range,
+    observer_of,
     seeded_observer,
 )
 
@@ -198,6 +200,49 @@ def test_a_file_without_rows_is_carried_over_too():
     observer = seeded_observer(entries, *SETTINGS, num_rows=0)
     observer.add(pa.array(["a"]))
     assert dict(observer.finish()) == entries_of(["a"], SETTINGS)
+
+
+@pytest.mark.parametrize("kind", ["SIMPLE", "DYNAMIC_V0"])
+@pytest.mark.parametrize("number", [0, 1, 2, 19, 20, 21, 60])
+def test_a_filter_that_goes_by_the_keys_is_the_one_made_for_their_number(kind, number):
+    keys = pa.array([f"k{i}" for i in range(number)], pa.string())
+    fixed = BloomObserver(kind, max(1, min(number, 20)), 0.001, 40)
+    fixed.add(keys)
+    for cut in {0, 1, number // 2, number}:
+        observer = BloomObserver(kind, 20, 0.001, 40, to_keys=True)
+        observer.add(keys.slice(0, cut).dictionary_encode())
+        observer.add(pa.chunked_array([keys.slice(cut)]))
+        assert dict(observer.finish()) == dict(fixed.finish())
+
+
+@given(key_lists, key_lists)
+def test_a_file_whose_filter_goes_by_the_keys_is_rewritten_as_if_anew(first, later):
+    def entries(keys):
+        observer = BloomObserver("DYNAMIC_V0", 8, 0.1, 16, to_keys=True)
+        observer.add(pa.array(keys, pa.string()))
+        return dict(observer.finish())
+
+    old = entries(first)
+    carried = seeded_observer(old, "DYNAMIC_V0", 8, 0.1, 16, num_rows=len(first), to_keys=True)
+    if carried is None:
+        assert len(first) < 8 or any(c >= "\ue000" for k in first for c in k)
+        return
+    carried.add(pa.array(later, pa.string()))
+    assert dict(carried.finish()) == entries(first + later)
+
+
+@pytest.mark.parametrize("bad", [None, ""])
+def test_keys_that_are_none_are_refused_while_they_wait(bad):
+    with pytest.raises(RecordKeyError, match="1 keys are null or empty"):
+        BloomObserver(to_keys=True).add(pa.array(["a", bad]))
+
+
+def test_eight_keys_take_no_more_than_some_dozen_bytes():
+    assert BloomSettings.of("DYNAMIC_V0", None, FPP, 100000).to_keys
+    assert not BloomSettings.of("DYNAMIC_V0", 60000, FPP, 100000).to_keys
+    observer = observer_of(BloomSettings.of("DYNAMIC_V0", None, FPP, 100000))
+    observer.add(pa.array([f"k{i}" for i in range(8)]))
+    assert len(observer.finish()[BLOOM]) < 150
 
 
 def test_simple_filters_have_no_type_code():

@@ -7,6 +7,7 @@ import pytest
 from made_tables import MadeTable, at, file_id, ids, states
 
 from hudi_format.errors import HollowCommitError, InstantNotFoundError
+from hudi_timeline.table import HudiTable
 from hudi_timeline.timeline import avro_files
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string())])
@@ -44,16 +45,26 @@ def held(table, moment):
         (datetime(2026, 1, 1, 0, 0, 20), ["1", "2"]),
         (datetime(2026, 1, 1, 0, 0, 20, tzinfo=UTC), ["1", "2"]),
         (datetime(2026, 1, 1, 2, 0, 10, tzinfo=timezone(timedelta(hours=2))), ["1"]),
-        (at(5), []),
-        ("2025-12-31", []),
     ],
 )
 def test_the_table_as_it_was(made, moment, want):
     assert held(made, moment) == want
 
 
-def test_before_the_first_commit_there_are_columns_and_no_rows(made):
-    assert made.open().read(as_of=at(5)).to_arrow().column_names[5:] == ["id", "p"]
+@pytest.mark.req("QR-03")
+@pytest.mark.parametrize("moment", [at(5), "2025-12-31", datetime(2025, 12, 31, 23, 59)])
+def test_before_the_first_commit_is_an_error_that_names_it(made, moment):
+    with pytest.raises(InstantNotFoundError, match=f"first commit is of {at(10)}") as e:
+        held(made, moment)
+    assert e.value.details["oldest"] == at(10)
+    assert at(10) in e.value.remedy and "on_missing" in e.value.remedy
+    skipped = made.open().read(as_of=moment, on_missing="skip").to_arrow()
+    assert skipped.num_rows == 0 and skipped.column_names[5:] == ["id", "p"]
+
+
+def test_a_table_without_commits_has_none_to_be_before(tmp_path):
+    table = HudiTable.create(str(tmp_path / "t"), SCHEMA, name="t", record_keys=["id"])
+    assert table.read(as_of="2025-12-31").count() == 0
 
 
 def test_the_schema_is_the_one_of_that_time(made):
@@ -114,7 +125,8 @@ def test_a_time_that_was_archived_is_read_where_no_clean_ever_ran(made):
     archived(made)
     assert held(made, at(20)) == ["1", "2"]
     assert held(made, at(15)) == ["1"]
-    assert held(made, at(9)) == []
+    with pytest.raises(InstantNotFoundError, match=f"first commit is of {at(10)}"):
+        held(made, at(9))
 
 
 @pytest.mark.req("QR-03")

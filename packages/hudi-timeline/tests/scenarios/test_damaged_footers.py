@@ -20,7 +20,9 @@ VALUES = (0x00, 0x24, 0x15, 0xFF)  # of these the second and third have ended pr
 def test_each_byte_of_a_footer_changed(tmp_path: Path) -> None:
     path = tmp_path / "t"
     rows = pa.table({"id": [f"k{n:04}" for n in range(ROWS)], "v": list(range(ROWS))})
-    HudiTable.create(str(path), rows.schema, name="t", record_keys=["id"]).bulk_insert(rows)
+    large = {"hoodie.index.bloom.num_entries": "60000"}
+    table = HudiTable.create(str(path), rows.schema, name="t", record_keys=["id"])
+    table.bulk_insert(rows, options=large)
     (file,) = path.glob("*.parquet")
     size = file.stat().st_size
     # As it is but for small row groups and the bloom filter, which is most of its bytes.

@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from hudi_format.errors import CorruptFileError
+from hudi_format.arrow.text_buffers import text_chunks
+from hudi_format.errors import CorruptFileError, RecordKeyError
 from hudi_format.parquet.layout import NO_OBSERVER, KeyObserver
 from hudi_index.bloom.filter import DYNAMIC, SIMPLE, BloomFilter, parse_filter
 from hudi_index.hashing.java import min_max
@@ -21,6 +23,8 @@ OLD_BLOOM = "com.uber.hoodie.bloomfilter"
 TYPE_CODE = "hoodie_bloom_filter_type_code"
 MIN_KEY = "hoodie_min_record_key"
 MAX_KEY = "hoodie_max_record_key"
+
+_ENTRIES = 60000
 
 
 class MinMaxObserver:
@@ -49,6 +53,36 @@ class MinMaxObserver:
         return {} if self._range is None else {MIN_KEY: self._range[0], MAX_KEY: self._range[1]}
 
 
+@dataclass(frozen=True, slots=True)
+class BloomSettings:
+    """Settings of bloom filters; the defaults are Apache Hudi's.
+
+    Attributes:
+        to_keys: a file of fewer keys than `entries` has a filter for their number: 43 bits for a key instead of 431 KB.
+    """
+
+    type_code: str = "DYNAMIC_V0"
+    entries: int = _ENTRIES
+    fpp: float = 0.000000001
+    max_entries: int = 100000
+    to_keys: bool = False
+
+    @classmethod
+    def of(cls, type_code: str, entries: int | None, fpp: float, max_entries: int) -> BloomSettings:
+        """Settings of options.
+
+        Args:
+            entries: None where the user gave none: the filter goes by the keys then.
+        """
+        return cls(type_code, _ENTRIES if entries is None else entries, fpp, max_entries, entries is None)
+
+    def filter_for(self, number: int) -> BloomFilter:
+        """An empty filter for a number of keys, and for no more than `entries`."""
+        return BloomFilter.create(
+            self.type_code, max(1, min(number, self.entries)), self.fpp, self.max_entries
+        )
+
+
 class BloomObserver:
     """Collects the bloom filter and the key range.
 
@@ -59,6 +93,8 @@ class BloomObserver:
             what a new observer that sees all keys would give, if the seed was made with the same settings
             from exactly these keys in their order; `seeded_observer` checks that.
         seed_text: the seed as it stands in a footer, if that is known: what `finish` gives if no key is added.
+        to_keys: of fewer keys than `entries` the filter is made for their number.  Until there are as many they are
+            kept.  Not with a seed.
     """
 
     def __init__(
@@ -71,8 +107,11 @@ class BloomObserver:
         seed: BloomFilter | None = None,
         seed_range: tuple[str, str] | None = None,
         seed_text: str | None = None,
+        to_keys: bool = False,
     ) -> None:
-        self._filter = BloomFilter.create(type_code, entries, fpp, max_entries) if seed is None else seed
+        self._settings = BloomSettings(type_code, entries, fpp, max_entries)
+        self._waiting: list[pa.Array] | None = [] if to_keys and seed is None else None
+        self._filter = self._settings.filter_for(1 if to_keys else entries) if seed is None else seed
         self._max_entries = max_entries
         self._shared = seed is not None  # to be copied before a key is added
         self._text = None if seed is None else seed_text
@@ -88,25 +127,36 @@ class BloomObserver:
             self._filter, self._shared = self._filter.copy(), False
             self._filter.max_entries = self._max_entries
         self._text = None
-        self._filter.add(keys)
+        if self._waiting is None:
+            self._filter.add(keys)
+        else:
+            self._wait(self._waiting, keys)
         self._range.add(keys)
+
+    def _wait(self, waiting: list[pa.Array], keys: pa.Array | pa.ChunkedArray) -> None:
+        """Keep keys until it is known that the filter need not be smaller."""
+        for chunk in text_chunks(keys):
+            bad = pc.sum(pc.equal(pc.coalesce(pc.binary_length(chunk), 0), 0)).as_py()
+            if bad:
+                raise RecordKeyError(f"{bad} keys are null or empty")
+            waiting.append(chunk)
+        if sum(map(len, waiting)) >= self._settings.entries:
+            self._settle(waiting)
+
+    def _settle(self, waiting: list[pa.Array]) -> None:
+        self._filter = self._settings.filter_for(sum(map(len, waiting)))
+        for keys in waiting:
+            self._filter.add(keys)
+        self._waiting = None
 
     def finish(self) -> Mapping[str, str]:
         """Entries for the footer."""
+        if self._waiting is not None:
+            self._settle(self._waiting)
         out = {BLOOM: self._filter.to_base64() if self._text is None else self._text}
         if self._filter.type_code != SIMPLE:
             out[TYPE_CODE] = self._filter.type_code
         return {**out, **self._range.finish()}
-
-
-@dataclass(frozen=True, slots=True)
-class BloomSettings:
-    """Settings of bloom filters; the defaults are Apache Hudi's."""
-
-    type_code: str = "DYNAMIC_V0"
-    entries: int = 60000
-    fpp: float = 0.000000001
-    max_entries: int = 100000
 
 
 def observer_of(bloom: BloomSettings | None, *, virtual: bool = False) -> KeyObserver:
@@ -120,7 +170,9 @@ def observer_of(bloom: BloomSettings | None, *, virtual: bool = False) -> KeyObs
         return NO_OBSERVER
     if bloom is None:
         return MinMaxObserver()
-    return BloomObserver(bloom.type_code, bloom.entries, bloom.fpp, bloom.max_entries)
+    return BloomObserver(
+        bloom.type_code, bloom.entries, bloom.fpp, bloom.max_entries, to_keys=bloom.to_keys
+    )
 
 
 def footer_filter(entries: Mapping[str, str], *, max_entries: int = 100000) -> BloomFilter | None:
@@ -150,6 +202,7 @@ def seeded_observer(
     num_rows: int,
     most_deleted: int = 0,
     stale_allowed: float = 0.0,
+    to_keys: bool = False,
 ) -> BloomObserver | None:
     """Observer for a rewritten file, seeded from the old footer; sees appended keys only.
 
@@ -162,12 +215,15 @@ def seeded_observer(
         num_rows: rows of the old file, all of which stay, in their order, but for those deleted.
         most_deleted: how many rows the rewrite deletes at most.
         stale_allowed: how many keys that are gone, as a share of `num_rows`, the new filter may hold.
+        to_keys: as of `BloomObserver`; a filter of a file of fewer keys is built anew for their number.
 
     Returns:
         None where the observer must see all keys: the footer has no sound filter and range, it was made
         with other settings, does not count `num_rows` keys, holds too many that are gone, or its range was
         taken in another order than Java's (Apache Hudi's bulk_insert by rows compares bytes).
     """
+    if to_keys and num_rows - most_deleted < bloom_entries:
+        return None
     wanted = BloomFilter.create(type_code, bloom_entries, fpp, max_entries)
     try:
         old = footer_filter(entries, max_entries=max_entries)

@@ -69,7 +69,7 @@ class CompactionConfig:
     dictionary: bool = value_of(file.PARQUET_DICTIONARY)
     bloom_enabled: bool = value_of(file.BLOOM_ENABLED)
     bloom_type: str = value_of(file.BLOOM_TYPE)
-    bloom_entries: int = value_of(file.BLOOM_ENTRIES)
+    bloom_entries: int | None = given_value(file.BLOOM_ENTRIES)
     bloom_fpp: float = value_of(file.BLOOM_FPP)
     bloom_max_entries: int = value_of(file.BLOOM_MAX_ENTRIES)
     codec_level: int | None = None

@@ -133,7 +133,10 @@ BLOOM_TYPE = ConfigKey(
 )
 BLOOM_ENTRIES = ConfigKey(
     "hoodie.index.bloom.num_entries", whole(1, 2**31 - 1, unit="keys"), "60000",
-    doc="Keys that a bloom filter is made for, at first."
+    doc=(
+        "Keys that a bloom filter is made for, at first. Not given: 60000, and in a file of fewer keys their number, so "
+        "that small files stay small."
+    )
 )
 BLOOM_FPP = ConfigKey(
     "hoodie.index.bloom.fpp", number(above=0, below=1), "0.000000001", doc="False positive rate of a bloom filter."

@@ -136,7 +136,7 @@ class WriteConfig:
     auto_split: bool = value_of(file.INSERT_AUTO_SPLIT)
     bloom_enabled: bool = value_of(file.BLOOM_ENABLED)
     bloom_type: str = value_of(file.BLOOM_TYPE)
-    bloom_entries: int = value_of(file.BLOOM_ENTRIES)
+    bloom_entries: int | None = given_value(file.BLOOM_ENTRIES)
     bloom_fpp: float = value_of(file.BLOOM_FPP)
     bloom_max_entries: int = value_of(file.BLOOM_MAX_ENTRIES)
     partitions_to_delete: tuple[str, ...] = value_of(PARTITIONS_TO_DELETE, otherwise=())

@@ -84,11 +84,13 @@ def scan_snapshot(
     filter = asked.filter if filter is None else filter
     snapshot = open_snapshot(storage, commits=commits)
     if as_of is not None:
-        from hudi_timeline.reading.time_travel import check_as_of
+        from hudi_timeline.reading.time_travel import check_as_of, check_begun
 
         config, timeline = snapshot.config, snapshot.timeline
         at = parse_query_instant(as_of, zone_of(config.timezone))
         check_as_of(storage, config, timeline, at)
+        if asked.on_missing != SKIP:
+            check_begun(storage, config, timeline, at)
         snapshot = snapshot_of(storage, config, timeline, at, commits=snapshot.commits)
     snapshot = with_history(snapshot, asked.schema_on_read)
     if asked.metadata_enable:

@@ -10,6 +10,8 @@ from dataclasses import replace
 from hudi_format.errors import CorruptFileError, HollowCommitError, InstantNotFoundError, UnsupportedError
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot
+from hudi_timeline.options.read_config import SKIP
+from hudi_timeline.options.read_options import ON_MISSING
 from hudi_timeline.options.service_options import CLEAN_COMMITS_RETAINED
 from hudi_timeline.reading.stability import open_writes
 from hudi_timeline.table_config import META_FOLDER, TableConfig
@@ -131,6 +133,35 @@ def check_as_of(storage: Storage, config: TableConfig, timeline: Timeline, insta
             remedy=f"the oldest instant that can be read is {oldest}; keep more commits with "
             f"{CLEAN_COMMITS_RETAINED}.",
             oldest=oldest,
+        )
+
+
+def check_begun(storage: Storage, config: TableConfig, timeline: Timeline, instant: str) -> None:
+    """Check that the table had its first commit by `instant`.
+
+    A table without any commit has none to be before.
+
+    Raises:
+        InstantNotFoundError: it had not; the message names the first commit.
+        CorruptFileError, MissingFileError, UnsupportedError: the archive cannot be read, which is opened only for times
+            before the active timeline's.
+    """
+    writes = timeline.completed_writes()
+    if not writes or instant >= writes[0].time:
+        return
+    first = writes[0].time
+    if has_archive(storage, config):
+        from hudi_timeline.timeline.archived_timeline import archived_instants  # as most reads need no archive
+
+        archived = archived_instants(storage, config)
+        first = min([first, *(i.time for i in archived if i.completed and i.action in WRITE_ACTIONS)])
+    if instant < first:
+        raise InstantNotFoundError(
+            f"cannot read as of {instant}: the table's first commit is of {first}",
+            table=storage.uri,
+            instant=instant,
+            remedy=f"read as of {first} or later; on_missing={SKIP!r} ({ON_MISSING}) gives no rows, as Apache Hudi does.",
+            oldest=first,
         )
 
 

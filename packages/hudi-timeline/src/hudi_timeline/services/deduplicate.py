@@ -186,7 +186,7 @@ def _rewrite(
     markers.create(storage, instant, old.partition, name, markers.MERGE)
     flush(storage, [markers.marker_path(instant, old.partition, name, markers.MERGE)], written=False)
     with BaseFileWriter(
-        storage, path, table.schema, config=ParquetConfig(), observer=BloomObserver(),
+        storage, path, table.schema, config=ParquetConfig(), observer=BloomObserver(to_keys=True),
         entries={k: footer[k] for k in _KEPT if k in footer},
     ) as writer:  # fmt: skip
         writer.write(table)

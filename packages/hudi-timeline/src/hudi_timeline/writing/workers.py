@@ -333,6 +333,7 @@ def _carried(context: WriteContext, most_deleted: int) -> Carry:
             num_rows=num_rows,
             most_deleted=most_deleted,
             stale_allowed=STALE_KEYS_ALLOWED,
+            to_keys=bloom.to_keys,
         )
 
     return carry

@@ -559,7 +559,7 @@ def write_context(plan: Plan, transaction: Transaction, table: TableConfig) -> W
     c = plan.config
     bloom = None
     if c.bloom_enabled or plan.index in (BLOOM, GLOBAL_BLOOM):
-        bloom = BloomSettings(c.bloom_type, c.bloom_entries, c.bloom_fpp, c.bloom_max_entries)
+        bloom = BloomSettings.of(c.bloom_type, c.bloom_entries, c.bloom_fpp, c.bloom_max_entries)
     return WriteContext(
         storage=transaction.storage,
         instant=transaction.instant,

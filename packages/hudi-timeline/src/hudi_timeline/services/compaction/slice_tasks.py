@@ -143,7 +143,7 @@ def make_tasks(
     committed = known_ranges(slices, committed_logs(snapshot)[0])
     bloom = None
     if config.bloom_enabled:
-        bloom = BloomSettings(
+        bloom = BloomSettings.of(
             config.bloom_type, config.bloom_entries, config.bloom_fpp, config.bloom_max_entries
         )
     virtual = not table.populate_meta_fields
