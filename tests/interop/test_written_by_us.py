@@ -4,9 +4,12 @@ For each shape of table (key generator, partition paths, types) one table goes t
 state after each is read by every engine, newest state and time travel.
 """
 
+from datetime import UTC, datetime
+
+import pandas as pd
 import pytest
 
-from hudi_timeline import HudiTable
+from hudi_timeline import HudiTable, write_hudi
 from interop import history, ours
 from interop.rows import assert_same_rows, without_meta
 from interop.samples import SHAPES
@@ -83,3 +86,16 @@ def test_incremental_queries_agree_with_apache_hudi(states, apache, shape):
     }
     got = HudiTable.open(str(path)).read_incremental(begin, end).to_arrow()
     assert_same_rows(got, apache.read(path, **options), ["uuid"])
+
+
+@pytest.mark.req("QR-17")
+def test_times_of_pandas_without_a_zone_are_read_as_utc(tmp_path, reader):
+    hours = pd.to_datetime(["2024-01-01 10:00", "2024-07-01 10:00", None])
+    frame = pd.DataFrame({"id": ["a", "b", "c"], "at": hours, "several": [[hours[0]], [], None]})
+    for _ in range(2):
+        result = write_hudi(tmp_path / "t", frame, key="id")
+        assert any("taken for UTC" in w for w in result.warnings)
+    found = {r["id"]: r for r in without_meta(reader.read(tmp_path / "t")).to_pylist()}
+    first = datetime(2024, 1, 1, 10, tzinfo=UTC)
+    assert [found[k]["at"] for k in "abc"] == [first, datetime(2024, 7, 1, 10, tzinfo=UTC), None]
+    assert [found[k]["several"] for k in "abc"] == [[first], [], None]

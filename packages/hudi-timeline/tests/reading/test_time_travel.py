@@ -57,9 +57,11 @@ def test_before_the_first_commit_is_an_error_that_names_it(made, moment):
     with pytest.raises(InstantNotFoundError, match=f"first commit is of {at(10)}") as e:
         held(made, moment)
     assert e.value.details["oldest"] == at(10)
-    assert at(10) in e.value.remedy and "on_missing" in e.value.remedy
+    assert at(10) in e.value.remedy
+    assert "on_missing" in e.value.remedy
     skipped = made.open().read(as_of=moment, on_missing="skip").to_arrow()
-    assert skipped.num_rows == 0 and skipped.column_names[5:] == ["id", "p"]
+    assert skipped.num_rows == 0
+    assert skipped.column_names[5:] == ["id", "p"]
 
 
 def test_a_table_without_commits_has_none_to_be_before(tmp_path):

@@ -94,19 +94,39 @@ def test_text_and_dropped_columns_are_warned_of(tmp_path):
 
 
 @pytest.mark.req("SE-01")
-def test_new_timestamps_without_a_zone_are_warned_of(tmp_path, caplog):
-    """Apache Hudi 0.15.0 fails to read such a table on Spark, 1.0.2 gives numbers or fails; 1.2.0 reads it."""
+def test_timestamps_without_a_zone_are_taken_for_utc(tmp_path, caplog):
+    """With others Apache Hudi 0.15.0 fails to read the table on Spark, 1.0.2 gives numbers or fails; 1.2.0 reads it."""
+    naive = pa.array([0], pa.timestamp("us"))
+    table = create(tmp_path / "t", row("a").schema)
+    lists = pa.array([[{"k": 0}]], pa.list_(pa.struct([("k", pa.timestamp("ns"))])))
+    for _ in range(2):  # and again into the columns that are there by then
+        (warning,) = table.insert(row("b", n=naive, l=lists)).warnings
+        assert "taken for UTC" in warning
+        assert {"n", "l"} == set(warning.partition(":")[0].split(", "))
+    assert table.schema.field("n").type == pa.timestamp("us", "UTC")
+    assert table.schema.field("l").type.value_type.field("k").type == pa.timestamp("us", "UTC")
+    zoned = row("c", n=naive.cast(pa.timestamp("us", "UTC")), l=pa.nulls(1, lists.type))
+    assert all("taken for UTC" not in w or w.startswith("l:") for w in table.insert(zoned).warnings)
+    made = create(tmp_path / "u", row("a", n=naive).schema)
+    assert "n: times without a zone are taken for UTC" in caplog.text
+    assert made.schema.field("n").type == pa.timestamp("us", "UTC")
+
+
+@pytest.mark.req("SE-01")
+def test_timestamps_without_a_zone_that_are_to_stay_so_are_warned_of(tmp_path, caplog):
+    options = {"hudi.write.types": "data"}
     naive = pa.array([0], pa.timestamp("us"))
     table = create(tmp_path / "t", row("a").schema)
     assert table.insert(row("a", z=naive.cast(pa.timestamp("us", "UTC")))).warnings == ()
     lists = pa.array([[{"k": 0}]], pa.list_(pa.struct([("k", pa.timestamp("ns"))])))
-    (warning,) = table.insert(row("b", z=pa.nulls(1, pa.timestamp("us", "UTC")), n=naive, l=lists)).warnings
+    more = row("b", z=pa.nulls(1, pa.timestamp("us", "UTC")), n=naive, l=lists)
+    (warning,) = table.insert(more, options=options).warnings
     assert "0.15" in warning
     assert {"n", "l"} == set(warning.partition(":")[0].split(", "))
     again = row("c", z=pa.nulls(1, pa.timestamp("us", "UTC")), n=naive, l=lists)
     assert table.insert(again).warnings == ()
     caplog.clear()
-    create(tmp_path / "u", row("a", n=naive).schema)
+    create(tmp_path / "u", row("a", n=naive).schema, options=options)
     assert "n: timestamps without a zone" in caplog.text
 
 

@@ -248,6 +248,8 @@ def _to_dates(source: pa.DataType) -> Callable[[pa.Array], pa.Array]:
 def _to_timestamps(source: pa.DataType, target: pa.DataType) -> Callable[[pa.Array], pa.Array]:
     if pt.is_timestamp(source) and (source.tz is None) == (target.tz is None):
         return lambda a: a.cast(target)
+    if pt.is_timestamp(source) and source.tz is None:  # for UTC
+        return lambda a: a.cast(pa.timestamp(source.unit, target.tz)).cast(target)
     if pt.is_date(source) and target.tz is None:
         return lambda a: a.cast(target)
     return _never

@@ -53,6 +53,28 @@ def _type(kind: pa.DataType, table: pa.DataType, nulls_only: bool) -> pa.DataTyp
     return table if pt.is_null(kind) or not nulls_only else kind
 
 
+def in_utc(schema: pa.Schema) -> pa.Schema:
+    """The schema with the time zone UTC for timestamps without one."""
+    return pa.schema([f.with_type(_in_utc(f.type)) for f in schema])
+
+
+def _in_utc(kind: pa.DataType) -> pa.DataType:
+    plain = unwrapped(kind)
+    if pt.is_timestamp(plain) and plain.tz is None:
+        return pa.timestamp(plain.unit, "UTC")
+    if pt.is_struct(plain):
+        fields = [f.with_type(_in_utc(f.type)) for f in plain]
+        return kind if fields == list(plain) else pa.struct(fields)
+    if is_any_list(plain):
+        inner = _in_utc(plain.value_type)
+        return kind if inner == plain.value_type else pa.list_(plain.value_field.with_type(inner))
+    if pt.is_map(plain):
+        key, item = _in_utc(plain.key_type), _in_utc(plain.item_type)
+        same = key == plain.key_type and item == plain.item_type
+        return kind if same else pa.map_(key, plain.item_field.with_type(item))
+    return kind
+
+
 def stored_types(rows: pa.Schema, others: pa.Schema | None = None) -> pa.Schema:
     """The rows' schema in stored types; types without one come from `others` or stay."""
     fields = []
@@ -188,4 +210,4 @@ def _wider(source: pa.DataType, target: pa.DataType) -> pa.DataType | None:
     return None if equal_types(kind, target) else kind
 
 
-__all__ = ["fit", "in_table_types", "stored_types", "unlike", "without_untyped"]
+__all__ = ["fit", "in_table_types", "in_utc", "stored_types", "unlike", "without_untyped"]

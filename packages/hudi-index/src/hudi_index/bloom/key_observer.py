@@ -170,9 +170,7 @@ def observer_of(bloom: BloomSettings | None, *, virtual: bool = False) -> KeyObs
         return NO_OBSERVER
     if bloom is None:
         return MinMaxObserver()
-    return BloomObserver(
-        bloom.type_code, bloom.entries, bloom.fpp, bloom.max_entries, to_keys=bloom.to_keys
-    )
+    return BloomObserver(bloom.type_code, bloom.entries, bloom.fpp, bloom.max_entries, to_keys=bloom.to_keys)
 
 
 def footer_filter(entries: Mapping[str, str], *, max_entries: int = 100000) -> BloomFilter | None:

@@ -134,8 +134,8 @@ BLOOM_TYPE = ConfigKey(
 BLOOM_ENTRIES = ConfigKey(
     "hoodie.index.bloom.num_entries", whole(1, 2**31 - 1, unit="keys"), "60000",
     doc=(
-        "Keys that a bloom filter is made for, at first. Not given: 60000, and in a file of fewer keys their number, so "
-        "that small files stay small."
+        "Keys that a bloom filter is made for, at first. Not given: 60000, and in a file of fewer keys their number, "
+        "so that small files stay small."
     )
 )
 BLOOM_FPP = ConfigKey(

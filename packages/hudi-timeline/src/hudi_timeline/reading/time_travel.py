@@ -151,7 +151,9 @@ def check_begun(storage: Storage, config: TableConfig, timeline: Timeline, insta
         return
     first = writes[0].time
     if has_archive(storage, config):
-        from hudi_timeline.timeline.archived_timeline import archived_instants  # as most reads need no archive
+        from hudi_timeline.timeline.archived_timeline import (
+            archived_instants,
+        )  # as most reads need no archive
 
         archived = archived_instants(storage, config)
         first = min([first, *(i.time for i in archived if i.completed and i.action in WRITE_ACTIONS)])
@@ -160,7 +162,8 @@ def check_begun(storage: Storage, config: TableConfig, timeline: Timeline, insta
             f"cannot read as of {instant}: the table's first commit is of {first}",
             table=storage.uri,
             instant=instant,
-            remedy=f"read as of {first} or later; on_missing={SKIP!r} ({ON_MISSING}) gives no rows, as Apache Hudi does.",
+            remedy=f"read as of {first} or later; on_missing={SKIP!r} ({ON_MISSING}) gives no rows, as Apache Hudi "
+            "does.",
             oldest=first,
         )
 

@@ -54,6 +54,7 @@ from hudi_timeline.writing.index_choice import in_commit, in_properties
 from hudi_timeline.writing.keys import advice
 from hudi_timeline.writing.latest_slices import LatestSlices, rows_of
 from hudi_timeline.writing.null_elements import about_null_elements
+from hudi_timeline.writing.possible_duplicates import about_duplicates, first_time
 from hudi_timeline.writing.quarantine_writer import QuarantineWriter
 from hudi_timeline.writing.replanning import Replanner, recheck
 from hudi_timeline.writing.result import CommitResult
@@ -337,6 +338,7 @@ def _finish(
         replaced={p: tuple(ids) for p, ids in (replaced or {}).items() if ids},
         timings=dict(phases.seconds),
         warnings=(*plan.warnings, *about_null_elements(stats), *transaction.warnings, *more),
+        duplicates=tuple(about_duplicates(plan, stats)),
         ordering_field=plan.ordering_field,
         schema_changes=plan.schema_changes,
         lookup=lookup,
@@ -347,6 +349,13 @@ def _finish(
     )
     for warning in result.warnings:
         log.warning("%s: %s", plan.storage.uri, warning)
+    for text in result.duplicates:
+        log.log(
+            logging.WARNING if first_time(plan.storage.uri, text) else logging.DEBUG,
+            "%s: %s",
+            result.table,
+            text,
+        )
     log.info("%r", result)
     return result
 

@@ -30,6 +30,8 @@ class CommitResult:
             say it, and for all other writes.
         timings: seconds by phase.
         warnings: what the user should know, one sentence each.
+        duplicates: how a record may stand in the table twice after this write, one sentence each: what the operation
+            does not look for; () where it looked for all, or the table was empty.
         ordering_field: the column that decided between records of one key, or None.
         schema_changes: what became of the table's schema, column by column.
         quarantined: rows that were not taken, by the rule that they break.
@@ -54,6 +56,7 @@ class CommitResult:
     completion: str = ""
     dropped_rows: int | None = None
     dry_run: bool = False
+    duplicates: tuple[str, ...] = ()
 
     @property
     def inserted(self) -> int:
@@ -138,6 +141,7 @@ class CommitResult:
             ("ordering field", self.ordering_field or ""),
             ("schema", "; ".join(map(str, self.schema_changes))),
             ("warnings", "; ".join(self.warnings)),
+            ("duplicates", "; ".join(self.duplicates)),
         ]
         rows = "".join(
             f"<tr><th style='text-align:left'>{escape(name)}</th><td style='text-align:left'>{escape(value)}</td></tr>"

@@ -13,6 +13,7 @@ import pyarrow as pa
 from hudi_format.errors import ConflictingOptionError, OptionError, SchemaError, TableExistsError
 from hudi_format.schema.arrow import equal_types, normalize_schema
 from hudi_format.schema.avro import to_avro
+from hudi_format.schema.fit import in_utc
 from hudi_format.schema.input_rows import as_reader
 from hudi_format.schema.meta_fields import without_meta
 from hudi_format.storage.hadoop_options import without_hadoop_options
@@ -26,10 +27,11 @@ from hudi_timeline.options.table_options import MERGE
 from hudi_timeline.options.user_options import as_options
 from hudi_timeline.table_version import WRITE_VERSION
 from hudi_timeline.writing import bucket_index
+from hudi_timeline.writing.engine import DATA
 from hudi_timeline.writing.keys import key_spec_of
 from hudi_timeline.writing.new_table import table_properties
 from hudi_timeline.writing.write_plan import require
-from hudi_timeline.writing.write_schema import about_zones
+from hudi_timeline.writing.write_schema import about_utc, about_zones
 
 log = logging.getLogger("hudi")
 
@@ -82,6 +84,9 @@ def create_table(
     normal = normalize_schema(
         schema if isinstance(schema, pa.Schema) else without_meta(as_reader(schema).schema)
     )
+    as_given = normal
+    if config.types != DATA:
+        normal = in_utc(normal)
     key_spec = key_spec_of(config, None)
     for columns, what in ((key_spec.key_fields, "record key"), (key_spec.partition_fields, "partition")):
         require(normal, columns, what, storage)
@@ -108,9 +113,9 @@ def create_table(
             raise
         if name is None:
             del merged[table_options.TABLE_NAME]
-        _check_same(storage, normal, {**_NONE, **merged})
+        _check_same(storage, normal, as_given, {**_NONE, **merged})
         return storage, kept
-    for warning in about_zones(normal, ()):
+    for warning in (*about_utc(as_given, normal), *about_zones(normal, ())):
         log.warning("%s: %s", storage.uri, warning)
     return storage, kept
 
@@ -119,8 +124,11 @@ def create_table(
 _NONE: dict[str, str] = {table_options.RECORD_KEY: "", table_options.PARTITION: ""}
 
 
-def _check_same(storage: Storage, schema: pa.Schema, options: Mapping[str, str]) -> None:
+def _check_same(storage: Storage, schema: pa.Schema, as_given: pa.Schema, options: Mapping[str, str]) -> None:
     """Refuse a table that is there and is not what was asked for.
+
+    Args:
+        as_given: the columns of `schema` as the user gave them.
 
     Raises:
         ConflictingOptionError: another key, partition field, type or other option of a table.
@@ -136,7 +144,8 @@ def _check_same(storage: Storage, schema: pa.Schema, options: Mapping[str, str])
     stored = snapshot.schema
     for field in schema:
         index = stored.get_field_index(field.name)
-        if index >= 0 and equal_types(stored.field(index).type, field.type):
+        wanted = (field.type, as_given.field(field.name).type)
+        if index >= 0 and any(equal_types(stored.field(index).type, kind) for kind in wanted):
             continue
         there = "has no such column" if index < 0 else f"has it as {stored.field(index).type}"
         raise SchemaError(

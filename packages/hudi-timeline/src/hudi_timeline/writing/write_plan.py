@@ -31,7 +31,7 @@ from hudi_format.schema.arrow import normalize_schema
 from hudi_format.schema.avro import to_avro
 from hudi_format.schema.changes import SchemaChange
 from hudi_format.schema.evolution import as_stored
-from hudi_format.schema.fit import in_table_types, without_untyped
+from hudi_format.schema.fit import in_table_types, in_utc, without_untyped
 from hudi_format.schema.meta_fields import with_meta, without_meta
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.key_observer import BloomSettings
@@ -67,6 +67,7 @@ from hudi_timeline.writing.new_table import table_properties
 from hudi_timeline.writing.tasks import LogConfig, WriteContext
 from hudi_timeline.writing.write_schema import (
     GivenSchema,
+    about_utc,
     check_former_types,
     check_key_types,
     evolve,
@@ -249,6 +250,7 @@ def plan_for(
     types = config.types or engine.types
     exact = types == TABLE and engine.types == TABLE
     incoming, untyped = _incoming(given, stored, declared, config, key_spec, exact=exact)
+    about_times = tuple(about_utc(given, incoming)) if exact else ()
     dropped = keys.dropped_columns(config, old, key_spec)
     virtual = keys.has_virtual_keys(config, old, key_spec, index, storage)
     stored = None if stored is None else keys.without(stored, dropped)
@@ -342,7 +344,7 @@ def plan_for(
     )
     return Plan(
         storage, config, snapshot, properties, key_spec, ordering, schema, input_schema,
-        rule, (*warnings, *about_index), recreate, changes, stored_keys, index, recorded, to_record,
+        rule, (*warnings, *about_times, *about_index), recreate, changes, stored_keys, index, recorded, to_record,
         asked_archive, virtual, NOTHING if snapshot is None else Basis.of(snapshot.config, snapshot.timeline), exact,
         bucket,
     )  # fmt: skip
@@ -364,7 +366,9 @@ def _incoming(
     """
     known = declared.schema if declared is not None else stored
     if known is not None:
-        given = in_table_types(given, known, nulls_only=not exact)
+        given = in_table_types(in_utc(given) if exact else given, known, nulls_only=not exact)
+    elif exact:
+        given = in_utc(given)
     needed = (*key_spec.key_fields, *key_spec.partition_fields, config.ordering_field or "")
     given, untyped = without_untyped(given, {n.partition(".")[0] for n in needed})
     return normalize_schema(given), untyped

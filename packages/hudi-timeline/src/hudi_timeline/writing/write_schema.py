@@ -25,6 +25,7 @@ from hudi_format.errors import (
 from hudi_format.keygen.record_keys import KeySpec
 from hudi_format.schema.arrow import equal_types
 from hudi_format.schema.avro import from_avro
+from hudi_format.schema.casts import unwrapped
 from hudi_format.schema.changes import (
     ADDED,
     DROPPED,
@@ -225,7 +226,7 @@ def _type_at(schema: pa.Schema, path: str) -> pa.DataType | None:
 
 def about_zones(schema: pa.Schema, known: Iterable[str]) -> Iterable[str]:
     """Warnings about new timestamp columns without time zone."""
-    names = [f.name for f in schema if f.name not in known and _holds_zoneless(f.type)]
+    names = [f.name for f in schema if f.name not in known and _holds(f.type, None)]
     if names:
         yield (
             f"{', '.join(names)}: timestamps without a zone, which Apache Hudi 1.2 reads; with 0.15 the whole "
@@ -234,10 +235,32 @@ def about_zones(schema: pa.Schema, known: Iterable[str]) -> Iterable[str]:
         )
 
 
-def _holds_zoneless(kind: pa.DataType) -> bool:
+def about_utc(given: pa.Schema, stored: pa.Schema) -> Iterable[str]:
+    """Warnings about timestamps without time zone that are taken for UTC.
+
+    Args:
+        given: the rows' schema.
+        stored: the same columns, as they are stored.
+    """
+    names = [
+        f.name
+        for f in given
+        if f.name in stored.names and _holds(f.type, None) and _holds(stored.field(f.name).type, "UTC")
+    ]
+    if names:
+        yield (
+            f"{', '.join(names)}: times without a zone are taken for UTC, as with others no release of Apache Hudi "
+            f"before 1.2 can read the table; give them their time zone, or set {TYPES_OPTION}=data to store them "
+            "without one"
+        )
+
+
+def _holds(kind: pa.DataType, zone: str | None) -> bool:
+    """Whether there are timestamps of a time zone."""
+    kind = unwrapped(kind)
     if pt.is_nested(kind):
-        return any(_holds_zoneless(kind.field(n).type) for n in range(kind.num_fields))
-    return bool(pt.is_timestamp(kind) and kind.tz is None)
+        return any(_holds(kind.field(n).type, zone) for n in range(kind.num_fields))
+    return bool(pt.is_timestamp(kind) and kind.tz == zone)
 
 
 def _warnings(changes: Iterable[SchemaChange]) -> Iterable[str]:

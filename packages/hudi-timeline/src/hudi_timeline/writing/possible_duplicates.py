@@ -1,0 +1,72 @@
+"""Warnings about records that a write may have stored a second time.
+
+Only an upsert by an index over the whole table knows that there is one record of each key.  What other operations do
+not look for they cannot count: the warnings say what was not looked for, and how to.  As they are of every such write,
+the log has each once for a table and process.  docs/guide/duplicates.md has it operation by operation.
+
+Source: FAQ, "How does Hudi handle duplicate record keys in an input"; operations of Apache Hudi 0.15 by experiment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hudi_format.model import WriteStat
+from hudi_index.lookup import GLOBAL_KINDS
+from hudi_timeline.options.file_options import INDEX_TYPE
+from hudi_timeline.options.table_options import RECORD_KEY
+from hudi_timeline.options.write_options import DUP_POLICY
+from hudi_timeline.writing.write_plan import Plan, drops_duplicates, fails_on_known_keys
+
+_ADDING = ("insert", "bulk_insert")
+
+_logged: set[tuple[str, str]] = set()
+
+
+def first_time(table: str, warning: str) -> bool:
+    """Whether a warning about a table is new to this process."""
+    new = (table, warning) not in _logged
+    _logged.add((table, warning))
+    return new
+
+
+def about_duplicates(plan: Plan, stats: Sequence[WriteStat]) -> Iterator[str]:
+    """Warnings of a write.
+
+    Args:
+        stats: of the files that it wrote.
+    """
+    inserted = sum(s.num_inserts for s in stats)
+    if not inserted or plan.config.prepped:
+        return
+    if plan.key_spec.auto:
+        if plan.operation in _ADDING or plan.operation == "upsert":
+            yield (
+                "the table has no record key: rows that are written a second time stand in it twice; name the columns "
+                f"that identify a row with {RECORD_KEY} when the table is made"
+            )
+        return
+    if plan.snapshot is None or plan.recreate or not plan.snapshot.timeline.completed_writes():
+        return
+    if plan.operation in _ADDING and plan.bucket is None:
+        if not drops_duplicates(plan) and not fails_on_known_keys(plan):
+            yield (
+                f"{plan.operation} does not look for keys that are in the table already, which then stand in it twice; "
+                f"upsert updates them, and insert with {DUP_POLICY}=drop or fail skips or refuses them"
+            )
+    elif plan.operation == "upsert" and _may_have_moved(plan):
+        fields = ", ".join(plan.key_spec.partition_fields)
+        yield (
+            f"keys were looked for in the partitions of the rows only ({plan.index}): of a record whose {fields} has "
+            f"changed the old row stays in its partition; {INDEX_TYPE}=GLOBAL_SIMPLE or GLOBAL_BLOOM moves it"
+        )
+
+
+def _may_have_moved(plan: Plan) -> bool:
+    """Whether a key may stand in another partition."""
+    spec = plan.key_spec
+    outside = set(spec.partition_fields) - set(spec.key_fields)
+    return plan.index not in GLOBAL_KINDS and bool(outside)
+
+
+__all__ = ["about_duplicates", "first_time"]
