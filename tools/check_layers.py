@@ -96,7 +96,6 @@ SMALL = {
     "hudi_timeline/transaction/consistency_guard.py": "Apache Hudi's ConsistencyGuard, found by that name",
     "hudi_spark/reading/read_tasks.py": "what executors import for a read, and nothing else",
     "hudi_spark/runtime/python_workers.py": "wraps the functions of reads and of writes alike",
-    "hudi_spark/writing/writer.py": "the door of a write on Spark; a stranger looks for it here",
 }
 # Names that several rooms have, because each room has one: a stranger looks in the room first.
 COMMON_STEMS = {"reader", "writer", "protocol", "errors", "block", "encoder", "verify"}

@@ -7,10 +7,12 @@ from contextlib import contextmanager
 import pyarrow as pa
 import pytest
 
+from hudi_format.errors import WriteConflictError
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
 from hudi_timeline.concurrency.locks.select import ZOOKEEPER, lock_of
 from hudi_timeline.options.transaction_config import parse_transaction_options
+from hudi_timeline.transaction.transaction import Transaction
 from interop.spark_process import SparkProcessError
 from lock_servers import LockServer
 
@@ -57,6 +59,51 @@ def rows(*ids):
 
 def content(path):
     return sorted(HudiTable.open(str(path)).read(["id"]).to_arrow()["id"].to_pylist())
+
+
+def theirs_of(options, operation):
+    return {
+        **options,
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.precombine.field": "v",
+        "hoodie.datasource.write.operation": operation,
+        "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+        "hoodie.cleaner.policy.failed.writes": "LAZY",
+        "hoodie.metadata.enable": "false",
+    }
+
+
+@pytest.mark.req("CC-10", "CC-30", "CC-40")
+def test_apache_hudi_is_a_rival_between_our_plan_and_our_commit(tmp_path, apache, options, monkeypatch):
+    """Its options as they stand are ours too: what it committed first is kept, and ours comes after it."""
+    path = tmp_path / "t"
+    table = HudiTable.create(str(path), SCHEMA, name="t", record_keys=["id"], ordering_fields=["v"])
+    table.insert(rows("a", "b"), options=options)
+    inflight, lost = Transaction.inflight, []
+
+    def announced(transaction, profile):
+        inflight(transaction, profile)
+        if not lost:
+            lost.append(transaction.instant)
+            apache.write(
+                path, pa.table({"id": ["a", "x"], "v": [5, 5]}, SCHEMA), theirs_of(options, "upsert")
+            )
+
+    monkeypatch.setattr(Transaction, "inflight", announced)
+    ours = theirs_of(options, "upsert")
+    with pytest.raises(WriteConflictError):
+        table.upsert(pa.table({"id": ["a", "n"], "v": [9, 9]}, SCHEMA), options=ours)
+    lost.clear()
+    ours["hoodie.write.num.retries.on.conflict.failures"] = "2"
+    result = table.upsert(pa.table({"id": ["a", "n"], "v": [9, 9]}, SCHEMA), options=ours)
+    assert result.retries == 1
+    wanted = {"a": 9, "b": 1, "n": 9, "x": 5}
+    there = table.read(["id", "v"]).to_arrow()
+    assert dict(zip(there["id"].to_pylist(), there["v"].to_pylist(), strict=True)) == wanted
+    there = apache.read(path)
+    assert dict(zip(there["id"].to_pylist(), there["v"].to_pylist(), strict=True)) == wanted
+    assert HudiTable.open(str(path)).verify(deep=True) == []
 
 
 @pytest.mark.req("CC-10")

@@ -63,6 +63,7 @@ from hudi_timeline.reading.scan import Scan
 from hudi_timeline.reading.task import ReadTask
 from hudi_timeline.table import HudiTable
 from hudi_timeline.transaction.orphans import STAGING
+from hudi_timeline.transaction.retries import retried
 from hudi_timeline.writing.engine import DATA
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import check, execute
@@ -217,7 +218,8 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
         finally:
             # Before the write: mode overwrite moves or deletes all that lies at the path.
             storage.delete_dir(self.folder)
-        execute(LocalEngine(types=DATA), storage, rows, self.options, mode=self.mode)
+        options, mode = self.options, self.mode
+        retried(options, lambda: execute(LocalEngine(types=DATA), storage, rows, options, mode=mode))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         self._storage().delete_dir(self.folder)

@@ -136,3 +136,44 @@ def test_what_does_not_go_together_is_a_conflict(save, path, monkeypatch, rival,
     assert save.evaluations() == 1
     assert state(path) == between.state
     assert HudiTable.open(path).verify(deep=True) == []
+
+
+OCC = {
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.cleaner.policy.failed.writes": "LAZY",
+    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
+}
+RETRIED = {**OCC, "hoodie.write.num.retries.on.conflict.failures": "2"}
+
+
+@pytest.mark.req("CC-27", "CC-40", "TP-06")
+@pytest.mark.parametrize("operation", ["upsert", "delete", "insert_overwrite"])
+def test_a_frame_that_lost_is_evaluated_and_written_again(save, path, monkeypatch, operation):
+    def rival(table):
+        HudiTable.open(table).upsert(rows("ax", "zx", ts=5, v=5), options=OCC)
+
+    between = Between(monkeypatch, path, rival, DURING)
+    save(rows("ax", "nx", ts=9), operation, **RETRIED)
+    assert between.refused is None
+    assert (last_commit().retries, save.evaluations()) == (1, 2)
+    there = {k: r["v"] for k, r in state(path)[0].items() if k[1] == "x"}
+    assert (
+        there
+        == {
+            "upsert": {("a", "x"): 7, ("n", "x"): 7, ("z", "x"): 5},
+            "delete": {("z", "x"): 5},
+            "insert_overwrite": {("a", "x"): 7, ("n", "x"): 7},
+        }[operation]
+    )
+    assert HudiTable.open(path).verify(deep=True) == []
+
+
+@pytest.mark.req("CC-24", "TP-06")
+def test_two_frames_of_new_rows_do_not_collide(save, path, monkeypatch):
+    def rival(table):
+        HudiTable.open(table).insert(rows("rx"), options=OCC)
+
+    between = Between(monkeypatch, path, rival, DURING)
+    save(rows("nx"), "insert", **OCC)
+    assert between.refused is None
+    assert {"a", "r", "n"} == {k[0] for k in state(path)[0] if k[1] == "x"}

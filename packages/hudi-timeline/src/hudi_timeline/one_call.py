@@ -15,7 +15,7 @@ from hudi_format.errors import ConflictingOptionError, NotAHudiTableError
 from hudi_format.storage.open import open_storage, without_hadoop_options
 from hudi_timeline import table_config
 from hudi_timeline.options.table_options import PARTITION, PRECOMBINE, RECORD_KEY, TABLE_NAME, TABLE_TYPE
-from hudi_timeline.options.user_options import as_options
+from hudi_timeline.options.user_options import as_options, with_waiting
 from hudi_timeline.options.write_options import OPERATION
 from hudi_timeline.reading.queries import Moment
 from hudi_timeline.reading.scan import Scan
@@ -32,7 +32,8 @@ def write_hudi(
     partition_by: str | Sequence[str] | None = None, ordering: str | None = None, mode: str = "append",
     operation: str | None = None, name: str | None = None, table_type: str | None = None,
     schema_mode: str | None = None, dry_run: bool = False, options: Mapping[str, object] | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, Any] | None = None, write_retries: int | None = None,
+    lock_wait: float | None = None,
 ) -> CommitResult:  # fmt: skip
     """Write rows to the table at `uri`, which is made if there is none.
 
@@ -52,6 +53,7 @@ def write_hudi(
         table_type: of a new table: COPY_ON_WRITE, if not given, or MERGE_ON_READ.
         schema_mode, dry_run: as of the writes of `HudiTable`.
         options: further options of the write and of a new table.
+        write_retries, lock_wait: as of `HudiTable.open`.
 
     Raises:
         ConflictingOptionError: key, partitions or type are not those of the table that is there.
@@ -62,7 +64,7 @@ def write_hudi(
     from hudi_timeline.writing.table_creation import name_of, names_in
     from hudi_timeline.writing.writes import with_schema_mode, write
 
-    given = as_options(options)
+    given = with_waiting(as_options(options), write_retries, lock_wait)
     storage = open_storage(uri, storage_options, options=given)
     given = without_hadoop_options(given)
     named: dict[str, str] = {}

@@ -18,7 +18,7 @@ from hudi_format.storage.open import Storage, open_storage, without_hadoop_optio
 from hudi_timeline import feature_gate
 from hudi_timeline.file_system_view.snapshot import CommitCache, load_both, open_snapshot
 from hudi_timeline.options.read_config import SNAPSHOT
-from hudi_timeline.options.user_options import as_options, call_options
+from hudi_timeline.options.user_options import as_options, call_options, with_waiting
 from hudi_timeline.reading import queries
 from hudi_timeline.reading.plan import JSON
 from hudi_timeline.reading.queries import Moment
@@ -94,20 +94,23 @@ class HudiTable:
     @classmethod
     def open(
         cls, uri: str | PathLike[str] | Storage, *, storage_options: Mapping[str, Any] | None = None,
-        options: Options = None,
+        options: Options = None, write_retries: int | None = None, lock_wait: float | None = None,
     ) -> HudiTable:  # fmt: skip
         """The table at `uri`: a local path, any URL of fsspec, or an open `Storage`.
 
         Args:
             storage_options: for fsspec: credentials, endpoints.
             options: for all calls of this object; Hadoop's of the store (`fs.s3a.access.key`) are translated.
+            write_retries: how often a write that lost to another one is run again
+                (`hoodie.write.num.retries.on.conflict.failures`).
+            lock_wait: seconds to wait for the table's lock, and for another write that runs (`hudi.write.wait_ms`).
 
         Raises:
             NotAHudiTableError: nothing is there, or something else; inside of a table the remedy names the table.
             CorruptFileError: hoodie.properties cannot be read.
             UnsupportedError: a table that this version would read wrong.
         """
-        given = as_options(options)
+        given = with_waiting(as_options(options), write_retries, lock_wait)
         storage = open_storage(uri, storage_options, options=given)
         feature_gate.readable_config(storage)
         return cls._of(storage, given)

@@ -12,6 +12,7 @@ from hudi_format.storage.hadoop_options import hadoop_options, without_hadoop_op
 from hudi_format.storage.open import open_storage
 from hudi_spark.runtime.options import merged, session_options, table_path, with_partition_by
 from hudi_spark.writing.engine import SparkEngine
+from hudi_timeline.transaction.retries import retried
 from hudi_timeline.writing.operation import execute
 from hudi_timeline.writing.result import CommitResult
 from hudi_timeline.writing.write_plan import ERROR
@@ -47,8 +48,11 @@ def save_frame(
     spark = frame.sparkSession
     given = merged(session_options(spark), with_partition_by(options, partition_by))
     storage = open_storage(table_path(spark, path, what="save"), options=given)
-    engine = SparkEngine(frame, hadoop_options(given))
-    result = execute(engine, storage, frame, without_hadoop_options(given), mode=mode or ERROR)
+    store, asked = hadoop_options(given), without_hadoop_options(given)
+    # A try that lost is run again with the frame's rows evaluated anew.
+    result = retried(
+        asked, lambda: execute(SparkEngine(frame, store), storage, frame, asked, mode=mode or ERROR)
+    )
     _last.result = result
     return result
 

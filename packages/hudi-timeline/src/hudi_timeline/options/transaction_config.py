@@ -13,6 +13,7 @@ from hudi_timeline.options.registry import ParsedOptions, canonical
 from hudi_timeline.options.transaction_options import (
     ALLOW_EMPTY_COMMIT,
     CONCURRENCY_MODE,
+    CONFLICT_RETRIES,
     CONSISTENCY_CHECK,
     CONSISTENCY_CHECKS,
     CONSISTENCY_FIRST_MS,
@@ -23,6 +24,8 @@ from hudi_timeline.options.transaction_options import (
     HEARTBEAT_MISSES,
     LOCK_PROVIDER,
     METADATA_ENABLE,
+    OPTIMISTIC,
+    RUNNING_WAIT_MS,
 )
 
 EAGER, LAZY, NEVER = "EAGER", "LAZY", "NEVER"
@@ -86,6 +89,9 @@ class TransactionConfig:
     Attributes:
         failed_writes: EAGER rolls back dead pending writes at the beginning and refuses to run beside a
             live one; LAZY and NEVER leave them alone.
+        mode: of concurrency; OPTIMISTIC_CONCURRENCY_CONTROL has the policy LAZY, as in Apache Hudi.
+        conflict_retries: how often a write that lost to another one is run again.
+        running_wait_ms: how long the policy EAGER waits for a live pending write.
         lock: of the table's lock.
         raw: what was given, for the store of the lock's folder.
     """
@@ -93,6 +99,9 @@ class TransactionConfig:
     heartbeat_interval_ms: int = value_of(HEARTBEAT_INTERVAL_MS)
     heartbeat_misses: int = value_of(HEARTBEAT_MISSES)
     failed_writes: str = value_of(FAILED_WRITES_POLICY)
+    mode: str = value_of(CONCURRENCY_MODE)
+    conflict_retries: int = value_of(CONFLICT_RETRIES)
+    running_wait_ms: int = value_of(RUNNING_WAIT_MS)
     lock: LockConfig = field(default_factory=LockConfig)
     consistency_check: bool = value_of(CONSISTENCY_CHECK)
     consistency_first_ms: int = value_of(CONSISTENCY_FIRST_MS)
@@ -143,8 +152,7 @@ def transaction_config(given: ParsedOptions) -> TransactionConfig:
         ConflictingOptionError: options of a lock provider that is not chosen.
     """
     values: dict[str, Any] = {n: given.parsed[k] for n, k in TRANSACTION_FIELDS.items() if k in given.parsed}
-    policy = values.get("failed_writes", FAILED_WRITES_POLICY.value)
-    if policy == EAGER and given.parsed.get(CONCURRENCY_MODE) == "OPTIMISTIC_CONCURRENCY_CONTROL":
+    if values.get("mode") == OPTIMISTIC:
         values["failed_writes"] = LAZY  # writers must not roll back each other
     return TransactionConfig(**values, lock=_lock_config(given), raw=given.text)
 
@@ -153,6 +161,12 @@ def _lock_config(given: ParsedOptions) -> LockConfig:
     values: dict[str, Any] = {n: given.parsed[k] for n, k in LOCK_FIELDS.items() if k in given.parsed}
     if not values.get("path"):
         values.pop("path", None)
+    by_address = any(
+        given.text.get(k) for k in (keys.ZOOKEEPER_URL, keys.ZOOKEEPER_BASE_PATH, keys.ZOOKEEPER_LOCK_KEY)
+    )
+    if by_address and not values.get("provider") and given.parsed.get(CONCURRENCY_MODE) == OPTIMISTIC:
+        # The default of Apache Hudi 0.x, which its documentation's example of several writers relies on.
+        values["provider"] = keys.ZOOKEEPER
     provider = values.get("provider")
     for key, readers, needers in _OF_PROVIDERS:
         if provider in needers and key not in given.parsed:

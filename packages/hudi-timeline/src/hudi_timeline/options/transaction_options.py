@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hudi_timeline.options.config_key import ConfigKey, Unsupported, is_given, other_than
+from hudi_timeline.options.config_key import ConfigKey, Unsupported, is_given
 from hudi_timeline.options.option_types import (
     BOOLEAN,
     MILLISECONDS,
@@ -230,11 +230,23 @@ DURABILITY = ConfigKey(
         "local disk."
     )
 )
+# The modes of a table's writers.
+SINGLE_WRITER, OPTIMISTIC, NON_BLOCKING = (
+    "SINGLE_WRITER", "OPTIMISTIC_CONCURRENCY_CONTROL", "NON_BLOCKING_CONCURRENCY_CONTROL"
+)
 CONCURRENCY_MODE = ConfigKey(
-    "hoodie.write.concurrency.mode",
-    choice("SINGLE_WRITER", "OPTIMISTIC_CONCURRENCY_CONTROL", "NON_BLOCKING_CONCURRENCY_CONTROL"), "SINGLE_WRITER",
+    "hoodie.write.concurrency.mode", choice(SINGLE_WRITER, OPTIMISTIC, NON_BLOCKING), SINGLE_WRITER, since="0.8.0",
+    doc="OPTIMISTIC_CONCURRENCY_CONTROL: writers overlap, and the second of two that changed one file group fails; it "
+    "implies the policy LAZY of failed writes, and ZooKeeper's lock where its address is given and no provider.",
     unsupported=Unsupported(
-        other_than("SINGLE_WRITER"), "concurrent writers",
-        "set it to SINGLE_WRITER; a second writer gets ConcurrentWriterError and may try again"
+        lambda value: value == NON_BLOCKING, "writers without conflicts", f"set it to {OPTIMISTIC}"
     )
+)
+CONFLICT_RETRIES = ConfigKey(
+    "hoodie.write.num.retries.on.conflict.failures", whole(0, unit="tries"), "0", since="0.14.0",
+    doc="How often a write is run again from its plan on, with a new instant, after it lost to another writer."
+)
+RUNNING_WAIT_MS = ConfigKey(
+    "hudi.write.wait_ms", whole(0, unit="milliseconds"), "0", since="0.1.0",
+    doc="How long a write of a single-writer table waits for the end of another one that runs, before it fails."
 )

@@ -13,10 +13,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from hudi_format.errors import ConflictingOptionError, MissingFileError, OptionError
-from hudi_format.properties import parse
+from hudi_format.properties import parse as parse_properties
 from hudi_format.storage.hadoop_options import hadoop_options
 from hudi_format.storage.open import folder_and_name, open_storage
+from hudi_timeline.options.registry import parse
 from hudi_timeline.options.table_options import MERGE
+from hudi_timeline.options.transaction_options import CONFLICT_RETRIES, LOCK_WAIT_MS, RUNNING_WAIT_MS
 
 INCLUDE = "include"
 
@@ -61,7 +63,7 @@ def _read(path: str, storage_options: Mapping[str, Any] | None, within: tuple[st
         raise MissingFileError(
             "the properties file does not exist", file=path, remedy="correct the path."
         ) from None
-    found = parse(data, path=path)
+    found = parse_properties(data, path=path)
     more = found.pop(INCLUDE, "")
     if not more:
         return found
@@ -79,6 +81,29 @@ def as_options(options: Mapping[str, object] | None) -> dict[str, str]:
         InvalidOptionError: a merge function that nobody else can import.
     """
     return {k: _as_text(k, v) for k, v in (options or {}).items()}
+
+
+def with_waiting(
+    options: Mapping[str, str], write_retries: int | None, lock_wait: float | None
+) -> dict[str, str]:
+    """Options with what was given as arguments about other writers.
+
+    Args:
+        write_retries: how often a write that lost to another one is run again.
+        lock_wait: seconds to wait for the table's lock, and for a writer that runs.
+
+    Raises:
+        InvalidOptionError: a negative number.
+    """
+    given = dict(options)
+    if write_retries is not None:
+        given[CONFLICT_RETRIES] = str(int(write_retries))
+    if lock_wait is not None:
+        given[LOCK_WAIT_MS] = given[RUNNING_WAIT_MS] = str(round(lock_wait * 1000))
+    for key in (CONFLICT_RETRIES, LOCK_WAIT_MS, RUNNING_WAIT_MS):
+        if given.get(key) != options.get(key):
+            parse(key, given[key])
+    return given
 
 
 def _as_text(key: str, value: object) -> str:

@@ -17,6 +17,7 @@ from hudi_timeline.file_system_view.base_files import FileView
 from hudi_timeline.file_system_view.file_slices import merged_slices
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.transaction_config import TransactionConfig
+from hudi_timeline.options.transaction_options import CONCURRENCY_MODE, OPTIMISTIC, RUNNING_WAIT_MS
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.timeline.instant import (
@@ -27,6 +28,13 @@ from hudi_timeline.timeline.instant import (
     Instant,
     instant_path,
 )
+
+
+def is_running(storage: Storage, pending: Instant, config: TransactionConfig) -> bool:
+    """Whether the writer of a pending instant is alive."""
+    return heartbeat.liveness(
+        storage, pending.time, config.heartbeat_interval_ms, config.heartbeat_misses
+    ).alive
 
 
 def refuse_alive(storage: Storage, pending: Instant, config: TransactionConfig) -> None:
@@ -43,8 +51,10 @@ def refuse_alive(storage: Storage, pending: Instant, config: TransactionConfig) 
             f"{age:.0f} s ago",
             table=storage.uri,
             instant=pending.time,
-            remedy="wait for it to end and run the write again; if its writer is known to be dead, "
-            f"delete {heartbeat.heartbeat_path(pending.time)}, and the next write rolls it back.",
+            remedy=f"wait for it to end and run the write again, or have it wait ({RUNNING_WAIT_MS}, or lock_wait "
+            f"without Spark); {CONCURRENCY_MODE}={OPTIMISTIC} in all writers has them overlap; if its writer is known "
+            f"to be dead, delete {heartbeat.heartbeat_path(pending.time)}, and the next write rolls it back.",
+            running=True,
             heartbeat_age_ms=state.age_ms,
             host=owner.host if owner else "",
             pid=owner.pid if owner else 0,

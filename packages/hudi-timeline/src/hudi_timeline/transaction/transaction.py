@@ -57,7 +57,8 @@ from hudi_timeline.timeline.instant import (
 )
 from hudi_timeline.timeline.instant_generator import new_instant, wait_for_next_tick
 from hudi_timeline.transaction import consistency_guard, orphans, overwrite, rollback_executor, schema_rebase
-from hudi_timeline.transaction.rollback_guard import refuse_alive
+from hudi_timeline.transaction.retries import waited_for
+from hudi_timeline.transaction.rollback_guard import is_running, refuse_alive
 
 log = logging.getLogger("hudi")
 
@@ -113,13 +114,30 @@ def begin_transaction(
 
     Raises:
         UnsupportedError: the feature gate, see `hudi_timeline.feature_gate`.
-        ConcurrentWriterError: another write is running (policy EAGER).
+        ConcurrentWriterError: another write is running (policy EAGER), and was for `running_wait_ms`.
         LockError, ClockError, CorruptFileError, StorageError.
     """
     if action not in WRITE_ACTIONS:
         raise ValueError(f"a write is a commit, deltacommit or replacecommit, not {action!r}")
     options = options or TransactionConfig()
     lock = lock_of(storage, options, table_name=table.name)
+    return waited_for(
+        lambda: _begin(storage, lock, operation, action, options, now, caller, commits),
+        options.running_wait_ms,
+    )
+
+
+def _begin(
+    storage: Storage,
+    lock: locks.TableLock,
+    operation: str,
+    action: str,
+    options: TransactionConfig,
+    now: Callable[[], float],
+    caller: RunningCall | None,
+    commits: CommitCache | None,
+) -> Transaction:
+    """One try to begin; see `begin_transaction`."""
     with lock.held():
         listed = list_folder(storage)
         if listed.has(OVERWRITE_ROOM):
@@ -149,6 +167,10 @@ def begin_transaction(
         instant, beat = _announce(snapshot, action, options, now, RunningCall.here())
     warnings = tuple(w for w in (warning, not_made) if w)
     transaction = Transaction(snapshot, instant, action, operation, options, lock, beat, warnings)
+    if options.failed_writes != EAGER:
+        transaction.beside_others = any(
+            is_running(storage, i, options) for i in snapshot.timeline.pending_writes()
+        )
     beat.call = caller
     return transaction
 
@@ -236,6 +258,7 @@ class Transaction:
         instant, action, operation: of this write.
         snapshot: the table as of the beginning, without this write.
         warnings: what the user should know, one sentence each.
+        beside_others: whether other writers were running when this one began.
     """
 
     def __init__(
@@ -262,6 +285,7 @@ class Transaction:
         self._open = True
         self._mirrored = False
         self.committed = False
+        self.beside_others = False
         self._undoing: list[Callable[[], None]] = []
 
     def when_undone(self, act: Callable[[], None]) -> None:

@@ -23,7 +23,6 @@ from hudi_format.errors import (
     OptionError,
     SchemaError,
     UnsupportedError,
-    WriteConflictError,
 )
 from hudi_format.keygen.record_keys import partition_paths, record_keys
 from hudi_format.merge.payloads import DEFAULT_PAYLOAD, Order, payload_rule
@@ -42,6 +41,7 @@ from hudi_timeline.options.write_options import OPERATION
 from hudi_timeline.reading.filters import make_predicate, missing_column
 from hudi_timeline.reading.other_engines import paths_are_values
 from hudi_timeline.reading.scan import Scan
+from hudi_timeline.transaction.retries import retried
 from hudi_timeline.transaction.write_basis import Basis
 from hudi_timeline.validation.precommit import Validator
 from hudi_timeline.writing.engine import PrepareTask
@@ -266,9 +266,8 @@ def _written(
     scan_of: Callable[..., Scan], where: Condition, changed: Callable[[Scan], pa.Table], storage: Storage,
     options: Mapping[str, str], validators: Sequence[Validator], *, dry_run: bool, keyed: bool = False,
 ) -> CommitResult:  # fmt: skip
-    tries_left = TRIES
-    while True:
-        tries_left -= 1
+
+    def one_try() -> CommitResult:
         scan = scan_of(None, where)
         given = _as_computed(scan, {**options, OPERATION: "upsert"}, keyed=keyed)
         scan = scan.select([RECORD_KEY, PARTITION_PATH, *scan.snapshot.schema.names])
@@ -282,14 +281,17 @@ def _written(
                 rows=twice,
             )
         read_from = Basis.of(scan.snapshot.config, scan.snapshot.timeline)
-        try:
-            return execute(
-                ChangedRowsEngine(), storage, rows, given, validators=validators, read_from=read_from,
-                dry_run=dry_run,
-            )  # fmt: skip
-        except WriteConflictError as e:
-            if not e.details.get("read_again") or not tries_left:
-                raise
+        return execute(
+            ChangedRowsEngine(),
+            storage,
+            rows,
+            given,
+            validators=validators,
+            read_from=read_from,
+            dry_run=dry_run,
+        )
+
+    return retried(options, one_try, readings=TRIES - 1, once=dry_run)
 
 
 def _as_computed(scan: Scan, options: dict[str, str], *, keyed: bool) -> dict[str, str]:

@@ -462,7 +462,17 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
         elif looks_up:
             with phases("tag"):
                 frame = engine.tag(frame, plan.storage, files, task)
-        stats = _route_and_write(engine, frame, latest, plan, phases, transaction, context)
+        # Of any two writers that overlap, the one that began later fills no small files: additions never collide.
+        stats = _route_and_write(
+            engine,
+            frame,
+            latest,
+            plan,
+            phases,
+            transaction,
+            context,
+            new_files_only=transaction.beside_others,
+        )
         looked_up = engine.looked_up if looks_up else None
         transaction.warnings += advice(plan.storage, files, looked_up)
         return _finish(run, transaction, table, stats, lookup=looked_up)

@@ -36,6 +36,7 @@ class CommitResult:
         schema_changes: what became of the table's schema, column by column.
         quarantined: rows that were not taken, by the rule that they break.
         quarantine: the path of the table that has them; "" where none was given.
+        retries: how often the write lost to another one before.
         dry_run: nothing was written; the other attributes say what would be, without bytes.
         lookup: the index of an upsert or delete and how many files it had to look into; None where unknown.
     """
@@ -55,6 +56,7 @@ class CommitResult:
     quarantine: str = ""
     completion: str = ""
     dropped_rows: int | None = None
+    retries: int = 0
     dry_run: bool = False
     duplicates: tuple[str, ...] = ()
 

@@ -14,7 +14,8 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.errors import NotAHudiTableError, OptionError, WriteConflictError
+from hudi_format.arrow.spill import MemoryLimit, keep_if_large
+from hudi_format.errors import NotAHudiTableError, OptionError
 from hudi_format.schema.changes import SchemaChange
 from hudi_format.schema.input_rows import as_reader, types_are_guessed
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
@@ -22,16 +23,18 @@ from hudi_format.storage.protocol import Storage
 from hudi_timeline import table_config
 from hudi_timeline.file_system_view.listing import list_partitions
 from hudi_timeline.file_system_view.snapshot import CommitCache, open_snapshot
+from hudi_timeline.options import parse_write_options
 from hudi_timeline.options.table_options import SCHEMA_MODE
 from hudi_timeline.options.write_options import OPERATION, PARTITIONS_TO_DELETE
 from hudi_timeline.reading.scan import Scan
+from hudi_timeline.transaction.retries import retried, retries_of
 from hudi_timeline.transaction.write_basis import Basis
 from hudi_timeline.validation.precommit import Validator
 from hudi_timeline.writing.local_engine import LocalEngine, StoredRowsEngine
 from hudi_timeline.writing.new_table import choose, require_all
 from hudi_timeline.writing.operation import check, execute
 from hudi_timeline.writing.result import CommitResult
-from hudi_timeline.writing.write_plan import APPEND
+from hudi_timeline.writing.write_plan import APPEND, memory_limit
 
 # How often the rows of a filter are read, where others commit before they are deleted.
 TRIES_TO_READ = 5
@@ -61,8 +64,24 @@ def write(
         dry_run: nothing is written; the result says what would be.
     """
     rows = None if data is None else as_reader(data, lambda: _known_schema(storage, commits))
-    engine = LocalEngine(guessed=types_are_guessed(data))
-    return _execute(engine, storage, operation, rows, options, validators, rules, mode=mode, dry_run=dry_run)
+    if isinstance(rows, pa.RecordBatchReader) and not dry_run and retries_of(options):
+        rows = _held(rows, options)
+    guessed = types_are_guessed(data)
+
+    def one_try() -> CommitResult:
+        engine = LocalEngine(guessed=guessed)
+        return _execute(
+            engine, storage, operation, rows, options, validators, rules, mode=mode, dry_run=dry_run
+        )
+
+    return retried(options, one_try, once=dry_run)
+
+
+def _held(rows: pa.RecordBatchReader, options: Mapping[str, str]) -> pa.Table:
+    """Rows of a stream, which is read once, for several tries: on disk beyond the memory limit."""
+    limit = memory_limit(parse_write_options(options)) or MemoryLimit()
+    with rows:
+        return keep_if_large((pa.Table.from_batches([b]) for b in rows), rows.schema, limit)
 
 
 def with_schema_mode(options: Mapping[str, str], mode: str | None) -> dict[str, str]:
@@ -167,16 +186,13 @@ def delete_where(
     roots = list(dict.fromkeys(c.partition(".")[0] for c in columns))
     engine = StoredRowsEngine if config.populate_meta_fields else LocalEngine
     wanted = [RECORD_KEY, PARTITION_PATH, *roots] if config.populate_meta_fields else roots
-    tries_left = TRIES_TO_READ
-    while True:
-        tries_left -= 1
+
+    def one_try() -> CommitResult:
         scan = scan_of(wanted, filter)
         read_from = Basis.of(scan.snapshot.config, scan.snapshot.timeline)
-        try:
-            return _execute(
-                engine(), storage, "delete", scan.to_arrow(), options, validators, read_from=read_from,
-                dry_run=dry_run,
-            )  # fmt: skip
-        except WriteConflictError as e:
-            if not e.details.get("read_again") or not tries_left:
-                raise
+        return _execute(
+            engine(), storage, "delete", scan.to_arrow(), options, validators, read_from=read_from,
+            dry_run=dry_run,
+        )  # fmt: skip
+
+    return retried(options, one_try, readings=TRIES_TO_READ - 1, once=dry_run)

@@ -16,6 +16,7 @@ from hudi_timeline.concurrency.locks.storage_lock import StorageLock
 from hudi_timeline.options.table_options import TABLE_NAME
 from hudi_timeline.options.transaction_config import LockConfig, TransactionConfig
 from hudi_timeline.options.transaction_options import (
+    CONCURRENCY_MODE,
     DYNAMODB,
     DYNAMODB_IMPLICIT,
     DYNAMODB_KEY,
@@ -25,6 +26,7 @@ from hudi_timeline.options.transaction_options import (
     LEAST_LEASE_MS,
     LOCK_PROVIDER,
     LOCK_PROVIDERS,
+    OPTIMISTIC,
     STORAGE,
     ZOOKEEPER,
     ZOOKEEPER_IMPLICIT,
@@ -41,10 +43,21 @@ def lock_of(storage: Storage, config: TransactionConfig, *, table_name: str = ""
 
     Args:
         table_name: for providers that name the lock by it, where the options have none.
+
+    Raises:
+        InvalidOptionError: several writers on a store without a lock between processes, and no provider.
     """
     settings = config.lock
     options = {TABLE_NAME: table_name, **config.raw} if table_name else config.raw
     lock = lock_for(storage, settings, options=options)
+    within_process = isinstance(lock, InProcessLock) and not settings.provider
+    if config.mode == OPTIMISTIC and within_process and not storage.uri.startswith("memory://"):
+        raise InvalidOptionError(
+            f"{CONCURRENCY_MODE}={OPTIMISTIC} needs a lock between processes, and this store has none of its own",
+            table=storage.uri,
+            remedy=f"give {LOCK_PROVIDER} to all writers of the table: one of {', '.join(sorted(LOCK_PROVIDERS))}.",
+            option=LOCK_PROVIDER,
+        )
     wait_ms = settings.wait_ms
     if settings.provider in (DYNAMODB, DYNAMODB_IMPLICIT):
         # As in Apache Hudi's client: a holder that died has its lease for as long as a try waits, from when it is seen.

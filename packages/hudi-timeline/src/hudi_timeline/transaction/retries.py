@@ -1,0 +1,166 @@
+"""Retries of writes that lost to others, and waiting for a writer that runs.
+
+A retry is the whole operation with a new instant, from a fresh snapshot on: what was looked up, routed and written
+before is forgotten, and the loser has been rolled back by then.  So what is retried has to be able to give its rows
+again.  What is no conflict, and what a retry cannot mend, is raised at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Protocol, TypeVar
+
+from hudi_format.errors import ConcurrentWriterError, WriteConflictError
+from hudi_timeline.options.transaction_config import parse_transaction_options
+from hudi_timeline.options.transaction_options import CONFLICT_RETRIES
+
+log = logging.getLogger("hudi")
+
+T = TypeVar("T")
+
+# Two writers that lost to each other are to come back at different times.
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 10.0
+# While another writer runs, its instant is looked for this often.
+_FIRST_LOOK_S, _LONGEST_LOOK_S = 0.02, 1.0
+
+
+class Counted(Protocol):
+    """Result of a write with the tries that it took."""
+
+    @property
+    def retries(self) -> int: ...
+    @property
+    def warnings(self) -> tuple[str, ...]: ...
+
+
+R = TypeVar("R", bound=Counted)
+
+
+def waited_for(
+    begin: Callable[[], T],
+    wait_ms: int,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> T:
+    """Result of `begin`, called again while it is refused because another write runs.
+
+    Raises:
+        ConcurrentWriterError: the other write runs on after `wait_ms`.
+    """
+    deadline = clock() + wait_ms / 1000
+    look_s = _FIRST_LOOK_S
+    while True:
+        try:
+            return begin()
+        except ConcurrentWriterError as e:
+            left = deadline - clock()
+            if not e.details.get("running") or left <= 0:
+                raise
+        pause(min(look_s, left))
+        look_s = min(2 * look_s, _LONGEST_LOOK_S)
+
+
+def is_retryable(error: ConcurrentWriterError) -> bool:
+    """Whether the same write may succeed, and means the same, after this error."""
+    if isinstance(error, WriteConflictError):
+        return error.details.get("retry_safe") is not False
+    return bool(error.details.get("running"))
+
+
+class Tries:
+    """Tries of one write, whose rows can be had again.
+
+    Attributes:
+        lost: what each try lost to.
+    """
+
+    def __init__(
+        self,
+        retries: int,
+        *,
+        readings: int = 0,
+        pause: Callable[[float], None] | None = None,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        """Args:
+        retries: how often a write that lost is run again.
+        readings: how often rows that were read from the table are read again at once, where it has changed before
+            anything was written.
+        """
+        self._retries = retries
+        self._readings = readings
+        self._pause = pause
+        self._draw = draw
+        self.lost: list[str] = []
+        self._counted = 0
+
+    def again(self, error: ConcurrentWriterError) -> None:
+        """Pause before the next try.
+
+        Raises:
+            ConcurrentWriterError: the error itself, where there is none.
+        """
+        if error.details.get("read_again") and self._readings > 0:
+            self._readings -= 1
+            return
+        if not is_retryable(error):
+            raise error
+        if self._counted >= self._retries:
+            if self._counted:
+                error.details["retries"] = self._counted
+                error.add_note(
+                    f"The write was tried {self._counted + 1} times ({CONFLICT_RETRIES}={self._retries})."
+                )
+            raise error
+        self._counted += 1
+        self.lost.append(error.message)
+        pause_s = min(FIRST_PAUSE_S * 2.0 ** (self._counted - 1), LONGEST_PAUSE_S) * (0.5 + self._draw() / 2)
+        log.warning(
+            "try %d of %d lost, again in %.1f s: %s", self._counted, self._retries + 1, pause_s, error.message
+        )
+        (self._pause or time.sleep)(pause_s)
+
+    def counted(self, result: R) -> R:
+        """The result, which says how often it was tried."""
+        if not self._counted:
+            return result
+        said = f"it was written at try {self._counted + 1}; the one before lost: {self.lost[-1]}"
+        return replace(result, retries=self._counted, warnings=(*result.warnings, said))  # type: ignore[type-var]
+
+
+def retried(
+    options: Mapping[str, str], write: Callable[[], R], *, readings: int = 0, once: bool = False
+) -> R:
+    """Result of a write, run again as its options say.
+
+    Args:
+        write: one try, which begins with nothing that an earlier one looked up.
+        readings: as of `Tries`.
+        once: a dry run, which loses to nobody.
+
+    Raises:
+        ConcurrentWriterError: of the last try.  OptionError: as of the write.
+    """
+    tries = Tries(0 if once else retries_of(options), readings=readings)
+    while True:
+        try:
+            return tries.counted(write())
+        except ConcurrentWriterError as e:
+            tries.again(e)
+
+
+def retries_of(options: Mapping[str, str]) -> int:
+    """Number of retries that the options of a write ask for.
+
+    Raises:
+        OptionError: as of the write.
+    """
+    return parse_transaction_options(options).conflict_retries if CONFLICT_RETRIES in options else 0
+
+
+__all__ = ["FIRST_PAUSE_S", "LONGEST_PAUSE_S", "Tries", "is_retryable", "retried", "retries_of", "waited_for"]
