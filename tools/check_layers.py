@@ -348,6 +348,7 @@ NO_OPTIONS = {
     "hudi.schema.dropped": "extra metadata of a commit",
     "hudi.quarantine": "extra metadata of a commit",
     "hudi.lock": "extra metadata of a commit",
+    "hudi.writer": "extra metadata of a commit",
     "hudi.streaming.folder": "between the two halves of the streaming reader, which users do not see",
     "hudi.streaming.poll.seconds": "between the two halves of the streaming reader, which users do not see",
     "hoodie.filesystem.view.remote.host": "of sessions with Apache Hudi's bundle; taken out of the options",

@@ -218,10 +218,41 @@ class ConcurrentWriterError(HudiError):
 class WriteConflictError(ConcurrentWriterError):
     """Conflict with a concurrent commit on the same files, schema or properties; retry.
 
-    `details`: `rival`, its instant, "" where none is known.
+    Attributes:
+        rival: its instant, "" where none is known.
+        owner: the rival's operation and writer in words, "" where nothing is known.
+        file_groups: those that both changed, as partition/file id.
+        keys: some of the record keys that both wrote.
+        retry_safe: whether the same write may be run again, and means the same.
+
+    They are in `details` too.
     """
 
     code = "HUDI-E0602"
+
+    @property
+    def rival(self) -> str:
+        return str(self.details.get("rival") or "")
+
+    @property
+    def owner(self) -> str:
+        return str(self.details.get("owner") or "")
+
+    @property
+    def file_groups(self) -> tuple[str, ...]:
+        return self._texts("file_groups")
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return self._texts("keys")
+
+    @property
+    def retry_safe(self) -> bool:
+        return self.details.get("retry_safe") is not False
+
+    def _texts(self, name: str) -> tuple[str, ...]:
+        found = self.details.get(name)
+        return tuple(map(str, found)) if isinstance(found, (list, tuple)) else ()
 
 
 class LockError(HudiError):

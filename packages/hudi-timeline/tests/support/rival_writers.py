@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -188,6 +189,21 @@ class Input:
             yield from self.table.to_batches()
 
         return pa.RecordBatchReader.from_batches(self.table.schema, batches()).__arrow_c_stream__()
+
+
+class OnePartition:
+    """A conflict strategy: any two writers of one partition are in conflict."""
+
+    seen: ClassVar[list[tuple[str, str, bool]]] = []
+
+    def shared(self, ours, theirs):
+        self.seen.append((ours.operation, theirs.operation, theirs.completed))
+        partitions = {partition for partition, _ in theirs.file_groups}
+        return [g for g in ours.file_groups if g[0] in partitions]
+
+
+class NoStrategy:
+    pass
 
 
 class Between:

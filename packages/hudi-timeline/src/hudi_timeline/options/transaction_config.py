@@ -14,6 +14,7 @@ from hudi_timeline.options.transaction_options import (
     ALLOW_EMPTY_COMMIT,
     CONCURRENCY_MODE,
     CONFLICT_RETRIES,
+    CONFLICT_STRATEGY,
     CONSISTENCY_CHECK,
     CONSISTENCY_CHECKS,
     CONSISTENCY_FIRST_MS,
@@ -90,6 +91,7 @@ class TransactionConfig:
         failed_writes: EAGER rolls back dead pending writes at the beginning and refuses to run beside a
             live one; LAZY and NEVER leave them alone.
         mode: of concurrency; OPTIMISTIC_CONCURRENCY_CONTROL has the policy LAZY, as in Apache Hudi.
+        conflict_strategy: the full name of a Java class, or module:Class of Python.
         conflict_retries: how often a write that lost to another one is run again.
         running_wait_ms: how long the policy EAGER waits for a live pending write.
         lock: of the table's lock.
@@ -100,6 +102,7 @@ class TransactionConfig:
     heartbeat_misses: int = value_of(HEARTBEAT_MISSES)
     failed_writes: str = value_of(FAILED_WRITES_POLICY)
     mode: str = value_of(CONCURRENCY_MODE)
+    conflict_strategy: str = value_of(CONFLICT_STRATEGY)
     conflict_retries: int = value_of(CONFLICT_RETRIES)
     running_wait_ms: int = value_of(RUNNING_WAIT_MS)
     lock: LockConfig = field(default_factory=LockConfig)

@@ -49,6 +49,16 @@ def _lock_class(text: str) -> object:
 _CLASS_OR_FUNCTION = class_or_function(LOCKS)
 LOCK_CLASS = OptionType(_CLASS_OR_FUNCTION.allowed, _lock_class)
 
+_STRATEGY_PACKAGE = "org.apache.hudi.client.transaction."
+SIMPLE_STRATEGY = _STRATEGY_PACKAGE + "SimpleConcurrentFileWritesConflictResolutionStrategy"
+BUCKET_STRATEGY = _STRATEGY_PACKAGE + "BucketIndexConcurrentFileWritesConflictResolutionStrategy"
+PRIMARY_STRATEGIES = (  # the second is its name in releases 0.14 and later
+    _STRATEGY_PACKAGE + "IngestionPrimaryWriterBasedConflictResolutionStrategy",
+    _STRATEGY_PACKAGE + "PreferWriterConflictResolutionStrategy",
+)
+STRATEGIES = (SIMPLE_STRATEGY, BUCKET_STRATEGY, *PRIMARY_STRATEGIES)
+STRATEGY_CLASS = class_or_function(_STRATEGY_PACKAGE)
+
 # What belongs together of a declaration stands in one line.
 # fmt: off
 HEARTBEAT_INTERVAL_MS = ConfigKey(
@@ -240,6 +250,16 @@ CONCURRENCY_MODE = ConfigKey(
     "implies the policy LAZY of failed writes, and ZooKeeper's lock where its address is given and no provider.",
     unsupported=Unsupported(
         lambda value: value == NON_BLOCKING, "writers without conflicts", f"set it to {OPTIMISTIC}"
+    )
+)
+CONFLICT_STRATEGY = ConfigKey(
+    "hoodie.write.lock.conflict.resolution.strategy", STRATEGY_CLASS, SIMPLE_STRATEGY, since="0.8.0",
+    doc="What is a conflict of two writers that overlap: a class of Apache Hudi, or module:Class of Python.",
+    alternatives=("hoodie.write.conflict.resolution.strategy",),
+    unsupported=Unsupported(
+        lambda value: is_given(value) and value not in STRATEGIES and ":" not in str(value),
+        "a conflict strategy",
+        f"use one of {', '.join(sorted(STRATEGIES))}, or a class of your own as module:Class"
     )
 )
 CONFLICT_RETRIES = ConfigKey(

@@ -1,6 +1,6 @@
 """Conflict resolution: whether a write may be completed next to others since its begin.
 
-Source: SimpleConcurrentFileWritesConflictResolutionStrategy of Apache Hudi 0.15.  New file groups never
+What the same file group is, a strategy says (`hudi_timeline.transaction.conflict_strategies`).  New file groups never
 collide, so two writes that insert one key into new files are not seen here (a stated limit of Hudi).
 """
 
@@ -24,9 +24,14 @@ from hudi_timeline.timeline.instant import (
     RESTORE,
     Instant,
 )
+from hudi_timeline.transaction.conflict_strategies import (
+    CLUSTERING,
+    ConcurrentOperation,
+    ConflictStrategy,
+    FileGroup,
+)
+from hudi_timeline.transaction.conflict_strategies import COMPACTION as PLANNED
 from hudi_timeline.transaction.write_basis import Changes
-
-FileGroup = tuple[str, str]  # partition path, file id
 
 _SHOWN = 5
 
@@ -52,6 +57,7 @@ def check(
     changes: Changes,
     before: Timeline,
     now: TableSnapshot,
+    strategy: ConflictStrategy,
 ) -> Rivals:
     """Raise if others changed the write's files, table properties or history.
 
@@ -61,6 +67,7 @@ def check(
         changes: since the write began.
         before: the timeline when the write began.
         now: the table under the lock.
+        strategy: says which file groups are the same.
 
     Raises:
         WriteConflictError: another write completed a change to a file group that this one changes, or
@@ -82,34 +89,42 @@ def check(
         raise changes.conflict("its files were written for what was there before", table=storage.uri,
                                instant=instant)  # fmt: skip
     commits = {rival: now.commits.get(rival) for rival in changes.written}
-    _check_groups(storage, instant, metadata, _groups(now, instant, commits, before))
+    ours = ConcurrentOperation(
+        instant,
+        "",
+        metadata.operation,
+        completed=False,
+        file_groups=metadata.file_groups(),
+        extra=metadata.extra,
+    )
+    _check_groups(storage, ours, _groups(now, instant, commits, before), strategy)
     _check_appended(metadata, changes, instant, now)
     return Rivals(changes, commits, now.config)
 
 
 def _check_groups(
     storage: Storage,
-    instant: str,
-    metadata: CommitMetadata,
-    rivals: Iterator[tuple[str, str, frozenset[FileGroup]]],
+    ours: ConcurrentOperation,
+    rivals: Iterator[ConcurrentOperation],
+    strategy: ConflictStrategy,
 ) -> None:
-    own = metadata.file_groups()
-    if not own:
+    if not ours.file_groups:
         return
-    for rival, what, groups in rivals:
-        shared = sorted(own & groups)
+    for rival in rivals:
+        shared = sorted(strategy.shared(ours, rival))
         if shared:
             names = [f"{partition or '.'}/{file_id}" for partition, file_id in shared]
             more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
             raise WriteConflictError(
-                f"{what} {rival} changed {len(shared)} of the same file groups first: "
+                f"{rival.action} {rival.instant} changed {len(shared)} of the same file groups first: "
                 f"{', '.join(names[:_SHOWN])}{more}",
                 table=storage.uri,
-                instant=instant,
+                instant=ours.instant,
                 remedy="run the write again; it then builds on the other one's result.  A long write that loses "
                 "to small ones again and again needs a time without them, or a lock around both.",
-                rival=rival,
+                rival=rival.instant,
                 file_groups=names,
+                groups=shared,
             )
 
 
@@ -118,7 +133,7 @@ def _groups(
     instant: str,
     commits: Mapping[Instant, CommitMetadata],
     before: Timeline,
-) -> Iterator[tuple[str, str, frozenset[FileGroup]]]:
+) -> Iterator[ConcurrentOperation]:
     """File groups of concurrently completed writes, and of planned clusterings and compactions.
 
     A compaction that was planned before the write began is none of them: the write's log files stand on the slice that
@@ -127,18 +142,26 @@ def _groups(
     known = {i.time for i in before.pending(COMPACTION)}
     for rival, commit in commits.items():
         if not (commit.operation == COMPACT and rival.time in known):
-            yield rival.time, rival.action, commit.file_groups()
+            yield ConcurrentOperation(
+                rival.time,
+                rival.action,
+                commit.operation,
+                file_groups=commit.file_groups(),
+                extra=commit.extra,
+            )
     storage, timeline = now.storage, now.timeline
     planned = {i.time for i in before.pending_writes()}
     for rival in timeline.pending_writes():
         if rival.time not in planned and rival.time != instant and is_clustering(storage, timeline, rival):
-            yield rival.time, "clustering", clustered_groups(storage, rival)
+            groups = clustered_groups(storage, rival)
+            yield ConcurrentOperation(rival.time, CLUSTERING, completed=False, file_groups=groups)
     if any(i.time not in known for i in timeline.pending(COMPACTION)):
         compacted: dict[str, set[FileGroup]] = {}
         for group, time in pending_compactions(now).items():
             compacted.setdefault(time, set()).add(group)
         for time in sorted(set(compacted) - known):
-            yield time, "compaction", frozenset(compacted[time])
+            groups = frozenset(compacted[time])
+            yield ConcurrentOperation(time, PLANNED, completed=False, file_groups=groups)
 
 
 def _check_appended(metadata: CommitMetadata, changes: Changes, instant: str, now: TableSnapshot) -> None:

@@ -28,6 +28,7 @@ from hudi_timeline.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
 from hudi_timeline.timeline.instant import Instant
 from hudi_timeline.transaction import conflict_resolution
 from hudi_timeline.transaction.conflict_resolution import Rivals
+from hudi_timeline.transaction.conflict_strategies import ConflictStrategy, SimpleConcurrentFileWrites
 from hudi_timeline.transaction.write_basis import Basis
 
 # In the commit's extraMetadata: the columns that its writer dropped because its options said so, as a JSON list.
@@ -43,6 +44,7 @@ def beside_others(
     before: TableSnapshot,
     now: TableSnapshot,
     recheck: Recheck | None = None,
+    strategy: ConflictStrategy | None = None,
 ) -> tuple[CommitMetadata, tuple[str, ...]]:
     """Metadata to publish next to concurrent commits, with warnings.
 
@@ -51,13 +53,16 @@ def beside_others(
         metadata: what it is about to publish.
         before, now: the table when it began, and under the lock.
         recheck: called where others have changed anything in between.
+        strategy: says which file groups are the same; None for Apache Hudi's default.
 
     Raises:
         WriteConflictError: it does not go with what others did in between.
         ConcurrentWriterError: the table was restored.
     """
     changes = Basis.of(before.config, before.timeline).changes(now.config, now.timeline)
-    rivals = conflict_resolution.check(instant, metadata, changes, before.timeline, now)
+    rivals = conflict_resolution.check(
+        instant, metadata, changes, before.timeline, now, strategy or SimpleConcurrentFileWrites()
+    )
     if not changes:
         return metadata, ()
     if recheck is not None:

@@ -25,6 +25,7 @@ from hudi_format.errors import (
     HudiError,
     StorageError,
     ValidationError,
+    WriteConflictError,
     WriteFailedError,
 )
 from hudi_format.model import WriteStat
@@ -56,7 +57,15 @@ from hudi_timeline.timeline.instant import (
     instant_path,
 )
 from hudi_timeline.timeline.instant_generator import new_instant, wait_for_next_tick
-from hudi_timeline.transaction import consistency_guard, orphans, overwrite, rollback_executor, schema_rebase
+from hudi_timeline.transaction import (
+    conflict_report,
+    consistency_guard,
+    orphans,
+    overwrite,
+    rollback_executor,
+    schema_rebase,
+)
+from hudi_timeline.transaction.conflict_strategies import strategy_of
 from hudi_timeline.transaction.retries import waited_for
 from hudi_timeline.transaction.rollback_guard import is_running, refuse_alive
 
@@ -120,6 +129,7 @@ def begin_transaction(
     if action not in WRITE_ACTIONS:
         raise ValueError(f"a write is a commit, deltacommit or replacecommit, not {action!r}")
     options = options or TransactionConfig()
+    strategy_of(options)  # one that cannot be had stops the write before it begins
     lock = lock_of(storage, options, table_name=table.name)
     return waited_for(
         lambda: _begin(storage, lock, operation, action, options, now, caller, commits),
@@ -407,8 +417,13 @@ class Transaction:
             return metadata
         if self._options.consistency_check:
             consistency_guard.wait_for_files(self.storage, metadata.stats, self._options)
-        with self._lock.held():
-            return self._commit_locked(metadata, participants, recheck)
+        try:
+            with self._lock.held():
+                return self._commit_locked(metadata, participants, recheck)
+        except WriteConflictError as e:
+            # Outside of the lock: it reads files of both.
+            conflict_report.complete(e, self.now, self.instant, metadata)
+            raise
 
     def _commit_locked(
         self,
@@ -458,7 +473,7 @@ class Transaction:
             if not timeline.has_file(file_name(self.instant, self.action, state)):
                 raise self._taken_away(f"its {state.lower()} file is gone")
         metadata, warnings = schema_rebase.beside_others(
-            self.instant, metadata, self.snapshot, snapshot, recheck
+            self.instant, metadata, self.snapshot, snapshot, recheck, strategy_of(self._options)
         )
         self.warnings += warnings
         if metadata_config.built(config):

@@ -44,6 +44,7 @@ from hudi_timeline.timeline.active_timeline import Timeline, modified_at
 from hudi_timeline.timeline.instant import zone_of
 from hudi_timeline.transaction import orphans, overwrite
 from hudi_timeline.transaction.commit_callback import Callback, CommitNotice, callback_of, tell
+from hudi_timeline.transaction.conflict_report import writer_note
 from hudi_timeline.transaction.schema_rebase import dropped_on_purpose
 from hudi_timeline.transaction.transaction import Transaction, begin_transaction
 from hudi_timeline.transaction.write_basis import Basis
@@ -296,6 +297,7 @@ def _finish(
         **in_commit(plan.index_to_record, plan.bucket),
         **dropped_on_purpose(plan.schema_changes),
         **run.aside.extra(),
+        **writer_note(plan.config.transaction, run.engine.name),
     }
     if run.checks.functions or run.checks.queries:
         with phases("validate"):

@@ -25,7 +25,7 @@ from hudi_timeline.transaction.write_basis import Basis, Changes
 from hudi_timeline.writing.bucket_index import refuse_second_groups
 from hudi_timeline.writing.engine import Engine
 from hudi_timeline.writing.index_choice import in_commit, index_to_record, recorded_index
-from hudi_timeline.writing.write_plan import APPEND, Plan, plan_for, prepare_task
+from hudi_timeline.writing.write_plan import APPEND, Plan, plan_for, prepare_task, write_action
 
 # Rows are only added: what another writer has added to the schema meanwhile has no value in them.
 _ADDS_ROWS = ("insert", "bulk_insert")
@@ -135,6 +135,8 @@ def _cannot_follow(plan: Plan, new: Plan) -> str:
     """Reason why evaluated rows do not fit another plan; "" where they do."""
     if new.operation_name != plan.operation_name:
         return f"the operation would be {new.operation_name}, and was {plan.operation_name}"
+    if write_action(new) != write_action(plan):  # the instant is taken
+        return f"the write would be a {write_action(new)}, and was begun as a {write_action(plan)}"
     was, now = prepare_task(plan), prepare_task(new)
     if replace(now, schema=was.schema) != was:
         parts = [n for n in ("key_spec", "ordering_field") if getattr(was, n) != getattr(now, n)]

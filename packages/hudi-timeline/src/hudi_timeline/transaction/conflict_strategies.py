@@ -1,0 +1,121 @@
+"""Conflict strategies: which file groups of two writers that overlap are the same.
+
+The first of two writers whose file groups overlap wins.  What counts as the same file group, and whether a table
+service that is only planned counts, is said by a strategy: those of Apache Hudi by the names of their classes, or a
+class of the user's as `module:Class`, which the call's options name and a table cannot.
+
+Source: ConflictResolutionStrategy of Apache Hudi 0.15 and its three implementations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from hudi_format._checks import imported
+from hudi_format.errors import InvalidOptionError
+from hudi_timeline.options.transaction_config import TransactionConfig
+from hudi_timeline.options.transaction_options import (
+    BUCKET_STRATEGY,
+    CONFLICT_STRATEGY,
+    PRIMARY_STRATEGIES,
+    SIMPLE_STRATEGY,
+)
+
+FileGroup = tuple[str, str]  # partition path, file id
+
+CLUSTERING, COMPACTION = "clustering", "compaction"
+# Digits of a file id that are the number of its bucket.
+_BUCKET = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ConcurrentOperation:
+    """Facts about a writer or table service, for a strategy.
+
+    Attributes:
+        instant: its instant time.
+        action: `commit`, `deltacommit`, `replacecommit`; `compaction` or `clustering` for a plan that is pending.
+        operation: Apache Hudi's name, such as UPSERT; "" for a plan.
+        completed: whether it is committed; else it is planned.
+        file_groups: partition path and file id of what it wrote, replaced, or is to rewrite.
+        extra: the extraMetadata of its commit.
+    """
+
+    instant: str
+    action: str
+    operation: str = ""
+    completed: bool = True
+    file_groups: frozenset[FileGroup] = frozenset()
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+class ConflictStrategy(Protocol):
+    """Decides about two operations that overlap in time."""
+
+    def shared(self, ours: ConcurrentOperation, theirs: ConcurrentOperation) -> Iterable[FileGroup]:
+        """Shared file groups, of our ids; theirs is completed or planned."""
+        ...
+
+
+class SimpleConcurrentFileWrites:
+    """File groups that both write: the default."""
+
+    def shared(self, ours: ConcurrentOperation, theirs: ConcurrentOperation) -> Iterable[FileGroup]:
+        return ours.file_groups & theirs.file_groups
+
+
+class BucketIndexConcurrentFileWrites:
+    """Buckets that both write, whatever the rest of their file ids is."""
+
+    def shared(self, ours: ConcurrentOperation, theirs: ConcurrentOperation) -> Iterable[FileGroup]:
+        there = {(partition, file_id[:_BUCKET]) for partition, file_id in theirs.file_groups}
+        return [group for group in ours.file_groups if (group[0], group[1][:_BUCKET]) in there]
+
+
+class IngestionPrimaryWriter:
+    """File groups that both write; a clustering that is only planned gives way.
+
+    It then fails when it is committed.  A compaction does not give way: what a log would take after it was planned
+    would be lost with it.
+    """
+
+    def shared(self, ours: ConcurrentOperation, theirs: ConcurrentOperation) -> Iterable[FileGroup]:
+        if not theirs.completed and theirs.action == CLUSTERING:
+            return ()
+        return ours.file_groups & theirs.file_groups
+
+
+_STRATEGIES: Mapping[str, Callable[[], ConflictStrategy]] = {
+    SIMPLE_STRATEGY: SimpleConcurrentFileWrites,
+    BUCKET_STRATEGY: BucketIndexConcurrentFileWrites,
+    **dict.fromkeys(PRIMARY_STRATEGIES, IngestionPrimaryWriter),
+}
+
+
+def strategy_of(options: TransactionConfig) -> ConflictStrategy:
+    """The strategy that a call's options name.
+
+    Raises:
+        InvalidOptionError: a class of the user's that cannot be imported, or is none.
+    """
+    name = options.conflict_strategy
+    known = _STRATEGIES.get(name)
+    if known is not None:
+        return known()
+    made: ConflictStrategy = imported(name, CONFLICT_STRATEGY)()
+    if not callable(getattr(made, "shared", None)):
+        raise InvalidOptionError(
+            f"{CONFLICT_STRATEGY}={name} makes no strategy: it has no method shared",
+            remedy="give a class that is made without arguments, with the method shared(ours, theirs) of "
+            "hudi_timeline.transaction.conflict_strategies.ConflictStrategy.",
+            option=CONFLICT_STRATEGY,
+        )
+    return made
+
+
+__all__ = [
+    "CLUSTERING", "COMPACTION", "BucketIndexConcurrentFileWrites", "ConcurrentOperation", "ConflictStrategy",
+    "FileGroup", "IngestionPrimaryWriter", "SimpleConcurrentFileWrites", "strategy_of",
+]  # fmt: skip
