@@ -50,6 +50,7 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
         {"reading", "transaction"},
         {"services", "validation", "bug_capsule", "inspector"},
         {"writing", "verify"},
+        {"keys"},
         {"table"},
         {"one_call"},
         {"cli", "testing"},

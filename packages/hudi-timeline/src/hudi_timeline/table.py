@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from hudi_format.merge.user_merger import MergeFunction
     from hudi_format.schema.changes import SchemaChange
     from hudi_timeline.inspector import Inspector
+    from hudi_timeline.keys.deduplicate import DedupeResult
     from hudi_timeline.reading.checkpoints import ConvertedCheckpoint
     from hudi_timeline.reading.point_lookup import Keys
     from hudi_timeline.services.archival import ArchiveResult
@@ -354,6 +355,30 @@ class HudiTable:
 
         scan_of = partial(self.read, as_of=as_of)
         return newest_rows(scan_of, self._storage, keys, partitions, self._commits, options)
+
+    def duplicates(
+        self, *, partitions: str | Sequence[str] | None = None, across_partitions: bool = False,
+        options: Options = None,
+    ) -> pa.Table:  # fmt: skip
+        """Rows whose key stands more than once in its partition, or in the table."""
+        from hudi_timeline.keys.duplicates import duplicates
+
+        return duplicates(
+            self._storage, self._given(options), partitions, across_partitions=across_partitions,
+            commits=self._commits,
+        )  # fmt: skip
+
+    def deduplicate(
+        self, *, partitions: str | Sequence[str] | None = None, keep: str = "merge", across_partitions: bool = False,
+        dry_run: bool = False, options: Options = None,
+    ) -> DedupeResult:  # fmt: skip
+        """Leave one row of each key, in one commit; `keep` says which, as `DedupeType` does."""
+        from hudi_timeline.keys.deduplicate import deduplicate
+
+        context = self._service(options, dry_run=dry_run)
+        return deduplicate(
+            context, partitions, kind=keep, across_partitions=across_partitions, dry_run=dry_run
+        )
 
     def check_merge(
         self, merge: str | Mapping[str, str] | MergeFunction | None = None, *, payload: str | None = None,

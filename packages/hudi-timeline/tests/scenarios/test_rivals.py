@@ -31,8 +31,8 @@ from hudi_format.errors import (
 )
 from hudi_format.schema.changes import DROPPED, schema_changes
 from hudi_timeline import HudiTable, table_config
+from hudi_timeline.keys.deduplicate import deduplicate
 from hudi_timeline.options.transaction_config import parse_transaction_options
-from hudi_timeline.services.deduplicate import deduplicate
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.transaction.transaction import Transaction
 from hudi_timeline.writing import operation

@@ -37,6 +37,10 @@ def _not_observed() -> KeyObserver:
     return NO_OBSERVER
 
 
+def _unchanged(rows: pa.Table) -> pa.Table:
+    return rows
+
+
 @dataclass(frozen=True, slots=True)
 class SliceCompaction:
     """Compaction of one file slice.
@@ -62,14 +66,18 @@ def compact_slice(
     *,
     begin: Callable[[], Callable[[], None]] = _not_guarded,
     observer: Callable[[], KeyObserver] = _not_observed,
+    change: Callable[[pa.Table], pa.Table] = _unchanged,
+    even_if_empty: bool = False,
 ) -> WriteStat | None:
     """Write the merged rows of a slice to a new base file; returns its statistics.
 
-    A slice without a base file of which no row is left makes no file, and None is returned.
+    A slice without a base file of which no row is left makes no file, and None is returned, if not asked otherwise.
 
     Args:
         begin: called before the file's first byte; gives the check to make before it is closed.
         observer: makes the observer of the file's keys.
+        change: gives the rows to write of each part of the merged ones, called in their order.
+        even_if_empty: make the file in any case, because its logs are to count no longer.
 
     Raises:
         MissingFileError, CorruptFileError: a file of the slice is not there, or damaged; no file is left behind.
@@ -84,9 +92,9 @@ def compact_slice(
         nonlocal counts
         counts = found
 
-    parts = (p for p in _rows(storage, compaction, counted) if p.num_rows)
+    parts = (p for p in map(change, _rows(storage, compaction, counted)) if p.num_rows)
     first = next(parts, None)
-    if first is None and old is None:
+    if first is None and old is None and not even_if_empty:
         return None
     scanned = time.monotonic()
     guard = begin()

@@ -20,9 +20,8 @@ from hudi_timeline.cli.output import (
     show_rows,
     table_storage,
 )
-from hudi_timeline.cli.services import DryRun, Instant, Options
+from hudi_timeline.cli.services import DryRun, Instant
 from hudi_timeline.cli.verify import repairs
-from hudi_timeline.options.service_options import DedupeType
 
 if TYPE_CHECKING:
     from hudi_timeline.services.upgrade import UpgradeResult
@@ -111,35 +110,6 @@ def _content(file: str) -> bytes:
         return open_storage(folder).read(name)
     except FileNotFoundError:
         raise MissingFileError("there is no such file", file=file, remedy="correct the path.") from None
-
-
-@repairs.command("deduplicate")
-def deduplicate_rows(
-    path: Path,
-    partition: Annotated[str, typer.Option("--partition", help="The partition's path below the table.")] = "",
-    kind: Annotated[
-        DedupeType, typer.Option("--dedupe-type", help="Which of the rows with one key stays.")
-    ] = DedupeType.INSERT,
-    dry_run: DryRun = False,
-    option: Options = None,
-    output: Output = Format.table,
-    storage: StorageOptions = None,
-) -> None:
-    """Remove duplicate rows in a partition of a copy-on-write table, by a commit."""
-    from hudi_timeline.options.transaction_config import parse_transaction_options
-    from hudi_timeline.services.deduplicate import deduplicate
-    from hudi_timeline.services.table_service import ServiceContext
-
-    given = dict(o.partition("=")[::2] for o in option or [])
-    context = ServiceContext(table_storage(path, storage), parse_transaction_options(given))
-    result = deduplicate(context, partition, kind=kind, dry_run=dry_run)
-    facts: dict[str, object] = {
-        "keys": result.keys,
-        "rows": result.rows,
-        "files": result.files,
-        "instant": result.instant,
-    }
-    show_facts(facts, output)
 
 
 @repairs.command("show-empty-commit-metadata")

@@ -15,7 +15,7 @@ import typer
 
 from hudi_format.errors import HudiError
 from hudi_timeline import __version__
-from hudi_timeline.cli import capsule, conversions, importing, services, verify
+from hudi_timeline.cli import capsule, conversions, importing, record_keys, services, verify
 from hudi_timeline.cli.compactions import compactions
 from hudi_timeline.cli.locks import locks
 from hudi_timeline.cli.output import (
@@ -273,6 +273,7 @@ conversions.add_to(app)
 verify.add_to(app)
 capsule.add_to(app)
 importing.add_to(app)
+record_keys.add_to(app)
 config_app = typer.Typer(no_args_is_help=True, help="About options.", rich_markup_mode=None)
 app.add_typer(config_app, name="config")
 

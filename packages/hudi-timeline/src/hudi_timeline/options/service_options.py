@@ -198,10 +198,12 @@ FAIL_ON_SERVICES = ConfigKey(
 class DedupeType(StrEnum):
     """Rule for the surviving row of each key.
 
-    INSERT: the first that was written.  UPDATE: those of the newest commit, also several.  UPSERT: one of the newest
-    commit.
+    MERGE: one, as the table's merge makes it of records of one key in the order of their writes: by ordering value,
+    payload or merge function.  INSERT: the first that was written.  UPDATE: those of the newest commit, also several.
+    UPSERT: one of the newest commit.
     """
 
+    MERGE = "merge"
     INSERT = "insert_type"
     UPDATE = "update_type"
     UPSERT = "upsert_type"

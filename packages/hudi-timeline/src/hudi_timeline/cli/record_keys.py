@@ -1,0 +1,98 @@
+"""Commands about record keys: duplicates, deduplicate, and hudi-cli's `repair deduplicate`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hudi_timeline.cli.output import (
+    Format,
+    Output,
+    Path,
+    StorageOptions,
+    open_table,
+    show_facts,
+    show_rows,
+)
+from hudi_timeline.cli.services import DryRun, Options
+from hudi_timeline.cli.verify import repairs
+from hudi_timeline.options.service_options import DedupeType
+
+Partitions = Annotated[
+    list[str] | None,
+    typer.Option("--partition", help="A partition's path below the table; may be repeated.", metavar="PATH"),
+]
+Across = Annotated[
+    bool, typer.Option("--across-partitions", help="A key is to be there once in the whole table.")
+]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=0, help="Rows to print at most; 0 for all.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands to the `hudi` command."""
+    app.command()(duplicates)
+    app.command()(deduplicate)
+
+
+def duplicates(
+    path: Path,
+    partition: Partitions = None,
+    across_partitions: Across = False,
+    limit: Limit = 0,
+    option: Options = None,
+    output: Output = Format.table,
+    storage: StorageOptions = None,
+) -> None:
+    """List rows whose key stands more than once, with files and writes; exit code 1 if any."""
+    rows = open_table(path, storage, option).duplicates(
+        partitions=partition, across_partitions=across_partitions
+    )
+    show_rows(rows.slice(0, limit) if limit else rows, output)
+    if rows.num_rows:
+        raise typer.Exit(1)
+
+
+def deduplicate(
+    path: Path,
+    partition: Partitions = None,
+    keep: Annotated[
+        DedupeType, typer.Option("--keep", help="Which row of a key stays; merge: as the table merges them.")
+    ] = DedupeType.MERGE,
+    across_partitions: Across = False,
+    plan: Annotated[bool, typer.Option("--plan", help="List the rows, and what becomes of each.")] = False,
+    dry_run: DryRun = False,
+    option: Options = None,
+    output: Output = Format.table,
+    storage: StorageOptions = None,
+) -> None:
+    """Leave one row of each key that stands more than once, in one commit."""
+    result = open_table(path, storage, option).deduplicate(
+        partitions=partition, keep=keep, across_partitions=across_partitions, dry_run=dry_run
+    )
+    if plan:
+        show_rows(result.plan, output)
+        return
+    facts: dict[str, object] = {
+        "keys": result.keys,
+        "rows": result.rows,
+        "files": result.files,
+        "instant": result.instant,
+    }
+    show_facts(facts, output)
+
+
+@repairs.command("deduplicate")
+def repair_deduplicate(
+    path: Path,
+    partition: Partitions = None,
+    kind: Annotated[
+        DedupeType, typer.Option("--dedupe-type", help="Which of the rows with one key stays.")
+    ] = DedupeType.INSERT,
+    dry_run: DryRun = False,
+    option: Options = None,
+    output: Output = Format.table,
+    storage: StorageOptions = None,
+) -> None:
+    """Deduplicate as hudi-cli does: `hudi deduplicate` that keeps the oldest row by default."""
+    deduplicate(path, partition, kind, dry_run=dry_run, option=option, output=output, storage=storage)

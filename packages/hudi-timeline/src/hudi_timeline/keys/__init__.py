@@ -1,0 +1,1 @@
+"""Single record keys across a table: duplicates, history and traces of erased ones."""

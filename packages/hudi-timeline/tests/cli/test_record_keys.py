@@ -1,0 +1,29 @@
+"""Commands about record keys, from a shell."""
+
+import json
+
+import pytest
+from duplicated_tables import duplicated
+
+
+@pytest.mark.req("NEW-08", "NEW-28")
+def test_duplicates_are_listed_planned_and_resolved_from_a_shell(hudi, tmp_path):
+    path = str(tmp_path / "t")
+    duplicated(path, "mor")
+    code, out, _ = hudi("duplicates", path, "-o", "json")
+    rows = json.loads(out)
+    assert (code, {r["key"] for r in rows}) == (1, {"a", "b"})
+    code, out, _ = hudi("duplicates", path, "--partition", "y", "-o", "json")
+    assert (code, json.loads(out)) == (0, [])
+    assert len(json.loads(hudi("duplicates", path, "--across-partitions", "-n", "2", "-o", "json")[1])) == 2
+    plan = json.loads(hudi("deduplicate", path, "--dry-run", "--plan", "-o", "json")[1])
+    assert sorted((r["key"], r["action"]) for r in plan) == [
+        ("a", "kept"), ("a", "removed"), ("a", "removed"), ("b", "kept"), ("b", "removed"),
+    ]  # fmt: skip
+    facts = json.loads(hudi("repair", "deduplicate", path, "--partition", "x", "--dry-run", "-o", "json")[1])
+    assert (facts["keys"], facts["rows"], facts["instant"]) == (2, 3, "")
+    facts = json.loads(hudi("deduplicate", path, "--across-partitions", "-o", "json")[1])
+    assert (facts["keys"], facts["rows"], len(facts["instant"])) == (3, 4, 17)
+    assert hudi("duplicates", path)[0] == 0
+    code, _, error = hudi("deduplicate", path, "--partition", "nowhere")
+    assert (code, "no files" in error) == (1, True)
