@@ -31,6 +31,7 @@ ONE_OF = {
     "test_conversions": 4,
     "test_cdc": 3,
     "test_bucket_index": 2,
+    "test_deduplicated": 2,
     "test_metadata_table": 3,
     "test_written_by_us": 2,
     "test_same_as_apache": 2,

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from hudi_format.schema.changes import SchemaChange
     from hudi_timeline.inspector import Inspector
     from hudi_timeline.keys.deduplicate import DedupeResult
+    from hudi_timeline.keys.key_history import KeyHistory
     from hudi_timeline.reading.checkpoints import ConvertedCheckpoint
     from hudi_timeline.reading.point_lookup import Keys
     from hudi_timeline.services.archival import ArchiveResult
@@ -357,19 +358,15 @@ class HudiTable:
         return newest_rows(scan_of, self._storage, keys, partitions, self._commits, options)
 
     def duplicates(
-        self, *, partitions: str | Sequence[str] | None = None, across_partitions: bool = False,
-        options: Options = None,
+        self, *, partitions: Sequence[str] | None = None, across_partitions: bool = False, options: Options = None
     ) -> pa.Table:  # fmt: skip
         """Rows whose key stands more than once in its partition, or in the table."""
         from hudi_timeline.keys.duplicates import duplicates
 
-        return duplicates(
-            self._storage, self._given(options), partitions, across_partitions=across_partitions,
-            commits=self._commits,
-        )  # fmt: skip
+        return duplicates(self._storage, self._given(options), partitions, across_partitions, self._commits)
 
     def deduplicate(
-        self, *, partitions: str | Sequence[str] | None = None, keep: str = "merge", across_partitions: bool = False,
+        self, *, partitions: Sequence[str] | None = None, keep: str = "merge", across_partitions: bool = False,
         dry_run: bool = False, options: Options = None,
     ) -> DedupeResult:  # fmt: skip
         """Leave one row of each key, in one commit; `keep` says which, as `DedupeType` does."""
@@ -379,6 +376,14 @@ class HudiTable:
         return deduplicate(
             context, partitions, kind=keep, across_partitions=across_partitions, dry_run=dry_run
         )
+
+    def key_history(
+        self, keys: Keys, *, partitions: Sequence[str] | None = None, options: Options = None
+    ) -> KeyHistory:
+        """Each commit that touched the keys with the rows before and after, told by files."""
+        from hudi_timeline.keys.key_history import key_history
+
+        return key_history(self._storage, self._given(options), keys, partitions, commits=self._commits)
 
     def check_merge(
         self, merge: str | Mapping[str, str] | MergeFunction | None = None, *, payload: str | None = None,

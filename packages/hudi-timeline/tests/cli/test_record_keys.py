@@ -6,8 +6,8 @@ import pytest
 from duplicated_tables import duplicated
 
 
-@pytest.mark.req("NEW-08", "NEW-28")
-def test_duplicates_are_listed_planned_and_resolved_from_a_shell(hudi, tmp_path):
+@pytest.mark.req("NEW-08", "NEW-28", "NEW-19")
+def test_duplicates_and_histories_are_listed_planned_and_resolved_from_a_shell(hudi, tmp_path):
     path = str(tmp_path / "t")
     duplicated(path, "mor")
     code, out, _ = hudi("duplicates", path, "-o", "json")
@@ -25,5 +25,8 @@ def test_duplicates_are_listed_planned_and_resolved_from_a_shell(hudi, tmp_path)
     facts = json.loads(hudi("deduplicate", path, "--across-partitions", "-o", "json")[1])
     assert (facts["keys"], facts["rows"], len(facts["instant"])) == (3, 4, 17)
     assert hudi("duplicates", path)[0] == 0
+    code, out, error = hudi("key-history", path, "d", "-o", "json")
+    assert [(c["change"], (c["after"] or {}).get("v")) for c in json.loads(out)] == [("i", "d1"), ("u", "d2")]
+    assert (code, error) == (0, "complete from 000 on\n")
     code, _, error = hudi("deduplicate", path, "--partition", "nowhere")
     assert (code, "no files" in error) == (1, True)

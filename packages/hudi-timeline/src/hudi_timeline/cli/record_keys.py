@@ -1,7 +1,8 @@
-"""Commands about record keys: duplicates, deduplicate, and hudi-cli's `repair deduplicate`."""
+"""Commands about record keys: duplicates, their resolution, history."""
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -23,6 +24,7 @@ Partitions = Annotated[
     list[str] | None,
     typer.Option("--partition", help="A partition's path below the table; may be repeated.", metavar="PATH"),
 ]
+Keys = Annotated[list[str], typer.Argument(help="Record keys, as text.", metavar="KEY...")]
 Across = Annotated[
     bool, typer.Option("--across-partitions", help="A key is to be there once in the whole table.")
 ]
@@ -33,6 +35,7 @@ def add_to(app: typer.Typer) -> None:
     """Add the commands to the `hudi` command."""
     app.command()(duplicates)
     app.command()(deduplicate)
+    app.command("key-history")(key_history)
 
 
 def duplicates(
@@ -80,6 +83,21 @@ def deduplicate(
         "instant": result.instant,
     }
     show_facts(facts, output)
+
+
+def key_history(
+    path: Path,
+    keys: Keys,
+    partition: Partitions = None,
+    option: Options = None,
+    output: Output = Format.table,
+    storage: StorageOptions = None,
+) -> None:
+    """Show each commit that touched a key, with the row before and after it."""
+    found = open_table(path, storage, option).key_history(keys, partitions=partition)
+    show_rows(found.changes, output)
+    told = "no commit" if found.complete_from is None else found.complete_from
+    print(f"complete from {told} on", file=sys.stderr)
 
 
 @repairs.command("deduplicate")

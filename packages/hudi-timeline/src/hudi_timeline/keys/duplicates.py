@@ -59,7 +59,6 @@ def duplicates(
     storage: Storage,
     options: Mapping[str, str],
     partitions: str | Sequence[str] | None = None,
-    *,
     across_partitions: bool = False,
     commits: CommitCache | None = None,
 ) -> pa.Table:

@@ -61,12 +61,6 @@ class KeyedSlices:
         asked = [partitions] if isinstance(partitions, str) else partitions
         asked = None if asked is None else [p.strip("/") for p in asked]
         config = snapshot.config
-        if not config.populate_meta_fields and not config.record_key_fields:
-            raise UnsupportedError(
-                "the table's rows have no record keys: neither meta columns nor key columns hold them",
-                table=snapshot.storage.uri,
-                remedy="rewrite the table with hoodie.populate.meta.fields=true or with record key columns.",
-            )
         slices, committed = newest_with_ranges(snapshot, asked)
         for partition in asked or ():
             if not any(s.partition == partition for s in slices):
@@ -75,14 +69,7 @@ class KeyedSlices:
                     table=snapshot.storage.uri,
                     remedy="`hudi partitions PATH` lists them.",
                 )
-        if any(s.log_files for s in slices):
-            found = slice_merge(snapshot, merge)
-        else:  # whatever class merges them, there is nothing to merge
-            spec = None if config.populate_meta_fields else metadata_config.key_spec(config)
-            found = SliceMerge(
-                payload_rule(None), key_spec=spec, evolution=snapshot.evolution,
-                float_digits=config.version.keeps_digits_of_floats,
-            )  # fmt: skip
+        found = merge_of(snapshot, merge, logs=any(s.log_files for s in slices))
         found = replace(found, limit=limit)
         return cls(snapshot, slices, committed, found, merged_schema(config, snapshot.schema))
 
@@ -114,6 +101,32 @@ class KeyedSlices:
         )
         for batch in batches:
             yield pa.Table.from_batches([batch])
+
+
+def merge_of(snapshot: TableSnapshot, merge: str | None = None, *, logs: bool) -> SliceMerge:
+    """Merge of slices whose rows are told by key.
+
+    Args:
+        merge: of the user's instead of the table's own.
+        logs: whether there are any: without, it does not matter which class would merge them.
+
+    Raises:
+        UnsupportedError: a merge that is not built here, or keys that are stored nowhere.
+    """
+    config = snapshot.config
+    if not config.populate_meta_fields and not config.record_key_fields:
+        raise UnsupportedError(
+            "the table's rows have no record keys: neither meta columns nor key columns hold them",
+            table=snapshot.storage.uri,
+            remedy="rewrite the table with hoodie.populate.meta.fields=true or with record key columns.",
+        )
+    if logs:
+        return slice_merge(snapshot, merge)
+    spec = None if config.populate_meta_fields else metadata_config.key_spec(config)
+    return SliceMerge(
+        payload_rule(None), key_spec=spec, evolution=snapshot.evolution,
+        float_digits=config.version.keeps_digits_of_floats,
+    )  # fmt: skip
 
 
 _KEYS = pa.schema([(n, pa.string()) for n in ("key", "commit_time", "commit_seqno")])
@@ -165,4 +178,4 @@ class Writers:
         return one.log_files[0].path if len(one.log_files) == 1 else None
 
 
-__all__ = ["KeyedSlices", "Writers"]
+__all__ = ["KeyedSlices", "Writers", "merge_of"]

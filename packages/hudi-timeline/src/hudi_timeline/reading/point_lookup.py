@@ -104,7 +104,7 @@ def look_up(
         SchemaError: values that the key column does not hold.
         TypeError: keys or partitions that are no texts.
     """
-    wanted = _key_texts(keys, config, schema).drop_null()
+    wanted = key_texts(keys, config, schema).drop_null()
     find = _finder(scan_of, storage, config, schema, wanted)
     tasks = find.tasks
     if partitions is not None:
@@ -207,7 +207,7 @@ def _finder_by_footers(scan: Scan, storage: Storage, wanted: pa.Array) -> _Finde
         if index is None:
             return None
         # Footers of ORC files say nothing that can be read here.
-        if task.path.endswith(".parquet") and not _may_hold(storage, task.path, index):
+        if task.path.endswith(".parquet") and not may_hold(storage, task.path, index):
             if task.logs is None:
                 return None
             # The footer says nothing about the keys in a slice's logs; without the base file they are cheap.
@@ -249,7 +249,8 @@ def _as_in_table(
     return conform(table, pa.schema([as_stored(f, schema) for f in stored_types(table.schema)]))
 
 
-def _key_texts(keys: Keys, config: TableConfig, schema: pa.Schema) -> pa.Array:
+def key_texts(keys: Keys, config: TableConfig, schema: pa.Schema) -> pa.Array:
+    """Distinct record keys as text; arguments and errors as of `look_up`."""
     keys = [keys] if isinstance(keys, str) else keys
     rows, exact = keys, Exact()
     if not isinstance(keys, (pa.Table, pa.RecordBatch, pa.Array, pa.ChunkedArray)):
@@ -275,7 +276,7 @@ def _key_texts(keys: Keys, config: TableConfig, schema: pa.Schema) -> pa.Array:
     return pc.unique(made.cast(pa.string()))
 
 
-def _may_hold(storage: Storage, path: str, index: BloomIndex) -> bool:
+def may_hold(storage: Storage, path: str, index: BloomIndex) -> bool:
     """Whether a file may contain one of the keys, by its footer."""
     if not index.probe.rows:
         return False

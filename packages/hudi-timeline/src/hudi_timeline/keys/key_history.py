@@ -1,0 +1,307 @@
+"""Key history: each commit that touched a key, with the row before and after it.
+
+    active commits -> file groups that each touched -> their slices before and after it -> rows with the keys -> changes
+
+No log of changes is needed: older file slices, and log blocks up to each commit, say what a row was.  Where the cleaner
+has taken a slice, or the archive a commit, what came before is known by meta columns alone: a row that is still in a
+file was written by the commit whose time it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_format.file_slice.reader import read_file_slice
+from hudi_format.log.corruption import CommittedRange
+from hudi_format.model import FileSlice
+from hudi_format.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, META_COLUMNS, RECORD_KEY
+from hudi_format.storage.protocol import Storage
+from hudi_index.bloom.footer_index import BloomIndex
+from hudi_timeline.file_system_view.base_files import Group
+from hudi_timeline.file_system_view.file_slice_history import FileHistory
+from hudi_timeline.file_system_view.file_slices import newest_slices_of, pending_compactions
+from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, is_base_file, open_snapshot
+from hudi_timeline.file_system_view.table_schema import with_history
+from hudi_timeline.keys.keyed_slices import Writers, merge_of
+from hudi_timeline.options.read_config import parse_read_options
+from hudi_timeline.reading.merged_query import merged_schema
+from hudi_timeline.reading.point_lookup import Keys, key_texts, may_hold
+from hudi_timeline.reading.snapshot_query import START
+from hudi_timeline.timeline.archived_timeline import archived_instants
+from hudi_timeline.timeline.instant import WRITE_ACTIONS
+
+INSERT, UPDATE, DELETE = "i", "u", "d"
+
+Row: TypeAlias = dict[str, Any]
+Rows: TypeAlias = dict[str, list[Row]]
+"""Rows of a slice by key."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHistory:
+    """History of some keys.
+
+    Attributes:
+        changes: oldest first: `key`, `partition`, `instant` and `operation` of the commit, `change` (i, u, d; null of a
+            row of which only its being written is known), and the rows `before` and `after` it as structs.
+        complete_from: the instant from which on every change is there with both rows: "000" where the table's whole
+            history is, None where the newest commit's is not.
+    """
+
+    changes: pa.Table
+    complete_from: str | None
+
+
+def key_history(
+    storage: Storage,
+    options: Mapping[str, str],
+    keys: Keys,
+    partitions: str | Sequence[str] | None = None,
+    *,
+    commits: CommitCache | None = None,
+) -> KeyHistory:
+    """Changes of keys, as of `HudiTable.key_history`.
+
+    Raises:
+        MissingFileError, CorruptFileError: a file of a retained slice is not there, or damaged.
+        UnsupportedError: logs whose merge is not built here, or a table without keys.
+        RecordKeyError, SchemaError, TypeError: what is given is no key of the table.
+    """
+    asked = parse_read_options(options)
+    snapshot = with_history(open_snapshot(storage, commits=commits), asked.schema_on_read)
+    wanted = key_texts(keys, snapshot.config, snapshot.schema).drop_null()
+    chosen = None
+    if partitions is not None:
+        chosen = {p.strip("/") for p in ([partitions] if isinstance(partitions, str) else partitions)}
+    return _Telling(snapshot, wanted, chosen, asked.merge).told()
+
+
+@dataclass
+class _Telling:
+    """State of the telling.
+
+    Attributes:
+        found: changes so far.
+        states: rows of each file group after the commit that was looked at last; None where that is not known.
+        gaps: indexes of the commits at which something is not known.
+    """
+
+    snapshot: TableSnapshot
+    wanted: pa.Array
+    partitions: set[str] | None
+    merge: str | None
+    found: list[Row] = field(default_factory=list)
+    states: dict[Group, Rows | None] = field(default_factory=dict)
+    gaps: set[int] = field(default_factory=set)
+    _listed: set[tuple[str, str, str]] = field(default_factory=set)
+
+    def told(self) -> KeyHistory:
+        snapshot = self.snapshot
+        config = snapshot.config
+        logs = config.table_type == "MERGE_ON_READ"
+        merge_of(snapshot, self.merge, logs=logs)  # what cannot be told is refused before anything is read
+        self._logs = logs
+        self._schema = merged_schema(config, snapshot.schema)
+        self._index = BloomIndex(self.wanted) if len(self.wanted) else None
+        listed = [p for p in snapshot.listing().files if self.partitions is None or p in self.partitions]
+        self._history = FileHistory(snapshot, listed, logs=logs)
+        self._pending = pending_compactions(snapshot) if logs else {}
+        self._newest = {(s.partition, s.file_id): s for s in newest_slices_of(snapshot, listed)}
+        instants = list(snapshot.instants)
+        if config.version.has_completion_times:
+            instants.sort(key=lambda i: i.completion)
+        if self._index is not None:
+            for number, instant in enumerate(instants):
+                after = instants[number + 1].time if number + 1 < len(instants) else None
+                self._commit(number, instant.time, after)
+            self._never_touched()
+        return KeyHistory(self._table(), self._complete_from([i.time for i in instants]))
+
+    def _complete_from(self, instants: Sequence[str]) -> str | None:
+        if self.gaps:
+            later = max(self.gaps) + 1
+            return instants[later] if later < len(instants) else None
+        archived = archived_instants(self.snapshot.storage, self.snapshot.config)
+        if any(i.action in WRITE_ACTIONS for i in archived):
+            return instants[0] if instants else None
+        return START
+
+    def _commit(self, number: int, time: str, following: str | None) -> None:
+        """Changes of one commit."""
+        snapshot = self.snapshot
+        instant = next(i for i in snapshot.instants if i.time == time)
+        commit = snapshot.commits.get(instant)
+        stats: dict[Group, list[tuple[str, str]]] = {}
+        for stat in commit.stats:
+            if stat.file_id and stat.path:
+                stats.setdefault((stat.partition, stat.file_id), []).append((stat.path, stat.prev_commit))
+        gone = {(p, i) for p, ids in commit.replaced.items() for i in ids}
+        before, after, blind = _Pool(), _Pool(), False
+        for group in sorted({*stats, *gone}):
+            if self.partitions is not None and group[0] not in self.partitions:
+                continue
+            previous = self._before(group, time, stats.get(group))
+            if group in gone:
+                rows: Rows | None = {}
+            elif any(p not in self._history.sizes for p, _ in stats[group]):
+                rows = None  # cleaned since
+            elif previous is None and not any(is_base_file(p) for p, _ in stats[group]):
+                rows = None  # logs of a slice whose base file is gone
+            else:
+                rows = self._after(group, time, following)
+            if previous is None or rows is None:
+                self.gaps.add(number)
+                blind = True
+            self.states[group] = rows
+            before.add(group[0], previous)
+            after.add(group[0], rows)
+        for key in sorted({*before.rows, *after.rows}):
+            self._changed(
+                key, before.rows.get(key, []), after.rows.get(key, []), time, commit.operation, blind
+            )
+
+    def _before(self, group: Group, time: str, stats: Sequence[tuple[str, str]] | None) -> Rows | None:
+        """Rows of a group before a commit; None where they are not known."""
+        if group in self.states:
+            return self.states[group]
+        slice_ = self._history.before(group, time)
+        expected = {p for _, p in stats or ()}
+        if stats is not None and expected == {"null"}:
+            return {}
+        if slice_ is None:
+            return None
+        begun = {slice_.base_instant, self._pending.get(group)}
+        if stats is not None and not expected & begun:
+            return None  # an older one than the commit stood on
+        rows = self._rows(slice_, None)
+        self._known(group[0], rows, slice_)
+        return rows
+
+    def _after(self, group: Group, time: str, following: str | None) -> Rows:
+        slice_ = self._newest.get(group) if following is None else self._history.before(group, following)
+        if slice_ is None:
+            return {}
+        return self._rows(slice_, time if slice_.log_files else None)
+
+    def _never_touched(self) -> None:
+        """Rows of groups that no active commit touched."""
+        for group, one in sorted(self._newest.items()):
+            if group not in self.states:
+                self._known(group[0], self._rows(one, None), one)
+
+    def _known(self, partition: str, rows: Rows, one: FileSlice) -> None:
+        """Rows of which only their being written is known, by commits before those that are looked at."""
+        writers = self._writers()
+        for key, of in rows.items():
+            for row in of:
+                time = row.get(COMMIT_TIME) or one.base_instant
+                self._add(key, partition, time, writers.operation(time), None, None, row)
+
+    def _writers(self) -> Writers:
+        if not hasattr(self, "_kept_writers"):
+            self._kept_writers = Writers(self.snapshot)
+        return self._kept_writers
+
+    def _changed(
+        self, key: str, before: list[tuple[str, Row]], after: list[tuple[str, Row]], time: str, operation: str,
+        blind: bool,
+    ) -> None:  # fmt: skip
+        """Changes of one key in one commit: rows that are on one side only."""
+        old = [b for b in before if not any(_same(b, a) for a in after)]
+        new = [a for a in after if not any(_same(b, a) for b in before)]
+        for was, now in zip_longest(old, new):
+            if was is None and blind:
+                # Whether there was a row, and whether this commit wrote the one there is, its time alone can say.
+                written = now[1].get(COMMIT_TIME) or time
+                name = self._writers().operation(written)
+                self._add(key, now[0], written, name, None, None, now[1])
+            elif now is None and blind:
+                continue  # it may be in a file that is gone
+            else:
+                change = UPDATE if was and now else INSERT if now else DELETE
+                row_before, row_after = was and was[1], now and now[1]
+                self._add(key, (now or was)[0], time, operation, change, row_before, row_after)
+
+    def _add(
+        self, key: str, partition: str, time: str, operation: str | None, change: str | None, before: Row | None,
+        after: Row | None,
+    ) -> None:  # fmt: skip
+        if after is not None and COMMIT_SEQNO in after:
+            same = (key, partition, str(after[COMMIT_SEQNO]))
+            if change is None and same in self._listed:
+                return
+            self._listed.add(same)
+        self.found.append(
+            {"key": key, "partition": partition, "instant": time, "operation": operation, "change": change,
+             "before": before, "after": after}
+        )  # fmt: skip
+
+    def _rows(self, one: FileSlice, until: str | None) -> Rows:
+        """Rows of a slice with the keys.
+
+        Args:
+            until: blocks of later commits do not count; None where there are none.
+        """
+        storage, snapshot = self.snapshot.storage, self.snapshot
+        base = one.base_file
+        assert self._index is not None
+        told_by_footer = snapshot.config.populate_meta_fields and not one.log_files
+        footer = base.path if base is not None and told_by_footer and base.path.endswith(".parquet") else ""
+        if footer and not may_hold(storage, footer, self._index):
+            return {}
+        at = snapshot if until is None else replace(snapshot, as_of=until)
+        merge = merge_of(at, self.merge, logs=self._logs)
+        by_key = None if merge.key_spec else pc.field(RECORD_KEY).isin(self.wanted)
+        committed: Mapping[str, tuple[CommittedRange, ...]] = self._history.committed
+        out: Rows = {}
+        for batch in read_file_slice(storage, one, merge, self._schema, filter=by_key, committed=committed):
+            rows = pa.Table.from_batches([batch])
+            keys = merge.keys(rows).cast(pa.string())
+            there = pc.is_in(keys, self.wanted)
+            for key, row in zip(keys.filter(there).to_pylist(), rows.filter(there).to_pylist(), strict=True):
+                out.setdefault(key, []).append(row)
+        return out
+
+    def _table(self) -> pa.Table:
+        image = pa.struct([f for f in self._schema if f.name not in META_COLUMNS])
+        schema = pa.schema(
+            [*((n, pa.string()) for n in ("key", "partition", "instant", "operation", "change")),
+             ("before", image), ("after", image)]
+        )  # fmt: skip
+        order = sorted(self.found, key=lambda r: (r["key"], r["instant"]))
+        return pa.Table.from_pylist([{**r, **dict(_images(r))} for r in order], schema)
+
+
+def _images(change: Row) -> Iterator[tuple[str, Row | None]]:
+    for side in ("before", "after"):
+        row = change[side]
+        yield side, None if row is None else {k: v for k, v in row.items() if k not in META_COLUMNS}
+
+
+class _Pool:
+    """Rows of several file groups by key, with their partitions."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[tuple[str, Row]]] = {}
+
+    def add(self, partition: str, rows: Rows | None) -> None:
+        for key, of in (rows or {}).items():
+            self.rows.setdefault(key, []).extend((partition, row) for row in of)
+
+
+def _same(one: tuple[str, Row], other: tuple[str, Row]) -> bool:
+    """Whether two rows are one that nobody changed, wherever its file group is."""
+    if one[0] != other[0]:
+        return False
+    if one[1].get(COMMIT_SEQNO) is not None:
+        return all(one[1][n] == other[1][n] for n in (COMMIT_TIME, COMMIT_SEQNO))
+    return repr({**one[1], FILE_NAME: ""}) == repr({**other[1], FILE_NAME: ""})  # NaN is itself
+
+
+__all__ = ["KeyHistory", "key_history"]
