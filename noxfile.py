@@ -241,15 +241,26 @@ def spark_full(session: nox.Session, pyspark: str) -> None:
 
 @nox.session
 def documents(session: nox.Session) -> None:
-    """What documents say is there, public names are known to type checkers, and the tools of this project do."""
-    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING)
-    session.run(
-        "python",
-        "-m",
-        "pytest",
-        "-q",
-        *(str(p.relative_to(ROOT)) for p in sorted(ROOT.glob("tests/test_*.py"))),
-    )
+    """What documents say is there, public names are known to type checkers, and the tools of this project do; the code
+    of the guides does what they say."""
+    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, *ENGINES)
+    tests = (str(p.relative_to(ROOT)) for p in sorted(ROOT.glob("tests/test_*.py")))
+    session.run("python", "-m", "pytest", "-q", *tests, "tests/guides")
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The documentation site, in dist/site: every link leads somewhere, and the notebooks run."""
+    _install(session, "hudi-timeline", *versions.group("docs"))
+    session.run("mkdocs", "build", "--strict", "--quiet", *session.posargs, env={"NO_MKDOCS_2_WARNING": "1"})
+
+
+@nox.session
+def screenshots(session: nox.Session) -> None:
+    """Pictures of the site's pages in a Chromium of this machine, in dist/screenshots; fails for what is not seen."""
+    _install(session, "hudi-timeline", *versions.group("docs", "browser"))
+    session.run("mkdocs", "build", "--strict", "--quiet", env={"NO_MKDOCS_2_WARNING": "1"})
+    session.run("python", "tools/screenshots.py", str(DIST / "site"), str(DIST / "screenshots"))
 
 
 @nox.session

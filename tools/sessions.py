@@ -24,6 +24,11 @@ SHARED = (
     *SET_UP, "conftest.py", "tools/", "tests/golden/",
     *(f"packages/{p}/tests/{f}/" for p in PACKAGES for f in ("support", "data")),
 )  # fmt: skip
+# What the documentation site is made of, beside the packages.
+SITE = (
+    "mkdocs.yml", "docs/", "tools/pages/", "SECURITY.md", "CONTRIBUTING.md", "benchmarks/results/",
+    *(f"packages/{p}/README.md" for p in PACKAGES),
+)  # fmt: skip
 # Read by no session but those that take everything.
 UNREAD = re.compile(r"(?:.*/)?(?:CHANGELOG\.md|LICENSE|NOTICE|\.gitignore|changes/.*)|tools/check_\w+\.py")
 
@@ -81,6 +86,7 @@ SESSIONS = (
     Session("types", (*SET_UP, *_sources(*PACKAGES)), BOTH),
     Session("lowest-3.11", tuple(dict.fromkeys(i for p in PACKAGES[:3] for i in _tests(p)))),
     Session("documents", EVERYTHING, BOTH),
+    Session("docs", (*SET_UP, *_sources(*PACKAGES), *SITE)),
     Session("wheels", (*SET_UP, *_sources(*PACKAGES), "tools/check_imports.py"), BOTH),
     Session("unit-3.11(hudi-index)", _tests("hudi-index")),
 )

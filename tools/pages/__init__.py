@@ -1,0 +1,2 @@
+"""Pages of the documentation site that are made of the code when the site is built; mkdocs.yml names "
+"`hooks.py`."""

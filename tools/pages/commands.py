@@ -1,0 +1,57 @@
+"""The reference of the command `hudi`, made of its own help."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+from typer.testing import CliRunner
+
+from hudi_timeline.cli.main import app
+
+COLUMNS = "80"
+
+
+def commands() -> Iterator[tuple[str, ...]]:
+    """The words of each command, groups too."""
+    yield from _below(typer.main.get_command(app), ())
+
+
+def _below(command: Any, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for name, inner in sorted(getattr(command, "commands", {}).items()):
+        if not inner.hidden:
+            yield (*words, name)
+            yield from _below(inner, (*words, name))
+
+
+def help_of(words: tuple[str, ...]) -> str:
+    """What `hudi WORDS --help` prints at 80 columns."""
+    result = CliRunner().invoke(
+        app, [*words, "--help"], prog_name="hudi", env={"COLUMNS": COLUMNS, "TERMINAL_WIDTH": COLUMNS}
+    )
+    if result.exit_code:
+        raise RuntimeError(f"hudi {' '.join(words)} --help: exit code {result.exit_code}: {result.output}")
+    return "\n".join(
+        line.rstrip() for line in re.sub("\x1b\\[[0-9;]*m", "", result.output).strip().splitlines()
+    )
+
+
+def reference() -> str:
+    """The page of all commands."""
+    parts = [
+        "# Command line",
+        "`hudi` comes with the package hudi-timeline and needs no Spark and no JVM. `PATH` is a table's "
+        "folder or address; most "
+        "commands take the environment variable `HUDI_TABLE`, or the current folder, where it is not "
+        "given. Errors are one line on "
+        "standard error.",
+        "| exit code | meaning |\n|---|---|\n| 0 | done |\n| 1 | the table or the request is at fault, "
+        "or `verify` has findings |\n"
+        "| 2 | the command line is at fault |\n| 130 | interrupted |",
+        f"```text\n{help_of(())}\n```",
+    ]
+    for words in commands():
+        parts += [f"{'#' * (len(words) + 1)} hudi {' '.join(words)}", f"```text\n{help_of(words)}\n```"]
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,112 @@
+"""Pictures of the documentation site's pages in a real browser, and what a reader would miss in them.
+
+    python tools/screenshots.py dist/site dist/screenshots
+
+It needs Playwright and a Chromium on PATH (`chromium`, `google-chrome`), which it names if there is none.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+WIDTHS = (1280, 390)  # a desk and a telephone
+# Pages that are looked at, with what has to be seen there.
+PAGES = {
+    "index.html": "Apache Hudi tables from Python",
+    "tutorial.html": "CommitResult(upsert",
+    "guide/migration.html": "CALL show_commits",
+    "reference/options.html": "hoodie.cleaner.commits.retained",
+    "reference/hudi_timeline.html": "read_incremental",
+    "reference/command-line.html": "hudi compact run",
+    "errors/index.html": "HUDI-E0401",
+    "errors/HUDI-E0401.html": "What to do",
+    "notebooks/first-day.html": "inserted",
+    "notebooks/questions.html": "mean fare",
+    "packages/hudi-timeline.html": "What is in an Apache Hudi table",
+}
+
+
+def browser() -> str:
+    """The path of a Chromium.
+
+    Raises:
+        FileNotFoundError: there is none; says how to have one.
+    """
+    for name in BROWSERS:
+        if found := shutil.which(name):
+            return found
+    raise FileNotFoundError(
+        f"none of {', '.join(BROWSERS)} is on PATH; `apt-get install chromium` brings one"
+    )
+
+
+def faults_of(page: Any, address: str, wanted: str) -> list[str]:
+    """What is wrong with a page that is open: text that is not seen, pictures that are not there, a page too wide."""
+    found = []
+    text = page.locator("article").inner_text()
+    if wanted not in text:
+        found.append(f"{address}: {wanted!r} is not to be seen")
+    wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    if wide > 1:
+        found.append(f"{address}: {wide} pixels too wide for its window")
+    broken = page.evaluate("[...document.images].filter(i => !i.complete || !i.naturalWidth).map(i => i.src)")
+    return [*found, *(f"{address}: the picture {b} is not there" for b in broken)]
+
+
+def take(site: Path, out: Path) -> list[str]:
+    """Take the pictures; gives the faults."""
+    from playwright.sync_api import sync_playwright
+
+    out.mkdir(parents=True, exist_ok=True)
+    found: list[str] = []
+    with sync_playwright() as playwright:
+        # Chromium has no sandbox for root, as in most containers; only files of our own are opened.
+        root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+        chromium = playwright.chromium.launch(executable_path=browser(), args=root)
+        for width in WIDTHS:
+            page = chromium.new_page(viewport={"width": width, "height": 900})
+            page.on("pageerror", partial(_note_script, found))
+            page.on("request", partial(_note_request, site, found))
+            for name, wanted in PAGES.items():
+                page.goto((site / name).resolve().as_uri(), wait_until="load")
+                found += faults_of(page, f"{name} at {width}", wanted)
+                page.screenshot(path=str(out / f"{name.replace('/', '-')[:-5]}-{width}.png"))
+            page.close()
+        chromium.close()
+    return list(dict.fromkeys(found))
+
+
+def _note_script(found: list[str], error: object) -> None:
+    found.append(f"script: {error}")
+
+
+def _note_request(site: Path, found: list[str], request: Any) -> None:
+    """Note requests that leave the site, and those for files that are not there."""
+    parts = urlparse(request.url)
+    if parts.scheme == "file":
+        path = Path(unquote(parts.path))
+        if site.resolve() in path.parents and not path.exists():
+            found.append(f"{path.relative_to(site.resolve())} is not there")
+    elif parts.scheme not in ("data", "blob", "about"):
+        found.append(f"{request.url} is fetched from elsewhere")
+
+
+def main(arguments: list[str]) -> int:
+    site, out = map(Path, arguments)
+    found = take(site, out)
+    print(
+        "\n".join(found)
+        or f"{len(PAGES)} pages at {len(WIDTHS)} widths: nothing is missing; pictures in {out}"
+    )
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
