@@ -353,7 +353,11 @@ def interop_full(session: nox.Session) -> None:
 @nox.session
 def wheels(session: nox.Session) -> None:
     """Each package's wheel, which is built from its sdist, installs into a clean environment and imports alone."""
-    built = _wheels(session)
+    _smoke(session, _wheels(session))
+
+
+def _smoke(session: nox.Session, built: dict[str, Path]) -> None:
+    """Install each wheel with those below it into an empty environment, and import it there."""
     for package in PACKAGES:
         below = PACKAGES[: PACKAGES.index(package)]
         clean = Path(session.create_tmp()) / f"clean-{package}"
@@ -366,6 +370,41 @@ def wheels(session: nox.Session) -> None:
         session.run(*pip, *CONSTRAINTS, *(str(built[p]) for p in below), str(built[package]), *extra,
                     external=True)  # fmt: skip
         session.run(python, "-I", "tools/check_imports.py", package.replace("-", "_"), external=True)
+
+
+# The oldest Linux that the wheels run on: glibc 2.17 of 2012 and later, or what their symbols ask for.
+MANYLINUX = "auto"
+
+
+@nox.session(python=PYTHONS)
+def release(session: nox.Session) -> None:
+    """Sdists, and wheels for the Linux of this machine's processor, as a package index takes them: dist/release.
+
+    Each wheel is built from its sdist, repaired by auditwheel, and installed into an empty environment.  Wheels for
+    another processor are built where one is: the session is the same there.
+    """
+    built = _wheels(session)
+    out = DIST / "release"
+    out.mkdir(parents=True, exist_ok=True)
+    session.install(*CONSTRAINTS, *versions.group("release"))
+    made: dict[str, Path] = {}
+    for package in PACKAGES:
+        wheel = built[package]
+        sdist = next(wheel.parent.glob(f"{package.replace('-', '_')}-*.tar.gz"))
+        shutil.copy2(sdist, out)
+        if wheel.name.endswith("-none-any.whl"):
+            made[package] = Path(shutil.copy2(wheel, out))
+            continue
+        # Repaired apart, to know what it is called.
+        with tempfile.TemporaryDirectory(dir=DIST) as work:
+            session.run(
+                "auditwheel", "repair", "--plat", MANYLINUX, "--wheel-dir", work, str(wheel), silent=True
+            )
+            repaired = next(Path(work).glob("*.whl"))
+            made[package] = Path(shutil.move(repaired, out / repaired.name))
+    session.run("python", "tools/check_release.py", str(out))
+    session.run("twine", "check", "--strict", *(str(p) for p in sorted(out.iterdir())))
+    _smoke(session, made)
 
 
 @nox.session

@@ -11,7 +11,7 @@ from hudi_format import errors as hudi_errors
 from hudi_format.errors import HudiError
 from hudi_timeline.options import registry
 from hudi_timeline.verify.findings import KINDS
-from pages import api, commands, errors, findings, links, options
+from pages import api, commands, errors, extras, findings, links, options
 
 ROOT = Path(__file__).parents[1]
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
@@ -55,6 +55,15 @@ def test_each_command_is_on_its_page():
 
 def test_each_finding_is_on_its_page():
     assert all(f"| `{code}` |" in findings.reference() for code in KINDS)
+
+
+def test_each_extra_has_a_purpose_and_the_packages_above_have_those_below():
+    found = extras.extras()
+    assert set(found) == set(extras.FOR)
+    for name, of in found.items():
+        assert {"hudi-timeline", "hudi-spark"} <= set(of), name
+        assert f"| `{name}` |" in extras.table()
+    assert extras.MARK in (ROOT / "docs" / "install.md").read_text()
 
 
 @pytest.mark.parametrize("package", links.PACKAGES)
@@ -101,7 +110,7 @@ def test_each_page_of_the_site_s_navigation_is_there():
 
 
 _OPTION = re.compile(
-    r"(?<![\w./:-])(?:hoodie\.[a-z]|hudi\.(?:write|read|quarantine|streaming)\.)[\w.]+\w(?![\w{*]|\.[{*])"
+    r"(?<![\w./:-])(?:hoodie\.[a-z]|hudi\.(?:write|read|quarantine|streaming)\.)[\w.]++(?![{*])"
 )
 # They speak of what other releases of Apache Hudi have, too.
 _OF_OTHERS = ("docs/differences.md", "docs/decisions/")
@@ -110,7 +119,7 @@ _NO_OPTIONS = {"hoodie.upsert.paralelism", "hoodie.properties", "hoodie.orders"}
 
 
 def options_in(text):
-    return set(_OPTION.findall(text)) - _NO_OPTIONS
+    return {name.rstrip(".") for name in _OPTION.findall(text)} - _NO_OPTIONS
 
 
 @cache

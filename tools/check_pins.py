@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PIN = re.compile(r"(hudi-\w+)>=(\d+)\.(\d+),<(\d+)\.(\d+)\Z")
+PIN = re.compile(r"(hudi-\w+)(?:\[[\w,-]+\])?>=(\d+)\.(\d+),<(\d+)\.(\d+)\Z")
 
 
 def versions() -> dict[str, tuple[int, int]]:
@@ -27,7 +27,8 @@ def violations() -> list[str]:
     found = []
     for package in current:
         project = tomllib.loads((ROOT / "packages" / package / "pyproject.toml").read_text(encoding="utf-8"))
-        for dependency in project["project"]["dependencies"]:
+        extras = project["project"].get("optional-dependencies", {})
+        for dependency in (*project["project"]["dependencies"], *(d for e in extras.values() for d in e)):
             name = re.match(r"[\w-]+", dependency)
             if name is None or name[0] not in current:
                 continue

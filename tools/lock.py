@@ -21,7 +21,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "requirements"
 PACKAGES = ("hudi-format", "hudi-index", "hudi-timeline", "hudi-spark")
-EXTRAS = ("s3", "sql", "zookeeper")  # of the packages, which sessions install
+EXTRAS = ("s3", "sql", "zookeeper", "pandas", "polars")  # of the packages, which sessions install
 PYTHON = "3.11"  # the oldest; other versions get lines of their own where they differ
 CONSTRAINTS = FOLDER / "ci.txt"
 LOWEST = FOLDER / "lowest.txt"
@@ -66,7 +66,7 @@ def lowest() -> list[str]:
 def lowest_session() -> list[str]:
     """Everything that the session `lowest` installs beside the packages."""
     others = [w for w in group("testing") if re.match(r"[\w-]+", w)[0] not in ("s3fs", "pandas")]  # type: ignore[index]
-    return [*others, *lowest(), "pandas>=2.2,<3", "polars"]
+    return [*others, *lowest()]
 
 
 def wanted() -> dict[Path, list[str]]:

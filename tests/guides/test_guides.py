@@ -27,7 +27,7 @@ _SAME = doctest.OutputChecker()
 _HOW = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 # What each run has others of: instants, file ids, write tokens, sizes, seconds.
 _OWN = (
-    (r"\b20\d{15}\b", "INSTANT"),
+    (r"(?<!\d)20\d{15}(?!\d)", "INSTANT"),
     (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID"),
     (r"_\d+-\d+-\d+_", "_TOKEN_"),
     (r"\b\d+\.\d+ (s|MB)\b", r"N \1"),
@@ -159,7 +159,11 @@ def spark():
     import hudi_spark
 
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.sql.shuffle.partitions", "2").config("spark.sql.session.timeZone", "UTC")
+    builder = (
+        builder.config("spark.sql.shuffle.partitions", "1")
+        .config("spark.default.parallelism", "1")
+        .config("spark.sql.session.timeZone", "UTC")
+    )
     session = hudi_spark.configure(builder).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session

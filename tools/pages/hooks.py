@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from mkdocs.structure.files import File
 
-from pages import api, commands, errors, findings, links, notebooks, options
+from pages import api, commands, errors, extras, findings, links, notebooks, options
 
 
 def generated() -> dict[str, str | bytes]:
@@ -40,4 +40,4 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """A page's text, with links of the site."""
-    return links.of_site(markdown, page.file.src_uri)
+    return links.of_site(markdown.replace(extras.MARK, extras.table()), page.file.src_uri)
