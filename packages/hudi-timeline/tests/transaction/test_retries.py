@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import pytest
 
 from hudi_format.errors import ConcurrentWriterError, InvalidOptionError, WriteConflictError
+from hudi_timeline.options.transaction_config import parse_transaction_options
 from hudi_timeline.options.user_options import with_waiting
 from hudi_timeline.transaction import retries
-from hudi_timeline.transaction.retries import LONGEST_PAUSE_S, Tries, retried, retries_of, waited_for
+from hudi_timeline.transaction.retries import LONGEST_PAUSE_S, Tries, may_retry, retried, waited_for
 
 TWO = {"hoodie.write.num.retries.on.conflict.failures": "2"}
 LOST = WriteConflictError("commit 1 changed the same file groups first")
@@ -119,11 +120,13 @@ def test_a_write_waits_for_one_that_runs_and_no_longer_than_asked(pauses):
 
 def test_arguments_are_options_and_a_number_that_is_none_is_named():
     given = with_waiting({}, 3, 1.5)
-    assert retries_of(given) == 3
+    assert parse_transaction_options(given).conflict_retries == 3
+    assert may_retry(given)
+    assert not may_retry({})
     assert given["hoodie.write.lock.wait_time_ms"] == given["hudi.write.wait_ms"] == "1500"
     with pytest.raises(InvalidOptionError):
         with_waiting({}, -1, None)
     with pytest.raises(InvalidOptionError):
         with_waiting({}, None, -1.0)
     with pytest.raises(InvalidOptionError):
-        retries_of({"hoodie.write.num.retries.on.conflict.failures": "often"})
+        may_retry({"hoodie.write.num.retries.on.conflict.failures": "often"})

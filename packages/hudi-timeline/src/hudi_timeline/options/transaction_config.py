@@ -13,6 +13,7 @@ from hudi_timeline.options.registry import ParsedOptions, canonical
 from hudi_timeline.options.transaction_options import (
     ALLOW_EMPTY_COMMIT,
     CONCURRENCY_MODE,
+    CONFLICT_DETECTION,
     CONFLICT_RETRIES,
     CONFLICT_STRATEGY,
     CONSISTENCY_CHECK,
@@ -92,6 +93,7 @@ class TransactionConfig:
             live one; LAZY and NEVER leave them alone.
         mode: of concurrency; OPTIMISTIC_CONCURRENCY_CONTROL has the policy LAZY, as in Apache Hudi.
         conflict_strategy: the full name of a Java class, or module:Class of Python.
+        detection: of conflicts, by file groups or by keys.
         conflict_retries: how often a write that lost to another one is run again.
         running_wait_ms: how long the policy EAGER waits for a live pending write.
         lock: of the table's lock.
@@ -103,6 +105,7 @@ class TransactionConfig:
     failed_writes: str = value_of(FAILED_WRITES_POLICY)
     mode: str = value_of(CONCURRENCY_MODE)
     conflict_strategy: str = value_of(CONFLICT_STRATEGY)
+    detection: str = value_of(CONFLICT_DETECTION)
     conflict_retries: int = value_of(CONFLICT_RETRIES)
     running_wait_ms: int = value_of(RUNNING_WAIT_MS)
     lock: LockConfig = field(default_factory=LockConfig)

@@ -244,6 +244,8 @@ DURABILITY = ConfigKey(
 SINGLE_WRITER, OPTIMISTIC, NON_BLOCKING = (
     "SINGLE_WRITER", "OPTIMISTIC_CONCURRENCY_CONTROL", "NON_BLOCKING_CONCURRENCY_CONTROL"
 )
+# What two writers are compared by.
+BY_FILE_GROUPS, BY_KEYS = "file_groups", "keys"
 CONCURRENCY_MODE = ConfigKey(
     "hoodie.write.concurrency.mode", choice(SINGLE_WRITER, OPTIMISTIC, NON_BLOCKING), SINGLE_WRITER, since="0.8.0",
     doc="OPTIMISTIC_CONCURRENCY_CONTROL: writers overlap, and the second of two that changed one file group fails; it "
@@ -265,6 +267,11 @@ CONFLICT_STRATEGY = ConfigKey(
 CONFLICT_RETRIES = ConfigKey(
     "hoodie.write.num.retries.on.conflict.failures", whole(0, unit="tries"), "0", since="0.14.0",
     doc="How often a write is run again from its plan on, with a new instant, after it lost to another writer."
+)
+CONFLICT_DETECTION = ConfigKey(
+    "hudi.write.conflict.detection", choice(BY_FILE_GROUPS, BY_KEYS), BY_FILE_GROUPS, since="0.1.0",
+    doc="keys: writers of other keys of one file group both succeed, the second made again on top of the first, and a "
+    "key that two writers add is a conflict; file_groups: as in Apache Hudi."
 )
 RUNNING_WAIT_MS = ConfigKey(
     "hudi.write.wait_ms", whole(0, unit="milliseconds"), "0", since="0.1.0",

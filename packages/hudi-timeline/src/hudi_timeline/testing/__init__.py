@@ -1,4 +1,4 @@
-"""Test support for code on Hudi tables: fault injection, and tables in any state."""
+"""Test support for code on Hudi tables: faults, interleavings, tables in any state."""
 
 from hudi_timeline.testing.faulty_storage import (
     CHANGES,
@@ -18,6 +18,8 @@ from hudi_timeline.testing.faulty_storage import (
     FaultyStorage,
     Kind,
 )
+from hudi_timeline.testing.histories import Follower, Violation, by_key, check, is_serializable
+from hudi_timeline.testing.interleavings import Act, Done, Outcome, SteppedLock, Stuck, shrunk, simulate
 from hudi_timeline.testing.states import TableState, make_state, state_names
 from hudi_timeline.testing.table_builder import TableBuilder
 
@@ -32,14 +34,26 @@ __all__ = [
     "STALE",
     "TEAR",
     "WRITES",
+    "Act",
     "Call",
     "Crash",
+    "Done",
     "Fault",
     "Faults",
     "FaultyStorage",
+    "Follower",
     "Kind",
+    "Outcome",
+    "SteppedLock",
+    "Stuck",
     "TableBuilder",
     "TableState",
+    "Violation",
+    "by_key",
+    "check",
+    "is_serializable",
     "make_state",
+    "shrunk",
+    "simulate",
     "state_names",
 ]

@@ -24,10 +24,12 @@ from hudi_format.merge.record_merger import one_array
 from hudi_format.model import WriteStat
 from hudi_format.parquet.reader import read_table
 from hudi_format.schema.meta_fields import COMMIT_TIME, RECORD_KEY
+from hudi_format.storage.protocol import Storage
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, is_base_file
 from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.options.transaction_options import OPTIMISTIC
+from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.transaction.conflict_strategies import FileGroup
 
@@ -69,13 +71,19 @@ def _noted(extra: Mapping[str, str]) -> str:
 
 
 def complete(
-    error: WriteConflictError, current: Callable[[], TableSnapshot], instant: str, metadata: CommitMetadata
+    error: WriteConflictError,
+    current: Callable[[], TableSnapshot],
+    instant: str,
+    metadata: CommitMetadata,
+    *,
+    every_group: bool = False,
 ) -> None:
     """Add to a conflict what its report says.
 
     Args:
         current: gives the table after the conflict was found.
         instant, metadata: of the write that lost.
+        every_group: keys of all shared file groups are compared, not of a few.
     """
     rival = error.rival
     details = error.details
@@ -86,11 +94,14 @@ def complete(
         now = current()
         details["owner"] = owner_of(now, rival)
         shared = details.get("groups")
-        keys, whole = _shared_keys(now, instant, metadata, rival, shared if isinstance(shared, list) else [])
+        groups = shared if isinstance(shared, list) else []
+        most = len(groups) if every_group else _GROUPS_READ
+        keys, whole = _shared_keys(now, instant, metadata, rival, groups, most)
     except (HudiError, OSError) as e:
         error.add_note(f"The report of the conflict is incomplete: {e}")
         return
-    details["keys"] = keys[:_KEYS_SHOWN]
+    if groups or not details.get("keys"):
+        details["keys"] = keys[:_KEYS_SHOWN]
     # Known to be others: the two do not contradict each other, and the write only has to be made again.
     details["keys_disjoint"] = whole and not keys
     more = []
@@ -106,7 +117,12 @@ def complete(
 
 
 def _shared_keys(
-    now: TableSnapshot, instant: str, metadata: CommitMetadata, rival: str, shared: Sequence[FileGroup]
+    now: TableSnapshot,
+    instant: str,
+    metadata: CommitMetadata,
+    rival: str,
+    shared: Sequence[FileGroup],
+    most: int,
 ) -> tuple[list[str], bool]:
     """Keys that both writes wrote in shared file groups, and whether these are all."""
     there = now.timeline.find(rival)
@@ -115,12 +131,12 @@ def _shared_keys(
     theirs = _by_group(now.commits.get(there))
     ours = _by_group(metadata)
     found: list[str] = []
-    whole = len(shared) <= _GROUPS_READ
-    for group in shared[:_GROUPS_READ]:
+    whole = len(shared) <= most
+    for group in shared[:most]:
         if group not in ours or group not in theirs:
             return found, False
-        mine = written_keys(now, instant, ours[group])
-        other = written_keys(now, rival, theirs[group])
+        mine = written_keys(now.storage, now.config, instant, ours[group])
+        other = written_keys(now.storage, now.config, rival, theirs[group])
         if mine is None or other is None:
             return found, False
         found += pc.filter(mine, pc.is_in(mine, value_set=other)).to_pylist()
@@ -136,18 +152,20 @@ def _by_group(metadata: CommitMetadata) -> dict[FileGroup, list[WriteStat]]:
     return out
 
 
-def written_keys(now: TableSnapshot, instant: str, stats: Sequence[WriteStat]) -> pa.Array | None:
+def written_keys(
+    storage: Storage, config: TableConfig, instant: str, stats: Sequence[WriteStat]
+) -> pa.Array | None:
     """Distinct record keys that a write wrote to files; None where files do not say.
 
     Raises:
         MissingFileError, CorruptFileError, UnsupportedError, StorageError: reading them.
     """
-    if not now.config.populate_meta_fields:
+    if not config.populate_meta_fields:
         return None
     found: list[pa.Array] = []
     for stat in stats:
         if is_base_file(stat.path):
-            rows = read_table(now.storage, stat.path, schema=_META)
+            rows = read_table(storage, stat.path, schema=_META)
             mine = rows.filter(pc.equal(rows.column(COMMIT_TIME), instant))
             found.append(one_array(mine.column(RECORD_KEY)).cast(pa.string()))
             continue
@@ -156,7 +174,7 @@ def written_keys(now: TableSnapshot, instant: str, stats: Sequence[WriteStat]) -
         if log is None:
             return None
         merge = SliceMerge(rule=payload_rule(None), scope=BlockScope(instants=frozenset([instant])))
-        found.append(logged_keys(now.storage, [log], merge, _META))
+        found.append(logged_keys(storage, [log], merge, _META))
     return pc.unique(pa.chunked_array(found, pa.string()))
 
 

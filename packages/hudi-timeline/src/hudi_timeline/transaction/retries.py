@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from hudi_format.errors import ConcurrentWriterError, WriteConflictError
-from hudi_timeline.options.transaction_config import parse_transaction_options
-from hudi_timeline.options.transaction_options import CONFLICT_RETRIES
+from hudi_timeline.options.transaction_config import TransactionConfig, parse_transaction_options
+from hudi_timeline.options.transaction_options import BY_KEYS, CONFLICT_DETECTION, CONFLICT_RETRIES
 
 log = logging.getLogger("hudi")
 
@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 # Two writers that lost to each other are to come back at different times.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 10.0
+# A write that goes on losing to writers of other keys ends as a conflict too.
+MOST_REBASES = 20
 # While another writer runs, its instant is looked for this often.
 _FIRST_LOOK_S, _LONGEST_LOOK_S = 0.02, 1.0
 
@@ -84,6 +86,7 @@ class Tries:
         retries: int,
         *,
         readings: int = 0,
+        rebases: int = 0,
         pause: Callable[[float], None] | None = None,
         draw: Callable[[], float] = random.random,
     ) -> None:
@@ -91,9 +94,11 @@ class Tries:
         retries: how often a write that lost is run again.
         readings: how often rows that were read from the table are read again at once, where it has changed before
             anything was written.
+        rebases: how often a write is made again at once on top of one that wrote other keys of its file groups.
         """
         self._retries = retries
         self._readings = readings
+        self._rebases = rebases
         self._pause = pause
         self._draw = draw
         self.lost: list[str] = []
@@ -110,6 +115,10 @@ class Tries:
             return
         if not is_retryable(error):
             raise error
+        if error.details.get("keys_disjoint") and self._rebases > 0:
+            self._rebases -= 1
+            self.lost.append(error.message)
+            return
         if self._counted >= self._retries:
             if self._counted:
                 error.details["retries"] = self._counted
@@ -127,10 +136,10 @@ class Tries:
 
     def counted(self, result: R) -> R:
         """The result, which says how often it was tried."""
-        if not self._counted:
+        if not self.lost:
             return result
-        said = f"it was written at try {self._counted + 1}; the one before lost: {self.lost[-1]}"
-        return replace(result, retries=self._counted, warnings=(*result.warnings, said))  # type: ignore[type-var]
+        said = f"it was written at try {len(self.lost) + 1}; the one before lost: {self.lost[-1]}"
+        return replace(result, retries=len(self.lost), warnings=(*result.warnings, said))  # type: ignore[type-var]
 
 
 def retried(
@@ -146,7 +155,9 @@ def retried(
     Raises:
         ConcurrentWriterError: of the last try.  OptionError: as of the write.
     """
-    tries = Tries(0 if once else retries_of(options), readings=readings)
+    asked = _asked(options)
+    rebases = MOST_REBASES if asked.detection == BY_KEYS else 0
+    tries = Tries(0 if once else asked.conflict_retries, readings=readings, rebases=rebases)
     while True:
         try:
             return tries.counted(write())
@@ -154,13 +165,19 @@ def retried(
             tries.again(e)
 
 
-def retries_of(options: Mapping[str, str]) -> int:
-    """Number of retries that the options of a write ask for.
+def may_retry(options: Mapping[str, str]) -> bool:
+    """Whether a write of these options may be run again, so that its rows are needed again.
 
     Raises:
         OptionError: as of the write.
     """
-    return parse_transaction_options(options).conflict_retries if CONFLICT_RETRIES in options else 0
+    asked = _asked(options)
+    return asked.conflict_retries > 0 or asked.detection == BY_KEYS
 
 
-__all__ = ["FIRST_PAUSE_S", "LONGEST_PAUSE_S", "Tries", "is_retryable", "retried", "retries_of", "waited_for"]
+def _asked(options: Mapping[str, str]) -> TransactionConfig:
+    named = CONFLICT_RETRIES in options or CONFLICT_DETECTION in options
+    return parse_transaction_options(options) if named else TransactionConfig()
+
+
+__all__ = ["FIRST_PAUSE_S", "LONGEST_PAUSE_S", "Tries", "is_retryable", "may_retry", "retried", "waited_for"]

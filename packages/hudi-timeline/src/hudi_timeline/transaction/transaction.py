@@ -40,7 +40,7 @@ from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, load_snapshot
 from hudi_timeline.metadata_table import mirror, upkeep
 from hudi_timeline.options.transaction_config import EAGER, TransactionConfig
-from hudi_timeline.options.transaction_options import ALLOW_EMPTY_COMMIT
+from hudi_timeline.options.transaction_options import ALLOW_EMPTY_COMMIT, BY_KEYS
 from hudi_timeline.table_config import BACKUP_FILE, OVERWRITE_ROOM, TableConfig
 from hudi_timeline.timeline.active_timeline import is_clustering, list_folder
 from hudi_timeline.timeline.avro_files import empty_replace_request
@@ -422,7 +422,9 @@ class Transaction:
                 return self._commit_locked(metadata, participants, recheck)
         except WriteConflictError as e:
             # Outside of the lock: it reads files of both.
-            conflict_report.complete(e, self.now, self.instant, metadata)
+            conflict_report.complete(
+                e, self.now, self.instant, metadata, every_group=self._options.detection == BY_KEYS
+            )
             raise
 
     def _commit_locked(

@@ -52,6 +52,7 @@ from hudi_timeline.validation.checks import Checks
 from hudi_timeline.validation.precommit import Validator
 from hudi_timeline.writing.engine import Engine
 from hudi_timeline.writing.index_choice import in_commit, in_properties
+from hudi_timeline.writing.key_conflicts import KeyCheck, refuse_unknown
 from hudi_timeline.writing.keys import advice
 from hudi_timeline.writing.latest_slices import LatestSlices, rows_of
 from hudi_timeline.writing.null_elements import about_null_elements
@@ -170,6 +171,7 @@ def execute(
         if plan is not None:
             aside = QuarantineWriter.of(plan, engine)
             understood(plan)
+            refuse_unknown(plan)
             callback = callback_of(config.callback)
     if plan is None:
         return CommitResult("", "", config.operation, storage.uri)
@@ -307,12 +309,13 @@ def _finish(
         with phases("quarantine"):
             run.aside.store(transaction, table.name)
     with phases("commit"), run.switching(transaction):
+        keys = KeyCheck.of(plan, transaction, stats)
         metadata = transaction.commit(
             stats, replaced=gone, schema_text=schema, extra=extra, even_if_empty=run.aside.rows > 0,
             participants=in_properties(
                 plan.index_to_record, table, asked_archive=plan.asked_archive, bucket=plan.bucket
             ),
-            recheck=recheck(plan, transaction.instant, stats),
+            recheck=recheck(plan, transaction.instant, stats, keys),
         )  # fmt: skip
     if not transaction.committed:  # empty, and hoodie.allow.empty.commit=false
         return _nothing(run, tuple(transaction.warnings))

@@ -25,6 +25,7 @@ from hudi_timeline.transaction.write_basis import Basis, Changes
 from hudi_timeline.writing.bucket_index import refuse_second_groups
 from hudi_timeline.writing.engine import Engine
 from hudi_timeline.writing.index_choice import in_commit, index_to_record, recorded_index
+from hudi_timeline.writing.key_conflicts import KeyCheck
 from hudi_timeline.writing.write_plan import APPEND, Plan, plan_for, prepare_task, write_action
 
 # Rows are only added: what another writer has added to the schema meanwhile has no value in them.
@@ -101,19 +102,22 @@ class Replanner:
 
 
 def recheck(
-    plan: Plan, instant: str, stats: Sequence[WriteStat] = ()
+    plan: Plan, instant: str, stats: Sequence[WriteStat] = (), keys: KeyCheck | None = None
 ) -> Callable[[Rivals], Mapping[str, str]]:
     """Checks under the lock against concurrently completed commits.
 
     Args:
         instant: of the write.
         stats: of its files.
+        keys: what its keys are compared by.
     """
 
     def look(rivals: Rivals) -> Mapping[str, str]:
         if plan.bucket is not None:
             others = [(i.time, c.stats) for i, c in rivals.commits.items()]
             refuse_second_groups(plan.bucket, stats, others, table=plan.storage.uri, instant=instant)
+        if keys is not None:
+            keys.check(rivals.commits, rivals.config)
         newest_first = [c.extra for c in rivals.commits.values()][::-1]
         recorded = recorded_index(rivals.config.properties, newest_first)
         within = recorded in KINDS and recorded not in GLOBAL_KINDS

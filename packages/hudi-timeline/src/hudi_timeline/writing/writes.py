@@ -27,7 +27,7 @@ from hudi_timeline.options import parse_write_options
 from hudi_timeline.options.table_options import SCHEMA_MODE
 from hudi_timeline.options.write_options import OPERATION, PARTITIONS_TO_DELETE
 from hudi_timeline.reading.scan import Scan
-from hudi_timeline.transaction.retries import retried, retries_of
+from hudi_timeline.transaction.retries import may_retry, retried
 from hudi_timeline.transaction.write_basis import Basis
 from hudi_timeline.validation.precommit import Validator
 from hudi_timeline.writing.local_engine import LocalEngine, StoredRowsEngine
@@ -64,7 +64,7 @@ def write(
         dry_run: nothing is written; the result says what would be.
     """
     rows = None if data is None else as_reader(data, lambda: _known_schema(storage, commits))
-    if isinstance(rows, pa.RecordBatchReader) and not dry_run and retries_of(options):
+    if isinstance(rows, pa.RecordBatchReader) and not dry_run and may_retry(options):
         rows = _held(rows, options)
     guessed = types_are_guessed(data)
 

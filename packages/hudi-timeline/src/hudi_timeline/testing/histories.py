@@ -1,0 +1,148 @@
+"""Whether what several writers left is right: some serial order of their calls explains it.
+
+The order has to keep what was observed: an actor's calls follow each other, and a call that ended before another one
+began comes before it.  A call that raised had no effect; one of a process that was killed may have had it or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hudi_format.schema.meta_fields import COMMIT_TIME, RECORD_KEY
+from hudi_timeline.table import HudiTable
+from hudi_timeline.testing.interleavings import Done, Outcome, Rows
+
+_SHOWN = 20
+
+
+class Violation(AssertionError):
+    """An invariant that does not hold; the text has the seed and the calls."""
+
+
+def check(
+    outcome: Outcome, rows_of: Callable[[HudiTable], Rows], initial: Mapping[Any, Any] | None = None
+) -> None:
+    """Check an outcome: serializable, each key once, nothing dangling.
+
+    Args:
+        rows_of: the table's rows by key, as the acts' effects have them; see `by_key`.
+        initial: these rows before the acts.
+
+    Raises:
+        Violation: which of it does not hold.
+    """
+    table = outcome.table()
+    try:
+        found = rows_of(table)
+    except AssertionError as e:
+        raise _violation(outcome, str(e)) from e
+    if not is_serializable(outcome.done, dict(initial or {}), found):
+        raise _violation(outcome, f"no serial order of the calls gives {_short(found)}")
+    findings = [f for f in table.verify(deep=True) if f.severity == "error"]
+    if findings:
+        raise _violation(outcome, f"verify says {'; '.join(map(str, findings[:3]))}")
+
+
+def by_key(*columns: str, key: str = RECORD_KEY) -> Callable[[HudiTable], Rows]:
+    """Reader of a table's rows: the given columns by key.
+
+    Raises:
+        Violation: by the reader, for a key that is there twice.
+    """
+
+    def read(table: HudiTable) -> Rows:
+        there = table.read([key, *columns]).to_arrow().to_pylist()
+        rows = {r[key]: tuple(r[c] for c in columns) for r in there}
+        if len(rows) != len(there):
+            twice = sorted({r[key] for r in there if sum(o[key] == r[key] for o in there) > 1})
+            raise Violation(f"keys are there more than once: {_short(twice)}")
+        return rows
+
+    return read
+
+
+def is_serializable(done: Sequence[Done], initial: Rows, found: Rows) -> bool:
+    """Whether some serial order of the calls that had an effect leads from `initial` to `found`.
+
+    Reference implementation: all orders are tried that keep what was observed.
+    """
+    acts = [d for d in done if d.error is None or not d.is_certain]
+    before = {
+        n: {m for m, other in enumerate(acts) if m != n and _precedes(other, act)}
+        for n, act in enumerate(acts)
+    }
+    seen: set[tuple[frozenset[int], str]] = set()
+
+    def reaches(rows: Rows, past: frozenset[int]) -> bool:
+        if len(past) == len(acts):
+            return rows == found
+        state = (past, repr(sorted(rows.items(), key=repr)))
+        if state in seen:
+            return False
+        seen.add(state)
+        for n, act in enumerate(acts):
+            if n in past or not before[n] <= past:
+                continue
+            if reaches(act.act.effect(dict(rows)), past | {n}):
+                return True
+            if not act.is_certain and reaches(rows, past | {n}):
+                return True
+        return False
+
+    return reaches(initial, frozenset())
+
+
+def _precedes(first: Done, second: Done) -> bool:
+    return first.ended < second.began or (first.actor == second.actor and first.ended <= second.began)
+
+
+@dataclass
+class Follower:
+    """An incremental reader, whose `poll` is the call of an act at any time.
+
+    Attributes:
+        order: as of `HudiTable.read_incremental`.
+        seen: keys with the commit that wrote them, in the order in which they arrived.
+    """
+
+    order: str = "stable"
+    checkpoint: str = "000"
+    seen: list[tuple[str, str]] = field(default_factory=list)
+
+    def poll(self, table: HudiTable) -> None:
+        """Read what is new."""
+        scan = table.read_incremental(self.checkpoint, columns=[RECORD_KEY, COMMIT_TIME], order=self.order)
+        rows = scan.to_arrow()
+        self.checkpoint = scan.checkpoint
+        self.seen += zip(rows.column(0).to_pylist(), rows.column(1).to_pylist(), strict=True)
+
+    def check(self, outcome: Outcome) -> None:
+        """Check that each change arrived once; of tables from which nothing is deleted.
+
+        Raises:
+            Violation: a change that arrived twice, or a row of the table that never did.
+        """
+        self.poll(outcome.table())
+        twice = sorted({change for change in self.seen if self.seen.count(change) > 1})
+        if twice:
+            raise _violation(outcome, f"changes arrived more than once: {_short(twice)}")
+        rows = outcome.table().read([RECORD_KEY, COMMIT_TIME]).to_arrow()
+        there = set(zip(rows.column(0).to_pylist(), rows.column(1).to_pylist(), strict=True))
+        missed = sorted(there - set(self.seen))
+        if missed:
+            raise _violation(outcome, f"changes never arrived: {_short(missed)}")
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 300 else f"{text[:300]}..."
+
+
+def _violation(outcome: Outcome, why: str) -> Violation:
+    calls = "; ".join(map(str, outcome.done[:_SHOWN]))
+    return Violation(f"seed {outcome.seed}: {why}. Calls: {calls}. Switches: {list(outcome.switches)}")
+
+
+__all__ = ["Follower", "Violation", "by_key", "check", "is_serializable"]

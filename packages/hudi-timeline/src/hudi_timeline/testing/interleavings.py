@@ -1,0 +1,395 @@
+"""Interleavings of writers, chosen by a seed: real operations that take turns.
+
+    outcome = simulate(7, make, {"ingest": [Act(lambda t: t.upsert(a))], "backfill": [Act(lambda t: t.upsert(b))]})
+    outcome.table().read()                                   # as they left it
+    simulate(7, make, actors, switches=outcome.switches)     # the same interleaving again
+
+Each actor is a thread with its calls one after the other; one of them runs at a time, until it comes to a call of the
+store, or waits for the table's lock, where the seed may give the turn to another.  So the order in which writers come
+to their steps is decided by the seed alone.  Faults may strike an actor, and end it as a killed process ends.
+Whether the outcome is right, `hudi_timeline.testing.histories` says.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+from unittest import mock
+
+from hudi_format.errors import HudiError, LockError
+from hudi_format.storage.open import open_storage
+from hudi_format.storage.protocol import Storage
+from hudi_timeline.options.transaction_options import CONCURRENCY_MODE, LOCK_PROVIDER, OPTIMISTIC
+from hudi_timeline.table import HudiTable
+from hudi_timeline.testing.faulty_storage import Crash, Fault, Faults
+from hudi_timeline.transaction import retries
+
+T = TypeVar("T")
+
+Rows = dict[Any, Any]
+"""A table's content in a model: what is kept of a row, by its key."""
+
+# How likely the turn is given away at a step; which of them, the seed says.
+_RESTLESS = (0.02, 0.1, 0.3)
+# A turn that nobody takes for so long is an error of the kit, or a call that never ends.
+_STUCK_S = 60.0
+
+
+def unchanged(rows: Rows) -> Rows:
+    """Effect of a call that changes no row, such as a table service."""
+    return rows
+
+
+@dataclass(frozen=True)
+class Act:
+    """One call of an actor.
+
+    Attributes:
+        call: gets the actor's table; an error of it means that the call had no effect.
+        effect: what it means: the rows after it, of those before it.
+        name: for messages.
+    """
+
+    call: Callable[[HudiTable], object]
+    effect: Callable[[Rows], Rows] = unchanged
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Done:
+    """An act that was called.
+
+    Attributes:
+        began, ended: steps at which it did.
+        error: what it raised; None for nothing.
+        result: what it gave.
+    """
+
+    actor: str
+    act: Act
+    began: int
+    ended: int
+    error: BaseException | None = None
+    result: object = None
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether it is known if the act had an effect; of a process that was killed it is not."""
+        return not isinstance(self.error, Crash)
+
+    def __str__(self) -> str:
+        end = "" if self.error is None else f": {type(self.error).__name__}"
+        return f"{self.actor} {self.act.name or 'act'} [{self.began}-{self.ended}]{end}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Outcome of a simulation.
+
+    Attributes:
+        seed: that chose it.
+        storage: the table's, without the simulation.
+        done: the acts, in the order in which they ended.
+        switches: where the turn was given to whom: (step, actor); they repeat the interleaving.
+        steps: number of steps.
+    """
+
+    seed: int
+    storage: Storage
+    done: tuple[Done, ...] = ()
+    switches: tuple[tuple[int, str], ...] = ()
+    steps: int = 0
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def table(self) -> HudiTable:
+        """The table as the actors left it."""
+        return HudiTable.open(self.storage, options=self.options)
+
+
+class Stuck(AssertionError):
+    """A simulation in which nobody can go on: all wait for locks, or a call never ends."""
+
+
+class _Turns:
+    """Whose turn it is; threads other than the actors' pass freely."""
+
+    def __init__(self, seed: int, names: Sequence[str], switches: Sequence[tuple[int, str]] | None) -> None:
+        self._random = random.Random(seed)
+        self._restless = self._random.choice(_RESTLESS)
+        self._given = None if switches is None else dict(switches)
+        self._changed = threading.Condition()
+        self._actor_of: dict[int, str] = {}
+        self._live = list(names)
+        self._blocked: set[str] = set()
+        self._over = ""
+        self.steps = 0
+        self.turn = self._another(None)
+        self.switches: list[tuple[int, str]] = [(0, self.turn)]
+
+    def enter(self, name: str) -> None:
+        """Begin of an actor's thread."""
+        with self._changed:
+            self._actor_of[threading.get_ident()] = name
+            self._wait(name)
+
+    def step(self) -> None:
+        """Place where the turn may be given to another."""
+        me = self._actor_of.get(threading.get_ident())
+        if me is None:
+            return
+        with self._changed:
+            self.steps += 1
+            if self._gives_away():
+                self._give(self._another(me))
+            self._wait(me)
+
+    def wait_for(self, free: Callable[[], bool]) -> None:
+        """Give the turn away until something is free."""
+        me = self._actor_of.get(threading.get_ident())
+        if me is None:
+            return
+        with self._changed:
+            while not free():
+                self.steps += 1
+                self._blocked.add(me)
+                self._give(self._another(me))
+                self._wait(me)
+
+    def freed(self) -> None:
+        """Something that was waited for is free."""
+        with self._changed:
+            self._blocked.clear()
+
+    def leave(self) -> None:
+        """End of an actor's thread."""
+        with self._changed:
+            me = self._actor_of.pop(threading.get_ident())
+            self._live.remove(me)
+            self._blocked.discard(me)
+            if self._live:
+                self.steps += 1
+                self._give(self._another(me))
+
+    def _gives_away(self) -> bool:
+        if self._given is not None:
+            return self.steps in self._given
+        return self._random.random() < self._restless
+
+    def _another(self, me: str | None) -> str:
+        ready = [n for n in self._live if n not in self._blocked and n != me]
+        if self._given is not None and self._given.get(self.steps) in ready:
+            return self._given[self.steps]
+        if not ready:
+            if me in self._live and me is not None and me not in self._blocked:
+                return me
+            self._over = "all actors wait for a lock"
+            self._changed.notify_all()
+            raise Stuck(self._over)
+        return ready[0] if self._given is not None else self._random.choice(ready)
+
+    def _give(self, name: str) -> None:
+        if name != self.turn:
+            self.switches.append((self.steps, name))
+        self.turn = name
+        self._changed.notify_all()
+
+    def _wait(self, me: str) -> None:
+        while self.turn != me:
+            if self._over:
+                raise Stuck(self._over)
+            if not self._changed.wait(_STUCK_S):
+                self._over = f"{self.turn} has had the turn for {_STUCK_S:.0f} s"
+                self._changed.notify_all()
+
+
+# The simulation of a table, by its URI, and who holds its lock.
+_simulated: dict[str, _Turns] = {}
+_holders: dict[str, SteppedLock] = {}
+
+
+class SteppedLock:
+    """The lock of a simulated table; whoever waits for it gives the turn away."""
+
+    def __init__(self, uri: str, options: Mapping[str, str]) -> None:
+        self._uri = uri
+
+    @property
+    def name(self) -> str:
+        return f"simulated lock of {self._uri}"
+
+    def try_acquire(self) -> bool:
+        turns = _simulated.get(self._uri)
+        if turns is not None:
+            turns.step()
+            turns.wait_for(lambda: self._uri not in _holders)
+        return _holders.setdefault(self._uri, self) is self
+
+    def verify(self) -> None:
+        if _holders.get(self._uri) is not self:
+            raise LockError(f"the lock is not held: {self.name}", table=self._uri)
+
+    def release(self) -> None:
+        if _holders.get(self._uri) is self:
+            del _holders[self._uri]
+            turns = _simulated.get(self._uri)
+            if turns is not None:
+                turns.freed()
+
+    def holder(self) -> str:
+        return "another actor" if self._uri in _holders else ""
+
+
+OPTIONS: Mapping[str, str] = {
+    CONCURRENCY_MODE: OPTIMISTIC,
+    LOCK_PROVIDER: f"{__name__}:SteppedLock",
+    "hudi.progress": "false",
+}
+"""Options of the actors' tables, below those that are given."""
+
+
+class _Stepping(Faults):
+    """Faults of an actor, each of whose calls is a step."""
+
+    def __init__(self, turns: _Turns, faults: Sequence[Fault]) -> None:
+        super().__init__(*faults)
+        self._turns = turns
+
+    def strike(self, operation: str, path: str, act: Callable[[], T], tear: Callable[[float], None]) -> T:
+        self._turns.step()
+        return super().strike(operation, path, act, tear)
+
+
+def simulate(
+    seed: int,
+    make: Callable[[Storage], object],
+    actors: Mapping[str, Sequence[Act]],
+    *,
+    options: Mapping[str, str] | None = None,
+    faults: Mapping[str, Sequence[Fault]] | None = None,
+    switches: Sequence[tuple[int, str]] | None = None,
+) -> Outcome:
+    """Run the actors' acts side by side on a table of their own, in memory.
+
+    Args:
+        seed: chooses the interleaving.
+        make: makes the table in the storage.
+        actors: acts by actor, which are called one after the other.
+        options: for all calls; without them several writers with the policy LAZY, and a lock of the simulation.
+        faults: what strikes an actor's calls of the store; after a crash its other acts are not called.
+        switches: of an earlier outcome, or a part of them, instead of those that the seed chooses.
+
+    Raises:
+        Stuck: nobody can go on.
+    """
+    storage = open_storage(f"memory://simulated-{uuid.uuid4().hex}/t")
+    given = {**OPTIONS, **(options or {})}
+    make(storage)
+    turns = _Turns(seed, sorted(actors), switches)
+    done: list[Done] = []
+    failed: list[BaseException] = []
+
+    def run(name: str) -> None:
+        try:
+            turns.enter(name)
+            mine = _Stepping(turns, (faults or {}).get(name, ()))
+            with mine.process():
+                wrapped = mine.wrap(storage)
+                for act in actors[name]:
+                    ended = _called(act, name, wrapped, given, turns)
+                    done.append(ended)
+                    if isinstance(ended.error, Crash):
+                        raise ended.error
+        except BaseException as e:  # noqa: BLE001  handed to the caller, who alone can fail the test
+            failed.append(e)
+        finally:
+            try:
+                turns.leave()
+            except Stuck as e:
+                failed.append(e)
+
+    _simulated[storage.uri] = turns
+    threads = [
+        threading.Thread(target=run, args=(n,), name=f"actor-{n}", daemon=True) for n in sorted(actors)
+    ]
+    try:
+        with ExitStack() as changed:
+            changed.enter_context(
+                mock.patch.object(retries, "FIRST_PAUSE_S", 0.0)
+            )  # nobody goes on meanwhile
+            for known in _known_once():
+                changed.enter_context(mock.patch.object(known, "lock", nullcontext()))
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+    finally:
+        _simulated.pop(storage.uri, None)
+        _holders.pop(storage.uri, None)
+    for error in failed:
+        raise error
+    return Outcome(seed, storage, tuple(done), tuple(turns.switches), turns.steps, given)
+
+
+def _known_once() -> list[Any]:
+    """Cached properties with a lock of their class.
+
+    Up to Python 3.11 one that calls the store keeps other actors from the same property of other objects: who has the
+    turn would wait for one who waits for it.
+    """
+    modules = [m for name, m in list(sys.modules.items()) if name.startswith("hudi_")]
+    classes = {c for m in modules for c in vars(m).values() if isinstance(c, type)}
+    found = [p for c in classes for p in vars(c).values() if isinstance(p, cached_property)]
+    return [p for p in found if hasattr(p, "lock")]
+
+
+def _called(act: Act, name: str, storage: Storage, options: Mapping[str, str], turns: _Turns) -> Done:
+    began = turns.steps
+    try:
+        result = act.call(HudiTable.open(storage, options=options))
+    except (HudiError, Crash) as e:
+        return Done(name, act, began, turns.steps, error=e)
+    return Done(name, act, began, turns.steps, result=result)
+
+
+def shrunk(
+    switches: Sequence[tuple[int, str]], fails: Callable[[Sequence[tuple[int, str]]], bool]
+) -> tuple[tuple[int, str], ...]:
+    """The fewest switches found with which a simulation still fails.
+
+    Args:
+        fails: runs it with the given ones, and says whether it failed.
+    """
+    left = list(switches)
+    size = len(left) // 2
+    while size:
+        at, before = 0, len(left)
+        while at < len(left):
+            fewer = left[:at] + left[at + size :]
+            if fails(fewer):
+                left = fewer
+            else:
+                at += size
+        if size > 1 or len(left) == before:
+            size //= 2
+    return tuple(left)
+
+
+__all__ = [
+    "OPTIONS",
+    "Act",
+    "Done",
+    "Outcome",
+    "Rows",
+    "SteppedLock",
+    "Stuck",
+    "shrunk",
+    "simulate",
+    "unchanged",
+]

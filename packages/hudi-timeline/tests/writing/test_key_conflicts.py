@@ -1,0 +1,168 @@
+"""Detection of conflicts by record key: other keys never collide, one new key never becomes two rows."""
+
+import shutil
+
+import pyarrow as pa
+import pytest
+from rival_writers import GLOBAL, Between, make, rows, state
+
+from hudi_format.errors import UnsupportedError, WriteConflictError
+from hudi_timeline import HudiTable
+from hudi_timeline.writing import key_conflicts
+
+BEFORE, DURING = "before the instant", "while it writes"
+OCC = {
+    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+    "hoodie.parquet.small.file.limit": "0",
+}
+KEYS = {**OCC, "hudi.write.conflict.detection": "keys"}
+RETRY = {"hoodie.write.num.retries.on.conflict.failures": "1"}
+
+pytestmark = pytest.mark.req("NEW-16", "CC-17")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    path = tmp_path_factory.mktemp("made") / "t"
+    make(str(path)).upsert(rows("bx", "cx", v=1, ts=1))
+    return path
+
+
+@pytest.fixture
+def path(made, tmp_path):
+    shutil.copytree(made, tmp_path / "t")
+    return str(tmp_path / "t")
+
+
+def beside(path, monkeypatch, *keys, options=OCC, operation="upsert"):
+    def rival(table):
+        getattr(HudiTable.open(table), operation)(rows(*keys, ts=5, v=5), options=options)
+
+    return Between(monkeypatch, path, rival, DURING)
+
+
+def values(path):
+    found = HudiTable.open(path).read(["id", "p", "v"], meta_columns=False).to_arrow().to_pylist()
+    return sorted((r["id"] + r["p"], r["v"]) for r in found)
+
+
+def test_writers_of_other_keys_of_one_file_group_both_succeed(path, monkeypatch):
+    between = beside(path, monkeypatch, "ax")
+    result = HudiTable.open(path).upsert(rows("bx", ts=9, v=9), options=KEYS)
+    assert between.refused is None
+    assert "no key was written by both" in " ".join(result.warnings)
+    assert values(path) == [("ax", 5), ("bx", 9), ("by", 1), ("cq", 1), ("cx", 1)]
+    assert HudiTable.open(path).verify(deep=True) == []
+
+
+def test_by_file_groups_they_are_a_conflict(path, monkeypatch):
+    beside(path, monkeypatch, "ax")
+    with pytest.raises(WriteConflictError):
+        HudiTable.open(path).upsert(rows("bx", ts=9), options=OCC)
+
+
+def test_writers_of_the_same_key_are_a_conflict_and_a_retry_comes_after(path, monkeypatch):
+    between = beside(path, monkeypatch, "ax", "bx")
+    with pytest.raises(WriteConflictError) as e:
+        HudiTable.open(path).upsert(rows("bx", ts=9), options=KEYS)
+    assert e.value.keys == ("b",)
+    assert state(path) == between.state
+    beside(path, monkeypatch, "ax", "bx")
+    assert HudiTable.open(path).upsert(rows("bx", ts=9, v=9), options={**KEYS, **RETRY}).retries == 1
+    assert ("bx", 9) in values(path)
+
+
+@pytest.mark.parametrize("rival", ["upsert", "insert", "bulk_insert", "insert_overwrite"])
+def test_a_key_that_two_writers_add_is_one_row(path, monkeypatch, rival):
+    between = beside(path, monkeypatch, "nx", operation=rival)
+    ours = rows("nx", "mx", ts=9, v=9)
+    if rival != "insert_overwrite":
+        with pytest.raises(WriteConflictError) as e:
+            HudiTable.open(path).upsert(ours, options=KEYS)
+        assert e.value.keys == ("n",)
+        assert e.value.retry_safe
+        assert state(path) == between.state
+        beside(path, monkeypatch, "ox", operation=rival)
+    HudiTable.open(path).upsert(ours, options={**KEYS, **RETRY})
+    assert [v for v in values(path) if v[0] in ("nx", "mx")] == [("mx", 9), ("nx", 9)]
+    assert HudiTable.open(path).verify(deep=True) == []
+
+
+def test_without_it_there_are_two_rows_as_in_apache_hudi(path, monkeypatch):
+    beside(path, monkeypatch, "nx")
+    HudiTable.open(path).upsert(rows("nx", ts=9, v=9), options=OCC)
+    assert [v for v in values(path) if v[0] == "nx"] == [("nx", 5), ("nx", 9)]
+
+
+@pytest.mark.parametrize("operation", ["insert", "bulk_insert"])
+def test_what_would_be_added_again_is_not_run_again(path, monkeypatch, operation):
+    between = beside(path, monkeypatch, "nx")
+    with pytest.raises(WriteConflictError) as e:
+        getattr(HudiTable.open(path), operation)(rows("nx", ts=9), options={**KEYS, **RETRY})
+    assert not e.value.retry_safe
+    assert "upsert" in e.value.remedy
+    assert state(path) == between.state
+
+
+def test_an_insert_that_drops_known_keys_is_run_again(path, monkeypatch):
+    beside(path, monkeypatch, "nx")
+    drop = {"hoodie.datasource.insert.dup.policy": "drop"}
+    HudiTable.open(path).insert(rows("nx", "mx", ts=9, v=9), options={**KEYS, **RETRY, **drop})
+    assert [v for v in values(path) if v[0] in ("nx", "mx")] == [("mx", 9), ("nx", 5)]
+
+
+@pytest.mark.parametrize("index", [{}, GLOBAL])
+def test_one_key_in_two_partitions_is_a_conflict_of_a_global_index_only(tmp_path, monkeypatch, index):
+    path = str(tmp_path / "t")
+    make(path, **index)
+    beside(path, monkeypatch, "ny", options={**OCC, **index})
+    if not index:
+        HudiTable.open(path).upsert(rows("nx", ts=9, v=9), options=KEYS)
+        return
+    with pytest.raises(WriteConflictError) as e:
+        HudiTable.open(path).upsert(rows("nx", ts=9, v=9), options={**KEYS, **index})
+    assert e.value.keys == ("n",)
+
+
+def test_of_merge_on_read_tables_the_logs_are_compared(tmp_path, monkeypatch):
+    path = str(tmp_path / "t")
+    table = HudiTable.create(
+        path, rows("ax"), name="t", table_type="MERGE_ON_READ", record_keys="id", partition_fields="p",
+        ordering_fields="ts",
+    )  # fmt: skip
+    table.insert(rows("ax", "bx", "cx", v=1, ts=1))
+    beside(path, monkeypatch, "ax")
+    HudiTable.open(path).upsert(rows("bx", ts=9, v=9), options=KEYS)
+    assert values(path) == [("ax", 5), ("bx", 9), ("cx", 1)]
+    beside(path, monkeypatch, "ax")
+    with pytest.raises(WriteConflictError) as e:
+        HudiTable.open(path).upsert(rows("ax", ts=9), options=KEYS)
+    assert e.value.keys == ("a",)
+
+
+def test_files_are_read_once_and_before_the_lock(path, monkeypatch):
+    read = []
+    written = key_conflicts.written_keys
+    monkeypatch.setattr(
+        key_conflicts, "written_keys",
+        lambda storage, config, instant, stats: (read.append(instant), written(storage, config, instant, stats))[1],
+    )  # fmt: skip
+    between = beside(path, monkeypatch, "rx")
+    result = HudiTable.open(path).upsert(rows("sx", ts=9), options=KEYS)
+    assert between.ran
+    assert len(read) == 2
+    assert read[1] == result.instant
+    read.clear()
+    HudiTable.open(path).upsert(rows("qx", ts=9), options=KEYS)  # alone
+    assert read == []
+
+
+def test_tables_whose_files_hold_no_keys_are_refused(tmp_path):
+    options = {"hoodie.populate.meta.fields": "false"}
+    path = str(tmp_path / "t")
+    table = HudiTable.create(
+        path, pa.table({"id": ["a"], "v": [1]}), name="t", record_keys="id", options=options
+    )
+    with pytest.raises(UnsupportedError, match="meta columns"):
+        table.bulk_insert(pa.table({"id": ["a"], "v": [1]}), options={**KEYS, **options})
+    assert table.timeline.completed_writes() == ()
