@@ -95,13 +95,6 @@ CASES = [
     ("pending restore", "pending restore", {}, {f".hoodie/{T}.restore.requested": b"x"}, "write"),
     ("restore inflight", "pending restore", {}, {f".hoodie/{T}.restore.inflight": b""}, "write"),
     (
-        "pending log compaction",
-        "pending log compaction",
-        {},
-        {f".hoodie/{T}.logcompaction.inflight": b""},
-        "write",
-    ),
-    (
         "pending clustering",
         "pending clustering",
         {},

@@ -43,6 +43,7 @@ __all__ = [
     "enable",
     "enabled",
     "last_commit",
+    "log_compact",
 ]
 
 # Python workers import this package for their own part of it, and are started often.
@@ -86,5 +87,6 @@ __getattr__, __dir__ = at_first_use(
         "enable": "session",
         "enabled": "session",
         "last_commit": "writing.writer",
+        "log_compact": "writing.compaction",
     },
 )

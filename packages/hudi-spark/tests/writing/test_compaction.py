@@ -48,6 +48,27 @@ def test_a_session_plans_and_executes(spark, path):
     assert HudiTable.open(path).verify(deep=True) == []
 
 
+def test_a_session_and_a_write_merge_log_blocks(spark, path):
+    table = HudiTable.open(path)
+    for ts in (3, 4):
+        table.upsert([{"id": "a0", "city": "a", "ts": ts}], options=SWITCHED_OFF)
+    before = content(path)
+    two = {"hoodie.log.compaction.blocks.threshold": "2"}
+    assert len(hudi_spark.log_compact(spark, path, dry_run=True, options=two).plan.operations) == 1
+    done = hudi_spark.log_compact(spark, path, options=two)
+    (stat,) = done.write_stats[done.scheduled]
+    assert (stat.partition, stat.num_writes) == ("a", 2)
+    assert content(path) == before
+    frame = spark.createDataFrame([("b0", "b", 3)], "id string, city string, ts long")
+    inline = {**SWITCHED_OFF, **two, "hoodie.log.compaction.inline": "true"}
+    frame.write.format("hudi").options(**inline).mode("append").save(path)
+    assert [c["operation"] for c in HudiTable.open(path).inspect.commits().to_pylist()].count(
+        "LOG_COMPACT"
+    ) == 2
+    assert ("b0", 3) in [r[:2] for r in content(path)]
+    assert HudiTable.open(path).verify(deep=True) == []
+
+
 def test_a_write_on_spark_compacts_on_its_workers(spark, path):
     frame = spark.createDataFrame([("a0", "a", 3)], "id string, city string, ts long")
     frame.write.format("hudi").option("hoodie.compact.inline.max.delta.commits", "3").mode("append").save(

@@ -19,7 +19,7 @@ from hudi_timeline.options.transaction_options import METADATA_ENABLE
 from hudi_timeline.table_config import META_FOLDER, PROPERTIES_FILE, TableConfig, load
 from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
 from hudi_timeline.timeline.commit_metadata import CommitMetadata, read_commit
-from hudi_timeline.timeline.instant import LOG_COMPACTION, RESTORE, Instant
+from hudi_timeline.timeline.instant import RESTORE, Instant
 
 READ = "read"
 WRITE = "write"
@@ -147,11 +147,6 @@ def _pending_restore(facts: TableFeatures) -> str:
     return f"a restore that is not finished ({pending[0].time})" if pending else ""
 
 
-def _pending_log_compaction(facts: TableFeatures) -> str:
-    pending = facts.timeline.pending(LOG_COMPACTION)
-    return f"a log compaction that is not finished ({pending[0].time})" if pending else ""
-
-
 def _pending_clustering(facts: TableFeatures) -> str:
     for instant in facts.timeline.pending_writes():
         if is_clustering(facts.storage, facts.timeline, instant):
@@ -245,12 +240,6 @@ GATE: tuple[Entry, ...] = (
         (WRITE,),
         _pending_restore,
         "finish the restore with Apache Hudi (run the same restore again), then write.",
-    ),
-    Entry(
-        "pending log compaction",
-        (WRITE,),
-        _pending_log_compaction,
-        "run the log compaction with Apache Hudi, or roll it back there, then write.",
     ),
     Entry(
         "pending clustering",

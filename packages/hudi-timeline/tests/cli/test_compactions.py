@@ -104,3 +104,20 @@ def test_status_says_what_waits_and_a_plan_is_repaired(hudi, logged):
     assert ran("repair", path, instant)["plan"] == "repaired"
     assert ran("run", path, instant)["executed"] == [instant]
     assert ran("status", path)["slices"] == 0
+
+
+def test_log_blocks_are_merged_from_a_shell(hudi, logged):
+    path, two = logged.uri, ("--option", "hoodie.log.compaction.blocks.threshold=2")
+    logged.commit("third", logged.log("third", {"a": 11}))
+
+    def ran(*arguments):
+        code, out, error = hudi("compact", "log", *arguments, "-o", "json")
+        assert code == 0, error
+        return json.loads(out)
+
+    assert ran(path, "--dry-run", *two)["planned"] == [f"p0/{logged.group(1)}"]
+    planned = ran(path, "--schedule-only", *two)["scheduled"]
+    done = ran(path, planned)
+    assert (done["executed"], done["records"], done["deletes"]) == ([planned], 1, 0)
+    assert ran(path)["skipped"] == "no file slice has 5 log blocks"
+    assert hudi("compact", "log", path, "1", "--schedule-only")[0] == 2

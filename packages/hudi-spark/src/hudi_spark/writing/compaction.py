@@ -1,4 +1,4 @@
-"""Compaction by a Spark session: the driver plans, the workers merge file slices."""
+"""Compaction and log compaction by a Spark session: the driver plans, the workers merge."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hudi_spark.runtime.python_workers import in_workers
 from hudi_spark.writing.write_tasks import STATUS_DDL, CompactSlices, statuses
 from hudi_timeline import HudiTable
 from hudi_timeline.services.compaction.compaction import CompactionResult
-from hudi_timeline.services.compaction.slice_tasks import CompactionTask
+from hudi_timeline.services.compaction.slice_tasks import Task
 from hudi_timeline.timeline.action_metadata import CompactionPlan
 
 
@@ -47,7 +47,32 @@ def compact(
     )  # fmt: skip
 
 
-def run_on_spark(spark: SparkSession, tasks: Sequence[CompactionTask]) -> list[WriteStat | None]:
+def log_compact(
+    spark: SparkSession,
+    path: str,
+    *,
+    mode: str = "schedule_and_execute",
+    instant: str | None = None,
+    dry_run: bool = False,
+    options: Mapping[str, str] | None = None,
+) -> CompactionResult:
+    """Merge log blocks on the executors of a session; see `hudi_timeline.HudiTable.log_compact`.
+
+    Args:
+        options: of the call; the session's `hoodie.*` settings are added below them.
+
+    Raises:
+        HudiError: as `hudi_timeline.HudiTable.log_compact`.
+    """
+    given = merged(session_options(spark), dict(options or {}))
+    storage = open_storage(table_path(spark, path, what="log_compact"), options=given)
+    return HudiTable.open(storage).log_compact(
+        mode=mode, instant=instant, dry_run=dry_run,
+        options=without_hadoop_options(given), run=partial(run_on_spark, spark),
+    )  # fmt: skip
+
+
+def run_on_spark(spark: SparkSession, tasks: Sequence[Task]) -> list[WriteStat | None]:
     """Run compaction tasks in Spark's Python workers, a partition each, the largest first.
 
     Raises:
@@ -65,4 +90,4 @@ def run_on_spark(spark: SparkSession, tasks: Sequence[CompactionTask]) -> list[W
     return [*statuses(run_job(spark, collect, "hudi: compaction", settle=True))]
 
 
-__all__ = ["compact", "run_on_spark"]
+__all__ = ["compact", "log_compact", "run_on_spark"]

@@ -63,7 +63,7 @@ from hudi_spark.writing.write_tasks import (
 )
 from hudi_timeline.progress import AUTO, OFF
 from hudi_timeline.reading.scan import Scan
-from hudi_timeline.services.compaction.slice_tasks import CompactionTask
+from hudi_timeline.services.compaction.slice_tasks import Task
 from hudi_timeline.validation.row_rules import Screening
 from hudi_timeline.writing.engine import DATA, PrepareTask
 from hudi_timeline.writing.local_engine import LocalEngine
@@ -406,7 +406,7 @@ class SparkEngine:
             return setting(self._spark, ARROW_ROWS, BATCH_ROWS)
         return nullcontext()
 
-    def compact(self, tasks: Sequence[CompactionTask]) -> list[WriteStat | None]:
+    def compact(self, tasks: Sequence[Task]) -> list[WriteStat | None]:
         return run_on_spark(self._spark, tasks)
 
     def release(self, frame: SparkFrame | None) -> None:

@@ -36,7 +36,7 @@ from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_index.bucket import new_bucket_file_id
 from hudi_spark.writing.key_columns import refused_field
-from hudi_timeline.services.compaction.slice_tasks import CompactionTask, run_task
+from hudi_timeline.services.compaction.slice_tasks import Task, run_task
 from hudi_timeline.writing.bulk_insert import write_stream
 from hudi_timeline.writing.engine import PrepareTask
 from hudi_timeline.writing.local_engine import check_ordering
@@ -205,7 +205,7 @@ class WriteStream:
 class CompactSlices:
     """Worker that compacts file slices; rows are numbers of tasks."""
 
-    tasks: tuple[CompactionTask, ...]
+    tasks: tuple[Task, ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

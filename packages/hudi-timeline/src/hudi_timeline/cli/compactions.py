@@ -1,4 +1,4 @@
-"""Commands of compaction: status; schedule, run, unschedule, repair, validate, show plans.
+"""Commands of compaction: status; schedule, run, unschedule, repair, validate, show; log.
 
 --dry-run says what they would do.
 """
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 compactions = typer.Typer(
     no_args_is_help=True, help="Compaction of merge-on-read tables.", rich_markup_mode=None
 )
+BOTH_MODES = "schedule_and_execute"
 Plan = Annotated[str, typer.Argument(help="The plan's instant time.", metavar="INSTANT")]
 
 
@@ -100,7 +101,7 @@ def run(
 ) -> None:
     """Execute pending compactions, then plan one and execute it."""
     table = open_table(path, storage, option)
-    mode = "execute" if pending or instant is not None else "schedule_and_execute"
+    mode = "execute" if pending or instant is not None else BOTH_MODES
     result = table.compact(mode=mode, instant=instant, dry_run=dry_run)
     planned, skipped = list(result.plan.operations), result.skipped
     if dry_run and mode != "execute":  # what is pending is executed first
@@ -114,6 +115,51 @@ def run(
         "bytes": sum(s.file_size_in_bytes for s in stats),
         "planned": [f"{o.partition or '.'}/{o.file_id}" for o in planned],
         "skipped": skipped,
+        "warnings": list(result.warnings),
+    }
+    show_facts(facts, output)
+
+
+@compactions.command("log")
+def log(
+    path: Path,
+    instant: Annotated[
+        str | None,
+        typer.Argument(
+            help="The plan to execute; without it all pending ones, and one that is made now.",
+            metavar="INSTANT",
+            show_default=False,
+        ),
+    ] = None,
+    schedule_only: Annotated[
+        bool, typer.Option("--schedule-only", help="Only plan; another call or program executes it.")
+    ] = False,
+    pending: Annotated[
+        bool, typer.Option("--pending", help="Only what is pending: plan nothing new.")
+    ] = False,
+    dry_run: DryRun = False,
+    option: Options = None,
+    output: Output = Format.table,
+    storage: StorageOptions = None,
+) -> None:
+    """Merge the log blocks of slices that have many into one each.
+
+    How many is hoodie.log.compaction.blocks.threshold.
+    """
+    if schedule_only and (pending or instant is not None):
+        raise typer.BadParameter("--schedule-only plans; --pending and INSTANT say what to execute")
+    mode = "schedule" if schedule_only else "execute" if pending or instant is not None else BOTH_MODES
+    result = open_table(path, storage, option).log_compact(mode=mode, instant=instant, dry_run=dry_run)
+    stats = [s for of in result.write_stats.values() for s in of]
+    facts = {
+        "scheduled": result.scheduled,
+        "executed": list(result.executed),
+        "log files": len(stats),
+        "records": sum(s.num_writes for s in stats),
+        "deletes": sum(s.num_deletes for s in stats),
+        "bytes": sum(s.file_size_in_bytes for s in stats),
+        "planned": [f"{o.partition or '.'}/{o.file_id}" for o in result.plan.operations],
+        "skipped": result.skipped,
         "warnings": list(result.warnings),
     }
     show_facts(facts, output)

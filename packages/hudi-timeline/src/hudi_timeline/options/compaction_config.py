@@ -10,7 +10,7 @@ from hudi_format.errors import ConflictingOptionError, UnsupportedError
 from hudi_format.parquet.layout import ParquetConfig
 from hudi_timeline.options import file_options as file
 from hudi_timeline.options import service_options as service
-from hudi_timeline.options import table_options as table
+from hudi_timeline.options import table_options
 from hudi_timeline.options.config_key import given_value, keys_of, value_of
 from hudi_timeline.options.registry import ParsedOptions, canonical
 from hudi_timeline.options.service_options import (
@@ -56,12 +56,16 @@ class CompactionConfig:
     log_file_count: int = value_of(service.COMPACTION_LOG_FILE_COUNT)
     target_partitions: int = value_of(service.COMPACTION_TARGET_PARTITIONS)
     partition_regex: str | None = given_value(COMPACTION_PARTITION_REGEX)
+    log_compact_inline: bool | None = given_value(service.LOG_COMPACT_INLINE)
+    log_compact_blocks: int = value_of(service.LOG_COMPACT_BLOCKS)
+    log_block_format: str | None = given_value(file.LOG_BLOCK_FORMAT)
+    log_block_bytes: int = value_of(file.LOG_BLOCK_BYTES)
     fail_writes: bool = value_of(service.FAIL_ON_SERVICES)
     memory: int | None = given_value(service.COMPACTION_MEMORY)
-    merge: str | None = given_value(table.MERGE)
-    merge_memory: int | None = given_value(table.MEMORY_MAX)
-    spill_path: str = value_of(table.SPILL_PATH, otherwise="")
-    spill_compress: bool = value_of(table.SPILL_COMPRESS)
+    merge: str | None = given_value(table_options.MERGE)
+    merge_memory: int | None = given_value(table_options.MEMORY_MAX)
+    spill_path: str = value_of(table_options.SPILL_PATH, otherwise="")
+    spill_compress: bool = value_of(table_options.SPILL_COMPRESS)
     codec: str = value_of(file.CODEC)
     row_group_bytes: int = value_of(file.PARQUET_BLOCK_BYTES)
     page_bytes: int = value_of(file.PARQUET_PAGE_BYTES)
@@ -151,11 +155,31 @@ def compaction_config(given: ParsedOptions) -> CompactionConfig:
     return config
 
 
-def refuse_without_logs(config: CompactionConfig, table_type: str | None, *, table: str) -> None:
-    """Raise UnsupportedError where a write to a copy-on-write table is to compact it."""
-    if (table_type or "").upper() == "MERGE_ON_READ" or not (config.inline or config.schedule_inline):
+def refuse_without_logs(
+    config: CompactionConfig, table_type: str | None, *, table: str, merge: str | None = None
+) -> None:
+    """Raise UnsupportedError where a write is to compact a table that it cannot compact so.
+
+    Args:
+        merge: the table's own merge of the user's, if it has one.
+    """
+    if config.log_compact_inline and (merge or config.merge):
+        raise UnsupportedError(
+            f"{service.LOG_COMPACT_INLINE}=true, and a merge of the user's ({table_options.MERGE}) meets the base row "
+            "record by record",
+            table=table,
+            remedy="leave it out: compactions merge such logs.",
+            option=service.LOG_COMPACT_INLINE,
+            value="true",
+        )
+    asked = (
+        (config.inline, service.COMPACT_INLINE),
+        (config.schedule_inline, service.COMPACT_SCHEDULE_INLINE),
+        (config.log_compact_inline, service.LOG_COMPACT_INLINE),
+    )
+    option = next((key for wanted, key in asked if wanted), None)
+    if (table_type or "").upper() == "MERGE_ON_READ" or option is None:
         return
-    option = service.COMPACT_INLINE if config.inline else service.COMPACT_SCHEDULE_INLINE
     raise UnsupportedError(
         f"{option}=true requests compaction, and a copy-on-write table has no log files",
         table=table,

@@ -180,6 +180,14 @@ COMPACTION_PARTITION_REGEX = ConfigKey(
     doc="PartitionRegexBasedCompactionStrategy takes partitions whose whole path matches.",
     alternatives=("hoodie.compaction.partition.path.regex.pattern",)
 )
+LOG_COMPACT_INLINE = ConfigKey(
+    "hoodie.log.compaction.inline", BOOLEAN, "false", since="0.13.0",
+    doc="A write to a merge-on-read table merges the log blocks of file slices that have many, into one block each."
+)
+LOG_COMPACT_BLOCKS = ConfigKey(
+    "hoodie.log.compaction.blocks.threshold", whole(1, unit="blocks"), "5", since="0.13.0",
+    doc="A log compaction takes file slices with as many log blocks."
+)
 COMPACTION_MEMORY = ConfigKey(
     "hoodie.memory.compaction.max.size", whole(1, unit="bytes"),
     doc="Bytes that the log records of the slices being compacted may take; beyond it they go to disk."

@@ -192,8 +192,6 @@ UNSUPPORTED = (
     ),
     refused_if_true("hoodie.clustering.schedule.inline", "clustering", _SERVICE),
     refused_if_true("hoodie.layout.optimize.enable", "sorting by a space-filling curve", _SERVICE, since="0.10.0"),
-    refused_if_true("hoodie.log.compaction.enable", "log compaction", _NO_LOGS, since="0.14.0"),
-    refused_if_true("hoodie.log.compaction.inline", "log compaction", _NO_LOGS, since="0.13.0"),
     refused_if_true(
         "hoodie.clean.async", "asynchronous cleaning", _SERVICE, alternatives=("hoodie.clean.async.enabled",)
     ),

@@ -45,6 +45,7 @@ from hudi_timeline.reading.snapshot_query import (
     ruled_out,
 )
 from hudi_timeline.table_config import TableConfig
+from hudi_timeline.timeline.instant import LOG_COMPACTION
 
 
 def merged_schema(config: TableConfig, table: pa.Schema) -> pa.Schema:
@@ -100,7 +101,10 @@ def slice_merge(snapshot: TableSnapshot, merge: str | None = None) -> SliceMerge
     else:
         scope = BlockScope(
             visible=snapshot.visible(),
-            inflight=frozenset(i.time for i in snapshot.timeline.pending_writes()),
+            inflight=frozenset(
+                i.time
+                for i in (*snapshot.timeline.pending_writes(), *snapshot.timeline.pending(LOG_COMPACTION))
+            ),
             latest=snapshot.as_of or "",
         )
     key_spec = None if config.populate_meta_fields else metadata_config.key_spec(config)

@@ -1,4 +1,4 @@
-"""Inline table services after a commit: cleaning, archival, then compaction.
+"""Inline table services after a commit: cleaning, archival, compaction, log compaction.
 
 The write is completed and visible by then, so cleaning or archival that fails makes a warning, and the next commit
 tries again.  A compaction that fails makes the call fail, as in Apache Hudi, unless the options say otherwise; where
@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from hudi_format.errors import ConcurrentWriterError, HudiError
+from hudi_format.errors import ConcurrentWriterError, HudiError, WriteConflictError
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.compaction_config import CompactionConfig
@@ -21,7 +21,7 @@ from hudi_timeline.services import metadata_services
 from hudi_timeline.services.archival import archive
 from hudi_timeline.services.archive_planner import wants_archive
 from hudi_timeline.services.cleaning import clean, wants_clean
-from hudi_timeline.services.compaction import compaction
+from hudi_timeline.services.compaction import compaction, log_compaction
 from hudi_timeline.services.compaction.compaction import begun_elsewhere, clock_of
 from hudi_timeline.services.compaction.compaction_planner import is_due
 from hudi_timeline.services.compaction.slice_tasks import Runner
@@ -39,7 +39,7 @@ class AfterCommit:
     Attributes:
         warnings: what went wrong, one sentence each.
         timeline: with the commit, as they found it; None where none was looked at.
-        compacted: instants of the compactions that were completed, oldest first.
+        compacted: instants of the compactions and log compactions that were completed.
     """
 
     warnings: tuple[str, ...] = ()
@@ -68,6 +68,8 @@ def run(
         context = ServiceContext(storage, options)
         if context.table.table_type == "MERGE_ON_READ":
             compacted = _compact(context, config.compaction, warnings, runner)
+            if config.compaction.log_compact_inline:
+                compacted += _log_compact(context, config.compaction, runner)
             warnings += context.warnings
     except ConcurrentWriterError as e:
         warnings.append(f"the compaction after the write is left to another process: {e}")
@@ -115,6 +117,18 @@ def _compact(
             )
             done += result.executed
     return done
+
+
+def _log_compact(context: ServiceContext, config: CompactionConfig, runner: Runner | None) -> list[str]:
+    """Merge log blocks; returns the instants of completed log compactions.
+
+    What a write that came between takes back is planned again after the next commit.
+    """
+    try:
+        return list(log_compaction.log_compact(context, config, run=runner).executed)
+    except WriteConflictError as e:
+        context.warnings.append(f"no log blocks were merged: {e.message}")
+        return []
 
 
 def _clean_and_archive(storage: Storage, config: ServiceConfig, options: TransactionConfig) -> AfterCommit:

@@ -20,7 +20,7 @@ from hudi_timeline.timeline.action_metadata import RollbackPlan
 from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
 from hudi_timeline.timeline.instant import ROLLBACK, WRITE_ACTIONS, Instant
 from hudi_timeline.transaction import rollback_executor
-from hudi_timeline.transaction.rollback_guard import refuse_alive, refuse_needed
+from hudi_timeline.transaction.rollback_guard import dead_log_compactions, refuse_alive, refuse_needed
 from hudi_timeline.transaction.rollback_plan import check_plan, make_rollback_plan, read_plan, target_of
 
 log = logging.getLogger("hudi")
@@ -107,9 +107,13 @@ def rollback(
 def _targets(context: ServiceContext, timeline: Timeline, instant: str | None) -> list[Instant]:
     storage = context.storage
     if instant is None:
+        beating = heartbeat.list_instants(storage)
         return [
-            i for i in reversed(timeline.pending_writes())
-            if not is_clustering(storage, timeline, i) and not context.is_alive(i)
+            *dead_log_compactions(storage, timeline, context.options, beating),
+            *(
+                i for i in reversed(timeline.pending_writes())
+                if not is_clustering(storage, timeline, i) and not context.is_alive(i)
+            ),
         ]  # fmt: skip
     found = [i for i in timeline.instants if i.time == instant]
     found.sort(key=lambda i: i.action not in WRITE_ACTIONS)

@@ -369,11 +369,21 @@ class CompactionOperation:
 
 
 @dataclass(frozen=True, slots=True)
+class CompactionStrategy:
+    """Class of Apache Hudi that executes a plan; a plan of a compaction names none."""
+
+    class_name: str = _text("compactorClassName")
+    params: Mapping[str, str] = _map("strategyParams", _TEXT)
+    version: int = _long("version", 1)
+
+
+@dataclass(frozen=True, slots=True)
 class CompactionPlan:
     """Plan of a compaction or log compaction."""
 
     operations: tuple[CompactionOperation, ...] = _records("operations", CompactionOperation)
     extra: Mapping[str, str] = _map("extraMetadata", _TEXT)
+    strategy: CompactionStrategy | None = field(default=None, metadata=_one("strategy", CompactionStrategy))
     preserve_meta_columns: bool = _flag("preserveHoodieMetadata")
     missing_partitions: tuple[str, ...] = _texts("missingSchedulePartitions")
     version: int = _long("version", 1)

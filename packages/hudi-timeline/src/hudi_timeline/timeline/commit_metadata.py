@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 SCHEMA_KEY = "schema"
 COMPACT = "COMPACT"
 """Operation of the commit that a compaction makes."""
+LOG_COMPACT = "LOG_COMPACT"
+"""Operation of the delta commit that a log compaction makes."""
 _T = TypeVar("_T")
 
 

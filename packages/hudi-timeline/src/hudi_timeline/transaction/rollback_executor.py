@@ -70,8 +70,6 @@ _POOL_SIZE = 16
 ROLLBACK_TOKEN = "1-0-1"
 """Write token of log files that hold command blocks, as in Apache Hudi's."""
 
-_COMPACTIONS = (COMPACTION, LOG_COMPACTION)
-
 
 def rollback_instant(
     snapshot: TableSnapshot,
@@ -83,7 +81,8 @@ def rollback_instant(
     """Roll back a write; returns the rollback's instant time.
 
     A rollback of the same write that was begun and not finished is finished under its own time.  A compaction that is
-    inflight goes back to its plan, which stays requested.
+    inflight goes back to its plan, which stays requested; a log compaction goes with its plan, which is of no use once
+    its slices were written to, as in Apache Hudi.
 
     Args:
         snapshot: loaded under the lock.
@@ -117,10 +116,11 @@ def rollback_instant(
 
 def refuse_kind(storage: Storage, instant: Instant) -> None:
     """Raise UnsupportedError for an instant that is not a write."""
-    if instant.action in WRITE_ACTIONS or (instant.action in _COMPACTIONS and instant.state == INFLIGHT):
+    undone = {*WRITE_ACTIONS, LOG_COMPACTION}
+    if instant.action in undone or (instant.action == COMPACTION and instant.state == INFLIGHT):
         return
     remedy = "`hudi timeline` lists the writes."
-    if instant.action in _COMPACTIONS:
+    if instant.action == COMPACTION:
         remedy = "nothing was done by it yet: run it, or unschedule it (hudi-cli: compaction unschedule)."
     raise UnsupportedError(
         f"a write or an inflight compaction can be rolled back, not {instant}",
@@ -272,7 +272,7 @@ def execute(snapshot: TableSnapshot, rollback: str, plan: RollbackPlan) -> Insta
     check_plan(plan)
     _create_if_absent(storage, instant_path(config, rollback, ROLLBACK, INFLIGHT), b"")
     target = target_of(plan)
-    undone = undo(storage, plan, rollback, keep_request=target.action in _COMPACTIONS)
+    undone = undo(storage, plan, rollback, keep_request=target.action == COMPACTION)
     logs = undone.log_names
     for marker in markers.list_markers(storage, rollback) if undone.commands else ():
         logs.setdefault(marker.partition, set()).add(marker.file_name)  # also those of a run that died

@@ -6,7 +6,7 @@ Source: validateSavepointRollbacks and validateRollbackCommitSequence of Apache 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from hudi_format.errors import ConcurrentWriterError, MissingFileError, OptionError, UnsupportedError
 from hudi_format.file_names import parse_base_file, parse_log_file
@@ -22,6 +22,7 @@ from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.timeline.instant import (
     COMPACTION,
+    INFLIGHT,
     LOG_COMPACTION,
     RESTORE,
     SAVEPOINT,
@@ -59,6 +60,27 @@ def refuse_alive(storage: Storage, pending: Instant, config: TransactionConfig) 
             host=owner.host if owner else "",
             pid=owner.pid if owner else 0,
         )
+
+
+def dead_log_compactions(
+    storage: Storage, timeline: Timeline, config: TransactionConfig, beating: Collection[str]
+) -> tuple[Instant, ...]:
+    """Log compactions that were begun here and whose process is dead, newest first.
+
+    One of Apache Hudi has no heartbeat: whether it is dead nobody can tell.
+
+    Args:
+        beating: instants with a heartbeat, of a process that is alive or dead.
+    """
+    return tuple(
+        i
+        for i in reversed(timeline.pending(LOG_COMPACTION))
+        if i.state == INFLIGHT
+        and i.time in beating
+        and not heartbeat.liveness(
+            storage, i.time, config.heartbeat_interval_ms, config.heartbeat_misses, now=time.time
+        ).alive
+    )
 
 
 def refuse_needed(snapshot: TableSnapshot, instant: Instant, *, rollback: str = "") -> None:

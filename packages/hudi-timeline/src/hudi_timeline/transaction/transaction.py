@@ -63,6 +63,7 @@ from hudi_timeline.transaction import (
     orphans,
     overwrite,
     rollback_executor,
+    rollback_guard,
     schema_rebase,
 )
 from hudi_timeline.transaction.conflict_strategies import strategy_of
@@ -168,7 +169,7 @@ def _begin(
             snapshot.commits.get(newest)  # one that cannot be read stops the write before it begins
         dead: list[Instant] = []
         if options.failed_writes == EAGER:
-            dead = _dead_writes(snapshot, options)
+            dead = _dead_writes(snapshot, options, beating)
         no_metadata_table = not listed.has(metadata_config.FOLDER)
         snapshot, warning = upkeep.settle(snapshot, options.metadata_enable, is_gone=no_metadata_table)
         if options.failed_writes == EAGER:
@@ -185,13 +186,18 @@ def _begin(
     return transaction
 
 
-def _dead_writes(snapshot: TableSnapshot, options: TransactionConfig) -> list[Instant]:
-    """Pending writes to roll back, newest first.
+def _dead_writes(
+    snapshot: TableSnapshot, options: TransactionConfig, beating: Sequence[str]
+) -> list[Instant]:
+    """Pending writes to roll back, newest first, after log compactions.
+
+    Args:
+        beating: instants with a heartbeat, of a writer that is alive or dead.
 
     Raises:
         ConcurrentWriterError: the writer of one of them is alive.
     """
-    dead = []
+    dead = list(rollback_guard.dead_log_compactions(snapshot.storage, snapshot.timeline, options, beating))
     for pending in reversed(snapshot.timeline.pending_writes()):
         if is_clustering(snapshot.storage, snapshot.timeline, pending):
             continue

@@ -23,7 +23,7 @@ from hudi_timeline.writing.tasks import ProfileRow, Routing, WriteContext
 
 if TYPE_CHECKING:
     from hudi_timeline.reading.scan import Scan
-    from hudi_timeline.services.compaction.slice_tasks import CompactionTask
+    from hudi_timeline.services.compaction.slice_tasks import Task
     from hudi_timeline.validation.row_rules import Screened, Screening
     from hudi_timeline.validation.sql_validators import Queries
 
@@ -177,7 +177,7 @@ class Engine(Protocol[D, F]):
         """
         ...
 
-    def compact(self, tasks: Sequence[CompactionTask]) -> list[WriteStat | None]:
+    def compact(self, tasks: Sequence[Task]) -> list[WriteStat | None]:
         """Run tasks of a compaction; the results are in any order.
 
         Raises:

@@ -36,7 +36,7 @@ from hudi_index.hashing.java import crc32
 from hudi_index.lookup import LoggedFiles, LookupCount, LookupTask
 from hudi_index.tagging import check_files, rows_by_code, tag_rows
 from hudi_timeline.reading.scan import Scan
-from hudi_timeline.services.compaction.slice_tasks import CompactionTask, run_on_threads
+from hudi_timeline.services.compaction.slice_tasks import Task, run_on_threads
 from hudi_timeline.validation.row_rules import LocalScreened, Screening
 from hudi_timeline.validation.sql_validators import Queries, duck_queries
 from hudi_timeline.writing.bucket_shuffle import buckets_of, pieces_of
@@ -274,7 +274,7 @@ class LocalEngine:
         with ThreadPoolExecutor(self.parallelism) as pool:
             return write_stream(context, batches(), TaskToken(), pool)
 
-    def compact(self, tasks: Sequence[CompactionTask]) -> list[WriteStat | None]:
+    def compact(self, tasks: Sequence[Task]) -> list[WriteStat | None]:
         return run_on_threads(tasks, self.parallelism)
 
     def release(self, frame: LocalFrame | None) -> None:

@@ -201,7 +201,10 @@ def plan_for(
         if table is None:
             raise NotAHudiTableError("the table to delete from does not exist", table=storage.uri)
     old = None if recreate else table
-    refuse_without_logs(config.services.compaction, (old or config).table_type, table=storage.uri)
+    refuse_without_logs(
+        config.services.compaction, (old or config).table_type,
+        table=storage.uri, merge=None if old is None else old.properties.get(MERGE),
+    )  # fmt: skip
     if old is None:
         snapshot = None
     else:

@@ -175,12 +175,13 @@ def _commit(context: ServiceContext, begun: _Begun, stats: Sequence[WriteStat]) 
             storage.create(path, content)
         except (FileExistsError, StorageError):
             # A store may report a failure after it has done the work.
-            if not _holds(context, path, content):
+            if not holds(context, path, content):
                 raise
         flush(storage, [path], written=False)
 
 
-def _holds(context: ServiceContext, path: str, content: bytes) -> bool:
+def holds(context: ServiceContext, path: str, content: bytes) -> bool:
+    """Whether a file has this content, after its creation was reported as failed."""
     try:
         return context.storage.read(path) == content
     except (FileNotFoundError, StorageError):

@@ -12,7 +12,7 @@ Source: ScheduleCompactionActionExecutor and BaseHoodieCompactionPlanGenerator o
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -45,9 +45,11 @@ from hudi_timeline.timeline.instant import (
     COMMIT,
     COMPACTION,
     DELTA_COMMIT,
+    INFLIGHT,
     LOG_COMPACTION,
     REQUESTED,
     Instant,
+    gone_since,
     parse_instant,
 )
 from hudi_timeline.transaction.conflict_resolution import clustered_groups
@@ -112,29 +114,52 @@ def seconds_since(instant: str, now: datetime) -> float:
 
 
 def open_writes(storage: Storage, timeline: Timeline) -> list[Instant]:
-    """Pending writes that a plan must not overtake, oldest first; clusterings append nothing."""
+    """Pending writes that a plan must not overtake, oldest first.
+
+    Clusterings append nothing, nor do log compactions that nobody has begun.
+    """
     return [
-        i for i in timeline.pending_writes() if not is_clustering(storage, timeline, i)
-    ] + list(timeline.pending(LOG_COMPACTION))  # fmt: skip
+        *(i for i in timeline.pending_writes() if not is_clustering(storage, timeline, i)),
+        *(i for i in timeline.pending(LOG_COMPACTION) if i.state == INFLIGHT),
+    ]
 
 
-def reserved_groups(snapshot: TableSnapshot) -> frozenset[Group]:
-    """File groups in pending compactions, log compactions and clusterings.
+def reserved_groups(snapshot: TableSnapshot, *, without: str = "") -> frozenset[Group]:
+    """File groups in pending compactions and clusterings, and in begun log compactions.
+
+    One that was not begun is overtaken, and withdrawn by whoever comes to execute it.
+
+    Args:
+        without: the instant of a log compaction that does not count.
 
     Raises:
         CorruptFileError, MissingFileError: a plan that cannot be read.
     """
     storage, timeline = snapshot.storage, snapshot.timeline
     groups = set(pending_compactions(snapshot))
-    for instant in timeline.pending(LOG_COMPACTION):
-        path = instant.path_in(REQUESTED)
-        plan = read_record(storage, "HoodieCompactionPlan", path, instant.time)
-        for operation in plan.get("operations") or ():
-            groups.add((operation.get("partitionPath") or "", operation.get("fileId") or ""))
+    begun = (i for i in timeline.pending(LOG_COMPACTION) if i.state == INFLIGHT and i.time != without)
+    groups |= planned_groups(storage, begun)
     for instant in timeline.pending_writes():
         if is_clustering(storage, timeline, instant):
             groups |= clustered_groups(storage, instant)
     return frozenset(groups)
+
+
+def planned_groups(storage: Storage, compactions: Iterable[Instant]) -> set[Group]:
+    """File groups in the plans of compactions or log compactions.
+
+    Raises:
+        CorruptFileError, MissingFileError: a plan that cannot be read.
+    """
+    groups = set()
+    for instant in compactions:
+        try:
+            plan = read_record(storage, "HoodieCompactionPlan", instant.path_in(REQUESTED), instant.time)
+        except FileNotFoundError:
+            raise gone_since(instant, storage.uri) from None
+        for operation in plan.get("operations") or ():
+            groups.add((operation.get("partitionPath") or "", operation.get("fileId") or ""))
+    return groups
 
 
 def make_compaction_plan(

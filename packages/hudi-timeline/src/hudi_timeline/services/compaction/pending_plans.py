@@ -55,22 +55,23 @@ class PendingPlan:
         return self.instant.time
 
 
-def find_pending(timeline: Timeline, time: str, *, table: str) -> Instant:
-    """The pending compaction of a time.
+def find_pending(timeline: Timeline, time: str, *, table: str, action: str = COMPACTION) -> Instant:
+    """The pending compaction of a time, or the log compaction where that is the action.
 
     Raises:
         InstantNotFoundError: there is none.
     """
-    pending = timeline.pending(COMPACTION)
+    pending = timeline.pending(action)
+    what = "compaction" if action == COMPACTION else "log compaction"
     for instant in pending:
         if instant.time == time:
             return instant
     there = ", ".join(i.time for i in pending) or "none"
     raise InstantNotFoundError(
-        f"no compaction {time} is pending",
+        f"no {what} {time} is pending",
         table=table,
         instant=time,
-        remedy=f"pending compactions: {there}.",
+        remedy=f"pending {what}s: {there}.",
     )
 
 
@@ -126,7 +127,7 @@ def read_pending(storage: Storage, instant: Instant) -> PendingPlan:
     """
     path = instant.path_in(REQUESTED)
     try:
-        data, plan = read_whole(storage, path, lambda b: (b, parse_action(COMPACTION, REQUESTED, b)))
+        data, plan = read_whole(storage, path, lambda b: (b, parse_action(instant.action, REQUESTED, b)))
         assert isinstance(plan, CompactionPlan)
         return PendingPlan(instant, _checked(plan, instant.time), data)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Compaction tasks: one file slice each, and the worker that executes them.
+"""Compaction tasks, into base files or into one log block: a slice each, and their worker.
 
 A task holds all that its worker may know: the same worker runs on threads and in Spark's Python workers.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -17,7 +17,11 @@ import pyarrow as pa
 from hudi_format.arrow.spill import DEFAULT_BYTES, MemoryLimit
 from hudi_format.errors import ConflictingOptionError, HudiError, UnsupportedError
 from hudi_format.file_slice.compacted_file import SliceCompaction, compact_slice
+from hudi_format.file_slice.compacted_log import LogCompaction, compact_log
+from hudi_format.file_slice.reader import SliceMerge
 from hudi_format.file_slice.writer import FileSpec
+from hudi_format.log.corruption import CommittedRange
+from hudi_format.log.encoder import block_type
 from hudi_format.merge.user_merger import MERGE, parse_merge
 from hudi_format.model import FileSlice, WriteStat
 from hudi_format.partition_metadata import write_if_absent
@@ -33,7 +37,7 @@ from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.compaction_config import CompactionConfig
 from hudi_timeline.reading.merged_query import merged_schema, slice_merge
 from hudi_timeline.timeline.active_timeline import SCHEMA_NEUTRAL
-from hudi_timeline.timeline.instant import COMPACTION, INFLIGHT, instant_path
+from hudi_timeline.timeline.instant import COMPACTION, INFLIGHT, LOG_COMPACTION, instant_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +70,67 @@ class CompactionTask:
     def of_attempt(self, attempt: int) -> CompactionTask:
         """The task with another attempt in the new file's name."""
         spec = self.compaction.spec
-        partition, stage, _ = spec.write_token.split("-")
-        token = f"{partition}-{stage}-{attempt}"
+        token = _of_attempt(spec.write_token, attempt)
         return replace(self, compaction=replace(self.compaction, spec=replace(spec, write_token=token)))
 
 
-def run_task(task: CompactionTask) -> WriteStat | None:
-    """Write the new base file of a slice; None where no row is left and there was no file.
+@dataclass(frozen=True, slots=True)
+class LogCompactionTask:
+    """Log compaction of one file slice, into a new log file; attributes as of `CompactionTask`."""
+
+    storage: Storage
+    instant: str
+    inflight: str
+    compaction: LogCompaction
+
+    @property
+    def bytes(self) -> int:
+        """Size of the slice's logs, to balance tasks."""
+        return sum(max(f.size, 0) for f in self.compaction.slice.log_files)
+
+    def of_attempt(self, attempt: int) -> LogCompactionTask:
+        """The task with another attempt in the new file's name."""
+        token = _of_attempt(self.compaction.write_token, attempt)
+        return replace(self, compaction=replace(self.compaction, write_token=token))
+
+
+Task = CompactionTask | LogCompactionTask
+
+
+def _of_attempt(token: str, attempt: int) -> str:
+    partition, stage, _ = token.split("-")
+    return f"{partition}-{stage}-{attempt}"
+
+
+def run_task(task: Task) -> WriteStat | None:
+    """Write the new file of a slice; None where there is nothing to write, and no base file.
 
     Raises:
         ConcurrentWriterError: the compaction is over: completed without this attempt, or taken back.
-        HudiError: as `compact_slice`, with table, instant and file.
+        HudiError: as `compact_slice` or `compact_log`, with table, instant and file.
     """
+    return _merge_log(task) if isinstance(task, LogCompactionTask) else _merge_slice(task)
+
+
+def _merge_log(task: LogCompactionTask) -> WriteStat | None:
+    compaction, storage = task.compaction, task.storage
+    guards: list[Callable[[], None]] = []
+
+    def begin(name: str) -> Callable[[], None]:
+        partition = compaction.slice.partition
+        guards.append(start_marked(storage, task.instant, task.inflight, partition, name, markers.APPEND))
+        return guards[-1]
+
+    try:
+        stat = compact_log(storage, compaction, begin=begin)
+    except HudiError as e:
+        raise e.at(table=storage.uri, instant=task.instant) from e.__cause__
+    if stat is not None:
+        confirm_marked(storage, guards[-1], stat.path)
+    return stat
+
+
+def _merge_slice(task: CompactionTask) -> WriteStat | None:
     compaction, spec, storage = task.compaction, task.compaction.spec, task.storage
     guard: Callable[[], None] | None = None
 
@@ -101,11 +154,11 @@ def run_task(task: CompactionTask) -> WriteStat | None:
     return stat
 
 
-Runner = Callable[[Sequence[CompactionTask]], list[WriteStat | None]]
+Runner = Callable[[Sequence[Task]], list[WriteStat | None]]
 """Runs tasks somewhere; the results are in any order.  An error of one of them is raised."""
 
 
-def run_on_threads(tasks: Sequence[CompactionTask], threads: int | None = None) -> list[WriteStat | None]:
+def run_on_threads(tasks: Sequence[Task], threads: int | None = None) -> list[WriteStat | None]:
     """Run tasks on threads of this process, the largest first."""
     if not tasks:
         return []
@@ -120,6 +173,76 @@ def run_on_threads(tasks: Sequence[CompactionTask], threads: int | None = None) 
             raise
 
 
+@dataclass(frozen=True, slots=True)
+class _Merging:
+    """What the tasks of a compaction have in common.
+
+    Attributes:
+        avro: Avro text of the files, with meta columns.
+        schema: the columns that data files hold.
+        merge: how a read merges a slice, with the memory of one task.
+        committed: what completed instants say that they wrote, by path of the log file.
+    """
+
+    avro: str
+    schema: pa.Schema
+    merge: SliceMerge
+    committed: Mapping[str, tuple[CommittedRange, ...]]
+
+    def ranges(self, one: FileSlice) -> dict[str, tuple[CommittedRange, ...]]:
+        """Committed ranges of a slice's log files."""
+        return {f.path: self.committed[f.path] for f in one.log_files if f.path in self.committed}
+
+
+def _merging(snapshot: TableSnapshot, slices: Sequence[FileSlice], config: CompactionConfig) -> _Merging:
+    table = snapshot.config
+    avro = stored_schema_text(snapshot)
+    dropped = frozenset(table.partition_fields) if table.drop_partition_columns else frozenset()
+    schema = pa.schema([f for f in snapshot.schema if f.name not in dropped])
+    merge = merge_of(snapshot, config)
+    limit = MemoryLimit(
+        config.memory or config.merge_memory or DEFAULT_BYTES, config.spill_path, config.spill_compress,
+        (config.memory or config.merge_memory) is not None,
+    ).for_stream()  # fmt: skip
+    merge = replace(merge, limit=limit.shared(max(1, min(len(slices), len(os.sched_getaffinity(0))))))
+    committed = known_ranges(slices, committed_logs(snapshot)[0])
+    return _Merging(_of_files(avro, dropped, schema, table.name), schema, merge, committed)
+
+
+def merge_of(snapshot: TableSnapshot, config: CompactionConfig) -> SliceMerge:
+    """Merge of a compaction, which is the table's; errors as `make_tasks`."""
+    return slice_merge(snapshot, _own_merge(snapshot, config))
+
+
+def make_log_tasks(
+    snapshot: TableSnapshot, instant: str, slices: Sequence[FileSlice], config: CompactionConfig
+) -> list[LogCompactionTask]:
+    """A task of a log compaction for each slice; errors as `make_tasks`."""
+    table, shared = snapshot.config, _merging(snapshot, slices, config)
+    return [
+        LogCompactionTask(
+            snapshot.storage,
+            instant,
+            instant_path(table, instant, LOG_COMPACTION, INFLIGHT),
+            LogCompaction(
+                slice=one,
+                merge=shared.merge,
+                table=merged_schema(table, snapshot.schema),
+                schema=shared.schema,
+                instant=instant,
+                avro_schema=shared.avro,
+                version=max(f.version for f in one.log_files) + 1,
+                write_token=markers.append_token(number, instant, 0),
+                kind=block_type(config.log_block_format),
+                codec=config.parquet.codec,
+                block_bytes=config.log_block_bytes,
+                committed=shared.ranges(one),
+            ),
+        )
+        for number, one in enumerate(slices)
+    ]
+
+
 def make_tasks(
     snapshot: TableSnapshot, instant: str, slices: Sequence[FileSlice], config: CompactionConfig
 ) -> list[CompactionTask]:
@@ -130,17 +253,7 @@ def make_tasks(
         FunctionNotAllowedError: a merge function that only the table names.
         ConflictingOptionError: another merge than the table's.
     """
-    table = snapshot.config
-    avro = stored_schema_text(snapshot)
-    dropped = frozenset(table.partition_fields) if table.drop_partition_columns else frozenset()
-    schema = pa.schema([f for f in snapshot.schema if f.name not in dropped])
-    merge = slice_merge(snapshot, _own_merge(snapshot, config))
-    limit = MemoryLimit(
-        config.memory or config.merge_memory or DEFAULT_BYTES, config.spill_path, config.spill_compress,
-        (config.memory or config.merge_memory) is not None,
-    ).for_stream()  # fmt: skip
-    merge = replace(merge, limit=limit.shared(max(1, min(len(slices), len(os.sched_getaffinity(0))))))
-    committed = known_ranges(slices, committed_logs(snapshot)[0])
+    table, shared = snapshot.config, _merging(snapshot, slices, config)
     bloom = None
     if config.bloom_enabled:
         bloom = BloomSettings.of(
@@ -157,19 +270,19 @@ def make_tasks(
             file_id=one.file_id,
             write_token=f"{number}-{stage}-0",
             instant=instant,
-            schema=schema,
+            schema=shared.schema,
             config=config.parquet,
             sequence_prefix="",
-            entries={"parquet.avro.schema": _of_files(avro, dropped, schema, table.name),
-                     "writer.model.name": "avro"},
+            entries={"parquet.avro.schema": shared.avro, "writer.model.name": "avro"},
         )  # fmt: skip
-        ranges = {f.path: committed[f.path] for f in one.log_files if f.path in committed}
         tasks.append(
             CompactionTask(
                 snapshot.storage,
                 instant,
                 instant_path(table, instant, COMPACTION, INFLIGHT),
-                SliceCompaction(one, merge, merged_schema(table, snapshot.schema), spec, ranges),
+                SliceCompaction(
+                    one, shared.merge, merged_schema(table, snapshot.schema), spec, shared.ranges(one)
+                ),
                 bloom,
                 virtual,
             )
