@@ -82,7 +82,7 @@ WIDER = {
 # Modules of more lines: how many, and why they are one.
 LONGER = {
     "hudi_timeline/table.py": (
-        850,
+        860,
         "one class without mixins (test_table.py), whose methods are one call each",
     ),
 }

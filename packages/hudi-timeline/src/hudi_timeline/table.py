@@ -594,20 +594,14 @@ class HudiTable:
     ) -> CompactionResult:  # fmt: skip
         """Merge the log blocks of file slices that have many into one each; no base file is made.
 
-        Readers go on.  Beside an open write nothing is done; slices that were written to since are planned anew.
-
-        Args:
-            mode, instant, run: as of `compact`; `hudi_spark.log_compact` has Spark's.
-            options: `hoodie.log.compaction.blocks.threshold`, `hoodie.logfile.data.block.format` ...
-
-        Raises:
-            UnsupportedError, CorruptFileError, MissingFileError: it would do harm; nothing is lost.
-            ConcurrentWriterError, WriteConflictError: a write came between; nothing is changed.
+        Arguments and errors as of `compact`; `hoodie.log.compaction.blocks.threshold` says how many.  It gives way to
+        writes: WriteConflictError where one came between.
         """
-        from hudi_timeline.services.compaction import log_compaction
+        from hudi_timeline.services.compaction.log_compaction import log_compact
 
-        context = self._service(options, dry_run=dry_run)
-        return log_compaction.log_compact(context, mode=mode, instant=instant, dry_run=dry_run, run=run)
+        return log_compact(
+            self._service(options, dry_run=dry_run), mode=mode, instant=instant, dry_run=dry_run, run=run
+        )
 
     def compact_in_background(
         self, *, seconds: float = 5.0, options: Options = None, run: Runner | None = None

@@ -156,7 +156,7 @@ def compaction_config(given: ParsedOptions) -> CompactionConfig:
 
 
 def refuse_without_logs(
-    config: CompactionConfig, table_type: str | None, *, table: str, merge: str | None = None
+    config: CompactionConfig, table_type: str | None, merge: str | None = None, *, table: str
 ) -> None:
     """Raise UnsupportedError where a write is to compact a table that it cannot compact so.
 

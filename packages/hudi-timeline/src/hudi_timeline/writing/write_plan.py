@@ -201,10 +201,8 @@ def plan_for(
         if table is None:
             raise NotAHudiTableError("the table to delete from does not exist", table=storage.uri)
     old = None if recreate else table
-    refuse_without_logs(
-        config.services.compaction, (old or config).table_type,
-        table=storage.uri, merge=None if old is None else old.properties.get(MERGE),
-    )  # fmt: skip
+    merge = old.properties.get(MERGE) if old else None
+    refuse_without_logs(config.services.compaction, (old or config).table_type, merge, table=storage.uri)
     if old is None:
         snapshot = None
     else:
