@@ -34,6 +34,7 @@ from hudi_spark.session import disable as disable
 from hudi_spark.session import enable as enable
 from hudi_spark.session import enabled as enabled
 from hudi_spark.writing.compaction import compact as compact
+from hudi_spark.writing.compaction import log_compact as log_compact
 from hudi_spark.writing.writer import last_commit as last_commit
 
 __version__: str
@@ -76,4 +77,5 @@ __all__ = [
     "enable",
     "enabled",
     "last_commit",
+    "log_compact",
 ]
