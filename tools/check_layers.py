@@ -37,7 +37,13 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
         {"file_slice", "inspect"},
         {"__main__"},
     ),
-    "hudi_index": ({"hashing"}, {"bloom", "bucket"}, {"lookup", "metadata_table"}, {"tagging"}),
+    "hudi_index": (
+        {"hashing"},
+        {"bloom", "bucket"},
+        {"consistent_hashing"},
+        {"lookup", "metadata_table"},
+        {"tagging"},
+    ),
     "hudi_timeline": (
         {"table_version"},
         {"options"},

@@ -26,6 +26,7 @@ EXTENSIONS = (
     "hudi_index.bloom._filter",
     "hudi_index.hashing._crc",
     "hudi_index.hashing._java",
+    "hudi_index.hashing._ring",
     "hudi_index.hashing._xxhash",
 )
 

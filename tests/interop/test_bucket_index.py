@@ -5,78 +5,13 @@ Each goes on in the file groups of the other, and both read the same rows.
 
 import shutil
 
-import pyarrow as pa
 import pytest
 
 from hudi_format.errors import ConflictingOptionError, OptionError, UnsupportedError
-from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
-from hudi_timeline.file_system_view.file_slices import newest_slices_of
-from hudi_timeline.file_system_view.snapshot import open_snapshot
 from interop import ours
+from interop.bucket_tables import BUCKET, FIELDS, IDS, INDEX, NUMBER, SCHEMA, WRITE, Shared, rows
 from interop.spark_process import SparkProcessError
-
-WRITE = "hoodie.datasource.write."
-INDEX, NUMBER, FIELDS = (
-    "hoodie.index.type", "hoodie.bucket.index.num.buckets", "hoodie.bucket.index.hash.field",
-)  # fmt: skip
-BUCKET = {INDEX: "BUCKET", NUMBER: "4"}
-SCHEMA = pa.schema(
-    [("id", pa.string()), ("n", pa.int64()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.string())]
-)
-# Keys with what splits and names their parts, text beyond ASCII and beyond two bytes.
-IDS = [*(f"k{n:02d}" for n in range(30)), "a,b", "a,b:c", "é中𝄞", "x:1", "id:7", ":", "-", "__null__x", "z,"]
-BASE = {
-    "hoodie.table.name": "t",
-    WRITE + "recordkey.field": "id",
-    WRITE + "partitionpath.field": "p",
-    WRITE + "precombine.field": "ts",
-    "hoodie.metadata.enable": "false",
-    "hoodie.compact.inline": "false",
-}
-
-
-def rows(ids, p="a", ts=1, v="x"):
-    n = len(ids)
-    return pa.table([ids, list(range(n)), [p] * n, [ts] * n, [v] * n], schema=SCHEMA)
-
-
-class Shared:
-    """A table, its two writers, and what it must hold."""
-
-    def __init__(self, path, apache, keys, index):
-        self.path, self.apache, self.index = path, apache, index
-        self.base = {**BASE, WRITE + "recordkey.field": ",".join(keys)}
-        self.keys, self.want = keys, {}
-
-    def key(self, row):
-        return (*(row[k] for k in self.keys), row["p"])
-
-    def write(self, writer, operation, given):
-        if writer == "apache":
-            self.apache.write(self.path, given, {**self.base, **self.index, WRITE + "operation": operation})
-        else:
-            ours.write(self.path, operation, given, options=self.index)
-        partitions = set(given.column("p").to_pylist())
-        if operation == "insert_overwrite":
-            self.want = {k: r for k, r in self.want.items() if k[-1] not in partitions}
-        for row in given.to_pylist():
-            if operation == "delete":
-                self.want.pop(self.key(row), None)
-            else:
-                self.want[self.key(row)] = row
-
-    def check(self, *readers):
-        want = sorted(map(str, self.want.values()))
-        for read in (ours.read(self.path), *(r.read(self.path) for r in readers)):
-            assert sorted(map(str, read.select(SCHEMA.names).to_pylist())) == want
-
-    def groups(self):
-        """File id by partition and bucket."""
-        slices = newest_slices_of(open_snapshot(open_storage(str(self.path))))
-        found = {(s.partition, s.file_id[:8]): s.file_id for s in slices}
-        assert len(found) == len(slices)
-        return found
 
 
 @pytest.mark.req("IX-10", "IX-22", "IX-23", "IX-26")

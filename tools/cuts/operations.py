@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_format.errors import ValidationError
 from hudi_format.storage.protocol import Storage
@@ -160,6 +161,18 @@ def emptied_partition(storage: Storage) -> None:
     HudiTable._of(storage, OPTIONS).delete_partitions(["p1"])
     for v in range(1, 4):
         write(storage, rows(1, v=v), **{"hoodie.clean.automatic": "false"})
+
+
+# Two buckets on the ring of each partition.
+ON_RINGS = {"hoodie.index.type": "BUCKET", "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+            "hoodie.bucket.index.num.buckets": "2", "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+            "hoodie.compact.inline.max.delta.commits": "100"}  # fmt: skip
+
+
+def on_rings(storage: Storage) -> None:
+    """A partition with a ring, whose records are in logs too."""
+    write(storage, rows(6).filter(pc.field("p") == "p1"), **ON_RINGS)
+    write(storage, rows(2, 1, v=1).filter(pc.field("p") == "p1"))
 
 
 @dataclass(frozen=True)
@@ -343,6 +356,9 @@ OPERATIONS = {
         Operation("delete_partition", lambda s: _table(s).delete_partitions(["p1"])),
         Operation("insert_overwrite", lambda s: write(s, rows(1, 20, v=3), "insert_overwrite")),
         Operation("insert_overwrite_table", lambda s: write(s, rows(2, 20, v=3), "insert_overwrite_table")),
+        Operation("upsert on rings, of which one is new", lambda s: write(s, rows(6, 2, v=3)), on_rings),
+        Operation("insert_overwrite of a ring", lambda s: write(s, rows(3, 20, v=3), "insert_overwrite"), on_rings),
+        Operation("delete_partition with a ring", lambda s: _table(s).delete_partitions(["p1"]), on_rings),
         Operation("upsert that logs changes", lambda s: write(s, rows(6, 3, v=3)), logging),
         Operation("insert that logs changes", lambda s: write(s, rows(2, 10, v=3), "insert"), logging),
         Operation("upsert to logs", lambda s: write(s, rows(6, 3, v=3), **TO_LOGS), merge_on_read),

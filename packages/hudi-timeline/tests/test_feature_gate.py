@@ -85,13 +85,6 @@ CASES = [
         "write",
     ),
     ("schema on read", "schema on read", {}, {f".hoodie/.schema/{T}.schemacommit": b"{}"}, "write"),
-    (
-        "consistent buckets",
-        "bucket index",
-        {},
-        {".hoodie/.bucket_index/consistent_hashing_metadata/p/1.hashing_meta": b"{}"},
-        "write",
-    ),
     ("pending restore", "pending restore", {}, {f".hoodie/{T}.restore.requested": b"x"}, "write"),
     ("restore inflight", "pending restore", {}, {f".hoodie/{T}.restore.inflight": b""}, "write"),
     (

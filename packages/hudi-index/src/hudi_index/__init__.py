@@ -1,10 +1,19 @@
-"""Key lookup for Apache Hudi tables: bloom filters, Java hashes, bucket ids."""
+"""Key lookup for Apache Hudi tables: bloom filters, Java hashes, bucket ids, rings."""
 
 from hudi_format._lazy import at_first_use
 
 __version__ = "0.1.0"
 
-__all__ = ["BloomFilter", "__version__", "bucket_ids", "java_hash", "min_max", "parse_filter"]
+__all__ = [
+    "BloomFilter",
+    "__version__",
+    "bucket_ids",
+    "java_hash",
+    "min_max",
+    "parse_filter",
+    "ring_hashes",
+    "ring_places",
+]
 
 __getattr__, __dir__ = at_first_use(
     __name__,
@@ -14,5 +23,7 @@ __getattr__, __dir__ = at_first_use(
         "java_hash": "hashing.java",
         "min_max": "hashing.java",
         "parse_filter": "bloom.filter",
+        "ring_hashes": "hashing.ring",
+        "ring_places": "hashing.ring",
     },
 )

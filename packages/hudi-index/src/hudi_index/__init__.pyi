@@ -3,6 +3,17 @@ from hudi_index.bloom.filter import parse_filter as parse_filter
 from hudi_index.hashing.java import bucket_ids as bucket_ids
 from hudi_index.hashing.java import java_hash as java_hash
 from hudi_index.hashing.java import min_max as min_max
+from hudi_index.hashing.ring import ring_hashes as ring_hashes
+from hudi_index.hashing.ring import ring_places as ring_places
 
 __version__: str
-__all__ = ["BloomFilter", "__version__", "bucket_ids", "java_hash", "min_max", "parse_filter"]
+__all__ = [
+    "BloomFilter",
+    "__version__",
+    "bucket_ids",
+    "java_hash",
+    "min_max",
+    "parse_filter",
+    "ring_hashes",
+    "ring_places",
+]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -44,15 +45,33 @@ class BucketIndex:
     num_buckets: int
     fields: tuple[str, ...]
 
-    def of(self, keys: pa.Array | pa.ChunkedArray) -> np.ndarray:
-        """Bucket (int32) of each record key; keys are not null."""
+    by_partition: ClassVar[bool] = False
+    """Whether a key's bucket depends on its partition: it is known only with the partition's hashing metadata."""
+
+    @property
+    def most(self) -> int:
+        """Number of buckets that no partition exceeds."""
+        return self.num_buckets
+
+    def of(self, keys: pa.Array | pa.ChunkedArray, partition: str = "") -> np.ndarray:
+        """Bucket (int32) of each record key of a partition; keys are not null."""
         found: np.ndarray = bucket_ids(keys, self.fields, self.num_buckets).to_numpy(zero_copy_only=False)
         return found
 
-    def number(self, file_id: str) -> int | None:
-        """Bucket of a file group; None for an id that is none of this index."""
+    def numbers(
+        self, keys: pa.Array | pa.ChunkedArray, codes: np.ndarray, partitions: Sequence[str]
+    ) -> np.ndarray:
+        """Bucket (int32) of each record key; `codes` are the numbers of their partitions."""
+        return self.of(keys)
+
+    def number(self, file_id: str, partition: str = "") -> int | None:
+        """Bucket of a partition's file group; None for an id that is none of this index."""
         number = bucket_number(file_id)
         return number if number is not None and number < self.num_buckets else None
+
+    def new_file_id(self, partition: str, number: int) -> str:
+        """File id of a bucket that has no file group yet."""
+        return new_bucket_file_id(number)
 
     def groups(self, partition: str, file_ids: Iterable[str], *, table: str) -> dict[int, str]:
         """File ids of a partition by bucket.
@@ -62,13 +81,9 @@ class BucketIndex:
         """
         out: dict[int, str] = {}
         for file_id in sorted(set(file_ids)):
-            number = self.number(file_id)
+            number = self.number(file_id, partition)
             if number is None:
-                raise UnsupportedError(
-                    f"file group {file_id} of partition {partition!r} is none of the table's "
-                    f"{self.num_buckets} buckets: it was written with another number of buckets, or another index",
-                    table=table, remedy=_ANEW, feature=FEATURE,
-                )  # fmt: skip
+                raise self._foreign(file_id, partition, table)
             if number in out:
                 raise UnsupportedError(
                     f"partition {partition!r} has two file groups of bucket {number}, {out[number]} and {file_id}, so "
@@ -78,18 +93,31 @@ class BucketIndex:
             out[number] = file_id
         return out
 
-    def check_keys(self, keys: pa.Array | pa.ChunkedArray, file_id: str, *, table: str, path: str) -> None:
+    def _foreign(self, file_id: str, partition: str, table: str) -> UnsupportedError:
+        """Error about a file group of another index."""
+        return UnsupportedError(
+            f"file group {file_id} of partition {partition!r} is none of the table's "
+            f"{self.num_buckets} buckets: it was written with another number of buckets, or another index",
+            table=table, remedy=_ANEW, feature=FEATURE,
+        )  # fmt: skip
+
+    def check_keys(
+        self, keys: pa.Array | pa.ChunkedArray, file_id: str, *, partition: str = "", table: str, path: str
+    ) -> None:
         """Refuse a file whose keys do not all belong to its bucket.
 
         Raises:
             UnsupportedError: the first key that hashes to another bucket.
         """
-        wrong = np.flatnonzero(self.of(keys) != self.number(file_id))
+        numbers, number = self.of(keys, partition), self.number(file_id, partition)
+        if number is None:
+            raise self._foreign(file_id, partition, table)
+        wrong = np.flatnonzero(numbers != number)
         if len(wrong):
             raise UnsupportedError(
                 f"{len(wrong):,} of {len(keys):,} keys in file group {file_id} belong to other buckets, first "
-                f"{keys[int(wrong[0])].as_py()!r} to bucket {int(self.of(keys.slice(int(wrong[0]), 1))[0])} of "
-                f"{self.num_buckets} by {', '.join(self.fields)}: the table was written with another number of "
+                f"{keys[int(wrong[0])].as_py()!r} to bucket {int(numbers[wrong[0]])} of "
+                f"{self.most} by {', '.join(self.fields)}: the table was written with another number of "
                 "buckets or other hash fields",
                 table=table, file=path,
                 remedy=f"give the number and fields it was written with; if it was written with several, {_ANEW}",
@@ -127,7 +155,7 @@ def files_of_buckets(
     for partition, numbers in used.items():
         known = index.groups(partition, groups.get(partition, ()), table=table)
         for number in numbers:
-            out[partition, number] = known.get(number) or new_bucket_file_id(number)
+            out[partition, number] = known.get(number) or index.new_file_id(partition, number)
     return out
 
 
@@ -151,9 +179,10 @@ def locate(
     Raises:
         UnsupportedError: as `files_of_buckets`.
     """
-    pairs = codes.astype(np.int64) * index.num_buckets + index.of(keys)
-    found, location = _numbered(pairs, len(partitions) * index.num_buckets)
-    places = [(int(p) // index.num_buckets, int(p) % index.num_buckets) for p in found]
+    most = index.most
+    pairs = codes.astype(np.int64) * most + index.numbers(keys, codes, partitions)
+    found, location = _numbered(pairs, len(partitions) * most)
+    places = [(int(p) // most, int(p) % most) for p in found]
     used: dict[str, list[int]] = {}
     for code, number in places:
         used.setdefault(partitions[code], []).append(number)

@@ -29,6 +29,7 @@ from hudi_format.keygen.record_keys import KeySpec, absent, partition_paths, rec
 from hudi_index.bloom.filter import BloomFilter, parse_filter
 from hudi_index.hashing.java import bucket_ids
 from hudi_index.hashing.java import java_hash as _java_hash
+from hudi_index.hashing.ring import ring_hashes
 from hudi_spark.runtime.python_workers import forget_archives
 from hudi_spark.runtime.settings import HAS_ARROW_UDF
 
@@ -96,6 +97,16 @@ def bucket_id(key: Column | str, *, fields: Sequence[str], num_buckets: int) -> 
     return _of_text(BucketIds(tuple(fields), num_buckets), "int", key)
 
 
+def ring_hash(key: Column | str, *, fields: Sequence[str]) -> Column:
+    """Hash of each record key for consistent hashing, from 0 to 2^31 - 1; null for null.
+
+    Args:
+        key: record keys as `record_key` gives them.
+        fields: the hash fields, by default of an index the record key fields.
+    """
+    return _of_text(RingHashes(tuple(fields)), "int", key)
+
+
 def bloom_might_contain(filter_text: str, key: Column | str, *, type_code: str | None = None) -> Column:
     """Whether a bloom filter may contain each record key; False is certain.
 
@@ -148,6 +159,14 @@ class BucketIds:
 
     def __call__(self, rows: pa.RecordBatch) -> pa.Array:
         return bucket_ids(rows.column(0), self.fields, self.num_buckets)
+
+
+@dataclass(frozen=True)
+class RingHashes:
+    fields: tuple[str, ...]
+
+    def __call__(self, rows: pa.RecordBatch) -> pa.Array:
+        return ring_hashes(rows.column(0), self.fields)
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,10 @@ from hudi_format.errors import (
     WriteConflictError,
 )
 from hudi_format.storage.open import open_storage
+from hudi_index.consistent_hashing import ConsistentBucketIndex
 from hudi_timeline import HudiTable, table_config
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
+from hudi_timeline.file_system_view.hashing_rings import load_rings
 from hudi_timeline.file_system_view.snapshot import open_snapshot
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute
@@ -100,6 +102,37 @@ def test_both_engines_put_each_key_into_the_same_bucket(session, tmp_path, kind,
     without_jvm(spark, rows(IDS[:20], ts=9), names)
     assert found(spark) == found(local)
     assert groups(spark) == groups(local)
+
+
+@pytest.mark.req("IX-11")
+def test_both_engines_go_by_the_same_rings(session, tmp_path):
+    spark, local = str(tmp_path / "spark"), str(tmp_path / "local")
+    base = {**options("MERGE_ON_READ", "id,n", 3), "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}
+    for operation, given, more in STEPS:
+        wanted = {**base, **more, WRITE + "operation": operation}
+        results = on_spark(session, spark, given, wanted), without_jvm(local, given, wanted)
+        counts = {(r.inserted, r.updated, r.deleted) for r in results}
+        assert len(counts) == 1, operation
+        on_rings(spark)
+        on_rings(local)
+    names = {k: v for k, v in base.items() if "index" not in k}
+    on_spark(session, local, rows(IDS[:20], ts=9), names)
+    without_jvm(spark, rows(IDS[:20], ts=9), names)
+    assert on_rings(spark) == on_rings(local)
+
+
+def on_rings(path):
+    """Rows, after a look whether each is in the file group of its ring."""
+    snapshot = open_snapshot(open_storage(path))
+    slices = newest_slices_of(snapshot)
+    rings = load_rings(snapshot, {s.partition for s in slices})
+    index = ConsistentBucketIndex(3, ("id",), rings)
+    read = HudiTable.open(path).read().to_arrow()
+    columns = (read.column(f"_hoodie_{n}").to_pylist() for n in ("record_key", "partition_path", "file_name"))
+    for key, partition, name in zip(*columns, strict=True):
+        assert name.partition("_")[0] == index.new_file_id(partition, index.of(pa.array([key]), partition)[0])
+    names = ("id", "n", "p", "ts")
+    return sorted(zip(*(read.column(c).to_pylist() for c in names), strict=True))
 
 
 def test_policies_of_known_keys_on_spark(session, tmp_path):

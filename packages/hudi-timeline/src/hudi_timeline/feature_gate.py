@@ -136,12 +136,6 @@ def _schema_history(facts: TableFeatures) -> str:
     return ""
 
 
-def _consistent_hashing(facts: TableFeatures) -> str:
-    if not facts.timeline.lacks(".bucket_index") and facts.storage.list(".hoodie/.bucket_index"):
-        return "a consistent-hashing bucket index (.hoodie/.bucket_index)"
-    return ""
-
-
 def _pending_restore(facts: TableFeatures) -> str:
     pending = facts.timeline.pending(RESTORE)
     return f"a restore that is not finished ({pending[0].time})" if pending else ""
@@ -234,7 +228,6 @@ GATE: tuple[Entry, ...] = (
     Entry("metadata-only bootstrap", (WRITE,), _metadata_bootstrap, _APACHE_WRITE),
     Entry("bootstrap", (WRITE,), _bootstrap, _APACHE_WRITE),
     Entry("schema on read", (WRITE,), _schema_history, _APACHE_WRITE),
-    Entry("bucket index", (WRITE,), _consistent_hashing, _APACHE_WRITE),
     Entry(
         "pending restore",
         (WRITE,),

@@ -13,7 +13,6 @@ REFUSED = [
     ("hoodie.datasource.hive_sync.enable", "TRUE"),
     ("hoodie.datasource.meta.sync.enable", "true"),
     ("hoodie.index.class", "com.example.MyIndex"),
-    ("hoodie.index.bucket.engine", "CONSISTENT_HASHING"),
     ("hoodie.storage.layout.partitioner.class", "org.acme.Partitioner"),
     ("hoodie.index.type", "RECORD_INDEX"),
     ("hoodie.write.lock.provider", "org.apache.hudi.client.transaction.lock.NoopLockProvider"),

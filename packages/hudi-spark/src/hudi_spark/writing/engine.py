@@ -29,7 +29,7 @@ from hudi_format.storage.protocol import Storage
 from hudi_index.bucket import BucketIndex, files_of_buckets
 from hudi_index.lookup import LookupCount, LookupTask
 from hudi_index.tagging import MOVED, STORED_IN, check_files
-from hudi_spark.functions import bucket_id
+from hudi_spark.functions import bucket_id, kernel_column
 from hudi_spark.reading.reader import frame_of
 from hudi_spark.runtime.jobs import run_job
 from hudi_spark.runtime.python_workers import in_workers
@@ -53,6 +53,7 @@ from hudi_spark.writing.write_tasks import (
     BUCKET,
     STATUS_DDL,
     AddKeys,
+    OnRings,
     UnwrittenPathError,
     WriteBuckets,
     WriteNewBuckets,
@@ -175,10 +176,11 @@ class SparkEngine:
             rows = _keyed(data, task, by_kernels=by_kernels).withColumn(
                 ROW_ID, F.monotonically_increasing_id()
             )
+            at_once = None if task.bucket is None or task.bucket.by_partition else task.bucket
             if (
-                task.bucket is not None
+                at_once is not None
             ):  # kept with the rows, because it is used for the profile and for the write
-                rows = rows.withColumn(FILE_ID, _digits(task.bucket))
+                rows = rows.withColumn(FILE_ID, _digits(at_once))
             rows = self._keep(rows, _storage_level(task.storage_level))
             try:
                 found = self._count(rows, task, all_paths=by_kernels or task.stored_keys)
@@ -189,7 +191,7 @@ class SparkEngine:
                 counts: dict[str, int] = {}
                 for (path, _), n in found.items():
                     counts[path] = counts.get(path, 0) + n
-                buckets = None if task.bucket is None else found
+                buckets = None if at_once is None else found
                 return SparkFrame(rows, counts, tasks=task.order.tasks, buckets=buckets)
             self._give_up()  # a date of a year that Spark's expression does not write
             by_kernels = True
@@ -217,7 +219,7 @@ class SparkEngine:
         no_order = F.lit(0)
         if task.check_ordering and task.ordering_field:
             no_order = F.sum(F.when(_by_path(rows, task.ordering_field).isNull(), 1).otherwise(0))
-        bucket = F.lit("") if task.bucket is None else F.col(FILE_ID)
+        bucket = F.col(FILE_ID) if FILE_ID in rows.columns else F.lit("")
         grouped = rows.groupBy(PARTITION_PATH, bucket).agg(F.count(F.lit(1)), no_key, no_order)
         counted = self._run(grouped.collect, "evaluate")
         found = [(r[0], *r[2:]) for r in counted]
@@ -291,6 +293,8 @@ class SparkEngine:
         self, frame: SparkFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]], task: LookupTask
     ) -> SparkFrame:
         """The frame with the file group of each bucket."""
+        if task.bucket is not None and task.bucket.by_partition:
+            frame = self._on_rings(frame, task.bucket)
         if task.bucket is None or frame.buckets is None:
             raise ValueError("rows were not prepared for a bucket index")
         if task.prepped and FILE_NAME in frame.rows.columns:
@@ -312,6 +316,16 @@ class SparkEngine:
         ids = files_of_buckets(task.bucket, used, task.groups, table=storage.uri)
         groups = {(p, f"{number:08d}"): file_id for (p, number), file_id in ids.items()}
         return replace(frame, rows=rows, tagged=True, buckets=counts, groups=groups)
+
+    def _on_rings(self, frame: SparkFrame, index: BucketIndex) -> SparkFrame:
+        """The frame with the bucket of each row on its partition's ring, which is known only by now."""
+        number = kernel_column(
+            OnRings(index), "int", [F.col(RECORD_KEY), F.col(PARTITION_PATH)], (RECORD_KEY, PARTITION_PATH)
+        )
+        rows = frame.rows.drop(FILE_ID).withColumn(FILE_ID, F.lpad(number.cast("string"), 8, "0"))
+        rows = self._keep(rows, frame.rows.storageLevel)
+        counted = self._run(rows.groupBy(PARTITION_PATH, FILE_ID).count().collect, "tag")
+        return replace(frame, rows=rows, buckets={(r[0], r[1]): r[2] for r in counted})
 
     def _check_located(
         self, frame: SparkFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]], task: LookupTask

@@ -34,7 +34,7 @@ from hudi_format.keygen.record_keys import made_up_keys, partition_paths, record
 from hudi_format.model import WriteStat
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
-from hudi_index.bucket import new_bucket_file_id
+from hudi_index.bucket import BucketIndex, new_bucket_file_id
 from hudi_spark.writing.key_columns import refused_field
 from hudi_timeline.services.compaction.slice_tasks import Task, run_task
 from hudi_timeline.writing.bulk_insert import write_stream
@@ -250,10 +250,23 @@ class AddKeys:
             yield pa.RecordBatch.from_arrays(columns, names=names).cast(self.schema)
 
 
+@dataclass(frozen=True)
+class OnRings:
+    """Number of each row's bucket on its partition's ring; rows are key and partition path."""
+
+    index: BucketIndex
+
+    def __call__(self, rows: pa.RecordBatch) -> pa.Array:
+        paths = rows.column(1).dictionary_encode()
+        codes = paths.indices.to_numpy(zero_copy_only=False)
+        return pa.array(self.index.numbers(rows.column(0), codes, paths.dictionary.to_pylist()))
+
+
 __all__ = [
     "AddKeys",
     "CompactSlices",
     "HudiError",
+    "OnRings",
     "UnwrittenPathError",
     "WriteBuckets",
     "WriteNewBuckets",

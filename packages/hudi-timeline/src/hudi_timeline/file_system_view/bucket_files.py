@@ -16,13 +16,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from hudi_format.errors import HudiError, InvalidOptionError
+from hudi_format.errors import CorruptFileError, HudiError, InvalidOptionError, MissingFileError
 from hudi_format.keygen.record_keys import EMPTY_PART, NULL_PART, record_keys, to_text
 from hudi_format.parquet.row_group_filter import may_match
 from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_index.bucket import MOST_BUCKETS, BucketIndex
+from hudi_index.consistent_hashing import ConsistentBucketIndex
 from hudi_index.lookup import BUCKET
-from hudi_timeline.options.file_options import HASH_FIELDS, NUM_BUCKETS
+from hudi_timeline.file_system_view.hashing_rings import with_rings
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.options.file_options import BUCKET_ENGINE, CONSISTENT_HASHING, HASH_FIELDS, NUM_BUCKETS
 from hudi_timeline.table_config import INDEX, PROPERTIES_FILE, TableConfig
 
 MOST_VALUES = 10_000
@@ -49,7 +52,8 @@ def recorded_settings(
                 f"the table says {NUM_BUCKETS}={number!r}, which is no number of buckets", file=PROPERTIES_FILE,
                 remedy=f"correct it in {PROPERTIES_FILE}.", option=NUM_BUCKETS,
             )  # fmt: skip
-        return BucketIndex(int(number), names)
+        consistent = said.get(BUCKET_ENGINE, "").strip().upper() == CONSISTENT_HASHING
+        return (ConsistentBucketIndex if consistent else BucketIndex)(int(number), names)
     return None
 
 
@@ -59,27 +63,35 @@ class BucketChoice:
 
     Attributes:
         index: the table's.
-        numbers: the buckets.
+        keys: record keys, or what is hashed of them.
     """
 
     index: BucketIndex
-    numbers: frozenset[int]
+    keys: pa.Array
 
-    def dropped(self, groups: Iterable[tuple[str, str]]) -> frozenset[tuple[str, str]]:
+    def dropped(
+        self, groups: Iterable[tuple[str, str]], snapshot: TableSnapshot
+    ) -> frozenset[tuple[str, str]]:
         """File groups, as (partition path, file id), that need not be read.
 
-        None of a partition whose file ids contradict the index: one that is no bucket of it, or two of one bucket.
+        None of a partition whose file ids contradict the index: one that is no bucket of it, or two of one bucket; and
+        none at all where hashing metadata cannot be read.
         """
         by_partition: dict[str, set[str]] = {}
         for partition, file_id in groups:
             by_partition.setdefault(partition, set()).add(file_id)
+        try:
+            index = with_rings(self.index, snapshot, by_partition)
+        except (CorruptFileError, MissingFileError):  # a read needs no bucket
+            return frozenset()
         out: set[tuple[str, str]] = set()
         for partition, ids in by_partition.items():
-            numbers = {i: self.index.number(i) for i in ids}
+            wanted = frozenset(index.of(self.keys, partition).tolist())
+            numbers = {i: index.number(i, partition) for i in ids}
             counted = Counter(numbers.values())
             if None in counted or max(counted.values()) > 1:
                 continue
-            out.update((partition, i) for i, number in numbers.items() if number not in self.numbers)
+            out.update((partition, i) for i, number in numbers.items() if number not in wanted)
         return frozenset(out)
 
 
@@ -102,7 +114,7 @@ def bucket_choice(
     # Apache Hudi 1.x splits a key with commas, 0.15 does so only where it names fields.
     if index is None or keys is None or any("," in k and ":" not in k for k in keys):
         return None
-    return BucketChoice(index, frozenset(index.of(pa.array(keys, pa.string())).tolist()))
+    return BucketChoice(index, pa.array(keys, pa.string()))
 
 
 def _keys(

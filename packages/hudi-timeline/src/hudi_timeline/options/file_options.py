@@ -15,6 +15,7 @@ INDEX_CLASSES = {
 }
 # RFC-29's name of BUCKET.
 BUCKET_HASH_INDEX = "BUCKET_HASH_INDEX"
+CONSISTENT_HASHING = "CONSISTENT_HASHING"
 BUCKET_PARTITIONER = "org.apache.hudi.table.action.commit.SparkBucketIndexPartitioner"
 # What belongs together of a declaration stands in one line.
 # fmt: off
@@ -46,18 +47,18 @@ INDEX_SWITCH = ConfigKey(
     doc="An index within partitions may follow a global one."
 )
 BUCKET_ENGINE = ConfigKey(
-    "hoodie.index.bucket.engine", choice("SIMPLE", "CONSISTENT_HASHING"), "SIMPLE", since="0.11.0",
-    doc="Kind of BUCKET: a fixed number of buckets.",
-    unsupported=Unsupported(
-        other_than("SIMPLE"), "a bucket index by consistent hashing",
-        "set it to SIMPLE for a new table; write to an existing one with Apache Hudi"
+    "hoodie.index.bucket.engine", choice("SIMPLE", CONSISTENT_HASHING), "SIMPLE", since="0.11.0",
+    doc=(
+        "Kind of BUCKET: a fixed number of buckets in each partition, or a ring of buckets of each, which a resize "
+        "changes (merge-on-read tables only). The table keeps that of its first write."
     )
 )
 NUM_BUCKETS = ConfigKey(
     "hoodie.bucket.index.num.buckets", whole(1, 99_999_999, unit="buckets"), "256",
     doc=(
         "Buckets, and so file groups, of each partition with BUCKET; the table keeps the number of its first write, "
-        "and another one is refused. The default counts for new tables only."
+        "and another one is refused. With CONSISTENT_HASHING that of a new partition. The default counts for new "
+        "tables only."
     ),
     alternatives=("hoodie.hash.index.bucket.num",)
 )

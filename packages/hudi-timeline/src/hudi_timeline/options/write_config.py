@@ -110,6 +110,7 @@ class WriteConfig:
     payload_class: str | None = given_value(PAYLOAD)
     index_type: str | None = given_value(INDEX_TYPE)
     index_switch: bool = value_of(file.INDEX_SWITCH)
+    bucket_engine: str | None = given_value(file.BUCKET_ENGINE)
     num_buckets: int | None = given_value(file.NUM_BUCKETS)
     hash_fields: tuple[str, ...] | None = given_value(file.HASH_FIELDS)
     bloom_prune_by_ranges: bool = value_of(file.BLOOM_PRUNE_BY_RANGES)

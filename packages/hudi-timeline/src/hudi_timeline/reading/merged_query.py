@@ -197,7 +197,7 @@ class MergedSource(SnapshotSource):
         listing = snapshot.listing(wanted, written=written)
         slices, committed = checked_slices(snapshot, listing.files, written, wanted=wanted)
         if (choice := self._buckets()) is not None:
-            dropped = choice.dropped((s.partition, s.file_id) for s in slices)
+            dropped = choice.dropped(((s.partition, s.file_id) for s in slices), snapshot)
             slices = [s for s in slices if (s.partition, s.file_id) not in dropped]
         merge = replace(slice_merge(snapshot, self.merge), limit=self.limit, unmerged=self.unmerged)
         skipped = self._skipped(slices, merge.skipped_by)

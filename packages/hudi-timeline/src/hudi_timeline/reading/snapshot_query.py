@@ -199,7 +199,7 @@ class SnapshotSource:
         if choice is None or not files.num_rows:
             return files
         groups = list(zip(*(files.column(n).to_pylist() for n in ("partition", "file_id")), strict=True))
-        dropped = choice.dropped(groups)
+        dropped = choice.dropped(groups, self.snapshot)
         return files.filter(pa.array([g not in dropped for g in groups])) if dropped else files
 
     def _skipped(
@@ -256,7 +256,7 @@ class SnapshotSource:
         newest = {b.path: b for b in base_files(snapshot.latest_of(view, partitions))}
         latest = {(b.partition, b.file_id): b for b in newest.values()}
         choice = self._buckets()
-        other_buckets = choice.dropped(latest) if choice is not None else frozenset()
+        other_buckets = choice.dropped(latest, snapshot) if choice is not None else frozenset()
         written = snapshot.written()
         visible = snapshot.visible()
         for file in sorted(base_files(view.files), key=lambda b: b.path):

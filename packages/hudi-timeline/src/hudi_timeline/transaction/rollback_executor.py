@@ -43,6 +43,7 @@ from hudi_timeline.timeline.instant import (
     COMPLETED,
     INFLIGHT,
     LOG_COMPACTION,
+    REPLACE_COMMIT,
     REQUESTED,
     ROLLBACK,
     WRITE_ACTIONS,
@@ -51,6 +52,7 @@ from hudi_timeline.timeline.instant import (
     parse_instant_file,
 )
 from hudi_timeline.timeline.instant_generator import new_instant
+from hudi_timeline.transaction.ring_files import delete_rings
 from hudi_timeline.transaction.rollback_guard import refuse_needed
 from hudi_timeline.transaction.rollback_plan import (
     by_markers,
@@ -301,6 +303,8 @@ def undo(storage: Storage, plan: RollbackPlan, at: str, *, keep_request: bool = 
     for name in states.get(COMPLETED, ()):
         storage.delete(f".hoodie/{name}")
         flush(storage, [f".hoodie/{name}"], written=False)  # else it might come back without its files
+    if target.action == REPLACE_COMMIT:
+        delete_rings(storage, target.time)
     delete_files(storage, [join_path(p, n) for p, names in files.items() for n in names])
     commands: dict[str, dict[str, int]] = {}
     logs: dict[str, dict[str, int]] = {}

@@ -25,12 +25,21 @@ from hudi_format.keygen.record_keys import KeySpec
 from hudi_format.model import FileSlice, WriteStat
 from hudi_format.parquet.reader import read_keys
 from hudi_index.bucket import DEFAULT_BUCKETS, FEATURE, BucketIndex, bucket_number
+from hudi_index.consistent_hashing import ConsistentBucketIndex
 from hudi_index.lookup import BUCKET, LookupTask
 from hudi_timeline.file_system_view.bucket_files import recorded_settings
-from hudi_timeline.file_system_view.file_slices import newest_slices_of
+from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ, newest_slices_of
+from hudi_timeline.file_system_view.hashing_rings import any_ring, has_rings, with_rings
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options import WriteConfig
-from hudi_timeline.options.file_options import HASH_FIELDS, INDEX_TYPE, NUM_BUCKETS
+from hudi_timeline.options.file_options import (
+    BUCKET_ENGINE,
+    CONSISTENT_HASHING,
+    HASH_FIELDS,
+    INDEX_TYPE,
+    NUM_BUCKETS,
+)
+from hudi_timeline.options.table_options import TABLE_TYPE
 from hudi_timeline.table_config import INDEX
 
 # Above this many groups, numbers below `looks_bucketed`'s bound cannot be chance; for fewer, only small ones
@@ -44,6 +53,9 @@ _ANEW = 'write the table anew (mode "overwrite") to change it.'
 
 def bucketed_files(snapshot: TableSnapshot) -> str:
     """File id that shows that a table is written with a bucket index; "" where none does."""
+    ring = any_ring(snapshot) if has_rings(snapshot) else None
+    if ring is not None:
+        return ring.nodes[0].file_id
     ids: list[str] = []
     for instant in reversed(snapshot.timeline.completed_writes()):
         ids = sorted({s.file_id for s in snapshot.commits.get(instant).stats if s.file_id})
@@ -73,7 +85,8 @@ def settings(
         ConflictingOptionError: the options contradict the table, or its file groups.
         OptionError: nobody says the number of buckets of a table that is there.
         InvalidOptionError: hash fields that are not all in the record key.
-        UnsupportedError: file groups that no such index has, or record keys that are made up.
+        UnsupportedError: file groups that no such index has, record keys that are made up, or consistent hashing of a
+            copy-on-write table.
     """
     if kind != BUCKET:
         _refuse_settings(config, kind, table=table)
@@ -88,11 +101,17 @@ def settings(
         extra = (snapshot.commits.get(i).extra for i in reversed(snapshot.timeline.completed_writes()))
         said = recorded_settings(snapshot.config.properties, extra if recorded == BUCKET else ())
         groups = [] if said is not None and recorded == BUCKET else newest_slices_of(snapshot)
+    ring = any_ring(snapshot) if snapshot is not None and has_rings(snapshot) else None
+    consistent = _is_consistent(config, snapshot, said, has_ring=ring is not None, table=table)
     number = config.num_buckets
+    if ring is not None and said is None:
+        number = number or ring.num_buckets
     if said is not None:
         if number is not None and number != said.num_buckets:
             raise _conflict(NUM_BUCKETS, number, said.num_buckets, table)
         number = said.num_buckets
+    elif ring is None and groups and consistent:
+        raise _foreign(groups[0], table, " by consistent hashing")
     elif number is None and groups and bucket_number(groups[0].file_id) is None:
         raise _foreign(groups[0], table)
     elif number is None and groups:
@@ -116,10 +135,40 @@ def settings(
             f"({', '.join(key_spec.key_fields)}): an update of it would go to another bucket",
             table=table, remedy="hash fields of the record key only, or omit it for all of them.", option=HASH_FIELDS,
         )  # fmt: skip
-    index = BucketIndex(number or DEFAULT_BUCKETS, tuple(fields))
+    kept = ConsistentBucketIndex if consistent else BucketIndex
+    index = kept(number or DEFAULT_BUCKETS, tuple(fields))
     if groups and snapshot is not None:
         _check_groups(index, snapshot, table)
     return index
+
+
+def _is_consistent(
+    config: WriteConfig,
+    snapshot: TableSnapshot | None,
+    said: BucketIndex | None,
+    *,
+    has_ring: bool,
+    table: str,
+) -> bool:
+    """Whether the engine of the bucket index is consistent hashing.
+
+    Raises:
+        ConflictingOptionError: the table has the other one.
+        UnsupportedError: of a copy-on-write table.
+    """
+    of_table = has_ring or isinstance(said, ConsistentBucketIndex)
+    asked = config.bucket_engine
+    if asked is not None and (said is not None or has_ring) and (asked == CONSISTENT_HASHING) != of_table:
+        raise _conflict(BUCKET_ENGINE, asked, CONSISTENT_HASHING if of_table else "SIMPLE", table)
+    if not (of_table or asked == CONSISTENT_HASHING):
+        return False
+    kind = config.table_type if snapshot is None else snapshot.config.table_type
+    if kind != MERGE_ON_READ:
+        raise UnsupportedError(
+            "a copy-on-write table has no consistent hashing, in Apache Hudi neither", table=table,
+            remedy=f"set {TABLE_TYPE}={MERGE_ON_READ}, or omit {BUCKET_ENGINE}.", option=BUCKET_ENGINE,
+        )  # fmt: skip
+    return True
 
 
 def _conflict(option: str, given: object, stored: object, table: str) -> ConflictingOptionError:
@@ -151,8 +200,10 @@ def _check_groups(index: BucketIndex, snapshot: TableSnapshot, table: str) -> No
     """
     by_partition: dict[str, list[str]] = {}
     files = []
-    for piece in newest_slices_of(snapshot):
-        if index.number(piece.file_id) is None:
+    slices = newest_slices_of(snapshot)
+    index = with_rings(index, snapshot, {s.partition for s in slices})
+    for piece in slices:
+        if index.number(piece.file_id, piece.partition) is None:
             raise _foreign(piece, table, f" with {index.num_buckets} buckets")
         by_partition.setdefault(piece.partition, []).append(piece.file_id)
         if piece.base_file is not None:
@@ -164,7 +215,7 @@ def _check_groups(index: BucketIndex, snapshot: TableSnapshot, table: str) -> No
     for file in files[:: max(1, -(-len(files) // _SAMPLE))]:
         keys = read_keys(snapshot.storage, file.path, virtual, size=file.size)
         try:
-            index.check_keys(keys, file.file_id, table=table, path=file.path)
+            index.check_keys(keys, file.file_id, partition=file.partition, table=table, path=file.path)
         except UnsupportedError as e:
             raise ConflictingOptionError(
                 e.message, table=table, file=file.path, remedy=e.remedy, option=NUM_BUCKETS
@@ -186,7 +237,8 @@ def _refuse_settings(config: WriteConfig, index: str, *, table: str) -> None:
 
 def as_properties(index: BucketIndex) -> dict[str, str]:
     """Table properties, and commit entries, of the settings."""
-    return {NUM_BUCKETS: str(index.num_buckets), HASH_FIELDS: ",".join(index.fields)}
+    engine = {str(BUCKET_ENGINE): CONSISTENT_HASHING} if isinstance(index, ConsistentBucketIndex) else {}
+    return {NUM_BUCKETS: str(index.num_buckets), HASH_FIELDS: ",".join(index.fields), **engine}
 
 
 def properties(index: BucketIndex) -> dict[str, str]:
@@ -198,15 +250,20 @@ def properties(index: BucketIndex) -> dict[str, str]:
 
 
 def with_groups(
-    task: LookupTask, slices: Mapping[str, Sequence[FileSlice]], *, table: str, looks: bool = False
+    task: LookupTask,
+    slices: Mapping[str, Sequence[FileSlice]],
+    snapshot: TableSnapshot,
+    *,
+    looks: bool = False,
 ) -> LookupTask:
-    """The task of a look-up, with the table's file groups for a bucket index.
+    """The task of a look-up, with the table's file groups and rings for a bucket index.
 
     Args:
         looks: whether keys are looked for.
 
     Raises:
-        UnsupportedError: keys are to be looked for, and some may stand in logs only.
+        UnsupportedError: keys are to be looked for, and some may stand in logs only; or file groups of a ring were
+            replaced.
     """
     if task.bucket is None:
         return task
@@ -215,9 +272,35 @@ def with_groups(
         raise UnsupportedError(
             f"known keys are not looked for in log files, and file group {logged.file_id} has some: with the index "
             "BUCKET new records go to logs",
-            table=table, remedy="upsert the rows, or compact the table first.", feature=FEATURE,
+            table=snapshot.storage.uri, remedy="upsert the rows, or compact the table first.", feature=FEATURE,
         )  # fmt: skip
-    return replace(task, groups={p: tuple(s.file_id for s in of) for p, of in slices.items()})
+    index = with_rings(task.bucket, snapshot, slices)
+    if isinstance(index, ConsistentBucketIndex):
+        _refuse_replaced(index, snapshot)
+    return replace(
+        task,
+        bucket=index,
+        groups={p: tuple(s.file_id for s in of) for p, of in slices.items()},
+    )
+
+
+def _refuse_replaced(index: ConsistentBucketIndex, snapshot: TableSnapshot) -> None:
+    """Refuse rings with file groups that were replaced, as Apache Hudi leaves them.
+
+    Raises:
+        UnsupportedError: the file group, and what replaced it.
+    """
+    gone = snapshot.written().replaced
+    for partition, ring in index.rings.items():
+        for node in ring.nodes:
+            at = gone.get((partition, node.file_id))
+            if at is not None:
+                raise UnsupportedError(
+                    f"file group {node.file_id} of partition {partition!r} was replaced by {at} and still is on the "
+                    "partition's ring: rows that are written into it are not read",
+                    table=snapshot.storage.uri, feature=FEATURE, instant=at,
+                    remedy="write the partition's rows with insert_overwrite, which gives it new file groups.",
+                )  # fmt: skip
 
 
 def refuse_second_groups(
@@ -239,6 +322,8 @@ def refuse_second_groups(
     Raises:
         WriteConflictError: another write made another file group of one of this write's buckets first.
     """
+    if index.by_partition:  # the ring gives each bucket one file id
+        return
     own = {(s.partition, index.number(s.file_id)): s.file_id for s in stats}
     for rival, written in others:
         for stat in written:

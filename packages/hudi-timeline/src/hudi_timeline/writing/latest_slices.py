@@ -54,7 +54,7 @@ class LatestSlices:
         Raises:
             UnsupportedError: as `with_groups`.
         """
-        task = with_groups(lookup_task(plan), self.slices, table=plan.storage.uri, looks=keys)
+        task = with_groups(lookup_task(plan), self.slices, snapshot, looks=keys)
         logs = {
             s.base_file.path: s.log_files
             for of in self.slices.values()

@@ -30,10 +30,12 @@ from hudi_format.schema.avro import to_avro
 from hudi_format.schema.changes import SchemaChange
 from hudi_format.storage.open import as_durable_as_asked
 from hudi_format.storage.protocol import Storage
+from hudi_index.consistent_hashing import ConsistentBucketIndex, HashingMetadata
 from hudi_index.lookup import LookupCount, LookupTask
 from hudi_timeline import table_config
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
+from hudi_timeline.file_system_view.hashing_rings import load_rings
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
 from hudi_timeline.options import parse_write_options
 from hudi_timeline.options.write_options import DUP_POLICY
@@ -45,6 +47,7 @@ from hudi_timeline.timeline.instant import zone_of
 from hudi_timeline.transaction import orphans, overwrite
 from hudi_timeline.transaction.commit_callback import Callback, CommitNotice, callback_of, tell
 from hudi_timeline.transaction.conflict_report import writer_note
+from hudi_timeline.transaction.ring_files import NewRings, create_first_rings
 from hudi_timeline.transaction.schema_rebase import dropped_on_purpose
 from hudi_timeline.transaction.transaction import Transaction, begin_transaction
 from hudi_timeline.transaction.write_basis import Basis
@@ -290,6 +293,7 @@ def _finish(
     replaced: Mapping[str, Sequence[str]] | None = None,
     lookup: LookupCount | None = None,
     dropped_rows: int | None = None,
+    rings: Mapping[str, HashingMetadata] | None = None,
 ) -> CommitResult:
     plan, phases = run.plan, run.phases
     gone = None if replaced is None else {p: tuple(ids) for p, ids in replaced.items()}
@@ -312,8 +316,9 @@ def _finish(
         keys = KeyCheck.of(plan, transaction, stats)
         metadata = transaction.commit(
             stats, replaced=gone, schema_text=schema, extra=extra, even_if_empty=run.aside.rows > 0,
-            participants=in_properties(
-                plan.index_to_record, table, asked_archive=plan.asked_archive, bucket=plan.bucket
+            participants=(
+                *in_properties(plan.index_to_record, table, asked_archive=plan.asked_archive, bucket=plan.bucket),
+                *([NewRings(rings)] if rings else ()),
             ),
             recheck=recheck(plan, transaction.instant, stats, keys),
         )  # fmt: skip
@@ -391,7 +396,9 @@ def _streams(engine: Engine[Any, Any], plan: Plan) -> bool:
         return False
     # A bucket that has a file group takes its new records there.
     return plan.bucket is None or (
-        engine.streams_buckets and (plan.recreate or not _has_groups(plan.snapshot))
+        engine.streams_buckets
+        and not plan.bucket.by_partition
+        and (plan.recreate or not _has_groups(plan.snapshot))
     )
 
 
@@ -467,6 +474,7 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
         elif looks_up:
             with phases("tag"):
                 frame = engine.tag(frame, plan.storage, files, task)
+        context = replace(context, bucket=task.bucket)
         # Of any two writers that overlap, the one that began later fills no small files: additions never collide.
         stats = _route_and_write(
             engine,
@@ -529,6 +537,9 @@ def _route_and_write(
         profile = profile_of(engine, frame, plan)
     table_type = transaction.config.table_type
     routing = route(profile, latest, plan, transaction.snapshot, table_type, new_files_only=new_files_only)
+    if isinstance(context.bucket, ConsistentBucketIndex):
+        used = sorted({b.partition for b in routing.buckets})
+        create_first_rings(plan.storage, context.bucket, used, instant=transaction.instant)
     transaction.inflight(profile_stats(profile, routing))
     with phases("write"):
         return list(engine.write(frame, context, routing))
@@ -549,13 +560,23 @@ def _replace(
         replaced = replaced_by(plan, snapshot, counts)
     transaction.warnings += replaced.warnings
     stats: list[WriteStat] = []
+    task = lookup_task(plan)
+    rings: dict[str, HashingMetadata] = {}
+    if isinstance(task.bucket, ConsistentBucketIndex):
+        known = load_rings(
+            snapshot, {*replaced.groups, *(counts if plan.operation != "delete_partition" else ())}
+        )
+        # A file group that is replaced is gone with all that comes into it.
+        rings = {p: ring.renewed(transaction.instant) for p, ring in known.items()}
+        task = replace(task, bucket=task.bucket.with_rings(rings))
+        context = replace(context, bucket=task.bucket)
     if plan.operation == "delete_partition":
         transaction.inflight({})
     else:
         if plan.bucket is not None:  # what is there is replaced: each bucket gets a new file group
-            frame = engine.tag(frame, plan.storage, {}, lookup_task(plan))
+            frame = engine.tag(frame, plan.storage, {}, task)
         stats = _route_and_write(
             engine, frame, LatestSlices(), plan, phases, transaction, context, new_files_only=True
         )
     dropped = None if stats else rows_of(replaced.slices, snapshot)
-    return _finish(run, transaction, table, stats, replaced.groups, dropped_rows=dropped)
+    return _finish(run, transaction, table, stats, replaced.groups, dropped_rows=dropped, rings=rings)

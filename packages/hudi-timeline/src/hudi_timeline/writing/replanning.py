@@ -19,7 +19,9 @@ from hudi_format.schema.changes import DROPPED, schema_changes
 from hudi_format.schema.evolution import reconcile
 from hudi_index.lookup import GLOBAL_KINDS, KINDS
 from hudi_timeline.options import WriteConfig
+from hudi_timeline.timeline.instant import REPLACE_COMMIT
 from hudi_timeline.transaction.conflict_resolution import Rivals
+from hudi_timeline.transaction.ring_files import refuse_new_rings
 from hudi_timeline.transaction.transaction import Transaction
 from hudi_timeline.transaction.write_basis import Basis, Changes
 from hudi_timeline.writing.bucket_index import refuse_second_groups
@@ -116,6 +118,9 @@ def recheck(
         if plan.bucket is not None:
             others = [(i.time, c.stats) for i, c in rivals.commits.items()]
             refuse_second_groups(plan.bucket, stats, others, table=plan.storage.uri, instant=instant)
+            if plan.bucket.by_partition:
+                replaced = (i.time for i in rivals.commits if i.action == REPLACE_COMMIT)
+                refuse_new_rings(plan.storage, replaced, (s.partition for s in stats), instant=instant)
         if keys is not None:
             keys.check(rivals.commits, rivals.config)
         newest_first = [c.extra for c in rivals.commits.values()][::-1]

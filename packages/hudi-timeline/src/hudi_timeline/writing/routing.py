@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hudi_format.model import FileSlice, WriteStat
 from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ, newest_slices_of
+from hudi_timeline.file_system_view.hashing_rings import with_rings
 from hudi_timeline.file_system_view.listing import list_partitions
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, is_base_file
 from hudi_timeline.writing.engine import Engine
@@ -142,7 +143,10 @@ def preview(
             frame = engine.tag(frame, plan.storage, latest.base_files, latest.look_up(plan, snapshot))
             looked_up = engine.looked_up
     elif plan.bucket is not None and frame is not None:
-        frame = engine.tag(frame, plan.storage, {}, lookup_task(plan))
+        task = lookup_task(plan)
+        if snapshot is not None:
+            task = replace(task, bucket=with_rings(plan.bucket, snapshot, counts))
+        frame = engine.tag(frame, plan.storage, {}, task)
     stats: list[WriteStat] = []
     if frame is not None and plan.operation != "delete_partition":
         profile = profile_of(engine, frame, plan)

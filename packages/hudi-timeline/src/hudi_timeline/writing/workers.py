@@ -189,7 +189,7 @@ def _check_keys(context: WriteContext, index: BucketIndex, file: BaseFile, *, al
     else:
         entries = read_entries(context.storage, file.path, size=file.size)
         keys = pa.array([k for k in (entries.text(MIN_KEY), entries.text(MAX_KEY)) if k], pa.string())
-    index.check_keys(keys, file.file_id, table=context.storage.uri, path=file.path)
+    index.check_keys(keys, file.file_id, partition=file.partition, table=context.storage.uri, path=file.path)
 
 
 def assert_base(bucket: Bucket) -> BaseFile:

@@ -1,0 +1,70 @@
+"""Hashes of consistent hashing, and the place of a hash on a ring.
+
+Source: ConsistentBucketIdentifier of Apache Hudi 0.15, compared with the file groups of its keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_format.arrow.text_buffers import text_buffers, text_chunks
+
+try:
+    from hudi_index.hashing import _ring
+except ImportError as e:
+    raise ImportError(
+        "hudi_index.hashing._ring, a compiled part of hudi-index, is missing; install a wheel, or build it "
+        "in a checkout: cd packages/hudi-index && python setup.py build_ext --inplace"
+    ) from e
+
+
+def ring_hashes(keys: pa.Array | pa.ChunkedArray, fields: Sequence[str]) -> pa.Int32Array:
+    """Hash of each record key for consistent hashing, 0 .. 2^31 - 1; null for null.
+
+    Args:
+        keys: record keys, plain or `f1:v1,f2:v2`.
+        fields: the hash fields (`hoodie.bucket.index.hash.field`), by default the record key fields.  Values are
+            joined in the order of the key.
+    """
+    names = text_buffers(pa.array(fields, pa.string()))
+    out = []
+    for chunk in text_chunks(keys):
+        data, offsets, valid = text_buffers(chunk)
+        hashes = np.empty(len(chunk), dtype=np.int32)
+        _ring.key_hashes(data, offsets, names.data, names.offsets, hashes)
+        out.append(pa.array(hashes, mask=None if valid is None else valid == 0))
+    return pa.concat_arrays(out) if out else pa.array([], pa.int32())
+
+
+def ring_places(
+    hashes: np.ndarray, rings: Sequence[Sequence[int]], codes: np.ndarray | None = None
+) -> np.ndarray:
+    """Number (int32) of each hash's node: the first whose value is not below it, else the first.
+
+    Args:
+        hashes: what `ring_hashes` gives, without nulls.
+        rings: the ascending values of each ring's nodes.
+        codes: per hash, the number of its ring; the only one if not given.
+
+    Raises:
+        ValueError: a ring without nodes, or a hash without a ring.
+    """
+    if codes is None:
+        codes = np.zeros(len(hashes), dtype=np.int32)
+    starts = np.cumsum([0, *(len(values) for values in rings)], dtype=np.int64)
+    joined = np.array([v for values in rings for v in values], dtype=np.int32)
+    out = np.empty(len(hashes), dtype=np.int32)
+    _ring.places(
+        np.ascontiguousarray(hashes, dtype=np.int32),
+        np.ascontiguousarray(codes, dtype=np.int32),
+        starts,
+        joined,
+        out,
+    )
+    return out
+
+
+__all__ = ["ring_hashes", "ring_places"]
