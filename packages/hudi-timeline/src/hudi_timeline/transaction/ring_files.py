@@ -1,4 +1,4 @@
-"""Files of hashing metadata: first rings, those of a commit, and their end with its rollback.
+"""Files of hashing metadata: first rings, those of a commit, and their end with it.
 
 A partition's first ring is made by the first write into it and stays whatever becomes of the write: all writers make
 the same.  Another ring belongs to the replacecommit that replaces its file groups: it is there before the commit is
