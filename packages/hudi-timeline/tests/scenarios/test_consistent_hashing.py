@@ -8,7 +8,7 @@ from hudi_format.storage.open import open_storage
 from hudi_index.consistent_hashing import ConsistentBucketIndex
 from hudi_timeline import HudiTable
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
-from hudi_timeline.file_system_view.hashing_rings import load_rings, ring_path
+from hudi_timeline.file_system_view.hashing_rings import load_rings, marker_path, ring_path
 from hudi_timeline.file_system_view.snapshot import open_snapshot
 from hudi_timeline.writing.local_engine import LocalEngine
 
@@ -150,3 +150,23 @@ def test_rows_that_another_writer_took_the_ring_from_are_refused(tmp_path, monke
     with pytest.raises(WriteConflictError):
         table.upsert(rows(IDS[1:], ts=3), options=LAZY)
     assert found(table) == [(IDS[0], 2)]
+
+
+@pytest.mark.req("IX-11")
+def test_a_ring_with_replaced_file_groups_is_refused_until_it_is_overwritten(tmp_path):
+    table = make(tmp_path / "t")
+    table.upsert(rows(IDS))
+    replaced = table.delete_partitions(["a"]).instant
+    # What Apache Hudi 0.15 leaves.
+    storage = open_storage(table.uri)
+    storage.delete(marker_path("a", replaced))
+    storage.delete(ring_path("a", replaced))
+    table = HudiTable.open(table.uri)
+    with pytest.raises(UnsupportedError, match=f"was replaced by {replaced} and still is on"):
+        table.upsert(rows(IDS))
+    assert found(table) == []
+    table.upsert(rows(IDS, p="b"))
+    table.insert_overwrite(rows(IDS[:3], ts=2))
+    table.upsert(rows(IDS[2:5], ts=3))
+    assert [ts for i, ts in found(table) if i in IDS[:5]] == [1, 2, 1, 2, 1, 3, 1, 3, 1, 3]
+    assert rings(table)["a"].seq_no == 1
