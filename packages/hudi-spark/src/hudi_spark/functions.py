@@ -29,7 +29,6 @@ from hudi_format.keygen.record_keys import KeySpec, absent, partition_paths, rec
 from hudi_index.bloom.filter import BloomFilter, parse_filter
 from hudi_index.hashing.java import bucket_ids
 from hudi_index.hashing.java import java_hash as _java_hash
-from hudi_index.hashing.ring import ring_hashes
 from hudi_spark.runtime.python_workers import forget_archives
 from hudi_spark.runtime.settings import HAS_ARROW_UDF
 
@@ -166,6 +165,8 @@ class RingHashes:
     fields: tuple[str, ...]
 
     def __call__(self, rows: pa.RecordBatch) -> pa.Array:
+        from hudi_index.hashing.ring import ring_hashes  # few queries need it
+
         return ring_hashes(rows.column(0), self.fields)
 
 

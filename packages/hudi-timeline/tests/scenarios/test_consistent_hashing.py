@@ -5,12 +5,13 @@ import pytest
 
 from hudi_format.errors import ConflictingOptionError, UnsupportedError, WriteConflictError
 from hudi_format.storage.open import open_storage
-from hudi_index.consistent_hashing import ConsistentBucketIndex
+from hudi_index.consistent_hashing import ConsistentBucketIndex, HashingMetadata
 from hudi_timeline import HudiTable
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
 from hudi_timeline.file_system_view.hashing_rings import load_rings, marker_path, ring_path
 from hudi_timeline.file_system_view.snapshot import open_snapshot
 from hudi_timeline.writing.local_engine import LocalEngine
+from hudi_timeline.writing.operation import execute
 
 ENGINE, NUMBER = "hoodie.index.bucket.engine", "hoodie.bucket.index.num.buckets"
 RING = {"hoodie.index.type": "BUCKET", ENGINE: "CONSISTENT_HASHING", NUMBER: "4"}
@@ -170,3 +171,24 @@ def test_a_ring_with_replaced_file_groups_is_refused_until_it_is_overwritten(tmp
     table.upsert(rows(IDS[2:5], ts=3))
     assert [ts for i, ts in found(table) if i in IDS[:5]] == [1, 2, 1, 2, 1, 3, 1, 3, 1, 3]
     assert rings(table)["a"].seq_no == 1
+
+
+@pytest.mark.req("IX-11")
+@pytest.mark.parametrize("number", ["4", "7"])
+def test_a_table_that_is_written_anew_has_rings_of_its_own(tmp_path, number):
+    table = make(tmp_path / "t")
+    table.upsert(rows(IDS))
+    table.insert_overwrite(rows(IDS, ts=2))
+    storage = open_storage(table.uri)
+    options = {
+        **RING, NUMBER: number, "hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "p", "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.datasource.write.operation": "upsert",
+    }  # fmt: skip
+    execute(LocalEngine(1), storage, rows(IDS[:9]), options, mode="overwrite")
+    assert rings(table) == {"a": HashingMetadata.initial("a", int(number))}
+    HudiTable.open(table.uri).upsert(rows(IDS[3:12], ts=2))
+    assert len(found(table)) == 12
+    simple = {k: v for k, v in options.items() if "bucket" not in k and "index" not in k}
+    execute(LocalEngine(1), storage, rows(IDS), simple, mode="overwrite")
+    assert storage.info(".hoodie/.bucket_index") is None

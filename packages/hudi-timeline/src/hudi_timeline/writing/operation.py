@@ -539,7 +539,7 @@ def _route_and_write(
     routing = route(profile, latest, plan, transaction.snapshot, table_type, new_files_only=new_files_only)
     if isinstance(context.bucket, ConsistentBucketIndex):
         used = sorted({b.partition for b in routing.buckets})
-        create_first_rings(plan.storage, context.bucket, used, instant=transaction.instant)
+        create_first_rings(transaction.storage, context.bucket, used, instant=transaction.instant)
     transaction.inflight(profile_stats(profile, routing))
     with phases("write"):
         return list(engine.write(frame, context, routing))
