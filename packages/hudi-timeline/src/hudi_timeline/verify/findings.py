@@ -139,6 +139,15 @@ KINDS: dict[str, FindingKind] = {
     "replaced-group-written": _error(
         "write the rows of the file again: its group is replaced, and not read."
     ),
+    # a bucket index
+    "bucket-group": _error(
+        "its rows are read, and not found by writes: write the partition's rows with insert_overwrite."
+    ),
+    "bucket-keys": _error(
+        "an upsert writes these keys a second time: correct the number of buckets and the hash fields in "
+        "hoodie.properties if they are wrong there, else write the partition's rows with insert_overwrite."
+    ),
+    "ring-unreadable": _error("restore the file from a backup: writes find the partition's keys by it."),
     # log files
     "log-damaged": _error(),
     "log-damaged-uncommitted": _warning("no committed block is hit; compact the file group."),

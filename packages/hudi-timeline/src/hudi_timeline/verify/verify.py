@@ -9,7 +9,7 @@ from hudi_format.errors import CorruptFileError, HudiError, MissingFileError
 from hudi_format.storage.open import open_beside
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import metadata_config
-from hudi_timeline.table_config import META_FOLDER, TableConfig
+from hudi_timeline.table_config import INDEX, META_FOLDER, TableConfig
 from hudi_timeline.verify import (
     check_base_files,
     check_files,
@@ -87,6 +87,11 @@ def _verify(
         slices = check_keys.read_keys(facts, scan_of, report)
         if slices is not None and not facts.is_metadata:
             check_keys.check_duplicates(slices, report)
+    if INDEX in config.properties and not facts.is_metadata and not facts.unreadable_times:
+        # The decoders of a bucket index take long to import, and few tables have one.
+        from hudi_timeline.verify.check_buckets import check_buckets
+
+        check_buckets(facts, report, slices)
     if not facts.is_metadata:
         _check_metadata_table(facts, report, slices, deep=deep, workers=workers)
     return facts
