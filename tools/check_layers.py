@@ -60,10 +60,11 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
         {"table"},
         {"one_call"},
         {"cli", "testing"},
+        {"__main__"},
     ),
     "hudi_spark": (
         {"types", "runtime"},
-        {"functions", "reading"},
+        {"functions", "reading", "refused_sql"},
         {"writing", "streaming"},
         {"patches", "datasource"},
         {"session"},

@@ -10,17 +10,18 @@ Source: spec "What PySpark lets a Python-only package do", section 5.
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import SparkSession, readwriter
+from pyspark.sql.catalog import Catalog
 from pyspark.sql.streaming import readwriter as streams
 
 from hudi_format.errors import UnsupportedError
 from hudi_spark.reading.reader import load_frame
 from hudi_spark.reading.sql import query_by_path, temporary_view
+from hudi_spark.refused_sql import LOAD, SAVE, may_concern_hudi, refuse_sql, refuse_versions
 from hudi_spark.runtime.options import add_option, has_bundle, is_hudi, take_option
 from hudi_spark.runtime.settings import HAS_DATA_SOURCES
 from hudi_spark.streaming.spark35_stream import CHECKPOINT, following, load_stream
@@ -251,35 +252,27 @@ def _using(original: Method) -> Method:
     @functools.wraps(original)
     def using(self: Any, provider: str) -> Any:
         if is_hudi(provider):
-            _refuse(self._spark, "writeTo().using('hudi')", _SAVE)
+            _refuse(self._spark, "writeTo().using('hudi')", SAVE)
         return original(self, provider)
 
     return using
 
 
-_SAVE = "use df.write.format('hudi').options(...).mode(...).save(path)."
-_LOAD = "use spark.read.format('hudi').load(path), and createOrReplaceTempView(name) for SQL on it."
 _STREAM_WRITE = (
     "use writeStream.foreachBatch(f), where f(df, id) does df.write.format('hudi').options(...)"
     ".mode('append').save(path)."
 )
 
-_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
-_SQL_TABLE = re.compile(r"\busing\s+`?(?:org\.apache\.)?hudi`?(?!\w)", re.IGNORECASE)
-_SQL_VIEW = re.compile(
-    r"\A\s*create\s+(?:or\s+replace\s+)?(?:global\s+)?temp(?:orary)?\s+view\b", re.IGNORECASE
-)
-_SQL_PATH = re.compile(r"\b(?:hudi\s*\.\s*`|hudi_table_changes\s*\(|hudi_query\s*\()", re.IGNORECASE)
-
 
 def _sql(original: Method) -> Method:
     @functools.wraps(original)
     def sql(self: Any, sqlQuery: str, *args: Any, **kwargs: Any) -> Any:
-        if "hudi" in sqlQuery.lower() and not has_bundle(self):
+        if may_concern_hudi(sqlQuery) and not has_bundle(self):
             if not HAS_DATA_SOURCES:  # from 4.0 on Spark makes such views itself
                 made = temporary_view(self, sqlQuery)
                 if made is not None:
                     return made
+            refuse_versions(sqlQuery)
             found = query_by_path(self, sqlQuery, lambda text: original(self, text, *args, **kwargs))
             if found is not None:
                 return found
@@ -289,17 +282,22 @@ def _sql(original: Method) -> Method:
     return sql
 
 
-def refuse_sql(spark: SparkSession, text: str) -> None:
-    """Refuse SQL statements that create Hudi tables.
+def _create_table(original: Method) -> Method:
+    @functools.wraps(original)
+    def create(
+        self: Any,
+        tableName: str,
+        path: str | None = None,
+        source: str | None = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        spark: SparkSession = self._sparkSession
+        if is_hudi(source if source is not None else spark.conf.get(DEFAULT_FORMAT, None)):
+            _refuse(spark, "catalog.createTable() with source hudi", f"{SAVE} For queries {LOAD}")
+        return original(self, tableName, path, source, *args, **kwargs)
 
-    Raises:
-        UnsupportedError: unless Apache Hudi's bundle is there to run it.
-    """
-    bare = _QUOTED.sub("''", text)
-    if _SQL_TABLE.search(bare) and not (HAS_DATA_SOURCES and _SQL_VIEW.match(bare)):
-        _refuse(spark, "SQL on tables USING hudi", f"{_SAVE} For queries {_LOAD}")
-    elif _SQL_PATH.search(bare):
-        _refuse(spark, "SQL on Hudi tables by path", _LOAD)
+    return create
 
 
 # --- installing ------------------------------------------------------------------------------------------
@@ -310,7 +308,7 @@ _PATCHES: tuple[tuple[type, str, Callable[[Method], Method]], ...] = (
     (readwriter.DataFrameReader, "option", _noting(_note_option)),
     (readwriter.DataFrameReader, "options", _noting(_note_options)),
     (readwriter.DataFrameReader, "load", _load),
-    (readwriter.DataFrameReader, "table", _refusing_by_name("read.format('hudi').table()", _LOAD)),
+    (readwriter.DataFrameReader, "table", _refusing_by_name("read.format('hudi').table()", LOAD)),
     (readwriter.DataFrameWriter, "format", _noting(_note_format)),
     (readwriter.DataFrameWriter, "mode", _noting(_note_mode)),
     (readwriter.DataFrameWriter, "option", _noting(_note_option)),
@@ -320,8 +318,8 @@ _PATCHES: tuple[tuple[type, str, Callable[[Method], Method]], ...] = (
     (readwriter.DataFrameWriter, "sortBy", _noting(_note_layout("sortBy"))),
     (readwriter.DataFrameWriter, "clusterBy", _noting(_note_layout("clusterBy"))),
     (readwriter.DataFrameWriter, "save", _save),
-    (readwriter.DataFrameWriter, "saveAsTable", _refusing("saveAsTable() with format('hudi')", _SAVE)),
-    (readwriter.DataFrameWriter, "insertInto", _refusing_by_name("insertInto() with format('hudi')", _SAVE)),
+    (readwriter.DataFrameWriter, "saveAsTable", _refusing("saveAsTable() with format('hudi')", SAVE)),
+    (readwriter.DataFrameWriter, "insertInto", _refusing_by_name("insertInto() with format('hudi')", SAVE)),
     (readwriter.DataFrameWriterV2, "using", _using),
     (streams.DataStreamReader, "format", _noting(_note_format)),
     (streams.DataStreamReader, "schema", _noting(_note_schema)),
@@ -339,6 +337,7 @@ _PATCHES: tuple[tuple[type, str, Callable[[Method], Method]], ...] = (
         _start("writeStream.format('hudi').toTable()", _STREAM_WRITE),
     ),
     (SparkSession, "sql", _sql),
+    (Catalog, "createTable", _create_table),
 )
 
 _originals: dict[tuple[type, str], tuple[Method, Method]] = {}

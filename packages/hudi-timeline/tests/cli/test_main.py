@@ -1,11 +1,15 @@
 """The `hudi` command."""
 
+import io
 import json
 import subprocess
 import sys
 
 import pytest
+import typer
 from made_tables import at
+
+from hudi_timeline import HudiTable
 
 cli = sys.modules["hudi_timeline.cli.main"]
 
@@ -157,3 +161,117 @@ def test_options_are_found_by_their_words(hudi):
         (f["taken_as"] for f in found), key=lambda t: t != "meaning"
     )
     assert json.loads(hudi("config", "search", "no such words", "-o", "json")[1]) == []
+
+
+def commands(group, before=()):
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*before, name))
+        else:
+            yield (*before, name), command
+
+
+ALL = dict(commands(typer.main.get_command(cli.app)))
+
+
+def arguments_of(command, path):
+    """One value for each argument that a command must have."""
+    given = {
+        "path": path,
+        "source": path,
+        "words": path,
+        "instant": at(2),
+        "before": at(1),
+        "query": "select 1",
+    }
+    return [given.get(p.name, "x") for p in command.params if p.param_type_name == "argument" and p.required]
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("name", ALL, ids=" ".join)
+def test_every_command_ends_in_output_or_in_one_line(hudi, path, tmp_path, name, monkeypatch):
+    command = ALL[name]
+    monkeypatch.chdir(tmp_path)
+    calls = [
+        arguments_of(command, path),
+        arguments_of(command, str(tmp_path / "none")),
+        [*arguments_of(command, path), "--no-such-option"],
+        [*arguments_of(command, path), "too", "many", "arguments"],
+        ["--help"],
+    ]
+    if any("-o" in p.opts and p.name == "output" for p in command.params):
+        calls += [[*arguments_of(command, path), "-o", o] for o in ("json", "ndjson", "csv", "xml")]
+    for arguments in calls:
+        code, out, err = hudi(*name, *arguments)
+        assert code in (0, 1, 2), err
+        assert "Traceback" not in err
+        if code == 1 and not out:
+            assert err.count("\n") == 1, err
+            assert "HUDI-E" in err or "refused" in err or "Aborted" in err, err
+        form = arguments[-1] if arguments else ""
+        if code == 0 and form in ("json", "ndjson"):
+            found = json.loads(out) if form == "json" else [json.loads(x) for x in out.splitlines()]
+            for row in found if isinstance(found, list) else [found]:
+                assert all(key == key.lower() and " " not in key for key in row), row
+
+
+def test_a_fault_of_the_command_is_one_line_too(hudi, path, monkeypatch):
+    monkeypatch.setattr(cli, "open_table", lambda *a: 1 / 0)
+    code, out, err = hudi("show", path)
+    assert (code, out, err.count("\n")) == (70, "", 1)
+    assert "ZeroDivisionError" in err
+    monkeypatch.setenv("HUDI_TRACEBACK", "1")
+    with pytest.raises(ZeroDivisionError):
+        hudi("show", path)
+
+
+@pytest.mark.parametrize(("answer", "code"), [("n\n", 1), ("y\n", 0)])
+def test_what_cannot_be_undone_is_asked_at_a_terminal(hudi, path, monkeypatch, answer, code):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    done, _, err = hudi("restore", path, at(1), "-o", "json")
+    assert done == code
+    assert f"1 commits after {at(1)} are undone for good: {at(2)}. Go on?" in err
+    assert len(json.loads(hudi("commits", path, "-o", "json")[1])) == (2 if code else 1)
+
+
+def test_with_yes_and_from_a_script_nothing_is_asked(hudi, path):
+    assert hudi("restore", path, at(1), "--yes", "-o", "json")[0] == 0
+    assert hudi("rollback", path, at(1), "-o", "json")[0] == 0
+
+
+def test_history_is_followed(hudi, path, monkeypatch):
+    table = HudiTable.open(path)
+    looks = []
+
+    def wait(seconds):
+        looks.append(seconds)
+        if len(looks) == 3:
+            raise KeyboardInterrupt
+        if len(looks) == 2:
+            table.upsert([{"id": "9", "p": "a", "v": 9}])
+
+    monkeypatch.setattr(cli, "sleep", wait)
+    code, out, err = hudi("history", path, "--follow", "--every", "0.5", "-o", "ndjson", "-n", "1")
+    assert (code, err) == (130, "interrupted.\n")
+    assert looks == [0.5, 0.5, 0.5]
+    first, second = (json.loads(line) for line in out.splitlines())
+    assert first["instant"] == at(2)
+    assert second["rows_inserted"] == 1
+
+
+def test_the_package_runs_as_the_command(path):
+    run = subprocess.run(
+        [sys.executable, "-m", "hudi_timeline", "count", path], capture_output=True, text=True, check=True
+    )
+    assert run.stdout == "3\n"
+
+
+def test_options_with_a_meaning_are_listed(hudi):
+    rows = json.loads(hudi("config", "list", "-o", "json")[1])
+    assert {r["taken_as"] for r in rows} == {"meaning"}
+    assert "hoodie.datasource.write.recordkey.field" in {r["key"] for r in rows}
+    assert len(json.loads(hudi("config", "list", "--all", "-o", "json")[1])) > len(rows)

@@ -20,10 +20,10 @@ def test_services_run_from_a_shell(hudi, tmp_path):
         table.upsert([{"id": "1", "p": "a", "v": step}], options=off)
     keep = ("--option", "hoodie.cleaner.commits.retained=2")
     plan = json.loads(hudi("clean", path, *keep, "--dry-run", "-o", "json")[1])
-    assert (plan["files planned"], plan["files deleted"], plan["instant"]) == (6, 0, "")
+    assert (plan["files_planned"], plan["files_deleted"], plan["instant"]) == (6, 0, "")
     saved = hudi("savepoint", "create", path, "--comment", "here")[1].strip()
     assert hudi("savepoint", "list", path)[1].split() == [saved]
-    assert json.loads(hudi("clean", path, *keep, "-o", "json")[1])["files deleted"] == 6
+    assert json.loads(hudi("clean", path, *keep, "-o", "json")[1])["files_deleted"] == 6
     short = ("--option", "hoodie.keep.min.commits=2", "--option", "hoodie.keep.max.commits=3")
     done = json.loads(hudi("archive", path, *short, "-o", "json")[1])
     assert (done["instants"], done["file"]) == (7, ".hoodie/archived/.commits_.archive.1_1-0-1")

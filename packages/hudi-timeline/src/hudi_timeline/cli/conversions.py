@@ -15,6 +15,8 @@ from hudi_timeline.cli.output import (
     Output,
     Path,
     StorageOptions,
+    Yes,
+    confirm,
     open_table,
     show_facts,
     show_rows,
@@ -51,10 +53,13 @@ def downgrade(
     path: Path,
     to: Annotated[int, typer.Option("--to", help="The table version.")] = 5,
     dry_run: DryRun = False,
+    yes: Yes = False,
     output: Output = Format.table,
     storage: StorageOptions = None,
 ) -> None:
     """Downgrade a table from version 6 to 5, for readers of Apache Hudi before 0.14."""
+    if not dry_run:
+        confirm(lambda: f"{path} is made a table of version {to}.", yes)
     _show_version(open_table(path, storage).downgrade(to, dry_run=dry_run), output)
 
 
@@ -81,6 +86,7 @@ def overwrite_hoodie_props(
     force: Annotated[
         bool, typer.Option("--force", help="Take also lost, unknown and contradicting entries.")
     ] = False,
+    yes: Yes = False,
     output: Output = Format.table,
     storage: StorageOptions = None,
 ) -> None:
@@ -93,6 +99,8 @@ def overwrite_hoodie_props(
     from hudi_timeline.services import replace_properties
 
     entries = replace_properties.parse_file(_content(new), new)
+    if not dry_run:
+        confirm(lambda: f"hoodie.properties of {path} is replaced; --dry-run shows how.", yes)
     change = open_table(path, storage).overwrite_properties(entries, dry_run=dry_run, force=force)
     if output is Format.table:
         print(change or "nothing changes")

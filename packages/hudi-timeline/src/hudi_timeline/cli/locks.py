@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hudi_timeline.cli.output import Format, Output, Path, StorageOptions, open_table, show_facts
+from hudi_timeline.cli.output import (
+    Format,
+    Output,
+    Path,
+    StorageOptions,
+    Yes,
+    confirm,
+    open_table,
+    show_facts,
+)
 from hudi_timeline.cli.services import Options
 
 if TYPE_CHECKING:
@@ -39,7 +48,7 @@ def _facts(report: LockReport) -> dict[str, object]:
         "renewed": "" if holding is None else _time(holding.renewed_ms),
         "runs out": "" if holding is None else _time(holding.expires_ms),
         "waiting": 0 if holding is None else holding.waiting,
-        "writes": ", ".join(report.instants),
+        "writes": list(report.instants),
         "other locks": [f"{lock} ({instant})" for lock, instant in report.others.items()],
     }
 
@@ -58,9 +67,13 @@ def break_(
     force: Annotated[
         bool, typer.Option("--force", help="Also where the holder is alive, or may be.")
     ] = False,
+    yes: Yes = False,
     option: Options = None,
     output: Output = Format.table,
     storage: StorageOptions = None,
 ) -> None:
     """End a lock that is left over; its holder, if it lives, fails before it publishes."""
-    show_facts(_facts(open_table(path, storage, option).break_lock(force=force)), output)
+    table = open_table(path, storage, option)
+    if force:
+        confirm(lambda: "The lock's holder may be alive, and its write would fail.", yes)
+    show_facts(_facts(table.break_lock(force=force)), output)

@@ -1,21 +1,32 @@
 """Command `hudi`: inspects and maintains tables from a shell.
 
 Exit codes: 0 done; 1 the table or the request is at fault (one line on standard error, with the error's
-code); 2 the command line is at fault; 130 interrupted.
+code); 2 the command line is at fault; 70 the command itself is; 130 interrupted.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
+from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hudi_format.errors import HudiError
 from hudi_timeline import __version__
-from hudi_timeline.cli import capsule, conversions, importing, record_keys, services, verify
+from hudi_timeline.cli import (
+    capsule,
+    conversions,
+    data,
+    doctor,
+    importing,
+    record_keys,
+    services,
+    verify,
+)
 from hudi_timeline.cli.compactions import compactions
 from hudi_timeline.cli.locks import locks
 from hudi_timeline.cli.output import (
@@ -32,11 +43,25 @@ from hudi_timeline.cli.output import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_EXAMPLES = """\b
+Examples:
+  hudi show trips                            what the table is
+  hudi history trips --follow                its commits, and those to come
+  hudi head trips -w "city = 'oslo'"         some rows
+  hudi sql trips "select count(*) from t"    any query
+  hudi export trips trips.parquet            its rows as a file
+  hudi diff trips 2024-03-05 2024-03-06      which records changed
+  hudi verify trips                          what is wrong with it
+  hudi doctor trips                          what is wrong with this machine
+"""
+
 app = typer.Typer(
     name="hudi", help="Look at Apache Hudi tables, without a JVM.", no_args_is_help=True,
-    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+    add_completion=True, pretty_exceptions_enable=False, rich_markup_mode=None, epilog=_EXAMPLES,
 )  # fmt: skip
 
+FAULT = 70  # as sysexits.h has it for a program's own
+TRACEBACK = "HUDI_TRACEBACK"
 INTERRUPTED = 130  # as shells have it for what SIGINT ended
 
 Limit = Annotated[int, typer.Option("--limit", "-n", min=0, help="Rows to print at most; 0 for all.")]
@@ -82,8 +107,8 @@ def show(path: Here = ".", output: Output = Format.table, storage: StorageOption
         "path": table.uri,
         "type": config.table_type,
         "version": config.version,
-        "record key": ", ".join(config.record_key_fields),
-        "partitioned by": ", ".join(config.partition_fields),
+        "record key": list(config.record_key_fields),
+        "partitioned by": list(config.partition_fields),
         "ordering field": config.ordering_field or "",
         "columns": len(table.schema),
         "partitions": partitions.num_rows,
@@ -92,7 +117,7 @@ def show(path: Here = ".", output: Output = Format.table, storage: StorageOption
         "active commits": len(commits),
         "newest commit": f"{commits[-1]['instant']} {commits[-1]['operation']}" if commits else "",
         "pending": pending,
-        "metadata table": ", ".join(config.metadata_partitions),
+        "metadata table": list(config.metadata_partitions),
     }
     show_facts(facts, output)
 
@@ -155,10 +180,32 @@ def commits(
 @app.command()
 def history(
     path: Here = ".", output: Output = Format.table, limit: Limit = 0, wide: Wide = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Wait for further commits and print them, until Ctrl-C.")
+    ] = False,
+    every: Annotated[float, typer.Option("--every", min=0.1, help="Seconds between looks, with --follow.")] = 2.0,
     storage: StorageOptions = None,
 ) -> None:  # fmt: skip
-    """List completed commits, newest first."""
-    _show_commits(open_table(path, storage).history(limit or None), output, wide)
+    """List completed commits, newest first; with --follow those to come too, a line each."""
+    if not follow:
+        _show_commits(open_table(path, storage).history(limit or None), output, wide)
+        return
+    import pyarrow as pa
+
+    seen: set[str] = set()
+    if output not in (Format.table, Format.ndjson):
+        raise typer.BadParameter("--follow prints lines: -o table or ndjson")
+    first = True
+    while True:
+        known = open_table(path, storage).history(limit or 10 if first else None)
+        new = [r for r in known.to_pylist()[::-1] if r["instant"] not in seen]
+        if first or new:
+            _show_commits(pa.Table.from_pylist(new, known.schema), output, wide)
+            sys.stdout.flush()
+        seen |= set(open_table(path, storage).history().column("instant").to_pylist()) if first else set()
+        seen.update(r["instant"] for r in new)
+        first = False
+        sleep(every)
 
 
 @app.command()
@@ -266,6 +313,8 @@ def check_merge(
         raise typer.Exit(1)
 
 
+data.add_to(app)
+doctor.add_to(app)
 services.add_to(app)
 app.add_typer(compactions, name="compact")
 app.add_typer(locks, name="lock")
@@ -291,6 +340,19 @@ def explain(
         name, equals, value = option.partition("=")
         facts.append(asdict(describe(name, value if equals else None)))
     _show_options(facts, output)
+
+
+@config_app.command("list")
+def list_options(
+    every: Annotated[
+        bool, typer.Option("--all", help="Also those that are accepted without effect, or refused.")
+    ] = False,
+    output: Output = Format.table,
+) -> None:
+    """List the options with a meaning here."""
+    from hudi_timeline.options.option_facts import MEANING, matching
+
+    _show_options([asdict(fact) for fact in matching(()) if every or fact.taken_as == MEANING], output)
 
 
 @config_app.command()
@@ -371,6 +433,16 @@ def main() -> None:
     except OSError as e:
         print(line_of(e), file=sys.stderr)
         sys.exit(1)
+    except Exception as e:
+        if os.environ.get(TRACEBACK):
+            raise
+        reason = " ".join(f"{type(e).__name__}: {e}".split())[:500]
+        print(
+            f"hudi failed, which is a fault of its own: {reason} Remedy: run it again with {TRACEBACK}=1 and report "
+            "what it prints.",
+            file=sys.stderr,
+        )
+        sys.exit(FAULT)
 
 
 def line_of(error: OSError) -> str:

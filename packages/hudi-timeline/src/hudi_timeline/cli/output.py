@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from collections.abc import Callable
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import StrEnum
@@ -79,7 +80,12 @@ def show_rows(rows: pa.Table, format: Format, *, title: str = "") -> None:
 
 
 def show_facts(facts: dict[str, object], format: Format) -> None:
-    """Print names and values: one object in JSON, two columns otherwise."""
+    """Print names and values: one object in JSON, two columns otherwise.
+
+    Names are in snake_case where they are not for people.
+    """
+    if format is not Format.table:
+        facts = {name.replace(" ", "_"): value for name, value in facts.items()}
     if format is Format.ndjson:
         print(json.dumps(plain(facts), ensure_ascii=False))
     elif format is Format.json:
@@ -100,6 +106,8 @@ def show_facts(facts: dict[str, object], format: Format) -> None:
 
 
 def _cell(value: object) -> str:
+    if isinstance(value, (list, tuple)) and all(isinstance(v, str) for v in value):
+        return ", ".join(value)
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else text(value)
 
 
@@ -110,6 +118,16 @@ def _console() -> Console:
     return Console(
         markup=False, highlight=False, width=None if sys.stdout.isatty() else 10_000, soft_wrap=False
     )
+
+
+def confirm(question: Callable[[], str], yes: bool) -> None:
+    """Ask at a terminal before what cannot be undone; a script has made up its mind.
+
+    Raises:
+        typer.Abort: the answer is no.
+    """
+    if not yes and sys.stdin.isatty():
+        typer.confirm(f"{question()} Go on?", abort=True, err=True)
 
 
 # Arguments that the commands share, and what they mean.
@@ -125,6 +143,7 @@ Here = Annotated[
         show_envvar=False,
     ),
 ]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Output = Annotated[Format, typer.Option("--output", "-o", help="How to print.")]
 STORAGE_HELP = "A storage option, e.g. endpoint_url=http://localhost:9000; may be repeated."
 StorageOptions = Annotated[

@@ -9,7 +9,16 @@ from typing import Annotated
 
 import typer
 
-from hudi_timeline.cli.output import Format, Output, Path, StorageOptions, open_table, show_facts
+from hudi_timeline.cli.output import (
+    Format,
+    Output,
+    Path,
+    StorageOptions,
+    Yes,
+    confirm,
+    open_table,
+    show_facts,
+)
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and change nothing.")]
 Options = Annotated[
@@ -47,8 +56,8 @@ def clean(
             "readable since": earliest.time if earliest is not None else "",
             "files planned": result.plan.count,
             "files deleted": result.deleted,
-            "folders": ", ".join(result.plan.partitions),
-            "finished first": ", ".join(result.finished),
+            "folders": list(result.plan.partitions),
+            "finished first": list(result.finished),
             "failed": sum(map(len, result.failed.values())),
         },
         output,
@@ -82,11 +91,20 @@ def restore(
     path: Path,
     instant: Instant,
     dry_run: DryRun = False,
+    yes: Yes = False,
     output: Output = Format.table,
     storage: StorageOptions = None,
 ) -> None:
     """Restore the table to a commit; later commits are undone permanently."""
-    result = open_table(path, storage).restore(instant, dry_run=dry_run)
+    table = open_table(path, storage)
+
+    def question() -> str:
+        undone = table.restore(instant, dry_run=True).undone
+        return f"{len(undone)} commits after {instant} are undone for good: {', '.join(undone) or 'none'}."
+
+    if not dry_run:
+        confirm(question, yes)
+    result = table.restore(instant, dry_run=dry_run)
     facts = {
         "to": result.to,
         "undone": list(result.undone),
@@ -111,12 +129,21 @@ def rollback(
     plan: Annotated[
         bool, typer.Option("--plan", "--dry-run", help="Print the plan and change nothing.")
     ] = False,
+    yes: Yes = False,
     option: Options = None,
     output: Output = Format.table,
     storage: StorageOptions = None,
 ) -> None:
     """Roll back the newest write, or an inflight compaction, which returns to its plan."""
-    result = open_table(path, storage, option).rollback(instant, dry_run=plan)
+    table = open_table(path, storage, option)
+
+    def question() -> str:
+        planned = table.rollback(instant, dry_run=True)
+        return f"{', '.join(planned.undone) or 'nothing'} is undone for good, with {planned.files} files."
+
+    if not plan and instant is not None:  # what is pending nobody has seen
+        confirm(question, yes)
+    result = table.rollback(instant, dry_run=plan)
     requests = [r for p in result.plans for r in p.requests]
     facts: dict[str, object] = {
         "undone": list(result.undone),
@@ -143,8 +170,9 @@ def create(
 
 
 @savepoints.command("delete")
-def delete(path: Path, instant: Instant, storage: StorageOptions = None) -> None:
+def delete(path: Path, instant: Instant, yes: Yes = False, storage: StorageOptions = None) -> None:
     """Delete a savepoint."""
+    confirm(lambda: f"The next cleaning may delete what the savepoint {instant} keeps.", yes)
     open_table(path, storage).delete_savepoint(instant)
 
 

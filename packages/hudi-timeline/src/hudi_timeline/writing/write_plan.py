@@ -199,7 +199,8 @@ def plan_for(
                 table=storage.uri, remedy='use .mode("append").',
             )  # fmt: skip
         if table is None:
-            raise NotAHudiTableError("the table to delete from does not exist", table=storage.uri)
+            raise NotAHudiTableError("there is no table to delete from", table=storage.uri,
+                                     remedy="correct the path.")  # fmt: skip
     old = None if recreate else table
     merge = old.properties.get(MERGE) if old else None
     refuse_without_logs(config.services.compaction, (old or config).table_type, merge, table=storage.uri)
