@@ -67,7 +67,7 @@ def sql(
             ) from None
     if rows is None:
         raise InvalidOptionError(
-            "the statement gives no rows", remedy="give a query: select ...; a table is not changed by it."
+            "there is no statement", remedy="give a query: select ...; no statement changes the table."
         )
     show_rows(rows, output)
 
