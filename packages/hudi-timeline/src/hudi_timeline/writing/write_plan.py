@@ -367,10 +367,9 @@ def _incoming(
         exact: values are cast to the table's types, so that the rows' own do not count where the table has some.
     """
     known = declared.schema if declared is not None else stored
+    given = in_utc(given) if exact else given
     if known is not None:
-        given = in_table_types(in_utc(given) if exact else given, known, nulls_only=not exact)
-    elif exact:
-        given = in_utc(given)
+        given = in_table_types(given, known, nulls_only=not exact)
     needed = (*key_spec.key_fields, *key_spec.partition_fields, config.ordering_field or "")
     given, untyped = without_untyped(given, {n.partition(".")[0] for n in needed})
     return normalize_schema(given), untyped
