@@ -24,9 +24,12 @@ SERVICES = {
     "hoodie.keep.max.commits": "8",
 }
 LISTED = {"hoodie.metadata.enable": "true", "hoodie.metadata.compact.max.delta.commits": "4"}
+MERGED = {"hoodie.log.compaction.inline": "true", "hoodie.log.compaction.blocks.threshold": "3"}
+TWO = {"hoodie.log.compaction.blocks.threshold": "2"}
 KINDS = (
     "upsert", "upsert", "upsert", "upsert", "insert", "bulk_insert", "delete", "delete", "delete_where",
-    "insert_overwrite", "delete_partitions", "savepoint", "restore", "rollback", "add_column",
+    "insert_overwrite", "delete_partitions", "savepoint", "restore", "rollback", "add_column", "log_compact",
+    "log_compact",
 )  # fmt: skip
 
 
@@ -72,7 +75,7 @@ class Workload:
         self.home = {}
         self.clock = 0
         self.done = []
-        self.travelled = self.listed = 0
+        self.travelled = self.listed = self.merged = 0
 
     def fresh(self, ids):
         out = []
@@ -188,6 +191,12 @@ class Workload:
             self.model.extra = (*self.model.extra, f"x{len(self.model.extra)}")
             self.upsert()
 
+    def log_compact(self):
+        # What is only scheduled is overtaken by writes, compactions, restores ..., or executed later.
+        mode = self.draw.choice(("schedule", "execute", "schedule_and_execute", "schedule_and_execute"))
+        result = self.table.log_compact(mode=mode, options={**self.options, **TWO})
+        self.merged += len(result.executed)
+
     # --- the answers
 
     def want(self, rows):
@@ -232,7 +241,7 @@ class Workload:
     ("seed", "options"),
     [
         (1, {}),
-        (2, {"hoodie.parquet.small.file.limit": "0", **LISTED}),
+        (2, {"hoodie.parquet.small.file.limit": "0", **LISTED, **MERGED}),
         (3, {"hoodie.index.type": "BLOOM", "hoodie.logfile.data.block.format": "parquet"}),
         (4, {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.parquet.small.file.limit": "0", **LISTED}),
     ],
@@ -247,5 +256,6 @@ def test_a_random_workload_agrees_with_the_model(tmp_path, seed, options):
             e.add_note(f"steps: {' '.join(work.done)}")
             raise
     assert work.travelled > STEPS // 10
+    assert work.merged
     assert work.listed > STEPS * 3 // 4 or LISTED.keys() - options.keys()
     assert [f for f in work.table.verify() if f.severity == "error"] == []
