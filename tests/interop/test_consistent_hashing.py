@@ -26,7 +26,7 @@ CLASSES = "org.apache.hudi.client.clustering."
 SPLITTING = {
     "hoodie.bucket.index.min.num.buckets": "1",
     "hoodie.bucket.index.max.num.buckets": "8",
-    "hoodie.parquet.max.file.size": "4000",
+    "hoodie.parquet.max.file.size": "1000",
     "hoodie.parquet.small.file.limit": "0",
     "hoodie.clustering.inline": "true",
     "hoodie.clustering.inline.max.commits": "1",
