@@ -10,10 +10,13 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlparse
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 WIDTHS = (1280, 390)  # a desk and a telephone
@@ -60,22 +63,43 @@ def faults_of(page: Any, address: str, wanted: str) -> list[str]:
     return [*found, *(f"{address}: the picture {b} is not there" for b in broken)]
 
 
+class _Pages(SimpleHTTPRequestHandler):
+    """The site's files, without a line for each request."""
+
+    def log_message(self, format: str, *arguments: object) -> None: ...
+
+
+@contextmanager
+def served(site: Path) -> Iterator[str]:
+    """The address of a server of the site, on this machine alone; scripts of pages need one for the search."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Pages, directory=str(site)))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
 def take(site: Path, out: Path) -> list[str]:
     """Take the pictures; gives the faults."""
     from playwright.sync_api import sync_playwright
 
     out.mkdir(parents=True, exist_ok=True)
     found: list[str] = []
-    with sync_playwright() as playwright:
-        # Chromium has no sandbox for root, as in most containers; only files of our own are opened.
+    with served(site) as address, sync_playwright() as playwright:
+        # Chromium has no sandbox for root, as in most containers; only pages of our own are opened.
         root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
         chromium = playwright.chromium.launch(executable_path=browser(), args=root)
         for width in WIDTHS:
             page = chromium.new_page(viewport={"width": width, "height": 900})
             page.on("pageerror", partial(_note_script, found))
-            page.on("request", partial(_note_request, site, found))
+            page.on("response", partial(_note_response, address, found))
+            page.on("request", partial(_note_request, address, found))
             for name, wanted in PAGES.items():
-                page.goto((site / name).resolve().as_uri(), wait_until="load")
+                page.goto(address + name, wait_until="networkidle")
                 found += faults_of(page, f"{name} at {width}", wanted)
                 page.screenshot(path=str(out / f"{name.replace('/', '-')[:-5]}-{width}.png"))
             page.close()
@@ -87,14 +111,13 @@ def _note_script(found: list[str], error: object) -> None:
     found.append(f"script: {error}")
 
 
-def _note_request(site: Path, found: list[str], request: Any) -> None:
-    """Note requests that leave the site, and those for files that are not there."""
-    parts = urlparse(request.url)
-    if parts.scheme == "file":
-        path = Path(unquote(parts.path))
-        if site.resolve() in path.parents and not path.exists():
-            found.append(f"{path.relative_to(site.resolve())} is not there")
-    elif parts.scheme not in ("data", "blob", "about"):
+def _note_response(address: str, found: list[str], response: Any) -> None:
+    if response.url.startswith(address) and response.status >= 400:
+        found.append(f"{response.url.removeprefix(address)}: {response.status}")
+
+
+def _note_request(address: str, found: list[str], request: Any) -> None:
+    if not request.url.startswith((address, "data:", "blob:", "about:")):
         found.append(f"{request.url} is fetched from elsewhere")
 
 
